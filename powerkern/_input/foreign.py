@@ -97,18 +97,22 @@ def _kind_of(X: object) -> _Kind | None:
 
 def refuse_foreign(X: object, what: str = "X") -> None:
     """Refuse what `np.asarray` would silently load, densify or misread."""
+    refuse_remote(X, what)
+    if hasattr(X, "toarray") or (library(X) == "sparse" and hasattr(X, "todense")):
+        method = "toarray" if hasattr(X, "toarray") else "todense"
+        raise TypeError(f"{what} is sparse, and its transform would be dense; pass {what}.{method}()")
+
+
+def refuse_remote(X: object, what: str = "X") -> None:
+    """Refuse tables that are not in memory as NumPy, pandas, polars or pyarrow have them."""
     kind = _kind_of(X)
     if kind is not None:
         raise TypeError(f"{what} is {kind.what}; {kind.remedy.format(X=what)}")
-    own = library(X)
-    inside = _kind_of(getattr(X, "data", None)) if own == "xarray" else None
+    inside = _kind_of(getattr(X, "data", None)) if library(X) == "xarray" else None
     if inside is not None:
         raise TypeError(
             f"{what} holds {inside.what}; use powerkern.xarray.fit and .transform, or load it with {what}.compute()"
         )
-    if hasattr(X, "toarray") or (own == "sparse" and hasattr(X, "todense")):
-        method = "toarray" if hasattr(X, "toarray") else "todense"
-        raise TypeError(f"{what} is sparse, and its transform would be dense; pass {what}.{method}()")
 
 
 def imported_when_used(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:

@@ -1,6 +1,6 @@
 """Every setting of numba used by powerkern: the one place where jitted code is configured.
 
-Seven decorators and a few bit-level functions are all that the rest of the package knows of numba:
+Eight decorators and a few bit-level functions are all that the rest of the package knows of numba:
 
 ``kernel``
     A composable numeric function. Plain Python that a debugger can step; inlined where jitted code
@@ -20,6 +20,8 @@ Seven decorators and a few bit-level functions are all that the rest of the pack
     Gives a kernel a twin for calls whose first argument is None.
 ``compiled_as``
     Registers the kernel that stands for a public Python function inside jitted code.
+``inlined_as``
+    The same for a function of one value, inlined in the caller's loop.
 
 ``settings`` holds numba's options, ``compiler`` what of numba's compiler kernels go through, ``lowering`` how they are
 written down for LLVM, ``contexts`` what is remembered meanwhile, ``builtins`` Python's own functions in them,
@@ -33,7 +35,7 @@ try:
     from powerkern._jit.cache import writable_folder
     from powerkern._jit.cpus import levels as cpu_levels
     from powerkern._jit.cpus import runnable as runnable_cpus
-    from powerkern._jit.decorators import by_dtype, compiled_as, entry, for_none, inlined, kernel, reduction
+    from powerkern._jit.decorators import by_dtype, compiled_as, entry, for_none, inlined, inlined_as, kernel, reduction
     from powerkern._jit.entries import Entry
     from powerkern._jit.intrinsics import (
         add_powers,
@@ -142,6 +144,7 @@ __all__ = [
     "in_all_lanes",
     "in_lanes_of",
     "inlined",
+    "inlined_as",
     "kernel",
     "load",
     "named_tuple",

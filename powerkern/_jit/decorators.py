@@ -53,9 +53,17 @@ def entry(signature: str | tuple[Any, ...]) -> Callable[[F], F]:
 
 def compiled_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
     """Let jitted code that calls the decorated Python function use `kernel_function` instead."""
+    return _implemented_by(kernel_function, KERNEL_OPTIONS)
 
+
+def inlined_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
+    """`compiled_as` for a function of one value: inlined, so that a user's loop over it is vectorised."""
+    return _implemented_by(kernel_function, {"forceinline": True, **KERNEL_OPTIONS})
+
+
+def _implemented_by(kernel_function: Callable[..., Any], options: dict[str, Any]) -> Callable[[F], F]:
     def decorate(function: F) -> F:
-        @overload(function, jit_options=KERNEL_OPTIONS, strict=False)  # type: ignore[untyped-decorator]
+        @overload(function, jit_options=options, strict=False)  # type: ignore[untyped-decorator]
         def _implementation(*args: Any, **kwargs: Any) -> Callable[..., Any]:
             return kernel_function
 

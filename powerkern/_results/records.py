@@ -152,11 +152,10 @@ def _check_figures(figures: dict[str, FloatArray], is_box_cox: NDArray[np.bool_]
 def _in_range(
     ref: FloatArray, x_min: FloatArray, x_max: FloatArray, center: FloatArray, divisor: FloatArray
 ) -> NDArray[np.bool_]:
-    """Whether the reference lies inside the data, which are rescaled first; to the rounding of that."""
+    """Whether the reference lies inside the data, which are rescaled first; to the rounding of that, and of its log."""
     with np.errstate(over="ignore", invalid="ignore"):
         low, high = (x_min - center) / divisor, (x_max - center) / divisor
-        as_it_is = (divisor == 1.0) & (center == 0.0)
-        slack = np.where(as_it_is, 0.0, _ROUNDING * np.maximum(np.abs(low), np.abs(high)))
+        slack = _ROUNDING * np.maximum(np.abs(low), np.abs(high))
         return np.asarray((low - slack <= ref) & (ref <= high + slack))
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from powerkern._input.arrays import column_label, domain_error, filled, refuse_non_numbers
-from powerkern._input.foreign import frame_library, refuse_foreign
+from powerkern._input.foreign import frame_library, refuse_foreign, refuse_remote
 from powerkern.sklearn.private import Interval
 
 #: Types that estimators compute in: float32 in gives float32 out, all else is float64.
@@ -37,17 +37,16 @@ def read(estimator: Any, X: Any, **options: Any) -> Any:
     Masked values are missing, NaN and infinite values pass: `refuse_values` looks at them.
     """
     refuse_foreign(X)
-    if (repeated := _repeated_name(X)) is not None:  # before version 1.7 scikit-learn took them
-        raise ValueError(f"the name {repeated!r} is that of more than one column; give each its own")
+    _refuse_repeated_names(X)
     X = filled(X)
-    if options.get("skip_check_array"):  # only the number and the names of the features are looked at
-        return validate_data(estimator, X, **options)
     with numbers_only(X):
         return validate_data(estimator, X, **{"dtype": FLOATS, "ensure_all_finite": False, **options})
 
 
 def note_features(estimator: Any, X: Any, reset: bool = True) -> None:
     """Set the number and the names of the features, or compare them, of data that something else reads."""
+    refuse_remote(X)
+    _refuse_repeated_names(X)
     try:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
     except (IndexError, KeyError):  # of an empty list, of a dict
@@ -82,10 +81,11 @@ def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
         raise ours
 
 
-def _repeated_name(X: Any) -> Any:
-    """A name that more than one column of a data frame has; None where there is none."""
+def _refuse_repeated_names(X: Any) -> None:
     names = X.columns if frame_library(X) and hasattr(X, "columns") else []
-    return next((name for name, times in Counter(names).items() if times > 1), None)
+    repeated = next((name for name, times in Counter(names).items() if times > 1), None)
+    if repeated is not None:  # before version 1.7 scikit-learn took them
+        raise ValueError(f"the name {repeated!r} is that of more than one column; give each its own")
 
 
 def feature_names(estimator: Any) -> list[str] | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._input.arrays import filled
-from powerkern._input.foreign import frame_library
+from powerkern._input.foreign import frame_library, refuse_foreign
 from powerkern._input.frames import restored, taken
 
 
@@ -20,6 +20,7 @@ def is_frame(X: Any) -> bool:
 
 def as_table(X: Any) -> Any:
     """A data frame as it is, anything else as an array, with NaN for what is masked."""
+    refuse_foreign(X)
     X = filled(X)
     return X if is_frame(X) else np.asarray(X)
 

@@ -676,7 +676,13 @@ def process(*words: object, **streams) -> subprocess.CompletedProcess:
 
 
 @needs_dev_full
-@pytest.mark.parametrize("words", ["fit", "fit --json", "transform", "--help", "--version"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--help",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("fit", "fit --json", "transform", "--version")),
+    ],
+)
 def test_standard_output_on_a_full_disk(run, table, words):
     command, *options = words.split()
     if command == "transform":
@@ -694,7 +700,9 @@ def test_standard_error_on_a_full_disk(tmp_path):
         assert process("fit", tmp_path / "absent.csv", stdout=subprocess.DEVNULL, stderr=full).returncode == 2
 
 
-@pytest.mark.parametrize("words", ["fit", "transform", "--help"])
+@pytest.mark.parametrize(
+    "words", ["fit", *(pytest.param(each, marks=pytest.mark.slow) for each in ("transform", "--help"))]
+)
 def test_a_closed_pipe(run, table, words):
     """Nobody reads from the first byte on."""
     options = ["--fit", fitted(run, table)] if words == "transform" else []

@@ -71,6 +71,7 @@ def test_every_entry_is_known():
 # --- the command -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_jit
 def test_code_is_there_for_the_next_process(small, tmp_path, capsys):
     code, out, _ = run(capsys, "--to", tmp_path / "cache", "--processes", 1)
@@ -96,6 +97,7 @@ def test_without_tqdm_each_entry_is_a_line(small, tmp_path, capsys, monkeypatch)
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 @needs_jit
 def test_another_instruction_set_has_its_own_folder(small, tmp_path, capsys):
     level = _compile.instruction_sets()[0]
@@ -106,6 +108,7 @@ def test_another_instruction_set_has_its_own_folder(small, tmp_path, capsys):
     assert dict(os.environ) == before
 
 
+@pytest.mark.slow
 @needs_jit
 def test_a_folder_that_cannot_be_written_to_is_an_error(small, tmp_path, capsys):
     (tmp_path / "file").touch()

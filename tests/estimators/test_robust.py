@@ -237,6 +237,7 @@ def test_carroll_misses_no_minimum(family):
             assert fit.objective[0] - np.nanmin(curve) < 1e-9, x.tolist()
 
 
+@pytest.mark.slow
 @families
 def test_carroll_is_the_global_minimum(family):
     for key, x in columns(family).items():

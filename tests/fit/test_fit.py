@@ -575,6 +575,21 @@ def test_intervals_nest_and_shrink_to_the_estimate():
     assert ends[0]._fields == ("low", "high")
 
 
+def test_interval_of_two_values_of_which_one_hardly_counts():
+    """g rises by log(sinh(u)/u) - (2p - 1) u, u = lambda delta/2, of p: it is nearly flat on one side of the end."""
+    x, weight = np.array([13.40905732, 11.74807425]), np.array([1.46905760e-11, 4.87692408e-03])
+    half, share = np.log(x[0] / x[1]) / 2.0, weight[0] / weight.sum()
+
+    def nll(lmbda: float) -> float:
+        u = abs(lmbda * half)
+        above = 2.0 * share - 1.0
+        return u + np.log1p(-np.exp(-2.0 * u)) - np.log(2.0 * u) - above * lmbda * half
+
+    fit = pk.fit(x, "box-cox", sample_weight=weight)
+    rises = [weight.sum() * (nll(end) - nll(fit.lmbda[0])) for end in np.ravel(fit.confint())]
+    np.testing.assert_allclose(rises, 1.920729410347062, rtol=1e-7)
+
+
 def test_no_interval_without_an_optimum():
     x = np.column_stack([np.arange(1.0, 9.0), np.ones(8), np.arange(8.0) ** 2 + 1.0, [10.0] * 7 + [9.9]])
     with pytest.warns(UserWarning, match="column 1"):

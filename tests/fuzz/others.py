@@ -18,6 +18,7 @@ from powerkern.sketch import fit_chunks
 
 from .checks import Finding, check_batch, check_fit
 from .columns import Batch
+from .oracle import Likelihood
 
 #: Most decades of the weights of sums that are quantised.
 DECADES = 3.0
@@ -169,16 +170,15 @@ def _beside_scipy(x: np.ndarray, family: str, lmbda: float) -> Iterator[tuple[st
     """What is computed, and the same by SciPy."""
     ours, theirs = powerkern.stats, scipy.stats
     if family == "box-cox":
-        llf = theirs.boxcox_llf
         yield "boxcox", ours.boxcox(x, lmbda), theirs.boxcox(x, lmbda)
-        yield "boxcox_llf", ours.boxcox_llf(lmbda, x), llf(lmbda, x)
+        yield "boxcox_llf", ours.boxcox_llf(lmbda, x), theirs.boxcox_llf(lmbda, x)
         best, theirs_best = ours.boxcox_normmax(x, method="mle"), theirs.boxcox_normmax(x, method="mle")
     else:
-        llf = theirs.yeojohnson_llf
         yield "yeojohnson", ours.yeojohnson(x, lmbda), theirs.yeojohnson(x, lmbda)
-        yield "yeojohnson_llf", ours.yeojohnson_llf(lmbda, x), llf(lmbda, x)
+        yield "yeojohnson_llf", ours.yeojohnson_llf(lmbda, x), theirs.yeojohnson_llf(lmbda, x)
         best, theirs_best = ours.yeojohnson_normmax(x), theirs.yeojohnson_normmax(x)
-    yield "llf of the optimum", llf(best, x), max(llf(best, x), llf(theirs_best, x))
+    exact = Likelihood(x, None, family)  # SciPy's likelihood cancels at large lambdas, where both may end
+    yield "nll of the optimum", exact.nll(best), min(exact.nll(best), exact.nll(theirs_best))
 
 
 #: What can be fuzzed.

@@ -86,13 +86,13 @@ def fitted():
 
 
 def _moved(fitted, field, by):
+    from powerkern._results.columns import ColumnResults
     from powerkern.kernels import results as fields
-    from powerkern.kernels.transforms.matrix import fields_of
 
-    fit = fitted.fit.part(slice(0, 1))
-    fit.columns.raw[0, getattr(fields, field)] += by
-    fit.columns._fields = fields_of(fit.columns.raw)
-    return fitted._replace(fit=fit)
+    columns = fitted.fit.columns
+    raw = columns.raw.copy()
+    raw[0, getattr(fields, field)] += by
+    return fitted._replace(fit=fitted.fit.with_columns(ColumnResults(raw, columns.codes)))
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,7 @@ def test_the_next_process_compiles_nothing(place):
     assert file_in(place).stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_default_cache_is_beside_the_package_and_outlives_it_harmlessly(package_copy, tmp_path):
     """After an uninstallation, which removes the files it knows, nothing must be left that is imported as powerkern."""
     assert run(COMPILE, package_copy, HOME=str(tmp_path / "home"), XDG_CACHE_HOME="") == ""
@@ -86,6 +87,7 @@ def test_a_filled_folder_that_cannot_be_written_to_is_read(place, unprivileged, 
     assert loads()
 
 
+@pytest.mark.slow
 def test_read_only_sources_use_the_users_cache(package_copy, tmp_path):
     """A file where the folder should be stands for read-only sources: tests may run as root."""
     (package_copy / "__pycache__").write_text("")
@@ -106,6 +108,7 @@ def test_what_a_folder_lacks_is_kept_in_the_next(place, tmp_path, monkeypatch, c
     assert [path.name for path in (tmp_path / "second").glob("powerkern-*/*")] == [NAME]
 
 
+@pytest.mark.slow
 def test_two_cold_processes_compile_once(tmp_path):
     """They are ready when they say so, and go when told to."""
     code = "import sys; from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f\n"
@@ -178,6 +181,7 @@ def test_text_that_moves_from_one_file_to_the_next_changes_the_folder(package_co
     assert name_for(package_copy) != before
 
 
+@pytest.mark.slow
 def test_an_edited_callee_is_compiled_afresh(package_copy, tmp_path):
     """The caller's file is unchanged, the callee's is not: the result must be the new one."""
     code = (
@@ -250,6 +254,7 @@ def test_every_variable_of_numba_is_known():
     assert variables - set(HARMLESS.split()) - set(settings.CODE_SWITCHES) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs")
 def test_unlike_cpus_share_a_cache_without_sharing_code(tmp_path):
     """Each loads what it compiled, never the other's, in whatever order they come."""

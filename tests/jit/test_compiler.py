@@ -58,6 +58,7 @@ def test_an_unknown_numba_compiles_as_ever(monkeypatch):
     assert compiler.compiler_options() == {}
 
 
+@pytest.mark.slow
 def test_both_ways_compute_alike(tmp_path):
     """The kernels as numba compiles any function give the same to the last bits."""
     code = (
@@ -160,10 +161,14 @@ def whole(x):
     return int(x)
 
 
+jitted_least = numba.njit(lambda x, y, z: least(x, y, z))
+jitted_greatest = numba.njit(lambda x, y, z: greatest(x, y, z))
+
+
 @pytest.mark.parametrize("numbers", list(itertools.permutations([1.5, math.nan, -0.0, 0.0, 2.0, -math.inf], 3)))
 def test_extremes_are_those_of_python(numbers):
-    for function, python in ((least, min), (greatest, max)):
-        ours = numba.njit(lambda x, y, z: function(x, y, z))(*numbers)  # noqa: B023 - called at once
+    for function, python in ((jitted_least, min), (jitted_greatest, max)):
+        ours = function(*numbers)
         np.testing.assert_array_equal(
             [ours, math.copysign(1.0, ours)], [python(numbers), math.copysign(1.0, python(numbers))]
         )

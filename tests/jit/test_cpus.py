@@ -16,6 +16,7 @@ import powerkern as pk
 from powerkern._jit import JIT_DISABLED, cpus
 
 pytestmark = [
+    pytest.mark.slow,  # processes that compile for other CPUs
     pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled"),
     pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs"),
 ]

@@ -97,6 +97,7 @@ def test_a_users_function_runs_the_same_code(tmp_path):
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "True True"
 
 
+@pytest.mark.slow
 @needs_jit
 def test_a_users_function_does_not_run_the_kernels_of_an_entry(tmp_path):
     """These have lost arguments: their names must not be found by code that is loaded later and has the same ones."""
@@ -154,6 +155,7 @@ def test_many_threads_compile_once(empty):
         assert len(set(pool.map(lambda _: id(entry.compile()), range(16)))) == 1
 
 
+@pytest.mark.slow
 @needs_jit
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.parametrize("call", ["entry", "users"])
@@ -188,6 +190,7 @@ def test_a_fork_while_another_thread_compiles(call, tmp_path):
 # --- without numba, and in users' code ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_without_compiling():
     """NUMBA_DISABLE_JIT=1 runs the same source as plain Python: rounding differs, in vectorised sums, nothing else."""
     code = (

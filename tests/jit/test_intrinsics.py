@@ -136,6 +136,7 @@ WITH_AVX512 = {
 }
 
 
+@pytest.mark.slow
 @needs_jit
 @needs_x86
 @pytest.mark.parametrize("cpu", WITH_AVX512)
@@ -166,6 +167,7 @@ print("zmm" in code)
 """
 
 
+@pytest.mark.slow
 @needs_jit
 @needs_x86
 @pytest.mark.parametrize("cpu", WITH_AVX512)

@@ -98,6 +98,7 @@ def test_records(key: str) -> None:
         Covariates.from_record(record)
 
 
+@pytest.mark.slow
 def test_products_do_not_depend_on_the_threads_of_the_blas() -> None:
     program = """
 import hashlib, numpy as np

@@ -15,6 +15,7 @@ import powerkern as pk
 
 X = np.random.default_rng(0).lognormal(size=50)
 REFERENCE = SHARED / "refs" / "regression_reference.json"
+SLOW = pytest.mark.slow
 PLACES = [(0.0, 0.1), (0.1, 0.5), (1.0, 0.3), (-1.0, 0.2), (-2.0, 1.0), (0.3, 2.0)]
 
 
@@ -82,12 +83,16 @@ def exact_mean(family: str, lmbda: float, mean: float, sd: float) -> float:
 
 
 CASES = [
-    *(("box-cox", lmbda) for lmbda in (-4.0, -2.0, -1.05, -1.0, -0.5, -0.1, 0.0, 0.01, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0)),
-    *(("yeo-johnson", lmbda) for lmbda in (-3.0, -1.2, -1.0, -0.4, 0.0, 0.2, 1.0, 1.5, 2.0, 2.2, 3.0, 3.3, 6.0)),
+    *(("box-cox", lmbda) for lmbda in (-2.0, -1.0, -0.1, 0.0, 0.5, 2.0)),
+    *(("yeo-johnson", lmbda) for lmbda in (-1.2, 0.2, 2.0, 3.3)),
+]
+MORE_CASES = [
+    *(("box-cox", lmbda) for lmbda in (-4.0, -1.05, -0.5, 0.01, 0.3, 0.7, 1.0, 5.0)),
+    *(("yeo-johnson", lmbda) for lmbda in (-3.0, -1.0, -0.4, 0.0, 1.0, 1.5, 2.2, 3.0, 6.0)),
 ]
 
 
-@pytest.mark.parametrize(("family", "lmbda"), CASES)
+@pytest.mark.parametrize(("family", "lmbda"), [*CASES, *(pytest.param(*each, marks=SLOW) for each in MORE_CASES)])
 def test_means_are_the_integral_inside_the_range(family: str, lmbda: float) -> None:
     mean, sd = np.array(PLACES).T
     found = raw_fit(family, lmbda).inverse_mean(mean, sd)

@@ -14,6 +14,7 @@ import pytest
 import powerkern as pk
 from powerkern import PowerFit
 from powerkern.joint import fit_joint
+from powerkern.kernels.results import REF
 from powerkern.regression import fit_regression
 
 X = np.random.default_rng(3).lognormal(size=(40, 3))
@@ -33,6 +34,14 @@ def changed(field: str, value: Any) -> str:
     record = json.loads(text_of())
     record["columns"][field][0] = value
     return json.dumps(record)
+
+
+def test_a_reference_that_rounding_moves_out_of_the_data_comes_back() -> None:
+    x = np.append(np.full(550, 2.0), 1000.0)
+    fit = pk.fit(x, "yeo-johnson", lmbda=-23.7)
+    assert fit.columns.raw[0, REF] < 2.0  # exp(log(1 + 2)) - 1
+    again = PowerFit.from_json(fit.to_json())
+    assert again.transform(x).tobytes() == fit.transform(x).tobytes()
 
 
 # --- figures that do not belong together --------------------------------------------------------------

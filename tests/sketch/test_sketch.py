@@ -9,6 +9,7 @@ import threading
 import warnings
 import zlib
 
+import mpmath
 import numpy as np
 import pytest
 import references as reference
@@ -511,6 +512,37 @@ def test_a_number_of_columns_that_is_none(columns):
     described = {**made._describe(), "columns": columns}
     with pytest.raises(ValueError, match="damaged or truncated"):
         Range.from_bytes(pack(1, described, made._table))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_two_neighbouring_numbers(family):
+    """With u = lambda delta/2, delta the distance of the logs, the optimum has coth(u) - 1/u = 2p - 1."""
+    low, high = 1.0102355670074506e16, 1.0102355670074508e16
+    half = (high - low) / low / 2.0
+
+    def nll(lmbda: float) -> float:
+        return np.log(np.sinh(lmbda * half) / (lmbda * half)) - 0.75 * lmbda * half
+
+    fit = fit_chunks([[[high], [low]]], family, sample_weight=[[7.0, 1.0]])
+    u = fit.lmbda[0] * half
+    assert_allclose(1.0 / np.tanh(u) - 1.0 / u, 0.75, rtol=1e-12)
+    ends = np.ravel(fit.confint())
+    assert_allclose([8.0 * (nll(end) - nll(fit.lmbda[0])) for end in ends], 1.920729410347062, rtol=1e-9)
+    assert_allclose(fit.nll, pk.fit([high, low], family, sample_weight=[7.0, 1.0]).nll, rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", [4, 5, 6, 7])
+def test_standardised_values_of_logs_over_hundreds_are_exact(seed):
+    x = 1e285 * np.random.default_rng(seed).normal(size=60)
+    fit = fit_chunks([x[:, None]])
+    with mpmath.workdps(60):
+        lmbda = mpmath.mpf(float(fit.lmbda[0]))
+        y = [((1 + mpmath.mpf(v)) ** lmbda - 1) / lmbda if v >= 0.0 else
+             ((1 - mpmath.mpf(v)) ** (2 - lmbda) - 1) / (lmbda - 2) for v in x.tolist()]  # fmt: skip
+        mean = mpmath.fsum(y) / 60
+        sd = mpmath.sqrt(mpmath.fsum((v - mean) ** 2 for v in y) / 60)
+        expected = [float((v - mean) / sd) for v in y]
+    assert_allclose(fit.transform(x[:, None])[:, 0], expected, rtol=0, atol=5e-11)
 
 
 def test_no_thread_waits_for_another_that_looks_where_bins_start(monkeypatch):

@@ -9,10 +9,11 @@ pytest.importorskip("sklearn")
 pandas = pytest.importorskip("pandas")
 
 import scipy.sparse  # noqa: E402
-from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: E402
+from sklearn.ensemble import HistGradientBoostingClassifier, IsolationForest  # noqa: E402
 from sklearn.naive_bayes import GaussianNB  # noqa: E402
 
 from powerkern.completion import UVImputer  # noqa: E402
+from powerkern.outliers import OutlierProbability  # noqa: E402
 from powerkern.sklearn import LocationScaler, PowerTransformer  # noqa: E402
 from powerkern.supervised import SupervisedPowerTransformer  # noqa: E402
 
@@ -120,3 +121,22 @@ def test_output_is_float32_for_float32_else_float64(estimator, dtype):
     X[::5, 0], X[::7, 1] = 0, 0  # bool, too, varies in each class and fold
     out = estimator.fit(X, Y).transform(X)
     assert out.dtype == (np.float32 if dtype is np.float32 else np.float64)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [SupervisedPowerTransformer(GaussianNB(), variables=[0]), OutlierProbability(IsolationForest())],
+    ids=["supervised", "outliers"],
+)
+def test_tables_whose_columns_something_else_reads(estimator):
+    twice = frame(B).set_axis(["a", "a"], axis=1)
+    with pytest.raises(ValueError, match="the name 'a' is that of more than one column; give each its own"):
+        estimator.fit(twice, Y)
+    lazy = pytest.importorskip("dask.array").from_array(np.column_stack([A, B]))
+    with pytest.raises(TypeError, match=r"X is a Dask collection; use powerkern.dask"):
+        estimator.fit(lazy, Y)
+
+
+def test_some_variables_of_a_sparse_matrix():
+    with pytest.raises(TypeError, match=r"X is sparse.*pass X.toarray\(\)"):
+        SupervisedPowerTransformer(GaussianNB(), variables=[0]).fit(scipy.sparse.csr_array(np.column_stack([A, B])), Y)

@@ -78,7 +78,9 @@ def test_high_scores_are_outliers_in_pyod():
     assert model.predict(NEW).tolist() == [1, -1]
 
 
-@pytest.mark.parametrize("name", ["knn.KNN", "lof.LOF", "iforest.IForest", "ecod.ECOD", "hbos.HBOS"])
+@pytest.mark.parametrize(
+    "name", ["knn.KNN", "lof.LOF", "iforest.IForest", "ecod.ECOD", pytest.param("hbos.HBOS", marks=pytest.mark.slow)]
+)
 def test_detectors_of_pyod(name):
     module, kind = name.split(".")
     models = pytest.importorskip(f"pyod.models.{module}", reason="PyOD is not installed")

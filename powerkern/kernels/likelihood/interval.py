@@ -80,7 +80,9 @@ def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch
         error = _FELT_ERROR * drop
         if panel == math.inf:
             error = max(_END_ERROR * drop, _ROUNDINGS * EPS * (1.0 + abs(nll)))
-        tolerance = max(error / here.d1, EPS * abs(mu))
+        # g is steepest at the upper end: at the lower one, perhaps far away, it may be flat
+        steepest = high.d1 if high.distance < math.inf else here.d1
+        tolerance = max(error / steepest, EPS * abs(mu))
         least, most = _zeros(low, high)
         if most - least <= tolerance:
             return mu + side * min(max(least, low.distance), high.distance)
@@ -131,4 +133,6 @@ def _next_distance(low: _Excess, high: _Excess, here: _Excess, least: float, mos
         return x if low.distance < x < farthest else farthest
     if not least <= x <= most:
         x = most
+    if x >= high.distance:  # whose tangent is 0 within rounding of it
+        x = high.distance - max(tolerance, 2.0 * EPS * high.distance)
     return x if low.distance < x < high.distance else 0.5 * (low.distance + high.distance)

@@ -161,7 +161,7 @@ def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> Gold
         x=a + _product(_GOLDEN, b - a) if usable else math.nan,
         a=a,
         b=b,
-        best=math.nan,
+        best=a,  # the first point, which is better, leaves the bracket as it is
         fun=_HUGE,
         xtol=float(xtol),
         n_eval=0,
@@ -172,29 +172,31 @@ def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> Gold
 
 @kernel
 def golden_section_step(state: GoldenState, f: float) -> GoldenState:
-    """Next state, given f at ``state.x``."""
-    f = _finite_or_huge(float(f))
-    x, a, b, best, fun = state.x, state.a, state.b, state.best, state.fun
-    if state.n_eval == 0:
-        best, fun = x, f
+    """Next state, given f at ``state.x``.
+
+    Both outcomes of the comparison are prepared while f is being evaluated: a loop waits for f and one selection only.
+    """
+    better = ((f < state.fun) & (f >= -_HUGE)) | (state.n_eval == 0)
+    fun = _finite_or_huge(float(f)) if better else state.fun
+    if better:
+        a, b, best, x = _shrunk(state.a, state.b, state.x, state.best)
     else:
-        if f < fun:  # x is the better of the two inner points: the other one is an end now
-            x, best = best, x
-            fun = f
-        if x < best:
-            a = x
-        else:
-            b = x
-    reach = max(best - a, b - best)
+        a, b, best, x = _shrunk(state.a, state.b, state.best, state.x)
     n_eval = state.n_eval + 1
+    reach = max(best - a, b - best)
     status = _minimum_status(reach <= max(state.xtol, 4.0 * EPS * abs(best)), fun, n_eval, state.max_eval)
-    if status != RUNNING:
-        x = best
-    elif b - best > best - a:  # into the longer part, measured from the end: errors do not grow
-        x = b - _product(_GOLDEN, b - a)
-    else:
-        x = a + _product(_GOLDEN, b - a)
-    return GoldenState(x, a, b, best, fun, state.xtol, n_eval, state.max_eval, status)
+    return GoldenState(x if status == RUNNING else best, a, b, best, fun, state.xtol, n_eval, state.max_eval, status)
+
+
+@kernel
+def _shrunk(a: float, b: float, best: float, other: float) -> tuple[float, float, float, float]:
+    """The bracket with the worse of two inner points as an end, the better one, and the next point.
+
+    That lies in the longer part, and is measured from the end: errors do not grow.
+    """
+    a, b = other if other < best else a, b if other < best else other
+    part = _product(_GOLDEN, b - a)
+    return a, b, best, b - part if b - best > best - a else a + part
 
 
 # --- Brent --------------------------------------------------------------------------------------------

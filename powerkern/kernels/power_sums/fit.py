@@ -13,7 +13,7 @@ Error. For f with eight derivatives, a bin's mean of f and its rule's differ by 
 half its width and r = E pi_4(t)^2 <= min(1/64, E pi_3(t)^2), pi_k the monic orthogonal polynomials of its values.
 With f = e^(2 m a) the relative error is ``(2 |m| h)^8 r e^(2 |m| h)/8!``: 3e-13 for 2 |m| h = 0.16. A bin that holds
 at most four distinct values is represented exactly. Sums over blocks of rows are rounded to whole numbers of a quantum,
-so that no order of adding them up makes a difference. `error_of_lambda` sums what all this does to lambda.
+so that no order of adding them up makes a difference. `errors_of` sums what all this does to lambda.
 """
 
 from __future__ import annotations
@@ -94,6 +94,8 @@ MAX_REFINED = 65536
 
 #: Lambda is certified where the bound on its error is below this, times |lambda| where that exceeds 1.
 TOLERANCE = 1e-11
+#: And where the bound on the relative error of the standard deviation is below this: standardised values share it.
+SD_TOLERANCE = 5e-11
 
 #: Mean squares about the bin's mean below this are rounding: one node. And those of the higher polynomials.
 _ONE_NODE = 1e-15
@@ -441,7 +443,7 @@ def _weights_inside(x: FloatArray, weight: FloatArray, grid: FloatArray, out: Fl
 
 
 class Nodes(NamedTuple):
-    """Room for the sample of a column and, one row per bin, for what `error_of_lambda` needs; and small scratch."""
+    """Room for the sample of a column and, one row per bin, for what `errors_of` needs; and small scratch."""
 
     position: FloatArray
     weight: FloatArray
@@ -704,13 +706,14 @@ def _bounded(
     if layout.sign < 0.0:
         nearest, farthest = max(-grid[G_MAX], 0.0), -grid[G_MIN]
     smallest, largest = _magnitude(low, base, nearest, farthest), _magnitude(high, base, nearest, farthest)
+    # not the logs of these: of values close together the rounding of exp would be more than what is between them
     logs = Logs(
         pos,
         pos_weight,
         neg,
         neg_weight,
-        (centered_log(smallest, base, grid[G_REF], log_ref) - origin) / sigma,
-        (centered_log(largest, base, grid[G_REF], log_ref) - origin) / sigma,
+        max(centered_log(nearest, base, grid[G_REF], log_ref) - origin, layout.low * width) / sigma,
+        min(centered_log(farthest, base, grid[G_REF], log_ref) - origin, layout.high * width) / sigma,
         0.0,
         jacobian,
         sigma,
@@ -733,8 +736,11 @@ class Rounded(NamedTuple):
 
 
 @kernel
-def error_of_lambda(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> float:
-    """A bound of the error of an optimum: that of the Gauss rules, of rounding of logs, within bins, and of sums."""
+def errors_of(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> tuple[float, float]:
+    """Bounds of the error of the optimum and of the relative error of the standard deviation there.
+
+    Of the Gauss rules, and of rounding within bins; of lambda also of rounding of logs, and of sums.
+    """
     logs = sample.centered.logs
     mu, shift = best.exponent * logs.sigma, 0.0
     if sample.sign != 0.0:
@@ -770,7 +776,8 @@ def error_of_lambda(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounde
     if rounded.lost > 0.0:
         lost += 0.5 * rounded.quantum * rounded.lost * farthest
     total = variance * sample.weight * best.curvature
-    return (products + turn * squares + lost) * logs.sigma / total + _noise(sample, rounded.moved)
+    error = (products + turn * squares + lost) * logs.sigma / total + _noise(sample, rounded.moved)
+    return error, 0.5 * squares / (variance * sample.weight)
 
 
 @kernel
@@ -959,9 +966,10 @@ def _fit_column(
         row[LMBDA] = row[LMBDA0] = lmbda
     if lmbda == lmbda:
         return 0.0
-    error = error_of_lambda(sample, best, nodes, rounded)
+    error, of_sd = errors_of(sample, best, nodes, rounded)
     found = best.exponent if sample.sign >= 0.0 else 2.0 - best.exponent
-    if not error <= TOLERANCE * max(1.0, abs(found)):  # constants beyond float64, too, may be those of lost digits
+    # constants beyond float64, too, may be those of lost digits
+    if not (error <= TOLERANCE * max(1.0, abs(found)) and of_sd <= SD_TOLERANCE):
         row[STATUS] = _UNRESOLVED
     return error
 

@@ -22,9 +22,10 @@ in ln x there (and as above on the other side)::
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
-from powerkern._jit import compiled_as, entry, kernel, widest_vectors
+from powerkern._jit import REAL, entry, inlined, inlined_as, kernel, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp_log import exp, expm1, log1p
 from powerkern.kernels.elementary.exp_log import log as ln
@@ -36,55 +37,76 @@ _FLAT = 1e-290
 
 # --- one value ----------------------------------------------------------------------------------------
 
-
-@kernel
-def _is_beyond(x: float, lmbda: float, lower: float, upper: float) -> bool:
-    """Whether x is on the side that lambda flattens, beyond the change point there."""
-    return x > upper if lmbda < 1.0 else lmbda > 1.0 and x < lower
+#: A function of a value and lambda: psi, its derivative in x, its inverse.
+_Scalar = Callable[[float, float], float]
 
 
-@kernel
+@inlined
+def _rectified(psi: _Scalar, slope_of: _Scalar, x: float, lmbda: float, lower: float, upper: float) -> float:
+    """The rectified psi, without branches: out of a loop over x LLVM moves psi(C) and psi'(C), and vectorises it."""
+    c = upper if lmbda < 1.0 else lower
+    at, slope, y = psi(c, lmbda), slope_of(c, lmbda), psi(x, lmbda)
+    beyond = ((lmbda < 1.0) & (x > c)) | ((lmbda > 1.0) & (x < c))
+    return at + (x - c) * slope if beyond else y
+
+
+@inlined
+def _unrectified(
+    psi: _Scalar, slope_of: _Scalar, inverse: _Scalar, y: float, lmbda: float, lower: float, upper: float
+) -> float:
+    """The inverse of `_rectified`."""
+    c = upper if lmbda < 1.0 else lower
+    at, slope, x = psi(c, lmbda), slope_of(c, lmbda), inverse(y, lmbda)
+    beyond = ((lmbda < 1.0) & (y > at)) | ((lmbda > 1.0) & (y < at))
+    return c + (y - at) / slope if beyond else x
+
+
+@inlined
 def _rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> float:
-    if not _is_beyond(x, lmbda, lower, upper):
-        return boxcox(x, lmbda)
-    c = upper if lmbda < 1.0 else lower
-    return boxcox(c, lmbda) + (x - c) * boxcox_dx(c, lmbda)
+    return _rectified(boxcox, boxcox_dx, x, lmbda, lower, upper)
 
 
-@kernel
-def _rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> float:
-    if not _is_beyond(x, lmbda, lower, upper):
-        return yeojohnson(x, lmbda)
-    c = upper if lmbda < 1.0 else lower
-    return yeojohnson(c, lmbda) + (x - c) * yeojohnson_dx(c, lmbda)
-
-
-@kernel
+@inlined
 def _inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> float:
-    if not _is_beyond(y, lmbda, boxcox(lower, lmbda), boxcox(upper, lmbda)):
-        return inv_boxcox(y, lmbda)
-    c = upper if lmbda < 1.0 else lower
-    return c + (y - boxcox(c, lmbda)) / boxcox_dx(c, lmbda)
+    return _unrectified(boxcox, boxcox_dx, inv_boxcox, y, lmbda, lower, upper)
 
 
-@kernel
+@inlined
+def _rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> float:
+    return _rectified(yeojohnson, yeojohnson_dx, x, lmbda, lower, upper)
+
+
+@inlined
 def _inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float) -> float:
-    if not _is_beyond(y, lmbda, yeojohnson(lower, lmbda), yeojohnson(upper, lmbda)):
-        return inv_yeojohnson(y, lmbda)
-    c = upper if lmbda < 1.0 else lower
-    return c + (y - yeojohnson(c, lmbda)) / yeojohnson_dx(c, lmbda)
+    return _unrectified(yeojohnson, yeojohnson_dx, inv_yeojohnson, y, lmbda, lower, upper)
 
 
-@entry("float64(float64, float64, float64, float64)")
+_ENTRY = (REAL, REAL, REAL, REAL)
+
+
+@entry(_ENTRY)
 def _rectified_boxcox_entry(x: float, lmbda: float, lower: float, upper: float) -> float:
     return _rectified_boxcox(x, lmbda, lower, upper)
 
 
-@compiled_as(_rectified_boxcox)
-def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> float:
-    r"""Rectified Box-Cox transform.
+@entry(_ENTRY)
+def _inv_rectified_boxcox_entry(y: float, lmbda: float, lower: float, upper: float) -> float:
+    return _inv_rectified_boxcox(y, lmbda, lower, upper)
 
-    The Box-Cox transform psi, continued along its tangent where it would flatten outliers.
+
+@entry(_ENTRY)
+def _rectified_yeojohnson_entry(x: float, lmbda: float, lower: float, upper: float) -> float:
+    return _rectified_yeojohnson(x, lmbda, lower, upper)
+
+
+@entry(_ENTRY)
+def _inv_rectified_yeojohnson_entry(y: float, lmbda: float, lower: float, upper: float) -> float:
+    return _inv_rectified_yeojohnson(y, lmbda, lower, upper)
+
+
+@inlined_as(_rectified_boxcox)
+def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> float:
+    r"""Box-Cox transform psi, continued along its tangent where it would flatten outliers.
 
     .. math::
 
@@ -115,7 +137,8 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
     Notes
     -----
     Within a few ulp of the exact value, except near its zeros. Continuous in lambda. Its range is the whole line,
-    except for 0 < lambda <= 1, where it begins at -1/lambda.
+    except for 0 < lambda <= 1, where it begins at -1/lambda. In a jitted loop over values psi(u), psi'(u) or psi(l),
+    psi'(l) are computed once, before the loop.
 
     References
     ----------
@@ -130,50 +153,26 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
     return float(_rectified_boxcox_entry(float(x), float(lmbda), float(lower), float(upper)))
 
 
-@entry("float64(float64, float64, float64, float64)")
-def _inv_rectified_boxcox_entry(y: float, lmbda: float, lower: float, upper: float) -> float:
-    return _inv_rectified_boxcox(y, lmbda, lower, upper)
-
-
-@compiled_as(_inv_rectified_boxcox)
+@inlined_as(_inv_rectified_boxcox)
 def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> float:
-    r"""Inverse of the rectified Box-Cox transform.
-
-    The x whose rectified transform is y.
-
-    .. math::
-
-        \lambda < 1: \quad \psi(x) \ (x \le u), \qquad \psi(u) + (x - u)\, \psi'(u) \ (x > u)
-
-        \lambda > 1: \quad \psi(x) \ (x \ge l), \qquad \psi(l) + (x - l)\, \psi'(l) \ (x < l)
-
-    with u = `upper` and l = `lower`; ``psi(x)`` for lambda = 1.
+    """The x whose rectified Box-Cox transform is y.
 
     Parameters
     ----------
     y : float
         A transformed value.
-    lmbda : float
-        The transformation parameter.
-    lower, upper : float
-        The change points, positive; the first and third quartile of the data in the paper [1]_.
+    lmbda, lower, upper : float
+        The transformation parameter and the change points, as of `rectified_boxcox`, which has the formula.
 
     Returns
     -------
     float
-        The value. NaN where there is none (below -1/lmbda for 0 < lmbda <= 1), and where an argument is NaN.
+        The value, as exact as y allows: where psi is flat, many values have the same y. NaN where there is none (below
+        -1/lmbda for 0 < lmbda <= 1), and where an argument is NaN.
 
     See Also
     --------
     rectified_boxcox : the transform.
-
-    Notes
-    -----
-    As exact as y allows: where psi is flat, many values have the same y.
-
-    References
-    ----------
-    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
 
     Examples
     --------
@@ -184,24 +183,11 @@ def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> 
     return float(_inv_rectified_boxcox_entry(float(y), float(lmbda), float(lower), float(upper)))
 
 
-@entry("float64(float64, float64, float64, float64)")
-def _rectified_yeojohnson_entry(x: float, lmbda: float, lower: float, upper: float) -> float:
-    return _rectified_yeojohnson(x, lmbda, lower, upper)
-
-
-@compiled_as(_rectified_yeojohnson)
+@inlined_as(_rectified_yeojohnson)
 def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> float:
-    r"""Rectified Yeo-Johnson transform.
+    """Yeo-Johnson transform, continued along its tangent where it would flatten outliers.
 
-    The Yeo-Johnson transform psi, continued along its tangent where it would flatten outliers.
-
-    .. math::
-
-        \lambda < 1: \quad \psi(x) \ (x \le u), \qquad \psi(u) + (x - u)\, \psi'(u) \ (x > u)
-
-        \lambda > 1: \quad \psi(x) \ (x \ge l), \qquad \psi(l) + (x - l)\, \psi'(l) \ (x < l)
-
-    with u = `upper` and l = `lower`; ``psi(x)`` for lambda = 1.
+    The formula is that of `rectified_boxcox`, with psi the Yeo-Johnson transform.
 
     Parameters
     ----------
@@ -215,15 +201,12 @@ def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> 
     Returns
     -------
     float
-        The transformed value. NaN where an argument is NaN.
+        The transformed value, within a few ulp except near its zeros. NaN where an argument is NaN. Continuous in
+        lambda; its range is the whole line.
 
     See Also
     --------
     inv_rectified_yeojohnson : the inverse.
-
-    Notes
-    -----
-    Within a few ulp of the exact value, except near its zeros. Continuous in lambda; its range is the whole line.
 
     References
     ----------
@@ -238,50 +221,25 @@ def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> 
     return float(_rectified_yeojohnson_entry(float(x), float(lmbda), float(lower), float(upper)))
 
 
-@entry("float64(float64, float64, float64, float64)")
-def _inv_rectified_yeojohnson_entry(y: float, lmbda: float, lower: float, upper: float) -> float:
-    return _inv_rectified_yeojohnson(y, lmbda, lower, upper)
-
-
-@compiled_as(_inv_rectified_yeojohnson)
+@inlined_as(_inv_rectified_yeojohnson)
 def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float) -> float:
-    r"""Inverse of the rectified Yeo-Johnson transform.
-
-    The x whose rectified transform is y.
-
-    .. math::
-
-        \lambda < 1: \quad \psi(x) \ (x \le u), \qquad \psi(u) + (x - u)\, \psi'(u) \ (x > u)
-
-        \lambda > 1: \quad \psi(x) \ (x \ge l), \qquad \psi(l) + (x - l)\, \psi'(l) \ (x < l)
-
-    with u = `upper` and l = `lower`; ``psi(x)`` for lambda = 1.
+    """The x whose rectified Yeo-Johnson transform is y.
 
     Parameters
     ----------
     y : float
         A transformed value.
-    lmbda : float
-        The transformation parameter.
-    lower, upper : float
-        The change points; the first and third quartile of the data in the paper [1]_.
+    lmbda, lower, upper : float
+        The transformation parameter and the change points, as of `rectified_yeojohnson`.
 
     Returns
     -------
     float
-        The value. NaN where an argument is NaN.
+        The value, as exact as y allows: where psi is flat, many values have the same y. NaN where an argument is NaN.
 
     See Also
     --------
     rectified_yeojohnson : the transform.
-
-    Notes
-    -----
-    As exact as y allows: where psi is flat, many values have the same y.
-
-    References
-    ----------
-    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
 
     Examples
     --------

@@ -65,7 +65,7 @@ def objectives(
 
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
 @pytest.mark.parametrize(("rule", "name"), [(QUARTILES, "paper"), (NOT_RECTIFIED, "none"), (BOTH, "both")])
-@pytest.mark.parametrize("n", [3, 4, 7, 20, 51, 128])
+@pytest.mark.parametrize("n", [3, 4, 7, 20, 51, pytest.param(128, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("c", "points"), [(0.5, (0.25, 0.75)), (0.8, (0.1, 0.6))])
 def test_objective_is_that_of_the_oracle(family, rule, name, n, c, points):
     rng = np.random.default_rng(n)
