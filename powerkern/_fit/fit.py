@@ -15,10 +15,12 @@ from powerkern._estimators.estimators import Estimator, as_estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.limits import LambdaLimit, apply_limit, lambda_limit
 from powerkern._estimators.nearest_normal import NearestNormal
+from powerkern._estimators.origin import FITTED, WithOrigin, check_origin, in_units, likeliest_with_origin, with_origin
 from powerkern._estimators.power_sums import fit_matrix
 from powerkern._estimators.robust import Robust, weights_of_one
 from powerkern._estimators.robust_bounds import moved_to
 from powerkern._estimators.shift import extremes, given_shift, to_own_units
+from powerkern._estimators.standard_units import scaled_by
 from powerkern._fit.best_family import CRITERIA, LIKELIHOOD, best_family
 from powerkern._input import frames as _frames
 from powerkern._input.arguments import domain_error_in, given_lambdas
@@ -31,7 +33,7 @@ from powerkern._results.power_fit import BEST, FIT_FAMILIES, OutOfRange, PowerFi
 from powerkern._results.summary import Summary
 from powerkern._typing import Bounds, FloatArray
 from powerkern.kernels.results import STATUS, X_MAX, X_MIN
-from powerkern.kernels.transforms.family import FAMILIES
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 __all__ = [
     "Interval",
@@ -56,6 +58,7 @@ def fit(
     sample_weight: ArrayLike | str | None = None,
     lmbda: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
+    origin: str | None = None,
     ymax: float | None = None,
     bounds: Bounds | None = None,
     criterion: str = LIKELIHOOD,
@@ -86,6 +89,9 @@ def fit(
         Take these lambdas instead of fitting; NaN entries are fitted. Only with "mle".
     shift : float or (p,) array-like, default 0
         Box-Cox transforms ``x + shift``, a sum in float64, for values above -shift. The shift is not fitted.
+    origin : {"fit"}, optional
+        "fit": transform ``(x - center)/divisor``, both found with lambda, which is then the same for ``a + b x``. With
+        "mle", "central-mle", "rewml" or "rewml-nr"; about 10 times the work. See the guide on units and origin.
     ymax : float, optional
         Largest ``|psi|`` of the data: lambda is the best one that keeps it. Default: none when standardizing, else the
         largest float64 divided by 1e4. Only with "mle".
@@ -138,7 +144,10 @@ def fit(
     as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))
     estimator = as_estimator(estimator)
     check_together(family, estimator, lmbda, ymax, criterion)
-    other = estimator.solver()
+    if origin is not None:
+        as_choice("origin", origin, (FITTED,))
+        check_origin(estimator, shift, bounds)
+    other = estimator.solver() if origin is None else with_origin(estimator)
     standardize = as_flag("standardize", standardize)
     matrix = read(X, sample_weight, column_names=column_names, non_numeric=non_numeric)
     weight, p = matrix.weight, matrix.values.shape[1]
@@ -146,27 +155,40 @@ def fit(
     limit = lambda_limit(ymax, bounds, p, standardize, matrix.values.dtype)
     threads = thread_count(n_threads)
     shift = given_shift(shift, family, p)
-    columns = shifted(matrix.values, shift)
+    prestandardize = estimator.prestandardize if isinstance(estimator, ML) else "none"
 
-    def fitted_as(code: int) -> FloatArray:
-        if other is not None:
-            return fitted_otherwise(other, columns, code, weight, limit, threads, progress)
+    def likeliest(columns: Columns, code: int) -> FloatArray:
         return maximum_likelihood(
             columns, code, given, weight, limit, n_threads=threads, names=matrix.names, progress=progress
         )
 
+    def fitted_as(code: int) -> FloatArray:
+        values, columns = matrix.values, shifted(matrix.values, shift)
+        if other is None and origin is not None:
+            return likeliest_with_origin(
+                values, code, given, limit.bounds, weight, threads, progress, lambda u: likeliest(u, code)
+            )
+        if other is None and prestandardize != "none" and is_mirrored(code):
+            scaling = scaled_by(prestandardize, values, weight, threads)
+            return in_units(lambda u: likeliest(u, code), values, *scaling)
+        if other is None:
+            results = likeliest(columns, code)
+        else:
+            results = fitted_otherwise(other, columns, code, weight, limit, threads, progress)
+        to_own_units(results, shift)
+        return results
+
     families = None
     if family == BEST:
-        results, families = best_family(fitted_as, matrix.values, weight, isinstance(other, Robust), criterion, threads)
+        results, families = best_family(fitted_as, matrix.values, weight, other is not None and not isinstance(other, NearestNormal), criterion, threads)
     else:
         results = fitted_as(FAMILIES[family])
     _check_domain(matrix, results, weight, shift)
-    if shift.any():
-        to_own_units(results, shift)
+    if shift.any() or origin is not None or prestandardize != "none":
         results[:, [X_MIN, X_MAX]] = extremes(matrix.values, weight)
-    units = weights_of_one(matrix.values, weight) if isinstance(other, Robust) else None
+    units = weights_of_one(matrix.values, weight) if isinstance(other, Robust | WithOrigin) else None
     return finished(
-        FitInfo(family, estimator, standardize, matrix.names, matrix.was_vector),
+        FitInfo(family, estimator, standardize, matrix.names, matrix.was_vector, origin),
         ColumnResults(results, family if families is None else families, unit_weights=units),
         Source((matrix.values, weight)),
         unbounded=lmbda is not None or other is not None,
@@ -218,7 +240,7 @@ def maximum_likelihood(
 
 
 def fitted_otherwise(
-    solver: Robust | NearestNormal,
+    solver: Robust | NearestNormal | WithOrigin,
     columns: Columns,
     family: int,
     weight: FloatArray,

@@ -34,6 +34,8 @@ class FitInfo:
     standardize: bool = True
     column_names: list[str] | None = None
     was_vector: bool = False
+    #: "fit": the origin and the unit were found with lambda
+    origin: str | None = None
 
     def labels(self, n: int) -> list[str]:
         """Names of the columns, or their numbers."""

@@ -171,7 +171,7 @@ class PowerFit:
         if not isinstance(self.estimator, ML):
             name = self.estimator.name
             raise ValueError(f"tests and rounded powers of lambda: for estimator='mle' only, not for {name!r}")
-        nll = np.where(self.status == Status.OK, self.nll, np.nan)
+        nll = np.where(self.status == Status.OK, self.nll, np.nan)  # with an origin fitted, no tests at a fixed one
         return Optimum(self.lmbda, nll, self.standard_error(), self.n_obs)
 
     def with_columns(self, columns: ColumnResults, source: Source | None = None) -> PowerFit:
