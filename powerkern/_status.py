@@ -66,8 +66,8 @@ class Status(IntEnum):
     UNIT_AT_END = 20
     #: Lambda and the unit found; the origin is at an end of its range (`origin="fit"`).
     ORIGIN_AT_END = 21
-    #: Left as it is, lambda = 1: the central part of neither transform looks normal (``criterion="central"``).
-    NOT_NORMAL = 22
+    #: Left as it is, lambda = 1: neither transform makes its central part normal, or nearer (``criterion="central"``).
+    LEFT_AS_IT_IS = 22
 
     @property
     def sentence(self) -> str:
@@ -102,7 +102,7 @@ _SENTENCES = {
     Status.FEW_VALUES: "at most three values, too few to tell an outlier from the others: do not rely on lambda",
     Status.UNIT_AT_END: "optimum of origin and lambda found; the unit is at an end of its range, as mostly",
     Status.ORIGIN_AT_END: "the origin is at an end of its range, and lambda is the best one there",
-    Status.NOT_NORMAL: "left as it is, lambda = 1: neither transform makes its central part normal",
+    Status.LEFT_AS_IT_IS: "left as it is, lambda = 1: neither transform makes its central part normal, or nearer to it",
     Status.NOT_SETTLED: "reweighting has not settled: the values kept still change from step to step",
 }
 

@@ -156,8 +156,9 @@ def find_origin(
         found[fitted] = some
         return _in_own_units(found, ranges, median, unit, ordered, box_cox)
 
-    center, divisor, *figures, how = column_figures(search, values, _N_FIELDS, n_threads, progress).T.copy()
-    return Found(center, divisor, *figures, how.astype(np.int64))
+    fields = column_figures(search, values, _N_FIELDS, n_threads, progress).T.copy()
+    center, divisor, lmbda, information, likelihood, n_eval, how = fields
+    return Found(center, divisor, lmbda, information, likelihood, n_eval, how.astype(np.int64))
 
 
 def _ranges(columns: FloatArray, box_cox: bool, lmbda: FloatArray | None) -> FloatArray:
@@ -277,9 +278,7 @@ class WithOrigin(NamedTuple):
             found = again._replace(
                 center=found.center + found.divisor * again.center, divisor=found.divisor * again.divisor
             )
-        results = in_units(
-            lambda u: solver.fit(u, family, weight, n_threads), values, found.center, found.divisor
-        )
+        results = in_units(lambda u: solver.fit(u, family, weight, n_threads), values, found.center, found.divisor)
         mark(results, found)
         return results
 
@@ -350,7 +349,9 @@ def with_origin(estimator: object) -> WithOrigin | None:
             raise ValueError("prestandardize has no effect with origin='fit', which fits the unit: leave it out")
         return WithOrigin(estimator.solver())
     name = getattr(estimator, "name", estimator)
-    raise ValueError(f"origin='fit' goes with 'mle', 'central-mle', 'rewml' and 'rewml-nr', not with estimator={name!r}")
+    raise ValueError(
+        f"origin='fit' goes with 'mle', 'central-mle', 'rewml' and 'rewml-nr', not with estimator={name!r}"
+    )
 
 
 def likeliest_with_origin(

@@ -1,7 +1,7 @@
-"""The shift of Box-Cox: checked, and the figures of shifted and divided columns brought back to the units of the data.
+"""The shift of Box-Cox: checked, and the figures of shifted and divided columns brought to the units of the data.
 
-Kernels see (x + shift)/divisor, rounded twice. What they say of the data is translated here, so that the rest of the package
-knows a shift as the `CENTER` of a row of results: what is transformed is (x - center)/divisor, center = -shift.
+Kernels see (x + shift)/divisor, rounded twice. What they say of the data is translated here, so that the rest of the
+package knows a shift as the `CENTER` of a row of results: what is transformed is (x - center)/divisor, center = -shift.
 """
 
 from __future__ import annotations

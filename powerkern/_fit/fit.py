@@ -21,11 +21,12 @@ from powerkern._estimators.robust import Robust, weights_of_one
 from powerkern._estimators.robust_bounds import moved_to
 from powerkern._estimators.shift import extremes, given_shift, to_own_units
 from powerkern._estimators.standard_units import scaled_by
-from powerkern._fit.best_family import CRITERIA, LIKELIHOOD, best_family
+from powerkern._fit.best_family import CENTRAL, CRITERIA, LIKELIHOOD, best_family, leave_alone
 from powerkern._input import frames as _frames
 from powerkern._input.arguments import domain_error_in, given_lambdas
 from powerkern._input.arrays import Matrix, as_choice, as_flag
 from powerkern._input.reading import read
+from powerkern._results.central_normality import CentralNormality
 from powerkern._results.columns import ColumnResults, FitInfo, Source
 from powerkern._results.inference import Interval, LikelihoodRatio
 from powerkern._results.normality import Normality, NormalityFigures
@@ -36,6 +37,7 @@ from powerkern.kernels.results import STATUS, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 __all__ = [
+    "CentralNormality",
     "Interval",
     "LikelihoodRatio",
     "Normality",
@@ -98,10 +100,12 @@ def fit(
     bounds : (low, high), optional
         Smallest and largest lambda: numbers, or (p,) arrays; None or infinity where there is no bound. A lambda beyond
         is clipped (`Status.AT_BOUND`), and all other figures are those at the bound.
-    criterion : {"likelihood", "ppcc", "pearson"}, default "likelihood"
+    criterion : {"likelihood", "ppcc", "pearson", "central"}, default "likelihood"
         How ``family="best"`` chooses: the larger likelihood; the larger correlation with normal quantiles (see
         `PowerFit.normality`); or the smaller statistic of Pearson's chi-square test of normality over its degrees of
-        freedom, as R's bestNormalize does. Robust fits are compared on the values that both keep.
+        freedom, as R's bestNormalize does. Robust fits are compared on the values that both keep. "central": the
+        smaller statistic of `PowerFit.central_normality`; a column stays as it is, with lambda = 1 and
+        `Status.LEFT_AS_IT_IS`, if its own is smaller, or the better transform's p-value is below 0.05.
     column_names : sequence of str, optional
         Names used in messages and kept with the fit; default: those of a data frame.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
@@ -141,7 +145,7 @@ def fit(
     True
     """
     as_choice("family", family, FIT_FAMILIES)
-    as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))
+    as_choice("criterion", criterion, (LIKELIHOOD, CENTRAL, *CRITERIA))
     estimator = as_estimator(estimator)
     check_together(family, estimator, lmbda, ymax, criterion)
     if origin is not None:
@@ -180,7 +184,10 @@ def fit(
 
     families = None
     if family == BEST:
-        results, families = best_family(fitted_as, matrix.values, weight, other is not None and not isinstance(other, NearestNormal), criterion, threads)
+        robust = isinstance(other, Robust | WithOrigin)
+        results, families = best_family(fitted_as, matrix.values, weight, robust, criterion, threads)
+        if criterion == CENTRAL:
+            leave_alone(results, families, matrix.values, weight, threads)
     else:
         results = fitted_as(FAMILIES[family])
     _check_domain(matrix, results, weight, shift)
@@ -250,9 +257,12 @@ def fitted_otherwise(
 ) -> FloatArray:
     """Results of every column by an estimator other than maximum likelihood, lambda within the bounds of the limit."""
     results = solver.fit(columns, family, weight, n_threads, progress)
+    moving = solver.kept_by if isinstance(solver, WithOrigin) else solver
+    if moving is None:
+        return results
 
     def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-        return moved_to(bounded, columns[:, at], family, solver, results[at], weight, n_threads)
+        return moved_to(bounded, columns[:, at], family, moving, results[at], weight, n_threads)
 
     apply_limit(refit, family, results, None, limit._replace(ymax=math.inf), np.full(len(results), np.nan))
     return results

@@ -20,6 +20,13 @@ from powerkern.kernels.results import CURVATURE, FIELDS, N_EVAL, NLL, ROUTE, STA
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.kernels.transforms.matrix import fields_of
 
+#: Lambdas that are further from 0 than this are those of an origin, if the data are far from it beside their width.
+_LARGE = 20.0
+#: What is said of such columns.
+FAR_FROM_ZERO = (
+    "lambda is large because zero is far from the data beside their width, not because of their shape; origin='fit' or "
+    "estimator=ML(prestandardize='mad') give a lambda that does not depend on it"
+)
 #: Columns of a matrix.
 Chosen = slice | NDArray[np.intp]
 T = TypeVar("T", covariant=True)
@@ -163,6 +170,17 @@ class ColumnResults:
     def information(self) -> FloatArray:
         """Second derivative of `nll` in lambda."""
         return self.raw[:, CURVATURE] * self.n_kept
+
+    @property
+    def far_from_zero(self) -> NDArray[np.intp]:
+        """Columns of which lambda is large as they are of one sign, and further from zero than they are wide."""
+        large: NDArray[np.intp] = np.flatnonzero(np.abs(self.lmbda) > _LARGE)
+        if not large.size:
+            return large
+        low, high, center = self.x_min[large], self.x_max[large], self.center[large]
+        far = np.maximum(low - center, center - high) > high - low
+        found: NDArray[np.intp] = large[far & (self.status[large] != Status.FIXED)]
+        return found
 
     @property
     def n_iter(self) -> IntArray:

@@ -173,8 +173,8 @@ def confint(
     method : {"profile", "wald", "bootstrap"}, optional
         "profile" (default of maximum likelihood): where `nll` exceeds its minimum by half a chi-square quantile.
         "wald": ``lmbda -+ Phi^-1((1 + level)/2)/sqrt(information)``, as R's car prints it. That needs no data; the
-        other has better coverage in short columns. "bootstrap" (of all other estimators, and of them only):
-        ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`.
+        other has better coverage in short columns; with ``origin="fit"``, there is only this one. "bootstrap" (of all
+        other estimators, and of them only): ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`.
     replicates : int, default 200
         Of the bootstrap, see `standard_error`.
 
@@ -201,7 +201,9 @@ def confint(
     array([-0.0543, 0.2071])
     """
     by_bootstrap = not isinstance(fit.estimator, ML)
-    method = method or ("bootstrap" if by_bootstrap else "profile")
+    method = method or ("bootstrap" if by_bootstrap else "profile" if fit.info.origin is None else "wald")
+    if method == "profile" and fit.info.origin is not None:
+        raise ValueError("intervals of lambda fitted with its origin are made with method='wald', not 'profile'")
     if (as_choice("method", method, (*get_args(Method), "bootstrap")) == "bootstrap") != by_bootstrap:
         which = "method='bootstrap'" if by_bootstrap else "method='profile' or 'wald'"
         raise ValueError(f"intervals of estimator={fit.estimator.name!r} are made with {which}, not {method!r}")

@@ -13,7 +13,7 @@ from powerkern._input.arrays import column_labels
 from powerkern._input.messages import warn
 from powerkern._results import applying, inference, json, likelihood, outlying, records, reports
 from powerkern._results.applying import OutOfRange, warn_overflow
-from powerkern._results.columns import ColumnResults, FitInfo, Of, Source
+from powerkern._results.columns import FAR_FROM_ZERO, ColumnResults, FitInfo, Of, Source
 from powerkern._results.inference import Optimum
 from powerkern._status import Status, is_failed
 from powerkern._typing import FloatArray, IntArray
@@ -39,7 +39,7 @@ class PowerFit:
         "box-cox", "yeo-johnson" or "best".
     families : list of str
         The transform of each column.
-    estimator : ML, RewML, RewMLNR, Carroll, MTL, KS or PPCC
+    estimator : ML, CentralML, RewML, RewMLNR, Carroll, MTL, KS or PPCC
         How lambda was found.
     cutoff : float
         Quantile of the normal distribution beyond which values are outliers: `cutoff` of the estimator.
@@ -62,7 +62,8 @@ class PowerFit:
         robust fits that of the values kept.
     information : ndarray
         Second derivative of `nll` in lambda: ``1/sqrt(information)`` is the standard error of `lmbda` in maximum
-        likelihood fits; for robust fits see `confint`.
+        likelihood fits (with ``origin="fit"``, that of `nll` where origin and unit follow lambda); for robust fits see
+        `confint`.
     n_obs : ndarray
         Values that are not missing; with weights, the sum of their weights.
     n_iter : ndarray of int
@@ -86,8 +87,8 @@ class PowerFit:
         In robust fits from chunks (`powerkern.sketch.fit_chunks`) and fits of rounded sums (`powerkern.federated`), a
         bound of the difference between `lmbda` and the lambda of the rows in memory, inf where there is none; else 0.
     center, divisor : ndarray
-        What is transformed is ``(x - center)/divisor``: a median and a MAD in robust Yeo-Johnson fits, -shift and 1 in
-        shifted Box-Cox fits; else 0 and 1.
+        What is transformed is ``(x - center)/divisor``: the origin and the unit that ``origin="fit"`` finds; a median
+        and a MAD in robust and prestandardised Yeo-Johnson fits; -shift and 1 in shifted Box-Cox fits; else 0 and 1.
     shift : ndarray
         In shifted Box-Cox fits ``x + shift`` is transformed; else 0.
 
@@ -145,6 +146,7 @@ class PowerFit:
     rounded_fit = likelihood.rounded_fit
     # description
     normality = reports.normality
+    central_normality = reports.central_normality
     summary = reports.summary
     # outliers
     weights = outlying.weights
@@ -235,7 +237,7 @@ def finished(
     info: FitInfo, columns: ColumnResults, source: Source | None = None, *, unbounded: bool = False
 ) -> PowerFit:
     """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
-    _warn_unfitted(columns.status, info.column_names)
+    _warn_unfitted(columns, info.column_names)
     fit = PowerFit(info, columns, source)
     if unbounded and not info.standardize:
         warn_overflow(fit)
@@ -266,15 +268,17 @@ _TOLD = (
 )
 
 
-def _warn_unfitted(status: IntArray, names: list[str] | None) -> None:
-    """One warning that lists the columns without a reliable fit."""
+def _warn_unfitted(columns: ColumnResults, names: list[str] | None) -> None:
+    """One warning that lists the columns without a reliable fit, and those whose lambda is that of their origin."""
+    status, parts = columns.status, []
     suspects = np.flatnonzero(status)  # not OK: mostly few, where a column of all results is slow to read
-    if not suspects.size:
-        return
-    parts, doubts = [], status[suspects]
+    doubts = status[suspects]
     for code in _TOLD:
         columns_with = suspects[doubts == code]
         if columns_with.size:
             parts.append(f"{column_labels(columns_with, names)}: {code.sentence}")
+    far = columns.far_from_zero
+    if far.size:
+        parts.append(f"{column_labels(far, names)}: {FAR_FROM_ZERO}")
     if parts:
         warn("; ".join(parts))

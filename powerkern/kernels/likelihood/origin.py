@@ -304,15 +304,16 @@ def _likelihood_of(sums: FloatArray, lmbda: float, log_unit: float, at: FloatArr
     k = 0
     for i in range(3):
         for j in range(i, 3):
-            slopes = sums[_TIMES + 1 + i] - mean * sums[_FIRST + 1 + i], sums[_TIMES + 1 + j] - mean * sums[_FIRST + 1 + j]
-            cross = sums[_CROSS + k] - sums[_FIRST + 1 + i] * sums[_FIRST + 1 + j] * share
+            first, second = sums[_FIRST + 1 + i], sums[_FIRST + 1 + j]
+            slopes = (sums[_TIMES + 1 + i] - mean * first) * (sums[_TIMES + 1 + j] - mean * second)
+            cross = sums[_CROSS + k] - first * second * share
             bend = sums[_TIMES + 4 + k] - mean * sums[_SECOND + k]
             own = 0.0
             if i > 0:
                 own = power * sums[_JACOBIAN + k] * share
             elif j > 0:
                 own = sums[_JACOBIAN + j] * share
-            at[_HESSIAN + k] = own - (cross + bend) * share * per + 2.0 * slopes[0] * slopes[1] * (share * per) ** 2
+            at[_HESSIAN + k] = own - (cross + bend) * share * per + 2.0 * slopes * (share * per) ** 2
             k += 1
     at[_GRADIENT + LOG_UNIT] -= 1.0
 
@@ -326,9 +327,7 @@ def _is_free(i: int, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> b
 
 
 @kernel
-def _free(
-    x: FloatArray, theta: FloatArray, ranges: FloatArray, at: FloatArray
-) -> tuple[bool, bool, bool]:
+def _free(x: FloatArray, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> tuple[bool, bool, bool]:
     """Which parameters can move: where all values are on one side of x0, of x0 and the unit only one."""
     origin = _is_free(ORIGIN, theta, ranges, at)
     one_sided = theta[ORIGIN] <= x[0] or theta[ORIGIN] >= x[x.size - 1]
@@ -338,7 +337,7 @@ def _free(
 
 @kernel
 def _factor(at: FloatArray, damping: float, free: tuple[bool, bool, bool], matrix: FloatArray) -> bool:
-    """Cholesky's factor of minus the Hessian of the free parameters, whose diagonal is enlarged; whether there is one."""
+    """Cholesky's factor of minus the Hessian of the free parameters, its diagonal enlarged; whether there is one."""
     k = _HESSIAN
     for i in range(3):
         for j in range(i, 3):
@@ -490,9 +489,7 @@ def _note(work: OriginWork, row: FloatArray) -> None:
 
 
 @kernel
-def _search(
-    x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork, out: FloatArray
-) -> None:
+def _search(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork, out: FloatArray) -> None:
     """The highest of the maxima to which the points of the grid lead that are higher than their neighbours."""
     grid, tops, theta = work.grid, work.tops, work.steps[0]
     size = _draw(x, w, work)
@@ -547,4 +544,4 @@ def _information(x: FloatArray, ranges: FloatArray, work: OriginWork) -> float:
         for k in range(i):
             rest -= matrix[i, k] * step[k]
         step[i] = rest / matrix[i, i]
-    return 1.0 / (step[0] ** 2 + step[1] ** 2 + step[2] ** 2)
+    return float(1.0 / (step[0] ** 2 + step[1] ** 2 + step[2] ** 2))
