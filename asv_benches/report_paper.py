@@ -2,14 +2,16 @@
 
 python -m asv_benches.report_paper [--only PART] [--replicates N]
 
-Parts: sensitivity (Fig. 5), simulation (Figs. 6 to 8), trimmed (what the trimmed likelihood estimates), topgear
-(section 4.1), glass (4.2, Fig. 11), dposs (4.3). The data are read from shared/data beside the checkout.
+Parts: sensitivity (Fig. 5), simulation (Figs. 6 to 8), default (RewML beside the rules of the paper), trimmed (what the
+trimmed likelihood estimates), topgear (section 4.1), glass (4.2, Fig. 11), dposs (4.3). The data are read from
+shared/data beside the checkout.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,6 +25,7 @@ from powerkern.cellwise import wrapped_pca
 from powerkern.sensitivity import sensitivity_curve
 
 from .bench_robust import _SHARED, simulated
+from .report_sides import simulated as simulated_by_side
 
 #: Estimators of the paper, and RewML by R's rules.
 ESTIMATORS: dict[str, Any] = {
@@ -89,6 +92,37 @@ def simulation(replicates: int) -> None:
             ks, shares = [f"k = {k:g}" for k in DISTANCES], [f"{share:.1%}" for share in SHARES]
             table(f"{title}, 10 % of outliers at k", ks, rows(case, by_distance, power), 3)
             table(f"{title}, outliers at k = 10", shares, rows(case, by_share, power), 3)
+
+
+def default(replicates: int) -> None:
+    """Mean squared errors of the default beside those of the paper's rules, by n; and of rejecting what is far off."""
+    settings = [(0.0, 0.0), *((share, k) for share in (0.05, 0.1, 0.15) for k in (3.0, 4.0, 6.0, 10.0)), (0.1, -6.0)]
+    columns = ["clean", *(f"{share:.0%} {k:g}" for share, k in settings[1:])]
+    methods: dict[str, Callable[[np.ndarray, str], np.ndarray]] = {
+        name: lambda X, family, estimator=ESTIMATORS[name]: fit(X, family, estimator).lmbda
+        for name in ("ML", "RewML", "RewML, paper", "RewML, fixed")
+    }
+    methods["ML of |z| <= 3"] = _of_those_within_3
+
+    for n, few in ((50, replicates), (100, replicates), (400, max(1, replicates // 2))):
+        for family, lmbda in itertools.product(("box-cox", "yeo-johnson"), (0.0, 0.5, 1.0)):
+            samples = [
+                simulated_by_side((family, lmbda), n, share, abs(k), "high" if k >= 0.0 else "low", few)
+                for share, k in settings
+            ]
+
+            def rows(samples: list[np.ndarray] = samples, family: str = family, lmbda: float = lmbda) -> Iterator[Any]:
+                for name, of in methods.items():
+                    yield name, [1000.0 * float(np.mean((of(X, family) - lmbda) ** 2)) for X in samples]
+
+            table(f"{family} {lmbda:g}, n = {n}: 1000 MSE, share and distance of outliers", columns, rows(), 1)
+
+
+def _of_those_within_3(X: np.ndarray, family: str) -> np.ndarray:
+    """Lambda by maximum likelihood of the values within 3 MADs of the median, of logs under Box-Cox."""
+    y = np.log(X) if family == "box-cox" else X
+    near = np.abs(y - np.median(y, axis=0)) <= 3.0 * _mad(y)
+    return fit(np.where(near, X, np.nan), family, "mle").lmbda
 
 
 def trimmed(replicates: int) -> None:
@@ -184,7 +218,7 @@ def _mad(X: np.ndarray) -> np.ndarray:
 
 
 PARTS: dict[str, Callable[[int], None]] = {
-    part.__name__: part for part in (sensitivity, simulation, trimmed, topgear, glass, dposs)
+    part.__name__: part for part in (sensitivity, simulation, default, trimmed, topgear, glass, dposs)
 }
 
 

@@ -18,6 +18,7 @@ from powerkern._fit.fit import (
     inverse_transform,
     transform,
 )
+from powerkern._results.json import load
 from powerkern._status import Route, Status
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "__version__",
     "fit",
     "inverse_transform",
+    "load",
     "transform",
 ]
 

@@ -171,20 +171,7 @@ def transform(X: Any, fit: PowerFit) -> Any:
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:
     """Undo `transform`, lazily: `PowerFit.inverse_transform` of each chunk.
 
-    Parameters
-    ----------
-    Z : dask array, data frame or series, or list of delayed chunks
-        Transformed values.
-    fit : PowerFit
-        The fit that transformed them.
-    out_of_range : {"nan", "raise", "clip"}, default "nan"
-        Result for values without an inverse, see `PowerFit.inverse_transform`. Warnings appear where the chunk
-        is computed.
-
-    Returns
-    -------
-    dask array, data frame or series, or list of delayed chunks
-        Chunks as in `Z`.
+    `out_of_range` is as there; warnings appear where the chunk is computed.
     """
     return _applied(Z, fit, functools.partial(_transformed, method="inverse_transform", out_of_range=out_of_range))
 

@@ -6,30 +6,21 @@ import functools
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._engine.products import combine, cross
-from powerkern._engine.shifted import shifted
+from powerkern._engine.products import combine
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
-from powerkern._fit.fit import OutOfRange, PowerFit, fit, maximum_likelihood
+from powerkern._fit.fit import OutOfRange, fit
+from powerkern._input import frames
 from powerkern._input.arrays import as_choice, column_labels, is_whole
 from powerkern._input.messages import warn
 from powerkern._input.reading import read, read_fitted
-from powerkern._models.design import Basis, Covariates
-from powerkern._models.joint_likelihood import (
-    JointLikelihood,
-    Minimum,
-    Singular,
-    best_of,
-    inverse_hessian,
-    profile_ends,
-    start_of,
-)
 from powerkern._models.joint_rows import Rows, covariates_of, design_of, joint_likelihood, rows_of
+from powerkern._models.joint_search import FittedLikelihood, Found, found_of, lowest_minimum
 from powerkern._results import json
 from powerkern._results.columns import Of
 from powerkern._results.inference import (
@@ -42,33 +33,12 @@ from powerkern._results.inference import (
     rounded,
 )
 from powerkern._results.summary import Summary, likelihood_entries
-from powerkern._status import JointStatus, Status, is_failed
-from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.results import CURVATURE, LMBDA, STATUS
+from powerkern._status import JointStatus
+from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.outliers import mahalanobis
 
 __all__ = ["JointFit", "JointStatus", "fit_joint"]
-
-#: Seed of the starts beyond the first; they are normal about it, in half units of 1/sqrt(curvature).
-_SEED, _SPREAD = 20260601, 0.5
-#: Curvatures below this underflow in products.
-_FLAT = 1e-250
-
-
-class _Found(NamedTuple):
-    """What a fit consists of, see `JointFit`."""
-
-    columns: PowerFit
-    lmbda_cov: FloatArray
-    llf: float
-    coef: FloatArray
-    cov: FloatArray
-    covariates: Covariates
-    #: The covariates that were not left out.
-    kept: IntArray
-    n_iter: int
-    status: JointStatus
 
 
 def fit_joint(
@@ -175,25 +145,19 @@ def fit_joint(
     rows = rows_of(matrix, given, family, shifts)
     design = design_of(rows, terms)
     terms.warn_dropped(design.used)
-    singles = _single_fits(rows, FAMILIES[family], shifts, threads)
     likelihood = joint_likelihood(rows, design, FAMILIES[family], shifts, threads)
-    singles = singles[likelihood.order]
-    try:
-        start = start_of(likelihood, singles[:, LMBDA], has_covariates=design.rank > 1)
-        best = best_of(likelihood, _starts(start, singles[:, CURVATURE], int(n_starts)))
-    except Singular as error:
-        raise _singular(error, rows, design) from None
+    best = lowest_minimum(likelihood, rows, design, FAMILIES[family], shifts, int(n_starts), threads)
     if best.status == JointStatus.NOT_CONVERGED:
         warn(f"{best.status.sentence}; try other starts (n_starts=10)")
     lmbda, weight = likelihood.restored(best.lmbda), rows.weight if rows.weight.size else None
     columns = fit(
         rows.values, family, sample_weight=weight, lmbda=lmbda, shift=shift, column_names=rows.names, n_threads=threads
     )
-    return JointFit(_found(columns, likelihood, best, rows, terms, design, threads), rows)
+    return JointFit(found_of(columns, likelihood, best, rows, terms, design, threads), rows)
 
 
-class JointFit:
-    """Power transforms fitted to columns together. Made by `fit_joint`; `from_json` reads one back.
+class JointFit(json.Recorded):
+    """Power transforms fitted to columns together. Made by `fit_joint`.
 
     Attributes
     ----------
@@ -203,6 +167,8 @@ class JointFit:
         "box-cox" or "yeo-johnson".
     lmbda : (p,) ndarray
         The transformation parameters.
+    lambdas : Series or ndarray
+        `lmbda` by name, see `powerkern.PowerFit`.
     lmbda_cov : (p, p) ndarray
         Their covariance matrix, the inverse Hessian of the negative log-likelihood; NaN where it is not positive
         definite.
@@ -227,7 +193,7 @@ class JointFit:
         How the search ended; its `sentence` says it in words.
     """
 
-    def __init__(self, found: _Found, rows: Rows | None = None) -> None:
+    def __init__(self, found: Found, rows: Rows | None = None) -> None:
         self.columns = found.columns
         self.lmbda_cov, self.llf = found.lmbda_cov, found.llf
         self.coef, self.cov = found.coef, found.cov
@@ -240,6 +206,7 @@ class JointFit:
     column_names = Of["list[str] | None"]("columns.column_names")
     n_features = Of[int]("columns.n_features")
     lmbda = Of[FloatArray]("columns.lmbda")
+    lambdas = Of[Any]("columns.lambdas")
 
     @property
     def nll(self) -> float:
@@ -253,7 +220,7 @@ class JointFit:
 
     @property
     def optimum(self) -> Optimum:
-        """What maximum likelihood found, for tests and rounded powers."""
+        """The maximum of the likelihood, for tests and rounded powers."""
         nll, n_obs = np.asarray(self.nll), np.asarray(self.n_obs)
         return Optimum(self.lmbda, nll, self.standard_error(), n_obs, self.n_features)
 
@@ -274,7 +241,7 @@ class JointFit:
         """Undo `transform`; as `PowerFit.inverse_transform`."""
         return self.columns.inverse_transform(Z, out_of_range=out_of_range, **options)
 
-    def mahalanobis(self, X: object, covariates: object = None, *, n_threads: int | None = None) -> FloatArray:
+    def mahalanobis(self, X: object, covariates: object = None, *, n_threads: int | None = None) -> Any:
         """Mahalanobis distance of each row, once transformed, from the fitted normal distribution.
 
         ``sqrt(r^T cov^-1 r)``, r the standardised transformed row less its fitted mean.
@@ -290,7 +257,7 @@ class JointFit:
 
         Returns
         -------
-        (n,) ndarray
+        (n,) ndarray, or a series with the index of a data frame
             Distances, not squared. On the fitted data their squares sum to n p. If the model holds they are chi-square
             with p degrees of freedom, up to O(1/n).
 
@@ -316,13 +283,9 @@ class JointFit:
         values = np.asarray(matrix.values, dtype=np.float64)
         residuals = self.columns.transform(values, n_threads=n_threads)
         coef = np.array(self.coef.T)  # kernels do not take the read-only maps that joblib hands to its workers
-        residuals -= combine(coef, self._design_columns(covariates, len(values))).T
-        return mahalanobis(residuals, np.zeros(self.n_features), self.cov)
-
-    def _design_columns(self, covariates: object, n_rows: int) -> FloatArray:
-        """The design of new rows, (rank, n)."""
-        found = self._found
-        return np.ascontiguousarray(found.covariates.matrix(covariates, n_rows)[:, found.kept].T)
+        design = self._found.covariates.matrix(covariates, len(values))[:, self._found.kept]
+        residuals -= combine(coef, np.ascontiguousarray(design.T)).T
+        return frames.labelled(X, mahalanobis(residuals, np.zeros(self.n_features), self.cov))
 
     # --- likelihood -------------------------------------------------------------------------------------
 
@@ -353,8 +316,8 @@ class JointFit:
         Returns
         -------
         Interval
-            Arrays `low` and `high`. NaN, with a warning, where the profile does not come down that far, or not along a
-            valley that Newton's method can follow.
+            `low` and `high`, as `PowerFit.confint` returns them. NaN, with a warning, where the profile does not come
+            down that far, or not along a valley that Newton's method can follow.
 
         Notes
         -----
@@ -383,7 +346,7 @@ class JointFit:
             warn(
                 f"{column_labels(lost, self.column_names)}: no end of the profile interval was found; see method='wald'"
             )
-        return interval
+        return interval.named(self.column_names)
 
     def standard_error(self) -> FloatArray:
         """Standard errors of lambda: the roots of the diagonal of `lmbda_cov`."""
@@ -480,14 +443,14 @@ class JointFit:
 
     def _likelihood(
         self, X: object, covariates: object, sample_weight: ArrayLike | None, n_threads: int | None
-    ) -> _Likelihood:
+    ) -> FittedLikelihood:
         """The likelihood of the fitted data, remembered or given once more."""
         with warnings.catch_warnings():  # what is left out was said when it was fitted
             warnings.simplefilter("ignore")
             rows = self._fitted_rows(X, covariates, sample_weight)
         design = design_of(rows, self._found.covariates)
         likelihood = joint_likelihood(rows, design, FAMILIES[self.family], self.columns.shift, thread_count(n_threads))
-        return _Likelihood(likelihood, self.lmbda, self.n_obs, self.column_names)
+        return FittedLikelihood(likelihood, self.lmbda, self.n_obs, self.column_names)
 
     def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> Rows:
         if X is None:
@@ -506,167 +469,16 @@ class JointFit:
             )
         return rows
 
-    # --- JSON -------------------------------------------------------------------------------------------
-
-    def to_json(self) -> str:
-        """Write the fit as JSON text that `from_json` reads back bit for bit.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.joint import JointFit, fit_joint
-        >>> joint = fit_joint(np.random.default_rng(0).normal(size=(50, 2)))
-        >>> bool((JointFit.from_json(joint.to_json()).lmbda == joint.lmbda).all())
-        True
-        """
-        found = self._found
-        record = {
-            "columns": found.columns.to_record(),
-            "lmbda_cov": None if np.isnan(found.lmbda_cov).any() else found.lmbda_cov,
-            "llf": found.llf,
-            "coef": found.coef,
-            "cov": found.cov,
-            "covariates": found.covariates.to_record(),
-            "kept": found.kept,
-            "n_iter": found.n_iter,
-            "status": int(found.status),
-        }
-        return json.write("JointFit", record)
+    def to_record(self) -> dict[str, Any]:
+        """The entries that JSON keeps."""
+        return self._found.to_record()
 
     @classmethod
-    def from_json(cls, text: str, *, check: bool = True) -> JointFit:
-        """Read the text that `to_json` wrote.
-
-        Parameters
-        ----------
-        text, check
-            As for `powerkern.PowerFit.from_json`.
-
-        Raises
-        ------
-        ValueError
-            The text is not JSON, not a joint fit, of another version, was changed, or holds figures that no fit can
-            produce.
-        """
-        return cls(_read(json.read("JointFit", text, check)))
-
-
-class _Likelihood(NamedTuple):
-    """The joint likelihood of the data of a fit."""
-
-    joint: JointLikelihood
-    lmbda: FloatArray
-    n_obs: float
-    names: list[str] | None
-
-    def at(self, lmbda: FloatArray) -> float:
-        """Negative log-likelihood at one lambda for all columns, or at one for each."""
-        try:
-            f = self.joint.evaluate(np.broadcast_to(lmbda, self.lmbda.shape)[self.joint.order]).f
-        except Singular as error:
-            raise ValueError(
-                f"{column_labels(error.columns, self.names)}: linearly dependent when transformed by lmbda0, so "
-                "that there is no likelihood to compare"
-            ) from None
-        return self.n_obs * f
-
-    def ends(self, drop: FloatArray) -> FloatArray:
-        """Ends of profile intervals."""
-        ends = profile_ends(self.joint, self.lmbda[self.joint.order], float(drop[0]))
-        return np.column_stack([self.joint.restored(end) for end in ends])
-
-
-# --- reading JSON ---------------------------------------------------------------------------------------
-
-
-def _read(record: dict[str, Any]) -> _Found:
-    columns = PowerFit.from_record(record.get("columns"))
-    p = columns.n_features
-    covariates = Covariates.from_record(record.get("covariates"))
-    kept = record.get("kept")
-    if not (isinstance(kept, list) and kept and all(k in range(len(covariates.names)) for k in kept)):
-        raise json.damaged("kept does not say which of the covariates")
-    unknown = json.entry(record, "lmbda_cov") is None
-    return _Found(
-        columns,
-        np.full((p, p), np.nan) if unknown else json.covariance_in(record, "lmbda_cov", p),
-        float(json.finite_in(record, "llf", ())),
-        json.finite_in(record, "coef", (len(kept), p)),
-        json.covariance_in(record, "cov", p),
-        covariates,
-        np.array(kept, dtype=np.int64),
-        json.whole_in(record, "n_iter"),
-        JointStatus(json.whole_in(record, "status", len(JointStatus) - 1)),
-    )
-
-
-# --- from the user's data to a likelihood -----------------------------------------------------------------
+    def from_record(cls, record: Any) -> JointFit:
+        """The fit with these entries."""
+        return cls(Found.from_record(record))
 
 
 def _counted(n: int, noun: str) -> str:
     """A number of things in words."""
     return f"{n} {noun}{'s' * (n != 1)}"
-
-
-def _single_fits(rows: Rows, family: int, shift: FloatArray, n_threads: int) -> FloatArray:
-    """Results of every column by itself, (p, N_RESULTS)."""
-    given = np.full(rows.values.shape[1], np.nan)
-    results = maximum_likelihood(shifted(rows.values, shift), family, given, rows.weight, n_threads=n_threads)
-    failed = np.flatnonzero(is_failed(results[:, STATUS]))
-    if failed.size:
-        why = Status(int(results[failed[0], STATUS])).sentence
-        why = why.removeprefix("not fitted: ").removesuffix(" (identity transform)")
-        raise ValueError(f"{column_labels(failed, rows.names)}: {why}, in complete rows; leave out such columns")
-    flat = np.flatnonzero(~(results[:, CURVATURE] > _FLAT))
-    if flat.size:
-        raise ValueError(
-            f"{column_labels(flat, rows.names)}: values so close to 0 that every lambda leaves them as they are; "
-            "divide by the largest magnitude"
-        )
-    return results
-
-
-def _starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> list[FloatArray]:
-    """The start, and others about it."""
-    rng, unit = np.random.default_rng(_SEED), _SPREAD / np.sqrt(curvature)
-    return [start, *(start + unit * rng.normal(size=start.size) for _ in range(n_starts - 1))]
-
-
-def _singular(error: Singular, rows: Rows, design: Basis) -> ValueError:
-    given = "" if design.rank == 1 else " given the covariates"
-    which = column_labels(error.columns, rows.names)
-    if error.columns.size > 1:
-        text = f"{which}: once transformed, they are linearly dependent{given}"
-    else:
-        text = f"{which}: once transformed, nothing of it is left{given}"
-    return ValueError(f"{text}, so that the likelihood has no maximum; leave one of them out")
-
-
-def _found(
-    columns: PowerFit,
-    likelihood: JointLikelihood,
-    best: Minimum,
-    rows: Rows,
-    covariates: Covariates,
-    design: Basis,
-    n_threads: int,
-) -> _Found:
-    """The optimum, with the normal distribution of the standardised transformed rows."""
-    inverse, p = inverse_hessian(best.at.hessian), len(best.lmbda)
-    root = np.sqrt(rows.weight) if rows.weight.size else np.ones(len(rows.values))
-    z = np.ascontiguousarray(columns.transform(rows.values, n_threads=n_threads).T, dtype=np.float64) * root
-    z = z[likelihood.order]
-    products = cross(design.design.basis, z, n_threads)
-    z -= combine(products.T, design.design.basis, n_threads=n_threads)
-    kept = np.flatnonzero(design.used)
-    return _Found(
-        columns,
-        np.full((p, p), np.nan) if inverse is None else likelihood.restored(inverse) / rows.n_obs,
-        -rows.n_obs * best.at.f,
-        design.coefficients(products)[np.ix_(kept, np.argsort(likelihood.order))],
-        likelihood.restored(cross(z, z, n_threads)) / rows.n_obs,
-        covariates,
-        kept,
-        best.n_eval,
-        best.status,
-    )

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from powerkern._estimators.estimators import Estimator
-from powerkern._input.arrays import is_numeric, naming
+from powerkern._input.arrays import naming
 from powerkern._input.batches import CELLS
+from powerkern._input.kinds import is_numeric
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import fit_with
 from powerkern.sketch.engine import Column, MapReduce, Outcome, Pass, columns_to_read, merged_outcome, outcome_of
@@ -48,6 +49,7 @@ def fit(
     X : ray.data.Dataset, or sequence of ObjectRef or of functions
         A dataset, in which null and NaN mean missing; or chunks of rows, each an object that `powerkern.fit` accepts,
         or a function without arguments that returns one and is called in a task once per pass.
+    family, estimator
         As for `powerkern.sketch.fit_with`.
     columns : sequence of str, optional
         The columns of a dataset to fit, in this order; default: all numeric and boolean columns except the weights.
@@ -125,20 +127,7 @@ def transform(X: Any, fit: PowerFit) -> Any:
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:
     """Undo `transform`, lazily.
 
-    Parameters
-    ----------
-    Z : ray.data.Dataset
-        Data with transformed columns.
-    fit : PowerFit
-        The fit that transformed them.
-    out_of_range : {"nan", "raise", "clip"}, default "nan"
-        Result for values without an inverse, see `PowerFit.inverse_transform`. Warnings appear in the workers'
-        logs.
-
-    Returns
-    -------
-    ray.data.Dataset
-        As from `transform`.
+    `out_of_range` is as for `PowerFit.inverse_transform`; warnings appear in the workers' logs.
     """
     return _applied(Z, fit, "inverse_transform", out_of_range=out_of_range)
 

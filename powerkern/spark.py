@@ -123,20 +123,7 @@ def transform(X: Any, fit: PowerFit) -> Any:
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:
     """Undo `transform`, lazily.
 
-    Parameters
-    ----------
-    Z : pyspark.sql.DataFrame
-        Data with transformed columns.
-    fit : PowerFit
-        The fit that transformed them.
-    out_of_range : {"nan", "raise", "clip"}, default "nan"
-        Result for values without an inverse, see `PowerFit.inverse_transform`. Warnings appear in the executors'
-        logs.
-
-    Returns
-    -------
-    pyspark.sql.DataFrame
-        As from `transform`.
+    `out_of_range` is as for `PowerFit.inverse_transform`; warnings appear in the executors' logs.
     """
     return _applied(Z, fit, "inverse_transform", out_of_range=out_of_range)
 

@@ -61,5 +61,5 @@ for label, correlation in (("classical", np.corrcoef(slipped.T)), ("wrapped", wr
     error = np.abs(correlation - np.corrcoef(clean.T)).mean()
     print(f"{label:10s} mean error of the correlations: {error:.3f}")
 
-outlier_map(wrapped_pca(slipped, 3), labels=5)
+outlier_map(slipped, wrapped_pca(slipped, 3), labels=5)
 plt.show()

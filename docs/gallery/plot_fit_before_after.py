@@ -47,5 +47,5 @@ for name, (low, middle, high) in zip(X.columns, np.asarray(quantiles).T, strict=
 # -------------
 # Lambdas of all thirteen measurements with their intervals: most hold a round number, such as 0, the logarithm.
 
-forest_plot(pk.fit(wines, family="box-cox"))
+forest_plot(wines, pk.fit(wines, family="box-cox"))
 plt.show()

@@ -63,7 +63,7 @@ axes[0].set_ylabel("prediction")
 
 fit = fit_regression(y, X)
 fig, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-profile_plot(fit, ax=axes[0])
+profile_plot(None, fit, ax=axes[0])
 residual_plot(y, X, fit, ax=axes[1])
 print(fit.summary())
 plt.show()

@@ -42,13 +42,13 @@ for ax, (label, values) in zip(axes, {"as they are": X, "transformed": fit.trans
     print(f"{label}: 4 components with {components.explained_variance_ratio.sum():.0%} of the variance")
     shares = {"far out along them": far & ~off, "off them": off & ~far, "both": far & off}
     print("    rows " + ", ".join(f"{where} {which.mean():.1%}" for where, which in shares.items()))
-    outlier_map(components, ax=ax)
+    outlier_map(None, components, labels=0, ax=ax)
     ax.set_title(label)
 
 # %%
 # The start of a column
 # ---------------------
-# What RewML minimises over lambda at first, for the column with the most outlying cells. Where several minima were
-# nearly as low, the title would say so.
+# The objective over which RewML first searches, for the column with the most outlying cells. A second minimum nearly as
+# low would make the start doubtful.
 
-ax = objective_plot(fit, column=int(np.argmax(fit.outliers(X).mean(axis=0))))
+ax = objective_plot(X, fit, column=int(np.argmax(fit.outliers(X).mean(axis=0))))

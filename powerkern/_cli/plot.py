@@ -77,7 +77,7 @@ def _before_after(*kinds: str) -> Any:
 def _forest(fit: pk.PowerFit, table: Table) -> Any:
     from powerkern.plot import forest_plot
 
-    return forest_plot(fit).figure
+    return forest_plot(None, fit).figure
 
 
 def _cells(fit: pk.PowerFit, table: Table) -> Any:

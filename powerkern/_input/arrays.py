@@ -7,18 +7,17 @@ TypeError: this kind of thing can never be fitted. ValueError: right kind, wrong
 from __future__ import annotations
 
 import contextlib
-import difflib
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from decimal import Decimal
-from numbers import Complex, Real
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from powerkern._input.foreign import is_of, library, refuse_foreign
-from powerkern._input.messages import warn
+from powerkern._input.columns import Table, table_of
+from powerkern._input.foreign import is_of, refuse_foreign
+from powerkern._input.kinds import COMPLAINTS, is_number, is_single, is_wide_integer, kind_of, reject_cells
+from powerkern._input.messages import did_you_mean, warn
 
 #: In place of weights: there are none.
 NO_WEIGHTS: NDArray[np.float64] = np.empty(0)
@@ -105,18 +104,18 @@ def numbers(X: object, what: str = "X") -> NDArray[Any]:
 
 def refuse_non_numbers(X: object, what: str = "X") -> None:
     """Raise as `numbers` does, without reading the numbers; columns of Python objects that are all numbers pass."""
-    table = _table(X)
+    table = table_of(X)
     if table is not None:
         for j, dtype in enumerate(table.types):
-            kind = _kind(dtype)
-            if kind != "number" and not (kind == "object" and all(map(_is_real, table.objects(j)))):
+            kind = kind_of(dtype)
+            if kind != "number" and not (kind == "object" and all(map(is_number, table.objects(j)))):
                 _reject_column(table, j, what)
         return
     values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
-    if values.dtype == object and all(map(_is_real, values.flat)):
+    if values.dtype == object and all(map(is_number, values.flat)):
         _as_floats(values, what)
-    elif _kind(values.dtype) != "number":
-        _reject_array(_kind(values.dtype), values.dtype, values, what, None)
+    elif kind_of(values.dtype) != "number":
+        _reject_array(kind_of(values.dtype), values.dtype, values, what, None)
 
 
 def as_reals(what: str, value: object) -> NDArray[np.float64]:
@@ -135,32 +134,25 @@ def _contents(
 ) -> tuple[NDArray[Any], list[str] | None, list[bool]]:
     """The numbers, names of columns, and whether columns, each or all, are of integers that float64 may round."""
     refuse_foreign(X, what)
-    table = _table(X)
+    table = table_of(X)
     if table is not None:
-        return _table_values(table, what), table.names, [_is_wide_integer(dtype) for dtype in table.types]
+        return _table_values(table, what), table.names, [is_wide_integer(dtype) for dtype in table.types]
     X = filled(X)
     values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
     if dimensions is not None and values.ndim not in dimensions:
         described = f"has {values.ndim} dimensions" if values.ndim else f"is a {type(X).__name__}"
-        error = TypeError if values.ndim == 0 and _kind(values.dtype) != "number" else ValueError
+        error = TypeError if values.ndim == 0 and kind_of(values.dtype) != "number" else ValueError
         raise error(f"{what} {described}; pass a table of shape (n, p) or one column of shape (n,)")
-    kind = _kind(values.dtype)
+    kind = kind_of(values.dtype)
     if kind != "number":
         # numbers beside text in a list have become text: look for the culprit in the list itself
         cells = values if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
         _reject_array(kind, values.dtype, cells, what, None if column_names is None else list(column_names))
-    return values, None, [_is_wide_integer(values.dtype)]
+    return values, None, [is_wide_integer(values.dtype)]
 
 
 #: Beyond it, integers have no float64 of their own.
 _LARGEST_INTEGER = 2**53
-
-
-def _is_wide_integer(dtype: Any) -> bool:
-    """Whether a column of this type, of whichever library, holds integers that float64 may round."""
-    if isinstance(dtype, np.dtype):
-        return dtype.kind in "iu" and dtype.itemsize >= 8
-    return re.match(r"(sparse\[)?u?int(64|128)\b", str(dtype).lower()) is not None
 
 
 def _warn_of_rounding(values: NDArray[Any], wide: list[bool], names: Sequence[str] | None, what: str) -> None:
@@ -192,7 +184,7 @@ def _from_sequence(X: Any, what: str) -> NDArray[Any]:
         values = np.asarray(X)
     except ValueError:
         raise _ragged(X, what) from None
-    if values.dtype != object or values.ndim == 0 or not all(map(_is_real, values.flat)):
+    if values.dtype != object or values.ndim == 0 or not all(map(is_number, values.flat)):
         return values
     floats = _as_floats(values, what)
     _warn_of_rounding(floats, [any(isinstance(cell, int) for cell in values.flat)], None, what)
@@ -232,7 +224,7 @@ def filled(X: Any) -> Any:
     """A masked array as a plain one, with NaN for what is masked; anything else as it is."""
     if not is_masked_array(X):
         return X
-    if not np.ma.is_masked(X) or _kind(X.dtype) != "number":
+    if not np.ma.is_masked(X) or kind_of(X.dtype) != "number":
         return np.asarray(X.data)
     dtype = X.dtype if X.dtype.kind == "f" else np.dtype(np.float64)
     values = np.array(X.data, dtype=dtype)
@@ -245,102 +237,16 @@ def is_masked_array(X: object) -> bool:
     return is_of(X, "numpy.ma", "MaskedArray")
 
 
-def is_numeric(dtype: Any) -> bool:
-    """Whether a column of this type, of whichever library, holds real numbers."""
-    return _kind(dtype) == "number"
-
-
-# --- tables of pandas, polars and pyarrow -------------------------------------------------------------
-
-
-class _Table(NamedTuple):
-    """The columns of a data frame, or the one of a series."""
-
-    types: list[Any]
-    names: list[str] | None
-    #: All values at once, without a copy where the library can; None where it cannot, or does so badly.
-    whole: Callable[[], NDArray[Any]] | None
-    #: One column as floats of a type, its null entries as NaN.
-    column: Callable[[int, DTypeLike], NDArray[Any]]
-    #: The same as Python objects.
-    objects: Callable[[int], Any]
-    was_vector: bool
-
-
-def _table(X: Any) -> _Table | None:
-    own = library(X)
-    if own == "pandas" and hasattr(X, "to_numpy"):
-        return _pandas_table(X)
-    if own == "polars" and hasattr(X, "to_numpy"):
-        return _polars_table(X)
-    if own == "pyarrow" and (hasattr(X, "column_names") or hasattr(X, "to_numpy")):
-        return _arrow_table(X)
-    return None
-
-
-def _pandas_table(X: Any) -> _Table:
-    is_frame = hasattr(X, "columns")
-
-    def series(j: int) -> Any:
-        return X.iloc[:, j] if is_frame else X
-
-    def column(j: int, dtype: DTypeLike) -> NDArray[Any]:
-        one = series(j)
-        missing = {} if isinstance(one.dtype, np.dtype) else {"na_value": np.nan}
-        return np.asarray(one.to_numpy(dtype=dtype, **missing))
-
-    def objects(j: int) -> Any:
-        return series(j).to_numpy(dtype=object)
-
-    if not is_frame:
-        name = getattr(X, "name", None)
-        return _Table([X.dtype], None if name is None else [str(name)], X.to_numpy, column, objects, True)
-    # 0, 1, 2, ... are pandas' default names: nobody named the columns
-    unnamed = X.columns.dtype.kind == "i" and list(X.columns) == list(range(len(X.columns)))
-    names = None if unnamed else [str(name) for name in X.columns]
-    return _Table(list(X.dtypes), names, X.to_numpy, column, objects, False)
-
-
-def _polars_table(X: Any) -> _Table:
-    is_frame = hasattr(X, "columns")
-    columns = X.get_columns() if is_frame else [X]
-
-    def column(j: int, dtype: DTypeLike) -> NDArray[Any]:
-        return np.asarray(columns[j].cast(float).to_numpy(), dtype=dtype)
-
-    def objects(j: int) -> Any:
-        return columns[j].to_list()
-
-    names = [str(one.name) for one in columns] if is_frame or X.name else None
-    types = [one.dtype for one in columns]
-    numpys_own = types and re.fullmatch(r"U?Int(8|16|32|64)|Float(32|64)|Boolean", str(types[0]))
-    return _Table(types, names, X.to_numpy if numpys_own else None, column, objects, not is_frame)
-
-
-def _arrow_table(X: Any) -> _Table:
-    is_frame = hasattr(X, "column_names")
-    columns = [X.column(j) for j in range(len(X.column_names))] if is_frame else [X]
-
-    def column(j: int, dtype: DTypeLike) -> NDArray[Any]:
-        return np.asarray(columns[j].cast("float64", safe=False).to_numpy(zero_copy_only=False), dtype=dtype)
-
-    def objects(j: int) -> Any:
-        return columns[j].to_pylist()
-
-    names = [str(name) for name in X.column_names] if is_frame else None
-    return _Table([one.type for one in columns], names, None, column, objects, not is_frame)
-
-
-def _table_values(table: _Table, what: str) -> NDArray[Any]:
+def _table_values(table: Table, what: str) -> NDArray[Any]:
     """One array of the table's values: the library's own when all columns are of one type, float64 otherwise."""
     for j, dtype in enumerate(table.types):
-        if _kind(dtype) != "number":
+        if kind_of(dtype) != "number":
             _reject_column(table, j, what)
     if not table.types:
         return np.empty((0, 0))
     if table.whole is not None and len(set(table.types)) == 1:
         values = table.whole()
-        if _kind(values.dtype) == "number":  # an object array where the library has missing values of its own
+        if kind_of(values.dtype) == "number":  # an object array where the library has missing values of its own
             return values
     dtype = np.float32 if all(map(is_single, table.types)) else np.float64
     if table.was_vector:
@@ -353,11 +259,6 @@ def _table_values(table: _Table, what: str) -> NDArray[Any]:
     return values
 
 
-def is_single(dtype: Any) -> bool:
-    """Whether a column of this type, of whichever library, holds float32."""
-    return re.match(r"(sparse\[)?float(32)?(?![0-9])", str(dtype).lower()) is not None
-
-
 def output_type(dtype: Any) -> type[np.floating[Any]]:
     """What numbers of a NumPy type are transformed to: float32 of either byte order to float32, all else to float64."""
     return np.float32 if isinstance(dtype, np.dtype) and dtype.newbyteorder("=") == np.float32 else np.float64
@@ -365,44 +266,15 @@ def output_type(dtype: Any) -> type[np.floating[Any]]:
 
 # --- what is not a number -----------------------------------------------------------------------------
 
-_KINDS = {**dict.fromkeys("biuf", "number"), **dict.fromkeys("SUT", "text"), **dict.fromkeys("Mm", "time")}
-_KINDS |= {"c": "complex", "O": "object"}
 
-#: The names that pandas' extension types, polars and pyarrow give their types, in lower case.
-_NAMED_KINDS = (
-    ("number", r"(sparse\[)?(u?int\d*|float\d*|half_?float|double|bool(ean)?|decimal.*|null)\b"),
-    ("complex", r"(sparse\[)?complex"),
-    ("text", r"(large_)?(str|utf8)"),
-    ("category", r"categor|enum|dictionary"),
-    ("time", r"date|time|duration|period"),
-)
-
-_COMPLAINTS = {
-    "complex": "is complex ({}); fit its real and imaginary parts, or its modulus, as columns of their own",
-    "time": "holds dates or times ({}); convert it to numbers first, such as days since a fixed day, or leave it out",
-    "category": "is categorical ({}); encode it as numbers if they mean amounts, or leave it out",
-    "text": "holds text ({}); convert it to numbers, or leave it out",
-    "object": "is of type {}; convert it to numbers, or leave it out",
-    "other": "is of type {}; convert it to numbers, or leave it out",
-}
-
-
-def _kind(dtype: Any) -> str:
-    """What a column of this type holds, whichever library's type it is."""
-    if isinstance(dtype, np.dtype):
-        return _KINDS.get(dtype.kind, "other")
-    name = str(dtype).lower()
-    return next((kind for kind, pattern in _NAMED_KINDS if re.match(pattern, name)), "object")
-
-
-def _reject_column(table: _Table, j: int, what: str) -> NoReturn:
+def _reject_column(table: Table, j: int, what: str) -> NoReturn:
     dtype = table.types[j]
-    kind = _kind(dtype)
+    kind = kind_of(dtype)
     label = what if table.was_vector else column_label(j, table.names)
     cells = table.objects(j) if kind in ("object", "text") else []
     if kind == "object" or any(cell is not None for cell in cells):
-        _reject_cells(cells, lambda i: f"{label}, row {i}", label, dtype)
-    raise TypeError(f"{label} {_COMPLAINTS[kind].format(dtype)}")
+        reject_cells(cells, lambda i: f"{label}, row {i}", label, dtype)
+    raise TypeError(f"{label} {COMPLAINTS[kind].format(dtype)}")
 
 
 def _reject_array(kind: str, dtype: np.dtype[Any], cells: NDArray[Any], what: str, names: list[str] | None) -> NoReturn:
@@ -414,37 +286,12 @@ def _reject_array(kind: str, dtype: np.dtype[Any], cells: NDArray[Any], what: st
             label = what if cells.ndim == 1 else column_label(k % p, known)
             return f"{label}, row {k // p}"
 
-        _reject_cells(cells.ravel().tolist(), place, what, dtype)
+        reject_cells(cells.ravel().tolist(), place, what, dtype)
     if dtype.names is not None:
         raise TypeError(
             f"{what} is a structured array; pass numpy.lib.recfunctions.structured_to_unstructured({what}, dtype=float)"
         )
-    raise TypeError(f"{what} {_COMPLAINTS[kind].format(dtype)}")
-
-
-def _reject_cells(cells: Any, place: Callable[[int], str], what: str, dtype: object) -> NoReturn:
-    """Blame the first cell that is no real number, or, when there is none, the type they are stored as."""
-    for k, cell in enumerate(cells):
-        if not _is_real(cell):
-            raise TypeError(f"{place(k)}: {_shortened(cell)} is not a real number; {_cell_remedy(cell)}")
-    raise TypeError(f"{what} has type {dtype}, although it holds numbers only; convert it with .astype(float)")
-
-
-def _is_real(cell: object) -> bool:
-    """Whether a cell of an object array is a number, or None, which `astype(float)` turns into NaN."""
-    return cell is None or isinstance(cell, Real | Decimal | np.bool_ | np.floating | np.integer)
-
-
-def _shortened(cell: object) -> str:
-    text = repr(cell)
-    described = text if len(text) <= 40 else text[:37] + "..."
-    return described if isinstance(cell, str | bytes | Complex) else f"{described} ({type(cell).__name__})"
-
-
-def _cell_remedy(cell: object) -> str:
-    if isinstance(cell, Complex):
-        return "fit real and imaginary parts, or the modulus, as columns of their own"
-    return "convert the column to numbers (missing values: NaN), or leave it out"
+    raise TypeError(f"{what} {COMPLAINTS[kind].format(dtype)}")
 
 
 # --- names and places ---------------------------------------------------------------------------------
@@ -460,6 +307,27 @@ def column_labels(indices: Iterable[int], names: Sequence[str] | None) -> str:
     every = [int(j) for j in indices]
     text = ", ".join(column_label(j, names) for j in every[:10])
     return text if len(every) <= 10 else f"{text} and {len(every) - 10} more"
+
+
+def position_of(column: int | str, names: Sequence[str] | None, p: int) -> int:
+    """Where a column is among p columns, given its name or its position.
+
+    Raises
+    ------
+    ValueError
+        There is no such name, or position.
+    """
+    if isinstance(column, str):
+        if names is None or column not in names:
+            there = (
+                f"the columns are {_few(names)}{did_you_mean(column, names)}" if names else "the columns have no names"
+            )
+            raise ValueError(f"there is no column {column!r}; {there}")
+        return list(names).index(column)
+    j = operator.index(column)
+    if not -p <= j < p:
+        raise ValueError(f"there is no column {j}; there are {p}")
+    return j % p
 
 
 class Place(NamedTuple):
@@ -540,15 +408,30 @@ def check_n_features(
         If the number of columns, their names or their order differ from the fit's.
     """
     p = values.shape[1]
-    if p != p_fitted:
-        raise ValueError(f"X has {_count(p, 'column')}, the fit has {p_fitted}; pass the columns that were fitted")
-    if names is None or fitted_names is None or p == 1 or list(names) == list(fitted_names):
+    if names is None or fitted_names is None or p == p_fitted == 1:
+        if p != p_fitted:
+            raise ValueError(f"X has {_count(p, 'column')}, the fit has {p_fitted}; pass the columns that were fitted")
         return
+    if list(names) == list(fitted_names):
+        return
+    missing = [name for name in fitted_names if name not in names]
+    others = [name for name in names if name not in fitted_names]
+    beside = f"; it has {_few(others)} beside" if others else ""
+    if missing:
+        raise ValueError(f"X lacks {_few(missing)} of the columns that were fitted{beside}")
+    if p != p_fitted:
+        raise ValueError(
+            f"X has {p} columns, the fit has {p_fitted}{beside}; pass the columns that were fitted, each once"
+        )
     j = next(j for j in range(p) if names[j] != fitted_names[j])
     there = f"{column_label(j, names)} of X is {fitted_names[j]!r} in the fit"
-    if sorted(names) == sorted(fitted_names):
-        raise ValueError(f"X has the columns of the fit in another order: {there}; reorder the columns of X")
-    raise ValueError(f"X has other columns than the fit: {there}; pass the columns that were fitted, in that order")
+    raise ValueError(f"X has the columns of the fit in another order: {there}; reorder the columns of X")
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first few names of a list, for a message."""
+    text = ", ".join(map(repr, names[:5]))
+    return text if len(names) <= 5 else f"{text} and {len(names) - 5} more"
 
 
 def _count(n: int | None, noun: str) -> str:
@@ -587,9 +470,9 @@ def as_choice(what: str, value: object, known: Iterable[str]) -> str:
     options = list(known)
     if isinstance(value, str) and value in options:
         return value
-    near = difflib.get_close_matches(str(value).lower().replace("_", "-"), options, n=1, cutoff=0.65)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"{what} must be one of {', '.join(map(repr, options))}, got {value!r}{hint}")
+    raise ValueError(
+        f"{what} must be one of {', '.join(map(repr, options))}, got {value!r}{did_you_mean(value, options)}"
+    )
 
 
 def as_flag(what: str, value: object) -> bool:
@@ -629,51 +512,3 @@ def as_weights(sample_weight: object, n_rows: int, name: str = "sample_weight") 
         if not _LEAST_TOTAL < total < np.inf:
             raise ValueError(f"{name} sums to {total:.3g}, beyond the range of float64; divide it by its largest value")
     return weights
-
-
-def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArray[Any] | None = None) -> NDArray[Any]:
-    """A user's ``out=`` array, checked.
-
-    Parameters
-    ----------
-    out : ndarray
-        The array to check.
-    shape, dtype
-        What it has to be.
-    values : ndarray, optional
-        The input. Writing over it is fine cell by cell, not where cells lie elsewhere in the same memory.
-
-    Raises
-    ------
-    TypeError
-        If `out` is not an array.
-    ValueError
-        If it has another shape or dtype, is read-only, or overlaps the input without being the same array.
-    """
-    if not isinstance(out, np.ndarray) or is_masked_array(out):
-        raise TypeError(f"out is a {type(out).__name__}; pass a plain NumPy array")
-    if out.shape != shape:
-        raise ValueError(f"out has shape {out.shape}, the result has {shape}; pass np.empty({shape})")
-    if out.dtype != np.dtype(dtype):
-        raise ValueError(f"out has dtype {out.dtype}, the result has {np.dtype(dtype)}; pass an array of that dtype")
-    if not out.flags.writeable:
-        raise ValueError("out is read-only; pass an array that can be written to")
-    if values is not None and _overlap_shifted(out, values):
-        raise ValueError("out overlaps X in memory; pass X itself to work in place, or an array apart from it")
-    return out
-
-
-def _overlap_shifted(out: NDArray[Any], values: NDArray[Any]) -> bool:
-    """Whether a cell of `out` lies on another cell of the input, or on the same with another type."""
-    if _layout(out) == _layout(values):
-        return False
-    try:
-        return np.shares_memory(out, values, max_work=100_000)  # type: ignore[arg-type]  # the stub is too narrow
-    except np.exceptions.TooHardError:
-        return True
-
-
-def _layout(a: NDArray[Any]) -> tuple[int, np.dtype[Any], list[tuple[int, int]]]:
-    """Where an array lies in memory; axes of length 1 do not matter."""
-    axes = [(length, stride) for length, stride in zip(a.shape, a.strides, strict=True) if length != 1]
-    return a.__array_interface__["data"][0], a.dtype, axes

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.arrays import as_choice, as_matrix, as_rows, is_numeric, is_single
+from powerkern._input.arrays import as_choice, as_matrix, as_rows
 from powerkern._input.foreign import frame_library, library
+from powerkern._input.kinds import is_numeric, is_single
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 
@@ -107,6 +108,37 @@ def restored(X: Any, part: Any, values: NDArray[Any]) -> Any:
     if own == "pyarrow":
         return _in_arrow(X, part, values)
     return values
+
+
+def labelled(part: Any, values: NDArray[Any], columns: Sequence[str] | None = None) -> Any:
+    """`values`, a row for each row of `part`, as a frame or series, if `part` is one; else as they are.
+
+    They keep their type. Index and names are those of `part`; the columns may have other names.
+    """
+    own, wide = library(part), values.ndim == 2
+    name = None if _is_frame(part) else getattr(part, "name", None)
+    if own == "pandas" and hasattr(part, "index"):
+        import pandas
+
+        if wide:
+            return pandas.DataFrame(values, part.index, part.columns if columns is None else columns, copy=False)
+        return pandas.Series(values, part.index, name=name, copy=False)
+    if own == "polars":
+        import polars
+
+        return polars.DataFrame(values, columns or _names(part)) if wide else polars.Series(name, values)
+    return values
+
+
+def by_name(values: NDArray[Any], names: Sequence[str] | None) -> Any:
+    """Figures of columns as a series of pandas by name; an array without names, or where pandas is not installed."""
+    if names is None:
+        return values
+    try:
+        import pandas
+    except ImportError:
+        return values
+    return pandas.Series(values, index=list(names))
 
 
 def _is_frame(X: Any) -> bool:

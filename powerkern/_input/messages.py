@@ -1,11 +1,13 @@
-"""Warnings, attributed to the line that called the package."""
+"""Warnings, attributed to the line that called the package, and suggestions for words that are misspelled."""
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import sys
 import warnings
+from collections.abc import Iterable
 
 #: Frames of these files are passed over: those of the package, and those that enter its context managers.
 _OWN = (os.path.dirname(os.path.dirname(__file__)) + os.sep, contextlib.__file__)
@@ -17,3 +19,18 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """The end of a message about an unknown word: the nearest known one, also by its initials; "" if none is near."""
+    plain = {_plain(each): each for each in known}
+    initials = {"".join(part[0] for part in each.split() if part): each for each in plain}
+    asked = _plain(str(word))
+    near = difflib.get_close_matches(asked, plain, n=1, cutoff=0.65)
+    found = asked if asked in plain else initials.get(asked, near[0] if near else None)
+    return "" if found is None else f"; did you mean {plain[found]!r}?"
+
+
+def _plain(word: str) -> str:
+    """A word without capitals and marks."""
+    return " ".join(word.lower().replace("_", " ").replace("-", " ").split())

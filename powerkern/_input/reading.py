@@ -84,3 +84,8 @@ def restored(matrix: Matrix, values: NDArray[Any]) -> Any:
     if matrix.was_vector and values.ndim == 2:
         values = values[:, 0]
     return frames.restored(matrix.given, matrix.part, values)
+
+
+def labelled(matrix: Matrix, values: NDArray[Any]) -> Any:
+    """`values`, of the shape of the columns that were read, with their index and names; see `frames.labelled`."""
+    return frames.labelled(matrix.part, values[:, 0] if matrix.was_vector else values)

@@ -26,7 +26,7 @@ Eight decorators and a few bit-level functions are all that the rest of the pack
 ``settings`` holds numba's options, ``compiler`` what of numba's compiler kernels go through, ``lowering`` how they are
 written down for LLVM, ``contexts`` what is remembered meanwhile, ``builtins`` Python's own functions in them,
 ``vectors`` how wide theirs are, ``calls`` how jitted code calls them, ``linkage`` what makes them their entry's own,
-``decorators`` what is listed above, ``entries`` the compilation, ``notice`` what is said of it on a terminal, ``cache``
+``decorators`` what is listed above, ``entries`` the compilation, ``notice`` what is said of it meanwhile, ``cache``
 what of it is kept on disk (in ``folders`` that can be trusted, as ``files`` that one process writes at a time, for one
 of ``cpus`` or all that cover it), and ``intrinsics`` and ``lanes`` what plain numba lacks.
 """

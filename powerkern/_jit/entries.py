@@ -32,7 +32,8 @@ class Entry:
         """Compile (or load) now; returns the compiled function."""
         with global_compiler_lock:  # numba compiles one function at a time in any case
             if self._compiled is None:
-                with cache.kept_code(self._function) as code, notice.of_long_compiling(not code.is_there):
+                name = f"{self._function.__module__.removeprefix('powerkern.kernels.')}.{self._function.__name__}"
+                with cache.kept_code(self._function) as code, notice.of_long_compiling(not code.is_there, name):
                     self._compiled = self._dispatcher(code)
         cache.warn_once_if_not_kept()
         return self._compiled

@@ -1,42 +1,58 @@
-"""Says on a terminal, once, why nothing happens while kernels compile."""
+"""Says why nothing happens while kernels compile: on a terminal, in a notebook, and in the log."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 #: Seconds of compiling that are passed over in silence.
 SILENCE = 3.0
-#: Whether it has been said in this process.
-_said: list[bool] = []
+#: Seconds of compiling since something was said.
+_silent = 0.0
 
 
 @contextlib.contextmanager
-def of_long_compiling(compiles: bool) -> Iterator[None]:
-    """Say so if what is done here `compiles` and takes long; in a log, a notebook or a pipe nothing is ever said."""
-    if not compiles or _said or not _on_a_terminal():
+def of_long_compiling(compiles: bool, kernel: str) -> Iterator[None]:
+    """Say so if what is done here `compiles` the kernel of that name, and the wait has become long."""
+    global _silent
+    if not compiles:
         yield
         return
-    timer = threading.Timer(SILENCE, _say)
+    said = threading.Event()
+    timer = threading.Timer(max(SILENCE - _silent, 0.0), _say, (kernel, said))
     timer.daemon = True
+    start = time.monotonic()
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
+        _silent = 0.0 if said.is_set() else _silent + time.monotonic() - start
 
 
-def _on_a_terminal() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty()
+def _say(kernel: str, said: threading.Event) -> None:
+    said.set()
+    text = (
+        f"powerkern: compiling {kernel} for this computer, once; such a wait takes 5 to 60 seconds "
+        "(none with compiled code: install a wheel that has it, or run python -m powerkern compile)"
+    )
+    logging.getLogger("powerkern").info(text)
+    with contextlib.suppress(Exception):  # nothing that is said may stop a fit
+        if _in_a_notebook():
+            from IPython.display import display
+
+            display({"text/plain": text}, raw=True)
+        elif sys.stderr is not None and sys.stderr.isatty():
+            sys.stderr.write(text + "\n")
+            sys.stderr.flush()
 
 
-def _say() -> None:
-    with contextlib.suppress(OSError):
-        sys.stderr.write(
-            "powerkern: compiling for this computer, which is done once and can take a minute "
-            "(beforehand: python -m powerkern compile)\n"
-        )
-        sys.stderr.flush()
-    _said.append(True)
+def _in_a_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this: only IPython that is imported already can say so."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return hasattr(shell, "kernel")

@@ -37,15 +37,18 @@ from powerkern.kernels.regression.likelihood import Design, RegressionWork
 _FOUND = (Status.SCANNED, Status.MULTIMODAL)
 
 
-class RegressionFit:
+class RegressionFit(json.Recorded):
     """Power transforms of responses, each with its linear model of the covariates.
 
-    Made by `fit_regression`; `from_json` reads one back. Arrays have one entry, or one column, per response.
+    Made by `fit_regression`. Arrays have one entry, or one column, per response. `save` and `to_json` do not keep how
+    a formula codes categories: such a fit, read back, predicts no more; pickle it instead.
 
     Attributes
     ----------
     lmbda : (p,) ndarray
         The transformation parameter; 1 for a response that could not be fitted.
+    lambdas : Series or ndarray
+        `lmbda` by name, see `powerkern.PowerFit`.
     coef : (k, p) ndarray
         Coefficients of the covariates, in the order of `covariate_names`, in the model of ``psi(lambda, y)``. NaN for
         covariates that were left out, and for responses that could not be fitted.
@@ -114,6 +117,7 @@ class RegressionFit:
     formula = Of["str | None"]("_covariates.formula")
     intercept = Of[bool]("_covariates.intercept")
     lmbda = Of[FloatArray]("power_fit.lmbda")
+    lambdas = Of[Any]("power_fit.lambdas")
     shift = Of[FloatArray]("power_fit.shift")
     n_obs = Of[FloatArray]("power_fit.n_obs")
     n_iter = Of[IntArray]("power_fit.n_iter")
@@ -259,7 +263,8 @@ class RegressionFit:
         Returns
         -------
         Interval
-            Arrays `low` and `high`; NaN for responses whose lambda was not found as a minimum.
+            `low` and `high`, as `PowerFit.confint` returns them; NaN for responses whose lambda was not found as a
+            minimum.
 
         Examples
         --------
@@ -270,7 +275,8 @@ class RegressionFit:
         >>> bool(low[0] < 0.0 < high[0])
         True
         """
-        return confidence_interval(self.optimum, level, method, lambda: self._likelihood(n_threads))
+        interval = confidence_interval(self.optimum, level, method, lambda: self._likelihood(n_threads))
+        return interval.named(self.column_names)
 
     def standard_error(self) -> FloatArray:
         """The standard error of lambda, ``1/sqrt(information)``; NaN where lambda was not found.
@@ -398,40 +404,15 @@ class RegressionFit:
             raise ValueError("this fit no longer has its data (it was pickled, or read from JSON); fit again")
         return self._problem
 
-    # --- JSON -------------------------------------------------------------------------------------------
-
-    def to_json(self) -> str:
-        """Write the fit as JSON text that `from_json` reads back bit for bit.
-
-        How a formula codes categories is not kept: such a fit, read back, predicts no more; pickle it instead.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.regression import RegressionFit, fit_regression
-        >>> fit = fit_regression(np.array([1.0, 2.0, 4.0, 9.0]), np.arange(4.0))
-        >>> bool((RegressionFit.from_json(fit.to_json()).coef == fit.coef).all())
-        True
-        """
+    def to_record(self) -> dict[str, Any]:
+        """The entries that JSON keeps."""
         figures = {name: getattr(self._figures, name) for name in ("scanned", "gamma", "rank", "one")}
         rest = {"covariates": self._covariates.to_record(), "center": self._center, "power": self.power_fit.to_record()}
-        return json.write("RegressionFit", {**figures, **rest})
+        return {**figures, **rest}
 
     @classmethod
-    def from_json(cls, text: str, *, check: bool = True) -> RegressionFit:
-        """Read the text that `to_json` wrote.
-
-        Parameters
-        ----------
-        text, check
-            As for `powerkern.PowerFit.from_json`.
-
-        Raises
-        ------
-        ValueError
-            The text is not JSON, not such a fit, of another version, was changed, or is damaged.
-        """
-        record = json.read("RegressionFit", text, check)
+    def from_record(cls, record: Any) -> RegressionFit:
+        """The fit with these entries."""
         power = PowerFit.from_record(record.get("power"))
         covariates = Covariates.from_record(record.get("covariates"))
         p, k = power.n_features, len(covariates.names)

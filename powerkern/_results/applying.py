@@ -12,8 +12,9 @@ from powerkern._engine.apply import Repair
 from powerkern._engine.threads import thread_count
 from powerkern._input import batches as _batches
 from powerkern._input.arguments import domain_error_in
-from powerkern._input.arrays import Matrix, as_choice, as_out, column_labels, output_type
+from powerkern._input.arrays import Matrix, as_choice, column_labels, output_type
 from powerkern._input.messages import warn
+from powerkern._input.outputs import as_out
 from powerkern._input.reading import read_fitted, restored
 from powerkern._results.back import mean_of, quantile_of
 from powerkern._typing import FloatArray, IntArray

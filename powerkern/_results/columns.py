@@ -125,8 +125,7 @@ class ColumnResults:
         self.raw = raw
         self.codes = np.full(len(raw), FAMILIES[codes]) if isinstance(codes, str) else codes
         self.unit_weights = unit_weights
-        unknown = np.where(raw[:, STATUS] == Status.BRACKETED, np.nan, 0.0)
-        self.lmbda_error = unknown if lmbda_error is None else lmbda_error
+        self.lmbda_error = np.zeros(len(raw)) if lmbda_error is None else lmbda_error
         self._fields = fields_of(raw)
 
     lmbda = Figure("lmbda", "The transformation parameter of each column.")
@@ -260,7 +259,7 @@ class ColumnResults:
         raw[:, [X_MIN, X_MAX]] = self.raw[:, [X_MIN, X_MAX]]
         same = lmbda == self.lmbda
         raw[same] = self.raw[same]
-        return ColumnResults(raw, self.codes)
+        return ColumnResults(raw, self.codes, lmbda_error=np.where(same, self.lmbda_error, 0.0))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_fields": None}

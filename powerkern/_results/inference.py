@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._input import special
 from powerkern._input.arrays import as_choice, as_reals
+from powerkern._input.frames import by_name
 from powerkern._typing import FloatArray
 
 #: Convenient powers, the most convenient first, in the order of R's car (which has .33 for 1/3).
@@ -23,10 +24,20 @@ Method = Literal["profile", "wald"]
 
 
 class Interval(NamedTuple):
-    """Intervals for lambda, one entry per column."""
+    """Intervals, one entry per column: series by name where columns have names and pandas is installed, else arrays."""
 
     low: FloatArray
     high: FloatArray
+
+    def named(self, names: list[str] | None) -> Interval:
+        """These intervals by the names of their columns, where they have names."""
+        return Interval(by_name(self.low, names), by_name(self.high, names))
+
+    def to_frame(self) -> Any:
+        """The intervals as a pandas data frame with columns "low" and "high"."""
+        import pandas
+
+        return pandas.DataFrame(self._asdict())
 
 
 class LikelihoodRatio(NamedTuple):

@@ -1,4 +1,4 @@
-"""Fits as JSON text: one codec for all kinds of fits, with a digest that tells a text that was changed.
+"""Fits as JSON, text or files: one codec for all kinds of fits, with a digest that tells a text that was changed.
 
 Numbers are float64 and come back bit for bit: NaN as null, infinity as a word.
 """
@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import json
 import math
-from typing import Any
+import os
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
+from powerkern._input.writing import replacing
 from powerkern._typing import FloatArray
 
 #: Version of the text.
@@ -21,26 +26,151 @@ VERSION = 1
 _WORDS = {None: math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-def write(maker: str, record: dict[str, Any]) -> str:
-    """The text of a record of the class `maker`: entries are words, numbers, arrays, lists and tables of these."""
-    text = json.dumps({"format": f"powerkern.{maker}", "version": VERSION, **_plain(record)}, allow_nan=False)
-    return f'{text[:-1]}, "digest": "{_digest(_parsed(text))}"}}'
+#: The classes of which `load` reads files, and the modules that have them.
+_HOMES = {"PowerFit": "powerkern", "RegressionFit": "powerkern.regression", "JointFit": "powerkern.joint"}
 
 
-def read(maker: str, text: str, check: bool = True) -> dict[str, Any]:
-    """The record that `write` wrote; with `check`, of texts that are unchanged but for their layout.
+class Recorded(ABC):
+    """A fit that JSON keeps."""
+
+    @abstractmethod
+    def to_record(self) -> dict[str, Any]:
+        """The entries that JSON keeps: words, numbers, arrays, lists and tables of these."""
+
+    @classmethod
+    @abstractmethod
+    def from_record(cls, record: Any) -> Self:
+        """The fit with these entries; ValueError where no fit can have them."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fit as JSON to a file that `powerkern.load` reads back bit for bit.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file. One that exists is replaced when the new one is complete, and stays if writing fails.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, powerkern as pk
+        >>> fit = pk.fit(np.arange(10.0))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit.save(f"{folder}/fit.json")
+        ...     again = pk.load(f"{folder}/fit.json")
+        >>> bool(again.lmbda == fit.lmbda)
+        True
+        """
+        with replacing(Path(path)) as part:
+            part.write_text(self.to_json() + "\n", encoding="utf-8")
+
+    def to_json(self) -> str:
+        """Write the fit as JSON text that `from_json` reads back bit for bit.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> fit = pk.fit(np.arange(10.0))
+        >>> bool(pk.PowerFit.from_json(fit.to_json()).lmbda == fit.lmbda)
+        True
+        """
+        head = {"format": f"powerkern.{type(self).__name__}", "version": VERSION}
+        text = json.dumps({**head, **_plain(self.to_record())}, allow_nan=False)
+        return f'{text[:-1]}, "digest": "{_digest(_parsed(text))}"}}'
+
+    @classmethod
+    def from_json(cls, text: str | os.PathLike[str], *, check: bool = True) -> Self:
+        """Read the text that `to_json` wrote, or the file that `save` wrote.
+
+        Parameters
+        ----------
+        text : str or path-like
+            The text, in any layout, or the path of a file that holds it.
+        check : bool, default True
+            Refuse a text whose figures were changed since it was written, by the digest in it. False reads a text that
+            was edited on purpose.
+
+        Raises
+        ------
+        ValueError
+            The text is not JSON, not such a fit, of another version, was changed, or holds figures that no fit can
+            produce.
+        """
+        record = _record_in(_text_of(text))
+        if record.get("format") != f"powerkern.{cls.__name__}":
+            raise ValueError(f"not a fit: the JSON text was not written by {cls.__name__}.to_json")
+        return cls.from_record(_checked(record, cls.__name__, check))
+
+
+def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
+    """Read a fit of any kind from the file that its method `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    check : bool, default True
+        Refuse a file whose figures were changed since it was written. False reads a file that was edited on purpose.
+
+    Returns
+    -------
+    PowerFit, RegressionFit or JointFit
+        The fit, without the data that it was fitted to.
 
     Raises
     ------
+    OSError
+        The file cannot be read.
     ValueError
-        The text is not JSON, not of this class, of another version, or was changed.
+        The file is not JSON, not a fit, of another version, was changed, or holds figures that no fit can produce.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, powerkern as pk
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pk.fit(np.arange(10.0)).save(f"{folder}/fit.json")
+    ...     pk.load(f"{folder}/fit.json").n_features
+    1
     """
+    record = _record_in(_content_of(path))
+    maker = str(record.get("format")).removeprefix("powerkern.")
+    if maker not in _HOMES:
+        raise ValueError(f"not a fit: the JSON text in {os.fspath(path)} was not written by the save method of a fit")
+    home = getattr(importlib.import_module(_HOMES[maker]), maker)
+    return home.from_record(_checked(record, maker, check))
+
+
+def _text_of(text: str | os.PathLike[str]) -> str:
+    """The text itself, or the content of the file that it names; what begins with a brace is JSON, and no name."""
+    if isinstance(text, os.PathLike):
+        return _content_of(text)
+    if isinstance(text, str) and not text.lstrip().startswith(("{", "[")):
+        if not os.path.isfile(text):
+            raise ValueError(f"not a fit: {text[:60]!r} is neither JSON text nor a file")
+        return _content_of(text)
+    return text
+
+
+def _content_of(path: str | os.PathLike[str]) -> str:
+    """The text in a file."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"not a fit: {os.fspath(path)} holds no text") from None
+
+
+def _record_in(text: str) -> dict[str, Any]:
+    """The entries of a text."""
     try:
         record = _parsed(text)
     except (json.JSONDecodeError, RecursionError, TypeError) as error:
         raise ValueError(f"not a fit: the text is not JSON ({error})") from None
-    if not isinstance(record, dict) or record.get("format") != f"powerkern.{maker}":
-        raise ValueError(f"not a fit: the JSON text was not written by {maker}.to_json")
+    if not isinstance(record, dict):
+        raise ValueError("not a fit: the JSON text holds no entries")
+    return record
+
+
+def _checked(record: dict[str, Any], maker: str, check: bool) -> dict[str, Any]:
+    """The record, of this version; with `check`, of a text that is unchanged but for its layout."""
     if record.get("version") != VERSION:
         raise ValueError(f"the fit has version {record.get('version')!r}, this powerkern reads version {VERSION}")
     digest = record.pop("digest", None)

@@ -181,8 +181,8 @@ def confint(
     Returns
     -------
     Interval
-        Arrays `low` and `high`; NaN for columns whose lambda was not found by the estimator (given, at a bound, not
-        fitted).
+        `low` and `high`, arrays or, where columns have names, series of pandas; NaN for columns whose lambda was not
+        found by the estimator (given, at a bound, not fitted). `Interval.to_frame` has both as a data frame.
 
     Notes
     -----
@@ -210,8 +210,9 @@ def confint(
     if by_bootstrap:
         level = checked_level(level)
         se = fit.standard_error(X, replicates=replicates, sample_weight=sample_weight, n_threads=n_threads)
-        return wald_interval(fit.lmbda, se, level)
-    return confidence_interval(fit.optimum, level, method, lambda: likelihood_of(fit, X, sample_weight, n_threads))
+        return wald_interval(fit.lmbda, se, level).named(fit.column_names)
+    interval = confidence_interval(fit.optimum, level, method, lambda: likelihood_of(fit, X, sample_weight, n_threads))
+    return interval.named(fit.column_names)
 
 
 def standard_error(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from powerkern._estimators.options import checked_cutoff, normal_quantile
 from powerkern._estimators.rewml import RewML, RewMLNR
 from powerkern._estimators.robust import small_sample_cutoff
-from powerkern._input.reading import read_fitted
+from powerkern._input.reading import labelled, read_fitted
 from powerkern._results.inference import Interval
 from powerkern._status import is_failed
-from powerkern._typing import BoolArray, FloatArray
+from powerkern._typing import FloatArray
 from powerkern.kernels.transforms import gather
 from powerkern.kernels.transforms.family import FAMILIES, lowest
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from powerkern._results.power_fit import PowerFit
 
 
-def weights(fit: PowerFit, X: object) -> FloatArray:
+def weights(fit: PowerFit, X: object) -> Any:
     """Which values the fit would keep, with weight 1, and which it would leave out, with weight 0.
 
     RewML keeps what was within the cut-off of Huber's location and scale of the transformed data when it last
@@ -35,7 +35,7 @@ def weights(fit: PowerFit, X: object) -> FloatArray:
 
     Returns
     -------
-    ndarray
+    ndarray, or a data frame or series like `X`
         0 or 1; same shape as `X`, columns in the order of the fit. On the fitted data, their sums are `n_kept`,
         or more where values tie with the last ones that the trimmed likelihood keeps.
 
@@ -53,11 +53,10 @@ def weights(fit: PowerFit, X: object) -> FloatArray:
         kept = (values >= low) & (values <= high) | (is_failed(fit.status) & ~np.isnan(values))
     else:
         kept = ~np.isnan(values)
-    weights: FloatArray = kept.astype(np.float64)
-    return weights.reshape(-1) if matrix.was_vector else weights
+    return labelled(matrix, kept.astype(np.float64))
 
 
-def outliers(fit: PowerFit, X: object, *, cutoff: float | None = None) -> BoolArray:
+def outliers(fit: PowerFit, X: object, *, cutoff: float | None = None) -> Any:
     """Values beyond the cut-off on the standardised scale: ``|psi(x) - loc| > cutoff scale``.
 
     The cut-off is ``Phi^-1(cutoff)``; of reweighted maximum likelihood by the paper's convention, the quantile of
@@ -74,8 +73,8 @@ def outliers(fit: PowerFit, X: object, *, cutoff: float | None = None) -> BoolAr
 
     Returns
     -------
-    ndarray of bool
-        Same shape as `X`, the columns in the order of the fit.
+    ndarray of bool, or a data frame or series like `X`
+        Same shape as `X`, the columns in the order of the fit: ``X[fit.outliers(X).any(axis=1)]`` has the rows.
 
     Examples
     --------
@@ -88,7 +87,7 @@ def outliers(fit: PowerFit, X: object, *, cutoff: float | None = None) -> BoolAr
     low, high = fit.cutoffs(cutoff=cutoff)
     with np.errstate(invalid="ignore"):
         beyond = (matrix.values < low) | (matrix.values > high)
-    return beyond.reshape(-1) if matrix.was_vector else beyond
+    return labelled(matrix, beyond)
 
 
 def cutoffs(fit: PowerFit, *, cutoff: float | None = None) -> Interval:

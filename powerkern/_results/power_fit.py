@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,13 +10,15 @@ import numpy as np
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.likelihood import ML
-from powerkern._input.arrays import column_labels
+from powerkern._input.arrays import column_labels, position_of
+from powerkern._input.frames import by_name
 from powerkern._input.messages import warn
-from powerkern._results import applying, inference, json, likelihood, outlying, records, reports
+from powerkern._results import applying, inference, likelihood, outlying, records, reports
 from powerkern._results.applying import OutOfRange, warn_overflow
 from powerkern._results.columns import FAR_FROM_ZERO, ColumnResults, FitInfo, Of, Source
 from powerkern._results.inference import Optimum
-from powerkern._status import Status, is_failed
+from powerkern._results.json import Recorded
+from powerkern._status import Status
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.transforms.family import FAMILIES
 
@@ -27,11 +30,16 @@ BEST = records.BEST
 FIT_FAMILIES = (*FAMILIES, BEST)
 
 
-class PowerFit:
+class PowerFit(Recorded):
     """Power transforms fitted to the columns of a matrix.
 
-    Made by `fit`; `from_json` reads one back. All arrays have one entry per column; those of a fit to a vector have
-    one, ``fit.lmbda[0]``. What `transform` and its like return has the shape of what they are given.
+    Made by `fit`; `save` writes it to a file, which `powerkern.load` reads back. All arrays have one entry per column;
+    those of a fit to a vector have one, ``fit.lmbda[0]``. What `transform` and its like return has the shape of what
+    they are given.
+
+    ``fit["age"]`` and ``fit[0]`` are the fits of single columns, ``fit[["age", "income"]]`` and ``fit[:2]`` those of
+    several. ``len(fit)`` counts the columns, and a loop over the fit runs over their names, or their positions where
+    they have none.
 
     Attributes
     ----------
@@ -51,6 +59,8 @@ class PowerFit:
         Number of columns.
     lmbda : ndarray
         The transformation parameter. 1 for a column that could not be fitted, which is passed through unchanged.
+    lambdas : Series or ndarray
+        `lmbda` as a series of pandas by name, where columns have names and pandas is installed; else the array.
     loc, scale, log_factor : ndarray
         Mean ``loc * exp(log_factor)`` and standard deviation ``scale * exp(log_factor)`` (with 1/n) of the raw
         transformed values. For robust fits these are the mean of the values kept, and their standard deviation over
@@ -148,19 +158,49 @@ class PowerFit:
     normality = reports.normality
     central_normality = reports.central_normality
     summary = reports.summary
+    __repr__ = reports.as_text
+    _repr_html_ = reports.as_html
     # outliers
     weights = outlying.weights
     outliers = outlying.outliers
     cutoffs = outlying.cutoffs
     standardized_cutoff = outlying.standardized_cutoff
 
-    def __repr__(self) -> str:
-        fitted = np.count_nonzero(~is_failed(self.status))
-        fitted_text = f"{fitted} of {self.n_features} columns fitted"
-        return f"PowerFit(family={self.family!r}, estimator={self.estimator!r}, {fitted_text})"
+    def __len__(self) -> int:
+        """Number of columns."""
+        return len(self.columns)
+
+    def __iter__(self) -> Iterator[str | int]:
+        """The columns' names, or their positions where they have none: what `fit[...]` takes."""
+        return iter(self.column_names or range(len(self)))
+
+    def __getitem__(self, column: str | int | slice | Sequence[str | int]) -> PowerFit:
+        """The fit of one column, by its name or position, or of several, by a slice or a list, with their data."""
+        if isinstance(column, slice):
+            return self._chosen(range(len(self))[column], alone=False)
+        alone = isinstance(column, str | int | np.integer)
+        asked = [column] if isinstance(column, str | int | np.integer) else column
+        try:
+            return self._chosen([position_of(one, self.column_names, len(self)) for one in asked], alone)
+        except ValueError as error:
+            raise KeyError(str(error)) from None
+
+    def _chosen(self, positions: Sequence[int], alone: bool) -> PowerFit:
+        """The fit of the columns at these positions, or of one as a vector, with their data."""
+        if not positions:
+            raise KeyError("no column is chosen; a fit has at least one")
+        at = np.array(positions)
+        part, data = self.part(at), self.source.data
+        source = None if data is None else Source((data[0][:, at], data[1]))
+        return PowerFit(replace(part.info, was_vector=alone), part.columns, source)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "source": Source()}  # a fit travels without the data it came from
+
+    @property
+    def lambdas(self) -> Any:
+        """`lmbda` by name, see the class."""
+        return by_name(self.lmbda, self.column_names)
 
     @property
     def n_features(self) -> int:
@@ -189,39 +229,6 @@ class PowerFit:
         names = None if self.column_names is None else np.array(self.column_names, dtype=object)[columns].tolist()
         info = replace(self.info, column_names=names, was_vector=False)
         return PowerFit(info, self.columns.part(columns))
-
-    # --- JSON -------------------------------------------------------------------------------------------
-
-    def to_json(self) -> str:
-        """Write the fit as JSON text that `from_json` reads back bit for bit.
-
-        Examples
-        --------
-        >>> import numpy as np, powerkern as pk
-        >>> fit = pk.fit(np.arange(10.0))
-        >>> bool(pk.PowerFit.from_json(fit.to_json()).lmbda == fit.lmbda)
-        True
-        """
-        return json.write("PowerFit", self.to_record())
-
-    @classmethod
-    def from_json(cls, text: str, *, check: bool = True) -> PowerFit:
-        """Read the text that `to_json` wrote.
-
-        Parameters
-        ----------
-        text : str
-            The text, in any layout.
-        check : bool, default True
-            Refuse a text whose figures were changed since it was written, by the digest in it. False reads a text that
-            was edited on purpose.
-
-        Raises
-        ------
-        ValueError
-            The text is not JSON, not a fit, of another version, was changed, or holds figures that no fit can produce.
-        """
-        return cls.from_record(json.read("PowerFit", text, check))
 
     def to_record(self) -> dict[str, Any]:
         """What JSON keeps."""

@@ -17,7 +17,7 @@ from powerkern._results.columns import ColumnResults, FitInfo
 from powerkern._results.json import damaged, entry, names_in, numbers_in, one_of
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.results import FIELDS
+from powerkern.kernels.results import FIELDS, STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 
 #: The family of a fit whose columns have families of their own.
@@ -65,6 +65,7 @@ def fit_of(record: Any) -> tuple[FitInfo, ColumnResults]:
     codes = _families(record, n_features)
     units, error = _unit_weights(record, n_features), _lmbda_error(record, n_features)
     _check_figures(dict(zip(FIELDS, results.T, strict=True)), codes == FAMILIES["box-cox"])
+    _require((results[:, STATUS] != Status.BRACKETED) | (error is not None), "a bracketed lambda has no lmbda_error")
     return info, ColumnResults(results, codes, unit_weights=units, lmbda_error=error)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,14 +17,52 @@ from powerkern._results.columns import FAR_FROM_ZERO, Source
 from powerkern._results.data import data_of, likelihood_of
 from powerkern._results.inference import Method, wald_interval
 from powerkern._results.normality import Normality, moments_matrix, normality_figures
-from powerkern._results.summary import Summary, likelihood_entries, note_on_bootstrap
+from powerkern._results.summary import Summary, likelihood_entries, note_on_bootstrap, table_of, texts_of
+from powerkern._status import Status, is_failed
 from powerkern._typing import FloatArray
 
 if TYPE_CHECKING:
     from powerkern._results.power_fit import PowerFit
 
+#: Columns of a fit that it shows of itself.
+_SHOWN = 8
 #: Names of figures in a summary.
 _SHORTER = {"pvalue": "p_normal"}
+
+
+def headline(fit: PowerFit) -> str:
+    """What was fitted, in a line."""
+    fitted = f"{np.count_nonzero(~is_failed(fit.status))} of {fit.n_features} columns fitted"
+    return f"PowerFit(family={fit.family!r}, estimator={fit.estimator!r}, {fitted})"
+
+
+def as_text(fit: PowerFit) -> str:
+    """What was fitted, and lambda and status of the first columns."""
+    return "\n".join([headline(fit), table_of(_first_columns(fit)), *_rest(fit)])
+
+
+def as_html(fit: PowerFit) -> str:
+    """The same for notebooks."""
+    entries = _first_columns(fit)
+    cells = [texts_of(entry) for entry in entries.values()]
+    rows = [("th", list(entries)), *(("td", list(row)) for row in zip(*cells, strict=True))]
+    table = "".join(f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in row)}</tr>" for tag, row in rows)
+    rest = "".join(f"<p>{line}</p>" for line in _rest(fit))
+    return f"<div><p>{html.escape(headline(fit))}</p><table>{table}</table>{rest}</div>"
+
+
+def _first_columns(fit: PowerFit) -> dict[str, NDArray[Any]]:
+    """Name, lambda and status of the first columns, and their families where a fit has several."""
+    n = min(len(fit), _SHOWN)
+    names = fit.column_names[:n] if fit.column_names else [str(j) for j in range(n)]
+    families = {"family": np.array(fit.families[:n])} if fit.family != fit.families[0] else {}
+    status = np.array([Status(code).sentence for code in fit.status[:n]])
+    return {"column": np.array(names), **families, "lambda": fit.lmbda[:n], "status": status}
+
+
+def _rest(fit: PowerFit) -> list[str]:
+    """A line about the columns that are not shown, if there are any."""
+    return [f"... and {len(fit) - _SHOWN} more columns: see lambdas, summary()"] if len(fit) > _SHOWN else []
 
 
 def normality(
@@ -185,7 +224,7 @@ def summary(
         found, notes = _estimates(fit, level, method, X, sample_weight if sample is None else None, n_threads)
     else:
         found, notes = _robust_estimates(fit, level, X, sample, sample_weight, n_threads)
-    return Summary(repr(fit), fit.info.labels(fit.n_features), [first | found, *shape, last], notes=[*notes, *note])
+    return Summary(headline(fit), fit.info.labels(fit.n_features), [first | found, *shape, last], notes=[*notes, *note])
 
 
 def _estimates(

@@ -108,12 +108,12 @@ class Summary:
     def to_text(self, max_rows: int | None = _SHOWN) -> str:
         """The table as text, at most `max_rows` columns of the data in it; None for all of them."""
         shown = len(self.names) if max_rows is None else min(max_rows, len(self.names))
-        tables = [_table(_first(shown, {"column": self.names, **block})) for block in self.blocks]
+        tables = [table_of(_first(shown, {"column": self.names, **block})) for block in self.blocks]
         parts = [self.title, *tables]
         if shown < len(self.names):
             parts.append(f"... and {len(self.names) - shown} more columns: to_text(None), to_dict() or to_frame()")
         if self.tests:
-            parts.append(_table_of(self.tests))
+            parts.append(_tests_table(self.tests))
         if self.notes:
             parts.append("\n".join(self.notes))
         return "\n\n".join(parts)
@@ -164,27 +164,27 @@ def _first(n: int, entries: Entries) -> Entries:
     return {name: entry[:n] for name, entry in entries.items()}
 
 
-def _texts(entry: NDArray[Any]) -> list[str]:
+def texts_of(entry: NDArray[Any]) -> list[str]:
     """The cells of an entry, a line each; numbers in five digits, empty for NaN."""
     if entry.dtype.kind != "f":
         return [" ".join(str(value).splitlines()) for value in entry.tolist()]
     return ["" if value != value else f"{value + 0.0:.5g}" for value in entry.tolist()]
 
 
-def _table(entries: Entries) -> str:
+def table_of(entries: Entries) -> str:
     """Entries below their names, words on the left and numbers on the right."""
     columns = []
     for name, entry in entries.items():
-        cells = [name, *_texts(entry)]
+        cells = [name, *texts_of(entry)]
         width = max(map(len, cells))
         columns.append([cell.ljust(width) if entry.dtype.kind == "U" else cell.rjust(width) for cell in cells])
     return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
 
 
-def _table_of(tests: Mapping[str, LikelihoodRatio]) -> str:
+def _tests_table(tests: Mapping[str, LikelihoodRatio]) -> str:
     """Tests of all columns together, a line each."""
     found = list(tests.values())
-    return _table(
+    return table_of(
         {
             "likelihood ratio test": np.array(list(tests)),
             "lr": np.array([float(test.statistic) for test in found]),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +14,16 @@ from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
 from powerkern._input.arguments import refuse_infinite
-from powerkern._input.arrays import Matrix, as_choice, as_flag, as_matrix, check_n_features, is_real, is_whole
+from powerkern._input.arrays import (
+    Matrix,
+    as_choice,
+    as_flag,
+    as_matrix,
+    check_n_features,
+    is_real,
+    is_whole,
+    position_of,
+)
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.cellwise.checking import DataCheck, check_data
 from powerkern.cellwise.neighbors import Neighbors, Relations, by_pairs, by_wrapping, in_parts
@@ -29,20 +37,23 @@ _SEARCHES = ("auto", "pairs", "wrapped")
 
 
 class Cells(NamedTuple):
-    """Predictions, residuals and flags of cells and rows, of the rows and columns kept by `check_data`."""
+    """Predictions, residuals and flags of cells and rows, of the rows and columns kept by `check_data`.
+
+    Arrays for arrays; frames and series with the index and the names of the data for data frames.
+    """
 
     #: Predictions from the other columns, in the units of the data, (n, p).
-    predicted: FloatArray
+    predicted: Any
     #: Standardized residuals of the cells, (n, p); NaN for missing ones.
-    residuals: FloatArray
+    residuals: Any
     #: Which cells deviate, (n, p).
-    flagged: BoolArray
-    #: The data with flagged and missing cells replaced by their predictions; a data frame for a data frame.
+    flagged: Any
+    #: The data with flagged and missing cells replaced by their predictions.
     imputed: Any
     #: Standardized outlyingness of whole rows, (n,).
-    row_outlyingness: FloatArray
+    row_outlyingness: Any
     #: Which rows deviate as a whole, (n,).
-    flagged_rows: BoolArray
+    flagged_rows: Any
 
 
 class _Rule(NamedTuple):
@@ -96,12 +107,12 @@ class DDCFit:
         return self.check.column_names
 
     @property
-    def residuals(self) -> FloatArray:
+    def residuals(self) -> Any:
         """Standardized residuals of the cells, (n, p)."""
         return self.cells.residuals
 
     @property
-    def flagged(self) -> BoolArray:
+    def flagged(self) -> Any:
         """Which cells deviate, (n, p)."""
         return self.cells.flagged
 
@@ -111,7 +122,7 @@ class DDCFit:
         return self.cells.imputed
 
     @property
-    def flagged_rows(self) -> BoolArray:
+    def flagged_rows(self) -> Any:
         """Which rows deviate as a whole, (n,)."""
         return self.cells.flagged_rows
 
@@ -147,16 +158,8 @@ class DDCFit:
 
     def neighbors(self, column: int | str) -> Neighbors:
         """The columns that predict this one, given by its name or its position among the columns kept."""
-        names = self.column_names or []
-        if isinstance(column, str):
-            if column not in names:
-                raise ValueError(f"there is no column {column!r} among those kept")
-            column = names.index(column)
-        p, column = self.loc.size, operator.index(column)
-        if not -p <= column < p:
-            raise ValueError(f"there is no column {column}; {p} were kept")
+        j = position_of(column, self.column_names, self.loc.size)
         first, others, correlations, slopes = self._rule.relations
-        j = column % p
         part = slice(first[j] + (self.include_self and self.connected[j]), first[j + 1])
         return Neighbors(others[part], correlations[part], slopes[part])
 
@@ -184,7 +187,7 @@ class DDCFit:
         threads = thread_count(n_threads)
         z = _standardized(matrix.values, self.loc, self.scale, threads)
         predicted = _predictions(_without_outliers(z, self.cutoff), self._rule.relations, threads)
-        return _judged(part, z, predicted, self._rule)
+        return _labelled(part, _judged(part, z, predicted, self._rule))
 
     def _kept(self, X: Any) -> tuple[Any, Matrix]:
         """The columns kept, as given and as a matrix."""
@@ -323,7 +326,7 @@ def ddc(
     rule = _Rule(loc, scale, relations, deshrinkage, residual_scale, 0.0, 1.0, cutoff)
     cells = _judged(check.part, z, predicted, rule)
     rule = _with_rows(rule, cells.row_outlyingness)
-    return DDCFit(_judged_rows(cells, rule), check, found, own, rule)
+    return DDCFit(_labelled(check.part, _judged_rows(cells, rule)), check, found, own, rule)
 
 
 def _check_options(quantile: object, min_correlation: object, n_neighbors: object) -> None:
@@ -433,3 +436,10 @@ def _judged_rows(cells: Cells, rule: _Rule) -> Cells:
     """Cells with standardized outlyingness of rows, and flags."""
     outlying = (cells.row_outlyingness - rule.row_center) / rule.row_scale
     return cells._replace(row_outlyingness=outlying, flagged_rows=outlying > rule.cutoff)
+
+
+def _labelled(part: Any, cells: Cells) -> Cells:
+    """Cells with the index and the names of the data, where these are a data frame."""
+    figures = cells._asdict()
+    figures.pop("imputed")  # has them
+    return cells._replace(**{name: frames.labelled(part, values) for name, values in figures.items()})

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import chdtri, ndtri
 
 from powerkern._engine import products
 from powerkern._engine.threads import thread_count
+from powerkern._input import frames
 from powerkern._input.arguments import refuse_infinite
 from powerkern._input.arrays import Matrix, as_flag, as_matrix, as_reals, is_real, is_whole
 from powerkern._input.reading import read_fitted
@@ -40,9 +42,10 @@ class WrappedPCA:
         Subtracted from a row, and dividing it (1 unless ``standardize``), before projection.
     loc, scale : (p,) ndarray
         Robust location and scale of the columns.
-    scores : (n, k) ndarray
-        Scores of the unwrapped data, in which outliers show.
-    score_distances, orthogonal_distances : (n,) ndarray
+    scores : (n, k) ndarray or data frame
+        Scores of the unwrapped data, in which outliers show. Of a data frame these and the distances have its index,
+        and the components are called "PC1", "PC2", ...
+    score_distances, orthogonal_distances : (n,) ndarray or series
         Distance within the space of the components, in its standard deviations, and distance from that space.
     score_cutoff, orthogonal_cutoff : float
         Cut-offs beyond which a row is an outlier.
@@ -59,23 +62,23 @@ class WrappedPCA:
     divisor: FloatArray
     loc: FloatArray
     scale: FloatArray
-    scores: FloatArray
-    score_distances: FloatArray
-    orthogonal_distances: FloatArray
+    scores: Any
+    score_distances: Any
+    orthogonal_distances: Any
     score_cutoff: float
     orthogonal_cutoff: float
     quantile: float
     column_names: list[str] | None
 
     @property
-    def outliers(self) -> BoolArray:
+    def outliers(self) -> Any:
         """Rows of the fitted data beyond either cut-off."""
-        beyond = self.score_distances > self.score_cutoff
-        return np.asarray(beyond | (self.orthogonal_distances > self.orthogonal_cutoff))
+        return (self.score_distances > self.score_cutoff) | (self.orthogonal_distances > self.orthogonal_cutoff)
 
-    def transform(self, X: object) -> FloatArray:
+    def transform(self, X: object) -> Any:
         """Scores of the rows of `X`, (n, k); a missing value counts as the center of its column."""
-        return self._centered(X) @ self.components.T
+        scores = self._centered(X) @ self.components.T
+        return frames.labelled(X, scores, _component_names(self.eigenvalues.size))
 
     def inverse_transform(self, scores: object) -> FloatArray:
         """Points of the component space with these scores, (n, p), in the units of the data."""
@@ -84,9 +87,10 @@ class WrappedPCA:
             raise ValueError(f"scores must have {k} columns, one a component, got shape {given.shape}")
         return np.asarray(self.center + self.divisor * (given @ self.components))
 
-    def distances(self, X: object) -> tuple[FloatArray, FloatArray]:
+    def distances(self, X: object) -> tuple[Any, Any]:
         """Score distances and orthogonal distances of the rows of `X`."""
-        return _distances(self._centered(X), self.components, self.eigenvalues)[1:]
+        _, inside, outside = _distances(self._centered(X), self.components, self.eigenvalues)
+        return frames.labelled(X, inside), frames.labelled(X, outside)
 
     def _centered(self, X: object) -> FloatArray:
         matrix = read_fitted(X, self.column_names, self.center.size)
@@ -201,9 +205,14 @@ def wrapped_pca(
     scores, inside, outside = _distances(centered, components, values)
     return WrappedPCA(
         components, values, values / total, center, divisor, found.loc, found.scale,
-        scores, inside, outside, float(np.sqrt(chdtri(values.size, 1.0 - quantile))),
+        frames.labelled(X, scores, _component_names(values.size)),
+        frames.labelled(X, inside), frames.labelled(X, outside), float(np.sqrt(chdtri(values.size, 1.0 - quantile))),
         _orthogonal_cutoff(outside, quantile), float(quantile), matrix.names,
     )  # fmt: skip
+
+
+def _component_names(k: int) -> list[str]:
+    return [f"PC{i}" for i in range(1, k + 1)]
 
 
 def _check_options(n_components: object, quantile: object, matrix: Matrix) -> None:

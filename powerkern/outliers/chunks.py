@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,7 +29,7 @@ from powerkern.outliers.rules import (
 from powerkern.outliers.scaling import ScoreScaling, without_infinite
 from powerkern.sketch import fit_with
 from powerkern.sketch.chunks import reading
-from powerkern.sketch.engine import MapReduce, Pass, passes_of
+from powerkern.sketch.engine import MapReduce, Pass, Passes
 from powerkern.sketch.location import Located
 
 
@@ -88,13 +88,14 @@ def scaling_with(
     """
     as_choice("method", method, METHODS)
     as_choice("scale", scale, SCALES)
-    finite, options = _each(map_reduce, _finite), {"n_threads": task_threads}
-    scores, power = Located(passes_of(finite), options), None
+    finite = _Changed(map_reduce, _finite)
+    scores, power = Located(Passes(finite, n_threads=task_threads)), None
     ranges = scores.range
     rule = used = Rule(center_of(center, ranges.n_features), scale, trim_of(trim))
     if method == "yeo-johnson":
         power = fit_with(finite, "yeo-johnson", estimator, task_threads=task_threads)
-        scores, used = Located(passes_of(_each(finite, _Transformed(power))), options), rule.through(power)
+        transformed = _Changed(finite, _Transformed(power))
+        scores, used = Located(Passes(transformed, n_threads=task_threads)), rule.through(power)
     if method == "linear":
         with np.errstate(over="ignore", invalid="ignore"):
             some = ranges.count > 0.0
@@ -179,14 +180,15 @@ class _Prepared:
         return None if inner is None else _Prepared(inner, self.change)
 
 
-def _each(map_reduce: MapReduce, change: Callable[[Any], Any]) -> MapReduce:
-    """An engine that modifies its chunks first."""
+class _Changed(NamedTuple):
+    """An engine that changes its chunks first."""
 
-    def changed(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
-        prepared: Any = _Prepared(function, change)
-        return map_reduce(prepared, merge)
+    map_reduce: MapReduce
+    change: Callable[[Any], Any]
 
-    return changed
+    def __call__(self, function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
+        prepared: Any = _Prepared(function, self.change)
+        return self.map_reduce(prepared, merge)
 
 
 def _finite(chunk: Any) -> Any:

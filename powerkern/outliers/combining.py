@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powerkern._input import frames
 from powerkern._input.arrays import as_choice, as_matrix, as_reals, column_label
 from powerkern._typing import FloatArray
 
 COMBINATIONS = ("mean", "median", "maximum", "minimum")
 
 
-def combine_probabilities(P: object, method: str = "mean", *, weights: ArrayLike | None = None) -> FloatArray:
+def combine_probabilities(P: object, method: str = "mean", *, weights: ArrayLike | None = None) -> Any:
     """Probability of being an outlier for each row, combined over several detectors.
 
     Parameters
@@ -29,7 +31,7 @@ def combine_probabilities(P: object, method: str = "mean", *, weights: ArrayLike
 
     Returns
     -------
-    (n,) ndarray
+    (n,) ndarray, or a series with the index of a data frame
         Between the smallest and the largest of the row; NaN if all detectors with positive weight are missing. The
         order of the detectors does not matter.
 
@@ -59,14 +61,15 @@ def combine_probabilities(P: object, method: str = "mean", *, weights: ArrayLike
         raise ValueError(f"P, {column_label(j, matrix.names)}, row {i}: {p[i, j]} is no probability")
     if weights is not None and method != "mean":
         raise ValueError(f"weights are for method='mean'; leave them out with method={method!r}")
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
-        if method == "median":
-            return np.asarray(np.nanmedian(p, axis=1))
-        if method == "mean":
-            return _mean(p, np.ones(p.shape[1]) if weights is None else _weights(weights, p.shape[1]))
-    extreme = np.fmax if method == "maximum" else np.fmin
-    return np.asarray(extreme.reduce(p, axis=1))
+    if method == "mean":
+        combined = _mean(p, np.ones(p.shape[1]) if weights is None else _weights(weights, p.shape[1]))
+    elif method == "median":
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+            combined = np.asarray(np.nanmedian(p, axis=1))
+    else:
+        combined = np.asarray((np.fmax if method == "maximum" else np.fmin).reduce(p, axis=1))
+    return frames.labelled(P, combined)
 
 
 def _weights(weights: ArrayLike, k: int) -> FloatArray:

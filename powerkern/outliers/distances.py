@@ -108,7 +108,7 @@ def bessel_factor(values: NDArray[Any], ddof: int, n_threads: int) -> FloatArray
 # --- Mahalanobis distances ------------------------------------------------------------------------------
 
 
-def mahalanobis(X: ArrayLike, loc: ArrayLike | None = None, cov: ArrayLike | None = None) -> FloatArray:
+def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None = None) -> Any:
     """Mahalanobis distance of each row from a location, ``sqrt((x - loc)^T cov^-1 (x - loc))``.
 
     Parameters
@@ -124,7 +124,7 @@ def mahalanobis(X: ArrayLike, loc: ArrayLike | None = None, cov: ArrayLike | Non
 
     Returns
     -------
-    (n,) ndarray
+    (n,) ndarray, or a series with the index of a data frame
         Distances, not squared. By default their squares sum to (n - 1) p. For normal data and the true location and
         covariance, the squares are chi-square with p degrees of freedom.
 
@@ -157,7 +157,7 @@ def mahalanobis(X: ArrayLike, loc: ArrayLike | None = None, cov: ArrayLike | Non
     if not np.allclose(covariance, covariance.T, atol=0.0):
         raise ValueError("cov is not symmetric; pass a covariance matrix")
     z = _whiten(values - center, covariance, matrix.names)
-    return cast(FloatArray, np.sqrt(np.einsum("ij,ij->j", z, z)))
+    return frames.labelled(X, np.sqrt(np.einsum("ij,ij->j", z, z)))
 
 
 def _has_missing(values: NDArray[Any]) -> bool:

@@ -1,18 +1,16 @@
 """Pictures of fits, drawn with matplotlib.
 
-Each function draws on the axes given as `ax`, or on those of a new figure, and returns the axes; `before_after_plot`,
-which draws many columns, makes its own figure. Colors of text and lines follow the style, light or dark.
+The data come first, the fit second. Each function draws on the axes given as `ax`, or on those of a new figure, and
+returns them. Colors of text, lines and backgrounds follow matplotlib's style, light or dark.
 """
 
 from powerkern.plot._cells import cell_map
-from powerkern.plot._columns import before_after_plot, histogram_plot
 from powerkern.plot._forest import forest_plot
+from powerkern.plot._histograms import before_after_plot, histogram_plot
 from powerkern.plot._lambdas import objective_plot, profile_plot, sensitivity_plot
-from powerkern.plot._outliers import outlier_map
+from powerkern.plot._outliers import outlier_map, reliability_plot, score_plot
 from powerkern.plot._qq import qq_plot, residual_plot
-from powerkern.plot._ranks import elbow_plot
-from powerkern.plot._scores import reliability_plot, score_plot
-from powerkern.plot._searches import lambda_map, search_plot
+from powerkern.plot._searches import elbow_plot, lambda_map, search_plot
 
 __all__ = [
     "before_after_plot",

@@ -14,13 +14,14 @@ from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.cellwise import DDCFit
 from powerkern.joint import JointFit
-from powerkern.plot._drawing import axes_of, by_column, ink, matrix_of, shortened
+from powerkern.plot._drawing import axes_of, faint, ink, key_above, mixed, most_names, shortened
+from powerkern.plot._fits import by_column, check_fit, matrix_of, row_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Names on an axis at most, and their length.
-_MOST_NAMES, _LABEL = 40, 20
+#: Longest name on an axis.
+_LABEL = 20
 
 
 def cell_map(
@@ -36,11 +37,11 @@ def cell_map(
     Colors show transformed, standardized values, or residuals from the predictions of `powerkern.cellwise.ddc`, with a
     mark to the right of each row that deviates as a whole.
 
-    A cell is yellow up to the cutoff, then red (high) or blue (low), the darker the further out. Missing cells are
-    blank, and columns that could not be fitted hatched. Of a large matrix each block of cells has the color of the one
-    that is furthest out, so that none is lost however many there are; colors are at their darkest from twice the value
-    on that one normal block in a hundred exceeds (with the default cutoff), as they are from twice the cutoff on where
-    cells are drawn singly, and the darkest blocks are enlarged where they would be too small to see.
+    A cell is grey up to the cutoff, then red (high) or blue (low), the stronger the further out, and strongest from
+    twice the cutoff on. Missing cells are dotted, columns that could not be fitted hatched. Rows of a data frame with
+    an index are named. A large matrix is drawn in blocks of cells, each in the color of its cell furthest out, so that
+    none is lost: the scale takes into account that the largest of many normal values is large, and the strongest
+    blocks are enlarged where they would be too small to see.
 
     Parameters
     ----------
@@ -79,7 +80,8 @@ def cell_map(
     >>> float(cell_map(X, fit).images[0].get_array()[3, 2])
     1.0
     """
-    drawn = _of_deviations(X, fit) if isinstance(fit, DDCFit) else _of_transforms(X, by_column(fit))
+    check_fit(X, fit, PowerFit, JointFit, DDCFit)
+    drawn = _of_deviations(X, fit) if isinstance(fit, DDCFit) else _of_transforms(X, by_column(X, fit))
     z = drawn.values if cutoff is not None else drawn.values * drawn.scaling
     cutoff = drawn.cutoff if cutoff is None else cutoff
     if not (is_real(cutoff) and 0.0 < cutoff < np.inf):
@@ -89,10 +91,11 @@ def cell_map(
     rows, columns = (-(-size // limit) for size, limit in zip(z.shape, max_shape, strict=True))
     ax = axes_of(ax)
     draw_cells(ax, furthest_out(z, rows, columns), z.shape, cutoff, 2.0 * _cutoff_of_blocks(cutoff, rows * columns))
-    _mark_failed(ax, drawn.failed)
-    _mark_rows(ax, drawn.rows)
-    _name_columns(ax, drawn.names, z.shape[1], columns)
-    _name_rows(ax, _row_names(X), len(z), rows)
+    marks = [_mark_missing(ax, z, drawn.failed), _mark_failed(ax, drawn.failed), _mark_rows(ax, drawn.rows)]
+    if any(marks):
+        key_above(ax, handles=[mark for mark in marks if mark])
+    _name(ax.xaxis, "column", drawn.names, z.shape[1], columns)
+    _name(ax.yaxis, "row", row_names(X), len(z), rows)
     return ax
 
 
@@ -126,15 +129,33 @@ def _of_deviations(X: object, fit: DDCFit) -> _Drawn:
     cells = fit.predict(X)
     failed = np.zeros(fit.loc.size, dtype=bool)
     return _Drawn(
-        cells.residuals, fit.cutoff, np.ones(failed.size), fit.column_names, failed, np.flatnonzero(cells.flagged_rows)
+        np.asarray(cells.residuals),
+        fit.cutoff,
+        np.ones(failed.size),
+        fit.column_names,
+        failed,
+        np.flatnonzero(cells.flagged_rows),
     )
 
 
-def _mark_rows(ax: Axes, rows: IntArray) -> None:
+def _mark_rows(ax: Axes, rows: IntArray) -> Any:
     """Point at rows from the right."""
-    if rows.size:
-        beside = {"transform": ax.get_yaxis_transform(), "clip_on": False}
-        ax.plot(np.full(rows.size, 1.01), rows, "<", color=ink(ax), markersize=4.0, **beside)
+    if not rows.size:
+        return None
+    beside = {"transform": ax.get_yaxis_transform(), "clip_on": False}
+    at = np.full(rows.size, 1.01)
+    return ax.plot(at, rows, "<", color=ink(ax), markersize=4.0, label="row deviates as a whole", **beside)[0]
+
+
+def _mark_missing(ax: Axes, z: FloatArray, failed: BoolArray) -> Any:
+    """Dots behind the cells, seen where there is none."""
+    if not np.isnan(z[:, ~failed]).any():
+        return None
+    from matplotlib.patches import Patch
+
+    style = {"hatch": "....", "edgecolor": faint(ax), "facecolor": ax.get_facecolor(), "linewidth": 0.0}
+    ax.patch.set(**style)
+    return Patch(label="missing", **style)
 
 
 def draw_cells(ax: Axes, z: FloatArray, shape: tuple[int, ...], cutoff: float, darkest: float) -> None:
@@ -142,7 +163,13 @@ def draw_cells(ax: Axes, z: FloatArray, shape: tuple[int, ...], cutoff: float, d
     excess = np.clip((np.abs(z) - cutoff) / (darkest - cutoff), 0.0, 1.0) * np.sign(z)
     extent = (-0.5, shape[1] - 0.5, shape[0] - 0.5, -0.5)
     image = ax.imshow(
-        excess, cmap=_cell_colors(), vmin=-1.0, vmax=1.0, aspect="auto", interpolation="nearest", extent=extent
+        excess,
+        cmap=_cell_colors(ax, blocks=excess.shape != shape),
+        vmin=-1.0,
+        vmax=1.0,
+        aspect="auto",
+        interpolation="nearest",
+        extent=extent,
     )
     if excess.shape != shape:
         _enlarge_darkest(ax, excess, extent)
@@ -156,7 +183,7 @@ def _enlarge_darkest(ax: Axes, excess: FloatArray, extent: tuple[float, float, f
     rows, columns = np.nonzero(np.abs(excess) == 1.0)
     x = left + (columns + 0.5) * (right - left) / excess.shape[1]
     y = top + (rows + 0.5) * (bottom - top) / excess.shape[0]
-    colors = _cell_colors()(0.5 + 0.5 * excess[rows, columns])
+    colors = _cell_colors(ax, blocks=True)(0.5 + 0.5 * excess[rows, columns])
     ax.scatter(x, y, s=25.0, marker="s", color=colors, linewidths=0)
 
 
@@ -178,47 +205,34 @@ def furthest_out(values: FloatArray, rows: int, columns: int) -> FloatArray:
     return np.where(-low > high, low, high)
 
 
-def _mark_failed(ax: Axes, failed: BoolArray) -> None:
-    """Hatch the columns without a scale, with a legend."""
-    if not failed.any():
-        return
-    style = {"facecolor": "none", "edgecolor": ink(ax), "alpha": 0.5, "hatch": "///", "linewidth": 0.0}
-    at = np.flatnonzero(failed)
-    for run in np.split(at, np.flatnonzero(np.diff(at) > 1) + 1):
-        span = ax.axvspan(run[0] - 0.5, run[-1] + 0.5, **style)
-    span.set_label("not fitted")
-    ax.legend(handles=[span], loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, borderaxespad=0.2)
+def _mark_failed(ax: Axes, failed: BoolArray) -> Any:
+    """Hatch the columns without a scale."""
+    style = {"facecolor": ax.get_facecolor(), "edgecolor": faint(ax), "hatch": "///", "linewidth": 0.0}
+    at, span = np.flatnonzero(failed), None
+    for run in np.split(at, np.flatnonzero(np.diff(at) > 1) + 1) if at.size else []:
+        span = ax.axvspan(run[0] - 0.5, run[-1] + 0.5, label="not fitted", **style)
+    return span
 
 
-def _name_columns(ax: Axes, names: list[str] | None, p: int, block: int) -> None:
+def _name(axis: Any, what: str, names: list[str] | None, n: int, block: int) -> None:
+    """Names, as many as there is room for, or what is counted; the size of blocks."""
     if names is not None:
-        at = np.arange(0, p, max(block, -(-p // _MOST_NAMES)))
-        ax.set_xticks(at, [shortened(names[j], _LABEL) for j in at], rotation=90, parse_math=False)
-    ax.set_xlabel(_axis_label("" if names else "column", block))
+        room, across = most_names(axis.axes, what == "column"), what == "column"
+        at = np.arange(0, n, max(block, -(-n // room)))
+        labels = [shortened(names[j], _LABEL) for j in at]
+        turned = across and len(labels) * (1 + max(map(len, labels))) > 1.5 * room
+        axis.set_ticks(at, labels, parse_math=False, rotation=90 if turned else 0)
+    label = "" if names else what
+    axis.set_label_text(label if block == 1 else f"{what} in blocks of {block:,}")
 
 
-def _name_rows(ax: Axes, names: list[str] | None, n: int, block: int) -> None:
-    named = names if n <= _MOST_NAMES else None
-    if named is not None:
-        ax.set_yticks(range(n), [shortened(name, _LABEL) for name in named], parse_math=False)
-    ax.set_ylabel(_axis_label("" if named else "row", block))
-
-
-def _axis_label(what: str, block: int) -> str:
-    return what if block == 1 else f"{what} in blocks of {block:,}".lstrip()
-
-
-def _row_names(X: Any) -> list[str] | None:
-    """The index of a pandas data frame, unless it only counts."""
-    index = getattr(X, "index", None)
-    if index is None or not hasattr(index, "is_unique") or type(index).__name__ == "RangeIndex":
-        return None
-    return list(map(str, index))
-
-
-def _cell_colors() -> Any:
-    """Blue, yellow, red; missing cells are left blank."""
+def _cell_colors(ax: Axes, *, blocks: bool) -> Any:
+    """Blue, grey, red, the further from grey the further from the background, light or dark."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    colors = ["midnightblue", "dodgerblue", "lightyellow", "orangered", "darkred"]
-    return LinearSegmentedColormap.from_list("cells", colors)
+    normal = mixed(ink(ax), ax.get_facecolor(), 0.1)
+    low, high = (mixed(color, ink(ax), 0.75) for color in ("tab:blue", "tab:red"))
+    start = 0.0 if blocks else 0.4  # the furthest of many normal values is often beyond the cutoff, and stays pale
+    near_low, near_high = (mixed(far, normal, start) for far in (low, high))
+    nodes = [(0.0, low), (0.499, near_low), (0.499, normal), (0.501, normal), (0.501, near_high), (1.0, high)]
+    return LinearSegmentedColormap.from_list("cells", nodes, N=1025)

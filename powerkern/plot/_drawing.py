@@ -1,24 +1,22 @@
-"""Axes, titles and the columns of a fit, shared by all plots."""
+"""Axes, colors, titles, keys and labels of points, shared by all pictures."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from powerkern._fit.fit import PowerFit
-from powerkern._input.arrays import Matrix, column_label
-from powerkern._input.reading import read_fitted
-from powerkern._typing import BoolArray, FloatArray
-from powerkern.joint import JointFit
+from powerkern._typing import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: A label is not shortened to fewer characters.
 _SHORTEST = 8
+#: Where the label of a point may lie: distances in points, nearest first, and directions.
+_DISTANCES = (3.0, 10.0, 20.0, 35.0, 55.0, 80.0)
+_DIRECTIONS = np.pi / 4.0 * np.array([1, 7, 3, 5, 0, 2, 6, 4])
 
 
 def pyplot() -> Any:
@@ -43,11 +41,32 @@ def ink(ax: Axes) -> Any:
 
 def faint(ax: Axes) -> tuple[float, ...]:
     """A grey between the colors of text and background, for comparisons."""
+    return mixed(ink(ax), ax.get_facecolor(), 0.4)
+
+
+def mixed(color: Any, other: Any, share: float) -> tuple[float, ...]:
+    """A color with this share of the first and the rest of the other."""
     from matplotlib.colors import to_rgb
 
-    share = 0.4
-    pairs = zip(to_rgb(ink(ax)), to_rgb(ax.get_facecolor()), strict=True)
-    return tuple(share * text + (1.0 - share) * ground for text, ground in pairs)
+    return tuple(share * a + (1.0 - share) * b for a, b in zip(to_rgb(color), to_rgb(other), strict=True))
+
+
+def key_above(ax: Axes, **options: Any) -> None:
+    """A legend above an image, in as many columns as its width holds beside a bar of colors."""
+    room = 0.75 * ax.get_window_extent().width
+    for n_columns in (3, 2, 1):
+        key = ax.legend(
+            loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=n_columns, frameon=False, borderaxespad=0.2,
+            fontsize="small", columnspacing=1.2, handlelength=1.4, **options,
+        )  # fmt: skip
+        if key.get_window_extent().width <= room:
+            return
+
+
+def most_names(ax: Axes, across: bool) -> int:
+    """How many names there is room for along the axes, in lines one below the other, or turned and side by side."""
+    extent, size = ax.get_window_extent(), ax.xaxis.label.get_fontsize() * ax.figure.dpi / 72.0
+    return max(1, int(0.6 * (extent.width if across else extent.height) / size))
 
 
 def set_title(ax: Axes, label: str, detail: str) -> None:
@@ -72,91 +91,41 @@ def shortened(label: str, length: int) -> str:
     return f"{label[: length - 1 - tail]}…{label[len(label) - tail :]}"
 
 
-# --- columns ------------------------------------------------------------------------------------------
+def label_points(ax: Axes, points: FloatArray, chosen: Sequence[int], texts: Sequence[str]) -> None:
+    """Write texts beside the chosen points, over no other text or legend, and over no point where there is room.
+
+    Each text takes the nearest free place inside the axes; one that is not next to its point gets a line to it.
+    """
+    ax.figure.canvas.figure.draw_without_rendering()  # settles the layout, in which the places are free
+    at, unit = ax.transData.transform(points), ax.figure.dpi / 72.0
+    frame, taken = ax.get_window_extent(), np.array([ax.get_legend().get_window_extent().extents])
+    for i, text in zip(chosen, texts, strict=True):
+        note = ax.annotate(
+            text, tuple(points[i]), (0.0, 0.0), textcoords="offset points", fontsize="small", parse_math=False,
+            arrowprops={"arrowstyle": "-", "color": faint(ax), "linewidth": 0.6, "shrinkA": 0.0, "shrinkB": 2.0},
+        )  # fmt: skip
+        note.set_in_layout(False)
+        extent = note.get_window_extent()
+        boxes = _boxes(at[i], extent.width, extent.height, unit)
+        outside = (
+            (boxes[:, 0] < frame.x0) | (boxes[:, 2] > frame.x1) | (boxes[:, 1] < frame.y0) | (boxes[:, 3] > frame.y1)
+        )
+        texts_hit, points_hit = _overlaps(boxes, taken), _overlaps(boxes, np.hstack([at - unit, at + unit]))
+        best = int(np.argmin(100.0 * texts_hit + 10.0 * outside + 1.0 * (points_hit > 0)))
+        note.set_position(tuple((boxes[best, :2] - at[i]) / unit))
+        note.arrow_patch.set_visible(best >= _DIRECTIONS.size)
+        taken = np.vstack([taken, boxes[best]])
 
 
-class Column(NamedTuple):
-    """The observed values of one column, before and after its transform."""
-
-    label: str
-    lmbda: float
-    #: Less their mean and divided by their standard deviation.
-    before: FloatArray
-    #: Standardized by the fit, or like `before` if it does not standardize.
-    after: FloatArray
-    #: The values that the fit kept.
-    kept: BoolArray
-
-    @property
-    def detail(self) -> str:
-        """The second half of a title."""
-        return f"lambda = {self.lmbda:.3g}"
+def _boxes(point: FloatArray, width: float, height: float, unit: float) -> FloatArray:
+    """Left, lower, right and upper ends of the places for a text, nearest first."""
+    direction = np.column_stack([np.cos(_DIRECTIONS), np.sin(_DIRECTIONS)])
+    corner = np.where(np.abs(direction) < 0.1, -0.5, np.where(direction < 0.0, -1.0, 0.0)) * [width, height]
+    lower = np.concatenate([point + corner + distance * unit * direction for distance in _DISTANCES])
+    return np.hstack([lower, lower + np.array([width, height])])
 
 
-def column_of(matrix: Matrix, fit: PowerFit, j: int) -> Column:
-    """Column j of the data and of the fit."""
-    names = matrix.names or fit.column_names
-    values, part = matrix.values[:, j : j + 1], fit.part(slice(j, j + 1))
-    before = values[:, 0].astype(np.float64)
-    known = ~np.isnan(before)
-    if not known.any():
-        raise ValueError(f"{column_label(j, names)} has no values; there is nothing to draw")
-    after = part.transform(values)[known, 0].astype(np.float64)
-    return Column(
-        label=title_label(j, names),
-        lmbda=float(fit.lmbda[j]),
-        before=standardized(before[known]),
-        after=after if fit.standardize else standardized(after),
-        kept=part.weights(values)[known, 0] > 0.0,
-    )
-
-
-def title_label(j: int, names: Sequence[str] | None) -> str:
-    """Name of a column in titles."""
-    return f"column {j}" if names is None else names[j]
-
-
-def standardized(values: FloatArray) -> FloatArray:
-    """Less their mean, divided by their standard deviation unless that is 0."""
-    spread = float(values.std())
-    result: FloatArray = (values - values.mean()) / (spread or 1.0)
-    return result
-
-
-def by_column(fit: PowerFit | JointFit) -> PowerFit:
-    """The transforms of single columns."""
-    if not isinstance(fit, PowerFit | JointFit):
-        raise TypeError(f"fit must be a PowerFit or a JointFit, got {type(fit).__name__}")
-    return fit.columns if isinstance(fit, JointFit) else fit
-
-
-def matrix_of(X: object, fit: PowerFit) -> Matrix:
-    """X, checked to have the columns of the fit."""
-    return read_fitted(X, fit.column_names, fit.n_features)
-
-
-def position(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:
-    """Position of a column."""
-    if isinstance(column, str):
-        names = (matrix.names if matrix is not None else None) or fit.column_names or []
-        if column not in names:
-            raise ValueError(
-                f"there is no column {column!r}; the columns are {', '.join(map(repr, names)) or 'unnamed'}"
-            )
-        return names.index(column)
-    j = operator.index(column)
-    if not -fit.n_features <= j < fit.n_features:
-        raise ValueError(f"there is no column {j}; the fit has {fit.n_features}")
-    return j % fit.n_features
-
-
-def positions(columns: Sequence[int | str] | None, matrix: Matrix | None, fit: PowerFit) -> list[int]:
-    """Positions of columns; all by default."""
-    if columns is None:
-        return list(range(fit.n_features))
-    if isinstance(columns, str) or not isinstance(columns, Iterable):
-        raise TypeError(f"columns must be a sequence of positions or names, got {columns!r}")
-    chosen = [position(column, matrix, fit) for column in columns]
-    if not chosen:
-        raise ValueError("columns is empty; leave it out to draw all of them")
-    return chosen
+def _overlaps(boxes: FloatArray, others: FloatArray) -> FloatArray:
+    """How many of the others each box overlaps."""
+    apart = (boxes[:, np.newaxis, :2] >= others[:, 2:]) | (boxes[:, np.newaxis, 2:] <= others[:, :2])
+    return np.asarray((~apart.any(axis=2)).sum(axis=1), dtype=np.float64)

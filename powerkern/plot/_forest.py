@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from powerkern._fit.fit import PowerFit
-from powerkern._results.inference import Interval
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
-from powerkern.plot._drawing import axes_of, by_column, ink, positions, shortened
+from powerkern.plot._drawing import axes_of, ink, shortened
+from powerkern.plot._fits import check_fit, own_data, positions
 from powerkern.regression import RegressionFit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Names of columns are shortened to so many characters.
-_LABEL = 30
+#: Names of columns are shortened to so many characters an inch of the figure's width.
+_LABEL = 4.0
 #: Height of a line and of what is above and below, in inches.
 _LINE, _FRAME = 0.24, 1.0
 
 
 def forest_plot(
+    X: object,
     fit: PowerFit | RegressionFit | JointFit,
-    X: object = None,
     *,
     columns: Sequence[int | str] | None = None,
     level: float | None = 0.95,
@@ -39,10 +39,10 @@ def forest_plot(
 
     Parameters
     ----------
+    X : (n, p) array-like or None
+        The fitted data. None where the fit still has them, and for a `RegressionFit`, which keeps its own.
     fit : PowerFit, RegressionFit or JointFit
         The fit.
-    X : array-like, optional
-        The fitted data, where the fit no longer has them; see `PowerFit.confint`. A `RegressionFit` takes none.
     columns : sequence of int or str, optional
         Which columns, by position or by name, from above; default: all.
     level : float or None, default 0.95
@@ -51,7 +51,7 @@ def forest_plot(
         Order the columns by lambda, the greatest above.
     limits : (float, float), default (-5, 5)
         Of the axis of lambda, which is narrower where nothing reaches that far. A lambda beyond them is an arrowhead at
-        the edge with its value beside it, so that one column of extreme lambda does not squeeze all others.
+        the edge with its value in the right margin, so that one extreme lambda does not squeeze all others.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure, as high as it has columns.
 
@@ -66,19 +66,21 @@ def forest_plot(
     >>> import numpy as np, powerkern as pk
     >>> from powerkern.plot import forest_plot
     >>> X = np.random.default_rng(0).lognormal(size=(100, 3))
-    >>> ax = forest_plot(pk.fit(X, "box-cox", column_names=["a", "b", "c"]))
+    >>> ax = forest_plot(X, pk.fit(X, "box-cox", column_names=["a", "b", "c"]))
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['a', 'b', 'c']
     """
+    check_fit(X, fit, PowerFit, RegressionFit, JointFit)
     low, high = _checked_limits(limits)
-    table = _estimates(fit, X, columns, level)
+    table = _estimates(X, fit, columns, level)
     if sort:
         table = table.at(np.argsort(-table.lmbda))
     ax = axes_of(ax, figsize=(6.4, max(2.4, _FRAME + _LINE * len(table.labels))))
     _draw_estimates(ax, table, low, high, hollow=level is not None)
     for value in (0.0, 1.0):
         ax.axvline(value, color=ink(ax), linewidth=0.8, linestyle="--", alpha=0.5, zorder=0.5)
-    ax.set_yticks(range(len(table.labels)), table.labels, parse_math=False)
+    length = int(_LABEL * ax.figure.get_figwidth())
+    ax.set_yticks(range(len(table.labels)), [shortened(label, length) for label in table.labels], parse_math=False)
     ax.set(xlabel="lambda" if level is None else f"lambda, {100 * level:g}% interval")
     ax.set_ylim(len(table.labels) - 0.5, -0.5)
     return ax
@@ -109,25 +111,14 @@ def _checked_limits(limits: tuple[float, float]) -> tuple[float, float]:
 
 
 def _estimates(
-    fit: PowerFit | RegressionFit | JointFit, X: object, columns: Sequence[int | str] | None, level: float | None
+    X: object, fit: PowerFit | RegressionFit | JointFit, columns: Sequence[int | str] | None, level: float | None
 ) -> _Estimates:
-    single = fit.power_fit if isinstance(fit, RegressionFit) else by_column(fit)
+    data, single = own_data(X, fit)
     chosen = positions(columns, None, single)
-    low, high = _intervals(fit, X, level)
+    unknown = np.full(fit.lmbda.shape, np.nan)
+    low, high = map(np.asarray, (unknown, unknown) if level is None else fit.confint(*data, level=level))
     names = fit.column_names or list(map(str, range(single.n_features)))
-    labels = [shortened(names[j], _LABEL) for j in chosen]
-    return _Estimates(labels, fit.lmbda[chosen], low[chosen], high[chosen])
-
-
-def _intervals(fit: PowerFit | RegressionFit | JointFit, X: object, level: float | None) -> Interval:
-    if level is None:
-        unknown = np.full(fit.lmbda.shape, np.nan)
-        return Interval(unknown, unknown)
-    if not isinstance(fit, RegressionFit):
-        return fit.confint(X, level=level)
-    if X is not None:
-        raise ValueError("X goes with a PowerFit or a JointFit; a RegressionFit has its data, or is to be fitted again")
-    return fit.confint(level=level)
+    return _Estimates([names[j] for j in chosen], fit.lmbda[chosen], low[chosen], high[chosen])
 
 
 def _draw_estimates(ax: Axes, table: _Estimates, low: float, high: float, *, hollow: bool) -> None:
@@ -145,10 +136,10 @@ def _draw_estimates(ax: Axes, table: _Estimates, low: float, high: float, *, hol
 
 
 def _draw_beyond(ax: Axes, line: int, lmbda: float, low: float, high: float) -> None:
-    """An arrowhead at the edge, the value beside it."""
-    edge, marker, side, shift = (low, "<", "left", 6) if lmbda < low else (high, ">", "right", -6)
+    """An arrowhead at the edge; the value in the right margin, where no line runs."""
+    edge, marker = (low, "<") if lmbda < low else (high, ">")
     ax.plot(edge, line, marker, color="C3", markersize=6, clip_on=False)
     ax.annotate(
-        f"{lmbda:.3g}", (edge, line), (shift, 0), textcoords="offset points", ha=side, va="center",
-        color="C3", fontsize="small",
+        f"{lmbda:.3g}", (1.0, line), (7.0, 0.0), xycoords=("axes fraction", "data"), textcoords="offset points",
+        va="center", color="C3", fontsize="small", annotation_clip=False,
     )  # fmt: skip

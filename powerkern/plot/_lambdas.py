@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,9 +13,8 @@ from powerkern._estimators.estimators import Estimator
 from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import as_reals, column_label
 from powerkern._results.data import data_of
-from powerkern._typing import FloatArray
-from powerkern.joint import JointFit
-from powerkern.plot._drawing import axes_of, ink, matrix_of, position, set_title, title_label
+from powerkern.plot._drawing import axes_of, ink, set_title
+from powerkern.plot._fits import check_fit, matrix_of, own_data, position, title_label
 from powerkern.regression import RegressionFit
 from powerkern.sensitivity import sensitivity_curve
 
@@ -28,8 +27,8 @@ _REACH = 2.5
 
 
 def profile_plot(
+    X: object,
     fit: PowerFit | RegressionFit,
-    X: object = None,
     *,
     column: int | str = 0,
     level: float = 0.95,
@@ -43,10 +42,10 @@ def profile_plot(
 
     Parameters
     ----------
+    X : (n, p) array-like or None
+        The fitted data. None where the fit still has them, and for a `RegressionFit`, which keeps its own.
     fit : PowerFit or RegressionFit
         The fit, of columns alone or given covariates.
-    X : array-like, optional
-        The fitted data, where a `PowerFit` no longer has them; see `PowerFit.profile`. A `RegressionFit` takes none.
     column : int or str, default 0
         Which column, or response, by position or by name.
     level : float, default 0.95
@@ -64,7 +63,7 @@ def profile_plot(
     Raises
     ------
     TypeError
-        A JointFit, whose likelihood is a function of all lambdas: `JointFit.confint` has its profile intervals.
+        Another fit. The likelihood of a JointFit is a function of all lambdas: `JointFit.confint` has its intervals.
     ValueError
         The column could not be fitted, or its lambda is not the maximum of the likelihood and `lmbdas` is not given.
 
@@ -72,15 +71,16 @@ def profile_plot(
     --------
     >>> import numpy as np, powerkern as pk
     >>> from powerkern.plot import profile_plot
-    >>> fit = pk.fit(np.random.default_rng(0).lognormal(size=200), family="box-cox")
-    >>> curve = profile_plot(fit).lines[0]
+    >>> x = np.random.default_rng(0).lognormal(size=200)
+    >>> fit = pk.fit(x, family="box-cox")
+    >>> curve = profile_plot(x, fit).lines[0]
     >>> bool(np.isclose(curve.get_ydata().max(), -fit.nll[0], rtol=1e-4))
     True
     """
-    likelihood = _likelihood_of(fit, X)
-    power = fit.power_fit if isinstance(fit, RegressionFit) else fit
+    check_fit(X, fit, PowerFit, RegressionFit)
+    data, power = own_data(X, fit)
     j = position(column, None, power)
-    low, high = (float(end[j]) for end in likelihood.confint(level))
+    low, high = (float(np.asarray(end)[j]) for end in fit.confint(*data, level=level))
     if lmbdas is None:
         if not np.isfinite(high - low):
             label = column_label(j, fit.column_names)
@@ -88,11 +88,13 @@ def profile_plot(
         lmbdas = np.linspace(low - 0.5 * (high - low), high + 0.5 * (high - low), 101)
     points = as_reals("lmbdas", lmbdas)
     ax = axes_of(ax)
-    ax.plot(points, -likelihood.profile(points)[j], color="C0")
-    ax.axvline(fit.lmbda[j], color="C1", label=f"lambda = {fit.lmbda[j]:.3g}")
+    ax.plot(points, -fit.profile(points, *data)[j], color="C0")
+    ax.axvline(fit.lmbda[j], color="C1", label="maximum")
     if np.isfinite(high - low):
-        ax.axhline(-fit.nll[j] - 0.5 * chdtri(1, 1.0 - level), color=ink(ax), linewidth=0.8, linestyle="--", alpha=0.6)
-        ax.axvspan(low, high, color="C1", alpha=0.15, label=f"{level:.0%} interval: {low:.3g} to {high:.3g}")
+        drop = 0.5 * chdtri(1, 1.0 - level)
+        style = {"color": ink(ax), "linewidth": 0.8, "linestyle": "--", "alpha": 0.6}
+        ax.axhline(-fit.nll[j] - drop, label=f"maximum less {drop:.3g}", **style)
+        ax.axvspan(low, high, color="C1", alpha=0.15, label=f"{low:.3g} to {high:.3g} ({100 * level:g}%)")
     ax.locator_params(axis="x", nbins=6)
     ax.set(xlabel="lambda", ylabel="log-likelihood")
     ax.legend()
@@ -101,8 +103,8 @@ def profile_plot(
 
 
 def objective_plot(
+    X: object,
     fit: PowerFit,
-    X: object = None,
     *,
     column: int | str = 0,
     lmbdas: ArrayLike | None = None,
@@ -115,10 +117,10 @@ def objective_plot(
 
     Parameters
     ----------
+    X : (n, p) array-like or None
+        The fitted data; None where the fit still has them.
     fit : PowerFit
         The fit.
-    X : array-like, optional
-        The fitted data, where the fit no longer has them; see `PowerFit.profile`.
     column : int or str, default 0
         Which column, by position or by name.
     lmbdas : (k,) array-like, optional
@@ -141,11 +143,13 @@ def objective_plot(
     --------
     >>> import numpy as np, powerkern as pk
     >>> from powerkern.plot import objective_plot
-    >>> fit = pk.fit(np.random.default_rng(1).lognormal(size=40), "box-cox", "rewml")
-    >>> curve, minima, start, end = objective_plot(fit).lines
+    >>> x = np.random.default_rng(1).lognormal(size=40)
+    >>> fit = pk.fit(x, "box-cox", "rewml")
+    >>> curve, minima, start, end = objective_plot(x, fit).lines
     >>> bool(curve.get_ydata().min() == minima.get_ydata().min() == fit.objective_curve(fit.lmbda0)[0, 0])
     True
     """
+    check_fit(X, fit, PowerFit)
     values = None if X is None else matrix_of(X, fit).values
     j = position(column, None, fit)
     if np.isnan(fit.objective[j]):
@@ -165,7 +169,7 @@ def objective_plot(
     ax.axvline(end, color="C1", label=f"lambda: {end:.3g}")
     ax.set(xlabel="lambda", ylabel=f"objective of {fit.estimator.name!r}")
     ax.legend()
-    set_title(ax, title_label(j, fit.column_names), fit.status_text[j])
+    set_title(ax, title_label(j, fit.column_names), f"lambda = {end:.3g}")
     return ax
 
 
@@ -241,24 +245,3 @@ def _spread_of_logs(fit: PowerFit, X: object, j: int) -> float:
     x = (x[~np.isnan(x)] - fit.center[j]) / fit.divisor[j]
     logs = np.log(x) if fit.families[j] == "box-cox" else np.copysign(np.log1p(np.abs(x)), x)
     return float(1.4826 * np.median(np.abs(logs - np.median(logs))) or np.ptp(logs))
-
-
-class _Likelihood(NamedTuple):
-    """Interval and profile functions of a fit."""
-
-    confint: Callable[[float], tuple[FloatArray, FloatArray]]
-    profile: Callable[[FloatArray], FloatArray]
-
-
-def _likelihood_of(fit: PowerFit | RegressionFit | JointFit, X: object) -> _Likelihood:
-    if isinstance(fit, JointFit):
-        raise TypeError(
-            "profile_plot takes a PowerFit or a RegressionFit; of a JointFit, whose likelihood is a function of all "
-            "lambdas, confint has the profile intervals"
-        )
-    if not isinstance(fit, RegressionFit):
-        values = None if X is None else matrix_of(X, fit).values
-        return _Likelihood(lambda level: fit.confint(values, level=level), lambda lmbdas: fit.profile(lmbdas, values))
-    if X is not None:
-        raise ValueError("X goes with a PowerFit; a RegressionFit has its data, or is to be fitted again")
-    return _Likelihood(lambda level: fit.confint(level=level), lambda lmbdas: fit.profile(lmbdas))

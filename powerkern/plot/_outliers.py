@@ -1,22 +1,33 @@
-"""Outlier maps of principal components."""
+"""Pictures of outliers: maps of distances, densities that scaling rules assume, reliability diagrams."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from powerkern._input.arrays import as_reals
 from powerkern._typing import FloatArray
 from powerkern.cellwise import WrappedPCA
-from powerkern.plot._drawing import axes_of, ink
+from powerkern.outliers import fit_scaling, reliability_diagram
+from powerkern.outliers.measures import Strategy
+from powerkern.plot._drawing import axes_of, faint, ink, label_points
+from powerkern.plot._fits import check_fit, row_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+#: Default rules of `score_plot`: the classical one and a robust one.
+_RULES: Mapping[str, Mapping[str, Any]] = {"mean + sd": {"scale": "sd"}, "mean + nMAD": {}}
+#: Points at which a density is drawn.
+_POINTS = 400
+#: Area of all markers of a reliability diagram together, in square points.
+_MARKERS = 600.0
 
-def outlier_map(fit: WrappedPCA, X: object = None, *, labels: Sequence[str] | int = 0, ax: Axes | None = None) -> Axes:
+
+def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10, ax: Axes | None = None) -> Axes:
     """Outlier map of robust principal components: orthogonal distances over score distances.
 
     The lines are the cut-offs. Regular rows lie to the lower left of both; good leverage points to the right,
@@ -24,13 +35,13 @@ def outlier_map(fit: WrappedPCA, X: object = None, *, labels: Sequence[str] | in
 
     Parameters
     ----------
+    X : (n, p) array-like or None
+        Rows to draw; None draws those that were fitted.
     fit : WrappedPCA
         The components, by `powerkern.cellwise.wrapped_pca`.
-    X : (n, p) array-like, optional
-        Rows to draw in place of those that were fitted.
-    labels : int or sequence of str, default 0
-        How many of the most distant outliers to label by the number of their row; or a label for every row, with which
-        all outliers are labelled.
+    labels : int or sequence of str, default 10
+        How many of the most distant outliers to label, by the index of a data frame `X` or else by the number of their
+        row; or a label for every row, with which all outliers are labelled.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure.
 
@@ -42,7 +53,7 @@ def outlier_map(fit: WrappedPCA, X: object = None, *, labels: Sequence[str] | in
     Raises
     ------
     TypeError
-        `fit` is no WrappedPCA.
+        `fit` is not a WrappedPCA.
     ValueError
         The columns of `X` are not those of the fit, or there is not one label a row.
 
@@ -59,33 +70,168 @@ def outlier_map(fit: WrappedPCA, X: object = None, *, labels: Sequence[str] | in
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(100, 2)) @ rng.normal(size=(2, 5)) + 0.1 * rng.normal(size=(100, 5))
     >>> X[7] = 9.0
-    >>> ax = outlier_map(wrapped_pca(X, 2), labels=1)
+    >>> ax = outlier_map(X, wrapped_pca(X, 2), labels=1)
     >>> [text.get_text() for text in ax.texts]
     ['7']
     """
-    if not isinstance(fit, WrappedPCA):
-        raise TypeError(f"fit must be a WrappedPCA, by powerkern.cellwise.wrapped_pca, got {type(fit).__name__}")
-    inside, outside = (fit.score_distances, fit.orthogonal_distances) if X is None else fit.distances(X)
+    check_fit(X, fit, WrappedPCA)
+    distances = (fit.score_distances, fit.orthogonal_distances) if X is None else fit.distances(X)
+    inside, outside = map(np.asarray, distances)
     beyond = np.fmax(inside / fit.score_cutoff, outside / (fit.orthogonal_cutoff or np.inf))
-    texts, chosen = _row_labels(labels, beyond)
+    texts, chosen = _row_labels(labels, row_names(X), beyond)
     ax = axes_of(ax)
     far = beyond > 1.0
-    for rows, label, color in ((~far, "regular", "0.5"), (far, "outlying", "C3")):
+    for rows, label, color in ((~far, "regular", faint(ax)), (far, "outlying", "C3")):
         ax.plot(inside[rows], outside[rows], ".", label=label, color=color)
-    for i in chosen:
-        ax.annotate(texts[i], (inside[i], outside[i]), xytext=(3.0, 3.0), textcoords="offset points", fontsize="small")
-    ax.axvline(fit.score_cutoff, color=ink(ax), linewidth=0.8)
+    ax.axvline(fit.score_cutoff, color=ink(ax), linewidth=0.8, label=f"cut-offs ({100 * fit.quantile:g}%)")
     ax.axhline(fit.orthogonal_cutoff, color=ink(ax), linewidth=0.8)
     ax.set(xlabel=f"score distance ({fit.eigenvalues.size} components)", ylabel="orthogonal distance")
     ax.set(xlim=(0.0, None), ylim=(0.0, None))
+    ax.legend()
+    if len(chosen):
+        label_points(ax, np.column_stack([inside, outside]), chosen, [texts[i] for i in chosen])
     return ax
 
 
-def _row_labels(labels: Sequence[str] | int, beyond: FloatArray) -> tuple[Sequence[str], NDArray[np.intp]]:
-    """A label a row, and the rows to label."""
+def _row_labels(
+    labels: Sequence[str] | int, names: list[str] | None, beyond: FloatArray
+) -> tuple[Sequence[str], Sequence[int]]:
+    """A label a row, and the rows to label, the most distant first."""
     far = np.flatnonzero(beyond > 1.0)
+    far = far[np.argsort(-beyond[far], kind="stable")]
     if isinstance(labels, int | np.integer):
-        return [str(i) for i in range(beyond.size)], far[np.argsort(-beyond[far], kind="stable")][:labels]
+        return names or [str(i) for i in range(beyond.size)], far[:labels].tolist()
     if len(labels) != beyond.size:
         raise ValueError(f"labels has {len(labels)} entries, there are {beyond.size} rows; pass one label per row")
-    return [str(label) for label in labels], far
+    return [str(label) for label in labels], far.tolist()
+
+
+def score_plot(
+    scores: ArrayLike,
+    rules: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    bins: Any = "auto",
+    ax: Axes | None = None,
+) -> Axes:
+    """Histogram of outlier scores with the densities fitted by rules, and the residuals below.
+
+    A rule suits if its density follows the histogram on the side of the inliers and leaves the outliers, to the right,
+    as residuals. Outliers enlarge a standard deviation, so that the density is too wide for the inliers [1]_.
+
+    Parameters
+    ----------
+    scores : (n,) array-like
+        Scores of one detector, the larger the more outlying. NaN and infinite ones are left out.
+    rules : dict, optional
+        Arguments of `powerkern.outliers.fit_scaling` for each rule, by the name that the legend shows. By default mean
+        with standard deviation, and mean with nMAD.
+    bins : int, sequence or str, default "auto"
+        As in `numpy.histogram_bin_edges`.
+    ax : matplotlib Axes, optional
+        A subplot, the room of which is divided; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        One line a rule, its density. The last axes of the figure have one line a rule of residuals: in each bin,
+        density of the histogram minus mean density by the rule.
+
+    Raises
+    ------
+    ValueError
+        Scores of more than one detector, no finite scores, axes placed by hand, or as `powerkern.outliers.fit_scaling`.
+
+    References
+    ----------
+    .. [1] P. Röchner, H. O. Marques, R. J. G. B. Campello, A. Zimek, F. Rothlauf, "Robust statistical scaling of
+       outlier scores: improving the quality of outlier probabilities for outliers", SISAP 2024, figure 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.plot import score_plot
+    >>> rng = np.random.default_rng(0)
+    >>> ax = score_plot(np.append(rng.normal(size=190), rng.normal(8.0, 1.0, size=10)))
+    >>> [one.get_ylabel() for one in ax.figure.axes]
+    ['density', 'residual']
+    """
+    values = as_reals("scores", scores)
+    if values.ndim != 1:
+        raise ValueError(f"scores must be those of one detector, one-dimensional, got shape {values.shape}")
+    values = values[np.isfinite(values)]
+    if not values.size:
+        raise ValueError("scores has no finite values; there is nothing to draw")
+    edges = np.histogram_bin_edges(values, bins)
+    share = np.histogram(values, edges)[0] / values.size
+    ax = axes_of(ax)
+    below = _axes_below(ax)
+    ax.stairs(share / np.diff(edges), edges, fill=True, color=faint(ax), alpha=0.5, label="scores")
+    fine = np.linspace(edges[0], edges[-1], _POINTS)
+    for name, rule in (_RULES if rules is None else rules).items():
+        scaling = fit_scaling(values, **rule)
+        line = ax.plot((fine[1:] + fine[:-1]) / 2.0, np.diff(scaling.cdf(fine)) / np.diff(fine), label=name)[0]
+        residual = (share - np.diff(scaling.cdf(edges))) / np.diff(edges)
+        below.plot((edges[1:] + edges[:-1]) / 2.0, residual, ".-", color=line.get_color(), linewidth=0.8)
+    below.axhline(0.0, color=ink(ax), linewidth=0.8)
+    ax.set(ylabel="density")
+    below.set(xlabel="score", ylabel="residual")
+    ax.legend()
+    return ax
+
+
+def _axes_below(ax: Axes) -> Axes:
+    """New axes in the lower part of the room of `ax`, which shrinks."""
+    spec = ax.get_subplotspec()
+    if spec is None:
+        raise ValueError("ax must be a subplot, whose room is divided; it was placed by hand")
+    upper, lower = spec.subgridspec(2, 1, height_ratios=[3.0, 1.0])
+    ax.set_subplotspec(upper)
+    ax.tick_params(labelbottom=False)
+    return ax.figure.add_subplot(lower, sharex=ax)
+
+
+def reliability_plot(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    strategy: Strategy = "equal-area",
+    n_bins: int = 10,
+    ax: Axes | None = None,
+) -> Axes:
+    """Reliability diagram of outlier probabilities: fraction of outliers against mean probability, bin by bin.
+
+    Parameters
+    ----------
+    y_true, y_prob, strategy, n_bins
+        As in `powerkern.outliers.reliability_diagram`.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        A marker for each bin, its area proportional to the number of scores; on the dashed diagonal, probabilities are
+        frequencies.
+
+    Examples
+    --------
+    >>> from powerkern.plot import reliability_plot
+    >>> ax = reliability_plot([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9], n_bins=2)
+    >>> ax.get_ylabel()
+    'fraction of outliers'
+    """
+    diagram = reliability_diagram(y_true, y_prob, strategy=strategy, n_bins=n_bins)
+    ax = axes_of(ax)
+    diagonal = {"color": ink(ax), "linewidth": 0.8, "linestyle": "--", "alpha": 0.6}
+    ax.plot([0.0, 1.0], [0.0, 1.0], label="calibrated", **diagonal)
+    full = diagram.n_scores > 0.0
+    x, y = diagram.mean_prob[full], diagram.frequency[full]
+    color = ax.plot(x, y)[0].get_color()
+    counts = diagram.n_scores[full]
+    area = _MARKERS / counts.sum()
+    ax.scatter(x, y, s=area * counts, color=color)
+    for count in np.unique([counts.min(), counts.max()]):
+        ax.scatter([], [], s=area * count, color=color, label=f"{count:,.0f} scores")
+    ax.set(xlabel="mean probability", ylabel="fraction of outliers")
+    ax.legend()
+    return ax

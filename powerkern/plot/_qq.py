@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,18 +11,8 @@ from powerkern._input.arrays import is_real
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.joint import JointFit
 from powerkern.plot._band import normal_scores, simultaneous_band
-from powerkern.plot._drawing import (
-    Column,
-    axes_of,
-    by_column,
-    column_of,
-    faint,
-    ink,
-    matrix_of,
-    position,
-    set_title,
-    title_label,
-)
+from powerkern.plot._drawing import axes_of, faint, ink, set_title
+from powerkern.plot._fits import Column, by_column, check_fit, column_of, matrix_of, position, title_label
 from powerkern.regression import RegressionFit, fit_regression
 
 if TYPE_CHECKING:
@@ -89,7 +79,7 @@ def qq_plot(
     >>> [line.get_label() for line in ax.lines[:2]]
     ['before', 'after']
     """
-    fit = by_column(fit)
+    fit = by_column(X, fit)
     matrix = matrix_of(X, fit)
     one = column_of(matrix, fit, position(column, matrix, fit))
     return _finished(axes_of(ax), one, band, "standardized value")
@@ -140,6 +130,7 @@ def residual_plot(
     >>> [line.get_label() for line in ax.lines[:2]]
     ['before', 'after']
     """
+    check_fit(Y, fit, RegressionFit)
     power = fit.power_fit
     matrix = matrix_of(Y, power)
     j = position(column, matrix, power)
@@ -173,10 +164,12 @@ def draw_qq(ax: Axes, one: Column, *, band: float | None) -> None:
     every = np.ones(one.before.size, dtype=bool)
     order = np.argsort(one.after)
     after, kept = one.after[order], one.kept[order]
-    _draw_points(ax, np.sort(one.before), every, label="before", color=faint(ax))
-    _draw_points(ax, after, every, label="after", color="C0")
+    rings = {"marker": "o", "markersize": 5.0, "markerfacecolor": "none", "markeredgewidth": 0.8}
+    _draw_points(ax, np.sort(one.before), every, label="before", color=faint(ax), **rings)
+    dots = {"marker": ".", "markersize": 5.0, "markeredgewidth": 0.0}  # within the rings where they cover them
+    _draw_points(ax, after, every, label="after", color="C0", **dots)
     if not kept.all():
-        _draw_points(ax, after, ~kept, label="left out of the fit", color="C3")
+        _draw_points(ax, after, ~kept, label="left out of the fit", color="C3", **dots)
         ax.axhspan(after[kept][0], after[kept][-1], color="C0", alpha=0.1, linewidth=0.0)
     ax.axline((0.0, 0.0), slope=1.0, color=ink(ax), linewidth=0.8)
     if band is not None:
@@ -192,11 +185,11 @@ def _draw_band(ax: Axes, n: int, level: float) -> None:
     )
 
 
-def _draw_points(ax: Axes, values: FloatArray, chosen: BoolArray, **style: object) -> None:
+def _draw_points(ax: Axes, values: FloatArray, chosen: BoolArray, **style: Any) -> None:
     """The chosen sorted values, without those that others hide."""
     scores = normal_scores(np.arange(1, values.size + 1), values.size)[chosen]
     seen = _seen(scores, values[chosen])
-    ax.plot(scores[seen], values[chosen][seen], ".", markersize=7, markeredgewidth=0.0, **style)
+    ax.plot(scores[seen], values[chosen][seen], linestyle="", **style)
 
 
 def _seen(scores: FloatArray, values: FloatArray) -> BoolArray:

@@ -1,4 +1,4 @@
-"""Pictures of supervised searches: history of scores, map of the scores of two lambdas."""
+"""Pictures of searches: errors by rank, scores by trial, scores of pairs of lambdas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._typing import FloatArray
-from powerkern.plot._drawing import axes_of, faint
+from powerkern.completion import RankProfile
+from powerkern.plot._drawing import axes_of, faint, ink, key_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,58 @@ if TYPE_CHECKING:
 
 #: Markers of pairs of lambdas on a map of scores, in order.
 _MARKS = "*oDsX^v"
+
+
+def elbow_plot(profile: RankProfile, *, ax: Axes | None = None) -> Axes:
+    """Elbow plot: errors of decompositions, on entries fitted to and on entries held out, against the rank.
+
+    The first falls with every component, the second as long as components predict the entries held out: the best rank
+    has the smallest error, and the elbow lies farthest below the dotted line from the first point to the best.
+
+    Parameters
+    ----------
+    profile : RankProfile
+        The errors, by `powerkern.completion.rank_profile`.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        Its lines are the errors on the entries fitted to, those on the entries held out, the straight line, and the
+        marks of the best rank and of the elbow.
+
+    Raises
+    ------
+    TypeError
+        `profile` is not a RankProfile.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.completion import rank_profile
+    >>> from powerkern.plot import elbow_plot
+    >>> rng = np.random.default_rng(0)
+    >>> M = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 40)) + 0.1 * rng.normal(size=(80, 40))
+    >>> ax = elbow_plot(rank_profile(M, random_state=0))
+    >>> [line.get_label() for line in ax.lines[-2:]]
+    ['best: 3', 'elbow: 3']
+    """
+    if not isinstance(profile, RankProfile):
+        raise TypeError(f"profile must be a RankProfile, got {type(profile).__name__}")
+    ax = axes_of(ax)
+    ax.plot(profile.ranks, profile.rmse, ".-", color=faint(ax), label="fitted to")
+    ax.plot(profile.ranks, profile.validation_rmse, ".-", color="C0", label="held out")
+    error = dict(zip(profile.ranks.tolist(), profile.validation_rmse.tolist(), strict=True))
+    ends = int(profile.ranks[0]), profile.best
+    ax.plot(ends, [error[rank] for rank in ends], ":", color=ink(ax), linewidth=0.8, label="first to best")
+    for rank, name, marker, size in ((profile.best, "best", "o", 9.0), (profile.elbow, "elbow", "s", 13.0)):
+        style = {"markersize": size, "markerfacecolor": "none", "color": ink(ax), "linestyle": ""}
+        ax.plot([rank], [error[rank]], marker, label=f"{name}: {rank}", **style)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set(xlabel="rank", ylabel="root mean square error")
+    ax.legend()
+    return ax
 
 
 def search_plot(scores: ArrayLike, *, ax: Axes | None = None) -> Axes:
@@ -59,7 +112,7 @@ def lambda_map(
     marks: Mapping[str, ArrayLike] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Heat map of what pairs of lambdas score, with the optima of searches that see only part of it.
+    """Heat map of the scores of pairs of lambdas, with the optima of searches that see only part of it.
 
     Marked are the full optimum, the best of all pairs; the spherical optimum, the best pair of equal lambdas; and the
     diagonal optimum, which has for each column the best lambda with the other column at 1 (or at the lambda of the map
@@ -80,7 +133,7 @@ def lambda_map(
     Returns
     -------
     matplotlib Axes
-        The labels of the marks say what they score; a further mark has the score of the closest pair.
+        The labels of the marks have their scores; a further mark has the score of the closest pair.
 
     Raises
     ------
@@ -111,10 +164,10 @@ def lambda_map(
     points = {**_optima(table, axes), **{name: np.asarray(at, dtype=np.float64) for name, at in (marks or {}).items()}}
     for (name, (first, second)), marker in zip(points.items(), _MARKS * len(points), strict=False):
         score = table[_closest(axes[0], first), _closest(axes[1], second)]
-        style = {"markeredgecolor": "black", "markerfacecolor": "white", "markersize": 9, "clip_on": False}
+        style = {"markeredgecolor": ink(ax), "markerfacecolor": ax.get_facecolor(), "markersize": 9, "clip_on": False}
         ax.plot(first, second, marker, label=f"{name}: {score:.4g}", linestyle="", zorder=3, **style)
     ax.set(xlabel="lambda of the first column", ylabel="lambda of the second column")
-    ax.legend(loc="upper left", bbox_to_anchor=(0.0, -0.15), ncols=2, frameon=False)
+    key_above(ax)
     return ax
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,10 +24,10 @@ from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, finished
 from powerkern._typing import BoolArray, Bounds, FloatArray, IntArray
 from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 from powerkern.sketch.columns import resolved
-from powerkern.sketch.engine import MapReduce, Passed, passes_of
-from powerkern.sketch.families import box_cox_is_better, on_columns
+from powerkern.sketch.engine import MapReduce, Passes
+from powerkern.sketch.families import box_cox_is_better
 from powerkern.sketch.merging import finish_results
-from powerkern.sketch.order import Sample, check_unchanged, has_changed
+from powerkern.sketch.order import check_unchanged, has_changed
 from powerkern.sketch.passes import RangePass, SamplePass, SketchPass
 from powerkern.sketch.robust import fit_robust
 from powerkern.sketch.summaries import Grid, Range, Sketch
@@ -125,24 +124,16 @@ def fit_with(
             f"estimator={estimator.name!r} needs every value in its order, which no summary of chunks holds; draw rows "
             "at random and fit these by powerkern.fit, or use 'mle' or a robust estimator"
         )
-    asked = _Asked(
-        other,
-        {"sample_weight": sample_weight, "n_threads": task_threads},
-        as_flag("standardize", standardize),
-        lmbda,
-        ymax,
-        thread_count(n_threads),
-    )
+    asked = _Asked(other, as_flag("standardize", standardize), lmbda, ymax, thread_count(n_threads))
     names = None if column_names is None else tuple(column_names)
     first = YEO_JOHNSON if family == BEST else FAMILIES[family]
-    ranges = RangePass(family=_NAMES[first], column_names=names, **asked.options)
     with progress_bar(2 if other is None and family != BEST else None, " passes", progress) as bar:
-        passed = passes_of(map_reduce, bar)
+        passes = Passes(map_reduce, sample_weight, task_threads, bar)
         if family == BEST:
             given_shift(shift, BEST, np.size(shift))
-            found = _better(passed, ranges, asked, bounds, criterion)
+            found = _better(passes, _Columns(_NAMES[first], 0.0, names), asked, bounds, criterion)
         else:
-            found = asked.fit(passed, dataclasses.replace(ranges, shift=shift), bounds)
+            found = asked.fit(passes, _Columns(family, shift, names), bounds)
     return finished(
         FitInfo(family, estimator, asked.standardize, found.range.column_names, found.range.was_vector),
         ColumnResults(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error),
@@ -163,26 +154,32 @@ class _Found(NamedTuple):
     unit_weights: FloatArray | None = None
 
 
+class _Columns(NamedTuple):
+    """The columns to fit, as a `FirstPass` has them."""
+
+    family: str
+    shift: ArrayLike
+    column_names: tuple[str, ...] | None
+
+
 class _Asked(NamedTuple):
     """How columns are to be fitted, whatever their family."""
 
     other: Robust | None
-    options: dict[str, Any]  #: of every pass
     standardize: bool
     lmbda: ArrayLike | None
     ymax: float | None
     n_threads: int
 
-    def fit(self, passed: Passed, ranges: RangePass, bounds: Bounds | None) -> _Found:
+    def fit(self, passes: Passes, columns: _Columns, bounds: Bounds | None) -> _Found:
         """The fit of every column by one family."""
         if self.other is not None:
-            return self._fit_robustly(self.other, passed, ranges, bounds)
+            return self._fit_robustly(self.other, passes, columns, bounds)
 
         def read(grid: Grid, chosen: BoolArray) -> Sketch:
-            sums: Sketch = passed(SketchPass(grid=grid.part(chosen), chosen=chosen, **self.options))
-            return sums
+            return passes(SketchPass, grid=grid.part(chosen), chosen=chosen)
 
-        found = passed(ranges)
+        found = passes(RangePass, **columns._asdict())
         total = resolved(found.grid(), read)
         _check_unchanged(found, np.arange(found.n_features), total.n_obs)
         results, sums = finish_results(
@@ -193,44 +190,40 @@ class _Asked(NamedTuple):
             bounds=bounds,
             n_threads=self.n_threads,
         )
-        return _Found(found, results, _families(ranges, results), total, sums)
+        return _Found(found, results, _families(columns, results), total, sums)
 
-    def _fit_robustly(self, other: Robust, passed: Passed, ranges: RangePass, bounds: Bounds | None) -> _Found:
-        first: Sample = passed(SamplePass(ranges=ranges, column_names=ranges.column_names, **self.options))
+    def _fit_robustly(self, other: Robust, passes: Passes, columns: _Columns, bounds: Bounds | None) -> _Found:
+        first = passes(SamplePass, **columns._asdict())
         limit = lambda_limit(None, bounds, first.range.n_features, self.standardize)
-        family = FAMILIES[ranges.family]
-        results, error = fit_robust(passed, other, family, first, limit, self.options, self.n_threads)
+        results, error = fit_robust(passes, other, FAMILIES[columns.family], first, limit, self.n_threads)
         unit = first.unit if first.weighted and (first.unit < 1.0).any() else None
-        return _Found(first.range, results, _families(ranges, results), error=error, unit_weights=unit)
+        return _Found(first.range, results, _families(columns, results), error=error, unit_weights=unit)
 
 
-def _families(ranges: RangePass, results: FloatArray) -> IntArray:
-    return np.full(len(results), FAMILIES[ranges.family])
+def _families(columns: _Columns, results: FloatArray) -> IntArray:
+    return np.full(len(results), FAMILIES[columns.family])
 
 
-def _better(passed: Passed, ranges: RangePass, asked: _Asked, bounds: Bounds | None, criterion: str) -> _Found:
+def _better(passes: Passes, columns: _Columns, asked: _Asked, bounds: Bounds | None, criterion: str) -> _Found:
     """The fit of every column by the better of the two families, of which Box-Cox is for positive columns only."""
-    found = asked.fit(passed, ranges, bounds)
+    found = asked.fit(passes, columns, bounds)
     positive = np.asarray((found.range.x_min > 0.0) & (found.range.count > 0.0))
     if not positive.any():
         return found
     p = positive.size
     names = found.range.column_names or [str(j) for j in range(p)]
     limits = lambda_limit(None, bounds, p, asked.standardize).bounds[:, positive]
-    logs = dataclasses.replace(
-        ranges, family=_NAMES[BOX_COX], column_names=tuple(np.array(names, dtype=object)[positive]), sample_weight=None
-    )
-    other = asked.fit(on_columns(passed, positive, asked.options), logs, (limits[0], limits[1]))
+    own = columns._replace(family=_NAMES[BOX_COX], column_names=tuple(np.array(names, dtype=object)[positive]))
+    other = asked.fit(passes.on(positive), own, (limits[0], limits[1]))
     _check_unchanged(found.range, np.flatnonzero(positive), other.range.n_obs)
     better = box_cox_is_better(
-        passed,
+        passes,
         found.range,
         positive,
         other.results,
         found.results[positive],
         criterion,
         asked.other is None,
-        asked.options,
         asked.n_threads,
     )
     return _mixed(found, other, np.flatnonzero(positive), better)

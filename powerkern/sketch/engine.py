@@ -11,15 +11,18 @@ is refused always: the refusal travels as a result, and is raised where the fit 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._input.arrays import Matrix, naming
 from powerkern._input.reading import read_chunk
+from powerkern._typing import BoolArray
 from powerkern.sketch.columns import beside
 from powerkern.sketch.merging import merge
 
@@ -28,7 +31,7 @@ __all__ = [
     "MapReduce",
     "Outcome",
     "Pass",
-    "Passed",
+    "Passes",
     "S",
     "beside",
     "columns_to_read",
@@ -37,7 +40,6 @@ __all__ = [
     "named",
     "naming",
     "outcome_of",
-    "passes_of",
 ]
 
 S = TypeVar("S")
@@ -89,22 +91,71 @@ class MapReduce(Protocol):
         """The summary of all chunks."""
 
 
-#: Makes a pass over the data, and returns the merged summary.
-Passed = Callable[[Pass[Any]], Any]
+@dataclass(frozen=True)
+class Passes:
+    """Makes passes over the data of an engine.
 
+    Attributes
+    ----------
+    map_reduce : MapReduce
+        The engine.
+    sample_weight, n_threads
+        As every `Pass` has them.
+    bar : object, optional
+        A progress bar, which counts the passes.
+    chosen : (p,) ndarray of bool, optional
+        The columns to pass over, as if there were no others; default: all.
+    """
 
-def passes_of(map_reduce: MapReduce, bar: Any = None) -> Passed:
-    """The function that makes passes over the data of an engine, and counts them on a bar."""
+    map_reduce: MapReduce
+    sample_weight: str | None = None
+    n_threads: int | None = 1
+    bar: Any = None
+    chosen: BoolArray | None = None
 
-    def passed(function: Pass[S]) -> S:
-        total = map_reduce(function, _merged)
+    def __call__(self, kind: Callable[..., Pass[S]], **fields: Any) -> S:
+        """The summary of all chunks by a pass of this kind, which has these fields."""
+        common: dict[str, Any] = {"sample_weight": self.sample_weight, "n_threads": self.n_threads}
+        function = kind(**fields, **common)
+        if self.chosen is not None:
+            function = OnColumns(inner=function, chosen=self.chosen, **common)
+        total = self.map_reduce(function, _merged)
         if total is None:
             raise ValueError("there are no chunks: none were given, or they could be read only once")
-        if bar is not None:
-            bar.update()
+        if self.bar is not None:
+            self.bar.update()
         return total
 
-    return passed
+    def on(self, chosen: BoolArray) -> Passes:
+        """Passes over these columns, as if there were no others."""
+        return dataclasses.replace(self, chosen=chosen)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnColumns(Pass[S]):
+    """A pass over some of the columns, as if there were no others.
+
+    Attributes
+    ----------
+    inner : Pass
+        The pass.
+    chosen : (p,) ndarray of bool
+        The columns.
+    """
+
+    inner: Pass[S]
+    chosen: BoolArray
+
+    def summary(self, matrix: Matrix) -> S:
+        """The summary of the chosen columns."""
+        names = None if self.inner.column_names is None else list(self.inner.column_names)
+        return self.inner.summary(matrix._replace(values=matrix.values[:, self.chosen], names=names))
+
+    def part(self, columns: ArrayLike) -> Self | None:
+        """The same, over those of these columns that were chosen."""
+        at = np.asarray(columns)
+        inner = self.inner.part((np.cumsum(self.chosen) - 1)[at][self.chosen[at]])
+        return None if inner is None else dataclasses.replace(self, inner=inner, chosen=self.chosen[at])
 
 
 def _merged(a: S, b: S) -> S:

@@ -8,7 +8,7 @@ their counts between points that the fitted normal distribution says.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,9 +30,9 @@ from powerkern.kernels.results import (
 )
 from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 from powerkern.kernels.transforms.gather import APPLY, INVERSE_STANDARDIZED
-from powerkern.sketch.engine import Pass, Passed
+from powerkern.sketch.engine import Passes
 from powerkern.sketch.order import Bins, equal_points
-from powerkern.sketch.passes import BinsPass, OnColumns, kept_sums
+from powerkern.sketch.passes import BinsPass, kept_sums
 from powerkern.sketch.summaries import Range
 
 #: Between which standardised values the correlation with normal quantiles counts.
@@ -41,23 +41,13 @@ _STEPS = np.linspace(-8.0, 8.0, 1025)
 _BITS = 60
 
 
-def on_columns(passed: Passed, chosen: BoolArray, options: dict[str, Any]) -> Passed:
-    """Passes over the chosen columns, as if there were no others."""
-
-    def of_chosen(function: Pass[Any]) -> Any:
-        return passed(OnColumns(inner=function, chosen=chosen, **options))
-
-    return of_chosen
-
-
 # --- what both keep -------------------------------------------------------------------------------------
 
 
 class _Compared(NamedTuple):
     """What one family makes of the values that both keep, of the columns where there are some."""
 
-    passed: Passed
-    options: dict[str, Any]
+    passes: Passes
     ranges: Range
     chosen: BoolArray
     intervals: FloatArray  #: as `KeptPass` has them
@@ -66,14 +56,13 @@ class _Compared(NamedTuple):
 
 
 def box_cox_is_better(
-    passed: Passed,
+    passes: Passes,
     ranges: Range,
     chosen: BoolArray,
     box_cox: FloatArray,
     yeo_johnson: FloatArray,
     criterion: str,
     keeps_all: bool,
-    options: dict[str, Any],
     n_threads: int,
 ) -> BoolArray:
     """Whether Box-Cox is better by the criterion, for each of the chosen columns, whose results by both are given."""
@@ -94,11 +83,9 @@ def box_cox_is_better(
     def distance(code: int, fit: FloatArray, both: BoolArray, own: BoolArray) -> FloatArray:
         intervals = np.column_stack([low[both], high[both], fit[:, [CENTER, DIVISOR]], np.full(len(fit), np.nan)])
         weight, none = float(ranges.n_obs[own].max()), np.full((len(fit), 2, 3), np.nan)
-        kept = kept_sums(
-            passed, intervals, none, np.zeros(len(fit), np.int64), own, ranges, names[code], weight, options
-        )
+        kept = kept_sums(passes, intervals, none, np.zeros(len(fit), np.int64), own, ranges, names[code], weight)
         rows = kept.sketch.power_sums().fit(fit[:, LMBDA].copy(), n_threads)[0]
-        return _DISTANCES[criterion](_Compared(passed, options, ranges, own, intervals, code, rows))
+        return _DISTANCES[criterion](_Compared(passes, ranges, own, intervals, code, rows))
 
     return better_of_two(box_cox, yeo_johnson, None if criterion == LIKELIHOOD and keeps_all else compared)
 
@@ -148,10 +135,7 @@ def _counted(of: _Compared, ends: list[FloatArray]) -> Bins:
         edges.append(np.unique([low[j], *inside, np.nextafter(high[j], np.inf)]))
     own = of.chosen
     quantum = np.frexp(of.ranges.n_obs[own])[1].astype(np.int64) - _BITS
-    counts: Bins = of.passed(
-        BinsPass(edges=edges, quantum=quantum, shift=of.ranges.shift[own], chosen=own, **of.options)
-    )
-    return counts
+    return of.passes(BinsPass, edges=edges, quantum=quantum, shift=of.ranges.shift[own], chosen=own)
 
 
 _DISTANCES: dict[str, Callable[[_Compared], FloatArray]] = {

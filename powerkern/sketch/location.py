@@ -18,7 +18,7 @@ from powerkern._engine.threads import progress_bar
 from powerkern._input.arrays import column_label
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.location import METHODS, LocationScale, location_scale_of, points_estimator
-from powerkern.sketch.engine import MapReduce, Passed, passes_of
+from powerkern.sketch.engine import MapReduce, Passes
 from powerkern.sketch.order import (
     Cells,
     Sample,
@@ -30,7 +30,7 @@ from powerkern.sketch.order import (
     narrower_edges,
     rows_as_cells,
 )
-from powerkern.sketch.passes import RangePass, SamplePass
+from powerkern.sketch.passes import SamplePass
 from powerkern.sketch.robust import Reader
 
 #: How often bins are divided at most: a thousandfold each time where few matter.
@@ -105,8 +105,7 @@ def location_with(
     """
     estimate = _Estimate.of(method, constants)
     with progress_bar(None, " passes", progress) as bar:
-        options: dict[str, Any] = {"sample_weight": sample_weight, "n_threads": task_threads}
-        return Located(passes_of(map_reduce, bar), options).by(estimate)
+        return Located(Passes(map_reduce, sample_weight, task_threads, bar)).by(estimate)
 
 
 class Located:
@@ -118,11 +117,10 @@ class Located:
         Of the columns.
     """
 
-    def __init__(self, passed: Passed, options: dict[str, Any]) -> None:
-        ranges = RangePass(family="yeo-johnson", **options)
-        first: Sample = passed(SamplePass(ranges=ranges, **options))
+    def __init__(self, passes: Passes) -> None:
+        first = passes(SamplePass, family="yeo-johnson")
         self.range = first.range
-        self._reader = Reader(passed, first, options)
+        self._reader = Reader(passes, first)
         self._columns = [_Column(first, j) for j in range(first.range.n_features)]
         self._binned = [column for column in self._columns if not first.is_complete[column.j]]
 

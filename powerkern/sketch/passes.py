@@ -15,31 +15,59 @@ from powerkern._engine.threads import thread_count
 from powerkern._input.arrays import Matrix, check_n_features
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.sketch.columns import Additive, beside, resolved
-from powerkern.sketch.engine import Pass, Passed, S
+from powerkern.sketch.engine import Pass, Passes, S
 from powerkern.sketch.merging import merge, range_of_matrix, sketch_of_matrix
 from powerkern.sketch.order import Bins, Sample, bins_of, sample_of
 from powerkern.sketch.summaries import Grid, Range, Sketch
 
 
 @dataclass(frozen=True, kw_only=True)
-class RangePass(Pass[Range]):
-    """The first pass: ranges of the columns."""
+class FirstPass(Pass[S]):
+    """A first pass, which checks that all values are in the domain of the family.
+
+    Attributes
+    ----------
+    family : str
+        The transform that is to be fitted.
+    shift : float or (p,) ndarray
+        Added to the values.
+    """
 
     family: str
     shift: ArrayLike = 0.0
 
-    def summary(self, matrix: Matrix) -> Range:
-        """Ranges of the columns."""
+    def ranges(self, matrix: Matrix) -> Range:
+        """Ranges of the columns of a chunk."""
         return range_of_matrix(matrix, self.family, self.shift, self.n_threads)
 
     def part(self, columns: ArrayLike) -> Self | None:
-        """Ranges of these columns."""
+        """The same, over these columns."""
         at = np.asarray(columns)
         if not at.size:
             return None
         shift = np.asarray(self.shift)
         names = None if self.column_names is None else tuple(self.column_names[j] for j in at)
         return dataclasses.replace(self, shift=shift[at] if shift.ndim else shift, column_names=names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangePass(FirstPass[Range]):
+    """Ranges of the columns."""
+
+    def summary(self, matrix: Matrix) -> Range:
+        """The ranges of a chunk."""
+        return self.ranges(matrix)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplePass(FirstPass[Sample]):
+    """A sample of the columns, and their ranges: for estimators that need the order of the values."""
+
+    def summary(self, matrix: Matrix) -> Sample:
+        """The sample of a chunk."""
+        found = self.ranges(matrix)
+        moved = _moved(matrix, np.ones(found.n_features, dtype=bool), found.shift)
+        return sample_of(moved, matrix.weight, found, thread_count(self.n_threads))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,33 +97,6 @@ class ChosenPass(Pass[S]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnColumns(Pass[S]):
-    """A pass over some of the columns as if there were no others.
-
-    Attributes
-    ----------
-    inner : Pass
-        The pass.
-    chosen : (p,) ndarray of bool
-        Which columns of the data it is over.
-    """
-
-    inner: Pass[S]
-    chosen: BoolArray
-
-    def summary(self, matrix: Matrix) -> S:
-        """The summary of the chosen columns."""
-        names = None if self.inner.column_names is None else list(self.inner.column_names)
-        return self.inner.summary(matrix._replace(values=matrix.values[:, self.chosen], names=names))
-
-    def part(self, columns: ArrayLike) -> Self | None:
-        """The same of those of these columns that were chosen."""
-        at = np.asarray(columns)
-        inner = self.inner.part((np.cumsum(self.chosen) - 1)[at][self.chosen[at]])
-        return None if inner is None else dataclasses.replace(self, inner=inner, chosen=self.chosen[at])
-
-
-@dataclass(frozen=True, kw_only=True)
 class SketchPass(ChosenPass[Sketch]):
     """A later pass: power sums of some of the columns.
 
@@ -119,30 +120,6 @@ class SketchPass(ChosenPass[Sketch]):
 
 
 # --- what estimators that need the order of the values ask -----------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class SamplePass(Pass[Sample]):
-    """The first pass: a sample of the columns, and their ranges, which check the domain of the family.
-
-    Attributes
-    ----------
-    ranges : RangePass
-        Which ranges.
-    """
-
-    ranges: RangePass
-
-    def summary(self, matrix: Matrix) -> Sample:
-        """The sample of a chunk."""
-        found = self.ranges.summary(matrix)
-        moved = _moved(matrix, np.ones(found.n_features, dtype=bool), found.shift)
-        return sample_of(moved, matrix.weight, found, thread_count(self.n_threads))
-
-    def part(self, columns: ArrayLike) -> Self | None:
-        """The sample of these columns."""
-        ranges = self.ranges.part(columns)
-        return None if ranges is None else dataclasses.replace(self, ranges=ranges, column_names=ranges.column_names)
 
 
 def _moved(matrix: Matrix, chosen: BoolArray, shift: FloatArray) -> FloatArray:
@@ -255,7 +232,7 @@ class KeptPass(ChosenPass[Kept]):
 
 
 def kept_sums(
-    passed: Passed,
+    passes: Passes,
     intervals: FloatArray,
     zones: FloatArray,
     quantum: IntArray,
@@ -263,26 +240,25 @@ def kept_sums(
     ranges: Range,
     family: str,
     weight: float,
-    options: dict[str, Any],
 ) -> Kept:
-    """Power sums of what is inside the interval of each chosen column, see `KeptPass`; `weight` is that of no more."""
+    """Power sums of the values inside an interval of each chosen column, see `KeptPass`; `weight` is their largest."""
     at = np.flatnonzero(chosen)
     first: list[Kept] = []  # later ones are of some columns only
 
     def read(grid: Grid, some: BoolArray) -> Sketch:
         own = np.zeros_like(chosen)
         own[at[some]] = True
-        asked = KeptPass(
+        kept = passes(
+            KeptPass,
             grid=grid.part(some),
             interval=intervals[some],
             zones=zones[some],
             quantum=quantum[some],
             shift=ranges.shift[own],
             chosen=own,
-            **options,
         )
-        first.append(passed(asked))
-        return first[-1].sketch
+        first.append(kept)
+        return kept.sketch
 
     total = resolved(_grid_of(intervals, family, weight), read)
     return Kept(total, first[0].ends, first[0].weight, first[0].near)

@@ -12,7 +12,7 @@ What is not known of the rows is their order within bins; `powerkern.sketch.cert
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,9 +23,8 @@ from powerkern._estimators.shift import to_own_units
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import N_RESULTS
 from powerkern.sketch.certificate import end_error, open_zones, search_error, start_error, step_error
-from powerkern.sketch.engine import Passed
+from powerkern.sketch.engine import Passes
 from powerkern.sketch.order import (
-    Bins,
     Cells,
     Sample,
     first_edges,
@@ -38,21 +37,20 @@ _N_DIVISIONS = 2
 
 
 def fit_robust(
-    passed: Passed,
+    passes: Passes,
     estimator: Robust,
     family: int,
     first: Sample,
     limit: LambdaLimit,
-    options: dict[str, Any],
     n_threads: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Results of every column, and bounds of how far lambda is from that of a fit to the rows in memory.
 
-    `first` is the sample of all chunks; `options` are those that every pass has; columns are shared out to the threads.
+    `first` is the sample of all chunks. Columns are shared out to the threads.
     """
     shift, p = first.range.shift, first.range.n_features
     columns = [Column(first, j, estimator, family) for j in range(p)]
-    reader = Reader(passed, first, options)
+    reader = Reader(passes, first)
     binned = [column for column in columns if column.is_binned]
     reader.divide(binned, [first_edges(first, column.j) for column in binned])
     inexact = [column for column in columns if not column.is_whole]
@@ -91,9 +89,8 @@ class Divisible(Protocol):
 class Reader(NamedTuple):
     """Passes over the data that concern some of the columns."""
 
-    passed: Passed
+    passes: Passes
     first: Sample
-    options: dict[str, Any]
 
     def divide(self, columns: Sequence[Divisible], edges: list[FloatArray]) -> None:
         """Count the values of columns between edges, and divide the cells that lie there."""
@@ -101,14 +98,13 @@ class Reader(NamedTuple):
         if not some:
             return
         at = np.array([columns[k].j for k in some])
-        counted = BinsPass(
+        found = self.passes(
+            BinsPass,
             edges=[edges[k] for k in some],
             quantum=self.first.quantum[at],
             shift=self.first.range.shift[at],
             chosen=self._chosen(at),
-            **self.options,
         )
-        found: Bins = self.passed(counted)
         for k, finer in zip(some, found.cells(), strict=True):
             columns[k].divide(finer)
 
@@ -119,7 +115,7 @@ class Reader(NamedTuple):
         weight = max(column.weight for column in columns)
         ranges = self.first.range
         zones, quantum = np.array([column.zones for column in columns]), self.first.quantum[chosen]
-        return kept_sums(self.passed, intervals, zones, quantum, chosen, ranges, ranges.family, weight, self.options)
+        return kept_sums(self.passes, intervals, zones, quantum, chosen, ranges, ranges.family, weight)
 
     def _chosen(self, at: IntArray) -> BoolArray:
         chosen = np.zeros(self.first.range.n_features, dtype=bool)

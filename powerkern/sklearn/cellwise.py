@@ -212,7 +212,7 @@ class DDC(OneToOneFeatureMixin, OutlierMixin, TransformerMixin, BaseEstimator): 
 
     def score_samples(self, X: Any) -> NDArray[np.floating]:
         """Minus the outlyingness of the rows: low scores are outliers; NaN for rows without values."""
-        return -self._cells(self._read(X)).row_outlyingness
+        return np.asarray(-self._cells(self._read(X)).row_outlyingness)
 
     def decision_function(self, X: Any) -> NDArray[np.floating]:
         """`score_samples` less `offset_`: negative for outliers."""

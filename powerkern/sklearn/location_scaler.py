@@ -122,18 +122,7 @@ class LocationScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         return values
 
     def inverse_transform(self, X: object) -> NDArray[np.floating]:
-        """Undo `transform`.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array-like
-            Transformed data; NaN stays NaN.
-
-        Returns
-        -------
-        (n_samples, n_features) ndarray
-            float32 for float32 input, else float64.
-        """
+        """Undo `transform`: multiply by the scales and add the locations; the result is an array of the type of X."""
         check_is_fitted(self)
         values = self._values(X)
         values *= self.scale_

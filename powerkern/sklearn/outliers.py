@@ -282,7 +282,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _combined(self, scores: FloatArray) -> FloatArray:
         p: FloatArray = self.scaling_.probability(scores, n_threads=self.n_threads)
         if self._is_several:
-            return combine_probabilities(p, self.combination)
+            return np.asarray(combine_probabilities(p, self.combination))
         return p[:, 0]
 
     def _outlyingness(self, scores: FloatArray) -> FloatArray:
@@ -293,7 +293,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
             return scores[:, 0]
         with np.errstate(over="ignore"):
             margins = (scores - self._limits) / self._units
-        return combine_probabilities(ndtr(margins), self.combination)
+        return np.asarray(combine_probabilities(ndtr(margins), self.combination))
 
     def _training_scores(self, detector: Any, X: Any) -> FloatArray:
         """Scores that the detector kept, or new ones: a row that is its own neighbor is judged too kindly."""

@@ -206,39 +206,17 @@ def yeojohnson_llf(
 
     Parameters
     ----------
-    lmb : float
-        The transformation parameter.
-    data : array_like
-        The data, of any shape. Masked elements are ignored.
-    axis : int, tuple of int or None, default 0
-        The axes along which each log-likelihood runs; None: all.
-    nan_policy : {"propagate", "omit", "raise"}
-        Treatment of NaN in a slice: make its result NaN, omit it, or raise ValueError.
-    keepdims : bool, default False
-        Keep the reduced axes, with length one.
+    lmb, data, axis, nan_policy, keepdims
+        As for `boxcox_llf`; errors and warnings are also the same.
 
     Returns
     -------
     llf : float or ndarray
         NaN where a value is not finite, inf where all values are equal.
 
-    Raises
-    ------
-    ValueError
-        `nan_policy` is unknown, or there are NaN and it is "raise".
-    numpy.exceptions.AxisError
-        `axis` does not fit `data`.
-    TypeError
-        `data` is not real.
-
-    Warns
-    -----
-    RuntimeWarning
-        A slice is empty, or is left empty without its NaN (`scipy.stats`' SmallSampleWarning); its result is NaN.
-
     See Also
     --------
-    yeojohnson, yeojohnson_normmax
+    boxcox_llf, yeojohnson, yeojohnson_normmax
 
     Notes
     -----

@@ -386,7 +386,7 @@ def test_forest_plots_have_intervals_whatever_the_estimator(run, tmp_path, monke
 
 
 def test_plots_of_too_many_columns_name_the_option(run, tmp_path, monkeypatch):
-    columns = pytest.importorskip("powerkern.plot._columns")
+    columns = pytest.importorskip("powerkern.plot._histograms")
     monkeypatch.setattr(columns, "_MOST_PANELS", 3)
     (tmp_path / "x.csv").write_text(rows())
     code, _, err = run("plot", tmp_path / "x.csv", "-o", tmp_path / "x.png")

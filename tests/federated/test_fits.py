@@ -294,6 +294,11 @@ def test_a_rough_lambda_is_warned_of() -> None:
         fit = fit_federated(np.array_split(x, 3), quantum=2.0**-8)
     assert_array_equal(fit.status, Status.BRACKETED)
     assert_array_equal(pk.PowerFit.from_json(fit.to_json()).lmbda_error, fit.lmbda_error)
+    x = np.random.default_rng(3).gamma(0.5, size=300) ** 0.3
+    with pytest.warns(UserWarning, match="lambda is off by up to lmbda_error"):
+        fit = fit_federated(np.array_split(x, 3), quantum=2.0**-8)
+    kept = fit.rounded_fit(x)  # no convenient power is in its interval
+    assert (kept.lmbda, kept.status, kept.lmbda_error) == (fit.lmbda, Status.BRACKETED, fit.lmbda_error)
 
 
 @pytest.mark.parametrize("options", [{}, SUMS], ids=["open", "integers"])

@@ -226,7 +226,8 @@ def _beyond_rounding(one: Fitted, x: np.ndarray, z: np.ndarray, back: np.ndarray
     largest = max(1.0, float(np.abs(z).max()))
     last_places = 64.0 * _HALF_ULP
     in_x = np.abs(back - x) - last_places * (np.abs(x) * _logs(x) + largest / steep) - 5e-324
-    images = one.fit.transform(back, n_threads=1)
+    least = 5e-324 if one.likelihood.family == "box-cox" else -np.inf  # inverses of subnormal numbers may round to 0
+    images = one.fit.transform(np.maximum(back, least), n_threads=1)
     in_z = np.abs(images - z) - last_places * (largest + np.nan_to_num(np.abs(x) * steep) * _logs(x))
     return np.fmin(in_x, in_z)
 

@@ -210,9 +210,9 @@ def brute_force(
             center, width = grid[k], grid[1] - grid[0]
             for _ in range(5):
                 points = np.clip(center + width * np.linspace(-1.0, 1.0, 17), low, high)
-                at = objective(family, u, points)
-                center, width = points[np.nanargmin(at)], width / 8.0
-                best = min(best, (float(center), float(np.nanmin(at))), key=lambda b: b[1])
+                at = np.nan_to_num(objective(family, u, points), nan=math.inf, posinf=math.inf)
+                center, width = points[np.argmin(at)], width / 8.0
+                best = min(best, (float(center), float(at.min())), key=lambda b: b[1])
     return best
 
 

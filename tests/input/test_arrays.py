@@ -17,7 +17,8 @@ import pytest
 import scipy.sparse
 from numpy.testing import assert_array_equal
 
-from powerkern._input.arrays import as_matrix, as_out, as_weights, check_n_features, column_label, domain_error
+from powerkern._input.arrays import as_matrix, as_weights, check_n_features, column_label, domain_error
+from powerkern._input.outputs import as_out
 
 NAN = float("nan")
 REAL_DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g", ">f8", ">f4", ">i4"]
@@ -48,7 +49,7 @@ def arrow_case(build: Callable[[Any], Any]) -> Callable[[], Any]:
 def test_real_arrays_are_not_copied(dtype: str, order: Any) -> None:
     X = np.ones((3, 2), dtype=dtype, order=order)
     X.flags.writeable = False
-    values, names, was_vector = as_matrix(X)
+    values, names, was_vector, *_ = as_matrix(X)
     assert values is X
     assert names is None
     assert not was_vector
@@ -71,7 +72,7 @@ def test_read_only_memmap_is_not_copied(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("x", [np.arange(5.0), np.arange(10.0)[::2], np.arange(5.0)[::-1], np.zeros(1)])
 def test_vectors_become_one_column_without_copy(x: np.ndarray) -> None:
-    values, _, was_vector = as_matrix(x)
+    values, _, was_vector, *_ = as_matrix(x)
     assert was_vector
     assert values.shape == (x.size, 1)
     assert np.shares_memory(values, x)
@@ -184,7 +185,7 @@ def test_data_frames(case: str) -> None:
     X = build()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"X holds integers beyond 2\*\*53")
-        values, names, was_vector = as_matrix(X)
+        values, names, was_vector, *_ = as_matrix(X)
     assert values.dtype == np.float64
     assert_array_equal(values, expected)
     assert names == list(getattr(X, "column_names", X.columns))
@@ -206,7 +207,7 @@ SERIES = {
 @pytest.mark.parametrize("case", SERIES)
 def test_series(case: str) -> None:
     build, expected, expected_names = SERIES[case]
-    values, names, was_vector = as_matrix(build())
+    values, names, was_vector, *_ = as_matrix(build())
     assert_array_equal(values, expected)
     assert names == expected_names
     assert was_vector
@@ -518,7 +519,7 @@ def test_domain_error_says_what_users_of_scikit_learn_search_for() -> None:
             3,
             ["a", "b", "x"],
             ["a", "b", "c"],
-            r"other columns than the fit: column 2 \('x'\) of X is 'c' in the fit",
+            "X lacks 'c' of the columns that were fitted; it has 'x' beside",
         ),
     ],
 )

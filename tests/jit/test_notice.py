@@ -1,8 +1,9 @@
-"""What is said while kernels compile: on a terminal, once, when it takes long."""
+"""What is said while kernels compile: on a terminal, in a notebook and in the log, when it takes long."""
 
 from __future__ import annotations
 
 import io
+import logging
 import time
 from types import SimpleNamespace
 
@@ -18,45 +19,76 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def said(monkeypatch):
-    """What is written to a terminal, by a process that has said nothing yet and is not patient."""
+    """What is written to a terminal, by a process that is not patient."""
     terminal = Terminal()
-    monkeypatch.setattr(notice, "sys", SimpleNamespace(stderr=terminal))  # pytest puts its own into sys
-    monkeypatch.setattr(notice, "_said", [])
-    monkeypatch.setattr(notice, "SILENCE", 0.0)
+    monkeypatch.setattr(notice, "sys", SimpleNamespace(stderr=terminal, modules={}))  # pytest puts its own into sys
+    monkeypatch.setattr(notice, "_silent", 0.0)
+    monkeypatch.setattr(notice, "SILENCE", 0.02)
     return terminal
 
 
-def long_work(compiles=True):
-    with notice.of_long_compiling(compiles):
-        end = time.monotonic() + 10.0
-        while not notice._said and time.monotonic() < end and compiles:
+def long_work(caplog, kernel="fit_columns"):
+    """Compile until something is said."""
+    caplog.set_level(logging.INFO, "powerkern")
+    before, end = len(caplog.records), time.monotonic() + 10.0
+    with notice.of_long_compiling(True, kernel):
+        while len(caplog.records) == before and time.monotonic() < end:
             time.sleep(0.001)
+        time.sleep(0.02)
+    return caplog.messages[before:]
 
 
-def test_it_names_the_command_once(said):
-    long_work()
-    assert said.getvalue().count("\n") == 1
-    assert "python -m powerkern compile" in said.getvalue()
-    long_work()  # at once: the loop ends as soon as something has been said
-    assert said.getvalue().count("\n") == 1
+def test_a_terminal_and_the_log_are_told_what_compiles_and_what_to_do(said, caplog):
+    (line,) = long_work(caplog)
+    assert said.getvalue() == line + "\n"
+    for part in ("compiling fit_columns", "seconds", "wheel", "python -m powerkern compile"):
+        assert part in line
+    assert caplog.records[0].levelname == "INFO"
 
 
-def test_nothing_is_said_of_what_is_loaded(said):
-    long_work(compiles=False)
-    assert said.getvalue() == ""
+def test_every_long_wait_is_told(said, caplog):
+    for kernel in ("fit_columns", "fit_sorted_columns"):
+        assert kernel in long_work(caplog, kernel)[0]
+    assert said.getvalue().count("\n") == 2
 
 
-def test_nothing_is_said_where_it_does_not_take_long(said, monkeypatch):
+def test_short_waits_add_up(said, caplog, monkeypatch):
     monkeypatch.setattr(notice, "SILENCE", 1000.0)
-    with notice.of_long_compiling(True):
-        pass
+    with notice.of_long_compiling(True, "first"):
+        time.sleep(0.03)
+    assert said.getvalue() == ""
+    monkeypatch.setattr(notice, "SILENCE", 0.03)
+    assert "second" in long_work(caplog, "second")[0]
+    assert notice._silent == 0.0
+
+
+def test_nothing_is_said_of_what_is_loaded(said, caplog, monkeypatch):
+    monkeypatch.setattr(notice, "SILENCE", 0.0)
+    with notice.of_long_compiling(False, "fit_columns"):
+        time.sleep(0.05)
     assert said.getvalue() == ""
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), None])
-def test_nothing_is_said_to_a_log_or_to_nobody(stream, said, monkeypatch):
-    monkeypatch.setattr(notice, "sys", SimpleNamespace(stderr=stream))
-    with notice.of_long_compiling(True):
-        time.sleep(0.05)
+def test_a_pipe_and_a_service_have_the_log_alone(stream, said, caplog, monkeypatch):
+    monkeypatch.setattr(notice, "sys", SimpleNamespace(stderr=stream, modules={}))
+    assert len(long_work(caplog)) == 1
     assert stream is None or stream.getvalue() == ""
-    assert notice._said == []
+
+
+@pytest.mark.parametrize("shell, shows", [(SimpleNamespace(kernel=1), True), (SimpleNamespace(), False), (None, False)])
+def test_a_notebook_displays_it(shell, shows, said, caplog, monkeypatch):
+    shown = []
+    display = SimpleNamespace(display=lambda content, raw: shown.append(content["text/plain"]))
+    modules = {"IPython": SimpleNamespace(get_ipython=lambda: shell), "IPython.display": display}
+    monkeypatch.setattr(notice, "sys", SimpleNamespace(stderr=said, modules=modules))
+    for name, module in modules.items():
+        monkeypatch.setitem(__import__("sys").modules, name, module)
+    lines = long_work(caplog)
+    assert shown == (lines if shows else [])
+    assert (said.getvalue() == "") == shows
+
+
+def test_nothing_that_is_said_stops_a_fit(said, caplog, monkeypatch):
+    said.write = lambda text: 1 / 0
+    assert len(long_work(caplog)) == 1

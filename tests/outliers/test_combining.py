@@ -21,7 +21,7 @@ def test_combinations():
     assert np.array_equal(combine_probabilities(P, "minimum"), P.min(axis=1))
     weights = rng.uniform(size=9)
     assert combine_probabilities(P, weights=weights) == pytest.approx(np.average(P, axis=1, weights=weights), rel=1e-13)
-    assert combine_probabilities(pd.DataFrame(P[:, :2])) == pytest.approx(P[:, :2].mean(axis=1))
+    assert combine_probabilities(pd.DataFrame(P[:, :2])).to_numpy() == pytest.approx(P[:, :2].mean(axis=1))
     assert combine_probabilities(P[:, 0]) == pytest.approx(P[:, 0])
 
 

@@ -76,6 +76,7 @@ def test_a_reference_that_rounding_moves_out_of_the_data_comes_back() -> None:
         ("n_eval", 1e300, "n_eval is no number of evaluations"),
         ("status", 2.5, "status is unknown"),
         ("status", 99, "status is unknown"),
+        ("status", 18, "a bracketed lambda has no lmbda_error"),
     ],
 )
 def test_figures_that_no_fit_has(field: str, value: Any, complaint: str) -> None:

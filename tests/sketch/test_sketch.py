@@ -469,7 +469,7 @@ def test_names_replace_those_of_data_frames():
     assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
     stream = extend(None, frame[:300], column_names=["x", "y"])
     assert finish(extend(stream, frame[300:], column_names=["x", "y"])).column_names == ["x", "y"]
-    with pytest.raises(ValueError, match="other columns"):
+    with pytest.raises(ValueError, match="X lacks 'x', 'y' of the columns that were fitted"):
         extend(stream, frame[300:])
 
 
@@ -514,14 +514,20 @@ def test_a_number_of_columns_that_is_none(columns):
         Range.from_bytes(pack(1, described, made._table))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_two_neighbouring_numbers(family):
+@pytest.mark.parametrize(
+    "family, low",
+    [("box-cox", low) for low in (1.0102355670074506e16, 1.35921880488e-16, 7.3, 3e-200, 1e300)]
+    + [("yeo-johnson", low) for low in (1.0102355670074506e16, 7.3, 1e300)],
+)
+def test_two_neighbouring_numbers(family, low):
     """With u = lambda delta/2, delta the distance of the logs, the optimum has coth(u) - 1/u = 2p - 1."""
-    low, high = 1.0102355670074506e16, 1.0102355670074508e16
-    half = (high - low) / low / 2.0
+    high = np.nextafter(low, np.inf)
+    offset = 1.0 if family == "yeo-johnson" and low < 1e16 else 0.0
+    half = (high - low) / (offset + low) / 2.0
 
     def nll(lmbda: float) -> float:
-        return np.log(np.sinh(lmbda * half) / (lmbda * half)) - 0.75 * lmbda * half
+        u = lmbda * half
+        return np.log(np.sinh(u) / u) - 0.75 * u
 
     fit = fit_chunks([[[high], [low]]], family, sample_weight=[[7.0, 1.0]])
     u = fit.lmbda[0] * half
@@ -529,6 +535,7 @@ def test_two_neighbouring_numbers(family):
     ends = np.ravel(fit.confint())
     assert_allclose([8.0 * (nll(end) - nll(fit.lmbda[0])) for end in ends], 1.920729410347062, rtol=1e-9)
     assert_allclose(fit.nll, pk.fit([high, low], family, sample_weight=[7.0, 1.0]).nll, rtol=1e-10)
+    assert_allclose(fit.transform([[high], [low]])[:, 0], [7.0**-0.5, -(7.0**0.5)], rtol=1e-10)
 
 
 @pytest.mark.parametrize("seed", [4, 5, 6, 7])

@@ -623,6 +623,17 @@ def _magnitude(log_of_it: float, base: float, smallest: float, largest: float) -
 
 
 @kernel
+def _moved(extreme: float, distance: float, log_of_it: float, base: float, smallest: float, largest: float) -> float:
+    """The magnitude whose log is a `distance` from an extreme's.
+
+    Where they are close not by its log: of values close together the rounding of exp would be more than their distance.
+    """
+    if abs(distance) < 1.0:
+        return min(max(extreme + (base + extreme) * expm1(distance), smallest), largest)
+    return _magnitude(log_of_it, base, smallest, largest)
+
+
+@kernel
 def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> Sample:
     """The Gauss rules of all bins; the sums have at least one value."""
     layout = _layout_of(sums, grid)
@@ -705,15 +716,18 @@ def _bounded(
     nearest, farthest = max(grid[G_MIN], 0.0), grid[G_MAX]
     if layout.sign < 0.0:
         nearest, farthest = max(-grid[G_MAX], 0.0), -grid[G_MIN]
-    smallest, largest = _magnitude(low, base, nearest, farthest), _magnitude(high, base, nearest, farthest)
-    # not the logs of these: of values close together the rounding of exp would be more than what is between them
+    first = centered_log(nearest, base, grid[G_REF], log_ref) - origin
+    last = centered_log(farthest, base, grid[G_REF], log_ref) - origin
+    inward = max(layout.low * width - first, 0.0), min(layout.high * width - last, 0.0)
+    smallest = _moved(nearest, inward[0], low, base, nearest, farthest)
+    largest = _moved(farthest, inward[1], high, base, nearest, farthest)
     logs = Logs(
         pos,
         pos_weight,
         neg,
         neg_weight,
-        max(centered_log(nearest, base, grid[G_REF], log_ref) - origin, layout.low * width) / sigma,
-        min(centered_log(farthest, base, grid[G_REF], log_ref) - origin, layout.high * width) / sigma,
+        (centered_log(smallest, base, grid[G_REF], log_ref) - origin) / sigma,
+        (centered_log(largest, base, grid[G_REF], log_ref) - origin) / sigma,
         0.0,
         jacobian,
         sigma,

@@ -11,19 +11,8 @@ from numpy.typing import NDArray
 from powerkern._fit.fit import PowerFit
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
-from powerkern.plot._drawing import (
-    Column,
-    axes_of,
-    by_column,
-    column_of,
-    faint,
-    ink,
-    matrix_of,
-    position,
-    positions,
-    pyplot,
-    set_title,
-)
+from powerkern.plot._drawing import axes_of, ink, mixed, pyplot, set_title
+from powerkern.plot._fits import Column, by_column, column_of, matrix_of, position, positions
 from powerkern.plot._qq import draw_qq
 
 if TYPE_CHECKING:
@@ -33,8 +22,8 @@ if TYPE_CHECKING:
 _REACH = 4.0
 #: Bins of a histogram at least, and at most.
 _FEWEST_BINS, _MOST_BINS = 8, 80
-#: Width and height of a panel, in inches.
-_PANEL = (3.0, 2.6)
+#: Width and height of a panel in inches, with its labels; room for those at the left, right, bottom and top.
+_PANEL, _ROOM = (3.0, 2.7), (0.62, 0.1, 0.5, 0.5)
 #: Panels in a row of a figure, and in a figure.
 _PANELS_IN_A_ROW, _MOST_PANELS = 4, 200
 
@@ -70,7 +59,7 @@ def histogram_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0
     >>> [patch.get_label() for patch in ax.patches]
     ['before', 'after']
     """
-    fit = by_column(fit)
+    fit = by_column(X, fit)
     matrix = matrix_of(X, fit)
     one = column_of(matrix, fit, position(column, matrix, fit))
     ax = axes_of(ax)
@@ -87,8 +76,9 @@ def before_after_plot(
     columns: Sequence[int | str] | None = None,
     kinds: Sequence[str] = ("histogram", "qq"),
     band: float | None = 0.95,
+    ax: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
-    """Many columns in one new figure, before and after: a histogram and a QQ plot each, or one of the two.
+    """Many columns in one figure, before and after: a histogram and a QQ plot each, or one of the two.
 
     Parameters
     ----------
@@ -102,6 +92,8 @@ def before_after_plot(
         What to draw of each column.
     band : float or None, default 0.95
         As in `qq_plot`.
+    ax : (k, len(kinds)) array-like of matplotlib Axes, optional
+        Where to draw, a row for each column; default: a new figure.
 
     Returns
     -------
@@ -111,7 +103,7 @@ def before_after_plot(
     Raises
     ------
     ValueError
-        A column without values, an unknown kind, or more than 200 panels: choose columns.
+        A column without values, an unknown kind, axes of another shape, or more than 200 panels: choose columns.
 
     Examples
     --------
@@ -122,21 +114,19 @@ def before_after_plot(
     (3, 2)
     """
     draw = _checked_kinds(kinds, band)
-    fit = by_column(fit)
+    fit = by_column(X, fit)
     matrix = matrix_of(X, fit)
     chosen = positions(columns, matrix, fit)
-    if len(chosen) * len(draw) > _MOST_PANELS:
-        raise ValueError(
-            f"{len(chosen) * len(draw):,} panels do not fit into a figure, {_MOST_PANELS} do: choose columns="
-        )
-    panels = _panels(len(chosen), len(draw))
+    panels = _new_panels(len(chosen), len(draw)) if ax is None else np.asarray(ax, dtype=object)
+    if panels.shape != (len(chosen), len(draw)):
+        raise ValueError(f"ax must be an array of {len(chosen)} x {len(draw)} axes, got shape {panels.shape}")
     for j, axes in zip(chosen, panels, strict=True):
         one = column_of(matrix, fit, j)
-        for ax, draw_one in zip(axes, draw, strict=True):
-            draw_one(ax, one)
+        for panel, draw_one in zip(axes, draw, strict=True):
+            draw_one(panel, one)
         set_title(axes[0], one.label, one.detail)
-    for ax in panels[0]:
-        ax.legend(fontsize="x-small", handlelength=1.2)
+    for panel in panels[0]:
+        panel.legend(fontsize="x-small", handlelength=1.2)
     return panels
 
 
@@ -150,15 +140,24 @@ def _checked_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[A
     return [draw[kind] for kind in kinds]
 
 
-def _panels(k: int, width: int) -> NDArray[Any]:
+def _new_panels(k: int, width: int) -> NDArray[Any]:
     """Axes of a new figure, in groups of `width`, which lie beside each other; without axes that stay empty."""
+    if k * width > _MOST_PANELS:
+        raise ValueError(f"{k * width:,} panels do not fit into a figure, {_MOST_PANELS} do: choose columns=")
     in_a_row = min(k, max(1, _PANELS_IN_A_ROW // width))
-    n_rows = -(-k // in_a_row)
-    size = (_PANEL[0] * in_a_row * width, _PANEL[1] * n_rows)
-    figure, axes = pyplot().subplots(n_rows, in_a_row * width, figsize=size, squeeze=False, layout="constrained")
+    n_rows, n_columns = -(-k // in_a_row), in_a_row * width
+    (w, h), (left, right, bottom, top) = _PANEL, _ROOM
+    width_all, height_all = w * n_columns, h * n_rows
+    room = {  # given, not sought by matplotlib's layouts, which take seconds for thirty columns
+        "left": left / width_all, "right": 1.0 - right / width_all, "wspace": (left + right) / (w - left - right),
+        "bottom": bottom / height_all, "top": 1.0 - top / height_all, "hspace": (bottom + top) / (h - bottom - top),
+    }  # fmt: skip
+    figure, axes = pyplot().subplots(
+        n_rows, n_columns, figsize=(width_all, height_all), squeeze=False, gridspec_kw=room
+    )
     groups = axes.reshape(n_rows * in_a_row, width)
-    for ax in groups[k:].ravel():
-        figure.delaxes(ax)
+    for empty in groups[k:].ravel():
+        figure.delaxes(empty)
     return np.asarray(groups[:k])
 
 
@@ -169,18 +168,18 @@ def _draw_sorted(ax: Axes, one: Column, band: float | None) -> None:
 
 def _draw_histograms(ax: Axes, one: Column) -> None:
     edges = _edges(one.after.size)
-    _draw_histogram(ax, one.before, edges, "before", color=faint(ax))
-    _draw_histogram(ax, one.after, edges, "after", color="C0", alpha=0.7)
+    _draw_histogram(ax, one.before, edges, "before", fill=True, color=mixed(ink(ax), ax.get_facecolor(), 0.25))
+    _draw_histogram(ax, one.after, edges, "after", color="C0", linewidth=1.5)
     z = np.linspace(-_REACH, _REACH, 201)
     ax.plot(z, np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi), color=ink(ax), linewidth=0.8, label="normal")
     ax.set(xlabel="standardized value", ylabel="density", xlim=(-_REACH, _REACH))
 
 
-def _draw_histogram(ax: Axes, values: FloatArray, edges: FloatArray, label: str, **style: object) -> None:
+def _draw_histogram(ax: Axes, values: FloatArray, edges: FloatArray, label: str, **style: Any) -> None:
     counts = np.histogram(values, edges)[0]
     beyond = values.size - int(counts.sum())
     text = f"{label} ({beyond:,} beyond)" if beyond else label
-    ax.stairs(counts / (values.size * np.diff(edges)), edges, fill=True, label=text, **style)
+    ax.stairs(counts / (values.size * np.diff(edges)), edges, label=text, **style)
 
 
 def _edges(n: int) -> FloatArray:

@@ -1,0 +1,197 @@
+"""Columns together: the search from a likelihood to its optimum, and what is kept of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from powerkern._engine.products import combine, cross
+from powerkern._engine.shifted import shifted
+from powerkern._fit.fit import maximum_likelihood
+from powerkern._input.arrays import column_labels
+from powerkern._models.design import Basis, Covariates
+from powerkern._models.joint_likelihood import (
+    JointLikelihood,
+    Minimum,
+    Singular,
+    best_of,
+    inverse_hessian,
+    profile_ends,
+    start_of,
+)
+from powerkern._models.joint_rows import Rows
+from powerkern._results import json
+from powerkern._results.power_fit import PowerFit
+from powerkern._status import JointStatus, Status, is_failed
+from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.results import CURVATURE, LMBDA, STATUS
+
+#: Seed of the starts beyond the first; they are normal about it, in half units of 1/sqrt(curvature).
+_SEED, _SPREAD = 20260601, 0.5
+#: Curvatures below this underflow in products.
+_FLAT = 1e-250
+
+
+class Found(NamedTuple):
+    """What a joint fit consists of: see `powerkern.joint.JointFit`."""
+
+    columns: PowerFit
+    lmbda_cov: FloatArray
+    llf: float
+    coef: FloatArray
+    cov: FloatArray
+    covariates: Covariates
+    #: The covariates that were not left out.
+    kept: IntArray
+    n_iter: int
+    status: JointStatus
+
+    def to_record(self) -> dict[str, Any]:
+        """The record for JSON."""
+        return {
+            "columns": self.columns.to_record(),
+            "lmbda_cov": None if np.isnan(self.lmbda_cov).any() else self.lmbda_cov,
+            "llf": self.llf,
+            "coef": self.coef,
+            "cov": self.cov,
+            "covariates": self.covariates.to_record(),
+            "kept": self.kept,
+            "n_iter": self.n_iter,
+            "status": int(self.status),
+        }
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Found:
+        """The fit from a record of JSON; ValueError if it holds figures that no fit can produce."""
+        columns = PowerFit.from_record(record.get("columns"))
+        p = columns.n_features
+        covariates = Covariates.from_record(record.get("covariates"))
+        kept = record.get("kept")
+        if not (isinstance(kept, list) and kept and all(k in range(len(covariates.names)) for k in kept)):
+            raise json.damaged("kept does not say which of the covariates")
+        unknown = json.entry(record, "lmbda_cov") is None
+        return cls(
+            columns,
+            np.full((p, p), np.nan) if unknown else json.covariance_in(record, "lmbda_cov", p),
+            float(json.finite_in(record, "llf", ())),
+            json.finite_in(record, "coef", (len(kept), p)),
+            json.covariance_in(record, "cov", p),
+            covariates,
+            np.array(kept, dtype=np.int64),
+            json.whole_in(record, "n_iter"),
+            JointStatus(json.whole_in(record, "status", len(JointStatus) - 1)),
+        )
+
+
+def lowest_minimum(
+    likelihood: JointLikelihood,
+    rows: Rows,
+    design: Basis,
+    family: int,
+    shift: FloatArray,
+    n_starts: int,
+    n_threads: int,
+) -> Minimum:
+    """The lowest minimum found from the fits of single columns, and from other starts about these.
+
+    Raises
+    ------
+    ValueError
+        Columns that cannot be fitted by themselves, or that are linearly dependent once transformed.
+    """
+    singles = _single_fits(rows, family, shift, n_threads)[likelihood.order]
+    try:
+        start = start_of(likelihood, singles[:, LMBDA], has_covariates=design.rank > 1)
+        return best_of(likelihood, _starts(start, singles[:, CURVATURE], n_starts))
+    except Singular as error:
+        raise _singular(error, rows, design) from None
+
+
+def _single_fits(rows: Rows, family: int, shift: FloatArray, n_threads: int) -> FloatArray:
+    """Results of every column by itself, (p, N_RESULTS)."""
+    given = np.full(rows.values.shape[1], np.nan)
+    results = maximum_likelihood(shifted(rows.values, shift), family, given, rows.weight, n_threads=n_threads)
+    failed = np.flatnonzero(is_failed(results[:, STATUS]))
+    if failed.size:
+        why = Status(int(results[failed[0], STATUS])).sentence
+        why = why.removeprefix("not fitted: ").removesuffix(" (identity transform)")
+        raise ValueError(f"{column_labels(failed, rows.names)}: {why}, in complete rows; leave out such columns")
+    flat = np.flatnonzero(~(results[:, CURVATURE] > _FLAT))
+    if flat.size:
+        raise ValueError(
+            f"{column_labels(flat, rows.names)}: values so close to 0 that every lambda leaves them as they are; "
+            "divide by the largest magnitude"
+        )
+    return results
+
+
+def _starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> list[FloatArray]:
+    """The start, and others about it."""
+    rng, unit = np.random.default_rng(_SEED), _SPREAD / np.sqrt(curvature)
+    return [start, *(start + unit * rng.normal(size=start.size) for _ in range(n_starts - 1))]
+
+
+def _singular(error: Singular, rows: Rows, design: Basis) -> ValueError:
+    given = "" if design.rank == 1 else " given the covariates"
+    which = column_labels(error.columns, rows.names)
+    if error.columns.size > 1:
+        text = f"{which}: once transformed, they are linearly dependent{given}"
+    else:
+        text = f"{which}: once transformed, nothing of it is left{given}"
+    return ValueError(f"{text}, so that the likelihood has no maximum; leave one of them out")
+
+
+def found_of(
+    columns: PowerFit,
+    likelihood: JointLikelihood,
+    best: Minimum,
+    rows: Rows,
+    covariates: Covariates,
+    design: Basis,
+    n_threads: int,
+) -> Found:
+    """The optimum, with the normal distribution of the standardised transformed rows."""
+    inverse, p = inverse_hessian(best.at.hessian), len(best.lmbda)
+    root = np.sqrt(rows.weight) if rows.weight.size else np.ones(len(rows.values))
+    z = np.ascontiguousarray(columns.transform(rows.values, n_threads=n_threads).T, dtype=np.float64) * root
+    z = z[likelihood.order]
+    products = cross(design.design.basis, z, n_threads)
+    z -= combine(products.T, design.design.basis, n_threads=n_threads)
+    kept = np.flatnonzero(design.used)
+    return Found(
+        columns,
+        np.full((p, p), np.nan) if inverse is None else likelihood.restored(inverse) / rows.n_obs,
+        -rows.n_obs * best.at.f,
+        design.coefficients(products)[np.ix_(kept, np.argsort(likelihood.order))],
+        likelihood.restored(cross(z, z, n_threads)) / rows.n_obs,
+        covariates,
+        kept,
+        best.n_eval,
+        best.status,
+    )
+
+
+class FittedLikelihood(NamedTuple):
+    """The joint likelihood of the data of a fit."""
+
+    joint: JointLikelihood
+    lmbda: FloatArray
+    n_obs: float
+    names: list[str] | None
+
+    def at(self, lmbda: FloatArray) -> float:
+        """Negative log-likelihood at one lambda for all columns, or at one for each."""
+        try:
+            f = self.joint.evaluate(np.broadcast_to(lmbda, self.lmbda.shape)[self.joint.order]).f
+        except Singular as error:
+            raise ValueError(
+                f"{column_labels(error.columns, self.names)}: linearly dependent when transformed by lmbda0, so "
+                "that there is no likelihood to compare"
+            ) from None
+        return self.n_obs * f
+
+    def ends(self, drop: FloatArray) -> FloatArray:
+        """Ends of profile intervals."""
+        ends = profile_ends(self.joint, self.lmbda[self.joint.order], float(drop[0]))
+        return np.column_stack([self.joint.restored(end) for end in ends])

@@ -1,0 +1,119 @@
+"""Fits and their columns: what pictures are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from powerkern._fit.fit import PowerFit
+from powerkern._input.arrays import Matrix, column_label, position_of
+from powerkern._input.reading import read_fitted
+from powerkern._typing import BoolArray, FloatArray
+from powerkern.joint import JointFit
+from powerkern.regression import RegressionFit
+
+
+def check_fit(X: object, fit: object, *kinds: type) -> None:
+    """Raise a TypeError unless the second argument is a fit of one of these kinds."""
+    if isinstance(fit, kinds):
+        return
+    *first, last = (f"a {kind.__name__}" for kind in kinds)
+    wanted = f"{', '.join(first)} or {last}" if first else last
+    swapped = "; the data come first, the fit second" if isinstance(X, kinds) else ""
+    raise TypeError(f"fit must be {wanted}, got {type(fit).__name__}{swapped}")
+
+
+def by_column(X: object, fit: PowerFit | JointFit) -> PowerFit:
+    """The transforms of single columns, of a fit that has them."""
+    check_fit(X, fit, PowerFit, JointFit)
+    return fit.columns if isinstance(fit, JointFit) else fit
+
+
+def own_data(X: object, fit: PowerFit | RegressionFit | JointFit) -> tuple[tuple[Any, ...], PowerFit]:
+    """Arguments for methods of a fit that may need its data again, and the transforms of its single columns."""
+    if isinstance(fit, RegressionFit):
+        if X is not None:
+            raise ValueError("X must be None for a RegressionFit, which keeps its own data")
+        return (), fit.power_fit
+    power = by_column(X, fit)
+    return ((None if X is None else matrix_of(X, power).values),), power
+
+
+class Column(NamedTuple):
+    """The observed values of one column, before and after its transform."""
+
+    label: str
+    lmbda: float
+    #: Less their mean and divided by their standard deviation.
+    before: FloatArray
+    #: Standardized by the fit, or like `before` if it does not standardize.
+    after: FloatArray
+    #: The values that the fit kept.
+    kept: BoolArray
+
+    @property
+    def detail(self) -> str:
+        """The second half of a title."""
+        return f"lambda = {self.lmbda:.3g}"
+
+
+def column_of(matrix: Matrix, fit: PowerFit, j: int) -> Column:
+    """Column j of the data and of the fit."""
+    names = matrix.names or fit.column_names
+    values, part = matrix.values[:, j : j + 1], fit.part(slice(j, j + 1))
+    before = values[:, 0].astype(np.float64)
+    known = ~np.isnan(before)
+    if not known.any():
+        raise ValueError(f"{column_label(j, names)} has no values; there is nothing to draw")
+    after = part.transform(values)[known, 0].astype(np.float64)
+    return Column(
+        label=title_label(j, names),
+        lmbda=float(fit.lmbda[j]),
+        before=standardized(before[known]),
+        after=after if fit.standardize else standardized(after),
+        kept=part.weights(values)[known, 0] > 0.0,
+    )
+
+
+def title_label(j: int, names: Sequence[str] | None) -> str:
+    """Name of a column in titles."""
+    return f"column {j}" if names is None else names[j]
+
+
+def row_names(X: Any) -> list[str] | None:
+    """The index of a pandas data frame, unless it only counts."""
+    index = getattr(X, "index", None)
+    if index is None or not hasattr(index, "is_unique") or type(index).__name__ == "RangeIndex":
+        return None
+    return list(map(str, index))
+
+
+def standardized(values: FloatArray) -> FloatArray:
+    """Less their mean, divided by their standard deviation unless that is 0."""
+    spread = float(values.std())
+    result: FloatArray = (values - values.mean()) / (spread or 1.0)
+    return result
+
+
+def matrix_of(X: object, fit: PowerFit) -> Matrix:
+    """X, checked to have the columns of the fit."""
+    return read_fitted(X, fit.column_names, fit.n_features)
+
+
+def position(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:
+    """Position of a column."""
+    return position_of(column, (matrix.names if matrix is not None else None) or fit.column_names, fit.n_features)
+
+
+def positions(columns: Sequence[int | str] | None, matrix: Matrix | None, fit: PowerFit) -> list[int]:
+    """Positions of columns; all by default."""
+    if columns is None:
+        return list(range(fit.n_features))
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise TypeError(f"columns must be a sequence of positions or names, got {columns!r}")
+    chosen = [position(column, matrix, fit) for column in columns]
+    if not chosen:
+        raise ValueError("columns is empty; leave it out to draw all of them")
+    return chosen

@@ -1,0 +1,255 @@
+"""QQ plots, histograms, many columns and residuals, by the data of what is drawn."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import scipy.stats
+from pictured import responses, skewed
+
+import powerkern as pk
+from powerkern.plot import before_after_plot, histogram_plot, qq_plot, residual_plot
+from powerkern.plot._band import simultaneous_band
+from powerkern.plot._drawing import shortened
+from powerkern.regression import fit_regression
+
+# --- QQ plots ----------------------------------------------------------------------------------------
+
+
+def test_qq_plot_shows_sorted_values_over_normal_scores():
+    X = skewed()
+    X[5, 1] = np.nan
+    fit = pk.fit(X, "box-cox")
+    before, after = qq_plot(X, fit, column=1).lines[:2]
+    x = np.delete(X[:, 1], 5)
+    assert np.allclose(before.get_ydata(), np.sort((x - x.mean()) / x.std()))
+    assert np.allclose(after.get_ydata(), np.sort(fit.transform(X)[:, 1])[:-1])
+    scores = scipy.stats.norm.ppf((np.arange(1, 120) - 1 / 3) / (119 + 1 / 3))
+    assert np.allclose(before.get_xdata(), scores)
+    assert np.allclose(after.get_xdata(), scores)
+
+
+def test_qq_plot_of_a_raw_fit_is_standardised():
+    X = skewed()
+    standardised = qq_plot(X, pk.fit(X)).lines[1].get_ydata()
+    raw = qq_plot(X, pk.fit(X, standardize=False)).lines[1].get_ydata()
+    assert np.allclose(raw, standardised)
+
+
+def test_qq_plot_shows_what_a_robust_fit_left_out():
+    x = skewed()[:, 0]
+    x[[3, 50]], x[7] = 1e3, np.nan
+    fit = pk.fit(x, "box-cox", "rewml")
+    ax = qq_plot(x, fit)
+    after, left_out = ax.lines[1:3]
+    z = fit.transform(x)
+    assert np.array_equal(after.get_ydata(), np.sort(z)[:-1])
+    dropped = (fit.weights(x) == 0.0) & ~np.isnan(x)
+    assert dropped[[3, 50]].all()
+    assert np.array_equal(left_out.get_ydata(), np.sort(z[dropped]))
+    assert np.array_equal(left_out.get_xdata(), after.get_xdata()[np.isin(after.get_ydata(), z[dropped])])
+    band = ax.patches[0]
+    kept = z[fit.weights(x) == 1.0]
+    assert (band.get_y(), band.get_y() + band.get_height()) == pytest.approx((kept.min(), kept.max()))
+    assert len(qq_plot(x, pk.fit(x, "box-cox")).patches) == 0
+
+
+def test_columns_go_by_position_or_name():
+    X = skewed()
+    fit = pk.fit(X, column_names=["a", "b", "c"])
+    by_name, by_position = qq_plot(X, fit, column="c"), qq_plot(X, fit, column=-1)
+    assert by_name.get_title() == by_position.get_title()
+    assert by_name.get_title().startswith("c, lambda = ")
+    with pytest.raises(ValueError, match="there is no column 'd'; the columns are 'a', 'b', 'c'"):
+        qq_plot(X, fit, column="d")
+    with pytest.raises(ValueError, match="there is no column 3; there are 3"):
+        qq_plot(X, fit, column=3)
+
+
+def test_one_column_may_be_a_vector():
+    x = skewed()[:, 0]
+    assert len(qq_plot(x, pk.fit(x)).lines[1].get_ydata()) == 120
+
+
+def test_many_points_are_thinned_to_what_can_be_seen():
+    x = np.random.default_rng(0).standard_normal(200_000)
+    x[:3] = 30.0, -35.0, 35.0
+    ax = qq_plot(x, pk.fit(x, lmbda=1.0))
+    scores = scipy.stats.norm.ppf((np.arange(1, x.size + 1) - 1 / 3) / (x.size + 1 / 3))
+    before = np.sort((x - x.mean()) / x.std())
+    points = ax.lines[0].get_xydata()
+    assert len(points) < 4000
+    # every point has a drawn one next to it, and the outermost are all there
+    next_to = np.clip(np.searchsorted(points[:, 0], scores, side="right") - 1, 0, None)
+    for axis, values in enumerate((scores, before)):
+        assert np.abs(points[next_to, axis] - values).max() <= 0.006 * np.hypot(1.0, np.abs(values)).max()
+    assert np.array_equal(points[[0, -2, -1], 1], before[[0, -2, -1]])
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 50, 700])
+def test_the_band_holds_whole_normal_samples(n):
+    """95 of 100 standard normal samples, whatever their size: the Monte Carlo error of both simulations is within 2."""
+    band = simultaneous_band(n, 0.95)
+    z = np.sort(np.random.default_rng(3).standard_normal((2000, n)), axis=1)
+    scores = scipy.stats.norm.ppf((np.arange(1, n + 1) - 1 / 3) / (n + 1 / 3))
+    low, high = np.interp(scores, band.scores, band.low), np.interp(scores, band.scores, band.high)
+    assert ((z >= low) & (z <= high)).all(axis=1).mean() == pytest.approx(0.95, abs=0.025)
+    assert np.array_equal(band.low, -band.high[::-1])
+
+
+def test_the_band_of_one_value_is_that_of_the_normal_distribution():
+    low, high = (float(end[0]) for end in simultaneous_band(1, 0.95)[1:])
+    assert (low, high) == pytest.approx((-1.96, 1.96), abs=0.1)
+
+
+def test_band_is_drawn_and_left_out():
+    X = skewed()
+    fit = pk.fit(X)
+    (band,) = qq_plot(X, fit, band=0.9).collections
+    assert band.get_label() == "90% of normal samples"
+    drawn = band.get_paths()[0].vertices
+    expected = simultaneous_band(120, 0.9)
+    assert drawn[:, 1].min() == pytest.approx(expected.low.min())
+    assert drawn[:, 1].max() == pytest.approx(expected.high.max())
+    assert not qq_plot(X, fit, band=None).collections
+    with pytest.raises(ValueError, match=r"band must be a probability between 0 and 1, or None, got 95"):
+        qq_plot(X, fit, band=95)
+
+
+def test_a_column_without_values_has_no_qq_plot():
+    fit = pk.fit(np.random.default_rng(0).normal(size=(20, 2)))
+    with pytest.raises(ValueError, match="column 1 has no values"):
+        qq_plot(np.column_stack([np.ones(4), np.full(4, np.nan)]), fit, column=1)
+    with pytest.raises(TypeError, match="integer"):
+        qq_plot(np.ones((4, 2)), fit, column=1.0)
+
+
+# --- histograms, many columns ------------------------------------------------------------------------
+
+
+def test_histograms_count_every_value():
+    X = skewed(400)
+    X[7, 0] = np.nan
+    fit = pk.fit(X, "box-cox")
+    ax = histogram_plot(X, fit)
+    x = np.delete(X[:, 0], 7)
+    for patch, values in zip(ax.patches, ((x - x.mean()) / x.std(), fit.transform(X)[:, 0]), strict=True):
+        density, edges, _ = patch.get_data()
+        inside = np.abs(values) <= 4.0
+        assert edges[[0, -1]].tolist() == [-4.0, 4.0]
+        assert np.sum(density * np.diff(edges)) == pytest.approx(np.count_nonzero(inside) / 399)
+        beyond = np.count_nonzero(~inside & ~np.isnan(values))
+        assert (f"({beyond} beyond)" in patch.get_label()) == (beyond > 0)
+    z, density = ax.lines[0].get_data()
+    assert np.allclose(density, scipy.stats.norm.pdf(z))
+
+
+def test_many_columns_in_one_figure():
+    X = skewed(p=5)
+    fit = pk.fit(X, "box-cox", column_names=list("abcde"))
+    axes = before_after_plot(X, fit, columns=["e", 0, 2])
+    assert axes.shape == (3, 2)
+    assert [ax.get_title().split(",")[0] for ax in axes[:, 0]] == ["e", "a", "c"]
+    alone = qq_plot(X, fit, column="e")
+    for one, other in zip(axes[0, 1].lines[:2], alone.lines[:2], strict=True):
+        assert np.array_equal(one.get_xydata(), other.get_xydata())
+    assert len(axes[0, 0].figure.axes) == 6  # none is empty
+    only = before_after_plot(X, fit, kinds=["qq"], band=None)
+    assert only.shape == (5, 1)
+    assert not only[0, 0].collections
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"columns": ["a", "z"]}, ValueError, "there is no column 'z'"),
+        ({"columns": "a"}, TypeError, "columns must be a sequence"),
+        ({"columns": []}, ValueError, "columns is empty; leave it out"),
+        ({"kinds": "qq"}, ValueError, "kinds must be a sequence of 'histogram' and 'qq'"),
+        ({"kinds": []}, ValueError, "kinds must be a sequence"),
+        ({"kinds": ["box"]}, ValueError, "kinds must be a sequence"),
+        ({"columns": [0] * 101}, ValueError, "202 panels do not fit"),
+    ],
+)
+def test_bad_choices_of_columns(options, error, message):
+    X = skewed(p=1)
+    with pytest.raises(error, match=message):
+        before_after_plot(X, pk.fit(X, column_names=["a"]), **options)
+
+
+def test_many_columns_on_given_axes():
+    X = skewed(p=2)
+    given = plt.subplots(2, 2)[1]
+    assert before_after_plot(X, pk.fit(X), ax=given)[1, 1] is given[1, 1]
+    assert all(ax.has_data() for ax in given.flat)
+    with pytest.raises(ValueError, match=r"ax must be an array of 2 x 1 axes, got shape \(2, 2\)"):
+        before_after_plot(X, pk.fit(X), kinds=["qq"], ax=given)
+
+
+def test_before_and_after_are_both_seen_where_they_coincide():
+    x = np.random.default_rng(0).normal(size=300)
+    fit = pk.fit(x, lmbda=1.0)
+    before, after = histogram_plot(x, fit).patches
+    assert before.get_fill()
+    assert not after.get_fill()
+    before, after = qq_plot(x, fit).lines[:2]
+    assert (before.get_marker(), before.get_markerfacecolor()) == ("o", "none")
+    assert after.get_markersize() <= before.get_markersize()
+
+
+def test_titles_fit_their_axes():
+    X = skewed(p=2)
+    name = "how often do you $pay$ in cash, on a scale from 0 (never) to 10 (whenever I can, and I can always)"
+    fit = pk.fit(X, column_names=[name, "x"])
+    title = qq_plot(X, fit).title
+    assert title.get_text().startswith("how often")
+    assert "…" in title.get_text()
+    assert title.get_text().endswith(f"\nlambda = {fit.lmbda[0]:.3g}")
+    assert title.get_window_extent().width <= title.axes.get_window_extent().width
+    for ax in before_after_plot(X, fit)[:, 0]:
+        assert ax.title.get_window_extent().width <= ax.get_window_extent().width
+    title.figure.canvas.draw()  # dollars are no formula
+
+
+@pytest.mark.parametrize(("label", "length", "expected"), [("abcdefghij", 7, "abc…hij"), ("abcdef", 6, "abcdef")])
+def test_labels_are_shortened_in_the_middle(label, length, expected):
+    assert shortened(label, length) == expected
+
+
+def test_lines_and_text_follow_a_dark_style():
+    X = skewed()
+    with plt.style.context("dark_background"):
+        ax = qq_plot(X, pk.fit(X))
+        diagonal = ax.lines[2]
+        assert mpl.colors.to_rgb(diagonal.get_color()) == (1.0, 1.0, 1.0)
+        assert mpl.colors.to_rgb(ax.lines[0].get_color()) == pytest.approx((0.4, 0.4, 0.4))
+
+
+# --- residuals ---------------------------------------------------------------------------------------
+
+
+def test_residuals_are_those_of_least_squares_before_and_after():
+    Y, x = responses()
+    Y[3, 1] = np.nan
+    fit = fit_regression(Y, x)
+    design = np.column_stack([np.ones(len(x)), x])
+    before, after = residual_plot(Y, x, fit, column=1).lines[:2]
+    kept = np.arange(len(x)) != 3
+    for line, lmbda in ((before, 1.0), (after, fit.lmbda[1])):
+        psi = scipy.stats.boxcox(Y[kept, 1], lmbda)
+        residuals = psi - design[kept] @ np.linalg.lstsq(design[kept], psi, rcond=None)[0]
+        assert np.allclose(line.get_ydata(), np.sort(residuals / residuals.std()), atol=1e-8)
+        assert line.get_xdata().size == kept.sum()
+
+
+def test_residuals_of_a_fit_by_formula():
+    pytest.importorskip("formulaic")
+    pd = pytest.importorskip("pandas")
+    Y, x = responses()
+    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1]})
+    by_formula = residual_plot(Y, frame, fit_regression(Y, frame, formula="~ a + b"))
+    plain = residual_plot(Y, x, fit_regression(Y, x))
+    assert np.allclose(by_formula.lines[0].get_ydata(), plain.lines[0].get_ydata())
+    assert np.allclose(by_formula.lines[1].get_ydata(), plain.lines[1].get_ydata())

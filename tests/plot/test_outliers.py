@@ -1,0 +1,113 @@
+"""Outlier maps, score plots and reliability diagrams, by the data of what is drawn."""
+
+from __future__ import annotations
+
+import itertools
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.text import Text
+
+from powerkern.cellwise import wrapped_pca
+from powerkern.outliers import fit_scaling
+from powerkern.plot import outlier_map, reliability_plot, score_plot
+
+# --- outlier maps ------------------------------------------------------------------------------------
+
+
+def _with_outliers():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2)) @ rng.normal(size=(2, 5)) + 0.1 * rng.normal(size=(100, 5))
+    X[[7, 9]] = [[9.0] * 5, [-20.0] * 5]
+    return X
+
+
+def test_outlier_map_draws_every_row_once_and_the_cutoffs():
+    fit = wrapped_pca(_with_outliers(), 2)
+    ax = outlier_map(None, fit)
+    regular, outlying, vertical, horizontal = ax.lines
+    assert regular.get_xdata().size + outlying.get_xdata().size == 100
+    assert outlying.get_xdata().size == fit.outliers.sum()
+    assert vertical.get_xdata()[0] == fit.score_cutoff
+    assert horizontal.get_ydata()[0] == fit.orthogonal_cutoff
+
+
+def test_labels_of_an_outlier_map_lie_apart():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2)) @ rng.normal(size=(2, 6)) + 0.1 * rng.normal(size=(150, 6))
+    X[5:20] = 9.0 + 0.1 * rng.normal(size=(15, 6))
+    for size in ((6.4, 4.8), (3.6, 2.9)):
+        ax = plt.subplots(figsize=size, layout="constrained")[1]
+        outlier_map(X, wrapped_pca(X, 2), labels=15, ax=ax)
+        ax.figure.canvas.draw()
+        boxes = [Text.get_window_extent(text) for text in ax.texts] + [ax.get_legend().get_window_extent()]
+        assert len(boxes) == 16
+        for one, other in itertools.combinations(boxes, 2):
+            assert not one.padded(-0.5).overlaps(other.padded(-0.5))
+
+
+def test_rows_of_a_frame_are_labelled_by_its_index():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(_with_outliers(), index=[f"bottle {i}" for i in range(100)])
+    assert [text.get_text() for text in outlier_map(X, wrapped_pca(X, 2), labels=2).texts] == ["bottle 9", "bottle 7"]
+
+
+def test_outlier_map_labels():
+    fit = wrapped_pca(_with_outliers(), 2)
+    assert [text.get_text() for text in outlier_map(None, fit, labels=2).texts] == ["9", "7"]
+    names = [f"row {i}" for i in range(100)]
+    texts = {text.get_text() for text in outlier_map(None, fit, labels=names).texts}
+    assert texts == {names[i] for i in np.flatnonzero(fit.outliers)}
+    with pytest.raises(ValueError, match="99 entries"):
+        outlier_map(None, fit, labels=names[1:])
+
+
+def test_outlier_map_of_new_rows():
+    fit = wrapped_pca(_with_outliers(), 2)
+    ax = outlier_map(_with_outliers()[:20], fit)
+    assert sum(line.get_xdata().size for line in ax.lines[:2]) == 20
+
+
+# --- reliability -------------------------------------------------------------------------------------
+
+
+def test_reliability_of_each_bin_that_has_scores():
+    y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.8, 0.9, 1.0]
+    ax = reliability_plot(y, p, strategy="equal-width", n_bins=4)
+    assert np.allclose(ax.lines[1].get_xydata(), [[0.15, 0.0], [0.3, 1.0], [0.9, 2.0 / 3.0]])
+    sizes = ax.collections[0].get_sizes()
+    assert np.allclose(sizes / sizes.sum(), [2 / 6, 1 / 6, 3 / 6])
+    key = ax.get_legend()
+    assert [text.get_text() for text in key.get_texts()] == ["calibrated", "1 scores", "3 scores"]
+    assert [handle.get_sizes()[0] for handle in key.legend_handles[1:]] == [sizes.min(), sizes.max()]
+
+
+# --- rules for outlier scores ------------------------------------------------------------------------
+
+
+SCORES = np.append(np.random.default_rng(0).normal(size=190), np.random.default_rng(1).normal(8.0, size=10))
+
+
+@pytest.mark.parametrize("method", ["gaussian", "huber", "linear", "gamma", "yeo-johnson"])
+def test_score_plot_shows_densities_and_what_they_leave_over(method):
+    scores = np.append(SCORES + 5.0, [np.nan, np.inf])
+    ax = score_plot(scores, {"one": {"method": method}, "two": {"center": "median"}}, bins=30)
+    below = ax.figure.axes[-1]
+    x, density = ax.lines[0].get_data()
+    step = x[1] - x[0]
+    scaling = fit_scaling(SCORES + 5.0, method=method)
+    assert (density * step).sum() == pytest.approx(np.diff(scaling.cdf([x[0] - step / 2, x[-1] + step / 2]))[0])
+    share, edges = np.histogram(SCORES + 5.0, 30, density=True)
+    expected = share - np.diff(scaling.cdf(edges)) / np.diff(edges)
+    assert below.lines[0].get_ydata() == pytest.approx(expected, abs=1e-12)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["scores", "one", "two"]
+
+
+def test_score_plot_of_what_cannot_be_drawn():
+    with pytest.raises(ValueError, match="one detector"):
+        score_plot(np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="no finite values"):
+        score_plot([np.nan, np.inf])
+    with pytest.raises(ValueError, match="placed by hand"):
+        score_plot(SCORES, ax=plt.figure().add_axes((0.1, 0.1, 0.8, 0.8)))

@@ -1,0 +1,18 @@
+"""Data that pictures are drawn from in tests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def skewed(n=120, p=3, seed=0):
+    """Lognormal columns."""
+    return np.random.default_rng(seed).lognormal(size=(n, p))
+
+
+def responses(n=60, seed=0):
+    """Two responses, and the covariates that they depend on."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    eta = 5.0 + x @ [1.0, -0.5]
+    return (eta[:, np.newaxis] + 0.3 * rng.normal(size=(n, 2))) ** [2.0, 3.0], x
