@@ -20,7 +20,6 @@ from powerkern._estimators.robust_bounds import restandardize
 from powerkern._estimators.shift import to_own_units
 from powerkern._estimators.standard_units import moments_of, quantiles_of, usable
 from powerkern._estimators.ties import sorted_with
-from powerkern._input import special
 from powerkern._status import Status
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.likelihood import origin as kernels
@@ -43,6 +42,8 @@ FITTED = "fit"
 _UNIT, _BEYOND, _BELOW, _NEAREST = 2.0, 1.0, 1.0, 0.5
 # weights by rank q = |2p - 1| [1]: 1 up to _FLAT, then a cosine to 0 at 1; Box-Cox: 1 up to _CENTRAL, then 0
 _FLAT, _CENTRAL = 0.54, 0.80
+#: Standard deviation of a normal variable with these weights: of Yeo-Johnson's, and of Box-Cox's.
+_SPREAD_OF_NORMAL = 0.663089054088512, 0.661607583771256
 #: How often the values that a robust fit keeps are chosen anew.
 _ROUNDS = 2
 _N_FIELDS = 7
@@ -58,7 +59,7 @@ class CentralML:
     to q = 0.54 and :math:`\tfrac12 + \tfrac12 \cos(\pi (q - 0.54)/0.46)` beyond, Box-Cox's are 1 up to q = 0.8 and 0
     beyond. A value of rank i of n has the mean weight of :math:`p = (c + 1/6)/(n + 1/3)`, :math:`i - 1 \le c \le i`,
     so that a row of weight w counts as w rows. `loc` is the weighted mean; `scale` is the weighted standard
-    deviation over that of normal scores with the same weights.
+    deviation over that of a normal distribution with the same weights.
 
     Parameters
     ----------
@@ -189,7 +190,9 @@ def _in_own_units(
     if box_cox:  # below the smallest value, however coarse numbers are there
         fields[:, 0] = np.minimum(fields[:, 0], np.nextafter(x[:, 0], -np.inf))
     fields[:, 1] = 1.0 if box_cox else unit * np.exp(log_unit)
-    fields[:, 0], fields[:, 1] = usable(fields[:, 0], np.where(np.isnan(x0), np.nan, fields[:, 1]))
+    with np.errstate(all="ignore"):  # columns wider than float64
+        far = np.maximum(fields[:, 0] - x[:, 0], np.fmax.reduce(x, axis=1) - fields[:, 0]) / fields[:, 1]
+    fields[:, 0], fields[:, 1] = usable(fields[:, 0], np.where(np.isfinite(far), fields[:, 1], np.nan))
     fields[:, _LAMBDA], fields[:, _INFORMATION] = found[:, kernels.LMBDA], found[:, kernels.INFORMATION]
     fields[:, _LIKELIHOOD] = found[:, kernels.LIKELIHOOD] - np.log(unit)
     fields[:, _EVALUATIONS] = np.nan_to_num(found[:, kernels.N_EVAL])
@@ -204,17 +207,12 @@ def _in_own_units(
 
 def central_weights(columns: FloatArray, weights: FloatArray, box_cox: bool) -> FloatArray:
     """Weights of sorted rows, NaN last, times the mean weight of the ranks that each value takes, see `CentralML`."""
-    total, upper, lower = _ranks(columns, weights)
-    per_rank = 0.5 * (total + 1.0 / 3.0)
-    over = [_area(2.0 * (c + 1.0 / 6.0) / (total + 1.0 / 3.0) - 1.0, box_cox) for c in (lower, upper)]
-    return np.ascontiguousarray(np.maximum(per_rank * (over[1] - over[0]), 0.0))
-
-
-def _ranks(columns: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Total weight of each row, and the weight up to each value, with and without it."""
     w = np.where(np.isnan(columns), 0.0, weights)
     upper = np.cumsum(w, axis=1)
-    return upper[:, -1:], upper, upper - w
+    total = upper[:, -1:]
+    per_rank = 0.5 * (total + 1.0 / 3.0)
+    over = [_area(2.0 * (c + 1.0 / 6.0) / (total + 1.0 / 3.0) - 1.0, box_cox) for c in (upper - w, upper)]
+    return np.ascontiguousarray(np.maximum(per_rank * (over[1] - over[0]), 0.0))
 
 
 def _area(q: FloatArray, box_cox: bool) -> FloatArray:
@@ -301,16 +299,14 @@ def _centrally(u: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n
     results = fit_matrix(u, family, lmbda, weight, n_threads)
     fitted = np.flatnonzero(results[:, STATUS] == Status.FIXED)
 
+    box_cox = not is_mirrored(family)
+
     def measure(block: FloatArray, group: slice) -> FloatArray:
         columns, weights = sorted_with(block, weight)
-        each = np.ones(columns.shape) if weights is None else weights
-        w = central_weights(columns, each, not is_mirrored(family))
-        total, upper, lower = _ranks(columns, each)
-        scores = special.ndtri((0.5 * (lower + upper) + 1.0 / 6.0) / (total + 1.0 / 3.0))
-        scores[np.isnan(columns)] = np.nan
+        w = central_weights(columns, np.ones(columns.shape) if weights is None else weights, box_cox)
         APPLY[family, FORWARD_STANDARDIZED](columns, results[fitted[group]], np.zeros(len(columns), dtype=np.int64))
         center, spread = moments_of(columns, w)
-        return np.column_stack([center, spread / moments_of(scores, w)[1]])
+        return np.column_stack([center, spread / _SPREAD_OF_NORMAL[box_cox]])
 
     mean, sd = np.zeros(len(results)), np.ones(len(results))
     if fitted.size:
