@@ -24,8 +24,8 @@ from powerkern.kernels.transforms.matrix import fields_of
 _LARGE = 20.0
 #: What is said of such columns.
 FAR_FROM_ZERO = (
-    "lambda is large because zero is far from the data beside their width, not because of their shape; origin='fit' or "
-    "estimator=ML(prestandardize='mad') give a lambda that does not depend on it"
+    "lambda is large because of the unit and the distance from zero, not because of the shape; origin='fit' (or, under "
+    "Yeo-Johnson, estimator=ML(prestandardize='mad')) gives a lambda that does not depend on them"
 )
 #: Columns of a matrix.
 Chosen = slice | NDArray[np.intp]
@@ -172,12 +172,17 @@ class ColumnResults:
 
     @property
     def far_from_zero(self) -> NDArray[np.intp]:
-        """Columns of which lambda is large as they are of one sign, and further from zero than they are wide."""
+        """Columns of which lambda is large as they are narrow beside their distance from the pole of the transform.
+
+        That is 0 under Box-Cox; under Yeo-Johnson, 1 beyond 0.
+        """
         large: NDArray[np.intp] = np.flatnonzero(np.abs(self.lmbda) > _LARGE)
         if not large.size:
             return large
-        low, high, center = self.x_min[large], self.x_max[large], self.center[large]
-        far = np.maximum(low - center, center - high) > high - low
+        center, divisor, mirrored = self.center[large], self.divisor[large], self.mirrored[large]
+        with np.errstate(over="ignore", invalid="ignore"):
+            low, high = (self.x_min[large] - center) / divisor, (self.x_max[large] - center) / divisor
+            far = np.where(mirrored, 1.0 + np.maximum(np.maximum(low, -high), 0.0), low) > high - low
         found: NDArray[np.intp] = large[far & (self.status[large] != Status.FIXED)]
         return found
 

@@ -290,7 +290,7 @@ def test_hostile_columns(family, estimator):
             np.append(np.zeros(11), 1.0),
             np.append(np.full(9, np.nan), [1.0, 2.0, 4.0]),
             np.geomspace(1e-300, 1e300, 12),
-            1e308 * (np.arange(12) / 5.5 - 1.0) if family == "yeo-johnson" else np.linspace(1.0, 1e308, 12),
+            4e307 * (np.arange(12) / 5.5 - 1.0) if family == "yeo-johnson" else np.linspace(1.0, 1e308, 12),
             1e16 + 2.0 * np.arange(12),
             np.arange(12) * 5e-324,
         ]
@@ -400,10 +400,13 @@ def test_wrong_prestandardize(wrong):
 
 
 def test_a_warning_names_columns_far_from_zero_and_the_remedy():
-    X = np.column_stack([SKEWED, 1e4 + SKEWED, -1e4 - SKEWED])
-    with pytest.warns(UserWarning, match=r"column 1, column 2: lambda is large because zero is far.*origin='fit'"):
+    X = np.column_stack([SKEWED, 1e4 + SKEWED, -1e4 - SKEWED, 1e-6 * (SKEWED - 3.0)])
+    with pytest.warns(UserWarning, match=r"column 1, column 2, column 3: lambda is large because.*origin='fit'"):
         fit = pk.fit(X)
     assert (np.abs(fit.lmbda[1:]) > 20.0).all()
-    assert "zero is far from the data" in str(fit.summary())
+    assert "the distance from zero" in str(fit.summary())
     for remedied in (pk.fit(X, origin="fit"), pk.fit(X, estimator=pk.ML(prestandardize="mad"))):
-        assert "zero is far" not in str(remedied.summary())
+        assert "the distance from zero" not in str(remedied.summary())
+    with pytest.warns(UserWarning, match="column 1: lambda is large because"):
+        pk.fit(X[:, :2], "box-cox")
+    assert not pk.fit(X, lmbda=30.0).columns.far_from_zero.size
