@@ -27,6 +27,7 @@ except ImportError:
 
 METHODS = [
     "median-mad",
+    "median-qn",
     "trimmed",
     "huber",
     "huber-scale",

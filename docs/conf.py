@@ -80,8 +80,17 @@ html_theme_options = {
     "switcher": {"json_url": "_static/versions.json", "version_match": release},
     "check_switcher": False,
     "show_toc_level": 2,
+    "secondary_sidebar_items": {"**": ["page-toc"]},
 }
-html_sidebars = {page: [] for page in ("index", "faq", "citing", "migrating", "quickstart", "changelog")}
+html_sidebars = {page: [] for page in ("index", "faq", "citing", "migrating", "quickstart", "changelog", "versions")}
+for _page in (
+    "accuracy",
+    "benchmarks",
+    "contributing",
+    "numerics",
+):  # long pages with none below them: their own sections
+    html_sidebars[_page] = ["localtoc.html"]
+    html_theme_options["secondary_sidebar_items"][_page] = []
 html_show_sourcelink = False
 
 

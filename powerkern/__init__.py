@@ -8,6 +8,7 @@ from powerkern._estimators.origin import CentralML
 from powerkern._estimators.rewml import RewML, RewMLNR
 from powerkern._fit.fit import (
     CentralNormality,
+    GroupedFit,
     Interval,
     LikelihoodRatio,
     Normality,
@@ -29,6 +30,7 @@ __all__ = [
     "Carroll",
     "CentralML",
     "CentralNormality",
+    "GroupedFit",
     "Interval",
     "LikelihoodRatio",
     "Normality",

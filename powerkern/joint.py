@@ -68,8 +68,8 @@ def fit_joint(
     X : (n, p) array-like
         Numbers. Rows with a missing value (NaN, null) in any column are left out, with one warning that counts them.
     covariates : (n, q) or (n,) array-like, optional
-        What the means of the transformed columns depend on, linearly; an intercept is added. Columns that depend
-        linearly on those before them are left out, with a warning that names them. With a `formula`, a data frame.
+        Covariates of a linear model for the means of the transformed columns; an intercept is added. Covariates that
+        depend linearly on earlier ones are left out, with a warning that names them. With a `formula`, a data frame.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
     formula : str, optional
@@ -83,7 +83,7 @@ def fit_joint(
         Searches: the first from the fits of single columns (given the covariates), others from random lambdas about
         them. The lowest minimum is taken; the status says whether there were several.
     column_names : sequence of str, optional
-        Names used in messages and kept with the fit; default: those of a data frame.
+        Names used in messages and kept with the fit; default: the names in a data frame.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit, nor on the order of
         the columns.
@@ -110,8 +110,8 @@ def fit_joint(
 
     Notes
     -----
-    The objective is not convex: what is found is a local minimum, near the fits of single columns, with a zero gradient
-    and a positive definite Hessian. Newton's method with exact derivatives takes 5 to 8 evaluations. Where rows are
+    The objective is not convex. The result is a local minimum near the fits of single columns, with a zero gradient and
+    a positive definite Hessian. Newton's method with exact derivatives takes 5 to 8 evaluations. Where rows are
     few, ``n < 2 p + r`` (r coefficients of the design), there may be lambdas at which S is singular and f unbounded
     below; the fit is the local optimum beside them.
 
@@ -162,7 +162,7 @@ class JointFit(json.Recorded):
     Attributes
     ----------
     columns : PowerFit
-        The transforms, column by column, with the lambdas of the joint fit: what `powerkern.plot` draws.
+        The transforms, column by column, with the lambdas of the joint fit; `powerkern.plot` draws these.
     family : str
         "box-cox" or "yeo-johnson".
     lmbda : (p,) ndarray
@@ -174,8 +174,8 @@ class JointFit(json.Recorded):
         definite.
     llf : float
         Joint log-likelihood ``-n (1/2 ln det S - sum_j (lmbda_j - 1) mean(J_j))``, without constants, as
-        `powerkern.fit` states it. Add ``-n p/2 (1 + ln(2 pi))`` for that of the data. R's ``car::powerTransform``
-        states minus this, plus ``(p - 1) n/2 ln(n/(n - 1))``.
+        `powerkern.fit` states it. Add ``-n p/2 (1 + ln(2 pi))`` for the log-likelihood of the data. R's
+        ``car::powerTransform`` states minus this, plus ``(p - 1) n/2 ln(n/(n - 1))``.
     nll : float
         Minus `llf`.
     coef : (rank, p) ndarray
@@ -264,7 +264,7 @@ class JointFit(json.Recorded):
         Raises
         ------
         ValueError
-            As `transform`; covariates that are missing or not those of the fit.
+            As `transform`; covariates that are missing or do not match the fit.
 
         See Also
         --------
@@ -445,7 +445,7 @@ class JointFit(json.Recorded):
         self, X: object, covariates: object, sample_weight: ArrayLike | None, n_threads: int | None
     ) -> FittedLikelihood:
         """The likelihood of the fitted data, remembered or given once more."""
-        with warnings.catch_warnings():  # what is left out was said when it was fitted
+        with warnings.catch_warnings():  # about rows left out: said at the fit
             warnings.simplefilter("ignore")
             rows = self._fitted_rows(X, covariates, sample_weight)
         design = design_of(rows, self._found.covariates)

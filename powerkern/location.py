@@ -31,7 +31,7 @@ __all__ = ["LocationScale", "LocationStatus", "location_scale"]
 
 
 _CENTERS = ("mean", "median", "trimmed")
-_SPREADS = ("sd", "mad", "niqr")
+_SPREADS = ("sd", "mad", "niqr", "qn")
 _SCALE_CENTERS = ("median", "huber", "huber-one-step")
 _N_RESULTS = 4
 
@@ -202,9 +202,11 @@ def location_scale(
     -----
     psi(u) = max(-k, min(k, u)); beta(k) = E psi(Z)**2 for a standard normal Z; nMAD is the median of
     ``abs(x - median)`` times 1.4826022 = 1/Phi^-1(3/4); nIQR is the interquartile range (interpolated, numpy's default)
-    over 1.3489795; SD is the standard deviation with divisor n. The factors make each scale consistent for normal data.
+    over 1.3489795; SD is the standard deviation with divisor n; Qn is 2.2191445 = 1/(sqrt(2) Phi^-1(5/8)) times the
+    distance of rank h (h - 1)/2 among all pairs of values, h = floor(n/2) + 1 [5]_: as resistant as nMAD, with an
+    efficiency of 82 % (nMAD: 37 %), for asymmetric data too. The factors make each scale consistent for normal data.
 
-    "mean-sd", "median-mad", "trimmed-niqr" and all pairs of mean, median, trimmed with sd, mad (nMAD), niqr (nIQR)
+    "mean-sd", "median-mad", "trimmed-niqr" and all pairs of mean, median, trimmed with sd, mad (nMAD), niqr (nIQR), qn
         "trimmed" is the mean without the floor(``fraction`` n) smallest and as many of the largest values
         (``fraction=0.1``); ``sides="upper"`` drops only the largest. nMAD is about the median for every center.
         "trimmed" alone is "trimmed-mad".
@@ -237,6 +239,7 @@ def location_scale(
     .. [3] T. C. Beers, K. Flynn, K. Gebhardt, "Measures of location and scale for velocities in clusters of galaxies",
        Astron. J. 100, 1990, 32-46.
     .. [4] J. Raymaekers, P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
+    .. [5] P. J. Rousseeuw, C. Croux, "Alternatives to the median absolute deviation", JASA 88, 1993, 1273-1283.
 
     Examples
     --------

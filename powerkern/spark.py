@@ -172,7 +172,7 @@ def _total(merge: Callable[[Any, Any], Any], outcomes: Iterable[Any]) -> Outcome
 def _summarised(
     function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], batches: Iterator[pyarrow.RecordBatch]
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Reduce a partition to one row, its outcome; to none if it has no rows."""
+    """Reduce a partition to one row, its outcome, or to no row if it is empty."""
     total, rows = Outcome[Any](), 0
     for batch in batches:
         outcome = outcome_of(_place(rows), function, batch.rename_columns(names))

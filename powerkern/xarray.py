@@ -347,7 +347,7 @@ def _features(X: Any, dim: str | Iterable[Hashable] | None) -> list[Hashable]:
     known = ", ".join(map(repr, X.dims))
     for d in over:
         if d not in X.dims:
-            raise ValueError(f"there is no dimension {d!r} among {known or 'none'}; choose dim=, or drop the variable")
+            raise ValueError(f"X has no dimension {d!r} among {known or 'none'}; choose dim=, or drop the variable")
     if not over:
         raise ValueError(f"columns must run over some dimension; choose dim= among {known or 'none'}")
     return [d for d in X.dims if d not in over]

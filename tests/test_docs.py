@@ -102,6 +102,50 @@ def is_module(dotted: str) -> bool:
         return False
 
 
+#: Modules whose names are public, beside powerkern itself; of the engines, their functions.
+MODULES = [
+    "cellwise", "completion", "federated", "joint", "kernels", "location", "onnx", "outliers", "plot", "regression",
+    "sensitivity", "sketch", "sklearn", "stats", "supervised",
+]  # fmt: skip
+
+
+def test_the_page_of_names_has_every_public_name_once() -> None:
+    pytest.importorskip("sklearn")
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("skl2onnx")
+    page = (ROOT / "docs" / "api" / "names.rst").read_text(encoding="utf-8")
+    listed = re.findall(r"`(powerkern[.\w]+)`", page)
+    assert len(set(listed)) == len(listed)
+    found: dict[int, set[str]] = {}
+    for module in ("powerkern", *(f"powerkern.{name}" for name in MODULES)):
+        space = importlib.import_module(module)
+        for name in space.__all__:
+            found.setdefault(id(getattr(space, name)), set()).add(f"{module}.{name}")  # some have two homes
+    for homes in found.values():
+        assert len(homes & set(listed)) == 1 or homes == {"powerkern.__version__"}, homes
+    assert "``powerkern.__version__``" in page
+
+
+def test_every_method_of_a_fit_is_under_a_task() -> None:
+    page = (ROOT / "docs" / "_templates" / "autosummary" / "powerfit.rst").read_text(encoding="utf-8")
+    shown = set(re.findall(r":: PowerFit\.(\w+)", page))
+    attributes = re.findall(r"^    (\w[\w, ]*) : ", powerkern.PowerFit.__doc__ or "", re.MULTILINE)
+    described = {name for line in attributes for name in line.split(", ")}
+    public = {name for name in dir(powerkern.PowerFit) if not name.startswith("_")}
+    assert public - described - {"n_features", "status_text"} <= shown <= public
+
+
+@pytest.mark.parametrize("word", ["pandas", "save", "bias correction"])
+def test_a_search_finds(word: str) -> None:
+    """The search of the pages ranks titles of sections first."""
+    titles = [
+        title.lower()
+        for page in PAGES[2:]
+        for title in re.findall(r"^(.+)\n[-=~]{4,}$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert any(word in title for title in titles)
+
+
 def test_every_benchmark_and_report_is_on_the_page() -> None:
     page = (ROOT / "docs" / "benchmarks.rst").read_text(encoding="utf-8")
     for path in sorted((ROOT / "asv_benches").glob("bench_*.py")):

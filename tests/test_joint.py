@@ -338,7 +338,7 @@ def test_distances_given_covariates() -> None:
     X = correlated(200, 3) * np.exp(Z[:, :1])
     fit = fit_joint(X, Z, "box-cox")
     assert (fit.mahalanobis(X, Z) ** 2).sum() == pytest.approx(600.0, rel=1e-12)
-    with pytest.raises(ValueError, match="covariates has 0 columns, the fit has 2; pass those of the fit"):
+    with pytest.raises(ValueError, match="covariates has 0 columns, the fit has 2; pass the covariates of the fit"):
         fit.mahalanobis(X)
     with pytest.raises(ValueError, match="covariates has 100 rows, the data have 200"):
         fit.mahalanobis(X, Z[:100])
@@ -528,7 +528,9 @@ def test_json_and_pickle(with_covariates: bool) -> None:
         assert other.lr_test(0.0, X, Z) == fit.lr_test(0.0)
         wrong = None if with_covariates else X[:, :2]
         for method in (functools.partial(other.lr_test, 0.0), other.confint):
-            with pytest.raises(ValueError, match=r"covariates has \d columns, the fit has \d; pass those of the fit"):
+            with pytest.raises(
+                ValueError, match=r"covariates has \d columns, the fit has \d; pass the covariates of the fit"
+            ):
                 method(X, wrong)
     fit.coef.flags.writeable = False  # as joblib's workers have it
     assert np.array_equal(fit.mahalanobis(X, Z), other.mahalanobis(X, Z))

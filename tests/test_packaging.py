@@ -172,6 +172,7 @@ def test_citation_is_of_this_version_and_in_the_format():
         assert {"journal", "volume", "year", "start", "end"} <= set(reference)
 
 
+CLASSIFIED = [c.split(" :: ")[-1] for c in PYPROJECT["project"]["classifiers"] if "Python :: 3." in c]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -185,10 +186,36 @@ def test_workflows_are_whole(path):
         for step in job["steps"]:
             assert ("uses" in step) != ("run" in step), step
             if "uses" in step:
-                assert re.fullmatch(r"[\w./-]+@[\w./-]+", step["uses"]), step
+                assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"]), step  # a tag may move
     text = path.read_text(encoding="utf-8")
     for file in re.findall(r"(?<![\w/-])(tests/[\w/]+(?:\.py)?)", text):
         assert (ROOT / file).exists(), file
+
+
+def test_actions_are_pinned_alike_with_their_versions_and_kept_up_to_date():
+    pins: dict[str, set[str]] = {}
+    for path in WORKFLOWS:
+        for line in re.findall(r"uses: (.*)", path.read_text(encoding="utf-8")):
+            action, _, pin = line.partition("@")
+            assert re.fullmatch(r"[0-9a-f]{40} # v\d+\.\d+\.\d+", pin), line
+            pins.setdefault(action, set()).add(pin)
+    assert all(len(versions) == 1 for versions in pins.values()), pins
+    updates = yaml_of(ROOT / ".github" / "dependabot.yml")["updates"]
+    assert "github-actions" in [update["package-ecosystem"] for update in updates]
+
+
+def test_every_supported_python_is_tested():
+    jobs = yaml_of(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]
+    oldest = jobs["everything"]["steps"][1]["with"]["python-version"]
+    assert [oldest, *jobs["pythons"]["strategy"]["matrix"]["python"]] == CLASSIFIED
+
+
+def test_read_the_docs_builds_with_the_extra_of_the_documentation():
+    settings = yaml_of(ROOT / ".readthedocs.yaml")
+    (install,) = settings["python"]["install"]
+    assert install == {"method": "pip", "path": ".", "extra_requirements": ["docs"]}
+    assert settings["sphinx"] == {"configuration": "docs/conf.py", "fail_on_warning": True}
+    assert settings["build"]["tools"]["python"] in CLASSIFIED
 
 
 def test_a_release_is_tested_before_it_is_published_with_attestations():
@@ -200,8 +227,7 @@ def test_a_release_is_tested_before_it_is_published_with_attestations():
     assert uploads[0]["with"]["attestations"] is True
     assert "password" not in uploads[0]["with"]
     pythons = jobs["compiled"]["strategy"]["matrix"]["python"]
-    classified = [c.split(" :: ")[-1] for c in PYPROJECT["project"]["classifiers"] if "Python :: 3." in c]
-    assert pythons == classified
+    assert pythons == CLASSIFIED
 
 
 @pytest.mark.parametrize(

@@ -586,7 +586,7 @@ def test_bad_input(args, options, message):
 @pytest.mark.parametrize(
     "formula, message",
     [
-        ("~ weigth", "'weigth' is no column of covariates; it has 'kind', 'weight'"),
+        ("~ weigth", "'weigth' is not a column of covariates, which has 'kind', 'weight'"),
         ("~ weight +* kind", "cannot be read"),
         ("kind ~ weight", "has two sides|more than one side"),
         ("~ log(weight, 1, 2, 3)", "cannot be evaluated"),
@@ -613,7 +613,7 @@ def test_bad_calls_of_a_fit():
     y, X = simulated(26)
     fit = fit_regression(y, X)
     for call, message in (
-        (lambda: fit.predict(X[:, :1]), "covariates has 1 columns, the fit has 2; pass those of the fit"),
+        (lambda: fit.predict(X[:, :1]), "covariates has 1 columns, the fit has 2; pass the covariates of the fit"),
         (lambda: fit.predict(X, "modal"), "kind must be one of"),
         (lambda: fit.predict(X, "quantile", quantile=1.0), "quantile must be between 0 and 1"),
         (lambda: fit.residuals(y), "Y and covariates go together"),

@@ -137,7 +137,7 @@ def test_datasets():
     low, high = every.confint()
     assert (low < every.lmbda).all()
     assert (high > every.lmbda).all()
-    with pytest.raises(ValueError, match="in variable 'mask': there is no dimension 'time' among 'lat'"):
+    with pytest.raises(ValueError, match="in variable 'mask': X has no dimension 'time' among 'lat'"):
         fit(data, dim="time")
     with pytest.raises(TypeError, match="the fit is of a Dataset, X is a DataArray"):
         fitted.transform(data["rain"])
@@ -208,7 +208,7 @@ def test_wrong_use():
     X = cube("time", "lat")
     with pytest.raises(TypeError, match=r"X is a ndarray, not an xarray DataArray or Dataset; use powerkern.fit"):
         fit(np.ones((3, 2)))
-    with pytest.raises(ValueError, match="in variable 'rain': there is no dimension 'tim' among 'time', 'lat'"):
+    with pytest.raises(ValueError, match="in variable 'rain': X has no dimension 'tim' among 'time', 'lat'"):
         fit(X, dim="tim")
     with pytest.raises(ValueError, match="in X: columns must run over some dimension"):
         fit(X.rename(None), dim=())

@@ -1,6 +1,6 @@
 """
-Cells that do not fit their row
-===============================
+Find cells that are wrong where they stand
+==========================================
 
 A few cells of scikit-learn's wine data are exchanged between wines: every value is an ordinary one of its column, and
 wrong where it stands. Detecting deviating cells (Rousseeuw and Van den Bossche 2018) compares each cell with what the
@@ -38,7 +38,8 @@ while exchanged.sum() < 40:
 fit = ddc(X, min_correlation=0.3)
 alone = ddc(X, min_correlation=1.0)
 for label, found in (("by the column alone", alone), ("by the other cells of the row", fit)):
-    share, others = found.flagged[exchanged].mean(), found.flagged[~exchanged].mean()
+    flagged = found.flagged.to_numpy()
+    share, others = flagged[exchanged].mean(), flagged[~exchanged].mean()
     print(f"{label:30s} flags {share:4.0%} of the exchanged cells, {others:4.1%} of the others")
 
 rows = np.flatnonzero(exchanged.any(axis=1))[:30]

@@ -1,6 +1,6 @@
 """
-Skewed columns, before and after
-================================
+Make skewed columns normal, and see how well it worked
+======================================================
 
 A power transform bends each column until it looks as normal as it can. Here is what it does to three measurements of
 178 Italian wines.

@@ -1,6 +1,6 @@
 """
-Transforming a response given its covariates
-============================================
+Transform a response given its covariates, not by itself
+========================================================
 
 Box and Cox transformed the response of a linear model so that its *residuals* are normal. To make the response look
 normal itself, which is what `TransformedTargetRegressor` with a `PowerTransformer` does, is something else: whatever

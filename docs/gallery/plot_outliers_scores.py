@@ -1,6 +1,6 @@
 """
-What a rule for outlier scores assumes
-======================================
+See why outliers spoil the scaling of outlier scores
+====================================================
 
 A rule that makes probabilities of outlier scores fits a distribution to them, and what lies beyond that is outlying.
 The first figure of Röchner et al. (2024) shows how outliers spoil the fit: they enlarge the standard deviation, the

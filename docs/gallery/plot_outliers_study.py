@@ -1,6 +1,6 @@
 """
-Which rule makes the best outlier probabilities?
-================================================
+Choose a rule that turns outlier scores into probabilities
+==========================================================
 
 Röchner et al. (2024) compared rules that turn outlier scores into probabilities, over many detectors and data sets, by
 the harmonic improvement score of errors measured on outliers and inliers apart; mean + nMAD came out best. Here is a

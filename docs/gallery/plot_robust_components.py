@@ -1,6 +1,6 @@
 """
-Principal components of transformed columns
-===========================================
+Transform before robust principal components
+============================================
 
 Robust principal components assume that most rows are about normal. Skewed columns are not, and rows in their long
 tails pass for outliers. Transformed robustly first, the columns are normal in the center, and what then stands out

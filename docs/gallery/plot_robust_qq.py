@@ -1,6 +1,6 @@
 """
-Cars: outliers that maximum likelihood hides
-============================================
+Show outliers that maximum likelihood hides
+===========================================
 
 Raymaekers and Rousseeuw show robust transforms on the data of a car magazine, with electric cars among petrol ones and
 sports cars among family cars. Here are simulated cars like them: three skewed columns with a few odd cars.

@@ -1,6 +1,6 @@
 """
-What one value can do to lambda
-===============================
+Measure how far one value can move lambda
+=========================================
 
 The sensitivity curve of an estimator: add one value z to a sample, and see by how much lambda changes. Maximum
 likelihood follows z wherever it goes. Reweighted maximum likelihood (RewML) does as maximum likelihood does for values

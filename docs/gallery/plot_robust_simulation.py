@@ -1,6 +1,6 @@
 """
-Bias and error under contamination
-==================================
+Compare estimators under contamination
+======================================
 
 The simulation of Raymaekers and Rousseeuw (2021, section 3): samples of 100 values whose transforms are normal, but for
 a share of them, all moved to the same place k standard deviations out. How far is lambda from the truth?

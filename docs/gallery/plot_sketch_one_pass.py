@@ -1,6 +1,6 @@
 """
-One pass over the data: sums of squares, and sketches
-=====================================================
+Fit in one pass without losing digits
+=====================================
 
 To fit data that are spread over chunks or sites, one may send, for each lambda that the search visits, three sums: how
 many values there are, the sum of their transforms, and that of their squares. The variance is the difference of the

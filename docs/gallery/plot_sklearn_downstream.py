@@ -1,6 +1,6 @@
 """
-What a transform does for classifiers
-=====================================
+Check whether a transform helps a classifier
+============================================
 
 Do power transforms help a classifier? Linear and quadratic discriminant analysis assume normal features. Logistic
 regression does not, but a skewed feature with a few huge values makes a line a poor boundary. Here are scikit-learn's

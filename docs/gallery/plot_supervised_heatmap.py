@@ -1,6 +1,6 @@
 """
-What a classifier makes of two lambdas
-======================================
+Map the accuracy of a classifier over two lambdas
+=================================================
 
 The cross-validated accuracy of naive Bayes on two columns, for every pair of lambdas, and where maximum likelihood lies
 on that map.

@@ -1,6 +1,6 @@
 """
-One lambda, one at a time, or all together
-==========================================
+Choose a search: equal lambdas, one at a time, or all together
+==============================================================
 
 Four data sets of two columns, three classifiers, every pair of lambdas from -5 to 5: how much accuracy a search gains
 that keeps both lambdas equal (spherical), looks at each column alone (diagonal), or sees all pairs (full). It is the

@@ -36,7 +36,11 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse does, which would take "-999,?" for another option."""
-        return super().parse_known_args(_joined(sys.argv[1:] if args is None else args), namespace)
+        words = _joined(sys.argv[1:] if args is None else args)
+        for word in words:
+            if word.startswith("--") and word.endswith("=--"):  # of which argparse makes an empty list
+                self.error(f"{word.removesuffix('=--')} cannot be --")
+        return super().parse_known_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and leave."""
@@ -75,7 +79,8 @@ class Commands:
 def add_fit(parser: argparse.ArgumentParser) -> None:
     """The table to fit, and how."""
     parser.add_argument("data", type=Path, help=_KINDS)
-    parser.add_argument("--columns", metavar="A,B,...", help="columns to fit (default: every numeric column)")
+    columns = "columns to fit (default: every numeric column)"
+    parser.add_argument("--columns", type=cells, metavar="A,B,...", help=columns)
     parser.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
     parser.add_argument(
         "--criterion",
@@ -210,7 +215,10 @@ def delimiter(text: str) -> str:
 
 def cells(text: str) -> tuple[str, ...]:
     """Cells with commas between them, quoted where they hold commas."""
-    return tuple(next(csv.reader([text]), []))
+    try:
+        return tuple(next(csv.reader([text]), []))
+    except csv.Error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a line of CSV: {error}") from None
 
 
 def encoding(text: str) -> str:

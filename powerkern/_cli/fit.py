@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -244,7 +243,7 @@ def _split(args: argparse.Namespace, layout: Layout, block: Block) -> tuple[Floa
 
 def _wanted(args: argparse.Namespace) -> list[str] | None:
     """The columns that were asked for, each once."""
-    return list(dict.fromkeys(next(csv.reader([args.columns])))) if args.columns else None
+    return list(dict.fromkeys(args.columns)) if args.columns else None
 
 
 def _print_left_out(args: argparse.Namespace, table: Table) -> None:

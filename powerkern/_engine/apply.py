@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from powerkern._engine.blocks import SMALLEST_PART, cache_blocks, cache_shape, column_groups, line_blocks, slices
 from powerkern._engine.gather import Scratch, copied_rows, gathered, is_native, scatter, write_rows
 from powerkern._engine.lines import Layout, Lines, along_lines, layout_of
-from powerkern._engine.threads import share_out
+from powerkern._engine.threads import SERIAL_VALUES, share_out
 from powerkern._input.arrays import output_type
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import CENTER, DIVISOR
@@ -90,6 +90,8 @@ class _Transform:
         self._values, self._out, self._repair = values, out, repair
         self._family, self._direction, self._results, self._fields = family, direction, results, fields
         self._single = output_type(values.dtype) is np.float32
+        if self._single and direction in (gather.FORWARD, gather.INVERSE):
+            self._fields = rowwise.raw_fields(fields, family)
         self._every = -(-family.size // _SAMPLE) or 1
         self._some_rescaled = self._single and bool(_rescaled(results[:: self._every]).any())
         self._code = self._code_of_all()
@@ -148,7 +150,7 @@ class _Transform:
         code = int(self._family[0])
         if (self._family != code).any():
             return None if self._single else _GATHERED
-        if self._single:
+        if self._single or self._values.size < SERIAL_VALUES:  # a sample would take as long as the transform
             return code
         sample = self._fields[:, :: self._every]
         found = along_lines(self._entry(code), np.empty((0, sample.shape[1])), None, Layout.ROWS, sample)
@@ -171,12 +173,7 @@ class _Transform:
         return np.where(_rescaled(self._results[columns]), _GATHERED, family) if self._some_rescaled else family
 
     def _entry(self, code: int) -> Callable[..., None]:
-        if not self._single:
-            return rowwise.APPLY[code, self._direction]
-        standardized = self._direction in (gather.FORWARD_STANDARDIZED, gather.INVERSE_STANDARDIZED)
-        inverse = self._direction in (gather.INVERSE, gather.INVERSE_STANDARDIZED)
-        entry = rowwise.APPLY_SINGLE[code, gather.INVERSE if inverse else gather.FORWARD]
-        return lambda *lines: entry(*lines, standardized)  # type: ignore[call-arg]
+        return (rowwise.APPLY_SINGLE if self._single else rowwise.APPLY)[code, self._direction]
 
     def _apply(self, code: int, source: NDArray[Any], target: NDArray[Any] | None, numbers: Numbers) -> None:
         """Transform some columns, in some rows."""

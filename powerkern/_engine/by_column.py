@@ -105,8 +105,9 @@ def fit_part(
         return
     each = weight if weight.size else np.ones(part.shape[0])
     fit_in_lockstep(as_float64(part, scratch), each, family, lmbda, scratch.lockstep, out)
-    left = np.flatnonzero(out[:, STATUS] == LEFT)
-    if left.size:
+    is_left = out[:, STATUS] == LEFT
+    if is_left.any():
+        left = np.flatnonzero(is_left)
         rest = out[left]
         mle.two_pass_columns(gathered(part[:, left], scratch), weight, family, lmbda[left], scratch.work, rest)
         out[left] = rest

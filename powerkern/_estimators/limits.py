@@ -17,13 +17,13 @@ from powerkern.kernels.transforms import lambda_bounds
 from powerkern.kernels.transforms.family import is_mirrored
 
 _FLOAT64 = np.dtype(np.float64)
-#: Columns whose lambda was looked for and is not what it was meant to be; and those that have one.
+#: Statuses of a lambda that was sought but is in doubt; and of any lambda found.
 _DOUBTFUL = (Status.NOT_CERTIFIED, Status.UNRESOLVED, Status.FEW_VALUES, Status.TAIL_KEPT, Status.NOT_SETTLED)
 _FOUND = (Status.OK, Status.SCANNED, Status.MULTIMODAL, Status.TIED, Status.BRACKETED, *_DOUBTFUL)
 
 
 class LambdaLimit(NamedTuple):
-    """What lambda is kept within: `ymax`, an error where impossible if `strict`; and bounds, (2, p), of itself."""
+    """Limits on lambda: by `ymax` (an error where impossible, if `strict`), and direct bounds, (2, p)."""
 
     ymax: float
     strict: bool
@@ -91,7 +91,7 @@ def bounded_lambdas(
 
 
 def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
-    """Results at the bound of lambda, in place of those before; what was in doubt remains so."""
+    """Results at the bound of lambda; a status of doubt is kept."""
     again[again[:, STATUS] == Status.FIXED, STATUS] = Status.AT_BOUND
     doubtful = np.isin(before[:, STATUS], _DOUBTFUL)
     again[doubtful, STATUS] = before[doubtful, STATUS]

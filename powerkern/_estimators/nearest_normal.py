@@ -65,7 +65,7 @@ class NearestNormal(NamedTuple):
         n_threads: int,
         routes: FloatArray,
     ) -> FloatArray:
-        """What is minimised, of every column, whatever the route of its fit, at every lambda: (p, len(lmbdas))."""
+        """The objective of every column at every lambda, (p, len(lmbdas)); routes do not matter here."""
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
             out, work = np.full((block.shape[0], lmbdas.size), np.nan), np.empty((2, block.shape[1]))
@@ -93,7 +93,7 @@ class NearestNormal(NamedTuple):
 
 
 def weighed_with(block: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The rows of a block sorted, and what `weigh_columns` makes of their weights."""
+    """The sorted rows of a block, with the weights and figures from `weigh_columns`."""
     columns, weights = sorted_with(block, weight)
     assert weights is not None
     weighed, figures = np.zeros((3, *block.shape)), np.zeros((len(block), 2))

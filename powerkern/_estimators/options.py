@@ -1,4 +1,4 @@
-"""Options of estimators: what each may be, whichever estimator has it."""
+"""Checks of the options of estimators, one for each option."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Fits, profiles and intervals of long columns from power sums over blocks of their rows.
 
-A sketch costs what two evaluations of the likelihood cost, reads the data once, and uses all threads for one column.
+A sketch costs as much as two evaluations of the likelihood, reads the data once, and uses all threads for one column.
 Power sums are whole numbers of a quantum, a column's own, so that they do not depend on the order in which blocks,
 chunks or sites are merged; nor do ranges.
 """
@@ -35,9 +35,9 @@ BLOCK_ROWS = 131_072
 #: Where there are no weights, ranges are exact however rows are divided: a thread is to have _TURNS parts of blocks, of
 #: at least twice SMALLEST_PART values, which cost little.
 _TURNS = 4
-#: Whole numbers stay below 2**_BITS; room is left for data that were not announced.
+#: Whole numbers stay below 2**_BITS, which leaves room for data beyond the announced weight.
 _BITS, ROOM = 59, 61
-#: What is known of how the sums of a column were rounded.
+#: Numbers that describe the rounding of the sums of a column.
 N_ROUNDINGS = 4
 _NO_WEIGHT = 2.0**-960
 _LARGEST = float(np.finfo(np.float64).max)
@@ -126,7 +126,7 @@ def widened(found: FloatArray, family: int) -> FloatArray:
 
 
 def signed_logs(values: FloatArray, family: int) -> FloatArray:
-    """What a family takes powers of, as logs with the sign of the branch."""
+    """Logs of the numbers whose powers a family takes, with the sign of the branch."""
     logs: FloatArray = np.copysign(np.log1p(abs(values)), values) if is_mirrored(family) else np.log(values)
     return logs
 
@@ -220,7 +220,7 @@ def range_matrix(values: Columns, family: int, weight: FloatArray, n_threads: in
 
 
 def _rows_of_ranges(shape: tuple[int, int], n_threads: int) -> int:
-    """How many rows of a matrix have ranges of their own: those of a block, or a half, a quarter, ... of them."""
+    """Number of rows that share one set of ranges: a block, or a half, a quarter, ... of it."""
     n, p = shape
     n_rows = BLOCK_ROWS
     while n < n_rows * _TURNS * n_threads and n_rows * p >= 4 * SMALLEST_PART and n_threads > 1:
@@ -238,7 +238,7 @@ class _Ranges:
         self._parts[..., sketch.R_MIN], self._parts[..., sketch.R_MAX] = np.inf, -np.inf
 
     def of_block(self, rows: slice, group: slice) -> Callable[[FloatArray, slice], None]:
-        """What adds some of these rows."""
+        """A function that adds some of these rows."""
         own = self._parts[rows.start // self._n_rows, group]
 
         def note(block: FloatArray, at: slice) -> None:
@@ -292,7 +292,7 @@ def weight_of(found: FloatArray) -> FloatArray:
 
 
 def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
-    """The digits of weights, from those of a level on: lower ones are left out."""
+    """The digits of weights from a level upwards; lower digits are dropped."""
     digits, down = found[..., _DIGITS], (level - found[..., sketch.R_LEVEL])[..., None]
     moved: FloatArray = np.where(down == 0.0, digits, 0.0)
     moved[..., 1:] += np.where(down == 1.0, digits[..., :-1], 0.0)
@@ -301,9 +301,9 @@ def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
 
 
 def merged_ranges(parts: FloatArray) -> FloatArray:
-    """The ranges, in the last axis, of the rows of all parts, in the first one; what is out of the domain stays so.
+    """Ranges (last axis) merged over all parts (first axis); all sums are of whole numbers, and exact.
 
-    For infinite values, if there are any, in whatever part. All sums are of whole numbers, and exact.
+    A column outside the domain in any part stays so, for infinite values first.
     """
     if len(parts) == 1:
         only: FloatArray = parts[0]
@@ -358,8 +358,8 @@ class Sketches:
     totals : (bins of all columns, N_POWERS) ndarray of int64
         The sums.
     roundings : (p, 4) ndarray of int64
-        How often those of each column were rounded to quanta, over how many rows they were taken, how many sums of
-        weights came to nothing, and how often they were moved to another reference.
+        How often the sums of each column were rounded to quanta, the number of rows summed, how many sums of weights
+        were rounded to 0, and how often the sums were moved to another reference.
     inside : (p,) ndarray of int64
         0 for a column that has values beyond its grid.
     """
@@ -377,7 +377,7 @@ class Sketches:
 
     @contextmanager
     def of_block(self, group: slice) -> Iterator[Callable[[FloatArray, slice], None]]:
-        """What adds some rows of a block, which is rounded and added to the total at the end."""
+        """A function that adds rows of a block; at the end the block is rounded and added to the total."""
         first, last = int(self._starts[group.start]), int(self._starts[group.stop])
         starts, chunk = self._starts[group.start : group.stop + 1] - first, sketch.new_chunk()
         part = _aligned_zeros((last - first) * sketch.N_POWERS)
@@ -401,7 +401,7 @@ class Sketches:
             self._total[group] += total
             if self.has_room(group).all():
                 self.totals[first:last] += quanta.astype(np.int64)
-            self.roundings[group] += _told(total > 0.0, rows, lost)
+            self.roundings[group] += _roundings_of(total > 0.0, rows, lost)
 
     def has_room(self, group: slice = slice(None)) -> BoolArray:
         """Whether the weight of each column is one that 64 bits hold."""
@@ -409,11 +409,11 @@ class Sketches:
         return room
 
 
-def _told(some: BoolArray, rows: int, lost: NDArray[np.intp] | int) -> IntArray:
-    """What is noted of columns whose sums of so many rows were rounded, where there are `some`."""
-    told = np.zeros((some.size, N_ROUNDINGS), dtype=np.int64)
-    told[:, 0], told[:, 1], told[:, 2] = some, rows * some, lost
-    return told
+def _roundings_of(some: BoolArray, rows: int, lost: NDArray[np.intp] | int) -> IntArray:
+    """The roundings of one block of so many rows, in columns that have `some` weight in it."""
+    found = np.zeros((some.size, N_ROUNDINGS), dtype=np.int64)
+    found[:, 0], found[:, 1], found[:, 2] = some, rows * some, lost
+    return found
 
 
 def _aligned_zeros(n: int) -> FloatArray:
@@ -448,7 +448,7 @@ class MixedSums:
         return self._placed([sums.interval(lmbda[at], drop[at], n_threads) for at, sums in self._parts])
 
     def _placed(self, found: Sequence[FloatArray]) -> FloatArray:
-        """What was found of each family's columns, in the order of the columns."""
+        """The results for the columns of each family, in the order of the columns."""
         order = np.argsort(np.concatenate([at for at, _ in self._parts]))
         placed: FloatArray = np.concatenate(found)[order]
         return placed
@@ -463,7 +463,7 @@ class PowerSums:
         self._starts = starts_of(cells)
 
     def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-        """Results (p, N_RESULTS) and bounds of what the sketch adds to the error of lambda."""
+        """Results (p, N_RESULTS), and bounds on the error of lambda due to the sketch."""
         out = np.empty((len(self.cells), N_RESULTS))
         error = np.empty(len(self.cells))
 

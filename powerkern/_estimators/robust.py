@@ -67,7 +67,7 @@ class Robust(NamedTuple):
         n_threads: int,
         routes: FloatArray,
     ) -> FloatArray:
-        """What is minimised, of every column, fitted by its route, at every lambda: (p, len(lmbdas))."""
+        """The objective of every column, by the route of its fit, at every lambda: (p, len(lmbdas))."""
         scratch = _RobustScratch(values.shape[0])
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
@@ -146,7 +146,7 @@ def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:
 
 
 def weight_of_one(weight: FloatArray) -> float:
-    """What counts as one value by weights: see `powerkern.kernels.robust.weights`."""
+    """The weight of one value, see `powerkern.kernels.robust.weights`."""
     largest = float(weight.max(initial=0.0))
     if largest == 0.0:
         return 1.0
@@ -155,7 +155,7 @@ def weight_of_one(weight: FloatArray) -> float:
 
 
 def weights_of_one(values: NDArray[Any], weight: FloatArray) -> FloatArray | None:
-    """`weight_of_one` of what is there of every column; None where weights, if there are any, are counts."""
+    """`weight_of_one` for the observed entries of every column; None where weights, if any, are counts."""
     if weight.size == 0:
         return None
     units = np.array([weight_of_one(weight[~np.isnan(column)]) for column in values.T])

@@ -1,4 +1,4 @@
-"""Fits by estimators other than maximum likelihood whose lambda is moved to a bound: what goes with the new lambda."""
+"""Results at the bound, for estimators other than maximum likelihood whose lambda is moved to a bound."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from powerkern.kernels.robust.search import CARROLL
 from powerkern.kernels.robust.weights import new_counts_work
 from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
 
-#: What depends on lambda; the rest of a row is about the data, and what of them is kept.
+#: Fields that depend on lambda; the others describe the data and the kept interval.
 _AT_LAMBDA = [LMBDA, LOC, SCALE, LOG_FACTOR, REF, SLOPE, INTERCEPT, NLL, CURVATURE, STATUS, N_EVAL]
 
 

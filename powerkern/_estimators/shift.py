@@ -1,7 +1,7 @@
 """The shift of Box-Cox: checked, and the figures of shifted and divided columns brought to the units of the data.
 
-Kernels see (x + shift)/divisor, rounded twice. What they say of the data is translated here, so that the rest of the
-package knows a shift as the `CENTER` of a row of results: what is transformed is (x - center)/divisor, center = -shift.
+Kernels see (x + shift)/divisor, rounded twice. Their results are translated here to the units of the
+data, where a shift is the `CENTER` of a row of results: (x - center)/divisor is transformed, center = -shift.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def given_shift(shift: ArrayLike | float, family: str, p: int) -> FloatArray:
     Raises
     ------
     TypeError
-        If it is no number.
+        If it is not a number.
     ValueError
         If there are not `p` of them (or one), one is not finite, or the family has none.
     """

@@ -1,7 +1,6 @@
-"""Columns sorted with their weights, and those of which more than half is one value, which have no scale.
+"""Columns sorted with their weights; and columns without scale, more than half of whose values are equal.
 
-The values that differ from that one are fitted alone. It is transformed as any other value, and kept where it is within
-the cut-off.
+The other values are fitted alone. The tied value is transformed like any other, and kept if it is within the cut-off.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def sorted_with(block: FloatArray, weight: FloatArray) -> tuple[FloatArray, Floa
 
 
 def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, out: FloatArray) -> None:
-    """Replace the results of columns that have no spread by those of the values that differ from the median."""
+    """Replace the results of columns without spread by fits of the values that differ from the median."""
     rows = np.flatnonzero(out[:, STATUS] == Status.NO_SPREAD)
     if rows.size == 0:
         return

@@ -115,7 +115,7 @@ def _nearer_normal(
 def _both_kept(
     values: NDArray[Any], at: NDArray[np.intp], box_cox: FloatArray, yeo_johnson: FloatArray
 ) -> Iterator[tuple[slice, FloatArray]]:
-    """The columns, some at a time, with NaN for what one of two fits leaves out."""
+    """Blocks of the columns, with NaN for values that either of two fits leaves out."""
     low, high = kept_by_both(box_cox, yeo_johnson)
     for start in range(0, at.size, _COMPARED):
         part = slice(start, start + _COMPARED)

@@ -8,13 +8,50 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input.arrays import NO_WEIGHTS, Matrix, as_reals, as_weights, domain_error, listed, numbers, output_type
-from powerkern._typing import FloatArray
+from powerkern._input.arrays import (
+    NO_WEIGHTS,
+    Matrix,
+    as_reals,
+    as_weights,
+    domain_error,
+    is_whole,
+    listed,
+    numbers,
+    output_type,
+)
+from powerkern._typing import FloatArray, IntArray
 
 _FLOAT64 = np.dtype(np.float64)
 
 #: Distance from overflow of raw transformed values when no ymax is given, as in scipy.
 _SAFETY = 1e4
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """The generator of a `random_state`: itself, or seeded by a whole number of at least 0, or by nothing (None)."""
+    is_seed = is_whole(random_state) and random_state >= 0
+    if not (random_state is None or is_seed or isinstance(random_state, np.random.Generator)):
+        kinds = "a whole number of at least 0, a numpy.random.Generator or None"
+        raise TypeError(f"random_state must be {kinds}, got {random_state!r}")
+    return np.random.default_rng(random_state)
+
+
+def column_positions(columns: Any, n: int) -> IntArray:
+    """Positions of some of n columns, given as positions, one or several, as a mask, or as a slice."""
+    every: IntArray = np.arange(n)
+    if isinstance(columns, slice):
+        columns = every[columns]
+    try:
+        chosen = np.atleast_1d(np.asarray(columns))
+    except ValueError:  # ragged
+        chosen = np.empty(0, dtype=object)
+    if chosen.dtype == bool and chosen.shape == (n,):
+        return np.flatnonzero(chosen)
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or ((chosen < -n) | (chosen >= n)).any():
+        text = f"columns must be positions from 0 to {n - 1}, or a mask of {n} columns, got {columns!r}"
+        raise (ValueError if chosen.dtype.kind in "iub" else TypeError)(text)
+    found: IntArray = every[chosen]
+    return found
 
 
 def refuse_infinite(matrix: Matrix) -> None:

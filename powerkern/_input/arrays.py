@@ -51,9 +51,9 @@ def as_matrix(X: object, column_names: Sequence[str] | None = None, what: str = 
         Array, masked array, nested lists, data frame or series (pandas, polars, pyarrow), or anything with
         ``__array__``. Masked and null entries become NaN. Numeric columns of different types become one float64 array.
     column_names : sequence of str, optional
-        Names of the columns; by default those of the data frame.
+        Names of the columns; by default the data frame's.
     what : str, default "X"
-        What messages call the argument.
+        Name of the argument in messages.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def _read(X: object, what: str, column_names: Sequence[str] | None = None) -> tu
 
 
 def numbers(X: object, what: str = "X") -> NDArray[Any]:
-    """Anything array-like, of any number of dimensions, as a real array; masked and null entries are NaN.
+    """Anything array-like, of any number of dimensions, as a real array; masked and null entries become NaN.
 
     Raises
     ------
@@ -133,6 +133,8 @@ def _contents(
     X: object, what: str, column_names: Sequence[str] | None = None, dimensions: tuple[int, ...] | None = (1, 2)
 ) -> tuple[NDArray[Any], list[str] | None, list[bool]]:
     """The numbers, names of columns, and whether columns, each or all, are of integers that float64 may round."""
+    if type(X) is np.ndarray and X.dtype == np.float64 and (dimensions is None or X.ndim in dimensions):
+        return X, None, [False]
     refuse_foreign(X, what)
     table = table_of(X)
     if table is not None:
@@ -166,7 +168,7 @@ def _warn_of_rounding(values: NDArray[Any], wide: list[bool], names: Sequence[st
     chosen = values if at.size == p else values[:, at]
     with np.errstate(invalid="ignore"):
         high, low = np.fmax.reduce(chosen, axis=0), np.fmin.reduce(chosen, axis=0)
-    # what is float64 already may have been rounded down to it
+    # float64 values may already be rounded down to it
     beyond = _LARGEST_INTEGER + (values.dtype.kind in "iu")
     large = at[(high >= beyond) | (low <= -beyond if values.dtype.kind != "u" else False)]
     if large.size:
@@ -221,7 +223,7 @@ def _length(row: Any) -> int | None:
 
 
 def filled(X: Any) -> Any:
-    """A masked array as a plain one, with NaN for what is masked; anything else as it is."""
+    """A masked array as a plain one, with NaN for masked entries; anything else unchanged."""
     if not is_masked_array(X):
         return X
     if not np.ma.is_masked(X) or kind_of(X.dtype) != "number":
@@ -234,7 +236,7 @@ def filled(X: Any) -> Any:
 
 def is_masked_array(X: object) -> bool:
     """Whether X is a masked array; NumPy imports `numpy.ma` at first use, which no fit should do: see `is_of`."""
-    return is_of(X, "numpy.ma", "MaskedArray")
+    return type(X) is not np.ndarray and is_of(X, "numpy.ma", "MaskedArray")
 
 
 def _table_values(table: Table, what: str) -> NDArray[Any]:
@@ -260,11 +262,11 @@ def _table_values(table: Table, what: str) -> NDArray[Any]:
 
 
 def output_type(dtype: Any) -> type[np.floating[Any]]:
-    """What numbers of a NumPy type are transformed to: float32 of either byte order to float32, all else to float64."""
+    """The type of transformed values: float32 for float32 of either byte order, otherwise float64."""
     return np.float32 if isinstance(dtype, np.dtype) and dtype.newbyteorder("=") == np.float32 else np.float64
 
 
-# --- what is not a number -----------------------------------------------------------------------------
+# --- refusals of non-numbers -----------------------------------------------------------------------------
 
 
 def _reject_column(table: Table, j: int, what: str) -> NoReturn:
@@ -298,7 +300,7 @@ def _reject_array(kind: str, dtype: np.dtype[Any], cells: NDArray[Any], what: st
 
 
 def column_label(j: int, names: Sequence[str] | None) -> str:
-    """What messages call a column: ``column 3`` or ``column 3 ('price')``."""
+    """The name of a column in messages: ``column 3`` or ``column 3 ('price')``."""
     return f"column {j}" if names is None else f"column {j} ({names[j]!r})"
 
 
@@ -331,7 +333,7 @@ def position_of(column: int | str, names: Sequence[str] | None, p: int) -> int:
 
 
 class Place(NamedTuple):
-    """Where the offending value of a domain error is, and what is wrong with it."""
+    """The location of the offending value of a domain error, and the reason."""
 
     #: Counted from 0; None where the input is one-dimensional.
     column: int | None
@@ -398,7 +400,7 @@ def as_names(column_names: Sequence[str], p: int) -> list[str]:
 def check_n_features(
     values: NDArray[Any], p_fitted: int, names: Sequence[str] | None, fitted_names: Sequence[str] | None
 ) -> None:
-    """Refuse a matrix whose columns are not those of the fit.
+    """Refuse a matrix whose columns do not match the fit.
 
     Names are compared where both have them; a single column may have any name.
 
@@ -506,7 +508,7 @@ def as_weights(sample_weight: object, n_rows: int, name: str = "sample_weight") 
         raise ValueError(f"{name}, row {i}: the weight is {weights[i]}; weights must be finite and not negative")
     if high == 0.0:
         raise ValueError(f"{name} is zero in every row; give at least some rows a positive weight")
-    if not (high > _LEAST_TOTAL and float(high) * n_rows < np.inf):  # else there is no need to look at the sum
+    if not (high > _LEAST_TOTAL and float(high) * n_rows < np.inf):  # otherwise the sum is in range
         with np.errstate(over="ignore"):
             total = weights.sum()
         if not _LEAST_TOTAL < total < np.inf:

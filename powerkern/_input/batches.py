@@ -29,14 +29,17 @@ class Batches(NamedTuple):
 
 
 def batches_of(X: Any) -> Batches | None:
-    """How to read X in batches; None where it is no such table, or can be read only once."""
+    """A reader of X in batches; None if X is not such a table, or can be read only once."""
     return next((make(X) for module, names, make in _KINDS if is_of(X, module, *names)), None)
 
 
-def applied(X: Any, function: Callable[[Any], Any], out: object = None) -> Any:
-    """What `function` makes of each batch of X, once that is read; None where X is in memory.
+def applied(
+    X: Any, function: Callable[[Any], Any], out: object = None, of_blank: Callable[[Any], Any] | None = None
+) -> Any:
+    """`function` applied to each batch of X when it is read; None if X is in memory.
 
-    A lazy frame of polars comes back as such, anything else as a RecordBatchReader.
+    `of_blank` (default: `function`), applied to a row of missing values, gives the types of the result. A lazy frame of
+    polars comes back as such, anything else as a RecordBatchReader.
     """
     if library(X) not in ("pyarrow", "polars", "duckdb"):
         return None
@@ -47,7 +50,7 @@ def applied(X: Any, function: Callable[[Any], Any], out: object = None) -> Any:
         return None
     if out is not None:
         raise TypeError(f"out= is for data in memory, not for a {type(X).__name__}, which is read in batches; leave it")
-    blank = function(source.blank)
+    blank = (of_blank or function)(source.blank)
     if is_of(X, "polars", "LazyFrame"):
         return X.map_batches(partial(_or_none, function, blank.clear()), schema=blank.schema, streamable=True)
     import pyarrow
@@ -95,7 +98,7 @@ def _dataset(X: Any) -> Batches:
 def _groups(fragment: Any) -> list[Any]:
     """The groups of rows of a fragment, where it has some.
 
-    A data set that is read as a whole is read ahead of what is done with it, in the end to its end.
+    pyarrow reads a whole data set ahead of its consumer, in the end all of it.
     """
     groups: list[Any] = fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else [fragment]
     return groups
@@ -113,7 +116,7 @@ def _file(X: Any) -> Batches:
 
 
 def row_groups(file: Any, names: list[str] | None, rows: int) -> Iterator[Any]:
-    """A Parquet file in batches; by groups of rows, since pyarrow keeps those that it has read for one iterator."""
+    """A Parquet file in batches, by groups of rows: pyarrow keeps all groups that one iterator has read in memory."""
     for i in range(file.num_row_groups):
         yield from file.iter_batches(batch_size=rows, row_groups=[i], columns=names)
 

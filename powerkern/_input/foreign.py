@@ -7,6 +7,8 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 
 class _Kind(NamedTuple):
     """Objects that hold their numbers elsewhere, or otherwise than in an array."""
@@ -15,15 +17,15 @@ class _Kind(NamedTuple):
     module: str
     #: The class; "" for all of the module.
     name: str
-    #: What they are.
+    #: Their description.
     what: str
-    #: What to call instead; {X} stands for the object.
+    #: The remedy; {X} stands for the object.
     remedy: str
 
 
 _IN_BATCHES = "fit it by powerkern.sketch.fit_chunks({X}), which reads it in batches, or load it with {X}"
 
-#: What `fit` cannot take as it is, and which function does. The first that matches a class, or a base of it, counts.
+#: Objects that `fit` refuses, and the function for each. The first match of a class, or of a base of it, counts.
 _KINDS = (
     _Kind("dask", "", "a Dask collection", "use powerkern.dask.fit and .transform, or load it with {X}.compute()"),
     _Kind("dask_expr", "", "a Dask collection", "use powerkern.dask.fit and .transform, or load it with {X}.compute()"),
@@ -59,7 +61,7 @@ _LIBRARIES = {"pandas", "scipy", "sparse", *(kind.module.partition(".")[0] for k
 
 def library(X: object) -> str:
     """The library among whose types X is, or ""; that library is imported already, and never by us."""
-    return _library_of(type(X).__mro__)
+    return "" if type(X) is np.ndarray else _library_of(type(X).__mro__)
 
 
 @functools.lru_cache(maxsize=256)

@@ -19,7 +19,7 @@ NonNumeric = Literal["raise", "warn", "ignore"]
 
 
 def chosen_positions(X: Any, non_numeric: NonNumeric, weights: str | None = None) -> list[int] | None:
-    """Positions of the columns of a data frame to read: those that hold numbers, or weights; None: all."""
+    """Positions of the numeric columns of a data frame, and of its weights; None: all columns."""
     as_choice("non_numeric", non_numeric, ("raise", "warn", "ignore"))
     if non_numeric == "raise" or not _is_frame(X):
         return None
@@ -36,7 +36,7 @@ def chosen_positions(X: Any, non_numeric: NonNumeric, weights: str | None = None
 
 
 def numeric_positions(X: Any) -> tuple[list[int] | None, list[str] | None]:
-    """Positions of the columns of a data frame that hold numbers, and the names of all; None where X is no frame."""
+    """Positions of the numeric columns of a data frame, and the names of all; None if X is not a data frame."""
     if not _is_frame(X):
         return None, None
     positions, names = _numeric(X), _names(X)
@@ -46,14 +46,14 @@ def numeric_positions(X: Any) -> tuple[list[int] | None, list[str] | None]:
 
 
 def names_of(X: Any) -> list[str] | None:
-    """Names of the columns of a data frame; None where X is no frame."""
+    """Names of the columns of a data frame; None if X is not one."""
     return _names(X) if _is_frame(X) else None
 
 
 def without_weights(X: Any, sample_weight: Any) -> tuple[Any, Any]:
     """Rows and their weights, which may be given as the name of the column of a data frame that holds them.
 
-    That column is no longer among the rows then.
+    That column is then removed from the rows.
     """
     if not isinstance(sample_weight, str):
         return X, sample_weight
@@ -99,7 +99,7 @@ def columns_named(X: Any, names: list[str] | None) -> Any:
 
 
 def restored(X: Any, part: Any, values: NDArray[Any]) -> Any:
-    """`values`, which were computed from the columns `part` of X, in place of them; an array where X is no frame."""
+    """X with `values` in place of the columns `part` that they were computed from; an array if X is no data frame."""
     own = library(X)
     if own == "pandas" and hasattr(X, "index"):  # an Index, or an array of an extension type, gives an array
         return _in_pandas(X, part, values)
@@ -108,6 +108,13 @@ def restored(X: Any, part: Any, values: NDArray[Any]) -> Any:
     if own == "pyarrow":
         return _in_arrow(X, part, values)
     return values
+
+
+def column_at(X: Any, position: int) -> Any:
+    """One column of a data frame, as its library has columns."""
+    if _is_arrow(X):
+        return X.column(position)
+    return X.iloc[:, position] if frame_library(X) == "pandas" else X.to_series(position)
 
 
 def labelled(part: Any, values: NDArray[Any], columns: Sequence[str] | None = None) -> Any:
@@ -227,7 +234,7 @@ def _in_arrow(X: Any, part: Any, values: NDArray[Any]) -> Any:
 
 
 def without_types(metadata: Mapping[bytes, bytes] | None, names: Sequence[str]) -> Mapping[bytes, bytes] | None:
-    """Arrow's notes on a table, without those of pandas on the types that columns had before they were transformed."""
+    """The metadata of an Arrow table, without pandas' notes on the types of the transformed columns."""
     if metadata is None or b"pandas" not in metadata:
         return metadata
     pandas = json.loads(metadata[b"pandas"])

@@ -1,4 +1,4 @@
-"""Kinds of columns and of cells, whichever library they are from: which hold numbers, and why others do not."""
+"""Kinds of columns and cells of any library: numbers, or the reason why not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMPLAINTS = {
 
 
 def kind_of(dtype: Any) -> str:
-    """What a column of this type holds, whichever library's type it is."""
+    """The kind of a column of this type, of any library: "number", "text", "time", ..."""
     if isinstance(dtype, np.dtype):
         return _KINDS.get(dtype.kind, "other")
     name = str(dtype).lower()
@@ -58,7 +58,7 @@ def is_wide_integer(dtype: Any) -> bool:
 
 
 def reject_cells(cells: Any, place: Callable[[int], str], what: str, dtype: object) -> NoReturn:
-    """Blame the first cell that is no real number, or, when there is none, the type they are stored as."""
+    """Raise for the first cell that is not a real number or, if all are, for the type of the column."""
     for k, cell in enumerate(cells):
         if not is_number(cell):
             raise TypeError(f"{place(k)}: {_shortened(cell)} is not a real number; {_cell_remedy(cell)}")

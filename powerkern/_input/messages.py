@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 
-#: Frames of these files are passed over: those of the package, and those that enter its context managers.
+#: Frames to skip: the package's own, and contextlib's, which enter its context managers.
 _OWN = (os.path.dirname(os.path.dirname(__file__)) + os.sep, contextlib.__file__)
 
 

@@ -18,7 +18,7 @@ def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArra
     out : ndarray
         The array to check.
     shape, dtype
-        What it has to be.
+        Its required shape and type.
     values : ndarray, optional
         The input. Writing over it is fine cell by cell, not where cells lie elsewhere in the same memory.
 

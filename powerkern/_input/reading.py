@@ -30,18 +30,18 @@ def read(
     sample_weight : array_like or str, optional
         Weights, or the name of the column of a data frame that holds them.
     column_names : sequence of str, optional
-        Names of the columns; by default those of the data frame.
+        Names of the columns; by default the data frame's.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
-        What to do with columns of a data frame that hold no numbers.
+        Treatment of non-numeric columns of a data frame.
     what : str, default "X"
-        What messages call the argument.
+        Name of the argument in messages.
     """
     rows, weight = frames.without_weights(X, sample_weight)
     chosen = frames.chosen_positions(rows, non_numeric)
     if chosen is not None:
         rows = frames.taken(rows, None, chosen)
     matrix = as_matrix(rows, column_names, what)
-    return matrix._replace(weight=weights_of(weight, len(matrix.values)))
+    return Matrix(*matrix[:3], weights_of(weight, len(matrix.values)))
 
 
 def read_chunk(
@@ -76,7 +76,7 @@ def read_fitted(
     part = frames.columns_named(rows, names)
     matrix = as_matrix(part, what=what)
     check_n_features(matrix.values, n_features, matrix.names, names)
-    return matrix._replace(weight=weights_of(weight, len(matrix.values)), given=X, part=part)
+    return Matrix(*matrix[:3], weights_of(weight, len(matrix.values)), given=X, part=part)
 
 
 def restored(matrix: Matrix, values: NDArray[Any]) -> Any:

@@ -13,7 +13,7 @@ from pathlib import Path
 def replacing(path: Path) -> Iterator[Path]:
     """A file to write beside `path`, which takes its place when the block ends without an error.
 
-    Until then, and after an error (a full disk, Ctrl-C), what was there stays. Permissions are kept. Anything but a
+    Until then, and after an error (a full disk, Ctrl-C), the old file stays. Permissions are kept. Anything but a
     regular file, a device or a pipe, is written to itself.
     """
     path = path.resolve()

@@ -38,6 +38,11 @@ class Entry:
         cache.warn_once_if_not_kept()
         return self._compiled
 
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self._function.__qualname__
+
     def keep_in(self, folder: Path) -> bool:
         """Have the code in one folder, compiled if it is not there; False if it was. OSError where it cannot be."""
         with cache.code_kept_in(folder, self._function) as code:

@@ -74,10 +74,12 @@ class Covariates(NamedTuple):
         matrix = none if X is None else as_matrix(frames.columns_named(X, self.columns), what="covariates")
         values, k = matrix.values, len(self.names) - int(self.intercept)
         if values.shape[1] != k:
-            raise ValueError(f"covariates has {values.shape[1]} columns, the fit has {k}; pass those of the fit")
+            raise ValueError(
+                f"covariates has {values.shape[1]} columns, the fit has {k}; pass the covariates of the fit"
+            )
         if self.columns is not None and matrix.names is not None and matrix.names != self.columns:
             raise ValueError(
-                f"covariates has the columns {matrix.names}, the fit has {self.columns}; pass those, in that order"
+                f"covariates has the columns {matrix.names}, the fit has {self.columns}; pass these, in this order"
             )
         return _with_intercept(values) if self.intercept else values
 
@@ -210,7 +212,7 @@ def _evaluated(spec: Any, X: Any, formula: str) -> Any:
         unknown = sorted(str(name) for name in wanted if str(name) not in known)
         if unknown:
             raise ValueError(
-                f"formula {formula!r}: {', '.join(map(repr, unknown))} is no column of covariates; it has "
+                f"formula {formula!r}: {', '.join(map(repr, unknown))} is not a column of covariates, which has "
                 f"{', '.join(map(repr, sorted(known)))}"
             ) from None
         raise ValueError(f"formula {formula!r} cannot be evaluated: {str(error).splitlines()[0]}") from None

@@ -92,8 +92,8 @@ class JointLikelihood:
 
     Notes
     -----
-    Columns are put in an order of their own, that of a digest of their values, in which everything here is stated, so
-    that results do not depend on the order in which they come: `order` says where each came, `restored` undoes it.
+    Columns are sorted by a digest of their values, so that results do not depend on the order in which they are given:
+    `order` holds their original positions, and `restored` undoes the sort.
     Beside the columns, four arrays of their size are held.
     """
 
@@ -170,7 +170,7 @@ class JointLikelihood:
     def _orthonormalize(self, y: FloatArray, tolerance: float) -> FloatArray:
         """Replace y by orthonormal rows q, y = factor q; returns the lower triangular factor.
 
-        By Cholesky factors of y y^T, twice: what the first leaves of a strong correlation, the second takes off.
+        Cholesky factorisation of y y^T, twice: the second removes the correlation that rounding leaves after the first.
         """
         first, rank = cholesky(cross(y, y, self._n_threads))
         small = np.diag(first)[:rank] ** 2 <= tolerance

@@ -1,4 +1,4 @@
-"""Columns together: from the data of a user to a joint likelihood."""
+"""Columns together: from a user's data to a joint likelihood."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 
 class Rows(NamedTuple):
-    """The rows that count: complete, and of positive weight."""
+    """Complete rows of positive weight."""
 
     #: (n, p) and (n, k), any real dtype and float64; the intercept is among the covariates.
     values: NDArray[Any]
@@ -54,7 +54,7 @@ def rows_of(
     family: str,
     shift: FloatArray,
 ) -> Rows:
-    """The rows that count, with the covariates given, and with all their values inside the domain."""
+    """The complete rows of positive weight, with their covariates; an error if a value is outside the domain."""
     values, weight = matrix.values, matrix.weight
     complete = ~np.isnan(values).any(axis=1)
     n_left_out = int(np.count_nonzero(~complete & (weight > 0.0) if weight.size else ~complete))

@@ -1,4 +1,4 @@
-"""Columns together: the search from a likelihood to its optimum, and what is kept of it."""
+"""Columns together: the search for the optimum of a joint likelihood, and its results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FLAT = 1e-250
 
 
 class Found(NamedTuple):
-    """What a joint fit consists of: see `powerkern.joint.JointFit`."""
+    """The results of a joint fit: see `powerkern.joint.JointFit`."""
 
     columns: PowerFit
     lmbda_cov: FloatArray
@@ -64,7 +64,7 @@ class Found(NamedTuple):
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Found:
         """The fit from a record of JSON; ValueError if it holds figures that no fit can produce."""
-        columns = PowerFit.from_record(record.get("columns"))
+        columns = PowerFit.from_record(json.as_record(record).get("columns"))
         p = columns.n_features
         covariates = Covariates.from_record(record.get("covariates"))
         kept = record.get("kept")
@@ -186,8 +186,8 @@ class FittedLikelihood(NamedTuple):
             f = self.joint.evaluate(np.broadcast_to(lmbda, self.lmbda.shape)[self.joint.order]).f
         except Singular as error:
             raise ValueError(
-                f"{column_labels(error.columns, self.names)}: linearly dependent when transformed by lmbda0, so "
-                "that there is no likelihood to compare"
+                f"{column_labels(error.columns, self.names)}: linearly dependent when transformed by lmbda0, "
+                "which has no likelihood to compare"
             ) from None
         return self.n_obs * f
 

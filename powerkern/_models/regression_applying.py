@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from powerkern._engine.threads import thread_count
-from powerkern._input.arrays import as_flag, as_matrix
+from powerkern._input.arrays import as_flag, as_matrix, is_real
 from powerkern._results.back import Kind, back_transformed
 from powerkern._typing import FloatArray
 
@@ -61,8 +61,7 @@ def fitted_values(fit: RegressionFit, covariates: object = None) -> FloatArray:
     Parameters
     ----------
     covariates : array-like, optional
-        Covariates as in `fit_regression`; default: those of the fit, rows of weight zero left out, while it has
-        them.
+        Covariates as in `fit_regression`; default: the fitted rows of positive weight, while the fit has them.
 
     Examples
     --------
@@ -86,8 +85,7 @@ def residuals(
     Parameters
     ----------
     Y, covariates : array-like, optional
-        Responses and covariates of the same rows; default: those of the fit, rows of weight zero left out, while it
-        has them.
+        Responses and covariates of the same rows; default: the fitted rows of positive weight, while the fit has them.
     standardized : bool, default False
         Divide by `scale`. The quotient is finite even where psi overflows or underflows.
 
@@ -152,7 +150,7 @@ def predict(
     -----
     The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson), and the normal model
     puts some probability beyond it. A median or quantile there is the end of the domain: -shift
-    (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson, lambda > 2). Means are those of the part inside the
+    (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson, lambda > 2). Means are conditional on the
     range. For -1 <= lambda < 0 (Box-Cox and the upper branch of Yeo-Johnson; 2 < lambda <= 3 for the lower) that
     integral diverges at the end: it is cut at the valley between the bulk and the end, and infinite where there is
     none, which is where the end is closer than ``2/sqrt(-lambda)`` scales.
@@ -171,5 +169,7 @@ def predict(
     >>> bool(np.allclose(fit.predict([0.0], "mean"), np.exp(fit.coef[0] + fit.scale**2 / 2)))
     True
     """
+    if not is_real(quantile):
+        raise TypeError(f"quantile must be a number between 0 and 1, got {quantile!r}")
     found = back_transformed(fit.power_fit, fit._linear(covariates), 1.0, kind, quantile, thread_count(n_threads))
     return fit._shaped(found)

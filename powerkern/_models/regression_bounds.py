@@ -28,7 +28,7 @@ def outside_of(results: FloatArray, bounds: FloatArray, given: FloatArray) -> ND
 def best_within(g: Callable[[FloatArray], FloatArray], bounds: FloatArray, scanned: FloatArray) -> FloatArray:
     """The lambdas within bounds that minimise `g`, to about 1e-8: on a grid, then on ever finer ones about its minimum.
 
-    `g` takes lambdas (q, m), a row for each response. Where there is no bound, `scanned` (q, 2) ends the grid.
+    `g` takes lambdas (q, m), a row for each response. Without a bound, `scanned` (q, 2) ends the grid.
     """
     low = np.minimum(bounds[1], np.maximum(bounds[0], scanned[:, 0]))
     high = np.maximum(bounds[0], np.minimum(bounds[1], scanned[:, 1]))

@@ -59,8 +59,8 @@ class RegressionFit(json.Recorded):
     scale_unbiased : (p,) ndarray
         ``sqrt(RSS/(n - rank))``.
     rss : (p,) ndarray
-        Residual sum of squares of psi. Like `coef` and both scales it is that of raw psi, and may be beyond float64
-        (inf, or 0) where predictions are not.
+        Residual sum of squares of psi. Like `coef` and both scales it refers to raw psi, and may overflow (inf) or
+        underflow (0) where predictions do not.
     llf, nll : (p,) ndarray
         Log-likelihood ``-n/2 ln(RSS/n) + (lmbda - 1) sum(J)``, as `scipy.stats.boxcox_llf` counts it, and its negative.
         car and statsmodels subtract ``n/2 (1 + ln 2 pi)``, MASS subtracts ``n/2 ln(n)`` and centers J.
@@ -217,7 +217,7 @@ class RegressionFit(json.Recorded):
     # --- likelihood -------------------------------------------------------------------------------------
 
     def profile(self, lmbdas: ArrayLike, *, n_threads: int | None = None) -> FloatArray:
-        """Negative log-likelihood of every response at given lambdas: what ``MASS::boxcox`` plots.
+        """Negative log-likelihood of every response at given lambdas, the curve that ``MASS::boxcox`` plots.
 
         Parameters
         ----------
@@ -321,7 +321,7 @@ class RegressionFit(json.Recorded):
 
     @property
     def optimum(self) -> Optimum:
-        """What maximum likelihood found, for tests and rounded powers."""
+        """The maxima of the likelihoods, for tests and rounded powers."""
         nll = np.where(self._was_found, self.nll, np.nan)
         return Optimum(self.lmbda, nll, self.standard_error(), self.n_obs, each="response")
 
@@ -367,7 +367,7 @@ class RegressionFit(json.Recorded):
         return _Likelihood(self, n_threads)
 
     def _figures_at(self, entry: Callable[..., None], at: FloatArray, width: int, n_threads: int | None) -> FloatArray:
-        """What an entry of `kernels.regression` finds for every response: (p, width); `at` has a row for each."""
+        """Figures (p, width) that an entry of `kernels.regression` computes; `at` has a row for each response."""
         problem, threads = self._remembered(), thread_count(n_threads)
         found = np.full((self.n_responses, width), np.nan)
         for columns, basis in self._bases():
@@ -413,7 +413,7 @@ class RegressionFit(json.Recorded):
     @classmethod
     def from_record(cls, record: Any) -> RegressionFit:
         """The fit with these entries."""
-        power = PowerFit.from_record(record.get("power"))
+        power = PowerFit.from_record(json.as_record(record).get("power"))
         covariates = Covariates.from_record(record.get("covariates"))
         p, k = power.n_features, len(covariates.names)
         scanned, gamma, one = (

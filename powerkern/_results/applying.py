@@ -70,7 +70,7 @@ def transform(fit: PowerFit, X: object, *, out: NDArray[Any] | None = None, n_th
     matrix = read_fitted(X, fit.column_names, fit.n_features)
     direction = gather.FORWARD_STANDARDIZED if fit.standardize else gather.FORWARD
     result, target = _target(matrix, out)
-    n_threads = thread_count(n_threads)
+    n_threads = thread_count(n_threads, matrix.values.size)
     if out is not None:
         if np.shares_memory(target, matrix.values):  # all or nothing: check before overwriting
             counts = fit.columns.count_outside(matrix.values, n_threads)
@@ -125,10 +125,11 @@ def inverse_transform(
     matrix = read_fitted(Z, fit.column_names, fit.n_features)
     result, target = _target(matrix, out)
     direction = gather.INVERSE_STANDARDIZED if fit.standardize else gather.INVERSE
-    repair = _repair(fit, out_of_range == "clip", np.finfo(target.dtype).eps)
+    repair = repair_of(fit, out_of_range == "clip", np.finfo(target.dtype).eps)
+    threads = thread_count(n_threads, matrix.values.size)
 
     def apply(to: NDArray[Any] | None) -> NDArray[np.intp]:
-        return np.flatnonzero(fit.columns.transform(matrix.values, to, direction, thread_count(n_threads), repair))
+        return np.flatnonzero(fit.columns.transform(matrix.values, to, direction, threads, repair))
 
     if out is not None:
         if out_of_range == "raise" and np.shares_memory(target, matrix.values):
@@ -227,7 +228,7 @@ def inverse_quantile(
     return quantile_of(fit, mean, sd, quantile, thread_count(n_threads))
 
 
-def _repair(fit: PowerFit, clip: bool, eps: float) -> Repair:
+def repair_of(fit: PowerFit, clip: bool, eps: float) -> Repair:
     """What to do with values that have no inverse: NaN, or the nearest end of the fitted data.
 
     Where psi is flat, the image of an end of the data may round to the end of the range: that is not lost.
@@ -279,10 +280,15 @@ def _refuse(fit: PowerFit, matrix: Matrix, counts: IntArray) -> None:
         raise domain_error_in(matrix, j, matrix.names or fit.column_names, shift=fit.shift[j])
 
 
-def warn_overflow(fit: PowerFit) -> None:
-    """Raw output under a given lambda is not bounded: warn where it overflows."""
+def overflowing(fit: PowerFit) -> NDArray[np.intp]:
+    """Columns of which raw output, which a given lambda does not bound, overflows."""
     ends = fit.transform(np.array([fit.x_min, fit.x_max]), n_threads=1)
-    overflows = np.flatnonzero(np.isinf(ends).any(axis=0))
+    return np.flatnonzero(np.isinf(ends).any(axis=0))
+
+
+def warn_overflow(fit: PowerFit) -> None:
+    """Warn of the columns of which raw output overflows."""
+    overflows = overflowing(fit)
     if overflows.size:
         text = f"{column_labels(overflows, fit.column_names)}: raw values overflow"
         warn(f"{text}; standardize=True stays finite")

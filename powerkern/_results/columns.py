@@ -126,7 +126,7 @@ class ColumnResults:
         self.codes = np.full(len(raw), FAMILIES[codes]) if isinstance(codes, str) else codes
         self.unit_weights = unit_weights
         self.lmbda_error = np.zeros(len(raw)) if lmbda_error is None else lmbda_error
-        self._fields = fields_of(raw)
+        self._fields: FloatArray | None = None
 
     lmbda = Figure("lmbda", "The transformation parameter of each column.")
     loc = Figure("loc", "Mean of the raw transformed values, a factor ``exp(log_factor)`` apart.")
@@ -242,7 +242,14 @@ class ColumnResults:
         repair: Repair | None = None,
     ) -> IntArray:
         """Transform every column; the number of values in each that cannot be."""
-        return transform_matrix(values, out, self.codes, direction, self.raw, n_threads, repair, self._fields)
+        return transform_matrix(values, out, self.codes, direction, self.raw, n_threads, repair, self.fields)
+
+    @property
+    def fields(self) -> FloatArray:
+        """What transforms along rows need, see `kernels.transforms.matrix.fields_of`."""
+        if self._fields is None:
+            self._fields = fields_of(self.raw)
+        return self._fields
 
     def count_outside(self, values: NDArray[Any], n_threads: int) -> IntArray:
         """The number of values outside the domain in each column."""
@@ -272,4 +279,4 @@ class ColumnResults:
     def __setstate__(self, state: dict[str, Any]) -> None:
         # joblib hands large arrays to its workers as read-only maps of a file, which kernels do not take
         raw = np.array(state["raw"])
-        self.__dict__.update(state, raw=raw, _fields=fields_of(raw))
+        self.__dict__.update(state, raw=raw)

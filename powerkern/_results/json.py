@@ -27,7 +27,12 @@ _WORDS = {None: math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 #: The classes of which `load` reads files, and the modules that have them.
-_HOMES = {"PowerFit": "powerkern", "RegressionFit": "powerkern.regression", "JointFit": "powerkern.joint"}
+_HOMES = {
+    "PowerFit": "powerkern",
+    "GroupedFit": "powerkern",
+    "RegressionFit": "powerkern.regression",
+    "JointFit": "powerkern.joint",
+}
 
 
 class Recorded(ABC):
@@ -113,7 +118,7 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
 
     Returns
     -------
-    PowerFit, RegressionFit or JointFit
+    PowerFit, GroupedFit, RegressionFit or JointFit
         The fit, without the data that it was fitted to.
 
     Raises
@@ -211,6 +216,13 @@ def _plain(value: Any) -> Any:
 def damaged(what: str) -> ValueError:
     """The error for a record that no fit can have written."""
     return ValueError(f"not a fit: the JSON text is damaged ({what})")
+
+
+def as_record(record: Any) -> dict[str, Any]:
+    """A record, which is a table of entries."""
+    if not isinstance(record, dict):
+        raise damaged("it is not a table")
+    return record
 
 
 def entry(record: dict[str, Any], key: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.likelihood import ML
+from powerkern._input.arguments import column_positions
 from powerkern._input.arrays import column_labels, position_of
 from powerkern._input.frames import by_name
 from powerkern._input.messages import warn
@@ -226,9 +227,10 @@ class PowerFit(Recorded):
 
     def part(self, columns: slice | IntArray) -> PowerFit:
         """The fit of some of the columns, without data."""
-        names = None if self.column_names is None else np.array(self.column_names, dtype=object)[columns].tolist()
+        chosen = column_positions(columns, self.n_features)
+        names = None if self.column_names is None else [self.column_names[j] for j in chosen]
         info = replace(self.info, column_names=names, was_vector=False)
-        return PowerFit(info, self.columns.part(columns))
+        return PowerFit(info, self.columns.part(chosen))
 
     def to_record(self) -> dict[str, Any]:
         """What JSON keeps."""
@@ -244,7 +246,7 @@ def finished(
     info: FitInfo, columns: ColumnResults, source: Source | None = None, *, unbounded: bool = False
 ) -> PowerFit:
     """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
-    _warn_unfitted(columns, info.column_names)
+    warn_unfitted(columns.status, lambda at: column_labels(at, info.column_names), columns.far_from_zero)
     fit = PowerFit(info, columns, source)
     if unbounded and not info.standardize:
         warn_overflow(fit)
@@ -258,6 +260,8 @@ def as_power_fit(fit: object, name: str = "fit") -> PowerFit:
     return fit
 
 
+#: No columns.
+NONE = np.empty(0, dtype=np.intp)
 #: What a warning tells, in this order.
 _TOLD = (
     Status.CONSTANT,
@@ -275,17 +279,16 @@ _TOLD = (
 )
 
 
-def _warn_unfitted(columns: ColumnResults, names: list[str] | None) -> None:
-    """One warning that lists the columns without a reliable fit, and those whose lambda is that of their origin."""
-    status, parts = columns.status, []
+def warn_unfitted(status: IntArray, labels: Callable[[IntArray], str], far: IntArray = NONE) -> None:
+    """One warning that lists the columns without a reliable fit, as `labels` calls them, and those far from zero."""
+    parts = []
     suspects = np.flatnonzero(status)  # not OK: mostly few, where a column of all results is slow to read
     doubts = status[suspects]
     for code in _TOLD:
         columns_with = suspects[doubts == code]
         if columns_with.size:
-            parts.append(f"{column_labels(columns_with, names)}: {code.sentence}")
-    far = columns.far_from_zero
+            parts.append(f"{labels(columns_with)}: {code.sentence}")
     if far.size:
-        parts.append(f"{column_labels(far, names)}: {FAR_FROM_ZERO}")
+        parts.append(f"{labels(far)}: {FAR_FROM_ZERO}")
     if parts:
         warn("; ".join(parts))

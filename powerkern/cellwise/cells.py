@@ -181,7 +181,7 @@ class DDCFit:
         Raises
         ------
         TypeError, ValueError
-            The columns are not those of the fit, or there are infinite values.
+            Columns that do not match the fit, or infinite values.
         """
         part, matrix = self._kept(X)
         threads = thread_count(n_threads)
@@ -215,7 +215,7 @@ def ddc(
     n_threads: int | None = None,
     progress: bool = False,
 ) -> DDCFit:
-    """Detect deviating cells (DDC) [1]_: those that are far from what the other cells of their row predict.
+    """Detect deviating cells (DDC) [1]_: cells far from their predictions by the other cells of the row.
 
     Parameters
     ----------

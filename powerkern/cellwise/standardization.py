@@ -129,7 +129,7 @@ def _step_factors(constants: WrapConstants, n_max: int) -> FloatArray:
 
 
 def _of_central(share: FloatArray) -> FloatArray:
-    """Ratio of a normal standard deviation to that of its central part with this probability."""
+    """Consistency factor for the standard deviation of the central part of a normal distribution."""
     q = ndtri(0.5 * (1.0 + share))
     with np.errstate(invalid="ignore"):
         density = np.where(np.isinf(q), 0.0, q * np.exp(-0.5 * q * q) / math.sqrt(2.0 * math.pi))

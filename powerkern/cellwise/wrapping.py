@@ -77,7 +77,7 @@ class Wrapped:
         Raises
         ------
         ValueError
-            Columns other than those of the fit, or infinite values.
+            Columns that do not match the fit, or infinite values.
         """
         matrix = read_fitted(X, self.column_names, self.loc.size)
         refuse_infinite(matrix)

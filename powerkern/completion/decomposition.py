@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
+from powerkern._input.arguments import as_generator
 from powerkern._input.arrays import as_choice, as_matrix, column_label, domain_error, is_real, is_whole
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
@@ -28,7 +29,7 @@ _STARTS = ("random", "mean", "means")
 _ORDERS = ("fixed", "columns-first", "permuted")
 _CRITERIA = ("rmse", "change")
 
-#: Passes of least squares that fold in new rows: each brings what the entries hardly determine nearer to its optimum.
+#: Least-squares passes that fold in new rows; each brings ill-determined directions nearer to their optimum.
 _FOLD_PASSES = 3
 
 
@@ -318,7 +319,7 @@ def uv_decompose(
     if normalize is not None:
         as_choice("normalize", normalize, NORMALIZATIONS)
     warn_empty(values, names)
-    generator = np.random.default_rng(random_state)
+    generator = as_generator(random_state)
     held = _held_out(values, _real("validation_fraction", validation_fraction, 0.0, 0.9), generator)
     return _decompose(values, held, normalize, settings, n_starts, generator)
 

@@ -16,7 +16,7 @@ from powerkern.kernels.multivariate.completion import Cells, follow
 
 
 class Settings(NamedTuple):
-    """The arguments of `uv_decompose` that the descent needs, checked; `ridge` is that of the normalized matrix."""
+    """The arguments of `uv_decompose` that the descent needs, checked; `ridge` applies to the normalized matrix."""
 
     rank: int
     kernel: Any

@@ -31,7 +31,7 @@ class Entries(NamedTuple):
 
 
 def read(ratings: Any, weight: ArrayLike | None) -> Entries:
-    """Ratings in any form, checked, without those that are missing or have weight 0."""
+    """Checked ratings from any form, without missing ones and ones of weight 0."""
     is_sparse = hasattr(ratings, "tocoo")
     row, column, values = _stored(ratings) if is_sparse else _three(ratings)
     value = numbers(values, "ratings").astype(np.float64)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.arrays import as_matrix
+from powerkern._input.arguments import as_generator
+from powerkern._input.arrays import as_matrix, is_real
 from powerkern._typing import FloatArray
 from powerkern.completion.decomposition import uv_decompose
 
@@ -69,9 +70,9 @@ def rank_profile(
     tried = range(1, min(*matrix.values.shape, 10) + 1) if ranks is None else np.atleast_1d(ranks).tolist()
     if len(tried) == 0 or any(low >= high for low, high in itertools.pairwise(tried)):
         raise ValueError(f"ranks must be increasing whole numbers, got {ranks!r}")
-    if validation_fraction == 0.0:
+    if is_real(validation_fraction) and validation_fraction == 0.0:
         raise ValueError("validation_fraction is 0: ranks are compared on entries held out")
-    seed = np.random.default_rng(random_state).integers(2**63)
+    seed = as_generator(random_state).integers(2**63)
     options |= {"validation_fraction": validation_fraction, "random_state": seed}
     results = [uv_decompose(M, rank, method, **options) for rank in tried]
     errors = np.array([result.validation_rmse for result in results])

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.blocks import slices
 from powerkern._engine.threads import thread_count
+from powerkern._input.arguments import as_generator
 from powerkern._input.arrays import is_real, is_whole
 from powerkern._typing import FloatArray
 from powerkern.completion.entries import Entries, positions, read, weights_of
@@ -174,7 +175,7 @@ def fit_ratings(
     .. math:: \sum w_{rs} (m_{rs} - \mu - b_r - c_s - \sum_k u_{rk} v_{ks})^2
               + \text{ridge}\, (|U|^2 + |V|^2) + \text{bias ridge}\, (|b|^2 + |c|^2)
 
-    with :math:`\mu` their mean ([1]_; the order of steps is that of [2]_).
+    with :math:`\mu` their mean ([1]_; in the order of steps of [2]_).
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ def fit_ratings(
         Number of components, 0 for biases alone; "auto": chosen by the error on ratings that are held out.
     shrinkage : float > 0, optional
         The ridge in units of ``w s (sqrt(k) + sqrt(l))``, with w the mean weight, s the RMSE of biases alone, and k and
-        l the mean numbers of ratings of a row and of a column, all without what is held out; default: chosen in the
+        l the mean numbers of ratings of a row and of a column, without the held-out ratings; default: chosen in the
         same way.
     weight : array-like, optional
         Non-negative weights of the entries, in their order. Only their ratios matter for the estimates.
@@ -206,10 +207,10 @@ def fit_ratings(
 
     Notes
     -----
-    A tenth of the ratings (at most 100,000) is held out. The ridge of the biases is chosen first, that of the factors
-    for one component, two, three and so on, each fit starting from the last, until two ranks in succession lower the
-    error by less than its standard error. In the end all ratings are fitted. An epoch takes about ``rank**2 + 4 rank``
-    multiplications a rating.
+    A tenth of the ratings (at most 100,000) is held out. The ridge of the biases is chosen first, then the ridge of the
+    factors for one component, two, three and so on, each fit starting from the last, until two ranks in succession
+    lower the error by less than its standard error. In the end all ratings are fitted. An epoch takes about
+    ``rank**2 + 4 rank`` multiplications a rating.
 
     References
     ----------
@@ -239,7 +240,7 @@ def fit_ratings(
     _check_options(rank, shrinkage, given)
     unit = unit_of(given.value)
     entries = given._replace(value=given.value / unit)
-    generator, threads = np.random.default_rng(random_state), thread_count(n_threads)
+    generator, threads = as_generator(random_state), thread_count(n_threads)
     held = np.zeros(given.value.size, dtype=bool)
     held[generator.permutation(held.size)[: min(int(_HELD_OUT * held.size), _ENOUGH)]] = True
     fold = _Fold(_Fit(entries.at(~held), threads), entries.at(held))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._estimators.limits import lambda_limit
 from powerkern._estimators.shift import given_shift
 from powerkern._input.arguments import given_lambdas
-from powerkern._input.arrays import as_choice, as_flag, as_names, as_reals, column_label, column_labels
+from powerkern._input.arrays import as_choice, as_flag, as_names, as_reals, column_label, column_labels, listed
 from powerkern._input.messages import warn
 from powerkern._results.columns import ColumnResults, FitInfo
 from powerkern._results.power_fit import PowerFit, finished
@@ -166,7 +166,7 @@ class Server:
             The message is refused: damaged, of another version, from a stranger, a duplicate, late, with values that
             are not finite or make no sense. The sentence names the client, and nothing has changed.
         """
-        if sender not in self._names:
+        if not isinstance(sender, str) or sender not in self._names:
             raise ProtocolError(f"client {sender!r} takes no part in this fit")
         answer = unpack(message, sender)
         if answer.session != self._session:
@@ -331,7 +331,7 @@ def _check_lambda(
 def _limits(data_bounds: Any, family: str, shift: FloatArray) -> FloatArray:
     """Bounds of the columns plus their shift, as two rows."""
     try:
-        low, high = data_bounds
+        low, high = listed(data_bounds)
     except (TypeError, ValueError):
         raise ValueError("data_bounds must be (low, high): numbers, or one per column") from None
     try:

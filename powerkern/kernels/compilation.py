@@ -32,7 +32,7 @@ def entries(everything: bool = True) -> dict[str, Entry]:
 
 def _entries_of(module: str) -> dict[str, Entry]:
     path = f"{powerkern.kernels.__name__}.{module}"
-    values = vars(importlib.import_module(path)).items()
-    return {
-        f"{module}.{name}": value for name, value in values if isinstance(value, Entry) and value.__module__ == path
-    }
+    values = list(vars(importlib.import_module(path)).values())
+    tables = [entry for table in values if isinstance(table, dict) for entry in table.values()]
+    found = [each for each in (*values, *tables) if isinstance(each, Entry) and each.__module__ == path]
+    return {f"{module}.{entry.name}": entry for entry in found}

@@ -118,7 +118,7 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
     loc : (p,) array-like, optional
         Location; by default the mean of the complete rows.
     cov : (p, p) array-like, optional
-        Covariance matrix; by default that of the complete rows about their mean, with divisor n - 1. Outliers do not
+        Covariance matrix; by default of the complete rows about their mean, with divisor n - 1. Outliers do not
         mask each other with a robust location and covariance, such as ``location_`` and ``covariance_`` of
         `sklearn.covariance.MinCovDet`.
 
@@ -146,7 +146,7 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
     """
     matrix = as_matrix(X)
     refuse_infinite(matrix)
-    values = np.ascontiguousarray(matrix.values, dtype=np.float64)  # sums run in one order, whatever that of X
+    values = np.ascontiguousarray(matrix.values, dtype=np.float64)  # sums run in one order for any layout of X
     p = values.shape[1]
     unit = _units(values) if cov is None else np.ones(p)  # so that no square over- or underflows
     values = values / unit
@@ -236,11 +236,12 @@ def ks_distance(
     loc : float or (p,) array-like, optional
         Mean of the normal distribution, location of others; by default fitted to the column.
     scale : float or (p,) array-like, optional
-        Standard deviation of the normal distribution, by default that of the column, with n - 1; scale of others.
+        Standard deviation of the normal distribution, by default the column's, with n - 1; scale of others.
     distribution : str or object, default "norm"
-        A continuous distribution of `scipy.stats`, by name or itself: what is not given, shapes too, is fitted to each
-        column by its ``fit`` (maximum likelihood, milliseconds to seconds a column). Or a frozen distribution, such as
-        ``scipy.stats.gamma(2.0)``, or anything with a ``cdf``: that of ``(x - loc)/scale``, by default of x.
+        A continuous distribution of `scipy.stats`, by name or itself: parameters that are not given, shapes too, are
+        fitted to each column by its ``fit`` (maximum likelihood, milliseconds to seconds per column). Or a frozen
+        distribution, such as ``scipy.stats.gamma(2.0)``, or anything with a ``cdf``, evaluated at
+        ``(x - loc)/scale``, by default at x.
     n_threads : int, optional
         Threads to use for the normal distribution; default: all CPUs of this process.
 

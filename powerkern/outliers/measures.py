@@ -48,7 +48,7 @@ def brier_score(y_true: ArrayLike, y_prob: ArrayLike, *, stratum: Stratum = "all
     y_prob : (n,) or (n, k) array-like
         Probabilities of being an outlier; for several methods, one column per method.
     stratum : {"all", "outliers", "inliers"}, default "all"
-        The scores to average over: all, or those of one true label.
+        The scores to average over: all, or one true label's.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def refinement_error(
         scores times its width at most a common area, the smallest that the number of bins allows; so bins are narrow
         where scores abound and wide where they are rare. Equal probabilities always share a bin.
     n_bins : int or iterable of int, default 5 to 20
-        Number of bins, or several numbers, the results of which are averaged.
+        Number of bins, or several numbers, over which results are averaged.
 
     Returns
     -------

@@ -109,7 +109,7 @@ class ScoreScaling:
         Raises
         ------
         ValueError
-            The number of detectors is not that of the fit.
+            The number of detectors does not match the fit.
         """
         gammas = dict.fromkeys(("gamma", "robust-gamma"), self._gamma)
         change = {"linear": self._linear, **gammas}.get(self.method, self._gaussian)
@@ -280,7 +280,7 @@ def outlier_probability(
 
     By default these probabilities are not calibrated: they assume no share of outliers, and a quarter of normal scores
     without any outlier are above 1/2. Over 388 scorings of public and simulated data (2 to 20 % outliers, seven
-    detectors), their mean Brier score is 0.151, that of the base rate for every score 0.073. With the true share of
+    detectors), their mean Brier score is 0.151; the base rate for every score has 0.073. With the true share of
     outliers as `contamination` it is 0.066, with half or double that share 0.067 or 0.082.
 
     Parameters
@@ -474,7 +474,7 @@ def _finite(values: NDArray[Any]) -> tuple[NDArray[Any], BoolArray | None]:
 
 
 def without_infinite(scores: object) -> tuple[Any, Matrix]:
-    """The scores, missing in place of infinite, and what they hold."""
+    """The scores with missing in place of infinite ones, and as a matrix."""
     matrix = as_matrix(scores, what="scores")
     values, infinite = _finite(matrix.values)
     if infinite is None:

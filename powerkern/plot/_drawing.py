@@ -31,7 +31,11 @@ def pyplot() -> Any:
 def axes_of(ax: Axes | None, **figure_options: Any) -> Axes:
     """The axes given, or those of a new figure."""
     plt = pyplot()
-    return plt.subplots(layout="constrained", **figure_options)[1] if ax is None else ax
+    if ax is None:
+        ax = plt.subplots(layout="constrained", **figure_options)[1]
+    elif not isinstance(ax, plt.Axes):
+        raise TypeError(f"ax must be matplotlib Axes, got {type(ax).__name__}")
+    return ax
 
 
 def ink(ax: Axes) -> Any:
@@ -107,9 +111,7 @@ def label_points(ax: Axes, points: FloatArray, chosen: Sequence[int], texts: Seq
         note.set_in_layout(False)
         extent = note.get_window_extent()
         boxes = _boxes(at[i], extent.width, extent.height, unit)
-        outside = (
-            (boxes[:, 0] < frame.x0) | (boxes[:, 2] > frame.x1) | (boxes[:, 1] < frame.y0) | (boxes[:, 3] > frame.y1)
-        )
+        outside = (boxes < np.tile(frame.min, 2)).any(axis=1) | (boxes > np.tile(frame.max, 2)).any(axis=1)
         texts_hit, points_hit = _overlaps(boxes, taken), _overlaps(boxes, np.hstack([at - unit, at + unit]))
         best = int(np.argmin(100.0 * texts_hit + 10.0 * outside + 1.0 * (points_hit > 0)))
         note.set_position(tuple((boxes[best, :2] - at[i]) / unit))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from powerkern._fit.fit import PowerFit
-from powerkern._input.arrays import Matrix, column_label, position_of
+from powerkern._input.arrays import Matrix, column_label, listed, position_of
 from powerkern._input.reading import read_fitted
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.joint import JointFit
@@ -113,7 +113,7 @@ def positions(columns: Sequence[int | str] | None, matrix: Matrix | None, fit: P
         return list(range(fit.n_features))
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise TypeError(f"columns must be a sequence of positions or names, got {columns!r}")
-    chosen = [position(column, matrix, fit) for column in columns]
+    chosen = [position(column, matrix, fit) for column in listed(columns)]
     if not chosen:
         raise ValueError("columns is empty; leave it out to draw all of them")
     return chosen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -71,68 +71,41 @@ def forest_plot(
     ['a', 'b', 'c']
     """
     check_fit(X, fit, PowerFit, RegressionFit, JointFit)
-    low, high = _checked_limits(limits)
-    table = _estimates(X, fit, columns, level)
-    if sort:
-        table = table.at(np.argsort(-table.lmbda))
-    ax = axes_of(ax, figsize=(6.4, max(2.4, _FRAME + _LINE * len(table.labels))))
-    _draw_estimates(ax, table, low, high, hollow=level is not None)
-    for value in (0.0, 1.0):
-        ax.axvline(value, color=ink(ax), linewidth=0.8, linestyle="--", alpha=0.5, zorder=0.5)
-    length = int(_LABEL * ax.figure.get_figwidth())
-    ax.set_yticks(range(len(table.labels)), [shortened(label, length) for label in table.labels], parse_math=False)
-    ax.set(xlabel="lambda" if level is None else f"lambda, {100 * level:g}% interval")
-    ax.set_ylim(len(table.labels) - 0.5, -0.5)
-    return ax
-
-
-# --- parts --------------------------------------------------------------------------------------------
-
-
-class _Estimates(NamedTuple):
-    """A line of the picture for each column."""
-
-    labels: list[str]
-    lmbda: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-    def at(self, order: np.ndarray) -> _Estimates:
-        """In another order."""
-        labels = [self.labels[k] for k in order]
-        return _Estimates(labels, self.lmbda[order], self.low[order], self.high[order])
-
-
-def _checked_limits(limits: tuple[float, float]) -> tuple[float, float]:
     ends = np.asarray(limits)
     if ends.shape != (2,) or ends.dtype.kind not in "iuf" or not -np.inf < ends[0] < ends[1] < np.inf:
         raise ValueError(f"limits must be two finite numbers, the smaller one first, got {limits!r}")
-    return float(ends[0]), float(ends[1])
-
-
-def _estimates(
-    X: object, fit: PowerFit | RegressionFit | JointFit, columns: Sequence[int | str] | None, level: float | None
-) -> _Estimates:
     data, single = own_data(X, fit)
-    chosen = positions(columns, None, single)
+    order = np.array(positions(columns, None, single))
+    if sort:
+        order = order[np.argsort(-fit.lmbda[order])]
     unknown = np.full(fit.lmbda.shape, np.nan)
-    low, high = map(np.asarray, (unknown, unknown) if level is None else fit.confint(*data, level=level))
-    names = fit.column_names or list(map(str, range(single.n_features)))
-    return _Estimates([names[j] for j in chosen], fit.lmbda[chosen], low[chosen], high[chosen])
+    intervals = (unknown, unknown) if level is None else fit.confint(*data, level=level)
+    ax = axes_of(ax, figsize=(6.4, max(2.4, _FRAME + _LINE * order.size)))
+    low, high = (np.asarray(end)[order] for end in intervals)
+    _draw_estimates(ax, fit.lmbda[order], low, high, ends, hollow=level is not None)
+    for value in (0.0, 1.0):
+        ax.axvline(value, color=ink(ax), linewidth=0.8, linestyle="--", alpha=0.5, zorder=0.5)
+    names, length = fit.column_names, int(_LABEL * ax.figure.get_figwidth())
+    ax.set_yticks(
+        range(order.size), [shortened(names[j] if names else str(j), length) for j in order], parse_math=False
+    )
+    ax.set(xlabel="lambda" if level is None else f"lambda, {100 * level:g}% interval")
+    ax.set_ylim(order.size - 0.5, -0.5)
+    return ax
 
 
-def _draw_estimates(ax: Axes, table: _Estimates, low: float, high: float, *, hollow: bool) -> None:
+def _draw_estimates(
+    ax: Axes, lmbda: FloatArray, low: FloatArray, high: FloatArray, limits: FloatArray, *, hollow: bool
+) -> None:
     """Intervals and markers, within the limits; arrowheads with their values beyond them."""
-    lines = np.arange(len(table.labels))
-    bounded = ~np.isnan(table.high - table.low)
-    ends = (np.clip(end[bounded], low, high) for end in (table.low, table.high))
-    ax.hlines(lines[bounded], *ends, color="C0", linewidth=1.5)
-    inside = (table.lmbda >= low) & (table.lmbda <= high)
-    ax.plot(table.lmbda[inside], lines[inside], "o", color="C0", markersize=5)
+    lines, bounded = np.arange(lmbda.size), ~np.isnan(high - low)
+    ax.hlines(lines[bounded], *(np.clip(end[bounded], *limits) for end in (low, high)), color="C0", linewidth=1.5)
+    inside = (lmbda >= limits[0]) & (lmbda <= limits[1])
     bare = inside & ~bounded & hollow
-    ax.plot(table.lmbda[bare], lines[bare], "o", color="C0", markersize=5, markerfacecolor=ax.get_facecolor())
+    ax.plot(lmbda[inside], lines[inside], "o", color="C0", markersize=5)
+    ax.plot(lmbda[bare], lines[bare], "o", color="C0", markersize=5, markerfacecolor=ax.get_facecolor())
     for line in np.flatnonzero(~inside):
-        _draw_beyond(ax, int(line), float(table.lmbda[line]), low, high)
+        _draw_beyond(ax, int(line), float(lmbda[line]), *limits)
 
 
 def _draw_beyond(ax: Axes, line: int, lmbda: float, low: float, high: float) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input.arrays import as_reals
+from powerkern._input.arrays import as_reals, is_whole, listed
 from powerkern._typing import FloatArray
 from powerkern.cellwise import WrappedPCA
 from powerkern.outliers import fit_scaling, reliability_diagram
@@ -101,6 +101,7 @@ def _row_labels(
     far = far[np.argsort(-beyond[far], kind="stable")]
     if isinstance(labels, int | np.integer):
         return names or [str(i) for i in range(beyond.size)], far[:labels].tolist()
+    labels = listed(labels)
     if len(labels) != beyond.size:
         raise ValueError(f"labels has {len(labels)} entries, there are {beyond.size} rows; pass one label per row")
     return [str(label) for label in labels], far.tolist()
@@ -161,7 +162,9 @@ def score_plot(
     values = values[np.isfinite(values)]
     if not values.size:
         raise ValueError("scores has no finite values; there is nothing to draw")
-    edges = np.histogram_bin_edges(values, bins)
+    if not isinstance(rules, Mapping | None):
+        raise TypeError(f"rules must be a dict of options of fit_scaling by name, got {type(rules).__name__}")
+    edges = np.histogram_bin_edges(values, bins if isinstance(bins, str) or is_whole(bins) else as_reals("bins", bins))
     share = np.histogram(values, edges)[0] / values.size
     ax = axes_of(ax)
     below = _axes_below(ax)

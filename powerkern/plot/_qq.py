@@ -8,7 +8,7 @@ import numpy as np
 
 from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import is_real
-from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._typing import BoolArray, FloatArray
 from powerkern.joint import JointFit
 from powerkern.plot._band import normal_scores, simultaneous_band
 from powerkern.plot._drawing import axes_of, faint, ink, set_title
@@ -173,33 +173,18 @@ def draw_qq(ax: Axes, one: Column, *, band: float | None) -> None:
         ax.axhspan(after[kept][0], after[kept][-1], color="C0", alpha=0.1, linewidth=0.0)
     ax.axline((0.0, 0.0), slope=1.0, color=ink(ax), linewidth=0.8)
     if band is not None:
-        _draw_band(ax, after.size, band)
-
-
-def _draw_band(ax: Axes, n: int, level: float) -> None:
-    if not (is_real(level) and 0.0 < level < 1.0):
-        raise ValueError(f"band must be a probability between 0 and 1, or None, got {level!r}")
-    band = simultaneous_band(n, float(level))
-    ax.fill_between(
-        *band, color=ink(ax), alpha=0.12, linewidth=0.0, zorder=0.5, label=f"{100 * level:g}% of normal samples"
-    )
+        if not (is_real(band) and 0.0 < band < 1.0):
+            raise ValueError(f"band must be a probability between 0 and 1, or None, got {band!r}")
+        style = {"color": ink(ax), "alpha": 0.12, "linewidth": 0.0, "zorder": 0.5}
+        ax.fill_between(
+            *simultaneous_band(after.size, float(band)), label=f"{100 * band:g}% of normal samples", **style
+        )
 
 
 def _draw_points(ax: Axes, values: FloatArray, chosen: BoolArray, **style: Any) -> None:
-    """The chosen sorted values, without those that others hide."""
-    scores = normal_scores(np.arange(1, values.size + 1), values.size)[chosen]
-    seen = _seen(scores, values[chosen])
-    ax.plot(scores[seen], values[chosen][seen], linestyle="", **style)
-
-
-def _seen(scores: FloatArray, values: FloatArray) -> BoolArray:
-    """The first point in each cell of a fine grid, and the last point; both arrays are sorted."""
-    moved = _moves(scores) | _moves(values)
-    moved[-1:] = True
-    return moved
-
-
-def _moves(values: FloatArray) -> BoolArray:
-    """Sorted values that enter a new cell."""
-    cells: IntArray = np.floor(np.arcsinh(values) / _STEP).astype(np.int64)
-    return np.concatenate(([True], cells[1:] != cells[:-1]))
+    """The chosen sorted values: the first point in each cell of a fine grid, and the last point."""
+    points = np.stack([normal_scores(np.arange(1, values.size + 1), values.size)[chosen], values[chosen]])
+    cells = np.floor(np.arcsinh(points) / _STEP)
+    seen = np.concatenate([[True], (np.diff(cells) != 0.0).any(axis=0)])
+    seen[-1] = True
+    ax.plot(*points[:, seen], linestyle="", **style)

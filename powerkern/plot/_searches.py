@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powerkern._input.arrays import as_reals, listed
 from powerkern._typing import FloatArray
 from powerkern.completion import RankProfile
 from powerkern.plot._drawing import axes_of, faint, ink, key_above
@@ -152,8 +153,13 @@ def lambda_map(
     >>> [line.get_label() for line in ax.lines]
     ['full: 0.9', 'spherical: 0.8', 'diagonal: 0.8']
     """
-    table = np.asarray(scores, dtype=np.float64)
-    axes = [np.asarray(axis, dtype=np.float64) for axis in lmbdas]
+    table = as_reals("scores", scores)
+    axes = [as_reals("each of lmbdas", axis) for axis in listed(lmbdas)]
+    if not isinstance(marks, Mapping | None):
+        raise TypeError(f"marks must be a dict of pairs of lambdas by name, got {type(marks).__name__}")
+    given = {name: as_reals(f"the mark {name!r}", at) for name, at in (marks or {}).items()}
+    if any(at.shape != (2,) for at in given.values()):
+        raise ValueError("each mark must be two lambdas, of the first and of the second column")
     if [axis.ndim for axis in axes] != [1, 1] or table.shape != tuple(axis.size for axis in axes):
         raise ValueError(f"scores must be a table of two lists of lambdas, got shape {table.shape}")
     if np.isnan(table).all():
@@ -161,7 +167,7 @@ def lambda_map(
     ax = axes_of(ax)
     mesh = ax.pcolormesh(*axes, table.T, shading="nearest")
     ax.figure.colorbar(mesh, ax=ax, label="score")
-    points = {**_optima(table, axes), **{name: np.asarray(at, dtype=np.float64) for name, at in (marks or {}).items()}}
+    points = {**_optima(table, axes), **given}
     for (name, (first, second)), marker in zip(points.items(), _MARKS * len(points), strict=False):
         score = table[_closest(axes[0], first), _closest(axes[1], second)]
         style = {"markeredgecolor": ink(ax), "markerfacecolor": ax.get_facecolor(), "markersize": 9, "clip_on": False}

@@ -11,8 +11,9 @@ grids where that is needed. One pass, if the data come as a stream: ``total = ex
 None; then ``finish(total)``. `powerkern.sketch.engine` is for authors of engines.
 """
 
-from powerkern.sketch.chunks import fit_chunks, location_chunks
+from powerkern.sketch.chunks import fit_chunks, fit_groups, location_chunks
 from powerkern.sketch.driver import fit_with
+from powerkern.sketch.grouped import fit_groups_with
 from powerkern.sketch.location import location_with
 from powerkern.sketch.merging import extend, finish, merge, range_of, sketch
 from powerkern.sketch.summaries import Grid, Range, Sketch
@@ -24,6 +25,8 @@ __all__ = [
     "extend",
     "finish",
     "fit_chunks",
+    "fit_groups",
+    "fit_groups_with",
     "fit_with",
     "location_chunks",
     "location_with",

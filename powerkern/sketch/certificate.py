@@ -1,10 +1,10 @@
-"""How far lambda of a robust fit from chunks may be from lambda of the same rows in memory.
+"""Bounds on the difference in lambda between a robust fit of chunks and the fit of the same rows in memory.
 
-Bins leave open where in a bin its values lie. The fit stands on one set of points for them; sets drawn at random, with
-the same counts, extremes and means, differ from it as the rows themselves do. Fits of these sets show how far the start
-and the ends of the interval that is kept may be off. The pass that sums what is kept also weighs the rows so close to
-an end. Mostly there are none: then the rows kept are those that the fit in memory keeps, and lambda is the same. Where
-there are some, their influence bounds the error of lambda, which moves the ends of the next step.
+The bins do not record where their values lie. The fit represents the values by one set of points; sets drawn at random,
+with the same counts, extremes and means, differ from it as the rows do. Fits of these sets show how far the start and
+the ends of the kept interval may be off. The pass that sums the kept values also weighs the rows that close to an end.
+Usually there are none; then both fits keep the same rows and find the same lambda. Where there are some, their
+influence bounds the error of lambda, which moves the ends in the next step.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from powerkern.kernels.robust.fit import CUT_CENTER, CUT_DIVISOR, CUT_HIGH, CUT_
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.sketch.robust_column import Column
 
-#: By how much the differences between sets of points are widened; and the accuracy of fits of the same values.
+#: Safety factor for differences between sets of points; accuracy of two fits of the same values.
 SAFETY, EXACT = 2.0, 1e-11
-#: By how much a row may do more than its influence says.
+#: Largest ratio of the effect of a row to its influence.
 _CURVED = 1.25
 #: Searches like the last stage of those in memory: intervals about the start, their tolerance, evaluations at most.
 _INTERVALS = [(off - reach, off + reach) for reach in (0.03, 0.05) for off in np.linspace(-0.004, 0.004, 6)]
@@ -32,7 +32,7 @@ _SEARCHED, _TIED = 2e-5, 2e-4
 
 
 def start_error(column: Column) -> float:
-    """How far the lambda of the fit to points may be from that in memory: the start, or the end where no row is fitted.
+    """Bound on the error of the start, which is also the result where no reweighting follows.
 
     The end of estimators that fit what they keep by its order rather than by a cut-off: its ends move with each row.
     """
@@ -79,16 +79,16 @@ def _farthest(column: Column, here: FloatArray, moved: list[FloatArray]) -> Floa
 
 
 def _ends(column: Column, figures: FloatArray) -> FloatArray:
-    """The ends of the interval kept, or what is just beyond all values."""
+    """The ends of the kept interval, or the numbers just beyond the extreme values."""
     beyond = np.nextafter(column.ends, [-np.inf, np.inf])
     ends = np.where(np.isnan(figures[[CUT_LOW, CUT_HIGH]]), beyond, figures[[CUT_LOW, CUT_HIGH]])
     return np.asarray(np.clip(ends, *beyond))
 
 
 def step_error(column: Column, open_weight: FloatArray) -> float:
-    """How far lambda of the values kept may be off, with these weights below and above either end.
+    """Bound on the error of lambda after a step, given the weights of the rows just below and above either end.
 
-    An end that moves passes those on one side.
+    An end that moves crosses the rows on one side only.
     """
     error = EXACT * max(1.0, abs(column.lmbda))
     with np.errstate(all="ignore"):
@@ -100,12 +100,12 @@ def step_error(column: Column, open_weight: FloatArray) -> float:
 
 
 def end_error(column: Column) -> float:
-    """What the weights of cells at the ends of a window, which may be inside or not, do to lambda."""
+    """Effect on lambda of the cells that straddle the ends of a window."""
     return _CURVED * float(np.abs(_influences(column)) @ column.open_ends) / column.unit
 
 
 def _influences(column: Column) -> FloatArray:
-    """By how much lambda changes with a weight at either end of the values kept."""
+    """Derivatives of lambda with respect to weight at either end of the kept interval."""
     x, w = _kept_points(column)
     some = 1e-3 * float(w.sum())
     here = _likeliest(column, x, w)
@@ -114,7 +114,7 @@ def _influences(column: Column) -> FloatArray:
 
 
 def _error_of_scaling(column: Column) -> float:
-    """What the center and the divisor, known to within a bin, do to lambda; nothing to that of Box-Cox."""
+    """Effect on lambda of a center and a divisor known to within a bin; none under Box-Cox."""
     if column.family == BOX_COX:
         return 0.0
     center, divisor = column.interval[2:4]

@@ -17,11 +17,13 @@ from powerkern._input import frames as _frames
 from powerkern._input.arrays import naming
 from powerkern._input.batches import batches_of
 from powerkern._input.foreign import refuse_foreign
+from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import Bounds
 from powerkern.location import LocationScale
 from powerkern.sketch.driver import fit_with
 from powerkern.sketch.engine import MapReduce, Pass, S, in_turn, named
+from powerkern.sketch.grouped import fit_groups_with
 from powerkern.sketch.location import location_with
 
 #: In place of a chunk, or of its weights, where there are no more.
@@ -64,17 +66,17 @@ def fit_chunks(
     standardize, lmbda, shift, ymax, bounds, criterion, column_names, n_threads
         As for `powerkern.fit`.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
-        What to do with columns that hold no numbers, as for `powerkern.fit`; what they are is decided by the first
-        chunk. The others alone are then read from tables.
+        Treatment of non-numeric columns, as for `powerkern.fit`; the first chunk decides which they are. They are not
+        read from tables.
     progress : bool, default False
         Show a bar (needs tqdm) that counts chunks, as often as they are read, when it takes more than about a second.
 
     Returns
     -------
     PowerFit
-        Equal to that of `powerkern.fit` to about 1e-13 in lambda. `profile` and `confint` need no data. Columns that
-        their grid does not resolve (rare, see `finish`) are read again, up to three times, on finer ones;
-        `Status.UNRESOLVED` marks those where that did not suffice.
+        Lambda agrees with `powerkern.fit` to about 1e-13. `profile` and `confint` need no data. Columns that the grid
+        does not resolve (rare, see `finish`) are read again, up to three times, on finer grids; `Status.UNRESOLVED`
+        marks columns that remain unresolved.
 
     Raises
     ------
@@ -89,19 +91,19 @@ def fit_chunks(
     Notes
     -----
     Robust estimators read the data seven times: for ranges and a sample of 2048 values; for exact counts between
-    sampled values; twice for finer counts, where medians, median distances and cut-offs lie and in the tails; and three
-    times for the power sums of what is kept, an interval of values, to which lambda is then fitted exactly. With
-    ``n_reweight="settled"``, and for "mtl", reading goes on until what is kept settles; "carroll" reads five times.
-    Columns of at most 2048 values come out as in memory.
+    sampled values; twice for finer counts near medians, median distances and cut-offs and in the tails; and three times
+    for the power sums of the kept values, an interval to which lambda is then fitted exactly. With
+    ``n_reweight="settled"``, and for "mtl", passes go on until the kept values settle; "carroll" takes five passes.
+    Columns of at most 2048 values give the results of the fit in memory.
 
-    Otherwise the order of values within a bin is not known, and the start differs a little from the start in memory.
-    ``fit.lmbda_error`` bounds what that does to lambda: nothing where no row is as close to a cut-off as that, which is
-    the rule. The status is `Status.BRACKETED` where the bound exceeds 0.01 standard errors.
+    In longer columns the order of values within a bin is unknown, and the start differs slightly from the start in
+    memory. ``fit.lmbda_error`` bounds the effect on lambda; it is usually 0, because no row is that close to a cut-off.
+    The status is `Status.BRACKETED` where the bound exceeds 0.01 standard errors.
 
-    ``family="best"`` fits both families, one after the other: Box-Cox those columns whose values are all positive. By
-    maximum likelihood that takes four passes. Two more compare robust fits by what both keep; two to four more count
-    values for another `criterion`: "pearson" from exact counts in its classes, "ppcc" from those between 1024 values
-    of the transform. Ties between the families aside, the choice is that of `powerkern.fit`.
+    ``family="best"`` fits both families, one after the other: Box-Cox only to columns whose values are all positive. By
+    maximum likelihood that takes four passes. Two more compare robust fits on the values that both keep; two to four
+    more count values for another `criterion`: "pearson" from exact counts in its classes, "ppcc" from counts between
+    1024 values of the transform. Except for ties, the choice agrees with `powerkern.fit`.
 
     Examples
     --------
@@ -129,6 +131,39 @@ def fit_chunks(
             n_threads=n_threads,
             task_threads=n_threads,
         )
+
+
+def fit_groups(
+    chunks: Any, groups: str | Sequence[str], family: str = "yeo-johnson", *, progress: bool = False, **options: Any
+) -> GroupedFit:
+    """Fit of groups of rows of data larger than memory: `powerkern.fit` with ``groups=``, in passes over chunks.
+
+    Parameters
+    ----------
+    chunks
+        Data frames, or a table that is read in batches, as for `fit_chunks`.
+    groups : str or list of str
+        The column, or columns, that hold the labels.
+    family, progress, **options
+        As for `fit_chunks`, but for `sample_weight` and `non_numeric`.
+
+    Returns
+    -------
+    GroupedFit
+        As `fit_groups_with`, which is the same for chunks that some other engine reads.
+
+    Examples
+    --------
+    >>> import numpy as np, polars as pl, powerkern as pk
+    >>> from powerkern.sketch import fit_groups
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pl.DataFrame({"site": rng.choice(["a", "b"], 1000), "dose": rng.lognormal(size=1000)})
+    >>> fit = fit_groups(frame.lazy(), "site", "box-cox")
+    >>> bool(np.abs(fit.lmbda - pk.fit(frame, "box-cox", groups="site").lmbda).max() < 1e-10)
+    True
+    """
+    with reading(chunks, None, "raise", progress) as map_reduce:
+        return fit_groups_with(map_reduce, groups, family, **options)
 
 
 def location_chunks(
@@ -256,7 +291,7 @@ def _pairs(chunks: Any, sample_weight: Any, columns: list[int] | None) -> Iterat
 
 
 def _side_by_side(chunks: Iterator[Any], weights: Iterable[ArrayLike]) -> Iterator[tuple[object, Any]]:
-    """Chunks and their weights, of which there must be as many."""
+    """Chunks paired with their weights; an error unless there are equally many."""
     for i, (chunk, weight) in enumerate(itertools.zip_longest(chunks, weights, fillvalue=_NONE_LEFT)):
         if chunk is _NONE_LEFT or weight is _NONE_LEFT:
             more, fewer = ("sample_weight", "chunks") if chunk is _NONE_LEFT else ("chunks", "sample_weight")

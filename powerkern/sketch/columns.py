@@ -43,7 +43,7 @@ def beside(parts: Sequence[Mergeable], column_names: Sequence[str] | None = None
     parts : sequence of Range or of Sketch
         From left to right.
     column_names : sequence of str, optional
-        Names of all columns; default: those of the parts, if all have some.
+        Names of all columns; default: the names of the parts, if all have names.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def beside(parts: Sequence[Mergeable], column_names: Sequence[str] | None = None
 
 
 def unresolved(total: Sketch) -> BoolArray:
-    """Mask of the columns whose optimum the grid does not resolve: those that `finish` would warn of."""
+    """Mask of the columns whose optimum the grid does not resolve, of which `finish` would warn."""
     nothing_given = np.full(total.grid.n_features, np.nan)
     status = total.power_sums().fit(nothing_given, thread_count(None))[0][:, STATUS]
     mask: BoolArray = status == Status.UNRESOLVED
@@ -77,7 +77,7 @@ def unresolved(total: Sketch) -> BoolArray:
 
 
 def replaced(total: Sketch, part: Sketch, columns: BoolArray) -> Sketch:
-    """`total` with the columns of a mask taken from `part`, which has only those."""
+    """`total` with the columns of a mask replaced by those of `part`, which has no others."""
     position = np.cumsum(columns) - 1
     each = [part.part([position[j]]) if columns[j] else total.part([j]) for j in range(total.grid.n_features)]
     return beside(each, total.grid.column_names)

@@ -97,7 +97,7 @@ def fit_with(
 
     Examples
     --------
-    Any map and any reduction will do, such as those of a pool of processes:
+    Any map and any reduction will do, such as a pool's:
 
     >>> import functools
     >>> from concurrent.futures import ThreadPoolExecutor
@@ -112,6 +112,43 @@ def fit_with(
     >>> bool(np.abs(fit.lmbda - pk.fit(X).lmbda).max() < 1e-12)
     True
     """
+    fit, unbounded = fit_columns(
+        map_reduce,
+        family,
+        estimator,
+        standardize=standardize,
+        sample_weight=sample_weight,
+        lmbda=lmbda,
+        shift=shift,
+        ymax=ymax,
+        bounds=bounds,
+        criterion=criterion,
+        column_names=column_names,
+        n_threads=n_threads,
+        task_threads=task_threads,
+        progress=progress,
+    )
+    return finished(fit.info, fit.columns, fit.source, unbounded=unbounded)
+
+
+def fit_columns(
+    map_reduce: MapReduce,
+    family: str = "yeo-johnson",
+    estimator: Estimator | str = "mle",
+    *,
+    standardize: bool = True,
+    sample_weight: str | None = None,
+    lmbda: ArrayLike | None = None,
+    shift: ArrayLike = 0.0,
+    ymax: float | None = None,
+    bounds: Bounds | None = None,
+    criterion: str = LIKELIHOOD,
+    column_names: Sequence[str] | None = None,
+    n_threads: int | None = None,
+    task_threads: int | None = 1,
+    progress: bool = False,
+) -> tuple[PowerFit, bool]:
+    """`fit_with` before its warnings; and whether nothing has kept raw values from overflowing."""
     as_choice("family", family, FIT_FAMILIES)
     as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))
     estimator = as_estimator(estimator)
@@ -134,16 +171,13 @@ def fit_with(
             found = _better(passes, _Columns(_NAMES[first], 0.0, names), asked, bounds, criterion)
         else:
             found = asked.fit(passes, _Columns(family, shift, names), bounds)
-    return finished(
-        FitInfo(family, estimator, asked.standardize, found.range.column_names, found.range.was_vector),
-        ColumnResults(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error),
-        Source(sums=found.sums),
-        unbounded=lmbda is not None or other is not None,
-    )
+    info = FitInfo(family, estimator, asked.standardize, found.range.column_names, found.range.was_vector)
+    columns = ColumnResults(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error)
+    return PowerFit(info, columns, Source(sums=found.sums)), lmbda is not None or other is not None
 
 
 class _Found(NamedTuple):
-    """What was found of every column."""
+    """The results of every column."""
 
     range: Range
     results: FloatArray
@@ -163,7 +197,7 @@ class _Columns(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """How columns are to be fitted, whatever their family."""
+    """The options of a fit, whatever the family."""
 
     other: Robust | None
     standardize: bool
@@ -230,7 +264,7 @@ def _better(passes: Passes, columns: _Columns, asked: _Asked, bounds: Bounds | N
 
 
 def _mixed(found: _Found, other: _Found, at: IntArray, better: BoolArray) -> _Found:
-    """What was found of every column, replaced by what another family is better for, of the columns `at`."""
+    """The results of every column, by the other family where it is better; `at`: the columns that it fitted."""
     chosen = at[better]
     found.results[chosen], found.families[chosen] = other.results[better], BOX_COX
     if found.error is not None and other.error is not None:
@@ -243,7 +277,7 @@ def _mixed(found: _Found, other: _Found, at: IntArray, better: BoolArray) -> _Fo
 
 
 def _check_unchanged(found: Range, at: IntArray, after: FloatArray) -> None:
-    """Refuse what is of other rows, of the columns `at`, than those whose ranges were found."""
+    """Raise if a later pass read other rows, in the columns `at`, than the first."""
     before = found.n_obs[at]
     for k in np.flatnonzero(has_changed(before, after)):
         check_unchanged(column_label(int(at[k]), found.column_names), before[k], after[k])

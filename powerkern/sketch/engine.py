@@ -59,7 +59,7 @@ class Pass(ABC, Generic[S]):
     n_threads : int or None
         Threads of each call; None: all CPUs of the process.
     column_names : tuple of str or None
-        Names of the columns, in place of those of the chunks.
+        Names of the columns, instead of the names in the chunks.
     """
 
     sample_weight: str | None = None
@@ -152,14 +152,14 @@ class OnColumns(Pass[S]):
         return self.inner.summary(matrix._replace(values=matrix.values[:, self.chosen], names=names))
 
     def part(self, columns: ArrayLike) -> Self | None:
-        """The same, over those of these columns that were chosen."""
+        """The same pass, over the chosen columns among these."""
         at = np.asarray(columns)
         inner = self.inner.part((np.cumsum(self.chosen) - 1)[at][self.chosen[at]])
         return None if inner is None else dataclasses.replace(self, inner=inner, chosen=self.chosen[at])
 
 
 def _merged(a: S, b: S) -> S:
-    """`merge`, of summaries of any one kind."""
+    """`merge` for summaries of any kind."""
     both: Any = (a, b)
     whole: S = merge(*both)
     return whole
@@ -193,7 +193,7 @@ class Outcome(Generic[S]):
     error: TypeError | ValueError | None = None
 
     def value(self) -> S | None:
-        """The summary; raises the error, if that is what there is."""
+        """The summary; raises the error if there is one."""
         if self.error is not None:
             raise self.error
         return self.summary
@@ -264,9 +264,7 @@ def columns_to_read(table: Sequence[Column], columns: Sequence[str] | None, samp
             raise TypeError(f"no column of X holds numbers: {', '.join(repr(one.name) for one in table)}")
     names = [*columns, *weights]
     if not columns or len(set(names)) < len(names):
-        raise ValueError(
-            f"columns must name at least one column, each once, and not that of the weights, got {list(columns)}"
-        )
+        raise ValueError(f"columns must name at least one column, each once, and not the weights, got {list(columns)}")
     return _checked(table, names)
 
 

@@ -41,11 +41,11 @@ _STEPS = np.linspace(-8.0, 8.0, 1025)
 _BITS = 60
 
 
-# --- what both keep -------------------------------------------------------------------------------------
+# --- the values that both keep -------------------------------------------------------------------------------------
 
 
 class _Compared(NamedTuple):
-    """What one family makes of the values that both keep, of the columns where there are some."""
+    """Fits by one family to the values that both fits keep, of the columns that have such values."""
 
     passes: Passes
     ranges: Range
@@ -65,7 +65,7 @@ def box_cox_is_better(
     keeps_all: bool,
     n_threads: int,
 ) -> BoolArray:
-    """Whether Box-Cox is better by the criterion, for each of the chosen columns, whose results by both are given."""
+    """Whether Box-Cox is better by the criterion, for each chosen column, given the results of both families."""
     low, high = kept_by_both(box_cox, yeo_johnson)
     low, high = np.maximum(low, box_cox[:, X_MIN]), np.minimum(high, box_cox[:, X_MAX])
 
@@ -91,13 +91,13 @@ def box_cox_is_better(
 
 
 def _unlikely(of: _Compared) -> FloatArray:
-    """Negative log-likelihood of a value."""
+    """Negative log-likelihood per value."""
     unlikely: FloatArray = of.rows[:, NLL] + np.log(of.intervals[:, 3])
     return unlikely
 
 
 def _uneven(of: _Compared) -> FloatArray:
-    """`powerkern._results.normality.pearson_normality`, from the counts between the ends of its classes."""
+    """`powerkern._results.normality.pearson_normality`, from counts in its classes."""
     n = of.rows[:, N_OBS]
     classes = np.ceil(2.0 * n**0.4).astype(np.int64)
     ends = [
@@ -113,7 +113,7 @@ def _uneven(of: _Compared) -> FloatArray:
 
 
 def _bend(of: _Compared) -> FloatArray:
-    """Minus the correlation of transformed values with normal quantiles, of points for the values."""
+    """Minus the correlation of transformed points with normal quantiles."""
     found = np.full(len(of.rows), np.nan)
     for j, cells in enumerate(_counted(of, [_STEPS] * len(of.rows)).cells()):
         if cells.rows.size > 1 and not is_identity(of.rows[j]):
@@ -124,7 +124,7 @@ def _bend(of: _Compared) -> FloatArray:
 
 
 def _counted(of: _Compared, ends: list[FloatArray]) -> Bins:
-    """Counts of the values that both keep between standardised ones."""
+    """Counts of the values that both keep, between given standardised values."""
     low, high, center, divisor = of.intervals[:, :4].T
     edges = []
     for j, z in enumerate(ends):

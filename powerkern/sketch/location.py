@@ -1,10 +1,10 @@
 """Location and scale of data that only passes over chunks can see.
 
-Values are counted in bins (`powerkern.sketch.order`), whose means and standard deviations are exact. An estimator is
-that of two points a bin with these moments: exact where its equation is linear or quadratic within every bin. Bins in
-which it is not, those with a median, a quartile, a median distance, the end of what is trimmed or a corner of psi, are
-counted again, in narrower ones, until they hold one value each or are too narrow to matter; so are, where psi is a
-polynomial of higher degree, bins that are wide for what they weigh.
+Values are counted in bins (`powerkern.sketch.order`) with exact means and standard deviations. The estimator is applied
+to two points per bin with these moments, which is exact where its equation is linear or quadratic within every bin.
+Other bins (those with a median, a quartile, a median distance, a trimming point or a corner of psi) are divided and
+counted again until they hold one value each or are too narrow to matter. Where psi is a polynomial of higher degree,
+so are bins that are wide for their weight.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def location_with(
     method, **constants
         As for `powerkern.location.location_scale`.
     sample_weight : str, optional
-        The column that holds the weights of the rows, where chunks are data frames. Default: those that the engine
+        The weight column, where chunks are data frames. Default: the weights that the engine
         hands over with the chunks, or none.
     task_threads : int or None, default 1
         Threads of each call of the function that engines are given.
@@ -84,10 +84,10 @@ def location_with(
 
     Notes
     -----
-    Two passes for mean and standard deviation, up to eight where order statistics are needed; what passes hold is some
-    50 kB a column. Median, nMAD, quartiles and trimmed means are those of the rows to rounding. M-estimators are exact
-    where psi is linear or constant within every bin, which is all but the bins of its corners. Of a psi that is a
-    polynomial bins are divided until they hardly matter: "bisquare" and "bisquare-proposal2" were within 1e-11 of the
+    Mean and standard deviation take two passes, order statistics up to eight; summaries take some 50 kB per column.
+    Median, nMAD, quartiles and trimmed means are exact to rounding. M-estimators are exact where psi is linear or
+    constant within every bin; bins at its corners are divided. For a polynomial psi, bins are divided until they hardly
+    matter: "bisquare" and "bisquare-proposal2" were within 1e-11 of the
     scale, "biweight" within 1e-7.
 
     Examples
@@ -140,20 +140,22 @@ class Located:
 
 
 class _Estimate(NamedTuple):
-    """A method, and what of the order of the values it depends on."""
+    """A method, and the order statistics that it depends on."""
 
     function: Callable[[FloatArray, FloatArray], FloatArray]  #: of ascending values and their weights
     fractions: tuple[float, ...]  #: quantiles
     trimmed: tuple[float, float]  #: fractions left out below and above
     mad: bool  #: the median distance from the median
     corners: tuple[float, ...]  #: of psi, in scales from the location
-    reach: float  #: of a psi that is no broken line, in scales; 0: it is one
+    reach: float  #: of a psi that is not piecewise linear, in scales; otherwise 0
 
     @classmethod
     def of(cls, method: str, constants: Mapping[str, Any]) -> _Estimate:
         """A method with its constants, checked."""
         function = points_estimator(method, constants)
         center, _, spread = ("trimmed-mad" if method == "trimmed" else method).partition("-")
+        if spread == "qn":
+            raise ValueError(f"method={method!r} compares all pairs of values, which no summary of chunks holds")
         given = {**METHODS[method].defaults, **constants}
         if center not in ("mean", "median", "trimmed"):
             named = [given.get(name) for name in ("k", "k_location", "c")]
@@ -168,7 +170,7 @@ class _Estimate(NamedTuple):
 
 
 class _Column:
-    """One column: what is known of it."""
+    """The current counts of a column."""
 
     def __init__(self, first: Sample, j: int) -> None:
         self.j = j
@@ -178,7 +180,7 @@ class _Column:
         self._critical = np.empty(0, dtype=bool)
 
     def divide(self, finer: Cells) -> None:
-        """Take in what was counted."""
+        """Use the new counts."""
         if self._is_counted:
             label = column_label(self.j, self._first.range.column_names)
             self._cells = divided(self._cells, self._critical, finer, label)
@@ -202,7 +204,7 @@ class _Column:
         return narrower_edges(self._cells, even_parts(self._critical))
 
     def _where(self, asked: _Estimate) -> Iterator[BoolArray]:
-        """The cells that what is asked lies in."""
+        """Masks of the cells that contain an order statistic, a corner, or too much weight for their width."""
         cells = self._cells
         n = cells.weight.sum()
         for fraction in asked.fractions:
@@ -234,7 +236,7 @@ class _Column:
 
 
 def _at_rank(weight: FloatArray, rank: float) -> BoolArray:
-    """Which of ascending cells the values of a rank, and of the next if it is no whole number, may lie in."""
+    """Mask of the ascending cells that may hold the value of a rank (of both neighbors of a fractional rank)."""
     stop = np.cumsum(weight)
     return np.asarray((stop - weight <= np.ceil(rank)) & (stop > np.floor(rank)))
 

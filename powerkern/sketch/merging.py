@@ -45,9 +45,9 @@ def range_of(
     sample_weight : (n,) array-like, or str, optional
         Non-negative weights of the rows, or the name of the column of a data frame that holds them.
     shift : float or (p,) array-like, default 0
-        Of Box-Cox: what is transformed is ``x + shift``.
+        Box-Cox only: ``x + shift`` is transformed.
     column_names : sequence of str, optional
-        Names of the columns; default: those of a data frame.
+        Names of the columns; default: the names in a data frame.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 
@@ -72,7 +72,7 @@ def range_of(
 
 
 def range_of_matrix(matrix: Matrix, family: str, shift: ArrayLike, n_threads: int | None) -> Range:
-    """`range_of` rows that have been read."""
+    """`range_of` for rows that have been read."""
     moved = given_shift(shift, family, matrix.values.shape[1])
     values, threads = shifted(matrix.values, moved), thread_count(n_threads)
     table = power_sums.range_matrix(values, FAMILIES[family], matrix.weight, threads)
@@ -102,7 +102,7 @@ def sketch(
     sample_weight : (n,) array-like, or str, optional
         Weights as for `range_of`.
     column_names : sequence of str, optional
-        Names of the columns, which must be those of the grid; default: those of a data frame.
+        Names of the columns, which must match the grid's; default: the names in a data frame.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. The sums do not depend on it, bit for bit.
 
@@ -133,7 +133,7 @@ def sketch(
 
 
 def sketch_of_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketch:
-    """`sketch` of rows that have been read, and that have the columns of the grid."""
+    """`sketch` for rows that have been read and checked to have the columns of the grid."""
     values, threads = shifted(matrix.values, grid.shift), thread_count(n_threads)
     found = power_sums.sketch_matrix(values, FAMILIES[grid.family], grid.table.copy(), matrix.weight, threads)
     if not found.inside.all():
@@ -207,8 +207,8 @@ def extend(
     chunk : (n, p) or (n,) array-like
         The next rows.
     family, sample_weight, shift, column_names, n_threads
-        As for `range_of`; `family` and `shift` of the first chunk count, and so do its `column_names`, except for
-        chunks that are data frames, whose own names must be those, or be replaced by `column_names` again.
+        As for `range_of`; `family`, `shift` and `column_names` of the first chunk count. Later data frames must have
+        matching names; otherwise pass `column_names` again.
 
     Returns
     -------
@@ -287,9 +287,9 @@ def finish(
     `profile` at lambdas far outside the interval of `confint` loses digits, down to about 1e-8 per observation;
     make the grid for them by ``grid(largest_exponent=...)`` where that matters.
 
-    Robust fits need order statistics, which power sums do not hold; they are not available from sketches. `fit_chunks`
-    and `fit_with` read chunks more often for them. Of a stream fit some 10 000 rows, drawn at random, instead: lambda
-    differs from that of all rows by about the standard error of that many.
+    Robust fits need order statistics, which power sums do not hold: use `fit_chunks` or `fit_with`, which make more
+    passes. For a stream, fit some 10 000 rows drawn at random: lambda differs from the fit of all rows by about its
+    standard error at 10 000 rows.
 
     Examples
     --------
@@ -319,10 +319,9 @@ def finish_results(
     bounds: Bounds | None = None,
     n_threads: int | None = None,
 ) -> tuple[FloatArray, power_sums.PowerSums]:
-    """What `finish` builds its fit from: the results, one row per column, and the power sums; without warnings.
+    """The results (one row per column) and power sums from which `finish` builds its fit; no warnings.
 
-    For protocols that go on from there. The parameters are those of `finish`; ``results[:, STATUS]`` says which
-    columns have no reliable fit.
+    The parameters are as for `finish`; ``results[:, STATUS]`` says which columns have no reliable fit.
     """
     if not isinstance(total, Sketch):
         raise TypeError(f"finish takes a Sketch, got {type(total).__name__}")

@@ -1,9 +1,9 @@
-"""What passes over chunks tell of the order of the values: a sample, bins with exact counts, and points for them.
+"""Order statistics from passes over chunks: a sample, bins with exact counts, and points that represent them.
 
-The first pass draws a sample, the second counts the values between the sampled ones. So every order statistic has a
-bracket, the bin that its rank is in, and bins that matter are counted again, in narrower ones. Whatever is computed
-from points of equal weight in the bins, or from points with the moments of the bins, is that of the rows to within what
-the order in the bins can do. A column whose values are few is there as it is.
+The first pass draws a sample; the second counts the values between sampled ones. Every order statistic is then
+bracketed by the bin of its rank, and important bins are divided and counted again. Estimates are computed from points
+of equal weight in the bins, or from points with the moments of the bins: they differ from estimates of the rows only
+by the unknown order within bins. Short columns are kept as they are.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Sample(Additive):
     """Ranges of the columns and a sample of the values of each, in proportion to their weights.
 
     Every sampled row has a key, an exponential variable over its weight, made from its value and its place in the
-    chunk by a hash; those of the smallest keys stay. So samples merge in any order to the same bits.
+    chunk by a hash; the rows with the smallest keys are kept. Samples therefore merge in any order to the same bits.
     """
 
     def __init__(self, of_range: Range, weights: FloatArray, drawn: list[FloatArray], weighted: bool) -> None:
@@ -80,7 +80,7 @@ class Sample(Additive):
 
     @property
     def slack(self) -> FloatArray:
-        """What rounding to quanta may do to that."""
+        """Bound on the rounding of `total` to quanta."""
         return np.ldexp(self.range.count, self.quantum)
 
     @property
@@ -210,7 +210,7 @@ class Bins(Additive):
         )
 
     def cells(self) -> list[Cells]:
-        """What is known of each column, bins without values left out."""
+        """The cells of each column: its bins that hold values."""
         return [
             _cells(edges, int(quantum), self.sums[:, part], self.ends[:, part])
             for edges, quantum, part in zip(self.edges, self.quantum, self._parts(), strict=True)
@@ -272,7 +272,7 @@ def _count(
     ends[1, filled] = np.maximum(ends[1, filled], x[np.append(starts[1:], x.size) - 1])
 
 
-# --- what is known of a column -------------------------------------------------------------------------
+# --- cells of a column -------------------------------------------------------------------------
 
 
 class Cells(NamedTuple):
@@ -297,7 +297,7 @@ class Cells(NamedTuple):
 
 
 def counted(first: Sample, j: int, found: Cells) -> Cells:
-    """What was counted between all edges of a column, once it is known to be what was sampled."""
+    """The cells counted in a column, checked to have the weight of the first pass."""
     label = column_label(j, first.range.column_names)
     check_unchanged(label, first.total[j], float(found.weight.sum()), first.slack[j])
     return found
@@ -309,7 +309,7 @@ def has_changed(before: ArrayLike, after: ArrayLike, slack: float = 0.0) -> Bool
 
 
 def check_unchanged(label: str, before: float, after: float, slack: float = 0.0) -> None:
-    """Refuse what is of other rows than those of the passes before."""
+    """Raise if a pass read other rows than the passes before it."""
     if has_changed(before, after, slack):
         raise ValueError(
             f"{label}: the data changed between two passes: there were {before:g} values (or weight), and then "
@@ -355,10 +355,11 @@ def even_parts(chosen: BoolArray) -> IntArray:
 
 
 def parts_of(cells: Cells, critical: BoolArray) -> IntArray:
-    """Into how many parts cells are divided: evenly those that are critical, others by how much they leave open.
+    """Number of parts for each cell: equal for critical cells, otherwise by the uncertainty that they cause.
 
-    A value may be anywhere in its cell, of weight w and d normal quantiles wide: to an objective that compares the two,
-    that does something like w d**2. It is least in all where the number of parts goes with ``(w d**2)**0.4``.
+    A value may lie anywhere in its cell, of weight w and d normal quantiles wide. The effect on an objective that
+    compares values with quantiles is about w d**2; the total is least if the numbers of parts are proportional to
+    ``(w d**2)**0.4``.
     """
     several = ~cells.is_one_value
     beyond = np.append(0.0, np.cumsum(cells.weight))
@@ -373,9 +374,9 @@ def parts_of(cells: Cells, critical: BoolArray) -> IntArray:
 
 
 def divided(cells: Cells, chosen: BoolArray, finer: Cells, label: str) -> Cells:
-    """Cells with the chosen ones replaced by what was counted between their edges, which must be as much.
+    """Cells with the chosen ones replaced by the counts between their edges, checked to have the same weight.
 
-    The label is what a message calls the column.
+    `label` names the column in messages.
     """
     if not chosen.any():
         return cells
@@ -392,12 +393,11 @@ def equal_points(
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Points in ascending order, their weights, and the cell of each: up to four of equal weight in a cell.
 
-    Where cells are few, there are more in each, and of equal values, too: columns of many rows are searched otherwise
-    than those of few.
+    Few cells get more points each, also for equal values, because long columns are searched otherwise than short ones.
 
     In a cell the values of rank r of n are taken to be ``low + (high - low) (r/(n - 1))**a``, with a from their mean.
-    Cells of one or two rows, or of one value, are as they are. With `rng` the ranks are moved at random, as those of
-    rows, of which that share counts, are about uniform ones.
+    Cells of one or two rows, or of one value, are exact. With `rng` the ranks are perturbed like uniform order
+    statistics of an effective number of rows, this share of the rows.
     """
     rows, width = cells.rows, cells.high - cells.low
     n = np.minimum(rows, max(_POINTS, -(-_FEWEST // max(rows.size, 1)))).astype(np.int64)
@@ -459,6 +459,6 @@ def moment_points(cells: Cells) -> tuple[FloatArray, FloatArray, IntArray]:
 
 
 def weighted_median(x: FloatArray, w: FloatArray) -> float:
-    """The first of ascending values up to which there is half of the weight."""
+    """The first of ascending values at which the cumulative weight reaches one half."""
     below = np.cumsum(w)
     return float(x[min(int(np.searchsorted(below, 0.5 * below[-1])), x.size - 1)])

@@ -83,7 +83,7 @@ class ChosenPass(Pass[S]):
     chosen: BoolArray
 
     def part(self, columns: ArrayLike) -> Self | None:
-        """The same of those of these columns that were chosen."""
+        """The same pass, over the chosen columns among these."""
         at = np.asarray(columns)
         chosen = self.chosen[at]
         if not chosen.any():
@@ -119,7 +119,7 @@ class SketchPass(ChosenPass[Sketch]):
         return {"grid": self.grid.part(own)}
 
 
-# --- what estimators that need the order of the values ask -----------------------------------------------
+# --- passes for estimators that need the order of the values -----------------------------------------------
 
 
 def _moved(matrix: Matrix, chosen: BoolArray, shift: FloatArray) -> FloatArray:
@@ -184,7 +184,7 @@ class Kept(Additive):
 
 @dataclass(frozen=True, kw_only=True)
 class KeptPass(ChosenPass[Kept]):
-    """Power sums of what is inside an interval of each chosen column, moved and scaled.
+    """Power sums of the values inside an interval of each chosen column, moved and scaled.
 
     Attributes
     ----------

@@ -1,12 +1,12 @@
 """Robust fits of data that only passes over chunks can see.
 
-1. A sample, and exact counts of what lies between its values (`powerkern.sketch.order`). The start of the fit, the
-   lambda that minimises the estimator's objective, is that of points that stand for the counts.
-2. Bins in which medians, median distances and the ends of what will be kept lie are counted again, in narrower ones.
+1. A sample, and exact counts between its values (`powerkern.sketch.order`). The start, the lambda that minimises the
+   estimator's objective, is found for points that represent the counts.
+2. Bins that contain medians, median distances and the ends of the kept interval are divided and counted again.
 3. The values kept are those inside an interval: every step of reweighting is a maximum likelihood fit of the power sums
    of that interval, exact for the rows in it.
 
-What is not known of the rows is their order within bins; `powerkern.sketch.certificate` bounds what that can do.
+The order of the rows within bins is unknown; `powerkern.sketch.certificate` bounds its effect.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def fit_robust(
     limit: LambdaLimit,
     n_threads: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Results of every column, and bounds of how far lambda is from that of a fit to the rows in memory.
+    """Results of every column, and bounds on the difference in lambda from a fit of the rows in memory.
 
     `first` is the sample of all chunks. Columns are shared out to the threads.
     """
@@ -83,7 +83,7 @@ class Divisible(Protocol):
     j: int
 
     def divide(self, finer: Cells) -> None:
-        """Replace cells by what was counted between their edges."""
+        """Replace cells by the counts between their edges."""
 
 
 class Reader(NamedTuple):
@@ -109,7 +109,7 @@ class Reader(NamedTuple):
             columns[k].divide(finer)
 
     def kept(self, columns: Sequence[Column]) -> Kept:
-        """Power sums of what each column keeps."""
+        """Power sums of the kept values of each column."""
         chosen = self._chosen(np.array([column.j for column in columns]))
         intervals = np.array([column.interval for column in columns])
         weight = max(column.weight for column in columns)
@@ -129,7 +129,7 @@ def _each(job: Callable[[Column], object], columns: Sequence[Column], n_threads:
 
 
 def _reweight(reader: Reader, columns: list[Column], n_threads: int) -> None:
-    """Fit what each column keeps, as often as its estimator asks; columns that have settled are not read again."""
+    """Reweighting steps: fit the kept values, as often as the estimator asks, until a column settles."""
 
     def begin(column: Column) -> None:
         column.compare()

@@ -1,4 +1,4 @@
-"""One column of a robust fit from chunks: what is known of it, its start, what it keeps, and its result."""
+"""One column of a robust fit from chunks: its counts, its start, its reweighting steps and its result."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ from powerkern.sketch.summaries import Sketch
 
 #: Reweighting steps until the values kept settle, as in memory; sets of points drawn at random.
 _MOST_TURNS, _N_DRAWN = 50, 6
-#: Quantiles that are searched without weights, and how far about their minimum that of all points is sought.
+#: Number of quantiles for a search without weights; half-width of the search by all points around its minimum.
 _N_QUANTILES, _REACH = 2048, 0.1
 #: Rows that are fitted as in memory, at most, where their few values are known.
 _MOST_ROWS = 65_536
-#: Bounds of the error of lambda up to so many standard errors change nothing that the status says.
+#: Largest error of lambda, in standard errors, that does not change the status.
 _NEGLIGIBLE = 0.01
 
 
@@ -105,7 +105,7 @@ class OtherPoints(NamedTuple):
         return float(self.row[LMBDA0])
 
     def cut(self, lmbda: float, rule: int) -> FloatArray:
-        """What is kept at a lambda."""
+        """The kept interval at a lambda."""
         options = self.column.estimator.options
         return self.column.cut_of(self.x, self.w, _options_of(options, self.row), lmbda, rule)[0]
 
@@ -117,7 +117,7 @@ def _options_of(options: Options, row: FloatArray) -> Options:
 
 
 class Column:
-    """One column: what is known of it, and how far its fit is."""
+    """The state of the fit of one column."""
 
     def __init__(self, first: Sample, j: int, estimator: Robust, family: int) -> None:
         self.j, self.family, self.estimator = j, family, estimator
@@ -133,7 +133,7 @@ class Column:
         self.lmbda, self.interval = np.nan, np.full(5, np.nan)
         self.row, self.kept_ends, self.status = np.empty(0), np.empty(0), int(Status.OK)  # of the last fit
         self.n_eval, self.settled = 0.0, False
-        self.adaptive, self.last_cutoff = 0, np.nan  # whether a turn chooses its cut-off, and what it has chosen
+        self.adaptive, self.last_cutoff = 0, np.nan  # whether the cut-off is adaptive; the last cut-off
         self.error, self.is_given, self.others = 0.0, False, list[OtherPoints]()
         self.searched = 0.0  # how far from the minimum a search may end
         self.zones = np.full((2, 3), np.nan)
@@ -141,7 +141,7 @@ class Column:
         #: effective number of rows over their number, to 24 bits: the same in any order
         self.share = float(np.float32(total * total / (squares * self.n_rows))) if squares > 0.0 else 1.0
 
-    # --- what is known of it ---------------------------------------------------------------------------
+    # --- counts ---------------------------------------------------------------------------
 
     @property
     def is_whole(self) -> bool:
@@ -172,7 +172,7 @@ class Column:
         return narrower_edges(self.cells, parts)
 
     def divide(self, finer: Cells) -> None:
-        """Take in what was counted."""
+        """Use the new counts."""
         if self.critical.size:
             self.cells = divided(self.cells, self.critical, finer, self.label)
         else:
@@ -187,7 +187,7 @@ class Column:
     # --- the start -------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """The start: that of points for the cells; without the value that more than half of the others are equal to."""
+        """Find the start from points for the cells, without a value to which more than half of the values are equal."""
         self._fit_points()
         if self.begun[STATUS] == Status.NO_SPREAD and not self.estimator.options.cellwise and np.isnan(self.tie):
             whole = self.begun
@@ -238,7 +238,7 @@ class Column:
             self.begun[STATUS] = found[0, STATUS]
 
     def objective(self, lmbdas: FloatArray) -> FloatArray:
-        """What the estimator minimises, of the points."""
+        """The objective of the estimator, for the points."""
         found: FloatArray = self.estimator.objective(
             self.x[:, None], self.family, lmbdas, self.w, 1, self.begun[[ROUTE]]
         )[0]
@@ -246,7 +246,7 @@ class Column:
 
     @property
     def power(self) -> float:
-        """What lambda is multiplied by when the column is prestandardised."""
+        """The factor by which prestandardising multiplies lambda."""
         if self.family != BOX_COX or self.options.prestandardize != MAD:
             return 1.0
         logs = np.log(self.x)
@@ -255,14 +255,14 @@ class Column:
         return 1.4826 * weighted_median(distance[order], self.w[order])
 
     def fitted_points(self, options: Options, x: FloatArray, w: FloatArray) -> FloatArray:
-        """The fit of points, no more of them than those of the column."""
+        """The fit of points, at most as many as the column has."""
         out = np.empty((1, N_RESULTS))
         fit_weighted_columns(x[None], w[None], self.family, options, self.work, out)
         row: FloatArray = out[0]
         return row
 
     def cut(self, lmbda: float, rule: int) -> tuple[FloatArray, FloatArray]:
-        """What is kept at a lambda (see `kernels.robust.cut_column`), and the transform of the points."""
+        """The kept interval at a lambda (see `kernels.robust.cut_column`), and the transformed points."""
         return self.cut_of(self.x, self.w, self.options, lmbda, rule)
 
     def cut_of(
@@ -274,7 +274,7 @@ class Column:
         return figures, y
 
     def _critical(self) -> BoolArray:
-        """Cells that medians, median distances, quartiles and the ends of what is kept are in."""
+        """Mask of the cells that contain medians, median distances, quartiles and ends of the kept interval."""
         at = [self.near(self.x, _order_points(self.x, self.w))]
         for turn, (lmbda, rule) in enumerate(self._cuts()):
             self.adaptive = int(self.options.adaptive and turn > 0)
@@ -295,7 +295,7 @@ class Column:
         return chosen & ~self.cells.is_one_value
 
     def _cuts(self) -> list[tuple[float, int]]:
-        """The lambdas at which it will be decided what is kept, as far as points tell, and by which rule."""
+        """The lambdas, as the points predict them, at which cut-offs will be applied, each with its rule."""
         found = [(self.lmbda, self.options.first_rule)]
         if self.options.criterion == QQ and 0 < self._n_fits < _MOST_TURNS:
             for n in range(1, self._n_fits):
@@ -305,7 +305,7 @@ class Column:
         return [*found, (float(self.begun[LMBDA]), NOT_RECTIFIED)]
 
     def near(self, y: FloatArray, values: FloatArray) -> IntArray:
-        """The two points on both sides of values."""
+        """The two points on either side of each value."""
         above = np.searchsorted(y, values[np.isfinite(values)])
         points: IntArray = np.clip(np.concatenate([above + k for k in range(-2, 2)]), 0, y.size - 1)
         return points
@@ -340,9 +340,9 @@ class Column:
         return not self.settled and within[0] < within[1]
 
     def _end_at(self, outside: float, side: float) -> tuple[float, float, float]:
-        """The value below (side 1) or above (-1) which there is a weight, and what is left out of the weight there.
+        """The value below (side 1) or above (-1) which a given weight lies, and the part of its weight to leave out.
 
-        And the weight that may be on either side, of a cell of several values.
+        Also the weight of the cell there, if it has several values, which may lie on either side.
         """
         step = int(side)
         others = self.cells.part(self.cells.mean != self.tie)
@@ -356,7 +356,7 @@ class Column:
         return float(near[::step][c] + share * (far[::step][c] - near[::step][c])), 0.0, weight[c] * self.unit
 
     def take(self, kept: Kept, turn: int) -> None:
-        """Fit what is kept."""
+        """Fit the kept values."""
         self._check_unchanged(kept)
         ends, sums = kept.ends[:, 0], self._without_cut_off(kept.sketch).power_sums()
         given = self.lmbda if turn == self._n_fits else np.nan
@@ -371,7 +371,7 @@ class Column:
             self.status, self.lmbda = int(row[STATUS]), float(row[LMBDA])
 
     def _check_unchanged(self, kept: Kept) -> None:
-        """Refuse another weight of all values, and one of those kept that the counts do not allow."""
+        """Raise if the total weight has changed, or the kept weight contradicts the counts."""
         check_unchanged(self.label, self.first.total[self.j], float(kept.weight[0]))
         low, high = self.interval[:2]
         cells = self.cells.part(self.cells.mean != self.tie)
@@ -413,7 +413,7 @@ class Column:
         return self._finished(row)
 
     def _status(self) -> int:
-        """What to say of the fit, in the order of `kernels.robust`."""
+        """The status of the fit, by the precedence of `kernels.robust`."""
         options, settled = self.options, self.settled or self._n_fits < _MOST_TURNS
         if self.row[STATUS] == Status.UNRESOLVED or self.status not in (Status.OK, Status.FIXED):
             return int(self.row[STATUS])
@@ -450,7 +450,7 @@ class Column:
         return row
 
     def _finished(self, row: FloatArray) -> FloatArray:
-        """A fit of the values kept with what concerns the column as a whole, as `kernels.robust` finishes its own."""
+        """A fit of the kept values, completed by the figures of the whole column, as in `kernels.robust`."""
         n_kept, options = row[N_OBS], self.options
         center, divisor = self.interval[2:4]
         write_range(row, self.weight - self.tied, *self.ends)
@@ -471,7 +471,7 @@ class Column:
         return row
 
     def _correction(self, row: FloatArray) -> FloatArray:
-        """What makes the standard deviation of the values kept that of all where they are normal."""
+        """Consistency factor for a truncated normal standard deviation."""
         share = row[N_KEPT] / row[N_OBS]
         return np.array([scale_correction(row[N_KEPT] / self.unit, share, self.last_cutoff, self.options)])
 

@@ -36,7 +36,7 @@ def stream_grid(found: Range) -> Grid:
 
 
 def _is_streamed(grid: Grid) -> BoolArray:
-    """Which columns of a grid lie as those of a stream do."""
+    """Mask of the columns whose grid is a stream's."""
     if is_mirrored(grid._code):
         streamed: BoolArray = grid._column(G_SIGN) == 0.0
         return streamed
@@ -44,7 +44,7 @@ def _is_streamed(grid: Grid) -> BoolArray:
 
 
 def _joined(a: FloatArray, b: FloatArray) -> FloatArray:
-    """The cells of a, extended to the ranges of b; those of b where a has none."""
+    """The cells of a, extended to the ranges of b; the cells of b where a has none."""
     cells = np.where((a[:, G_BINS] > 0)[:, None], a, b)
     both = (a[:, G_BINS] > 0) & (b[:, G_BINS] > 0)
     cells[both, G_MIN] = np.minimum(a[both, G_MIN], b[both, G_MIN])
@@ -53,13 +53,13 @@ def _joined(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _with_room(cells: FloatArray, weight: FloatArray) -> None:
-    """Let the quanta be such that sums of this total weight fit."""
+    """Raise the quanta so that sums of this total weight fit."""
     used = cells[:, G_BINS] > 0
     cells[used, G_QUANTUM] = np.maximum(cells[used, G_QUANTUM], quanta_for(weight[used]))
 
 
 def grown_grid(own: Grid, fresh: Grid, weight: FloatArray) -> Grid:
-    """The grid of a stream, extended to that of its next rows; `weight` is the total of all."""
+    """The grid of a stream, extended to the range of its next rows; `weight` is the total."""
     cells = _joined(own._table, fresh._table)
     _with_room(cells, weight)
     _relate(cells, _is_streamed(own), own._code)
@@ -87,7 +87,7 @@ def common_grid(a: Sketch, b: Sketch) -> Grid:
 
 
 def _relate(cells: FloatArray, columns: BoolArray, code: int) -> None:
-    """Let columns of streams be relative to the reference for their extremes."""
+    """Set the references of stream columns from their extremes."""
     if not is_mirrored(code):
         cells[columns, G_REF] = on_reference_grid(cells[columns])[1]
 
@@ -133,7 +133,7 @@ def _on_cell(own: IntArray, first: int, cell: FloatArray, new: FloatArray) -> tu
 
 
 def _shift_matrix(side: float, divisor: float) -> FloatArray:
-    """What turns sums of t**k into sums of ((t + side)/divisor)**k, by the binomial theorem."""
+    """Matrix from sums of t**k to sums of ((t + side)/divisor)**k, by the binomial theorem."""
     return np.array(
         [
             [math.comb(k, i) * side ** (k - i) / divisor**k if i <= k else 0.0 for i in range(N_POWERS)]

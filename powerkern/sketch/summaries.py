@@ -18,7 +18,8 @@ from powerkern._estimators.power_sums import (
     starts_of,
     weight_of,
 )
-from powerkern._input.arrays import as_choice, column_label
+from powerkern._input.arguments import column_positions
+from powerkern._input.arrays import as_choice, as_reals, column_label, is_real
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.power_sums import fit as kernels
 from powerkern.kernels.power_sums.fit import (
@@ -45,12 +46,12 @@ EMPTY_RANGE = np.zeros(kernels.N_RANGE)
 EMPTY_RANGE[[kernels.R_MIN, kernels.R_MAX]] = np.inf, -np.inf
 #: Relative error of references that are powers of e.
 _REFERENCE_ERROR = 2.0**-49
-#: Exponents of quanta: those of the smallest and of the largest weight.
+#: Exponents of the quanta for the smallest and the largest weight.
 _QUANTA = (-1030, 970)
 
 
 class _Summary:
-    """What ranges and grids have in common: whose columns they describe."""
+    """The columns that a range or a grid describes."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class _Summary:
         shift: FloatArray | None = None,
     ) -> None:
         self.family = family
-        # the table is that of the columns plus their shift
+        # the table describes the columns plus their shift
         self.shift = np.zeros(len(table)) if shift is None else shift
         self.column_names = column_names
         self._table = table
@@ -128,14 +129,14 @@ class _Summary:
 
 @final
 class Range(_Summary):
-    """Extremes, numbers and rough spread of the columns of some rows: what `grid` needs. Made by `range_of`.
+    """Extremes, counts and rough spread of the columns of some rows, from which to make a grid. Made by `range_of`.
 
     Attributes
     ----------
     family : str
         "box-cox" or "yeo-johnson".
     shift : ndarray
-        Of shifted Box-Cox: what is added to each column; else 0.
+        Shifted Box-Cox: the number added to each column; otherwise 0.
     column_names : list of str or None
         Names of the columns, where the data had names.
     n_features : int
@@ -199,7 +200,7 @@ class Range(_Summary):
         Parameters
         ----------
         low, high : (p,) array-like
-            Bounds of the values. What lies beyond cannot be sketched.
+            Bounds of the values; values beyond them cannot be sketched.
         family : {"yeo-johnson", "box-cox"}
             The transform.
         weight : float
@@ -212,6 +213,8 @@ class Range(_Summary):
         Range
         """
         ends = checked_bounds(low, high, as_choice("family", family, FAMILIES))
+        if not (is_real(weight) and 0.0 < weight < np.inf):
+            raise ValueError(f"weight must be a positive number, got {weight!r}")
         table = np.zeros((ends.shape[1], kernels.N_RANGE))
         table[:, kernels.R_COUNT] = table[:, kernels.R_SAMPLE] = 1.0
         table[:, kernels.R_WEIGHT] = weight
@@ -228,7 +231,7 @@ class Range(_Summary):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Range:
-        """Read what `to_bytes` wrote; ValueError if it is anything else, truncated, or of another version."""
+        """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
         head, payload = unpack(data, 1, "a range")
         table = array_of(payload, (head["columns"], kernels.N_RANGE), "<f8", "a range")
         found = cls(head["family"], table, head["column_names"], head["vector"], shift_of(head))
@@ -255,7 +258,7 @@ class Range(_Summary):
 def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
     """Bounds of the values of some columns, as two rows."""
     try:
-        ends = np.array(np.broadcast_arrays(*(np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in (low, high))))
+        ends = np.array(np.broadcast_arrays(*(np.atleast_1d(as_reals("bounds", end)) for end in (low, high))))
     except (TypeError, ValueError):
         raise ValueError("bounds must be (low, high): numbers, or one per column") from None
     if ends.ndim != 2 or not np.isfinite(ends).all() or not (ends[0] < ends[1]).all():
@@ -273,7 +276,7 @@ class Grid(_Summary):
     family : str
         "box-cox" or "yeo-johnson".
     shift : ndarray
-        Of shifted Box-Cox: what is added to each column; else 0.
+        Shifted Box-Cox: the number added to each column; otherwise 0.
     column_names : list of str or None
         Names of the columns, where the data had names.
     n_features : int
@@ -331,12 +334,12 @@ class Grid(_Summary):
         For columns whose fit has the status `Status.UNRESOLVED`. A column has at most 65536 bins.
         """
         chosen = np.zeros(self.n_features, dtype=bool)
-        chosen[slice(None) if columns is None else np.asarray(columns)] = True
+        chosen[slice(None) if columns is None else column_positions(columns, self.n_features)] = True
         return self._relaid(self._column(G_EXPONENT) - _REFINEMENT * chosen, kernels.MAX_REFINED)
 
     def part(self, columns: ArrayLike) -> Grid:
         """The grid of some of the columns (indices or mask)."""
-        chosen = np.arange(self.n_features)[np.asarray(columns)]
+        chosen = column_positions(columns, self.n_features)
         names = None if self.column_names is None else [self.column_names[j] for j in chosen]
         return Grid(self.family, self._table[chosen], names, self.was_vector, self.shift[chosen])
 
@@ -351,7 +354,7 @@ class Grid(_Summary):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Grid:
-        """Read what `to_bytes` wrote; ValueError if it is anything else, truncated, or of another version."""
+        """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
         head, payload = unpack(data, 2, "a grid")
         return cls._read(head, payload, "a grid")
 
@@ -407,9 +410,9 @@ class Sketch:
         ``2**grid.quantum``, a column's own. Nothing else is kept of the rows, and sums are all that merging needs, so
         that they can be added under a mask, modulo 2**64.
     roundings : (p, 4) ndarray of int64
-        What the bound of the error needs to know, and is added up with the sums: how often those of each column were
-        rounded to whole numbers, over how many rows they were taken, how many sums of weights came to nothing, and how
-        often they were moved to another reference.
+        Counts for the error bound, merged by addition: how often the sums of each column were rounded to whole
+        numbers, the number of rows summed, how many sums of weights were rounded to 0, and how often the sums were
+        moved to another reference.
     """
 
     def __init__(self, grid: Grid, sums: IntArray, roundings: IntArray) -> None:
@@ -432,17 +435,19 @@ class Sketch:
     def part(self, columns: ArrayLike) -> Sketch:
         """The sketch of some of the columns (indices or mask)."""
         starts = self.grid._starts
-        chosen = np.arange(self.grid.n_features)[np.asarray(columns)]
+        chosen = column_positions(columns, self.grid.n_features)
         own = [self.sums[starts[j] : starts[j + 1]] for j in chosen]
         return Sketch(self.grid.part(chosen), np.concatenate([self.sums[:0], *own]), self.roundings[chosen])
 
     def words(self) -> IntArray:
-        """All the integers of the sketch: those of two sketches on one grid are added to merge them."""
+        """All the integers of the sketch; sketches on one grid are merged by adding them."""
         return np.concatenate([self.sums.ravel(), self.roundings.ravel()])
 
     @classmethod
     def of_words(cls, grid: Grid, words: IntArray) -> Sketch:
         """The sketch that consists of these `words`."""
+        if not (isinstance(words, np.ndarray) and words.dtype == np.int64 and words.shape == (grid.n_words,)):
+            raise ValueError(f"words must be a vector of {grid.n_words} int64, as those of a sketch on this grid are")
         border = grid.n_words - N_ROUNDINGS * grid.n_features
         return cls(grid, words[:border].reshape(-1, N_POWERS), words[border:].reshape(-1, N_ROUNDINGS))
 
@@ -465,7 +470,7 @@ class Sketch:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
-        """Read what `to_bytes` wrote; ValueError if it is anything else, truncated, or of another version."""
+        """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
         head, payload = unpack(data, 3, "a sketch")
         border = 8 * head["columns"] * kernels.N_GRID
         grid = Grid._read(head, payload[:border], "a sketch")
@@ -477,7 +482,7 @@ class Sketch:
         return found
 
     def is_sound(self) -> bool:
-        """Whether the sums can be those of some rows."""
+        """Whether some rows can have these sums."""
         sums = self.sums.astype(np.float64)
         totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[self.grid._starts])
         return bool(
@@ -495,7 +500,7 @@ def on_reference_grid(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def is_on_reference_grid(cells: FloatArray) -> BoolArray:
-    """Whether the references of these cells are those of Box-Cox streams."""
+    """Whether these cells have the references of Box-Cox streams."""
     references = on_reference_grid(cells)[1]
     on: BoolArray = abs(cells[:, G_REF] - references) <= _REFERENCE_ERROR * references
     return on

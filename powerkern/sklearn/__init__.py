@@ -9,6 +9,7 @@ from powerkern._input.foreign import imported_when_used
 if TYPE_CHECKING:
     from powerkern.sklearn.cellwise import DDC as DDC
     from powerkern.sklearn.cellwise import Wrapper as Wrapper
+    from powerkern.sklearn.grouped import GroupedPowerTransformer as GroupedPowerTransformer
     from powerkern.sklearn.imputer import UVImputer as UVImputer
     from powerkern.sklearn.location_scaler import LocationScaler as LocationScaler
     from powerkern.sklearn.outliers import OutlierProbability as OutlierProbability
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Classifier": "powerkern.supervised",
     "DDC": "powerkern.sklearn.cellwise",
+    "GroupedPowerTransformer": "powerkern.sklearn.grouped",
     "LocationScaler": "powerkern.sklearn.location_scaler",
     "OutlierProbability": "powerkern.sklearn.outliers",
     "PowerTransformedRegressor": "powerkern.sklearn.regressor",
@@ -33,6 +35,7 @@ _HOMES = {
 __all__ = [
     "DDC",
     "Classifier",
+    "GroupedPowerTransformer",
     "LocationScaler",
     "OutlierProbability",
     "PowerTransformedRegressor",

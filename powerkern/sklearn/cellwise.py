@@ -23,7 +23,7 @@ _THREADS: list[Any] = [None, Interval(Integral, 1, None, closed="left")]
 class Wrapper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
     """Wrap columns: outlying cells are pulled in to the center of their column; see `powerkern.cellwise.wrap`.
 
-    In front of principal components, covariances or linear models, it bounds what each cell can do to them.
+    In front of principal components, covariances or linear models, it bounds the influence of each cell.
 
     Parameters
     ----------
@@ -116,8 +116,8 @@ class Wrapper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 class DDC(OneToOneFeatureMixin, OutlierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Detect deviating cells, replace them, and tell which rows deviate as a whole; see `powerkern.cellwise.ddc`.
 
-    `transform` replaces deviating and missing cells by what the other cells of their row predict; `predict` says which
-    rows are outliers. Columns that `powerkern.cellwise.check_data` drops stay as they are.
+    `transform` replaces deviating and missing cells by predictions from the other cells of their row; `predict` says
+    which rows are outliers. Columns that `powerkern.cellwise.check_data` drops stay as they are.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def as_sklearn(ours: Any) -> PowerTransformer:
 
 
 def _moments(fit: PowerFit) -> tuple[FloatArray, FloatArray]:
-    """Means and scales of raw transformed values; those of unfitted columns that make them pass as they do here."""
+    """Means and scales of raw transformed values; those of unfitted columns let them pass unchanged."""
     passes, box_cox = is_failed(fit.status), fit.family == "box-cox"
     _refuse(fit, fit.shift != 0.0, "has a shift or an origin; add it to the data, and fit these")
     rescaled = ~passes & (fit.center != 0.0) | (fit.divisor != 1.0)
@@ -67,7 +67,7 @@ def _refuse(fit: PowerFit, which: Any, why: str) -> None:
 
 
 def arguments_of(theirs: Any) -> dict[str, Any]:
-    """What ours is made with."""
+    """The arguments of the equivalent transformer of ours."""
     if not isinstance(theirs, PowerTransformer):
         raise TypeError(f"from_sklearn takes a sklearn.preprocessing.PowerTransformer, got {type(theirs).__name__}")
     check_is_fitted(theirs)

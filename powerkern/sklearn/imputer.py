@@ -21,7 +21,7 @@ from powerkern.completion.selection import choose
 from powerkern.sklearn.private import Interval, MissingValues, StrOptions, fit_context
 from powerkern.sklearn.reading import read, refuse_nan, refuse_values
 
-#: What `UVImputer.score` takes away.
+#: Share of the entries that `UVImputer.score` hides.
 _HIDDEN = 0.2
 #: Shrinkage where a rank is given without.
 _SHRINKAGE = 0.2
@@ -251,7 +251,7 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         return filled if self.indicator_ is None else np.hstack([filled, self.indicator_.transform(given)])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Names of the columns that `transform` returns: those of the input and, after them, of the indicators."""
+        """Names of the columns that `transform` returns: the input's, then the indicators'."""
         names: NDArray[np.object_] = super().get_feature_names_out(input_features)
         if self.indicator_ is None:
             return names
@@ -293,7 +293,7 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         return -rms(errors) if errors.size else math.nan
 
     def _values(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
-        """`X` with NaN for what is missing."""
+        """`X` with NaN for missing entries."""
         values: NDArray[np.floating] = read(self, X, reset=reset)
         if not self._nan_is_missing():
             refuse_nan(self, values, f"but missing_values is {self.missing_values}; replace it by that")

@@ -36,7 +36,8 @@ class LocationScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     Attributes
     ----------
     center_, scale_ : ndarray, shape (n_features,)
-        What is subtracted and divided by. A scale of 0 (more than half of the values equal, say) is replaced by 1.
+        Locations to subtract and scales to divide by. A scale of 0 (if more than half of the values are equal, say) is
+        replaced by 1.
     status_ : ndarray of int, shape (n_features,)
         A `powerkern.location.LocationStatus` each.
     n_features_in_ : int

@@ -71,7 +71,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     probability_ : (n,) ndarray
         Probabilities of the training data.
     contamination_ : float
-        The fraction of the training data that is outlying: what was given, or what came out.
+        The fraction of the training data that is outlying, given or found.
     offset_ : float
         ``decision_function(X) = score_samples(X) - offset_``.
     n_features_in_ : int
@@ -182,7 +182,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         Returns
         -------
         (n, 2) ndarray
-            The second column is that of `powerkern.outliers.outlier_probability`.
+            The second column agrees with `powerkern.outliers.outlier_probability`.
         """
         p = self._combined(self._scores(X))
         return np.column_stack([1.0 - p, p])

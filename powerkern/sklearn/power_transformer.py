@@ -1,4 +1,4 @@
-"""`PowerTransformer`: a drop-in for that of scikit-learn."""
+"""`PowerTransformer`, a drop-in for scikit-learn's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     standardize : bool, default True
         Give the output mean 0 and standard deviation 1.
     shift : float or (n_features,) array-like, default 0
-        Of Box-Cox: what is transformed is ``x + shift``, for values above -shift.
+        Box-Cox only: ``x + shift`` is transformed, for values above -shift.
     origin : {"fit"}, optional
         "fit": the origin and the unit of each feature are fitted with lambda, see `powerkern.fit`; without
         `partial_fit`.
@@ -56,7 +56,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     estimator : Estimator or str, default "mle"
         How lambda is found, as for `powerkern.fit`: ``powerkern.RewML(n_reweight=3)``, or "rewml".
     out_of_range : {"nan", "raise", "clip"}, default "nan"
-        What `inverse_transform` does with values that have no inverse: NaN with one warning, an error, or the nearest
+        Result of `inverse_transform` for values without an inverse: NaN with one warning, an error, or the nearest
         end of the fitted data.
     n_threads : int, optional
         Threads to use. Default: all CPUs of this process, or ``NUMBA_NUM_THREADS`` if that is fewer, which joblib
@@ -177,7 +177,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
         The rows are summarised in a sketch (`powerkern.sketch`) of some 60 kilobytes per feature, from which the
         likelihood is known to about 1e-13. Available only with ``estimator="mle"``. The first call
-        after `fit` starts afresh: no sketch is made of what `fit` sees.
+        after `fit` starts afresh: `fit` makes no sketch.
 
         Parameters
         ----------
@@ -306,8 +306,8 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         Raises
         ------
         ValueError
-            What it cannot represent: a shift; robust Yeo-Johnson fits, which rescale the data first; lambdas with which
-            mean or scale overflow, or the mean is 1e8 times the scale and more; a Box-Cox column that passes unchanged
+            A fit that it cannot represent: a shift; a robust Yeo-Johnson fit, which rescales the data first; a mean or
+            scale that overflows, or a mean of 1e8 scales or more; a Box-Cox column that passes unchanged
             where ``standardize=False``.
 
         Examples

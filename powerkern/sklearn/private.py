@@ -1,4 +1,4 @@
-"""What powerkern takes from scikit-learn's private modules, in one place: a release may move it."""
+"""All uses of scikit-learn's private modules, in one place: a release may move them."""
 
 from __future__ import annotations
 

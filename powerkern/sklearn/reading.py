@@ -55,9 +55,9 @@ def note_features(estimator: Any, X: Any, reset: bool = True) -> None:
 
 @contextmanager
 def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
-    """Refuse what `powerkern.fit` refuses, around a check of scikit-learn's, which takes dates, categories and text.
+    """Refuse the non-numbers that `powerkern.fit` refuses, around a check of scikit-learn's, which takes some of them.
 
-    Where both refuse it, scikit-learn's words stand, but for data frames, of which ours name the column.
+    Where both refuse, scikit-learn's message stands, except for data frames: ours names the column.
     """
     is_frame = frame_library(X) != "" and hasattr(X, "columns")
     ours: Exception | None = None

@@ -55,11 +55,11 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
     lmbda : float or (n_outputs,) array-like, optional
         Take this lambda instead of estimating it.
     shift : float or (n_outputs,) array-like, default 0
-        Of Box-Cox: what is transformed is ``y + shift``.
+        Box-Cox only: ``y + shift`` is transformed.
     bounds : (low, high), optional
         Smallest and largest lambda, as in `powerkern.regression.fit_regression`.
     kind : {"median", "mean", "quantile"}, default "median"
-        What `predict` returns. A plain inverse transform of predicted means is the median. The mean, which minimises
+        The prediction. A plain inverse transform of predicted means is the median. The mean, which minimises
         squared error, is the integral of ``psi^-1(f(X) + s z) phi(z)``.
     quantile : float, default 0.5
         For ``kind="quantile"``: between 0 and 1.
@@ -90,9 +90,9 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
 
     Notes
     -----
-    Means and quantiles take the residuals on the transformed scale as normal, with one standard deviation for all rows;
-    what happens where the range of psi is finite is said in `powerkern.regression.RegressionFit.predict`: a prediction
-    beyond it is the end of the domain, which may be infinite.
+    Means and quantiles assume normal residuals on the transformed scale, with one standard deviation for all rows.
+    Where the range of psi is finite, a prediction beyond it is the end of the domain, which may be infinite: see
+    `powerkern.regression.RegressionFit.predict`.
     A response whose lambda could not be found (constant, exactly linear in the features) is not transformed.
 
     References

@@ -64,6 +64,8 @@ INV_YEOJOHNSON = _Elementwise(inv_yeojohnson_array, inv_yeojohnson_each)
 
 def data_of(x: Any) -> NDArray[Any]:
     """The data as an array or masked array; a data frame or series must be numeric."""
+    if type(x) is np.ndarray:
+        return x
     refuse_foreign(x, "x")
     return numbers(x, "x") if library(x) else np.asanyarray(x)
 

@@ -136,8 +136,8 @@ def boxcox(
     if not 0.0 < low <= high < math.inf:
         raise ValueError(_NOT_POSITIVE_FINITE)
     optimum = maximum_likelihood(column, BOX_COX, None, optimizer)
-    dtype = float_dtype(x.dtype)
-    maxlog = clipped(optimum, lambda_range(BOX_COX, low, high, OVERFLOW[dtype]), f"overflow in {dtype.name}.")
+    largest, consequence = OVERFLOW[float_dtype(x.dtype)]
+    maxlog = clipped(optimum, lambda_range(BOX_COX, low, high, largest), consequence)
     y = transformed(BOXCOX, x, maxlog)
     if alpha is None:
         return y, maxlog
@@ -231,8 +231,7 @@ def boxcox_normmax(
         raise ValueError(_NOT_POSITIVE_FINITE)
     consequence = "exceed specified `ymax`."
     if ymax is None:
-        dtype = float_dtype(x.dtype)
-        ymax, consequence = OVERFLOW[dtype], f"overflow in {dtype.name}."
+        ymax, consequence = OVERFLOW[float_dtype(x.dtype)]
     elif (ymax := as_scalar(ymax, "ymax")) <= 0:
         raise ValueError("`ymax` must be strictly positive")
     if optimizer is not None and brack is not None:

@@ -20,8 +20,8 @@ from powerkern.stats._arrays import FLOAT32, FLOAT64, as_scalar
 
 #: The factor by which SciPy keeps transformed data below overflow.
 SAFETY = 1e4
-#: The largest magnitude of transformed data of each type.
-OVERFLOW = {dtype: float(np.finfo(dtype).max) / SAFETY for dtype in (FLOAT32, FLOAT64)}
+#: The largest magnitude of transformed data of each type, and the message beyond it.
+OVERFLOW = {dtype: (float(np.finfo(dtype).max) / SAFETY, f"overflow in {dtype.name}.") for dtype in (FLOAT32, FLOAT64)}
 
 
 def negative_llf(column: FloatArray, family: int) -> Callable[[Any], float]:

@@ -181,7 +181,7 @@ def yeojohnson_normmax(
         return clipped(optimum, lambda_range(YEO_JOHNSON, low, high, ymax), "exceed specified `ymax`.")
     if brack is not None:
         return optimum
-    overflow = OVERFLOW[float_dtype(x.dtype)]
+    overflow, _ = OVERFLOW[float_dtype(x.dtype)]
     for magnitude in (math.sqrt(overflow / SAFETY), overflow):
         lower, upper = lambda_range(YEO_JOHNSON, low, high, magnitude)
         if lower <= upper:

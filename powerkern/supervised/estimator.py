@@ -263,7 +263,10 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     def inverse_transform(self, X: Any) -> Any:
         """Undo `transform`; values without an inverse become NaN, with one warning."""
         check_is_fitted(self)
-        table = Table(as_table(X), self._chosen)
+        X = as_table(X)
+        if len(X.shape) != 2:
+            raise ValueError(f"X must be a matrix of {self.n_features_in_} columns, got shape {tuple(X.shape)}")
+        table = Table(X, self._chosen)
         check_n_features(table.whole, self.n_features_in_, None, None)
         given = read(BaseEstimator(), table.part)
         varied = self._scaling.varies
@@ -435,8 +438,9 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         return searches.iterative(objective, space, begin, schedule, record, random)
 
     def _each_start(self) -> list[Any]:
-        one = isinstance(self.starts, str) or (len(self.starts) > 0 and isinstance(self.starts[0], Real))
-        return [self.starts] if one else list(self.starts)
+        each = list(self.starts)
+        one = isinstance(self.starts, str) or (len(each) > 0 and isinstance(each[0], Real))
+        return [self.starts] if one else each
 
     def _starts(self, scaled: FloatArray, space: Space, weight: FloatArray | None) -> Iterator[FloatArray]:
         """Vectors of lambdas, one for each column that varies."""

@@ -21,7 +21,7 @@ import processes
 import pytest
 
 import powerkern as pk
-from powerkern._engine import blocks, gather, helpers, threads
+from powerkern._engine import blocks, gather, threads
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.gather import FitScratch
 from powerkern.kernels.transforms.family import FAMILIES
@@ -40,7 +40,7 @@ def matrix(n=300, p=200, seed=0):
 
 def driver_threads():
     """Threads of the driver that are at work."""
-    helpers.dismiss()
+    threads.dismiss()
     found = [t for t in threading.enumerate() if t.name.startswith("powerkern")]
     for thread in found:
         thread.join(timeout=5.0)
@@ -166,7 +166,7 @@ def test_a_limit_on_threads_means_fewer_threads(granted, monkeypatch):
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start_some)
-    helpers.dismiss()
+    threads.dismiss()
     np.testing.assert_array_equal(pk.fit(x, n_threads=4).lmbda, expected)
     assert len(started) == granted
 
@@ -227,56 +227,56 @@ def test_an_interrupt_while_waiting_is_passed_on(monkeypatch):
 
 
 def test_a_thread_helps_again():
-    endings, at_work = helpers.Endings(), []
+    endings, at_work = threads.Endings(), []
     for _ in range(20):
-        assert len(helpers.ask(1, lambda: at_work.append(threading.get_ident()), endings)) == 1
+        assert len(threads.ask(1, lambda: at_work.append(threading.get_ident()), endings)) == 1
         assert endings.get(timeout=60) is None
     assert len(set(at_work)) == 1
 
 
 def test_what_a_helper_raises_is_handed_back_and_it_helps_again():
-    endings, error = helpers.Endings(), KeyboardInterrupt()
+    endings, error = threads.Endings(), KeyboardInterrupt()
 
     def fail():
         raise error
 
     for _ in range(3):
-        helpers.ask(1, fail, endings)
+        threads.ask(1, fail, endings)
         assert endings.get(timeout=60) is error
     assert not driver_threads()
 
 
 def test_helpers_that_all_wait_do_not_keep_others_from_work():
     """Help asked for by helpers, as by jobs within jobs, comes from further threads."""
-    endings = helpers.Endings()
+    endings = threads.Endings()
 
     def ask_on(depth):
         if depth:
-            within = helpers.Endings()
-            assert len(helpers.ask(1, lambda: ask_on(depth - 1), within)) == 1
+            within = threads.Endings()
+            assert len(threads.ask(1, lambda: ask_on(depth - 1), within)) == 1
             assert within.get(timeout=60) is None
 
-    helpers.ask(1, lambda: ask_on(5), endings)
+    threads.ask(1, lambda: ask_on(5), endings)
     assert endings.get(timeout=60) is None
 
 
 def test_what_nobody_has_begun_is_called_off(monkeypatch):
     """Nobody waits for a thread that the system has not woken yet; it may be asked again."""
     monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
-    helpers.dismiss()
+    threads.dismiss()
     done = []
-    tickets = helpers.ask(2, lambda: done.append("first"), helpers.Endings())
+    tickets = threads.ask(2, lambda: done.append("first"), threads.Endings())
     begun, waiting = (ticket[0][0] for ticket in tickets)
     begun.tickets.put(None)
     begun.run()
-    assert helpers.called_off(tickets) == 1
-    assert helpers._idle == [begun, waiting]
-    helpers.ask(1, lambda: done.append("second"), helpers.Endings())
+    assert threads.called_off(tickets) == 1
+    assert threads._idle == [begun, waiting]
+    threads.ask(1, lambda: done.append("second"), threads.Endings())
     waiting.tickets.put(None)
     waiting.run()  # what was called off, and what was not
     assert done == ["first", "second"]
-    assert helpers._idle == [begun, waiting]
-    helpers._idle.clear()
+    assert threads._idle == [begun, waiting]
+    threads._idle.clear()
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])
@@ -338,31 +338,31 @@ def test_what_an_assistant_raises_is_passed_on():
 
 
 def test_idle_helpers_end_by_themselves(monkeypatch):
-    helpers.dismiss()
-    monkeypatch.setattr(helpers, "_PATIENCE", 0.01)
-    endings = helpers.Endings()
-    helpers.ask(2, lambda: None, endings)
+    threads.dismiss()
+    monkeypatch.setattr(threads, "_PATIENCE", 0.01)
+    endings = threads.Endings()
+    threads.ask(2, lambda: None, endings)
     assert [endings.get(timeout=60) for _ in range(2)] == [None, None]
     deadline = time.monotonic() + 60.0
-    while helpers._idle and time.monotonic() < deadline:
+    while threads._idle and time.monotonic() < deadline:
         time.sleep(0.001)
-    assert helpers._idle == []
+    assert threads._idle == []
 
 
 def test_helpers_that_end_lose_no_order(monkeypatch):
     """They look for work all the time, find none, and are asked just then."""
-    helpers.dismiss()
-    monkeypatch.setattr(helpers, "_PATIENCE", 1e-5)
-    endings = helpers.Endings()
+    threads.dismiss()
+    monkeypatch.setattr(threads, "_PATIENCE", 1e-5)
+    endings = threads.Endings()
     for _ in range(2000):
-        helpers.ask(1, lambda: None, endings)
+        threads.ask(1, lambda: None, endings)
         assert endings.get(timeout=60) is None
 
 
 def test_helpers_keep_no_array_alive():
     x = np.zeros(10)
-    alive, endings = weakref.ref(x), helpers.Endings()
-    helpers.ask(1, functools.partial(np.sum, x), endings)
+    alive, endings = weakref.ref(x), threads.Endings()
+    threads.ask(1, functools.partial(np.sum, x), endings)
     assert endings.get(timeout=60) is None
     del x
     deadline = time.monotonic() + 60.0
@@ -442,15 +442,15 @@ def test_signal_handlers_may_ask_for_help(monkeypatch):
         handled.append(None)
         threads.share_out(done.append, PARTS, (1000, 1000), 3)
 
-    helpers.dismiss()
-    monkeypatch.setattr(helpers, "_idle", Interrupted())
+    threads.dismiss()
+    monkeypatch.setattr(threads, "_idle", Interrupted())
     before = signal.signal(signal.SIGINT, handle)
     try:
         for _ in range(2):  # the first time, nobody is there to be asked
             threads.share_out(done.append, PARTS, (1000, 1000), 3)
     finally:
         signal.signal(signal.SIGINT, before)
-        helpers.dismiss()
+        threads.dismiss()
     assert (len(handled), len(done)) == (1, 3 * len(PARTS))
 
 
@@ -459,10 +459,10 @@ def test_a_forked_child_has_helpers_of_its_own():
     """Also where the parent's are at work when it forks, or idle: Python would warn of those."""
     code = (
         "import os, threading\n"
-        "from powerkern._engine import helpers\n"
-        "endings, go_on = helpers.Endings(), threading.Event()\n"
+        "from powerkern._engine import threads\n"
+        "endings, go_on = threads.Endings(), threading.Event()\n"
         "def asked(n):\n"
-        "    helpers.ask(n, lambda: None, endings)\n"
+        "    threads.ask(n, lambda: None, endings)\n"
         "    return [endings.get(timeout=60) for _ in range(n)] == [None] * n\n"
         "def forked():\n"
         "    child = os.fork()\n"
@@ -471,7 +471,7 @@ def test_a_forked_child_has_helpers_of_its_own():
         "    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
         "print(asked(2), forked(), asked(2), end=' ')\n"
         "import warnings; warnings.simplefilter('ignore')\n"
-        "helpers.ask(1, go_on.wait, endings)\n"
+        "threads.ask(1, go_on.wait, endings)\n"
         "print(forked(), go_on.set(), endings.get(timeout=60), asked(2))"
     )
     assert processes.run(code) == "True 0 True 0 None None True"
@@ -518,7 +518,7 @@ def test_parts_are_shared_with_the_threads_there_are(granted, monkeypatch):
         started.append(thread)
         start(thread)
 
-    helpers.dismiss()
+    threads.dismiss()
     monkeypatch.setattr(threading.Thread, "start", start_some)
     threads.share_out(done.append, PARTS, (1000, 1000), 4)
     assert len(started) == granted
@@ -540,7 +540,7 @@ def test_ctrl_c_while_threads_start_ends_what_is_shared(monkeypatch):
         assert go_on.wait(timeout=60)
         done.append(part)
 
-    helpers.dismiss()
+    threads.dismiss()
     monkeypatch.setattr(threading.Thread, "start", start_one)
     with pytest.raises(KeyboardInterrupt):
         threads.share_out(job, PARTS, (1000, 1000), 3)

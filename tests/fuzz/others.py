@@ -63,19 +63,21 @@ def _ordinary(weight: np.ndarray | None) -> np.ndarray | None:
 
 
 def check_robust(batch: Batch) -> Iterator[Finding]:
-    """No exception, and finite images of all values that are kept."""
+    """No exception, and finite images of all values that are kept and were fitted."""
     estimator = str(_rng(batch).choice(ROBUST))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+            warnings.simplefilter("ignore")
             fit = pk.fit(batch.values, batch.family, estimator, n_threads=1)
             images = fit.transform(batch.values, n_threads=1)
             kept = fit.weights(batch.values) > 0.0
             fit.outliers(batch.values)
             pk.PowerFit.from_json(fit.to_json())
+            tied = np.nanmedian(batch.values, axis=0)  # fits beyond ties promise nothing of these
     except Exception as error:
         yield Finding("exception", f"{batch.name}:*", f"{estimator}: {error!r}")
         return
+    kept &= (fit.status != pk.Status.TIED) | (batch.values != tied)
     for j in range(fit.n_features):
         wrong = np.count_nonzero(kept[:, j] & ~np.isfinite(images[:, j]))
         if wrong or not np.isfinite(fit.lmbda[j]):

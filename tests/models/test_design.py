@@ -77,7 +77,7 @@ def test_rows_that_are_not_those_of_the_fit() -> None:
     covariates, _ = read_covariates(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 5.0]}), None, True, 2)
     other = pd.DataFrame({"b": [4.0], "c": [0.0], "a": [9.0]})
     assert covariates.matrix(other).tolist() == [[1.0, 9.0, 4.0]]
-    with pytest.raises(ValueError, match=r"^covariates has 1 columns, the fit has 2; pass those of the fit"):
+    with pytest.raises(ValueError, match=r"^covariates has 1 columns, the fit has 2; pass the covariates of the fit"):
         covariates.matrix([1.0])
     with pytest.raises(ValueError, match=r"^covariates has 1 rows, the data have 7"):
         covariates.matrix(other, 7)

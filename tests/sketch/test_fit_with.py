@@ -107,7 +107,7 @@ def test_progress_counts_passes_and_chunks(monkeypatch):
         ("price", TypeError, r"columns is one string; pass a list of names, such as \['price'\]"),
         ([], ValueError, "at least one column"),
         (["price", "price"], ValueError, "each once"),
-        (["price", "w"], ValueError, "not that of the weights"),
+        (["price", "w"], ValueError, "and not the weights"),
         (["cost"], ValueError, "there is no column 'cost' among 'price', 'name', 'w'"),
         (["name"], TypeError, "column 'name' is of type string, which holds no numbers"),
     ],

@@ -986,3 +986,10 @@ def joint_derivatives(
                 corners = f((j, 1), (k, 1)) - f((j, 1), (k, -1)) - f((j, -1), (k, 1)) + f((j, -1), (k, -1))
                 hessian[j, k] = hessian[k, j] = float(corners / (4 * h**2))
         return float(f0), gradient, hessian
+
+
+def qn(x: Sequence[float]) -> float:
+    """Rousseeuw and Croux's Qn without its factor, from all pairs."""
+    half = len(x) // 2 + 1
+    distances = sorted(abs(a - b) for a, b in itertools.combinations(map(float, x), 2))
+    return distances[half * (half - 1) // 2 - 1]

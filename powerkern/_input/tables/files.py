@@ -65,11 +65,11 @@ class Writer(Protocol):
         """Append rows, `result` in place of the block's numbers."""
 
     def finish(self) -> None:
-        """Write what belongs at the end."""
+        """Complete the file."""
 
 
 def read(path: Path, choose: Choice, text: TextFormat, keep: bool = True) -> Table:
-    """The columns that `choose` picks, or those that hold numbers: all rows of them, or where `keep` is False none."""
+    """The columns that `choose` picks, or the numeric ones: all rows, or none if `keep` is False."""
     kind = _kind(path)
     with sentences("read", _label(path)), ExitStack() as stack:
         if kind == ".npy":
@@ -119,7 +119,7 @@ def _text_source(stack: ExitStack, path: Path, kind: str, text: TextFormat) -> T
 def write(path: Path | None, layout: Layout, text: TextFormat) -> Iterator[Writer]:
     """A writer of a table; to standard output, as CSV, without a path.
 
-    A file takes its place when all is written: what was there before, perhaps the table that is read, stays until then.
+    The file replaces an old one only when it is complete: the old one may be the table that is read.
     """
     if path is None or _is_standard(path):
         if sys.stdout is None:
@@ -156,7 +156,7 @@ def _label(path: Path) -> str:
 
 
 def _kind(path: Path) -> str:
-    """What a file holds, by its name."""
+    """The kind of a file, by its name."""
     if _is_standard(path):
         return ".csv"
     suffixes = [suffix.lower() for suffix in path.suffixes]

@@ -77,7 +77,7 @@ def _some(names: Sequence[str]) -> str:
 
 # --- reading ------------------------------------------------------------------------------------------
 
-#: What NumPy raises on files that it cannot read.
+#: Errors of NumPy on files that it cannot read.
 _NPY_ERRORS = (ValueError, TypeError, SyntaxError, ArithmeticError, RecursionError, MemoryError, TokenError)
 
 

@@ -19,7 +19,7 @@ _CELLS_AT_ONCE = 2**20
 
 
 def pyarrow() -> Any:
-    """The package, or what to install."""
+    """The package; an error that says how to install it if it is absent."""
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -28,7 +28,7 @@ def pyarrow() -> Any:
 
 
 def read_parquet(file: IO[bytes], path: Path, choose: Choice, keep: bool = True) -> Table:
-    """The columns that are chosen, or those that hold numbers: all rows of them, or where `keep` is False none."""
+    """The chosen columns, or the numeric ones: all rows, or none if `keep` is False."""
     data = _opened(file, path)
     layout, n_rows, start = _layout(data, path, choose), data.metadata.num_rows, 0
     if not keep:

@@ -1,4 +1,4 @@
-"""The columns of a table, blocks of its rows, and the sentences that say what is wrong with a file."""
+"""The columns of a table, blocks of its rows, and error messages about files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TextFormat(NamedTuple):
     #: None: found in the first lines.
     delimiter: str | None = None
     decimal: str = "."
-    #: Cells that are missing, beside those that always are.
+    #: Further cells that count as missing.
     missing: tuple[str, ...] = ()
     #: How lines begin that are skipped.
     comment: str | None = None
@@ -40,7 +40,7 @@ class TextFormat(NamedTuple):
     header: bool = True
 
     def missing_numbers(self) -> list[float]:
-        """Those missing cells that are numbers: they are missing however they are written."""
+        """The missing cells that are numbers, which are missing however they are written."""
         return [number for number in map(_number, self.missing) if number is not None]
 
 
@@ -78,7 +78,7 @@ class Layout:
     metadata: Mapping[bytes, bytes] | None = None
     #: True when the file holds a vector rather than a matrix.
     is_vector: bool = False
-    #: What separates the cells of a text table.
+    #: The delimiter of a text table.
     delimiter: str = ","
     #: Where the weights of the rows stand in `names`, if they are a column.
     weights: int | None = None
@@ -102,7 +102,7 @@ class Layout:
         return replace(self, positions=tuple(other for other in self.positions if other != at), weights=at)
 
     def place(self, block: Block, j: int, i: int) -> str:
-        """What messages call row i of a block's column j: rows of text go by the line of the file."""
+        """The location of row i of a block's column j in messages; text tables count lines of the file."""
         name = self.names[self.positions[j]]
         column = f"column {name!r}" if self.named else f"column {name}"
         return f"{column}, row {block.start + i}" if block.lines is None else f"{column}, line {block.lines[i]}"
@@ -110,7 +110,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Table:
-    """What a file holds."""
+    """The contents of a file."""
 
     layout: Layout
     n_rows: int

@@ -37,7 +37,7 @@ def decoded(file: BinaryIO, encoding: str | None) -> io.TextIOWrapper:
 
 
 def best_delimiter(lines: Sequence[str]) -> str:
-    """The delimiter that cuts the first lines into most cells, as many in each line; a comma where none does."""
+    """The delimiter that cuts the first lines into most cells, equally many in each; a comma if none does."""
 
     def fitness(delimiter: str) -> tuple[bool, int]:
         try:
@@ -54,20 +54,20 @@ class Parsed(NamedTuple):
     """The numbers of a column's cells."""
 
     numbers: NDArray[np.float64]
-    #: Index of the first cell that is no number.
+    #: Index of the first cell that is not a number.
     offence: int | None
     #: Whether that cell surprises: at least half of the cells are numbers, or it is one by the other decimal sign.
     surprising: bool = False
 
 
 def parsed(cells: Sequence[str], text: TextFormat) -> Parsed:
-    """Numbers of cells, NaN for those that are missing or no numbers."""
+    """Cells as numbers, NaN where they are missing or not numbers."""
     missing_numbers = text.missing_numbers()
     try:
         if "_" not in "".join(cells) and text.decimal == ".":
             numbers = np.fromiter(map(float, cells), np.float64, len(cells))
             return Parsed(_without(missing_numbers, numbers), None)
-    except ValueError:  # something is missing, or is no number: look at each
+    except ValueError:  # a cell is missing or not a number: parse each
         pass
     missing = _MISSING.union(cell.strip().casefold() for cell in text.missing)
     numbers, offences = np.full(len(cells), math.nan), []
@@ -165,7 +165,7 @@ class TextSource:
 
 
 def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
-    """The columns that are chosen, or those that hold numbers: all rows of them, or where `keep` is False none."""
+    """The chosen columns, or the numeric ones: all rows, or none if `keep` is False."""
     chosen = choose(source.names, source.text.header)
     columns: dict[int, list[NDArray[np.float64]]] = {
         position: [] for position in (range(len(source.names)) if chosen is None else chosen)
@@ -246,7 +246,7 @@ class TextWriter:
 
     def write(self, block: Block, result: NDArray[Any]) -> None:
         """Append rows, `result` in place of the block's numbers."""
-        if self._header is not None:  # not before: what is wrong with the first rows is said first
+        if self._header is not None:  # not before: errors in the first rows come first
             self._writer.writerow(self._header)
             self._header = None
         where = {position: j for j, position in enumerate(self._layout.positions)}

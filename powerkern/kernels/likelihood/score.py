@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern._jit import inlined, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp_log import exp, expm1, expm1_excess, log
 from powerkern.kernels.transforms.branch import LINEAR
@@ -344,6 +344,24 @@ def _relative_to(origin: _Origin, lead: float, t: FloatArray) -> None:
     t[YY1] += c * t[YY]
 
 
+@inlined
+def phi3(t: float) -> float:
+    """phi_3(t) = sum_k t^k/(k! (k+4)), for |t| up to `SERIES_REACH`."""
+    p = _PHI3[12]
+    p = p * t + _PHI3[11]
+    p = p * t + _PHI3[10]
+    p = p * t + _PHI3[9]
+    p = p * t + _PHI3[8]
+    p = p * t + _PHI3[7]
+    p = p * t + _PHI3[6]
+    p = p * t + _PHI3[5]
+    p = p * t + _PHI3[4]
+    p = p * t + _PHI3[3]
+    p = p * t + _PHI3[2]
+    p = p * t + _PHI3[1]
+    return p * t + _PHI3[0]
+
+
 @kernel
 def _derivatives_by_series(a: FloatArray, branch: _Branch, factor: float, y: FloatArray) -> None:
     """y^(j) = u^(j+1) phi_j(t), phi_j = sum_k t^k/(k! (k+j+1)), t = m u; u is the log, negated below zero as m is.
@@ -355,19 +373,7 @@ def _derivatives_by_series(a: FloatArray, branch: _Branch, factor: float, y: Flo
     for i in range(a.size):
         u = (a[i] - branch.shift) * branch.sign
         t = branch.exponent * (a[i] - branch.shift)
-        p = _PHI3[12]
-        p = p * t + _PHI3[11]
-        p = p * t + _PHI3[10]
-        p = p * t + _PHI3[9]
-        p = p * t + _PHI3[8]
-        p = p * t + _PHI3[7]
-        p = p * t + _PHI3[6]
-        p = p * t + _PHI3[5]
-        p = p * t + _PHI3[4]
-        p = p * t + _PHI3[3]
-        p = p * t + _PHI3[2]
-        p = p * t + _PHI3[1]
-        p = p * t + _PHI3[0]
+        p = phi3(t)
         e = exp(t)
         phi2 = (e - t * p) / 3.0
         phi1 = (e - t * phi2) / 2.0

@@ -21,6 +21,7 @@ from powerkern._jit import (
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.erf import erf
 from powerkern.kernels.moments import Moments, moments_of, sum_of, weighted_moments_of, weighted_sum_of
+from powerkern.kernels.robust.order_statistics import n_present
 from powerkern.kernels.robust.qq import FILLIBEN, filliben_end, first_score, normal_nodes
 from powerkern.kernels.robust.weights import COUNTS_WORK, Counts, CountsWork, borrowed_counts, counts_of
 
@@ -165,15 +166,6 @@ def _weigh(counts: Counts, share: FloatArray, quantile: FloatArray, middle: Floa
         middle[i] = 0.5 * (counts.before[i] + counts.before[i + 1]) / total
         between += share[i] * (quantile[i] * quantile[i])
     figures[0], figures[1] = total / unit, max(0.5 - 0.5 * between, 0.0)
-
-
-@kernel
-def n_present(x: FloatArray) -> int:
-    """How many values of a sorted column are not NaN."""
-    n = x.size
-    while n > 0 and math.isnan(x[n - 1]):
-        n -= 1
-    return n
 
 
 @kernel

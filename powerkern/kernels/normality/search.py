@@ -43,10 +43,10 @@ from powerkern.kernels.normality.criteria import (
     ddof_of,
     decorrelation_by,
     moments_by,
-    n_present,
     weighing_of,
 )
 from powerkern.kernels.optimize.minimize import CONVERGED, RUNNING, brent_start, brent_step
+from powerkern.kernels.robust.order_statistics import n_present
 from powerkern.kernels.transforms.family import log_offset
 
 #: Criteria.

@@ -22,7 +22,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp_log import exp, log
 from powerkern.kernels.likelihood.one_pass_sums import terms
-from powerkern.kernels.likelihood.score import BLOCK
+from powerkern.kernels.likelihood.score import BLOCK, SERIES_REACH, phi3
 
 # products of the residuals of psi, psi', psi'', psi'''
 R00, R01, R11, R02, R03, R12 = range(6)
@@ -35,10 +35,8 @@ _ROUNDING = (256.0 * EPS) ** 2
 #: The least pivot of the Gram matrix of the rows that missing values leave.
 _LEAST_PIVOT = 1e-3
 #: Up to this |t|, derivatives come from their power series.
-_SERIES_REACH = 0.5
 #: Up to this |t|, squares of e^t are ordinary numbers; exponents are kept so far from 0.
 _REACH, _FLOOR = 300.0, 1e-5
-_PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
 
 #: Points of a scan: so many steps to either side, and so many more beyond.
 STEPS, MORE = 8, 40
@@ -191,21 +189,9 @@ def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float, y: F
         t = (lower if below else mu) * u
         r = lower_inverse if below else inverse
         e = exp(t - log_factor)
-        small = abs(t) < _SERIES_REACH
+        small = abs(t) < SERIES_REACH
         s = t if small else 0.0
-        p = _PHI3[12]
-        p = p * s + _PHI3[11]
-        p = p * s + _PHI3[10]
-        p = p * s + _PHI3[9]
-        p = p * s + _PHI3[8]
-        p = p * s + _PHI3[7]
-        p = p * s + _PHI3[6]
-        p = p * s + _PHI3[5]
-        p = p * s + _PHI3[4]
-        p = p * s + _PHI3[3]
-        p = p * s + _PHI3[2]
-        p = p * s + _PHI3[1]
-        p = (p * s + _PHI3[0]) * one
+        p = phi3(s) * one
         p2 = (e - s * p) * (1.0 / 3.0)
         p1 = (e - s * p2) * 0.5
         f0 = e - one

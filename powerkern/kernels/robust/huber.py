@@ -15,12 +15,12 @@ import numpy as np
 
 from powerkern._jit import kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp_log import log
 from powerkern.kernels.robust.loc_scale import (
     BEYOND,
     CONVERGED,
     EMPTY,
-    EPS,
     MAD_FACTOR,
     MAX_ITER,
     MOST_ITERATIONS,

@@ -18,10 +18,11 @@ MAD_FACTOR = 1.4826022185056018
 
 #: 2 Phi^-1(3/4), which does the same for the distance of the quartiles.
 IQR_DIVISOR = 1.3489795003921634
+#: Consistency factor for Qn: 1/(sqrt(2) Phi^-1(5/8)).
+QN_FACTOR = 2.2191444659850757
 
 #: Iterations after which an estimator gives up.
 MOST_ITERATIONS = 500
-EPS = 2.220446049250313e-16
 #: P(Z < -1.5): where clip positions are looked for first.
 TAIL = 0.067
 #: Values at this multiple of a distance are inside it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Real
 from typing import NamedTuple
 
@@ -21,11 +22,21 @@ from powerkern.kernels.robust.loc_scale import (
     IQR_DIVISOR,
     MAD_FACTOR,
     OVERFLOW,
+    QN_FACTOR,
     ZERO_SCALE,
     LocScale,
     outcome,
 )
-from powerkern.kernels.robust.order_statistics import HUGE, iqr_of, mad_about, table_width, trimmed_mean, without_sums
+from powerkern.kernels.robust.order_statistics import (
+    HUGE,
+    iqr_of,
+    mad_about,
+    n_present,
+    qn_of,
+    table_width,
+    trimmed_mean,
+    without_sums,
+)
 from powerkern.kernels.robust.proposal2 import huber_proposal2_of
 
 #: Sizes beyond this, or below its inverse, are multiplied by _SHRINK, or divided by it, before they are squared.
@@ -48,9 +59,7 @@ class Opened(NamedTuple):
 @kernel
 def _opened(column: np.ndarray, weights: np.ndarray) -> Opened:
     """A sorted column without the NaN at its end, as it is."""
-    n = column.size
-    while n > 0 and math.isnan(column[n - 1]):
-        n -= 1
+    n = n_present(column)
     y, w = column[:n], weights[:n]
     return Opened(y, w, 1.0, n > 0 and (math.isinf(y[0]) or math.isinf(y[n - 1])))
 
@@ -134,88 +143,71 @@ def _write(row: np.ndarray, column: Opened, result: LocScale) -> None:
         row[3] = BAD_INFINITE
 
 
-# what all of these take: sorted columns as rows, NaN last (they are overwritten); their weights as rows, or (k, 0);
-# the estimator's constants; a table for `sorted_column`; one row of results per column
-_COLUMNS = (ROWS, ROWS, COLUMN, ROWS, ROWS)
+#: An estimate of a sorted column: (y, w, options, table).
+_Estimate = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], LocScale]
 
 
-@entry(_COLUMNS)
-def order_columns(
-    columns: np.ndarray, weights: np.ndarray, options: np.ndarray, table: np.ndarray, out: np.ndarray
-) -> None:
-    """Mean (0), median (1) or trimmed mean (2); standard deviation (0), nMAD (1) or nIQR (2).
+def _by_column(name: str, scaled: Callable[[Opened], Opened], estimate: _Estimate) -> Callable[..., None]:
+    """The entry that writes the estimates of `columns` to `out`, a row each.
 
-    options: the number of either, the fractions trimmed below and above.
+    It takes sorted columns as rows, NaN last (they are overwritten); their weights as rows, or (k, 0); the estimator's
+    options; a table for `sorted_column`; and `out`.
     """
-    for j in range(columns.shape[0]):
-        column = _for_differences(_opened(columns[j], weights[j]))
-        _write(out[j], column, _order_of(column.y, column.w, options, table))
+
+    def columns_by(
+        columns: np.ndarray, weights: np.ndarray, options: np.ndarray, table: np.ndarray, out: np.ndarray
+    ) -> None:
+        for j in range(columns.shape[0]):
+            column = scaled(_opened(columns[j], weights[j]))
+            _write(out[j], column, estimate(column.y, column.w, options, table))
+
+    columns_by.__name__ = columns_by.__qualname__ = name  # by which its code is kept
+    return entry((ROWS, ROWS, COLUMN, ROWS, ROWS))(columns_by)
 
 
-@entry(_COLUMNS)
-def huber_columns(
-    columns: np.ndarray, weights: np.ndarray, options: np.ndarray, table: np.ndarray, out: np.ndarray
-) -> None:
+@kernel
+def _huber_of(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarray) -> LocScale:
     """`huber_location_of`; options: k."""
-    for j in range(columns.shape[0]):
-        column = _for_squares(_opened(columns[j], weights[j]))
-        _write(out[j], column, huber_location_of(column.y, column.w, table, math.nan, options[0]))
+    return huber_location_of(y, w, table, math.nan, options[0])
 
 
-@entry(_COLUMNS)
-def huber_scale_columns(
-    columns: np.ndarray, weights: np.ndarray, options: np.ndarray, table: np.ndarray, out: np.ndarray
-) -> None:
+@kernel
+def _huber_scale_by(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarray) -> LocScale:
     """`huber_scale_of` about the median (0), `huber` (1) or `huber_one_step` (2); options: that number, k, ddof."""
-    for j in range(columns.shape[0]):
-        column = _for_squares(_opened(columns[j], weights[j]))
-        y, w, k = column.y, column.w, options[1]
-        if options[0] == 0.0:
-            result = huber_scale_of(y, w, table, math.nan, k, options[2])
-        elif options[0] == 1.0:
-            result = huber(y, w, table, k)
-        else:
-            result = huber_one_step(y, w, table, k, beta_of(k))
-        _write(out[j], column, result)
+    k = options[1]
+    if options[0] == 0.0:
+        return huber_scale_of(y, w, table, math.nan, k, options[2])
+    if options[0] == 1.0:
+        return huber(y, w, table, k)
+    return huber_one_step(y, w, table, k, beta_of(k))
 
 
-@entry(_COLUMNS)
-def proposal2_columns(
-    columns: np.ndarray, weights: np.ndarray, options: np.ndarray, table: np.ndarray, out: np.ndarray
-) -> None:
+@kernel
+def _proposal2_of(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarray) -> LocScale:
     """`huber_proposal2_of`; options: k and that of the location."""
-    for j in range(columns.shape[0]):
-        column = _for_squares(_opened(columns[j], weights[j]))
-        _write(out[j], column, huber_proposal2_of(column.y, column.w, table, options[0], options[1]))
+    return huber_proposal2_of(y, w, table, options[0], options[1])
 
 
-@entry(_COLUMNS)
-def bisquare_columns(
-    columns: np.ndarray, weights: np.ndarray, options: np.ndarray, table: np.ndarray, out: np.ndarray
-) -> None:
+@kernel
+def _bisquare_by(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarray) -> LocScale:
     """`bisquare_of` (k = 0) or `bisquare_proposal2_of`; options: k, c."""
-    for j in range(columns.shape[0]):
-        column = _for_squares(_opened(columns[j], weights[j]))
-        if options[0] == 0.0:
-            result = bisquare_of(column.y, column.w, table, options[1])
-        else:
-            result = bisquare_proposal2_of(column.y, column.w, table, options[0], options[1])
-        _write(out[j], column, result)
+    if options[0] == 0.0:
+        return bisquare_of(y, w, table, options[1])
+    return bisquare_proposal2_of(y, w, table, options[0], options[1])
 
 
-@entry(_COLUMNS)
-def biweight_columns(
-    columns: np.ndarray, weights: np.ndarray, options: np.ndarray, table: np.ndarray, out: np.ndarray
-) -> None:
+@kernel
+def _biweight_by(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarray) -> LocScale:
     """`biweight_of`; options: c of the location and of the scale."""
-    for j in range(columns.shape[0]):
-        column = _for_squares(_opened(columns[j], weights[j]))
-        _write(out[j], column, biweight_of(column.y, column.w, table, options[0], options[1]))
+    return biweight_of(y, w, table, options[0], options[1])
 
 
 @kernel
 def _order_of(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarray) -> LocScale:
-    """See `order_columns`."""
+    """Mean (0), median (1) or trimmed mean (2); standard deviation (0), nMAD (1), nIQR (2) or Qn (3).
+
+    options: the number of either, the fractions trimmed below and above.
+    """
     if y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
     col = without_sums(y, w, table)
@@ -227,6 +219,8 @@ def _order_of(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarr
         scale = MAD_FACTOR * mad_about(col, col.median)
     elif options[1] == 2.0:
         scale = iqr_of(y, w) / IQR_DIVISOR
+    elif options[1] == 3.0:
+        scale = QN_FACTOR * qn_of(y, w)
     if options[0] == 0.0 or options[1] == 0.0:  # last: overwrites y
         mean, sd = mean_and_sd(y, w)
         loc = mean if options[0] == 0.0 else loc
@@ -247,6 +241,14 @@ def mean_and_sd(y: np.ndarray, w: np.ndarray) -> tuple[float, float]:
     _multiply(y, factor)
     moments = moments_of(y) if w.size == 0 else weighted_moments_of(y, w)
     return moments.mean / factor, math.sqrt(moments.m2 / moments.weight) / factor
+
+
+order_columns = _by_column("order_columns", _for_differences, _order_of)
+huber_columns = _by_column("huber_columns", _for_squares, _huber_of)
+huber_scale_columns = _by_column("huber_scale_columns", _for_squares, _huber_scale_by)
+proposal2_columns = _by_column("proposal2_columns", _for_squares, _proposal2_of)
+bisquare_columns = _by_column("bisquare_columns", _for_squares, _bisquare_by)
+biweight_columns = _by_column("biweight_columns", _for_squares, _biweight_by)
 
 
 # --- a vector -----------------------------------------------------------------------------------------

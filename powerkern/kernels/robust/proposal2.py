@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from powerkern._jit import kernel
+from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.robust.huber import beta_of, location_about, starting_scale
-from powerkern.kernels.robust.loc_scale import EMPTY, EPS, MOST_ITERATIONS, TAIL, ZERO_SCALE, LocScale, outcome
+from powerkern.kernels.robust.loc_scale import EMPTY, MOST_ITERATIONS, TAIL, ZERO_SCALE, LocScale, outcome
 from powerkern.kernels.robust.order_statistics import Inside, Sorted, inside, position_of, sorted_column, weight_before
 
 #: Steps of proposal 2 without a bracket.

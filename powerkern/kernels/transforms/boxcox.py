@@ -33,6 +33,10 @@ from powerkern.kernels.elementary.exp_log import (
     split_normal,
 )
 from powerkern.kernels.transforms.branch import (
+    F_INTERCEPT,
+    F_LMBDA,
+    F_REF,
+    F_SLOPE,
     LARGE,
     LINEAR,
     LOG_END,
@@ -186,17 +190,11 @@ def _inv_boxcox_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: b
             block[i] = x if block[i] == block[i] else block[i]
 
 
-@inlined
-def is_dear(lmbda: float) -> bool:
-    """Whether the inverse needs the extended logarithm: of rows, `inv_boxcox_dear` for `inv_boxcox_block`."""
-    return not moderate_backwards(lmbda)
-
-
 @kernel
 def inv_boxcox_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_boxcox(y, lmbda)."""
     low, high = inverse_reach(lmbda, _LOG_SMALL, _LOG_LARGE)
-    if is_dear(lmbda):
+    if not moderate_backwards(lmbda):
         _inv_boxcox_blocks(y, lmbda, out, True, False)
     elif all_within(y, low, high):
         _inv_boxcox_blocks(y, lmbda, out, False, True)
@@ -334,8 +332,7 @@ def boxcox_unstandardized(z: FloatArray, lmbda: float, ref: float, a: float, b: 
 #
 # A row of a C-contiguous matrix is transformed where it lies, at most ROW_BLOCK values at a time: with the constants of
 # their columns in arrays, the operations are those of a column, to the same bits. This holds for ordinary values and
-# moderate exponents; with others inverses are taken of some values together, whatever their columns, and a column's
-# other values are left to the loops above. `out` may be `x`; `spare` holds three blocks.
+# moderate exponents; others are left to the loops above. `out` may be `x`; `spare` holds three blocks.
 
 # rows of an array of constants, after those of the bounds
 _LMBDA, _M, _INVERSE, _INVERSE_LO = range(2, 6)
@@ -344,36 +341,48 @@ _SLOPE_INVERSE, _REF_K, _REF_M = 3, 6, 7
 CONSTANTS, STANDARDIZED_CONSTANTS, UNSTANDARDIZED_CONSTANTS = 6, 8, 8
 
 
-# These are free of branches, as flags are compile-time constants: columns are computed as vectors.
+# What follows is free of branches: the constants of columns are computed as vectors, from fields[:, j] of their fits.
 
 
 @inlined
-def boxcox_constants(lmbda: float, inverse: bool, c: FloatArray, j: int) -> None:
-    """The constants of column j for psi, or for its inverse."""
-    e = exponent(lmbda)
-    if inverse:
-        low, high = inverse_reach(lmbda, _LOG_SMALL, _LOG_LARGE)
-        moderate = True
-    else:
-        low, high = _ordinary_range(lmbda, e)
-        moderate = moderate_forwards(lmbda)
-    write_bounds(low, high, moderate, c, j)
+def _write_exponent(lmbda: float, e: Exponent, c: FloatArray, j: int) -> None:
     c[_LMBDA, j], c[_M, j], c[_INVERSE, j], c[_INVERSE_LO, j] = lmbda, e.m, e.inverse * e.unit, e.inverse_lo * e.unit
 
 
 @inlined
-def boxcox_standardized_constants(lmbda: float, ref: float, a: float, b: float, c: FloatArray, j: int) -> None:
+def boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+    """The constants of column j for psi."""
+    lmbda = f[F_LMBDA, j]
+    e = exponent(lmbda)
+    low, high = _ordinary_range(lmbda, e)
+    write_bounds(low, high, moderate_forwards(lmbda), c, j)
+    _write_exponent(lmbda, e, c, j)
+
+
+@inlined
+def inv_boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+    """The constants of column j for the inverse of psi."""
+    lmbda = f[F_LMBDA, j]
+    low, high = inverse_reach(lmbda, _LOG_SMALL, _LOG_LARGE)
+    write_bounds(low, high, moderate_backwards(lmbda), c, j)
+    _write_exponent(lmbda, exponent(lmbda), c, j)
+
+
+@inlined
+def boxcox_standardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     """The constants of column j for `boxcox_standardized`."""
+    lmbda, ref = f[F_LMBDA, j], f[F_REF, j]
     e = exponent(lmbda)
     low, high = _ordinary_range_about(ref, lmbda, e)
     write_bounds(low, high, True, c, j)
-    c[_M, j], c[_INVERSE, j], c[_SLOPE, j], c[_OFFSET, j] = e.m, e.inverse * e.unit, a, b
+    c[_M, j], c[_INVERSE, j], c[_SLOPE, j], c[_OFFSET, j] = e.m, e.inverse * e.unit, f[F_SLOPE, j], f[F_INTERCEPT, j]
     c[_REF, j], c[_REF_INVERSE, j] = ref, 1.0 / ref
 
 
 @inlined
-def boxcox_unstandardized_constants(lmbda: float, ref: float, a: float, b: float, c: FloatArray, j: int) -> None:
+def boxcox_unstandardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     """The constants of column j for `boxcox_unstandardized`."""
+    lmbda, ref, a, b = f[F_LMBDA, j], f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j]
     e, log_ref = exponent(lmbda), log(ref)
     low, high = inverse_reach(lmbda, _LOG_SMALL - log_ref, _LOG_LARGE - log_ref)
     write_bounds(a * low + b, a * high + b, abs(lmbda * b) <= NOISELESS * a, c, j)
@@ -400,25 +409,14 @@ def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArra
 
 
 @inlined
-def _inverse_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray, extended: bool) -> None:
+def inv_boxcox_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """`inv_boxcox` of a block."""
     widest_vectors()
     a, a_lo = spare[0], spare[1]
     for j in range(out.size):
-        a[j], a_lo[j] = inverse_branch_parts(y[j], c[_LMBDA, j], 0.0, _exponent_of(c, j), extended, True)
+        a[j], a_lo[j] = inverse_branch_parts(y[j], c[_LMBDA, j], 0.0, _exponent_of(c, j), False, True)
     for j in range(out.size):
         out[j] = exp_parts(a[j], a_lo[j], True)
-
-
-@inlined
-def inv_boxcox_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """`inv_boxcox` of a block."""
-    _inverse_block(y, c, out, spare, False)
-
-
-@inlined
-def inv_boxcox_dear(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """`inv_boxcox` of values whose exponents need the extended logarithm."""
-    _inverse_block(y, c, out, spare, True)
 
 
 @inlined

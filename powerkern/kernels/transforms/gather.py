@@ -138,91 +138,48 @@ def scatter32(block: Float32Array, out: Float32Array) -> None:
 
 # --- transforms of a block: row j by the fit in results[j]; `failures` counts values without an image ------------
 
-_TRANSFORM = (ROWS, ROWS, COUNTS)
+#: Transforms a column in place by a fit.
+_Transform = Callable[[FloatArray, FloatArray], None]
 
 
-@entry(_TRANSFORM)
-def _boxcox(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
-    for j in range(block.shape[0]):
-        x, fit = block[j], results[j]
-        if not is_identity(fit):
-            failures[j] += _count_outside(x, _end_of_domain(fit, BOX_COX))
-            _prestandardize(x, fit)
-            boxcox_loop(x, fit[LMBDA], x)
+@kernel
+def _boxcox(x: FloatArray, fit: FloatArray) -> None:
+    boxcox_loop(x, fit[LMBDA], x)
 
 
-@entry(_TRANSFORM)
-def _inv_boxcox(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
-    for j in range(block.shape[0]):
-        y, fit = block[j], results[j]
-        if not is_identity(fit):
-            missing = _count_missing(y)
-            inv_boxcox_loop(y, fit[LMBDA], y)
-            _unprestandardize(y, fit)
-            failures[j] += _count_not_finite(y) - missing
+@kernel
+def _inv_boxcox(y: FloatArray, fit: FloatArray) -> None:
+    inv_boxcox_loop(y, fit[LMBDA], y)
 
 
-@entry(_TRANSFORM)
-def _boxcox_standardized(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
-    for j in range(block.shape[0]):
-        x, fit = block[j], results[j]
-        if not is_identity(fit):
-            failures[j] += _count_outside(x, _end_of_domain(fit, BOX_COX))
-            _prestandardize(x, fit)
-            boxcox_standardized(x, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], x)
+@kernel
+def _boxcox_standardized(x: FloatArray, fit: FloatArray) -> None:
+    boxcox_standardized(x, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], x)
 
 
-@entry(_TRANSFORM)
-def _boxcox_unstandardized(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
-    for j in range(block.shape[0]):
-        z, fit = block[j], results[j]
-        if not is_identity(fit):
-            missing = _count_missing(z)
-            boxcox_unstandardized(z, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], z)
-            _unprestandardize(z, fit)
-            failures[j] += _count_not_finite(z) - missing
+@kernel
+def _boxcox_unstandardized(z: FloatArray, fit: FloatArray) -> None:
+    boxcox_unstandardized(z, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], z)
 
 
-@entry(_TRANSFORM)
-def _yeojohnson(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
-    for j in range(block.shape[0]):
-        x, fit = block[j], results[j]
-        if not is_identity(fit):
-            failures[j] += _count_outside(x, _end_of_domain(fit, YEO_JOHNSON))
-            _prestandardize(x, fit)
-            yeojohnson_loop(x, fit[LMBDA], x)
+@kernel
+def _yeojohnson(x: FloatArray, fit: FloatArray) -> None:
+    yeojohnson_loop(x, fit[LMBDA], x)
 
 
-@entry(_TRANSFORM)
-def _inv_yeojohnson(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
-    for j in range(block.shape[0]):
-        y, fit = block[j], results[j]
-        if not is_identity(fit):
-            missing = _count_missing(y)
-            inv_yeojohnson_loop(y, fit[LMBDA], y)
-            _unprestandardize(y, fit)
-            failures[j] += _count_not_finite(y) - missing
+@kernel
+def _inv_yeojohnson(y: FloatArray, fit: FloatArray) -> None:
+    inv_yeojohnson_loop(y, fit[LMBDA], y)
 
 
-@entry(_TRANSFORM)
-def _yeojohnson_standardized(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
-    for j in range(block.shape[0]):
-        x, fit = block[j], results[j]
-        if not is_identity(fit):
-            failures[j] += _count_outside(x, _end_of_domain(fit, YEO_JOHNSON))
-            _prestandardize(x, fit)
-            yeojohnson_standardized(x, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], x)
+@kernel
+def _yeojohnson_standardized(x: FloatArray, fit: FloatArray) -> None:
+    yeojohnson_standardized(x, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], x)
 
 
-@entry(_TRANSFORM)
-def _yeojohnson_unstandardized(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
-    for j in range(block.shape[0]):
-        z, fit = block[j], results[j]
-        if not is_identity(fit):
-            missing = _count_missing(z)
-            yeojohnson_unstandardized(z, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], z)
-            _unprestandardize(z, fit)
-            failures[j] += _count_not_finite(z) - missing
+@kernel
+def _yeojohnson_unstandardized(z: FloatArray, fit: FloatArray) -> None:
+    yeojohnson_unstandardized(z, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], z)
 
 
 @kernel
@@ -243,19 +200,6 @@ def _unprestandardize(x: FloatArray, fit: FloatArray) -> None:
     if is_rescaled(fit):
         for i in range(x.size):
             x[i] = center + divisor * x[i]
-
-
-#: The entry for a family and a direction.
-APPLY: dict[tuple[int, int], Callable[[FloatArray, FloatArray, IntArray], None]] = {
-    (BOX_COX, FORWARD): _boxcox,
-    (BOX_COX, INVERSE): _inv_boxcox,
-    (BOX_COX, FORWARD_STANDARDIZED): _boxcox_standardized,
-    (BOX_COX, INVERSE_STANDARDIZED): _boxcox_unstandardized,
-    (YEO_JOHNSON, FORWARD): _yeojohnson,
-    (YEO_JOHNSON, INVERSE): _inv_yeojohnson,
-    (YEO_JOHNSON, FORWARD_STANDARDIZED): _yeojohnson_standardized,
-    (YEO_JOHNSON, INVERSE_STANDARDIZED): _yeojohnson_unstandardized,
-}
 
 
 @entry((READ_MATRIX, INTEGER, ROWS, COUNTS))
@@ -299,3 +243,53 @@ def _count_not_finite(x: FloatArray) -> int:
     for i in range(x.size):
         n += not (abs(x[i]) < math.inf)
     return n
+
+
+_Apply = Callable[[FloatArray, FloatArray, IntArray], None]
+
+
+def _forward(transform: _Transform, family: int) -> _Apply:
+    """The entry of a transform of values of a family."""
+
+    def by_column(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
+        for j in range(block.shape[0]):
+            x, fit = block[j], results[j]
+            if not is_identity(fit):
+                failures[j] += _count_outside(x, _end_of_domain(fit, family))
+                _prestandardize(x, fit)
+                transform(x, fit)
+
+    return _entry_of(by_column, transform)
+
+
+def _backward(inverse: _Transform) -> _Apply:
+    """The entry of an inverse."""
+
+    def by_column(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
+        for j in range(block.shape[0]):
+            y, fit = block[j], results[j]
+            if not is_identity(fit):
+                missing = _count_missing(y)
+                inverse(y, fit)
+                _unprestandardize(y, fit)
+                failures[j] += _count_not_finite(y) - missing
+
+    return _entry_of(by_column, inverse)
+
+
+def _entry_of(by_column: _Apply, transform: _Transform) -> _Apply:
+    by_column.__name__ = by_column.__qualname__ = transform.__name__  # by which its code is kept
+    return entry((ROWS, ROWS, COUNTS))(by_column)
+
+
+#: The entry for a family and a direction.
+APPLY = {
+    (BOX_COX, FORWARD): _forward(_boxcox, BOX_COX),
+    (BOX_COX, INVERSE): _backward(_inv_boxcox),
+    (BOX_COX, FORWARD_STANDARDIZED): _forward(_boxcox_standardized, BOX_COX),
+    (BOX_COX, INVERSE_STANDARDIZED): _backward(_boxcox_unstandardized),
+    (YEO_JOHNSON, FORWARD): _forward(_yeojohnson, YEO_JOHNSON),
+    (YEO_JOHNSON, INVERSE): _backward(_inv_yeojohnson),
+    (YEO_JOHNSON, FORWARD_STANDARDIZED): _forward(_yeojohnson_standardized, YEO_JOHNSON),
+    (YEO_JOHNSON, INVERSE_STANDARDIZED): _backward(_yeojohnson_unstandardized),
+}

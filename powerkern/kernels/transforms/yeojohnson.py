@@ -36,6 +36,11 @@ from powerkern.kernels.elementary.exp_log import (
 )
 from powerkern.kernels.transforms.branch import (
     DEEP,
+    F_INTERCEPT,
+    F_LMBDA,
+    F_LOG_FACTOR,
+    F_REF,
+    F_SLOPE,
     LARGE,
     LINEAR,
     LOG_END,
@@ -232,9 +237,9 @@ def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extende
 
 
 @inlined
-def is_dear(lmbda: float) -> bool:
-    """Whether the inverse needs the extended logarithm: of rows, `inv_yeojohnson_dear` for `inv_yeojohnson_block`."""
-    return not (moderate_backwards(lmbda) & moderate_backwards(2.0 - lmbda))
+def _both_moderate(lmbda: float) -> bool:
+    """Whether the cheaper logarithm will do for the inverses of both branches."""
+    return moderate_backwards(lmbda) & moderate_backwards(2.0 - lmbda)
 
 
 @inlined
@@ -248,7 +253,7 @@ def _ordinary_image(lmbda: float) -> float:
 def inv_yeojohnson_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_yeojohnson(y, lmbda)."""
     size = _ordinary_image(lmbda)
-    if is_dear(lmbda):
+    if not _both_moderate(lmbda):
         _inv_yeojohnson_blocks(y, lmbda, out, True, False)
     elif all_within(y, -size, size):
         _inv_yeojohnson_blocks(y, lmbda, out, False, True)
@@ -621,16 +626,27 @@ def _write_pair(k: int, upper: float, lower: float, c: FloatArray, j: int) -> No
 
 
 @inlined
-def yeojohnson_constants(lmbda: float, inverse: bool, c: FloatArray, j: int) -> None:
-    """The constants of column j for psi, or for its inverse."""
+def yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+    """The constants of column j for psi."""
+    lmbda = f[F_LMBDA, j]
     e, e_lower = exponent_pair(lmbda)
-    if inverse:
-        high = _ordinary_image(lmbda)
-        moderate = True
-    else:
-        high = _ordinary_size(lmbda, e)
-        moderate = moderate_forwards(_steepest(lmbda))
-    write_bounds(-high, high, moderate, c, j)
+    size = _ordinary_size(lmbda, e)
+    write_bounds(-size, size, moderate_forwards(_steepest(lmbda)), c, j)
+    _write_exponents(lmbda, e, e_lower, c, j)
+
+
+@inlined
+def inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+    """The constants of column j for the inverse of psi."""
+    lmbda = f[F_LMBDA, j]
+    e, e_lower = exponent_pair(lmbda)
+    size = _ordinary_image(lmbda)
+    write_bounds(-size, size, _both_moderate(lmbda), c, j)
+    _write_exponents(lmbda, e, e_lower, c, j)
+
+
+@inlined
+def _write_exponents(lmbda: float, e: Exponent, e_lower: Exponent, c: FloatArray, j: int) -> None:
     c[_LMBDA, j], c[_LOWER_M_LO, j] = lmbda, e_lower.m_lo
     _write_pair(_M, e.m, e_lower.m, c, j)
     _write_pair(_INVERSE, e.inverse * e.unit, e_lower.inverse * e.unit, c, j)
@@ -638,10 +654,9 @@ def yeojohnson_constants(lmbda: float, inverse: bool, c: FloatArray, j: int) -> 
 
 
 @inlined
-def yeojohnson_standardized_constants(
-    lmbda: float, ref: float, a: float, b: float, log_factor: float, c: FloatArray, j: int
-) -> None:
+def yeojohnson_standardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     """The constants of column j for `yeojohnson_standardized`."""
+    lmbda, ref, a, b, log_factor = f[F_LMBDA, j], f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j], f[F_LOG_FACTOR, j]
     e, e_lower = exponent_pair(lmbda)
     low, high = _ordinary_range(lmbda, ref, _shift(lmbda, ref, log_factor), e)
     write_bounds(low, high, True, c, j)
@@ -654,10 +669,9 @@ def yeojohnson_standardized_constants(
 
 
 @inlined
-def yeojohnson_unstandardized_constants(
-    lmbda: float, ref: float, a: float, b: float, log_factor: float, c: FloatArray, j: int
-) -> None:
+def yeojohnson_unstandardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     """The constants of column j for `yeojohnson_unstandardized`."""
+    lmbda, ref, a, b, log_factor = f[F_LMBDA, j], f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j], f[F_LOG_FACTOR, j]
     e, e_lower = exponent_pair(lmbda)
     upper, lower = _sides(lmbda, ref, a, b, log_factor, e, e_lower)
     shift = _shift(lmbda, ref, log_factor)
@@ -719,27 +733,16 @@ def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Float
 
 
 @inlined
-def _inverse_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray, extended: bool) -> None:
+def inv_yeojohnson_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """`inv_yeojohnson` of a block."""
     widest_vectors()
     a, a_lo, kept = spare[0], spare[1], spare[2]
     for j in range(out.size):
         kept[j] = y[j]
         upper, lower = _exponents_of(c, j)
-        a[j], a_lo[j] = _inverse_log(y[j], c[_LMBDA, j], upper, lower, extended, True)
+        a[j], a_lo[j] = _inverse_log(y[j], c[_LMBDA, j], upper, lower, False, True)
     for j in range(out.size):
         out[j] = _expm1_signed(a[j], a_lo[j], kept[j], True)
-
-
-@inlined
-def inv_yeojohnson_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """`inv_yeojohnson` of a block."""
-    _inverse_block(y, c, out, spare, False)
-
-
-@inlined
-def inv_yeojohnson_dear(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """`inv_yeojohnson` of values whose exponents need the extended logarithm."""
-    _inverse_block(y, c, out, spare, True)
 
 
 @inlined

@@ -48,7 +48,9 @@ def applied(family, direction, x, results, standardized):
     """The images of the ordinary values among x, and which those are."""
     out, found = np.empty_like(x), np.zeros((matrix.N_FOUND, 1))
     where = matrix.shared_lines(0, x.size, 1, x.size, x.size)
-    matrix.APPLY_SINGLE[family, direction](x, where, matrix.fields_of(results), found, out, True, standardized)
+    fields = matrix.fields_of(results)
+    fields = fields if standardized else matrix.raw_fields(fields, np.array([family]))
+    matrix.APPLY_SINGLE[family, direction](x, where, fields, found, out, True)
     low, high = found[: matrix.EXTREME, 0]
     return out, (x >= low) & (x <= high)
 

@@ -1,0 +1,78 @@
+"""RewML beside robpy's, by one of its authors: bias, error and time, on the paper's simulation.
+
+python -m asv_benches.report_robpy [--write docs/benchmarks/robpy.inc]
+
+robpy pins scikit-learn below 1.7, so it needs an environment of its own: ``pip install robpy -e '.[sklearn]'``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from robpy.preprocessing import RobustPowerTransformer
+
+import powerkern as pk
+
+from .report import list_table, machine
+from .report_sides import simulated
+
+CASES = [("yeo-johnson", 0.5), ("yeo-johnson", 1.0), ("box-cox", 0.0), ("box-cox", 1.0)]
+#: Values in a column, share of outliers, how far out they are.
+SETTINGS = [(100, 0.0, 10.0), (100, 0.1, 10.0), (1000, 0.1, 10.0)]
+REPLICATES = 100
+
+
+def robpy(X: np.ndarray, family: str) -> np.ndarray:
+    """Lambdas by robpy, which takes a column at a time."""
+    method = family.replace("-", "")
+    return np.array([RobustPowerTransformer(method).fit(x).lambda_rew for x in X.T])
+
+
+def ours(X: np.ndarray, family: str, convention: str) -> np.ndarray:
+    """Lambdas on one thread, which is what robpy uses."""
+    return pk.fit(X, family, pk.RewML(convention=convention), n_threads=1).lmbda
+
+
+FITS: dict[str, Callable[[np.ndarray, str], np.ndarray]] = {
+    "robpy": robpy,
+    "powerkern": lambda X, family: ours(X, family, "adaptive"),
+    "powerkern, the paper's rules": lambda X, family: ours(X, family, "paper"),
+}
+
+
+def rows() -> list[tuple[str, ...]]:
+    found = []
+    for family, lmbda in CASES:
+        for n, share, k in SETTINGS:
+            X = simulated((family, lmbda), n, share, k, "high", REPLICATES)
+            cells = [f"{family} {lmbda:g}", f"{n:,}", f"{share:.0%}"]
+            for fit in FITS.values():
+                fit(X[:, :2], family)  # compiled
+                begin = time.perf_counter()
+                error = fit(X, family) - lmbda
+                seconds = time.perf_counter() - begin
+                cells.append(f"{error.mean():+.3f}, {np.mean(error**2):.3f}, {1e3 * seconds / REPLICATES:.2g} ms")
+            found.append(tuple(cells))
+            print(" | ".join(cells), flush=True)
+    return found
+
+
+def run() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the table as reStructuredText")
+    args = parser.parse_args()
+    head = ("true lambda", "n", "outliers", *(f"{name}: bias, MSE, time per column" for name in FITS))
+    caption = (
+        f"Measured by ``python -m asv_benches.report_robpy``, {REPLICATES} replicates, one thread, on: {machine()}"
+    )
+    table = list_table(caption, head, rows())
+    if args.write:
+        args.write.write_text(table, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    run()

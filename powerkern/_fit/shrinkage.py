@@ -1,0 +1,64 @@
+"""Lambdas of groups drawn towards the lambda of all rows, by what each group says of its own: empirical Bayes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from powerkern._results.columns import ColumnResults
+from powerkern._status import Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.results import LMBDA0, N_EVAL, STATUS
+
+#: Rounds of bisection: more than a float64 has bits.
+_ROUNDS = 100
+
+
+def shrunk(columns: ColumnResults, pooled: ColumnResults, at: Callable[[FloatArray], ColumnResults]) -> ColumnResults:
+    """Results at lambdas that lie between those of each group and the pooled one; `at` fits given lambdas, (G, p).
+
+    The posterior mean ``(w lambda_g + v lambda_0)/(w + v)``, ``w = 1/s_g^2``, ``v = 1/tau^2``, of lambda of a group
+    whose likelihood has its maximum at lambda_g and the curvature ``1/s_g^2`` there, if lambdas of groups are normal
+    about lambda_0 with variance `tau^2`, which `between` estimates.
+    """
+    p = len(pooled)
+    lmbda, information = columns.lmbda.reshape(-1, p).copy(), columns.information.reshape(-1, p)
+    moves = (columns.status == Status.OK).reshape(-1, p) & (information > 0.0)
+    for j in range(p):
+        some = moves[:, j]
+        variance = between(lmbda[some, j], 1.0 / information[some, j], pooled.lmbda[j])
+        weight = variance * information[some, j]
+        lmbda[some, j] = pooled.lmbda[j] + (lmbda[some, j] - pooled.lmbda[j]) * (weight / (1.0 + weight))
+    found = at(lmbda)
+    kept = ~moves.ravel()
+    found.raw[:, LMBDA0] = columns.lmbda
+    found.raw[:, N_EVAL] += columns.raw[:, N_EVAL]
+    found.raw[found.raw[:, STATUS] == Status.FIXED, STATUS] = Status.SHRUNK
+    found.raw[kept] = columns.raw[kept]
+    return ColumnResults(found.raw, columns.codes)
+
+
+def between(estimates: FloatArray, variances: FloatArray, center: float) -> float:
+    """Variance between groups, about a known centre, beside the variances of their estimates.
+
+    The root of ``sum (x_g - c)^2/(s_g^2 + tau^2) = G`` [1], or 0 where the left side is less than G at 0: it is
+    consistent whatever the distribution between groups is.
+
+    References
+    ----------
+    .. [1] R. C. Paule, J. Mandel (1982), "Consensus values and weighting factors", Journal of Research of the National
+       Bureau of Standards 87(5), 377-385, eq. (6); with the centre known, G takes the place of G - 1.
+    """
+    squares = (estimates - center) ** 2
+
+    def excess(tau2: float) -> float:
+        return float(np.sum(squares / (variances + tau2)) - estimates.size)
+
+    if not estimates.size or excess(0.0) <= 0.0:
+        return 0.0
+    low, high = 0.0, float(squares.sum())
+    for _ in range(_ROUNDS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
+    return 0.5 * (low + high)

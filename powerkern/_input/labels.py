@@ -1,0 +1,537 @@
+"""Labels of groups: numbers, text, dates, categories, of one or several keys; the group of each row."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._input import frames
+from powerkern._input.arrays import is_masked_array
+from powerkern._input.foreign import library, refuse_foreign
+from powerkern._typing import BoolArray, IntArray
+
+#: What `groups` may be: labels, or names of columns of a data frame.
+GroupsLike: TypeAlias = ArrayLike | Sequence[str] | str
+#: Codes of rows whose group a fit has not seen, and of rows without a label, which are left out.
+UNKNOWN, MISSING = -1, -2
+#: Whole numbers are counted, rather than sorted, if their range is at most this many times their number.
+_DENSE = 4
+_MOST_CODES = 2**62
+_KINDS = {"i": "numbers", "u": "numbers", "f": "numbers", "b": "booleans", "U": "text", "M": "dates", "m": "durations"}
+
+
+class Runs(NamedTuple):
+    """The group of each row, run by run of rows of one group; negative where a row has none."""
+
+    codes: IntArray
+    starts: IntArray
+    lengths: IntArray
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.lengths.sum())
+
+    def rows(self, chosen: BoolArray) -> IntArray:
+        """Numbers of the rows of some runs."""
+        starts, lengths = self.starts[chosen], self.lengths[chosen]
+        return np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The groups of a fit by their labels, in ascending order, the first key first; a missing label is last.
+
+    Attributes
+    ----------
+    names : list of str or None
+        The columns that hold the labels, where they were given by name.
+    categories : list of ndarray
+        All labels of each key, in ascending order.
+    codes : (G,) ndarray of int
+        The groups: positions of their labels in the categories, the last key counting fastest.
+    several : bool
+        Whether labels are tuples.
+    """
+
+    names: list[str] | None
+    categories: list[NDArray[Any]]
+    codes: IntArray
+    several: bool
+
+    def __len__(self) -> int:
+        return self.codes.size
+
+    @property
+    def positions(self) -> list[IntArray]:
+        """The position of each group's label in the categories of each key; behind them where it is missing."""
+        sizes = [each.size + 1 for each in self.categories]
+        return list(np.unravel_index(self.codes, sizes)) if self.codes.size else [self.codes for _ in sizes]
+
+    def labels(self, at: IntArray | slice = slice(None)) -> list[Any]:
+        """Labels of the groups as Python objects: tuples where there are several keys, None where one is missing."""
+        each = [_cells(known, position[at]) for known, position in zip(self.categories, self.positions, strict=True)]
+        return list(zip(*each, strict=True)) if self.several else each[0]
+
+    def columns(self) -> list[list[Any]]:
+        """Labels of the groups by each key."""
+        return [_cells(known, position) for known, position in zip(self.categories, self.positions, strict=True)]
+
+    def label(self, g: int) -> Any:
+        """The label of one group."""
+        return self.labels(np.array([g]))[0]
+
+    def codes_of(self, columns: list[Any]) -> Runs:
+        """The groups of rows by columns of labels, one for each key: UNKNOWN where there is none."""
+        return self._found(columns)[0]
+
+    def runs_of(self, X: Any, groups: Any, n: int, dropna: bool | None) -> Runs:
+        """The groups of rows by their labels, or by the columns of X that hold these; UNKNOWN, or MISSING."""
+        if groups is None and self.names is None:
+            raise TypeError("pass groups=, the labels of the rows")
+        runs, missing = self._found(_columns(X, self.names if groups is None else groups)[0])
+        _check_length(runs, n)
+        if dropna is not False:
+            runs.codes[missing] = MISSING
+        if dropna is None:
+            _refuse_missing(runs)
+        return runs
+
+    def _found(self, columns: list[Any]) -> tuple[Runs, BoolArray]:
+        """The group of each run, and where a label is missing."""
+        if len(columns) != len(self.categories):
+            raise ValueError(f"groups has {len(columns)} keys, the fit has {len(self.categories)}")
+        matched = [_coded(each).matched(known) for each, known in zip(columns, self.categories, strict=True)]
+        sizes = [known.size + 1 for known in self.categories]
+        runs = _combined(matched, sizes)
+        at = np.searchsorted(self.codes, runs.codes)
+        at[at == len(self)] = 0
+        codes = np.where(self.codes[at] == runs.codes, at, UNKNOWN).astype(np.int64)
+        return runs._replace(codes=codes), _is_missing(runs.codes, sizes)
+
+    def joined(self, other: Keys) -> Keys:
+        """These groups and others, whose labels are of the same kinds."""
+        categories = []
+        for own, theirs in zip(self.categories, other.categories, strict=True):
+            if own.size and theirs.size and _KINDS[own.dtype.kind] != _KINDS[theirs.dtype.kind]:
+                kinds = f"{_KINDS[own.dtype.kind]} and {_KINDS[theirs.dtype.kind]}"
+                raise TypeError(f"groups mixes {kinds}; convert them to one type")
+            both = [each for each in (own, theirs) if each.size] or [own]
+            categories.append(np.unique(np.concatenate(both)))
+        sizes = [each.size + 1 for each in categories]
+        codes = [np.ravel_multi_index(tuple(_moved(keys, categories)), sizes) for keys in (self, other)]
+        return Keys(self.names, categories, np.union1d(*codes), self.several)
+
+    # --- JSON -------------------------------------------------------------------------------------------
+
+    def to_record(self) -> dict[str, Any]:
+        """The entries that JSON keeps; labels as text, which has all digits."""
+        tables = [{"type": _type_of(each), "labels": _texts(each)} for each in self.categories]
+        positions = [position.astype(np.float64) for position in self.positions]
+        return {"group_names": self.names, "several": self.several, "keys": tables, "groups": positions}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Keys:
+        """The groups with these entries; KeyError, TypeError or ValueError where no groups can have them."""
+        names, several = record["group_names"], record["several"]
+        categories = [_labels(table["type"], table["labels"]) for table in record["keys"]]
+        sizes = [each.size + 1 for each in categories]
+        positions = np.array(record["groups"], dtype=np.float64)
+        if positions.ndim != 2 or (positions != np.rint(positions)).any():
+            raise ValueError("their positions are no table of whole numbers")
+        codes = np.ravel_multi_index(tuple(positions.astype(np.int64)), sizes)
+        if not codes.size or (np.diff(codes) <= 0).any():
+            raise ValueError("they are not in ascending order")
+        if not isinstance(several, bool) or (not several and len(sizes) > 1):
+            raise ValueError("they have several keys")
+        if names is not None and not (len(names) == len(sizes) and all(isinstance(name, str) for name in names)):
+            raise ValueError("their names do not go with them")
+        return cls(names, categories, codes, several)
+
+
+def _moved(keys: Keys, categories: list[NDArray[Any]]) -> Iterator[IntArray]:
+    """Positions of the labels of groups in other categories, which have them all."""
+    for own, known, at in zip(keys.categories, categories, keys.positions, strict=True):
+        yield np.append(np.searchsorted(known, own), known.size)[at]
+
+
+def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple[Keys, Runs]]:
+    """The rows without the columns that hold the labels, the groups that there are, and the group of each row."""
+    if not (dropna is None or isinstance(dropna, bool)):
+        raise TypeError(f"dropna must be True, False or None, got {dropna!r}")
+    columns, names, several = _columns(X, groups)
+    coded = [_coded(column) for column in columns]
+    sizes = [each.categories.size + 1 for each in coded]
+    runs = _combined(coded, sizes)
+    missing = _is_missing(runs.codes, sizes)
+    if dropna is None:
+        _refuse_missing(runs._replace(codes=np.where(missing, MISSING, 0)))
+    kept = runs.codes if dropna is False else runs.codes[~missing]
+    present, at = _distinct(kept)
+    codes = np.full(runs.codes.size, MISSING, dtype=np.int64)
+    codes[slice(None) if dropna is False else ~missing] = at
+    if not present.size:
+        raise ValueError("groups has no labels: all are missing")
+    return without_names(X, names), (
+        Keys(names, [each.categories for each in coded], present, several),
+        runs._replace(codes=codes),
+    )
+
+
+def without_names(X: Any, names: list[str] | None) -> Any:
+    """A data frame without the columns of these names, of which it may have none."""
+    if names is None or (every := frames.names_of(X)) is None:
+        return X
+    rest = [j for j, name in enumerate(every) if name not in names]
+    return X if len(rest) == len(every) else frames.taken(X, None, rest)
+
+
+def check_rows(runs: Runs, n: int) -> None:
+    """Refuse labels that are not as many as the rows."""
+    _check_length(runs, n)
+
+
+# --- columns of labels ----------------------------------------------------------------------------------
+
+
+def _columns(X: Any, groups: Any) -> tuple[list[Any], list[str] | None, bool]:
+    """The columns that hold labels, their names if they are columns of X, and whether there may be several."""
+    names = _names_among(X, groups)
+    if names is not None:
+        return [frames.column_at(X, j) for j in names[1]], names[0], not isinstance(groups, str)
+    refuse_foreign(groups, "groups")
+    keys = frames.names_of(groups)
+    if keys is not None:
+        if not keys:
+            raise ValueError("groups has no columns")
+        return [frames.column_at(groups, j) for j in range(len(keys))], None, True
+    if isinstance(groups, np.ndarray) and groups.ndim == 2 and groups.shape[1]:
+        return list(groups.T), None, True
+    if not hasattr(groups, "__len__") or isinstance(groups, dict | set | bytes):
+        raise TypeError(f"groups must be a label for each row, or the name of a column, got {type(groups).__name__}")
+    return [groups], None, False
+
+
+def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
+    """Names of columns of X that `groups` consists of, and where these are; None where it consists of labels."""
+    known = frames.names_of(X)
+    if isinstance(groups, str):
+        if known is None:
+            raise TypeError(
+                f"groups={groups!r} names a column, and the rows are no data frame but a {type(X).__name__}"
+            )
+        names = [groups]
+    elif isinstance(groups, list | tuple) and groups and all(isinstance(name, str) for name in groups):
+        if known is None or not set(groups) <= set(known):
+            return None
+        names = list(groups)
+    else:
+        return None
+    for name in names:
+        if known.count(name) != 1:
+            found = "no column" if name not in known else "more than one column"
+            raise ValueError(f"groups={name!r}: there is {found} of that name among {', '.join(map(repr, known))}")
+    if len(set(names)) < len(names):
+        raise ValueError(f"groups names a column twice: {names}")
+    return names, [known.index(name) for name in names]
+
+
+class _Coded(NamedTuple):
+    """Labels of rows as runs of positions in the sorted categories; one behind these where a label is missing."""
+
+    runs: Runs
+    categories: NDArray[Any]
+
+    def matched(self, known: NDArray[Any]) -> _Coded:
+        """The same with positions in other categories, UNKNOWN where a label is not among them."""
+        own = self.categories
+        if own.size and known.size and _KINDS[own.dtype.kind] != _KINDS[known.dtype.kind]:
+            raise TypeError(
+                f"groups holds {_KINDS[own.dtype.kind]}, the labels of the fit are {_KINDS[known.dtype.kind]}; pass "
+                "labels of the same kind"
+            )
+        at = np.full(own.size + 1, UNKNOWN, dtype=np.int64)
+        at[-1] = known.size
+        if own.size and known.size:
+            cast, exact = _cast(own, known.dtype)
+            place = np.minimum(np.searchsorted(known, cast), known.size - 1)
+            at[:-1] = np.where(exact & (known[place] == cast), place, UNKNOWN)
+        return _Coded(self.runs._replace(codes=at[self.runs.codes]), known)
+
+
+def _cast(labels: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], BoolArray]:
+    """Labels as another type of their kind, and which of them are still the same."""
+    if labels.dtype.kind == dtype.kind or dtype.kind not in "iuf":
+        return labels, np.ones(labels.size, dtype=np.bool_)
+    with np.errstate(invalid="ignore"):
+        cast = labels.astype(dtype)
+        return cast, np.asarray((cast.astype(labels.dtype) == labels) & ((cast < 0) == (labels < 0)))
+
+
+def _coded(column: Any) -> _Coded:
+    values, categories = _values(column)
+    if values.ndim != 1:
+        raise ValueError(f"groups must have one label for each row, got an array of shape {values.shape}")
+    n = values.size
+    starts = np.flatnonzero(np.concatenate([[n > 0], values[1:] != values[:-1]])).astype(np.int64)
+    each = values[starts]
+    if categories is None:
+        categories, codes = _sorted_categories(each)
+    else:
+        categories, place = _sorted_categories(categories)
+        codes = np.append(place, categories.size)[each]
+    return _Coded(Runs(codes, starts, np.diff(starts, append=n)), categories)
+
+
+def _values(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Labels as an array; or as positions in an array of categories, -1 where one is missing."""
+    own = library(column)
+    if own == "pandas" and not isinstance(column.dtype, np.dtype):
+        import pandas
+
+        codes, found = pandas.factorize(column)
+        if getattr(found, "tz", None) is not None:
+            found = found.tz_convert("UTC").tz_localize(None)
+        return codes, _from_objects(np.asarray(found, dtype=object)) if found.dtype.kind != "M" else found.to_numpy()
+    if own == "polars" and (column.null_count() or str(column.dtype).startswith(("String", "Cat", "Enum", "Utf8"))):
+        import polars
+
+        found = column.drop_nulls().unique()
+        codes = column.replace_strict(found, polars.int_range(len(found), eager=True), default=-1)
+        return codes.fill_null(-1).to_numpy(), _from_objects(_objects(found.to_list()))
+    if own == "pyarrow":
+        whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        coded = whole if hasattr(whole, "dictionary") else whole.dictionary_encode()
+        return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), _from_objects(
+            _objects(coded.dictionary.to_pylist())
+        )
+    if is_masked_array(column):
+        values = column.astype(object).filled(None)
+    else:
+        values = np.asarray(column) if hasattr(column, "__array__") else _objects(column)
+    if values.dtype.kind == "T":
+        values = values.astype(object)
+    if values.dtype.kind == "O" and values.ndim == 1:
+        return _counted(values)
+    if values.dtype.kind not in _KINDS:
+        raise TypeError(f"groups has type {values.dtype}; labels are numbers, text, dates, booleans or categories")
+    return values, None
+
+
+def _objects(cells: Any) -> NDArray[Any]:
+    """A vector of Python objects, none of which is converted."""
+    found = np.empty(len(cells), dtype=object)
+    found[:] = list(cells)
+    return found
+
+
+def _counted(cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Python objects as positions in an array of the different ones."""
+    _check_kinds(cells)
+    table: dict[Any, int] = {}
+    codes = np.array(
+        [-1 if _is_none(cell) else table.setdefault(cell, len(table)) for cell in cells.tolist()], dtype=np.int64
+    )
+    return codes, _from_objects(_objects(table))
+
+
+def _is_none(cell: Any) -> bool:
+    return (
+        cell is None
+        or type(cell).__name__ in ("NAType", "NaTType")
+        or (isinstance(cell, Real | np.datetime64) and bool(cell != cell))
+    )
+
+
+def _check_kinds(cells: NDArray[Any]) -> None:
+    """Refuse labels of different kinds, of which 1, "1" and True would collide in some libraries and not in others."""
+    of = {kind: _kind_of(kind) for kind in set(map(type, cells.tolist()))}
+    found = {name: kind for kind, name in of.items() if name}
+    if len(found) <= 1 and all(name is not None for name in of.values()):
+        return
+    rows: dict[str | None, int] = {}
+    for i, cell in enumerate(cells):
+        if not _is_none(cell):
+            rows.setdefault(_kind_of(type(cell)), i)
+    if None in rows:
+        i = rows[None]
+        raise TypeError(
+            f"groups, row {i}: {cells[i]!r} is no label; labels are numbers, text, dates, booleans or categories"
+        )
+    if len(rows) > 1:
+        (one, i), (other, k) = list(rows.items())[:2]
+        raise TypeError(
+            f"groups mixes {one} and {other}: row {i} has {cells[i]!r}, row {k} has {cells[k]!r}; "
+            "convert them to one type"
+        )
+
+
+def _kind_of(kind: type) -> str | None:
+    """The kind of labels of a type; "" for missing values, None for what is no label."""
+    if kind in (type(None),) or kind.__name__ in ("NAType", "NaTType"):
+        return ""
+    if issubclass(kind, bool | np.bool_):
+        return "booleans"
+    if issubclass(kind, str):
+        return "text"
+    if issubclass(kind, datetime.date | np.datetime64):
+        return "dates"
+    if issubclass(kind, datetime.timedelta | np.timedelta64):
+        return "durations"
+    return "numbers" if issubclass(kind, Real) else None
+
+
+def _from_objects(cells: NDArray[Any]) -> NDArray[Any]:
+    """Different labels as an array of one type, in which they are still different."""
+    _check_kinds(cells)
+    kinds = {_kind_of(type(cell)) for cell in cells} - {""}
+    kind = kinds.pop() if kinds else "numbers"
+    try:
+        if kind == "text":
+            found = np.array(cells.tolist(), dtype=np.str_)
+        elif kind == "dates":
+            found = np.array([np.datetime64(cell) for cell in cells.tolist()])
+        elif kind == "durations":
+            found = np.array([np.timedelta64(cell) for cell in cells.tolist()])
+        elif kind == "booleans":
+            found = cells.astype(np.bool_)
+        elif all(isinstance(cell, Integral) for cell in cells):
+            whole = [int(cell) for cell in cells]
+            found = np.array(whole, dtype=np.uint64 if max(whole, default=0) >= 2**63 else np.int64)
+        else:
+            found = np.array(cells.tolist(), dtype=np.float64)
+    except (OverflowError, ValueError) as error:
+        raise ValueError(f"groups has labels that no array can hold ({error}); convert them to text") from None
+    if np.unique(found).size < cells.size:
+        raise ValueError(
+            f"groups has different labels that are the same as {kind} of type {found.dtype}; convert them to text"
+        )
+    return found
+
+
+# --- codes ----------------------------------------------------------------------------------------------
+
+
+def _sorted_categories(labels: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
+    """The different labels in ascending order, and the position of each; missing ones are behind them."""
+    missing = np.isnat(labels) if labels.dtype.kind in "Mm" else labels != labels
+    some = bool(missing.any())
+    kept = labels[~missing] if some else labels
+    if kept.dtype.kind == "f" and kept.size and not np.isfinite(kept).all():
+        raise ValueError("groups has infinite labels")
+    if (kept.dtype.kind == "f" and np.array_equal(kept, np.rint(kept)) and (abs(kept) < 2.0**53).all()) or (
+        kept.dtype.kind == "u" and (not kept.size or kept.max() < 2**63)
+    ):
+        kept = kept.astype(np.int64)
+    elif kept.dtype.kind in "if":
+        kept = kept.astype(np.int64 if kept.dtype.kind == "i" else np.float64)
+    elif kept.dtype.kind == "b":
+        kept = kept.astype(np.bool_)
+    categories, at = _distinct(kept)
+    if not some:
+        return categories, at
+    codes = np.full(labels.size, categories.size, dtype=np.int64)
+    codes[~missing] = at
+    return categories, codes
+
+
+def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
+    """The different values in ascending order, and the position of each value among them."""
+    if values.dtype.kind == "i" and values.size:
+        low, high = int(values.min()), int(values.max())
+        if high - low <= _DENSE * values.size:
+            moved = values - low
+            seen = np.zeros(high - low + 1, dtype=np.bool_)
+            seen[moved] = True
+            place = np.cumsum(seen) - 1
+            return np.flatnonzero(seen) + low, place[moved]
+    found, at = np.unique(values, return_inverse=True)
+    return found, at.astype(np.int64)
+
+
+def _combined(coded: list[_Coded], sizes: list[int]) -> Runs:
+    """One code for each row from its codes by several keys, the last of which counts fastest."""
+    if len(coded) == 1:
+        return coded[0].runs
+    if np.prod([float(size) for size in sizes]) > _MOST_CODES:
+        raise ValueError("groups has keys of too many labels to be combined; combine some of them beforehand")
+    rows = [np.repeat(each.runs.codes, each.runs.lengths) for each in coded]
+    if len({each.size for each in rows}) > 1:
+        raise ValueError(f"groups has keys of different lengths: {[each.size for each in rows]}")
+    whole = np.zeros(rows[0].size, dtype=np.int64)
+    for codes, size in zip(rows, sizes, strict=True):
+        whole = np.where((whole < 0) | (codes < 0), UNKNOWN, whole * size + codes)
+    starts = np.flatnonzero(np.concatenate([[whole.size > 0], whole[1:] != whole[:-1]])).astype(np.int64)
+    return Runs(whole[starts], starts, np.diff(starts, append=whole.size))
+
+
+def _is_missing(codes: IntArray, sizes: list[int]) -> BoolArray:
+    """Which codes have a missing label."""
+    missing = np.zeros(codes.size, dtype=np.bool_)
+    rest = np.maximum(codes, 0)
+    for size in reversed(sizes):
+        rest, digit = np.divmod(rest, size)
+        missing |= digit == size - 1
+    return missing & (codes >= 0)
+
+
+def _refuse_missing(runs: Runs) -> None:
+    at = np.flatnonzero(runs.codes == MISSING)
+    if at.size:
+        raise ValueError(
+            f"groups, row {runs.starts[at[0]]}: the label is missing; pass dropna=True to leave such rows out, or "
+            "dropna=False to make them a group"
+        )
+
+
+def _check_length(runs: Runs, n: int) -> None:
+    if runs.n_rows != n:
+        raise ValueError(f"groups has {runs.n_rows} labels, and there are {n} rows")
+
+
+def _cells(categories: NDArray[Any], at: IntArray) -> list[Any]:
+    """Labels at these positions as Python objects, None behind the last."""
+    found = np.full(at.size, None, dtype=object)
+    there = at < categories.size
+    if categories.dtype.kind in "Mm":  # scalars of NumPy: Python has no nanoseconds
+        found[there] = list(categories[at[there]])
+    else:
+        found[there] = categories[at[there]].tolist()
+    return found.tolist()
+
+
+# --- categories as text ---------------------------------------------------------------------------------
+
+
+def _type_of(categories: NDArray[Any]) -> str:
+    return "text" if categories.dtype.kind == "U" else categories.dtype.name
+
+
+def _texts(categories: NDArray[Any]) -> list[str]:
+    """Labels as text: numbers in all digits, dates and durations as numbers of their unit."""
+    plain = categories.view(np.int64) if categories.dtype.kind in "Mm" else categories
+    return [str(label) for label in plain.tolist()]
+
+
+def _labels(name: str, texts: list[str]) -> NDArray[Any]:
+    """The labels that `_texts` made text of, which must be different ones in ascending order."""
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("they are no list of text")
+    dtype = np.dtype(np.str_ if name == "text" else name)
+    if dtype.kind not in _KINDS:
+        raise ValueError(f"their type is {name}")
+    if dtype.kind == "b":
+        found = np.array([text == "True" for text in texts], dtype=np.bool_)
+    elif dtype.kind in "Mm":
+        found = np.array([int(text) for text in texts], dtype=np.int64).view(dtype)
+    else:
+        found = np.array(texts, dtype=np.str_).astype(dtype)
+    if (found[1:] <= found[:-1]).any() or (found != found).any():
+        raise ValueError("they are not in ascending order")
+    return found

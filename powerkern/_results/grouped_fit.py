@@ -1,0 +1,483 @@
+"""The fit of groups of rows: what `powerkern.fit` returns for ``groups=``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Generic, Literal, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._engine.apply import transform_matrix
+from powerkern._engine.gather import Scratch
+from powerkern._engine.ragged import Groups
+from powerkern._engine.threads import thread_count
+from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.likelihood import ML
+from powerkern._input import batches as _batches
+from powerkern._input.arguments import domain_error_in
+from powerkern._input.arrays import Matrix, as_choice, as_reals, output_type
+from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
+from powerkern._input.messages import warn
+from powerkern._input.reading import read_fitted, restored
+from powerkern._results.applying import OutOfRange, overflowing, repair_of
+from powerkern._results.columns import ColumnResults, FitInfo, Of, Source
+from powerkern._results.inference import standard_error_of, wald_interval
+from powerkern._results.json import Recorded, damaged, entry, names_in, one_of
+from powerkern._results.power_fit import PowerFit, warn_unfitted
+from powerkern._results.records import fit_of, record_of
+from powerkern._results.summary import Summary
+from powerkern._status import is_failed
+from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.transforms import gather
+
+#: What to do with rows of a group that the fit has not seen.
+UnknownGroups = Literal["raise", "nan", "pooled"]
+#: Groups that a message lists.
+_LISTED = 5
+
+T = TypeVar("T")
+
+
+class _ByGroup(Generic[T]):
+    """A figure of the columns of all groups, as an array with a row for each group."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.__doc__ = f"`{name}` of each group and column, see `PowerFit`."
+
+    def __get__(self, fit: Any, owner: type) -> Any:
+        return self if fit is None else getattr(fit.columns, self._name).reshape(len(fit), -1)
+
+
+class GroupedFit(Recorded):
+    """Power transforms fitted to the columns of each of many groups of rows.
+
+    Made by `fit` with ``groups=``. Figures are arrays of shape (groups, columns), in the order of `groups`;
+    ``fit[label]`` is the `PowerFit` of one group, ``len(fit)`` their number, and a loop runs over their labels.
+
+    Attributes
+    ----------
+    groups : list
+        The labels in ascending order, tuples where groups have several keys.
+    group_names : list of str or None
+        The columns that held the labels, if they were given by name.
+    family, estimator, standardize, column_names
+        As in `PowerFit`, the same for all groups.
+    lmbda, loc, scale, nll, information, n_obs, n_kept, status, x_min, x_max : (groups, columns) ndarray
+        As in `PowerFit`. Groups with too few values have the identity transform and a status that says so.
+    pooled : PowerFit or None
+        The fit of all rows, made for ``unknown="pooled"`` and ``shrink=True``.
+    unknown : {"raise", "nan", "pooled"}
+        What becomes of rows whose group the fit has not seen.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> rng = np.random.default_rng(0)
+    >>> x, plate = rng.lognormal(size=300), np.repeat(["a", "b", "c"], 100)
+    >>> fit = pk.fit(x, "box-cox", groups=plate)
+    >>> fit.lmbda.shape, fit["b"].lmbda == fit.lmbda[1]
+    ((3, 1), array([ True]))
+    >>> z = fit.transform(x, groups=plate)
+    >>> bool(abs(z[plate == "c"].mean()) < 1e-12)
+    True
+    """
+
+    def __init__(
+        self,
+        info: FitInfo,
+        keys: Keys,
+        columns: ColumnResults,
+        pooled: PowerFit | None = None,
+        unknown: str = "raise",
+        dropna: bool | None = None,
+        source: Source | None = None,
+        runs: Runs | None = None,
+    ) -> None:
+        self.info = info
+        self.keys = keys
+        self.columns = columns
+        self.pooled = pooled
+        self.unknown = unknown
+        self.dropna = dropna
+        self.source = source or Source()
+        self._runs = runs
+
+    family = Of[str]("info.family")
+    estimator = Of[Estimator]("info.estimator")
+    standardize = Of[bool]("info.standardize")
+    column_names = Of[list[str] | None]("info.column_names")
+    group_names = Of[list[str] | None]("keys.names")
+    lmbda = _ByGroup[FloatArray]("lmbda")
+    loc = _ByGroup[FloatArray]("loc")
+    scale = _ByGroup[FloatArray]("scale")
+    log_factor = _ByGroup[FloatArray]("log_factor")
+    nll = _ByGroup[FloatArray]("nll")
+    information = _ByGroup[FloatArray]("information")
+    n_obs = _ByGroup[FloatArray]("n_obs")
+    n_kept = _ByGroup[FloatArray]("n_kept")
+    status = _ByGroup[IntArray]("status")
+    x_min = _ByGroup[FloatArray]("x_min")
+    x_max = _ByGroup[FloatArray]("x_max")
+
+    def __repr__(self) -> str:
+        failed = int(is_failed(self.status).any(axis=1).sum())
+        text = f"GroupedFit(family={self.family!r}, estimator={self.estimator!r}, {len(self)} groups"
+        return f"{text}, {failed} of them not fitted)" if failed else f"{text})"
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.groups)
+
+    def __contains__(self, label: object) -> bool:
+        try:
+            self[label]
+        except KeyError:
+            return False
+        return True
+
+    def __getitem__(self, label: Any) -> PowerFit:
+        """The fit of one group, by its label: a tuple where groups have several keys."""
+        try:
+            cells = label if self.keys.several else (label,)
+            if not isinstance(cells, tuple) or len(cells) != len(self.keys.categories):
+                raise TypeError(f"labels are tuples of {len(self.keys.categories)}")
+            columns = [[cell] for cell in cells]
+            code = int(self.keys.codes_of(columns).codes[0])
+        except (TypeError, ValueError) as error:
+            raise KeyError(f"{label!r}: {error}") from None
+        if code < 0:
+            raise KeyError(f"{label!r} is none of the {len(self)} groups of the fit")
+        return self._fit_of(code)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "source": Source(), "_runs": None}  # a fit travels without its data
+
+    @property
+    def groups(self) -> list[Any]:
+        """Labels of the groups."""
+        return self.keys.labels()
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.columns) // len(self)
+
+    def without_data(self) -> GroupedFit:
+        """The fit without the data that it remembers."""
+        return GroupedFit(self.info, self.keys, self.columns, self.pooled, self.unknown, self.dropna)
+
+    # --- applied to data ----------------------------------------------------------------------------------
+
+    def transform(self, X: object, groups: GroupsLike | None = None, *, n_threads: int | None = None) -> Any:
+        """Transform every row by the fit of its group.
+
+        Parameters
+        ----------
+        X : (n, n_features) array-like, or (n,) where the fit was to one column
+            As for `PowerFit.transform`; in any order of the rows.
+        groups : (n,) array-like, or names of columns of `X`, optional
+            Labels of the rows; not needed where `X` has the columns by whose names the fit was made.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        ndarray, or what `X` is
+            As `PowerFit.transform`, the rows in the order of `X`; columns of labels stay as they are.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `PowerFit.transform`; labels that are missing, not as many as rows, or of another kind than those of the
+            fit; a group that the fit has not seen, unless ``unknown`` is "nan" or "pooled".
+        """
+        again = functools.partial(self.transform, groups=groups, n_threads=n_threads)
+        direction = gather.FORWARD_STANDARDIZED if self.standardize else gather.FORWARD
+
+        def by_pooled(pooled: PowerFit, values: NDArray[Any]) -> Any:
+            return pooled.transform(values, n_threads=n_threads)
+
+        def refuse(matrix: Matrix, runs: Runs, failed: IntArray) -> None:
+            g, j = divmod(int(failed.min()), self.n_features)
+            chosen = np.zeros(len(matrix.values))
+            chosen[runs.rows(runs.codes == g)] = 1.0
+            shift = self.columns.shift[g * self.n_features + j]
+            raise domain_error_in(matrix, j, matrix.names or self.column_names, chosen, shift)
+
+        return self._applied(X, groups, direction, thread_count(n_threads), again, by_pooled, refuse)
+
+    def inverse_transform(
+        self,
+        Z: object,
+        groups: GroupsLike | None = None,
+        *,
+        n_threads: int | None = None,
+        out_of_range: OutOfRange = "nan",
+    ) -> Any:
+        """Undo `transform`.
+
+        Parameters
+        ----------
+        Z : (n, n_features) array-like, or (n,) where the fit was to one column
+            Transformed values; NaN stays NaN.
+        groups : (n,) array-like, or names of columns of `Z`, optional
+            As for `transform`.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+        out_of_range : {"nan", "raise", "clip"}, default "nan"
+            As for `PowerFit.inverse_transform`.
+
+        Returns
+        -------
+        ndarray, or what `Z` is
+            As `transform`.
+        """
+        as_choice("out_of_range", out_of_range, get_args(OutOfRange))
+        again = functools.partial(self.inverse_transform, groups=groups, n_threads=n_threads, out_of_range=out_of_range)
+        direction = gather.INVERSE_STANDARDIZED if self.standardize else gather.INVERSE
+
+        def by_pooled(pooled: PowerFit, values: NDArray[Any]) -> Any:
+            return pooled.inverse_transform(values, n_threads=n_threads, out_of_range=out_of_range)
+
+        def report(matrix: Matrix, runs: Runs, failed: IntArray) -> None:
+            text = f"Some values in {self._listed(failed)} are beyond the range of the transform and have no inverse"
+            if out_of_range == "raise":
+                raise ValueError(f"{text}; use out_of_range='nan' or 'clip', or keep values inside the range")
+            warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise")
+
+        clip = out_of_range == "clip"
+        return self._applied(Z, groups, direction, thread_count(n_threads), again, by_pooled, report, clip)
+
+    def _applied(
+        self,
+        X: Any,
+        groups: GroupsLike | None,
+        direction: int,
+        n_threads: int,
+        again: Callable[[Any], Any],
+        by_pooled: Callable[[PowerFit, NDArray[Any]], Any],
+        report: Callable[[Matrix, Runs, IntArray], None],
+        clip: bool = False,
+    ) -> Any:
+        """The images of all rows; `report` is told which columns of which groups have values without an image."""
+        lazily = _batches.applied(X, again, of_blank=lambda row: self._lenient().transform(row, groups))
+        if lazily is not None:
+            return lazily
+        p = self.n_features
+        matrix = read_fitted(without_names(X, self.keys.names), self.column_names, p)._replace(given=X)
+        values = matrix.values
+        runs = self._runs_of(X, groups, len(values))
+        placed, scratch, failed = Groups(runs, len(self)), Scratch(), []
+        columns, out = self.columns, np.empty_like(values, dtype=output_type(values.dtype), subok=False)
+        inverse = direction in (gather.INVERSE, gather.INVERSE_STANDARDIZED)
+        eps = float(np.finfo(out.dtype).eps)
+
+        def job(batch: slice, threads: int) -> None:
+            at = (placed.codes[batch, np.newaxis] * p + np.arange(p)).ravel()
+            block = placed.padded(values, batch, scratch)
+            repair = repair_of(self._of(at), clip, eps) if inverse else None
+            codes, raw, fields = columns.codes[at], columns.raw[at], columns.fields[:, at]
+            lost = transform_matrix(block.T, block.T, codes, direction, raw, threads, repair, fields)
+            placed.put_back(block, batch, out)
+            if lost.any():
+                failed.append(at[lost > 0])
+
+        placed.for_each_batch(job, p, n_threads)
+        if failed:
+            report(matrix, runs, np.sort(np.concatenate(failed)))
+        if (runs.codes < 0).any():
+            out[runs.rows(runs.codes < 0)] = np.nan
+            unknown = runs.rows(runs.codes == UNKNOWN)
+            if unknown.size and self.pooled is not None and self.unknown == "pooled":
+                out[unknown] = by_pooled(self.pooled.without_data(), values[unknown])
+        return restored(matrix, out)
+
+    def inverse_mean(
+        self, mean: ArrayLike, sd: ArrayLike, groups: GroupsLike, *, n_threads: int | None = None
+    ) -> FloatArray:
+        """Mean of values whose transforms are normal, row by row: see `PowerFit.inverse_mean`.
+
+        Parameters
+        ----------
+        mean, sd : (n, n_features) or (n,) array-like
+            Mean and standard deviation on the scale of `transform`; `sd` may be one number, or one for each row.
+        groups : (n,) array-like
+            Labels of the rows.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of `mean`.
+        """
+        means, sds = as_reals("mean", mean), as_reals("sd", sd)
+        if means.ndim not in (1, 2):
+            raise ValueError(f"mean must have a row for each label, got shape {means.shape}")
+        sds = np.broadcast_to(sds[:, np.newaxis] if sds.ndim == 1 and means.ndim == 2 else sds, means.shape)
+        runs = self._runs_of(None, groups, len(means))
+        out = np.full(means.shape, np.nan)
+        order = Groups(runs, len(self))
+        for k in range(order.codes.size):
+            rows = order.rows(k)
+            out[rows] = self._fit_of(int(order.codes[k])).inverse_mean(means[rows], sds[rows], n_threads=n_threads)
+        unknown = runs.rows(runs.codes == UNKNOWN)
+        if unknown.size and self.pooled is not None and self.unknown == "pooled":
+            out[unknown] = self.pooled.inverse_mean(means[unknown], sds[unknown], n_threads=n_threads)
+        return out
+
+    # --- description --------------------------------------------------------------------------------------
+
+    def summary(self, *, level: float = 0.95) -> Summary:
+        """A table with a line for each group and column.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        Summary
+            `lmbda`; of maximum likelihood fits its standard error `se` and the ends `low` and `high` of the Wald
+            interval; of robust ones `n_kept`; `n_obs` and status. ``fit[label].summary()`` has more of one group.
+        """
+        columns, entries, notes = self.columns, {"lmbda": self.columns.lmbda}, []
+        if isinstance(self.estimator, ML):
+            se = standard_error_of(columns.information)
+            interval = wald_interval(columns.lmbda, se, level)
+            entries |= {"se": se, "low": interval.low, "high": interval.high}
+            notes = [f"low, high: Wald interval of level {level:g}"]
+        else:
+            entries |= {"n_kept": columns.n_kept}
+        entries |= {"n_obs": columns.n_obs, "status": np.array(columns.status_text)}
+        return Summary(repr(self), [self._name(k) for k in range(len(columns))], [entries], notes=notes)
+
+    def to_frame(self) -> Any:
+        """The figures as a pandas data frame, indexed by the labels, and by the columns where there are several.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError("to_frame needs pandas: pip install pandas; the attributes do without") from None
+        p = self.n_features
+        names = self.group_names or ["group"] * len(self.keys.categories)
+        levels = [np.repeat(_objects(each), p) for each in self.keys.columns()]
+        if p > 1:
+            levels, names = [*levels, np.tile(self.info.labels(p), len(self))], [*names, "column"]
+        index = (
+            pd.Index(levels[0], name=names[0]) if len(levels) == 1 else pd.MultiIndex.from_arrays(levels, names=names)
+        )
+        columns = self.columns
+        figures = {name: getattr(columns, name) for name in ("lmbda", "loc", "scale", "n_obs", "n_kept")}
+        return pd.DataFrame({**figures, "status": columns.status_text}, index=index)
+
+    def _name(self, k: int) -> str:
+        g, j = divmod(k, self.n_features)
+        label = self.keys.label(g)
+        text = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+        return text if self.n_features == 1 else f"{text}: {self.info.labels(self.n_features)[j]}"
+
+    def _listed(self, columns: IntArray) -> str:
+        """The first few of some columns of groups, for a message."""
+        p, names = self.n_features, self.info.labels(self.n_features)
+        each = [
+            f"group {self.keys.label(k // p)!r}" + (f", column {names[k % p]}" if p > 1 else "")
+            for k in columns[:_LISTED].tolist()
+        ]
+        rest = columns.size - len(each)
+        return "; ".join(each) + (f" and {rest} more" if rest else "")
+
+    def _lenient(self) -> GroupedFit:
+        """The fit for which a row without a label is no error."""
+        return GroupedFit(self.info, self.keys, self.columns, dropna=True)
+
+    # --- groups -------------------------------------------------------------------------------------------
+
+    def _fit_of(self, g: int) -> PowerFit:
+        """The fit of one group, with its rows if there are data."""
+        p = self.n_features
+        columns = self.columns.part(slice(g * p, (g + 1) * p))
+        if self.source.data is None or self._runs is None:
+            return PowerFit(self.info, columns)
+        values, weight = self.source.data
+        rows = self._runs.rows(self._runs.codes == g)
+        return PowerFit(self.info, columns, Source((values[rows], weight[rows] if weight.size else weight)))
+
+    def _of(self, at: IntArray) -> PowerFit:
+        """The fit of some columns of groups, side by side."""
+        return PowerFit(replace(self.info, column_names=None, was_vector=False), self.columns.part(at))
+
+    def _runs_of(self, X: Any, groups: Any, n: int) -> Runs:
+        """The groups of rows; those that the fit has not seen only if they need not raise."""
+        runs = self.keys.runs_of(X, groups, n, self.dropna)
+        unknown = np.flatnonzero(runs.codes == UNKNOWN)
+        if unknown.size and self.unknown == "raise":
+            raise ValueError(
+                f"groups, row {runs.starts[unknown[0]]}: the fit has no such group; fit with unknown='pooled' "
+                "(the fit of all rows) or 'nan' to transform rows of other groups"
+            )
+        return runs
+
+    # --- JSON ---------------------------------------------------------------------------------------------
+
+    def to_record(self) -> dict[str, Any]:
+        """What JSON keeps."""
+        return {
+            **self.keys.to_record(),
+            "column_names": self.column_names,
+            "vector": self.info.was_vector,
+            "unknown": self.unknown,
+            "dropna": self.dropna,
+            "fit": record_of(replace(self.info, column_names=None, was_vector=False), self.columns),
+            "pooled": None if self.pooled is None else self.pooled.to_record(),
+        }
+
+    @classmethod
+    def from_record(cls, record: Any) -> GroupedFit:
+        """The fit of which JSON kept this."""
+        try:
+            keys = Keys.from_record(record)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise damaged(f"the labels are no labels of groups: {error}") from None
+        info, columns = fit_of(entry(record, "fit"))
+        if not len(keys) or len(columns) % len(keys):
+            raise damaged(f"{len(columns)} columns do not go with {len(keys)} groups")
+        p = len(columns) // len(keys)
+        vector = one_of(record, "vector", (True, False) if p == 1 else (False,))
+        info = replace(info, column_names=names_in(record, "column_names", p), was_vector=vector)
+        pooled = None if entry(record, "pooled") is None else PowerFit.from_record(record["pooled"])
+        unknown, dropna = (
+            one_of(record, "unknown", get_args(UnknownGroups)),
+            one_of(record, "dropna", (None, True, False)),
+        )
+        if (pooled is not None and pooled.n_features != p) or (pooled is None and unknown == "pooled"):
+            raise damaged("the pooled fit does not go with the groups")
+        return cls(info, keys, columns, pooled, unknown, dropna)
+
+
+def finished_groups(fit: GroupedFit, unbounded: bool) -> GroupedFit:
+    """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
+    warn_unfitted(fit.columns.status, fit._listed)
+    if unbounded and not fit.standardize:
+        overflows = overflowing(PowerFit(replace(fit.info, column_names=None, was_vector=False), fit.columns))
+        if overflows.size:
+            warn(f"{fit._listed(overflows)}: raw values overflow; standardize=True stays finite")
+    return fit
+
+
+def _objects(cells: list[Any]) -> NDArray[Any]:
+    found = np.empty(len(cells), dtype=object)
+    found[:] = cells
+    return found

@@ -1,0 +1,64 @@
+"""Rows of many groups, of different lengths, as the rows of a block that missing values fill up."""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import COUNTS, READ_MATRIX, ROWS, WRITE_MATRIX, borrowed, entry
+from powerkern._typing import FloatArray, IntArray
+
+
+@entry((COUNTS, COUNTS, COUNTS, COUNTS, COUNTS))
+def order_rows(codes: IntArray, starts: IntArray, lengths: IntArray, free: IntArray, order: IntArray) -> None:
+    """Write the numbers of the rows of each group, in order, from ``free[group]`` on, which moves behind them.
+
+    Rows come in runs of one group each, by their code (negative: of none), from `starts` on, of these `lengths`.
+    """
+    codes, starts, lengths = borrowed(codes), borrowed(starts), borrowed(lengths)
+    free, order = borrowed(free), borrowed(order)
+    for run in range(codes.size):
+        code = codes[run]
+        if code >= 0:
+            at = free[code]
+            for i in range(lengths[run]):
+                order[at + i] = starts[run] + i
+            free[code] = at + lengths[run]
+
+
+@entry((READ_MATRIX, COUNTS, COUNTS, COUNTS, ROWS))
+def pad(x: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, block: FloatArray) -> None:
+    """Copy column j of the rows of group k to row k p + j of the block, and NaN behind.
+
+    The rows of a group are ``order[start:start + length]``; where `order` is empty, ``start:start + length``.
+    """
+    x, order, block = borrowed(x), borrowed(order), borrowed(block)
+    p = x.shape[1]
+    for k in range(starts.size):
+        start, n = starts[k], lengths[k]
+        for j in range(p):
+            row = block[k * p + j]
+            if order.size:
+                for i in range(n):
+                    row[i] = x[order[start + i], j]
+            else:
+                for i in range(n):
+                    row[i] = x[start + i, j]
+            for i in range(n, row.size):
+                row[i] = math.nan
+
+
+@entry((ROWS, COUNTS, COUNTS, COUNTS, WRITE_MATRIX))
+def unpad(block: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, out: FloatArray) -> None:
+    """Copy what `pad` copied back to the rows that it came from."""
+    block, order, out = borrowed(block), borrowed(order), borrowed(out)
+    p = out.shape[1]
+    for k in range(starts.size):
+        start, n = starts[k], lengths[k]
+        for j in range(p):
+            row = block[k * p + j]
+            if order.size:
+                for i in range(n):
+                    out[order[start + i], j] = row[i]
+            else:
+                for i in range(n):
+                    out[start + i, j] = row[i]

@@ -1,0 +1,196 @@
+"""Fits of groups from chunks: every column of every group is a column of its own, which most rows lack."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from powerkern._input.arrays import Matrix, as_reals, column_label, listed, place_of
+from powerkern._input.labels import UNKNOWN, Keys, without_groups, without_names
+from powerkern._input.reading import read_chunk
+from powerkern._results.grouped_fit import GroupedFit, finished_groups
+from powerkern._typing import FloatArray, IntArray
+from powerkern.sketch.columns import Additive
+from powerkern.sketch.driver import fit_columns
+from powerkern.sketch.engine import MapReduce, Pass, Passes, S
+from powerkern.sketch.merging import merge
+
+#: Cells of a matrix that has all columns of all groups.
+_CELLS = 4_000_000
+
+
+class _Labels(Additive):
+    """The groups of some rows, and the columns of their data."""
+
+    def __init__(self, keys: Keys | None, names: list[str] | None, p: int) -> None:
+        self.keys, self.names, self.p = keys, names, p
+
+    def merged(self, other: Self) -> Self:
+        """The groups of the rows of both."""
+        if (self.names, self.p) != (other.names, other.p):
+            raise ValueError(f"chunks have different columns: {self.names or self.p} and {other.names or other.p}")
+        if self.keys is None or other.keys is None:
+            return other if self.keys is None else self
+        return type(self)(self.keys.joined(other.keys), self.names, self.p)
+
+    @classmethod
+    def side_by_side(cls, parts: Any) -> Self:
+        """Labels are in every chunk."""
+        raise TypeError("groups need chunks that have all columns")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LabelsPass(Pass[_Labels]):
+    """The first pass: which groups there are."""
+
+    groups: tuple[str, ...]
+
+    def __call__(self, chunk: Any, sample_weight: Any = None) -> _Labels:
+        """The groups of a chunk."""
+        if sample_weight is not None:
+            raise ValueError("weights do not go with groups in chunks; repeat the rows, or use powerkern.fit")
+        matrix = read_chunk(without_names(chunk, list(self.groups)), None, self.column_names)
+        keys = without_groups(chunk, list(self.groups), None)[1][0] if len(matrix.values) else None
+        return _Labels(keys, matrix.names, matrix.values.shape[1])
+
+    def summary(self, matrix: Matrix) -> _Labels:
+        """Labels are not among the numbers of a chunk."""
+        raise NotImplementedError
+
+    def part(self, columns: ArrayLike) -> Self | None:
+        """Labels are in every chunk."""
+        raise TypeError("groups need chunks that have all columns")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _GroupedPass(Pass[S]):
+    """A pass over the columns of all groups."""
+
+    inner: Pass[S]
+    keys: Keys
+
+    def __call__(self, chunk: Any, sample_weight: Any = None) -> S:
+        """The summary of a chunk."""
+        assert self.keys.names is not None
+        matrix = read_chunk(without_names(chunk, self.keys.names))
+        runs = self.keys.runs_of(chunk, None, len(matrix.values), None)
+        if (runs.codes == UNKNOWN).any():
+            raise ValueError("a pass found groups that the one before did not: the data have changed")
+        codes = np.repeat(runs.codes, runs.lengths)
+        summaries = (self._of(wide, rows, matrix) for wide, rows in _wide(matrix, codes, len(self.keys)))
+        return functools.reduce(merge, summaries)  # type: ignore[arg-type]
+
+    def summary(self, matrix: Matrix) -> S:
+        """The summary of columns of groups."""
+        return self.inner.summary(matrix)
+
+    def part(self, columns: ArrayLike) -> Self | None:
+        """Labels are in every chunk."""
+        raise TypeError("groups need chunks that have all columns")
+
+    def _of(self, wide: FloatArray, rows: IntArray, matrix: Matrix) -> S:
+        try:
+            return self.inner.summary(Matrix(wide, None, False))
+        except ValueError as error:
+            place = place_of(error)
+            if place is None or place.column is None:
+                raise
+            g, j = divmod(place.column, matrix.values.shape[1])
+            where = f"{column_label(j, matrix.names)}, row {rows[place.row, g]}"
+            raise ValueError(f"{where}: {place.reason}") from None
+
+
+def _wide(matrix: Matrix, codes: IntArray, n_groups: int) -> Iterator[tuple[FloatArray, IntArray]]:
+    """The rows of each group side by side, some at a time, NaN where a group has none; and their numbers."""
+    values, p = matrix.values, matrix.values.shape[1]
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(n_groups))
+    rank = np.arange(codes.size) - starts[codes[order]]
+    height = max(1, min(_CELLS // (n_groups * p), int(rank.max(initial=0)) + 1))
+    for top in range(0, int(rank.max(initial=0)) + 1, height):
+        there = (rank >= top) & (rank < top + height)
+        at, own = order[there], rank[there] - top
+        wide, rows = np.full((height, n_groups, p), np.nan), np.full((height, n_groups), -1)
+        wide[own, codes[at]], rows[own, codes[at]] = values[at], at
+        yield wide.reshape(height, -1), rows
+
+
+def fit_groups_with(
+    map_reduce: MapReduce, groups: str | Sequence[str], family: str = "yeo-johnson", **options: Any
+) -> GroupedFit:
+    """Fit of groups of rows of data that some engine holds: `powerkern.fit` with ``groups=``, in passes.
+
+    Parameters
+    ----------
+    map_reduce : function
+        The engine, as for `fit_with`; its chunks are data frames.
+    groups : str or list of str
+        The column, or columns, of the chunks that hold the labels. A missing label is an error.
+    family, **options
+        As for `fit_with`, but for `sample_weight`.
+
+    Returns
+    -------
+    GroupedFit
+        Lambda agrees with `powerkern.fit` as that of `fit_with` does. Rows of a group may be in any chunks.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `fit_with`; labels of different kinds; weights.
+
+    Notes
+    -----
+    One more pass than `fit_with` finds the groups. Then each column of each group is a column of its own, of which a
+    chunk holds what it has: some 10 kB for each of them, in every task.
+
+    Examples
+    --------
+    >>> import functools
+    >>> import numpy as np, pandas as pd, powerkern as pk
+    >>> from powerkern.sketch import fit_groups_with
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({"site": rng.integers(0, 3, 900), "dose": rng.lognormal(size=900)})
+    >>> def map_reduce(function, merge):
+    ...     return functools.reduce(merge, (function(frame[i : i + 100]) for i in range(0, 900, 100)))
+    >>> fit = fit_groups_with(map_reduce, "site", "box-cox")
+    >>> bool(np.abs(fit.lmbda - pk.fit(frame, "box-cox", groups="site").lmbda).max() < 1e-10)
+    True
+    """
+    if options.pop("sample_weight", None) is not None:
+        raise ValueError("weights do not go with groups in chunks; use powerkern.fit")
+    names = [groups] if isinstance(groups, str) else list(groups)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise TypeError("groups must name the column, or the columns, of the chunks that hold the labels")
+    own = options.pop("column_names", None)
+    own = None if own is None else tuple(own)
+    found = Passes(map_reduce)(_LabelsPass, groups=tuple(names), column_names=own)
+    if found.keys is None:
+        raise ValueError("the chunks have no rows")
+    keys = dataclasses.replace(found.keys, several=not isinstance(groups, str))
+
+    def on_groups(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
+        return map_reduce(_GroupedPass(inner=function, keys=keys), merge)
+
+    for name in ("lmbda", "shift", "bounds"):
+        if options.get(name) is not None:
+            options[name] = _of_groups(name, options[name], len(keys), found.p)
+    wide, unbounded = fit_columns(on_groups, family, **options)
+    info = dataclasses.replace(wide.info, column_names=found.names, was_vector=False)
+    return finished_groups(GroupedFit(info, keys, wide.columns), unbounded)
+
+
+def _of_groups(name: str, value: Any, n: int, p: int) -> Any:
+    """An argument with an entry for each column, for the columns of n groups."""
+    if name == "bounds":
+        return tuple(None if end is None else _of_groups("an end of bounds", end, n, p) for end in listed(value))
+    given = as_reals(name, value)
+    if given.ndim and given.shape != (p,):
+        raise ValueError(f"{name} must be one number or one per column ({p}), got shape {given.shape}")
+    return np.tile(given, n) if given.ndim else value

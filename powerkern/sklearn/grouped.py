@@ -1,0 +1,255 @@
+"""`GroupedPowerTransformer`: lambdas of each group of samples."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from powerkern._estimators.estimators import ESTIMATORS, Estimator
+from powerkern._fit import fit as fitting
+from powerkern._input import frames
+from powerkern._input.arrays import as_matrix, check_n_features, filled
+from powerkern._input.labels import GroupsLike, without_names
+from powerkern._results.grouped_fit import UnknownGroups
+from powerkern._typing import Bounds, FloatArray
+from powerkern.sklearn.private import StrOptions, fit_context
+from powerkern.sklearn.reading import FLOATS, N_THREADS, feature_names, note_features, numbers_only, read
+
+
+class GroupedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Box-Cox or Yeo-Johnson transform with lambdas of each group of samples, as a scikit-learn transformer.
+
+    Parameters
+    ----------
+    method : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
+        The transform.
+    groups : str or list of str, optional
+        The column, or columns, of a data frame that hold the labels of the groups; the output is without them. Default:
+        labels are passed to `fit` and `transform` as ``groups=``, where a pipeline routes them if they are requested
+        (``set_fit_request(groups=True)``); without these, all samples are one group.
+    standardize : bool, default True
+        Give each feature of each group mean 0 and standard deviation 1.
+    estimator : Estimator or str, default "mle"
+        How lambda is found, as for `powerkern.fit`.
+    bounds : (low, high), optional
+        Smallest and largest lambda, as for `powerkern.fit`.
+    dropna : bool, optional
+        Samples without a label: True makes them NaN, False a group. Default: an error.
+    unknown : {"raise", "nan", "pooled"}, default "raise"
+        What `transform` does with groups that `fit` has not seen: an error, NaN, or the transform of all samples.
+    shrink : bool, default False
+        Draw lambda of each group towards that of all samples.
+    out_of_range : {"nan", "raise", "clip"}, default "nan"
+        What `inverse_transform` does with values that have no inverse.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process.
+
+    Attributes
+    ----------
+    grouped_fit_ : GroupedFit
+        The fit, without the training data.
+    lambdas_ : ndarray, shape (n_groups, n_features)
+        The transformation parameters; rows as in `grouped_fit_.groups`.
+    n_features_in_ : int
+        Number of features, labels among them.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X is a data frame with names.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from powerkern.sklearn import GroupedPowerTransformer
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"site": np.repeat(["a", "b"], 100), "dose": rng.lognormal(size=200)})
+    >>> transformer = GroupedPowerTransformer("box-cox", groups="site").fit(X)
+    >>> transformer.lambdas_.round(2).tolist()
+    [[-0.04], [0.07]]
+    >>> transformer.transform(X).shape
+    (200, 1)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "method": [StrOptions({"yeo-johnson", "box-cox"})],
+        "groups": [str, list, None],
+        "standardize": ["boolean"],
+        "estimator": [str, *ESTIMATORS.values()],
+        "bounds": ["array-like", None],
+        "dropna": ["boolean", None],
+        "unknown": [StrOptions({"raise", "nan", "pooled"})],
+        "shrink": ["boolean"],
+        "out_of_range": [StrOptions({"nan", "raise", "clip"})],
+        "n_threads": N_THREADS,
+    }
+
+    def __init__(
+        self,
+        method: str = "yeo-johnson",
+        *,
+        groups: str | list[str] | None = None,
+        standardize: bool = True,
+        estimator: Estimator | str = "mle",
+        bounds: Bounds | None = None,
+        dropna: bool | None = None,
+        unknown: UnknownGroups = "raise",
+        shrink: bool = False,
+        out_of_range: fitting.OutOfRange = "nan",
+        n_threads: int | None = None,
+    ) -> None:
+        self.method = method
+        self.groups = groups
+        self.standardize = standardize
+        self.estimator = estimator
+        self.bounds = bounds
+        self.dropna = dropna
+        self.unknown = unknown
+        self.shrink = shrink
+        self.out_of_range = out_of_range
+        self.n_threads = n_threads
+
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(
+        self,
+        X: object,
+        y: object = None,
+        groups: GroupsLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Find the parameters of every feature in every group.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            Training data.
+        y : None
+            Ignored.
+        groups : (n_samples,) array-like, optional
+            Labels, where the parameter `groups` names no columns.
+        sample_weight : (n_samples,) array-like, optional
+            Non-negative weights.
+
+        Returns
+        -------
+        GroupedPowerTransformer
+            Itself.
+        """
+        values, labels = self._read(X, groups, reset=True)
+        names = feature_names(self)
+        fit = fitting.fit(
+            values,
+            self.method,
+            self.estimator,
+            standardize=self.standardize,
+            sample_weight=sample_weight,
+            bounds=self.bounds,
+            column_names=None if names is None else [name for name in names if name not in self._keys()],
+            groups=labels,
+            dropna=self.dropna,
+            unknown=self.unknown,
+            shrink=self.shrink,
+            n_threads=self.n_threads,
+        )
+        self.grouped_fit_ = fit.without_data()
+        return self
+
+    def fit_transform(
+        self,
+        X: object,
+        y: object = None,
+        groups: GroupsLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> NDArray[np.floating]:
+        """`fit`, then `transform` of the same samples."""
+        self.fit(X, y, groups=groups, sample_weight=sample_weight)
+        return self.transform(X, groups=groups)
+
+    def transform(self, X: object, groups: GroupsLike | None = None) -> NDArray[np.floating]:
+        """Transform every sample by the fit of its group.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            Data; NaN stays NaN.
+        groups : (n_samples,) array-like, optional
+            Labels, where the parameter `groups` names no columns.
+
+        Returns
+        -------
+        (n_samples, n_features - n_labels) ndarray, or what `set_output` asks for
+        """
+        check_is_fitted(self)
+        values, labels = self._read(X, groups, reset=False)
+        Z: NDArray[np.floating] = self.grouped_fit_.transform(values, labels, n_threads=self.n_threads)
+        return Z
+
+    def inverse_transform(self, X: object, groups: GroupsLike | None = None) -> NDArray[np.floating]:
+        """Undo `transform`.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            Transformed data, as `transform` returns them.
+        groups : (n_samples,) array-like, or data frame with a column for each key
+            Labels of the samples; not needed where `fit` had none.
+
+        Returns
+        -------
+        (n_samples, n_features) ndarray
+        """
+        check_is_fitted(self)
+        X = filled(X)
+        with numbers_only(X):
+            Z = check_array(X, dtype=FLOATS, ensure_all_finite="allow-nan")
+        if groups is None and self.groups is not None:
+            raise TypeError("pass groups=, the labels of the samples: transformed data are without them")
+        check_n_features(Z, self.grouped_fit_.n_features, None, None)
+        back: NDArray[np.floating] = self.grouped_fit_.inverse_transform(
+            Z, _labels(groups, len(Z)), n_threads=self.n_threads, out_of_range=self.out_of_range
+        )
+        return back
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Names of the output: those of the features but for the labels."""
+        names = super().get_feature_names_out(input_features)
+        return np.array([name for name in names if name not in self._keys()], dtype=object)
+
+    @property
+    def lambdas_(self) -> FloatArray:
+        """The transformation parameters of each group and feature."""
+        check_is_fitted(self)
+        lambdas: FloatArray = self.grouped_fit_.lmbda
+        return lambdas
+
+    def _keys(self) -> list[str]:
+        return [] if self.groups is None else [self.groups] if isinstance(self.groups, str) else list(self.groups)
+
+    def _read(self, X: Any, groups: Any, reset: bool) -> tuple[Any, Any]:
+        """The numbers of X, and the labels of its rows."""
+        if self.groups is None:
+            values = read(self, X, reset=reset)
+            return values, _labels(groups, len(values))
+        if groups is not None:
+            raise TypeError(f"groups= goes with the parameter groups=None only, which is {self.groups!r}")
+        names = frames.names_of(X)
+        missing = [key for key in self._keys() if key not in (names or [])]
+        if names is None or missing:
+            raise ValueError(f"groups={self.groups!r} names columns that X, a {type(X).__name__}, does not have")
+        note_features(self, X, reset)
+        at = [names.index(key) for key in self._keys()]
+        labels = frames.column_at(X, at[0]) if isinstance(self.groups, str) else frames.taken(X, None, at)
+        return as_matrix(without_names(X, self._keys())).values, labels
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.positive_only = self.method == "box-cox"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _labels(groups: Any, n: int) -> Any:
+    """The labels of `n` rows: one for all where there are none."""
+    return np.zeros(n, dtype=np.int64) if groups is None else groups

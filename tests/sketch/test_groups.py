@@ -1,0 +1,102 @@
+"""Groups from chunks: the fits of `powerkern.fit` with ``groups=``, wherever the rows of a group are."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import powerkern as pk
+from powerkern.sketch import fit_groups, fit_groups_with
+
+RNG = np.random.default_rng(322)
+
+
+def table(n=900, n_groups=5):
+    codes = RNG.integers(0, n_groups, n)
+    return pd.DataFrame(
+        {"id": np.array(list("edcba"))[codes], "u": RNG.lognormal(size=n) * (1 + codes), "v": RNG.gamma(3.0, size=n)}
+    )
+
+
+def cut(frame, n=130):
+    return [frame[i : i + n] for i in range(0, len(frame), n)]
+
+
+@pytest.mark.parametrize("family", ["yeo-johnson", "box-cox", "best"])
+@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+def test_groups_are_those_in_memory(family, estimator):
+    frame = table()
+    frame.loc[::17, "v"] = np.nan
+    whole = pk.fit(frame, family, estimator, groups="id")
+    fit = fit_groups(cut(frame), "id", family, estimator=estimator)
+    assert fit.groups == whole.groups
+    assert fit.column_names == ["u", "v"]
+    np.testing.assert_allclose(fit.lmbda, whole.lmbda, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(fit.transform(frame)[["u", "v"]], whole.transform(frame)[["u", "v"]], atol=1e-8)
+
+
+@pytest.mark.parametrize("order", ["sorted", "one group in a chunk", "shuffled"])
+def test_the_order_of_the_rows(order, monkeypatch):
+    monkeypatch.setattr("powerkern.sketch.grouped._CELLS", 300)  # several steps for each chunk
+    frame = table()
+    frame = frame if order == "shuffled" else frame.sort_values("id")
+    chunks = cut(frame) if order != "one group in a chunk" else [part for _, part in frame.groupby("id")]
+    whole = pk.fit(frame, groups="id")
+    np.testing.assert_allclose(fit_groups(chunks, "id").lmbda, whole.lmbda, rtol=0, atol=1e-10)
+
+
+def test_several_keys_and_arguments_by_column():
+    frame = table().assign(plate=lambda frame: np.arange(len(frame)) % 2)
+    options = {"bounds": ([0.0, -1.0], [0.2, 0.1])}
+    whole = pk.fit(frame, "box-cox", groups=["id", "plate"], **options)
+    fit = fit_groups(cut(frame), ["id", "plate"], "box-cox", **options)
+    assert fit.groups == whole.groups
+    np.testing.assert_allclose(fit.lmbda, whole.lmbda, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(fit.status, whole.status)
+
+
+def test_tables_that_are_read_in_batches():
+    frame = table()
+    expected = pk.fit(frame, groups="id").lmbda
+    for source in (pl.from_pandas(frame).lazy(), pa.Table.from_pandas(frame)):
+        np.testing.assert_allclose(fit_groups(source, "id").lmbda, expected, rtol=0, atol=1e-10)
+
+
+def test_engines_that_pickle():
+    frame = table()
+
+    def map_reduce(function, merge):
+        return functools.reduce(merge, (pickle.loads(pickle.dumps(function))(chunk) for chunk in cut(frame)))
+
+    fit = fit_groups_with(map_reduce, "id")
+    np.testing.assert_allclose(fit.lmbda, pk.fit(frame, groups="id").lmbda, rtol=0, atol=1e-10)
+
+
+def test_chunks_without_rows_and_groups_without_a_fit():
+    frame = pd.concat([table(), pd.DataFrame({"id": ["z"], "u": [1.0], "v": [2.0]})])
+    with pytest.warns(UserWarning, match="group 'z', column u; group 'z', column v: not fitted"):
+        fit = fit_groups([frame[:0], *cut(frame), frame[:0]], "id")
+    assert fit.groups == ["a", "b", "c", "d", "e", "z"]
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (lambda frame: frame.assign(u=np.where(np.arange(len(frame)) == 137, np.inf, 1.0)), {}, r"column 0 .*, row 7"),
+        (lambda frame: frame.assign(id=frame["id"].where(frame.index != 137)), {}, r"row 7: the label is missing"),
+        (lambda frame: frame.drop(columns="id"), {}, r"there is no column of that name"),
+        (lambda frame: frame, {"sample_weight": "v"}, r"weights do not go with groups in chunks"),
+        (lambda frame: frame, {"lmbda": [1.0, 2.0, 3.0]}, r"lmbda must be one number or one per column"),
+    ],
+)
+def test_wrong_input(change, options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        fit_groups(cut(change(table())), "id", **options)
+    with pytest.raises(TypeError, match="groups must name"):
+        fit_groups(cut(table()), [1, 2])
