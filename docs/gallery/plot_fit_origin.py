@@ -2,8 +2,8 @@
 Columns far from zero: fit the origin, too
 ==========================================
 
-The same skewed values, once near zero and once a thousand away. A power transform of the latter is nearly an exponential,
-and lambda says how far away zero is. With the origin fitted, lambda says how skewed the values are.
+The same skewed values, once near zero and once a thousand away. A power transform of the latter is nearly an
+exponential, and lambda says how far away zero is. With the origin fitted, lambda says how skewed the values are.
 """
 
 # %%

@@ -144,11 +144,13 @@ def find_origin(
             median, unit = usable(median, unit)
             columns = (ordered - median[:, np.newaxis]) / unit[:, np.newaxis]
         columns[~np.isfinite(columns).all(axis=1, where=~np.isnan(columns))] = np.nan
-        w = np.ones(columns.shape) if weights is None else np.ascontiguousarray(weights)
+        if central:
+            w = central_weights(columns, weights, box_cox)
+        else:
+            w = np.ones(columns.shape) if weights is None else np.ascontiguousarray(weights)
         if kept is not None:
             low, high = kept[:, group, np.newaxis]
             w = np.where((ordered >= low) & (ordered <= high), w, 0.0)
-        w = central_weights(columns, w, box_cox) if central else w
         ranges = _ranges(columns, box_cox, None if lmbda is None else lmbda[:, group])
         found = np.full((len(columns), kernels.N_FOUND), np.nan)
         fitted = np.flatnonzero(columns[:, 0] < np.fmax.reduce(columns, axis=1))
@@ -205,9 +207,15 @@ def _in_own_units(
     return fields
 
 
-def central_weights(columns: FloatArray, weights: FloatArray, box_cox: bool) -> FloatArray:
+def central_weights(columns: FloatArray, weights: FloatArray | None, box_cox: bool) -> FloatArray:
     """Weights of sorted rows, NaN last, times the mean weight of the ranks that each value takes, see `CentralML`."""
-    w = np.where(np.isnan(columns), 0.0, weights)
+    if weights is None and not np.isnan(columns[:, -1]).any():  # one row stands for all
+        one = _by_rank(np.ones((1, columns.shape[1])), box_cox)
+        return np.ascontiguousarray(np.broadcast_to(one, columns.shape))
+    return _by_rank(np.where(np.isnan(columns), 0.0, 1.0 if weights is None else weights), box_cox)
+
+
+def _by_rank(w: FloatArray, box_cox: bool) -> FloatArray:
     upper = np.cumsum(w, axis=1)
     total = upper[:, -1:]
     per_rank = 0.5 * (total + 1.0 / 3.0)
@@ -303,7 +311,7 @@ def _centrally(u: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
         columns, weights = sorted_with(block, weight)
-        w = central_weights(columns, np.ones(columns.shape) if weights is None else weights, box_cox)
+        w = central_weights(columns, weights, box_cox)
         APPLY[family, FORWARD_STANDARDIZED](columns, results[fitted[group]], np.zeros(len(columns), dtype=np.int64))
         center, spread = moments_of(columns, w)
         return np.column_stack([center, spread / _SPREAD_OF_NORMAL[box_cox]])

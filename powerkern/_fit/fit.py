@@ -149,7 +149,7 @@ def fit(
         Box-Cox transforms ``x + shift``, a sum in float64, for values above -shift. The shift is not fitted.
     origin : {"fit"}, optional
         "fit": transform ``(x - center)/divisor``, both found with lambda, which is then the same for ``a + b x``. With
-        "mle", "central-mle", "rewml" or "rewml-nr"; about 10 times the work. See the guide on units and origin.
+        "mle", "central-mle", "rewml" or "rewml-nr"; 10 to 50 times the work. See the guide on units and origin.
     ymax : float, optional
         Largest ``|psi|`` of the data: lambda is the best one that keeps it. Default: none when standardizing, else the
         largest float64 divided by 1e4. Only with "mle".
