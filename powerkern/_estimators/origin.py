@@ -326,9 +326,9 @@ def _centrally(u: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n
     return results
 
 
-def check_origin(estimator: object, shift: object, bounds: object) -> None:
+def check_origin(estimator: object, shift: FloatArray, bounds: object) -> None:
     """Raise for arguments that do not go with ``origin="fit"``."""
-    if np.any(np.asarray(shift) != 0.0):
+    if shift.any():
         raise ValueError("shift cannot be given with origin='fit', which finds the origin: leave one of them out")
     if bounds is not None and isinstance(estimator, CentralML):
         raise ValueError(f"bounds cannot be given with estimator={estimator.name!r}")

@@ -216,7 +216,6 @@ def fit(
     check_together(family, estimator, lmbda, ymax, criterion)
     if origin is not None:
         as_choice("origin", origin, (FITTED,))
-        check_origin(estimator, shift, bounds)
     solver = estimator.solver() if origin is None else with_origin(estimator)
     standardize = as_flag("standardize", standardize)
     rows, labels = (X, None) if groups is None else without_groups(X, groups, dropna)
@@ -232,6 +231,8 @@ def fit(
         estimator.prestandardize if isinstance(estimator, ML) else "none",
         origin is not None,
     )
+    if origin is not None:
+        check_origin(estimator, asked.shift, bounds)
     info = FitInfo(family, estimator, standardize, matrix.names, matrix.was_vector, origin)
     threads, unbounded = thread_count(n_threads), lmbda is not None or asked.solver is not None
     if as_flag("shrink", shrink) and (asked.solver is not None or family == BEST or lmbda is not None or origin):
