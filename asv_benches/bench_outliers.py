@@ -212,7 +212,7 @@ class Distances(InTurns):
     def _pair(self, distance: str) -> tuple[Any, Any]:
         x = self.x
         return {
-            "zscore": (lambda: scipy.stats.zscore(x, ddof=1), lambda: zscore(x)),
+            "zscore": (lambda: scipy.stats.zscore(x), lambda: zscore(x)),
             "ks_distance": (
                 lambda: [scipy.stats.kstest(c, scipy.stats.norm(c.mean(), c.std(ddof=1)).cdf) for c in x.T],
                 lambda: ks_distance(x),

@@ -453,7 +453,7 @@ class BesideR:
 
     def track_mse_over_rs(self, case: tuple[str, float], at: tuple[float, float], replicates: int) -> float:
         """Mean squared error over that by R's rules, on the same samples."""
-        ours, theirs = (errors(case, at, replicates, convention=name) for name in ("paper", "cellwise"))
+        ours, theirs = (errors(case, at, replicates, convention=name) for name in ("adaptive", "cellwise"))
         return float((ours**2).mean() / (theirs**2).mean())
 
 

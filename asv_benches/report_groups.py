@@ -16,6 +16,8 @@ LENGTHS = (5, 10, 20, 50)
 #: Standard deviations of lambda between groups.
 SPREADS = (0.0, 0.2, 0.5)
 GROUPS = 200
+#: So small that lambdas of up to 2 leave nearly all normal values in the range of the inverse.
+SPREAD_OF_LOGS = 0.25
 
 
 def simulated(n: int, spread: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -25,8 +27,8 @@ def simulated(n: int, spread: float, seed: int) -> tuple[np.ndarray, np.ndarray,
     logs = np.empty((GROUPS, n))
     for g, lmbda in enumerate(truth):
         y = rng.normal(size=10 * n)
-        base = 1.0 + lmbda * 0.5 * y  # a spread of logs of about 1/2
-        logs[g] = (np.log(base[base > 0.0]) / lmbda if abs(lmbda) > 1e-6 else 0.5 * y)[:n]
+        base = 1.0 + lmbda * SPREAD_OF_LOGS * y
+        logs[g] = (np.log(base[base > 0.0]) / lmbda if abs(lmbda) > 1e-6 else SPREAD_OF_LOGS * y)[:n]
     return np.exp(1.0 + logs).ravel(), np.repeat(np.arange(GROUPS), n), truth
 
 

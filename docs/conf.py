@@ -4,6 +4,7 @@ Nothing is fetched: pages must build, and be readable, without a network.
 """
 
 import re
+from importlib.util import find_spec
 
 import powerkern
 
@@ -65,6 +66,8 @@ sphinx_gallery_conf = {
 }
 
 autodoc_typehints = "none"  # the docstrings say shapes and domains, which the signatures cannot
+# Half a gigabyte that only signatures need, and that the extra of the documentation leaves out.
+autodoc_mock_imports = [name for name in ("flwr", "pyspark", "ray") if find_spec(name) is None]
 nitpicky = True  # a reference that leads nowhere is a warning, and so an error,
 nitpick_ignore_regex = [("py:obj", ".*")]  # but for single backticks, of which many are arguments
 numpydoc_show_class_members = False  # autodoc lists them; both together warn

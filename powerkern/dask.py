@@ -21,9 +21,10 @@ from powerkern._estimators.shift import given_shift
 from powerkern._fit.best_family import LIKELIHOOD
 from powerkern._input.arrays import as_names, as_weights, check_n_features, output_type
 from powerkern._results.columns import ColumnResults
+from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern._typing import Bounds, IntArray
-from powerkern.sketch import fit_with
+from powerkern.sketch import fit_groups_with, fit_with
 from powerkern.sketch.engine import Pass, S, beside, named, naming
 
 try:
@@ -148,6 +149,36 @@ def fit(
         column_names=column_names,
         progress=progress,
     )
+
+
+def fit_groups(
+    X: Any, groups: str | Sequence[str], family: str = "yeo-johnson", estimator: Estimator | str = "mle", **options: Any
+) -> GroupedFit:
+    """Fit groups of rows of a Dask data frame: `powerkern.fit` with ``groups=``, without a shuffle of rows.
+
+    Parameters
+    ----------
+    X : dask data frame, or list of delayed data frames
+        Rows of a group may be in any partitions.
+    groups : str or list of str
+        The column, or columns, that hold the labels.
+    family, estimator, **options
+        As for `powerkern.sketch.fit_with`, but for `sample_weight`.
+
+    Returns
+    -------
+    GroupedFit
+        As `powerkern.sketch.fit_groups_with`.
+    """
+    if not (_is_list(X) or _is_frame(X)):
+        raise TypeError(f"X must be a Dask data frame, whose columns `groups` names, got {type(X).__name__}")
+    (block,) = _blocks(X, None)
+
+    def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
+        whole: S | None = dask.compute(_tree(_summaries(function, block.chunks), merge))[0]
+        return whole
+
+    return fit_groups_with(map_reduce, groups, family, estimator=estimator, **options)
 
 
 def transform(X: Any, fit: PowerFit) -> Any:

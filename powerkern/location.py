@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
-from powerkern._input.arrays import Matrix, as_choice, column_labels, domain_error, is_real
+from powerkern._input.arrays import Matrix, as_choice, column_labels, is_real
 from powerkern._input.messages import warn
+from powerkern._input.places import domain_error
 from powerkern._input.reading import read
 from powerkern._status import LocationStatus
 from powerkern._typing import FloatArray

@@ -16,8 +16,9 @@ import numpy as np
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._input.arrays import check_n_features, naming
+from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
-from powerkern.sketch import fit_with
+from powerkern.sketch import fit_groups_with, fit_with
 from powerkern.sketch.engine import Column, MapReduce, Outcome, Pass, columns_to_read, merged_outcome, outcome_of
 
 try:
@@ -100,6 +101,41 @@ def fit(
     return fit_with(_map_reduce(X, names), family, estimator, sample_weight=sample_weight, **options)
 
 
+def fit_groups(
+    X: Any,
+    groups: str | Sequence[str],
+    family: str = "yeo-johnson",
+    estimator: Estimator | str = "mle",
+    *,
+    columns: Sequence[str] | None = None,
+    **options: Any,
+) -> GroupedFit:
+    """Fit groups of rows of a Spark data frame: `powerkern.fit` with ``groups=``, without a shuffle of rows.
+
+    Parameters
+    ----------
+    X : pyspark.sql.DataFrame
+        As for `fit`; rows of a group may be in any partitions.
+    groups : str or list of str
+        The column, or columns, that hold the labels.
+    family, estimator, columns, **options
+        As for `fit`, but for `sample_weight`.
+
+    Returns
+    -------
+    GroupedFit
+        As `powerkern.sketch.fit_groups_with`.
+    """
+    keys = [groups] if isinstance(groups, str) else list(groups)
+    table = _table(X)
+    for key in keys:
+        if key not in [one.name for one in table]:
+            known = ", ".join(repr(one.name) for one in table)
+            raise ValueError(f"groups={key!r}: there is no column of that name among {known}")
+    names = columns_to_read([one for one in table if one.name not in keys], columns, None)
+    return fit_groups_with(_map_reduce(X, names, keys), groups, family, estimator=estimator, **options)
+
+
 def transform(X: Any, fit: PowerFit) -> Any:
     """Transform the fitted columns of a Spark data frame, lazily; other columns pass through.
 
@@ -131,9 +167,12 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 # --- passes -------------------------------------------------------------------------------------------
 
 
-def _map_reduce(X: Any, names: list[str]) -> MapReduce:
-    """The engine: one job for each pass over the named columns."""
-    table = X.select(_doubles(names))
+def _map_reduce(X: Any, names: list[str], keys: Sequence[str] = ()) -> MapReduce:
+    """The engine: one job for each pass over the named columns of numbers, and those of labels."""
+    fields = _fields([*names, *keys])[len(names) :]
+    labels = [_column(key).alias(field) for key, field in zip(keys, fields, strict=True)]
+    table = X.select([*_doubles(names), *labels])
+    names = [*names, *keys]
     partitions: int | None = None
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:

@@ -17,7 +17,7 @@ from powerkern import PowerFit, Status
 da = pytest.importorskip("dask.array")
 import dask.bag  # noqa: E402
 
-from powerkern.dask import fit, inverse_transform, transform  # noqa: E402
+from powerkern.dask import fit, fit_groups, inverse_transform, transform  # noqa: E402
 from powerkern.sketch import fit_chunks  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore:.*:FutureWarning")
@@ -408,3 +408,17 @@ def test_more_data_than_memory(distributed):
             assert_array_equal(fitted.n_obs, len(D))
         assert len(client.scheduler_info()["workers"]) == 1
     assert np.ptp(fit(tall[:75_000]).lmbda) < 0.1  # the columns are of one kind
+
+
+def test_groups_of_rows_in_any_partitions():
+    rng = np.random.default_rng(32)
+    frame = pytest.importorskip("pandas").DataFrame({"id": rng.choice(["b", "a"], 600), "u": rng.lognormal(size=600)})
+    whole = pk.fit(frame, "box-cox", groups="id")
+    for X in (dd.from_pandas(frame, npartitions=4), [dask.delayed(frame[:250]), dask.delayed(frame[250:])]):
+        found = fit_groups(X, "id", "box-cox")
+        assert found.groups == ["a", "b"]
+        np.testing.assert_allclose(found.lmbda, whole.lmbda, rtol=0, atol=1e-10)
+    with pytest.raises(TypeError, match="X must be a Dask data frame"):
+        fit_groups(da.zeros((9, 2)), "id")
+    with pytest.raises(ValueError, match="there is no column of that name"):
+        fit_groups(dd.from_pandas(frame, npartitions=2), "nosuch")

@@ -135,7 +135,7 @@ def test_every_method_of_a_fit_is_under_a_task() -> None:
     assert public - described - {"n_features", "status_text"} <= shown <= public
 
 
-@pytest.mark.parametrize("word", ["pandas", "save", "bias correction"])
+@pytest.mark.parametrize("word", ["groupby", "pandas", "save", "bias correction"])
 def test_a_search_finds(word: str) -> None:
     """The search of the pages ranks titles of sections first."""
     titles = [

@@ -337,3 +337,18 @@ def test_the_guide(spark, tmp_path):
 def test_without_pyspark_the_import_says_what_to_install():
     _, complaint = processes.start("import sys; sys.modules['pyspark'] = None; import powerkern.spark").communicate()
     assert "powerkern.spark needs PySpark, pandas and PyArrow: pip install 'powerkern[spark]'" in complaint
+
+
+def test_groups_of_rows_in_any_partitions(spark):
+    rng = np.random.default_rng(32)
+    frame = pandas.DataFrame(
+        {"id": rng.choice(["b", "a"], 600), "u": rng.lognormal(size=600), "k": rng.integers(0, 2, 600)}
+    )
+    table = spark.createDataFrame(frame).repartition(3)
+    found = powerkern.spark.fit_groups(table, ["id", "k"], "box-cox")
+    whole = pk.fit(frame, "box-cox", groups=["id", "k"])
+    assert found.groups == whole.groups
+    assert found.column_names == ["u"]
+    assert_allclose(found.lmbda, whole.lmbda, rtol=0, atol=1e-10)
+    with pytest.raises(ValueError, match="there is no column of that name"):
+        powerkern.spark.fit_groups(table, "nosuch")

@@ -105,7 +105,7 @@ def _each(names: list[str], folder: Path, workers: list[ProcessPoolExecutor]) ->
 
 
 def instruction_sets() -> list[str]:
-    """What code can be compiled for besides this computer's CPU, by LLVM's names; the most demanding first."""
+    """Further CPUs to compile for, by LLVM's names; the most demanding first."""
     return list(compilation.cpu_levels())
 
 

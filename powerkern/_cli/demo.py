@@ -50,7 +50,7 @@ _REPEATS = 3
 
 
 class _Figures(NamedTuple):
-    """What the demo finds out about one family."""
+    """The figures of the demo for one family."""
 
     family: str
     #: Root mean square of (estimate - truth) / standard error; 1 for an efficient estimator.

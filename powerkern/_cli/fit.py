@@ -141,7 +141,7 @@ def _in_blocks(args: argparse.Namespace) -> bool:
 
 
 def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
-    """What the table holds, and the fit of its columns, from summaries of its blocks, as `fit_chunks` makes it."""
+    """The contents of a table, and the fit of its columns by `fit_chunks`."""
     found = _found(args, keep=False)
     table = replace(found, layout=found.layout.less(args.weights))
     layout = table.layout
@@ -286,7 +286,7 @@ def _left_out(table: Table) -> dict[str, Any]:
 
 
 def _records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
-    """What is printed of each column; every attribute of the fit, a list of all columns, is taken once."""
+    """The figures printed for each column; every attribute of the fit is read once, for all columns."""
     columns = {
         "column": table.layout.matrix_names,
         "family": fit.families,

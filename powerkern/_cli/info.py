@@ -1,4 +1,4 @@
-"""``powerkern info``: what a report of a bug should say."""
+"""``powerkern info``: the facts that a bug report should state."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from powerkern._cli.output import print_json
 from powerkern._engine.cpus import cpu_quota, usable_cpus
 from powerkern._engine.threads import default_threads
 
-#: What powerkern needs, and what it can use.
+#: Required and optional dependencies.
 _PACKAGES = (
     "numpy", "numba", "llvmlite", "scipy", "scikit-learn", "pandas", "polars", "pyarrow", "dask", "matplotlib",
     "formulaic", "flwr", "tqdm",
 )  # fmt: skip
-#: Variables that change what runs, and how fast.
+#: Environment variables that affect the code or its speed.
 _VARIABLES = ("NUMBA_", "POWERKERN_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _EXAMPLES = """\
 powerkern info

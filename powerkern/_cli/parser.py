@@ -1,4 +1,4 @@
-"""The parser of the command line: what each command takes."""
+"""The parser of the command line."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import powerkern as pk
-from powerkern._input.arrays import place_of
+from powerkern._input.places import place_of
 from powerkern._input.tables import BadInput, Block, Choice, Layout, sentences
 
 
@@ -43,7 +43,7 @@ def by_fit(fit: pk.PowerFit, args: argparse.Namespace) -> Choice:
 
 
 def read_fit(path: Path) -> pk.PowerFit:
-    """What `powerkern fit -o` wrote."""
+    """The fit in a file from `powerkern fit -o`."""
     with sentences("read", path):
         text = path.read_text(encoding="utf-8")
     try:
@@ -68,10 +68,10 @@ def blamed(path: Path, layout: Layout, block: Callable[[], Block]) -> Iterator[N
 
 
 def called(path: Path) -> str:
-    """What messages call a file."""
+    """The name of a file in messages."""
     return "standard input" if str(path) == "-" else path.name
 
 
 def one_line(error: Exception) -> str:
-    """What an exception says, without breaks."""
+    """The message of an exception, on one line."""
     return " ".join(str(error).split())

@@ -8,17 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input.arrays import (
-    NO_WEIGHTS,
-    Matrix,
-    as_reals,
-    as_weights,
-    domain_error,
-    is_whole,
-    listed,
-    numbers,
-    output_type,
-)
+from powerkern._input.arrays import NO_WEIGHTS, Matrix, as_reals, as_weights, is_whole, listed, numbers, output_type
+from powerkern._input.places import domain_error
 from powerkern._typing import FloatArray, IntArray
 
 _FLOAT64 = np.dtype(np.float64)

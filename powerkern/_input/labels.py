@@ -228,7 +228,7 @@ def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
             )
         names = [groups]
     elif isinstance(groups, list | tuple) and groups and all(isinstance(name, str) for name in groups):
-        if known is None or not set(groups) <= set(known):
+        if known is None or not set(groups) & set(known):
             return None
         names = list(groups)
     else:
@@ -238,7 +238,7 @@ def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
             found = "no column" if name not in known else "more than one column"
             raise ValueError(f"groups={name!r}: there is {found} of that name among {', '.join(map(repr, known))}")
     if len(set(names)) < len(names):
-        raise ValueError(f"groups names a column twice: {names}")
+        raise ValueError(f"groups names a column twice: {names}; pass labels, if that is what they are, as an array")
     return names, [known.index(name) for name in names]
 
 
@@ -279,7 +279,7 @@ def _coded(column: Any) -> _Coded:
     if values.ndim != 1:
         raise ValueError(f"groups must have one label for each row, got an array of shape {values.shape}")
     n = values.size
-    starts = np.flatnonzero(np.concatenate([[n > 0], values[1:] != values[:-1]])).astype(np.int64)
+    starts = _starts(values)
     each = values[starts]
     if categories is None:
         categories, codes = _sorted_categories(each)
@@ -287,6 +287,15 @@ def _coded(column: Any) -> _Coded:
         categories, place = _sorted_categories(categories)
         codes = np.append(place, categories.size)[each]
     return _Coded(Runs(codes, starts, np.diff(starts, append=n)), categories)
+
+
+def _starts(values: NDArray[Any]) -> IntArray:
+    """Where runs of equal values begin."""
+    changes = np.flatnonzero(values[1:] != values[:-1])
+    starts = np.empty(changes.size + (values.size > 0), dtype=np.int64)
+    starts[:1] = 0
+    np.add(changes, 1, out=starts[1:])
+    return starts
 
 
 def _values(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
@@ -467,7 +476,7 @@ def _combined(coded: list[_Coded], sizes: list[int]) -> Runs:
     whole = np.zeros(rows[0].size, dtype=np.int64)
     for codes, size in zip(rows, sizes, strict=True):
         whole = np.where((whole < 0) | (codes < 0), UNKNOWN, whole * size + codes)
-    starts = np.flatnonzero(np.concatenate([[whole.size > 0], whole[1:] != whole[:-1]])).astype(np.int64)
+    starts = _starts(whole)
     return Runs(whole[starts], starts, np.diff(starts, append=whole.size))
 
 

@@ -41,7 +41,7 @@ def transform(fit: PowerFit, X: object, *, out: NDArray[Any] | None = None, n_th
 
     Returns
     -------
-    ndarray, or what `X` is: a data frame or series of pandas or polars, a table, record batch or array of pyarrow
+    ndarray, or the kind of `X`: a data frame or series of pandas or polars, a table, record batch or array of pyarrow
         float32 for float32 input, else float64; same shape as `X`, and the order of its memory, by rows or by
         columns, where it is an array. Data frames keep their index, names and order
         of columns; of nullable columns, missing values are null. Tables that are read in batches are transformed
@@ -96,7 +96,7 @@ def inverse_transform(
     Z : (n, n_features) array-like, or (n,) where the fit was to one column
         Transformed values; NaN stays NaN. Data frames are treated as by `transform`.
     out : ndarray, optional
-        Where to write; may be `Z` itfit.
+        Where to write; may be `Z` itself.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
     out_of_range : {"nan", "raise", "clip"}, default "nan"
@@ -106,7 +106,7 @@ def inverse_transform(
 
     Returns
     -------
-    ndarray, or what `Z` is: a data frame or series of pandas or polars, a table, record batch or array of pyarrow
+    ndarray, or the kind of `Z`: a data frame or series of pandas or polars, a table, record batch or array of pyarrow
         float32 for float32 input, else float64; same shape as `Z`.
 
     Examples
@@ -229,7 +229,7 @@ def inverse_quantile(
 
 
 def repair_of(fit: PowerFit, clip: bool, eps: float) -> Repair:
-    """What to do with values that have no inverse: NaN, or the nearest end of the fitted data.
+    """The treatment of values that have no inverse: NaN, or the nearest end of the fitted data.
 
     Where psi is flat, the image of an end of the data may round to the end of the range: that is not lost.
     """

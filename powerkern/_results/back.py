@@ -86,7 +86,7 @@ def _standardized(
 
 
 def _common_shape(mean: tuple[int, ...], sd: tuple[int, ...], quantile: tuple[int, ...]) -> tuple[int, ...]:
-    """What the shapes of the arguments broadcast to; that of `quantile` is () where there is none."""
+    """The common shape of the arguments; an absent `quantile` has shape ()."""
     try:
         return np.broadcast_shapes(mean, sd, quantile)
     except ValueError:
@@ -107,7 +107,7 @@ def _inverse_in_range(power: PowerFit, z: FloatArray, n_threads: int) -> FloatAr
 
 
 def _end_of_domain(power: PowerFit) -> FloatArray:
-    """What the end of the range of psi is the image of."""
+    """The end of the domain that psi maps to the end of its range."""
     return np.where(power.lmbda < 0.0, np.inf, np.where(power.columns.mirrored, -np.inf, -power.shift))
 
 
@@ -135,7 +135,7 @@ class _Side(NamedTuple):
     log_unit: FloatArray
     log_base: FloatArray
     offset: FloatArray
-    #: What one unit of the logs near 0 (or, one-sided, near the reference) is on the transformed scale.
+    #: Transformed length of one unit of the logs near 0 (or, one-sided, near the reference).
     growth: FloatArray
 
 
@@ -169,7 +169,7 @@ def _side(
 class _Reach(NamedTuple):
     """How far out a mean looks on one side, in standard deviations.
 
-    `peak`: where values times density are largest; `limit`: the end of what is looked at, if there is one; `diverges`:
+    `peak`: where values times density are largest; `limit`: the end of the range, if there is one; `diverges`:
     the integral, which has no such end. `singular`: the limit is an end at which values are infinite.
     """
 

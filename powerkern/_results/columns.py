@@ -1,4 +1,4 @@
-"""What a fit consists of: what was asked, the results of each column, and the data that it remembers."""
+"""The parts of a fit: its arguments, the results of each column, and the data that it remembers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T", covariant=True)
 
 @dataclass(frozen=True)
 class FitInfo:
-    """What was asked of a fit, and of which columns."""
+    """The arguments of a fit, and its columns."""
 
     family: str
     estimator: Estimator = field(default_factory=ML)
@@ -109,7 +109,7 @@ class ColumnResults:
     codes : (p,) ndarray of int
         The transform of each column.
     unit_weights : (p,) ndarray or None
-        What counts as one value of each column, where weights are relative.
+        The weight of one value of each column, where weights are relative.
     lmbda_error : (p,) ndarray
         Bounds of the difference between lambda and the lambda of the rows in memory.
     """
@@ -139,19 +139,19 @@ class ColumnResults:
     x_min = Figure("x_min", "Smallest value of the fitted data.")
     x_max = Figure("x_max", "Largest value of the fitted data.")
     lmbda0 = Figure("lmbda0", "The lambda from which the reweighting of a robust fit started.")
-    objective = Figure("objective", "What the estimator minimises, at `lmbda0`.")
+    objective = Figure("objective", "The objective of the estimator at `lmbda0`.")
     n_kept = Figure("n_kept", "Number of values (or total weight) used in the final fit.")
     kept_low = Figure("kept_low", "Smallest value that a robust fit keeps.")
     kept_high = Figure("kept_high", "Largest value that a robust fit keeps.")
-    center = Figure("center", "What is subtracted before values are transformed.")
-    divisor = Figure("divisor", "What they are then divided by.")
+    center = Figure("center", "Subtracted before values are transformed.")
+    divisor = Figure("divisor", "Divisor of the centered values.")
 
     def __len__(self) -> int:
         return len(self.raw)
 
     @property
     def shift(self) -> FloatArray:
-        """What Box-Cox adds to each column before it is transformed; 0 under Yeo-Johnson."""
+        """The number that Box-Cox adds to each column before the transform; 0 under Yeo-Johnson."""
         return np.where(self.mirrored, 0.0, 0.0 - self.center)
 
     @property
@@ -226,7 +226,7 @@ class ColumnResults:
         return [(code, slice(None) if len(codes) == 1 else np.flatnonzero(self.codes == code)) for code in codes]
 
     def gathered(self, of: Callable[[int, Chosen], FloatArray]) -> FloatArray:
-        """What a function says of the columns of each family, given its code, of all columns."""
+        """The results of a function of each family's code and columns, in the order of the columns."""
         parts = [(chosen, of(code, chosen)) for code, chosen in self.by_family()]
         found = np.empty((len(self), *parts[0][1].shape[1:]))
         for chosen, part in parts:
@@ -246,7 +246,7 @@ class ColumnResults:
 
     @property
     def fields(self) -> FloatArray:
-        """What transforms along rows need, see `kernels.transforms.matrix.fields_of`."""
+        """Fit parameters for transforms along rows, see `kernels.transforms.matrix.fields_of`."""
         if self._fields is None:
             self._fields = fields_of(self.raw)
         return self._fields

@@ -74,7 +74,7 @@ class DataLikelihood:
     values: Columns
     weight: FloatArray
     n_threads: int
-    #: What values have been divided by.
+    #: The divisor of the values.
     unit: FloatArray | float = 1.0
 
     def curve(self, lmbdas: FloatArray) -> FloatArray:

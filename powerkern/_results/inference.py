@@ -69,7 +69,7 @@ class Likelihood(Protocol):
 
 
 class Optimum(NamedTuple):
-    """What a fit found."""
+    """The optimum of a fit."""
 
     lmbda: FloatArray
     #: Negative log-likelihood, of each column or of all together; NaN where lambda does not minimise it.
@@ -78,7 +78,7 @@ class Optimum(NamedTuple):
     se: FloatArray
     #: Values, or their weight, of each column or of all together.
     n_obs: FloatArray
-    #: How many lambdas a hypothesis gives, and for what.
+    #: Number of lambdas that a hypothesis states, and the unit it states them for.
     df: int = 1
     each: str = "column"
 
@@ -127,7 +127,7 @@ def hypothesis_lambdas(lmbda0: ArrayLike, n: int, each: str = "column") -> Float
 
 
 def checked_level(level: float) -> float:
-    """A confidence level, or the error that says what it should be."""
+    """A confidence level, checked."""
     if as_reals("level", level).ndim > 0 or not 0.0 < level < 1.0:
         raise ValueError(f"level must be between 0 and 1, got {level!r}")
     return float(level)
@@ -151,7 +151,7 @@ class Fitted(Protocol):
 
     @property
     def optimum(self) -> Optimum:
-        """What it found."""
+        """The optimum."""
 
 
 def rounded(fit: Fitted, *, level: float = 0.95) -> FloatArray:

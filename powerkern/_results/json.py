@@ -145,7 +145,7 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
 
 
 def _text_of(text: str | os.PathLike[str]) -> str:
-    """The text itself, or the content of the file that it names; what begins with a brace is JSON, and no name."""
+    """The text itself, or the content of the file that it names; text that begins with a brace is JSON."""
     if isinstance(text, os.PathLike):
         return _content_of(text)
     if isinstance(text, str) and not text.lstrip().startswith(("{", "[")):

@@ -33,7 +33,7 @@ from powerkern._typing import FloatArray
 if TYPE_CHECKING:
     from powerkern._results.power_fit import PowerFit
 
-#: Statuses of columns whose lambda is what an estimator other than maximum likelihood finds.
+#: Statuses of columns whose lambda was found by an estimator other than maximum likelihood.
 FOUND = [s for s in Status if not s.failed and s not in (Status.AT_BOUND, Status.FIXED, Status.ROUNDED)]
 #: Statuses of maximum likelihood fits whose lambda is the optimum.
 LIKELIEST = (Status.OK, Status.SCANNED, Status.UNIT_AT_END, Status.ORIGIN_AT_END)
@@ -92,7 +92,7 @@ def objective_curve(
     sample_weight: ArrayLike | str | None = None,
     n_threads: int | None = None,
 ) -> FloatArray:
-    """What the estimator minimises, of every column at given lambdas.
+    """The objective of the estimator, for every column at given lambdas.
 
     ``u`` is the column as the estimator sees it: in robust fits prestandardised, ``(x - median)/MAD`` or
     ``exp((ln x - median)/MAD)`` by default, else the data.
@@ -186,9 +186,9 @@ def confint(
 
     Notes
     -----
-    What an interval of a robust fit covers is the lambda that the estimator finds in a very long column of the same
-    kind. Without outliers that of RewML does so in 93 to 97 % of columns of 50 to 1000 values at level 0.95, of the
-    others within 3.5 % of 95 (see the guide on robust fits); ``1/sqrt(information)`` of the values kept would be
+    The interval of a robust fit covers the lambda that the estimator finds in a very long column of the same kind.
+    Without outliers RewML's intervals do so in 93 to 97 % of columns of 50 to 1000 values at level 0.95, the other
+    estimators' within 3.5 % of 95 (see the guide on robust fits); ``1/sqrt(information)`` of the values kept would be
     too short, as it takes them as given.
 
     Examples
@@ -248,7 +248,7 @@ def standard_error(
     -----
     Half the distance between the quantiles Phi(-1) and Phi(1) of the replicates' lambdas, times sqrt(m/n): a
     replicate has m values, at most 500 of n, drawn in proportion to their weights from those that are not missing.
-    It takes as long as fitting 200 columns of m values for each column; what is drawn does not depend on threads,
+    It takes as long as fitting 200 columns of m values for each column; the draws do not depend on threads,
     nor on the number and order of columns. Under ``family="best"`` the family is taken as given.
 
     References
@@ -349,7 +349,7 @@ def rounded_fit(
     Returns
     -------
     PowerFit
-        Columns whose lambda has changed have the status `Status.ROUNDED`, the others what they had. `ymax` is not
+        Columns whose lambda has changed have the status `Status.ROUNDED`, the others keep theirs. `ymax` is not
         applied again. Rounding it once more changes nothing.
 
     Raises

@@ -89,7 +89,7 @@ def moments_matrix(
 
 
 def normality_figures(found: FloatArray) -> NormalityFigures:
-    """What `normality_columns` found, with p-values."""
+    """The figures of `normality_columns`, with p-values."""
     skewness, kurtosis = found[:, SKEWNESS], found[:, KURTOSIS]
     return NormalityFigures(skewness, kurtosis, found[:, PPCC], dagostino_pearson(skewness, kurtosis, found[:, COUNT]))
 

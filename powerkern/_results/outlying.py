@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def weights(fit: PowerFit, X: object) -> Any:
     """Which values the fit would keep, with weight 1, and which it would leave out, with weight 0.
 
-    RewML keeps what was within the cut-off of Huber's location and scale of the transformed data when it last
+    RewML keeps values within the cut-off of Huber's location and scale of the transformed data when it last
     fitted lambda (`outliers` are those beyond the cut-off at the lambda found), the trimmed likelihood its window
     of order statistics, and the other estimators everything.
 

@@ -35,8 +35,7 @@ class PowerFit(Recorded):
     """Power transforms fitted to the columns of a matrix.
 
     Made by `fit`; `save` writes it to a file, which `powerkern.load` reads back. All arrays have one entry per column;
-    those of a fit to a vector have one, ``fit.lmbda[0]``. What `transform` and its like return has the shape of what
-    they are given.
+    a fit to a vector has arrays of one, ``fit.lmbda[0]``. `transform` and its like return arrays of the shape given.
 
     ``fit["age"]`` and ``fit[0]`` are the fits of single columns, ``fit[["age", "income"]]`` and ``fit[:2]`` those of
     several. ``len(fit)`` counts the columns, and a loop over the fit runs over their names, or their positions where
@@ -90,7 +89,7 @@ class PowerFit(Recorded):
     lmbda0 : ndarray
         In robust fits, the lambda from which reweighting started; else `lmbda`.
     objective : ndarray
-        What the estimator minimises, at `lmbda0`: see `objective_curve`. NaN for columns that could not be fitted.
+        The objective of the estimator at `lmbda0`: see `objective_curve`. NaN for columns that could not be fitted.
     n_kept : ndarray
         In robust fits, the number of values that the last fit was to, those of weight 1 (see `weights`): `lmbda` is
         their likeliest. Where values are not left out ("carroll", "ks", "ppcc"), and else, `n_obs`.
@@ -98,8 +97,13 @@ class PowerFit(Recorded):
         In robust fits from chunks (`powerkern.sketch.fit_chunks`) and fits of rounded sums (`powerkern.federated`), a
         bound of the difference between `lmbda` and the lambda of the rows in memory, inf where there is none; else 0.
     center, divisor : ndarray
+<<<<<<< HEAD
         What is transformed is ``(x - center)/divisor``: the origin and the unit that ``origin="fit"`` finds; a median
         and a MAD in robust and prestandardised Yeo-Johnson fits; -shift and 1 in shifted Box-Cox fits; else 0 and 1.
+=======
+        ``(x - center)/divisor`` is transformed: a median and a MAD in robust Yeo-Johnson fits, -shift and 1 in
+        shifted Box-Cox fits; else 0 and 1.
+>>>>>>> main
     shift : ndarray
         In shifted Box-Cox fits ``x + shift`` is transformed; else 0.
 
@@ -172,7 +176,7 @@ class PowerFit(Recorded):
         return len(self.columns)
 
     def __iter__(self) -> Iterator[str | int]:
-        """The columns' names, or their positions where they have none: what `fit[...]` takes."""
+        """The columns' names, or their positions where they have none, as `fit[...]` takes them."""
         return iter(self.column_names or range(len(self)))
 
     def __getitem__(self, column: str | int | slice | Sequence[str | int]) -> PowerFit:
@@ -210,7 +214,7 @@ class PowerFit(Recorded):
 
     @property
     def optimum(self) -> Optimum:
-        """What maximum likelihood found, for tests and rounded powers."""
+        """The maxima of the likelihoods, for tests and rounded powers."""
         if not isinstance(self.estimator, ML):
             name = self.estimator.name
             raise ValueError(f"tests and rounded powers of lambda: for estimator='mle' only, not for {name!r}")
@@ -233,7 +237,7 @@ class PowerFit(Recorded):
         return PowerFit(info, self.columns.part(chosen))
 
     def to_record(self) -> dict[str, Any]:
-        """What JSON keeps."""
+        """The entries that JSON keeps."""
         return records.record_of(self.info, self.columns)
 
     @classmethod
@@ -260,9 +264,13 @@ def as_power_fit(fit: object, name: str = "fit") -> PowerFit:
     return fit
 
 
+<<<<<<< HEAD
 #: No columns.
 NONE = np.empty(0, dtype=np.intp)
 #: What a warning tells, in this order.
+=======
+#: The order of warnings.
+>>>>>>> main
 _TOLD = (
     Status.CONSTANT,
     Status.EMPTY,

@@ -28,12 +28,12 @@ _FINITE = (
     *("lmbda", "loc", "scale", "log_factor", "ref", "slope", "intercept"),
     *("n_obs", "n_eval", "lmbda0", "n_kept", "center", "divisor"),
 )
-#: What rounding may do to a reference that is rescaled as the data are.
+#: Rounding error of a reference that is rescaled like the data.
 _ROUNDING = 1e-9
 
 
 def record_of(info: FitInfo, columns: ColumnResults) -> dict[str, Any]:
-    """What JSON keeps of a fit."""
+    """The entries of a fit that JSON keeps."""
     return {
         "family": info.family,
         "estimator": {"name": info.estimator.name, **options_of(info.estimator)},

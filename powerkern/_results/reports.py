@@ -31,13 +31,13 @@ _SHORTER = {"pvalue": "p_normal"}
 
 
 def headline(fit: PowerFit) -> str:
-    """What was fitted, in a line."""
+    """A line on the fit."""
     fitted = f"{np.count_nonzero(~is_failed(fit.status))} of {fit.n_features} columns fitted"
     return f"PowerFit(family={fit.family!r}, estimator={fit.estimator!r}, {fitted})"
 
 
 def as_text(fit: PowerFit) -> str:
-    """What was fitted, and lambda and status of the first columns."""
+    """A line on the fit, with lambda and status of the first columns."""
     return "\n".join([headline(fit), table_of(_first_columns(fit)), *_rest(fit)])
 
 
@@ -171,7 +171,7 @@ def summary(
     sample_weight: ArrayLike | str | None = None,
     n_threads: int | None = None,
 ) -> Summary:
-    """A table of what was found, to print or as arrays or a data frame.
+    """A table of results, to print or as arrays or a data frame.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def summary(
     sample : (n, n_features) array-like, optional
         In place of `X`, rows drawn at random from data that are too many: `normality` is of these, and so are the
         replicates of the bootstrap, whose spread is brought to that of all rows. All else is from what the fit
-        knows by itfit.
+        knows by itself.
     sample_weight : (n,) array-like, or str, optional
         Weights that go with `X` or with the sample, or the name of its column that holds them.
     n_threads : int, optional
@@ -196,8 +196,8 @@ def summary(
     Summary
         For each column: `lmbda`, the `rounded` power, standard error `se`, ends `low` and `high` of the
         interval, likelihood ratio tests of lambda = 0 (`lr_0`, p-value `p_0`) and 1 (`lr_1`, `p_1`); skewness,
-        kurtosis, ppcc and p-value of normality before and after (see `normality`); n_obs and status. What needs
-        the data is left out where the fit no longer has them. Of robust fits `se` is by the bootstrap of
+        kurtosis, ppcc and p-value of normality before and after (see `normality`); n_obs and status. Entries that
+        need the data are left out where the fit no longer has them. Of robust fits `se` is by the bootstrap of
         `standard_error`, `low` and `high` are those of `confint`, and there are no tests and rounded powers. Notes
         say so.
 
@@ -235,10 +235,14 @@ def _estimates(
     sample_weight: ArrayLike | str | None,
     n_threads: int | None,
 ) -> tuple[dict[str, FloatArray], list[str]]:
+<<<<<<< HEAD
     """The entries of a summary that follow from the likelihood, and what there is to say of them."""
     if fit.info.origin is not None:
         found, notes = likelihood_entries(fit.optimum, level, "wald", None)
         return found, [notes[0], "no tests: the origin was fitted; se, low, high let origin and unit follow lambda"]
+=======
+    """The entries of a summary that follow from the likelihood, and notes on them."""
+>>>>>>> main
     has_data = X is not None or fit.source != Source()
     likelihood = functools.cache(lambda: likelihood_of(fit, X, sample_weight, n_threads)) if has_data else None
     return likelihood_entries(fit.optimum, level, method, likelihood)
@@ -277,7 +281,7 @@ def _share_of(fit: PowerFit, sample: object, sample_weight: ArrayLike | str | No
 def _shape_entries(
     fit: PowerFit, X: object, sample: object, sample_weight: ArrayLike | str | None, n_threads: int | None
 ) -> tuple[list[dict[str, FloatArray]], list[str]]:
-    """The entries of a summary that say how normal columns are, or what stands in their way."""
+    """The entries of a summary on the normality of columns, or the reason why there are none."""
     if X is None and sample is None and fit.source.data is None:
         return [], ["no figures of normality: the fit no longer has its data; pass X"]
     rows = X if sample is None else sample

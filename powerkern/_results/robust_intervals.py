@@ -1,8 +1,8 @@
 """Standard errors of lambda by a bootstrap, for estimators whose likelihood has none.
 
-What an estimator keeps depends on the data, so the curvature of its likelihood says too little. Rows are drawn with
-replacement, and every replicate is fitted as a column, by all threads. Of long columns a replicate has fewer rows, m of
-n, and the spread of lambda is multiplied by sqrt(m/n) [1]_: the cost of a column and its memory have a bound.
+The values that an estimator keeps depend on the data, so the curvature of its likelihood is not enough. Rows are drawn
+with replacement, and every replicate is fitted as a column, by all threads. Replicates of long columns have fewer rows,
+m of n, and the spread of lambda is multiplied by sqrt(m/n) [1]_, which bounds the cost of a column and its memory.
 
 References
 ----------

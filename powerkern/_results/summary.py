@@ -24,7 +24,7 @@ from powerkern._typing import FloatArray
 #: Rows that are printed.
 _SHOWN = 30
 
-#: What the tests among the entries of a likelihood are.
+#: Descriptions of the tests among the entries of a likelihood.
 _NOTE_ON_TESTS = "lr, p: likelihood ratio tests of lambda = 0 and 1, chi-square with 1 degree of freedom"
 
 #: Instead of them.
@@ -35,7 +35,7 @@ Entries = Mapping[str, "NDArray[Any]"]
 
 
 class Summary:
-    """What a fit found, with a row for each column; ``print(summary)`` shows the table.
+    """The results of a fit, with a row for each column; ``print(summary)`` shows the table.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ def _no_likelihood() -> Likelihood:
 
 
 def note_on_bootstrap(level: float) -> str:
-    """What the ends of the intervals of robust fits are."""
+    """A note on the intervals of robust fits."""
     return f"se: by a bootstrap; low, high: lambda -+ Phi^-1({0.5 + 0.5 * level:g}) se, of level {level:g}"
 
 

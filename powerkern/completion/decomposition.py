@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
 from powerkern._input.arguments import as_generator
-from powerkern._input.arrays import as_choice, as_matrix, column_label, domain_error, is_real, is_whole
+from powerkern._input.arrays import as_choice, as_matrix, column_label, is_real, is_whole
 from powerkern._input.messages import warn
+from powerkern._input.places import domain_error
 from powerkern._typing import FloatArray
 from powerkern.completion.descent import Held, Settings, descend, epoch_of, start
 from powerkern.completion.epochs import half_epoch, packed

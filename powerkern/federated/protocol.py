@@ -75,7 +75,7 @@ class Outcome(NamedTuple):
     lmbda_error: FloatArray
 
 
-#: Yields requests, is sent what `read` made of all answers, in a fixed order.
+#: Yields requests, and is sent the answers of all sites as `read`, in a fixed order.
 Conversation = Generator[Request, list[Any], Outcome]
 
 

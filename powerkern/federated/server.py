@@ -192,7 +192,7 @@ class Server:
         Parameters
         ----------
         total : (k,) array of integers
-            The exact sum of what `Client.summands` gave at all clients.
+            The exact sum of `Client.summands` over all clients.
 
         Raises
         ------

@@ -27,7 +27,7 @@ _SINGULAR = 1e-14
 # --- z-scores -------------------------------------------------------------------------------------------
 
 
-def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int | None = None, **constants: Any) -> Any:
+def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int | None = None, **constants: Any) -> Any:
     """Distance of each value from the location of its column, in units of its scale: ``(x - loc)/scale``.
 
     Parameters
@@ -36,8 +36,8 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
         Numbers; NaN is missing, and stays NaN.
     method : str, default "mean-sd"
         Location and scale, any method of `powerkern.location.location_scale`. "median-mad" makes robust z-scores.
-    ddof : int, default 1
-        A standard deviation divides by ``n - ddof``.
+    ddof : int, default 0
+        A standard deviation divides by ``n - ddof``, as in `scipy.stats.zscore`.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it.
     **constants
@@ -69,7 +69,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
     >>> from powerkern.outliers import zscore
     >>> x = [1.0, 2.0, 3.0, 4.0, 50.0]
     >>> zscore(x)
-    array([-0.51711054, -0.47010049, -0.42309045, -0.3760804 , 1.78638188])
+    array([-0.57814716, -0.52558833, -0.4730295 , -0.42047066,  1.99723566])
     >>> zscore(x, "median-mad")
     array([-1.3489795 , -0.67448975, 0. , 0.67448975, 31.70101826])
     """

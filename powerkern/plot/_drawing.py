@@ -73,8 +73,9 @@ def most_names(ax: Axes, across: bool) -> int:
     return max(1, int(0.6 * (extent.width if across else extent.height) / size))
 
 
-def set_title(ax: Axes, label: str, detail: str) -> None:
+def set_title(ax: Axes, label: str, lmbda: float) -> None:
     """A title as wide as the axes at most: on one line, on two, or with the middle of the label left out."""
+    detail = f"lambda = {lmbda:.3g}"
     title = ax.set_title(f"{label}, {detail}", parse_math=False)
     room, length = ax.get_window_extent().width, len(label)
     if title.get_window_extent().width <= room:

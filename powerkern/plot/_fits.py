@@ -53,11 +53,6 @@ class Column(NamedTuple):
     #: The values that the fit kept.
     kept: BoolArray
 
-    @property
-    def detail(self) -> str:
-        """The second half of a title."""
-        return f"lambda = {self.lmbda:.3g}"
-
 
 def column_of(matrix: Matrix, fit: PowerFit, j: int) -> Column:
     """Column j of the data and of the fit."""

@@ -65,7 +65,7 @@ def histogram_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0
     ax = axes_of(ax)
     _draw_histograms(ax, one)
     ax.legend()
-    set_title(ax, one.label, one.detail)
+    set_title(ax, one.label, one.lmbda)
     return ax
 
 
@@ -124,7 +124,7 @@ def before_after_plot(
         one = column_of(matrix, fit, j)
         for panel, draw_one in zip(axes, draw, strict=True):
             draw_one(panel, one)
-        set_title(axes[0], one.label, one.detail)
+        set_title(axes[0], one.label, one.lmbda)
     for panel in panels[0]:
         panel.legend(fontsize="x-small", handlelength=1.2)
     return panels
@@ -133,7 +133,7 @@ def before_after_plot(
 def _checked_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[Axes, Column], None]]:
     draw: dict[str, Callable[[Axes, Column], None]] = {
         "histogram": _draw_histograms,
-        "qq": lambda ax, one: _draw_sorted(ax, one, band),
+        "qq": lambda ax, one: draw_qq(ax, one, band=band),
     }
     if isinstance(kinds, str) or not kinds or not set(kinds) <= draw.keys():
         raise ValueError(f"kinds must be a sequence of 'histogram' and 'qq', got {kinds!r}")
@@ -159,11 +159,6 @@ def _new_panels(k: int, width: int) -> NDArray[Any]:
     for empty in groups[k:].ravel():
         figure.delaxes(empty)
     return np.asarray(groups[:k])
-
-
-def _draw_sorted(ax: Axes, one: Column, band: float | None) -> None:
-    draw_qq(ax, one, band=band)
-    ax.set(xlabel="normal score", ylabel="standardized value")
 
 
 def _draw_histograms(ax: Axes, one: Column) -> None:

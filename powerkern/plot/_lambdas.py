@@ -62,8 +62,6 @@ def profile_plot(
 
     Raises
     ------
-    TypeError
-        Another fit. The likelihood of a JointFit is a function of all lambdas: `JointFit.confint` has its intervals.
     ValueError
         The column could not be fitted, or its lambda is not the maximum of the likelihood and `lmbdas` is not given.
 
@@ -98,7 +96,7 @@ def profile_plot(
     ax.locator_params(axis="x", nbins=6)
     ax.set(xlabel="lambda", ylabel="log-likelihood")
     ax.legend()
-    set_title(ax, title_label(j, fit.column_names), f"lambda = {fit.lmbda[j]:.3g}")
+    set_title(ax, title_label(j, fit.column_names), float(fit.lmbda[j]))
     return ax
 
 
@@ -169,7 +167,7 @@ def objective_plot(
     ax.axvline(end, color="C1", label=f"lambda: {end:.3g}")
     ax.set(xlabel="lambda", ylabel=f"objective of {fit.estimator.name!r}")
     ax.legend()
-    set_title(ax, title_label(j, fit.column_names), f"lambda = {end:.3g}")
+    set_title(ax, title_label(j, fit.column_names), float(end))
     return ax
 
 
@@ -184,7 +182,7 @@ def sensitivity_plot(
     """Sensitivity curves of lambda: the effect of one additional value z on the estimate.
 
     ``SC(z) = (n + 1) (lambda(x_1, ..., x_n, z) - lambda(x_1, ..., x_n))``: bounded for a robust estimator, unbounded
-    for maximum likelihood.
+    for maximum likelihood. `powerkern.sensitivity.sensitivity_curve` has the numbers.
 
     Parameters
     ----------
@@ -204,10 +202,6 @@ def sensitivity_plot(
     -------
     matplotlib Axes
         One line for each estimator.
-
-    See Also
-    --------
-    powerkern.sensitivity.sensitivity_curve : the numbers.
 
     References
     ----------

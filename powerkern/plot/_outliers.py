@@ -52,8 +52,6 @@ def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10,
 
     Raises
     ------
-    TypeError
-        `fit` is not a WrappedPCA.
     ValueError
         The columns of `X` are not those of the fit, or there is not one label a row.
 

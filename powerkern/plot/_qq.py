@@ -152,14 +152,13 @@ def residual_plot(
 
 def _finished(ax: Axes, one: Column, band: float | None, ylabel: str) -> Axes:
     """The QQ plot of one column, with labels, legend and title."""
-    draw_qq(ax, one, band=band)
-    ax.set(xlabel="normal score", ylabel=ylabel)
+    draw_qq(ax, one, band=band, ylabel=ylabel)
     ax.legend()
-    set_title(ax, one.label, one.detail)
+    set_title(ax, one.label, one.lmbda)
     return ax
 
 
-def draw_qq(ax: Axes, one: Column, *, band: float | None) -> None:
+def draw_qq(ax: Axes, one: Column, *, band: float | None, ylabel: str = "standardized value") -> None:
     """Sorted values before and after, with the diagonal, and the band around it."""
     every = np.ones(one.before.size, dtype=bool)
     order = np.argsort(one.after)
@@ -172,6 +171,7 @@ def draw_qq(ax: Axes, one: Column, *, band: float | None) -> None:
         _draw_points(ax, after, ~kept, label="left out of the fit", color="C3", **dots)
         ax.axhspan(after[kept][0], after[kept][-1], color="C0", alpha=0.1, linewidth=0.0)
     ax.axline((0.0, 0.0), slope=1.0, color=ink(ax), linewidth=0.8)
+    ax.set(xlabel="normal score", ylabel=ylabel)
     if band is not None:
         if not (is_real(band) and 0.0 < band < 1.0):
             raise ValueError(f"band must be a probability between 0 and 1, or None, got {band!r}")

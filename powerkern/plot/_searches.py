@@ -40,11 +40,6 @@ def elbow_plot(profile: RankProfile, *, ax: Axes | None = None) -> Axes:
         Its lines are the errors on the entries fitted to, those on the entries held out, the straight line, and the
         marks of the best rank and of the elbow.
 
-    Raises
-    ------
-    TypeError
-        `profile` is not a RankProfile.
-
     Examples
     --------
     >>> import numpy as np

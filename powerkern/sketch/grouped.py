@@ -11,8 +11,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input.arrays import Matrix, as_reals, column_label, listed, place_of
+from powerkern._input.arrays import Matrix, as_reals, column_label, listed
+from powerkern._input.frames import names_of
 from powerkern._input.labels import UNKNOWN, Keys, without_groups, without_names
+from powerkern._input.places import place_of
 from powerkern._input.reading import read_chunk
 from powerkern._results.grouped_fit import GroupedFit, finished_groups
 from powerkern._typing import FloatArray, IntArray
@@ -55,6 +57,12 @@ class _LabelsPass(Pass[_Labels]):
         """The groups of a chunk."""
         if sample_weight is not None:
             raise ValueError("weights do not go with groups in chunks; repeat the rows, or use powerkern.fit")
+        known = names_of(chunk)
+        if known is None:
+            raise TypeError(f"groups need chunks that are data frames, got {type(chunk).__name__}")
+        for name in self.groups:
+            if name not in known:
+                raise ValueError(f"groups={name!r}: there is no column of that name among {', '.join(known)}")
         matrix = read_chunk(without_names(chunk, list(self.groups)), None, self.column_names)
         keys = without_groups(chunk, list(self.groups), None)[1][0] if len(matrix.values) else None
         return _Labels(keys, matrix.names, matrix.values.shape[1])

@@ -11,6 +11,7 @@ from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import power_sums
 from powerkern._estimators.limits import apply_limit, lambda_limit
+from powerkern._estimators.ranges import merged_ranges, range_matrix
 from powerkern._estimators.shift import given_shift, to_own_units
 from powerkern._input.arguments import domain_error_in, given_lambdas
 from powerkern._input.arrays import Matrix, as_choice, as_flag, check_n_features, column_label
@@ -75,7 +76,7 @@ def range_of_matrix(matrix: Matrix, family: str, shift: ArrayLike, n_threads: in
     """`range_of` for rows that have been read."""
     moved = given_shift(shift, family, matrix.values.shape[1])
     values, threads = shifted(matrix.values, moved), thread_count(n_threads)
-    table = power_sums.range_matrix(values, FAMILIES[family], matrix.weight, threads)
+    table = range_matrix(values, FAMILIES[family], matrix.weight, threads)
     outside = np.flatnonzero(table[:, kernels.R_COUNT] < 0)
     if outside.size:
         j = int(outside[0])
@@ -177,7 +178,7 @@ def merge(a: Mergeable, b: Mergeable) -> Mergeable:
         return a.merged(b)
     if isinstance(a, Range) and isinstance(b, Range):
         a.check_same_columns(b)
-        table = power_sums.merged_ranges(np.array([a.table, b.table]))
+        table = merged_ranges(np.array([a.table, b.table]))
         return Range(a.family, table, a.column_names or b.column_names, a.was_vector and b.was_vector, a.shift)
     if not (isinstance(a, Sketch) and isinstance(b, Sketch)):
         raise TypeError(f"merge takes two ranges or two sketches, got {type(a).__name__} and {type(b).__name__}")

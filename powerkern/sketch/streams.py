@@ -6,9 +6,7 @@ import math
 
 import numpy as np
 
-from powerkern._estimators.power_sums import (
-    quanta_for,
-)
+from powerkern._estimators.power_sums import is_on_reference_grid, on_reference_grid, quanta_for
 from powerkern._input.arrays import column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.power_sums.fit import (
@@ -23,7 +21,7 @@ from powerkern.kernels.power_sums.fit import (
     N_POWERS,
 )
 from powerkern.kernels.transforms.family import is_mirrored
-from powerkern.sketch.summaries import Grid, Range, Sketch, is_on_reference_grid, on_reference_grid
+from powerkern.sketch.summaries import Grid, Range, Sketch
 
 #: Bins per column of a stream, whose grid is as fine as they allow.
 _STREAM_BINS = 1024

@@ -13,14 +13,14 @@ from powerkern._estimators.power_sums import (
     ROOM,
     PowerSums,
     grids_for,
-    in_digits,
+    is_on_reference_grid,
     signed_logs,
     starts_of,
-    weight_of,
 )
+from powerkern._estimators.ranges import in_digits, weight_of
 from powerkern._input.arguments import column_positions
 from powerkern._input.arrays import as_choice, as_reals, column_label, is_real
-from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.power_sums import fit as kernels
 from powerkern.kernels.power_sums.fit import (
     G_BINS,
@@ -29,7 +29,6 @@ from powerkern.kernels.power_sums.fit import (
     G_MAX,
     G_MIN,
     G_QUANTUM,
-    G_REF,
     N_POWERS,
 )
 from powerkern.kernels.transforms.family import FAMILIES, lowest
@@ -44,8 +43,6 @@ _LARGEST_WHOLE, _MOST_LEVELS = 2.0**53, 42
 #: A column without values, in the table of a range.
 EMPTY_RANGE = np.zeros(kernels.N_RANGE)
 EMPTY_RANGE[[kernels.R_MIN, kernels.R_MAX]] = np.inf, -np.inf
-#: Relative error of references that are powers of e.
-_REFERENCE_ERROR = 2.0**-49
 #: Exponents of the quanta for the smallest and the largest weight.
 _QUANTA = (-1030, 970)
 
@@ -490,17 +487,3 @@ class Sketch:
             and (totals < math.ldexp(1.0, ROOM)).all()
             and (self.roundings >= 0).all()
         )
-
-
-def on_reference_grid(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Logarithms of the references that Box-Cox streams with the extremes of these cells have, and the references."""
-    rungs, references = np.empty(len(cells)), np.empty(len(cells))
-    kernels.ladder_columns(np.array(cells), rungs, references)
-    return rungs, references
-
-
-def is_on_reference_grid(cells: FloatArray) -> BoolArray:
-    """Whether these cells have the references of Box-Cox streams."""
-    references = on_reference_grid(cells)[1]
-    on: BoolArray = abs(cells[:, G_REF] - references) <= _REFERENCE_ERROR * references
-    return on

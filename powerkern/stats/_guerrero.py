@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._input.arrays import is_real, is_whole, numbers
+from powerkern._input.labels import check_rows, without_groups
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.stats._arrays import as_float64
 
@@ -16,7 +17,12 @@ _POINTS, _HALVINGS = 241, 60
 
 
 def boxcox_guerrero(
-    x: ArrayLike, season_length: int = 2, *, bounds: tuple[float, float] = (-1.0, 2.0), axis: int = 0
+    x: ArrayLike,
+    season_length: int = 2,
+    *,
+    bounds: tuple[float, float] = (-1.0, 2.0),
+    axis: int = 0,
+    groups: ArrayLike | None = None,
 ) -> Any:
     r"""Guerrero's Box-Cox lambda for a seasonal series: it makes the spread of a season independent of its level.
 
@@ -35,10 +41,13 @@ def boxcox_guerrero(
         The interval searched for lambda.
     axis : int, default 0
         The axis along which a series runs.
+    groups : (n,) array_like, optional
+        Labels of several series below one another, each with its observations in order.
 
     Returns
     -------
     lmbda : float or (p,) ndarray
+        With `groups`, a dict of these by label, in ascending order.
 
     Raises
     ------
@@ -78,6 +87,8 @@ def boxcox_guerrero(
     True
     """
     given = numbers(x, "x")
+    if groups is not None:
+        return _by_group(given, groups, season_length, bounds, axis)
     columns = _columns(given, axis)
     low, high = _ends(bounds)
     if not is_whole(season_length) or season_length < 2:
@@ -88,6 +99,22 @@ def boxcox_guerrero(
     level, spread = _seasons(columns[len(columns) - n_seasons * int(season_length) :], n_seasons)
     found = _lowest(level, spread, low, high)
     return found if given.ndim == 2 else np.float64(found[0])
+
+
+def _by_group(
+    x: NDArray[Any], groups: ArrayLike, season_length: int, bounds: tuple[float, float], axis: int
+) -> dict[Any, Any]:
+    """The lambda of the series of each group."""
+    _, (keys, runs) = without_groups(None, groups, None)
+    check_rows(runs, len(_columns(x, axis)))
+    found = {}
+    for g, label in enumerate(keys.labels()):
+        series = np.take(x, runs.rows(runs.codes == g), axis)
+        try:
+            found[label] = boxcox_guerrero(series, season_length, bounds=bounds, axis=axis)
+        except ValueError as error:
+            raise ValueError(f"group {label!r}: {error}") from None
+    return found
 
 
 def _columns(x: NDArray[Any], axis: int) -> FloatArray:

@@ -19,7 +19,7 @@ def is_frame(X: Any) -> bool:
 
 
 def as_table(X: Any) -> Any:
-    """A data frame as it is, anything else as an array, with NaN for what is masked."""
+    """A data frame unchanged, anything else as an array, with NaN for masked entries."""
     refuse_foreign(X)
     X = filled(X)
     return X if is_frame(X) else np.asarray(X)

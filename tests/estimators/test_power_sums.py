@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import powerkern as pk
 from powerkern import Status
 from powerkern._engine import threads
-from powerkern._estimators import power_sums
+from powerkern._estimators import power_sums, ranges
 from powerkern.kernels.power_sums import fit as sketch
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE, STATUS
 from powerkern.kernels.transforms.family import FAMILIES as FAMILY_CODES
@@ -22,7 +22,8 @@ def tall(monkeypatch):
     """Take columns of a thousand values for long ones, and look at few of them to guess their ranges."""
     monkeypatch.setattr(power_sums, "SKETCHED_FROM", 1000)
     monkeypatch.setattr(power_sums, "_LONG", 1000)
-    monkeypatch.setattr(power_sums, "BLOCK_ROWS", 700)
+    for module in (power_sums, ranges):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 700)
     monkeypatch.setattr(power_sums, "_GUESSED", 100)
 
 
@@ -155,25 +156,26 @@ def test_values_that_a_sample_does_not_need_to_see_are_within_the_guess():
     X = np.column_stack([rng.lognormal(size=50_000), rng.gamma(2.0, size=50_000), rng.uniform(1900, 2000, 50_000)])
     for family in FAMILIES:
         code = FAMILY_CODES[family]
-        found = power_sums.range_matrix(X[::10], code, np.empty(0), 1)
+        found = ranges.range_matrix(X[::10], code, np.empty(0), 1)
         wide = power_sums.widened(found, code)
         assert (wide[:, sketch.R_MIN] <= X.min(axis=0)).all()
         assert (X.max(axis=0) <= wide[:, sketch.R_MAX]).all()
         assert (wide[:, sketch.R_MIN] >= 0.0).all()
-    negative = power_sums.widened(power_sums.range_matrix(-X[::10], FAMILY_CODES["yeo-johnson"], np.empty(0), 1), 1)
+    negative = power_sums.widened(ranges.range_matrix(-X[::10], FAMILY_CODES["yeo-johnson"], np.empty(0), 1), 1)
     assert (negative[:, sketch.R_MAX] < 0.0).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
 @pytest.mark.parametrize("p", [1, 3, 70, 200])
 def test_ranges_do_not_depend_on_how_a_matrix_lies_in_memory(monkeypatch, p, dtype):
-    monkeypatch.setattr(power_sums, "BLOCK_ROWS", 400)
+    for module in (power_sums, ranges):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 400)
     X = np.random.default_rng(p).normal(scale=99.0, size=(1000, p + 1)).astype(dtype)
     for family, values in (("yeo-johnson", X), ("box-cox", abs(X) + dtype(1))):
         x = values[:, :p]
         layouts = x.copy(), x, np.asfortranarray(x), np.repeat(x, 2, axis=0)[::2]
         every = [(layout, n_threads) for layout in layouts for n_threads in (1, 2)]
-        first, *others = (power_sums.range_matrix(y, FAMILY_CODES[family], np.empty(0), n) for y, n in every)
+        first, *others = (ranges.range_matrix(y, FAMILY_CODES[family], np.empty(0), n) for y, n in every)
         assert all(first.tobytes() == other.tobytes() for other in others)
         assert_array_equal(first[:, [sketch.R_MIN, sketch.R_MAX]], np.column_stack([x.min(axis=0), x.max(axis=0)]))
 
@@ -186,8 +188,8 @@ def test_of_several_reasons_to_refuse_a_column_infinity_is_named(tall, infinite,
     X = np.asarray(np.random.default_rng(0).lognormal(size=(5000, 300)), order=order)
     X[infinite, :3], X[zero, 1:4] = np.inf, 0.0
     for values, weight in ((X, ()), (X.astype(np.float32, order="K"), ()), (X, np.ones(len(X)))):
-        ranges = power_sums.range_matrix(values, FAMILY_CODES["box-cox"], np.asarray(weight, float), n_threads)
-        assert_array_equal(ranges[:5, sketch.R_COUNT], [BAD_INFINITE] * 3 + [BAD_NOT_POSITIVE, 5000])
+        found = ranges.range_matrix(values, FAMILY_CODES["box-cox"], np.asarray(weight, float), n_threads)
+        assert_array_equal(found[:5, sketch.R_COUNT], [BAD_INFINITE] * 3 + [BAD_NOT_POSITIVE, 5000])
     some = np.asarray(X[:, :4], order=order)
     found = power_sums.fit_matrix(some, FAMILY_CODES["box-cox"], np.full(4, np.nan), np.empty(0), n_threads)
     assert_array_equal(found[:, STATUS], [BAD_INFINITE] * 3 + [BAD_NOT_POSITIVE])

@@ -195,6 +195,13 @@ def test_top_gear_as_published():
     assert pk.fit(X, "box-cox", pk.RewML(convention="cellwise")).lmbda.round(2).tolist() == [0.84, 0.09]
     # the rule as printed keeps some other cells
     assert_allclose(pk.fit(X, "box-cox", FIXED).lmbda, [0.84, 0.09], atol=0.06)
+    assert pk.fit(X, "box-cox", pk.RewML(convention="paper")).lmbda.round(2).tolist() == [0.84, 0.09]
+    # the default leaves out an error of the table, and keeps four light cars
+    default = pk.fit(X, "box-cox", "rewml")
+    assert default.lmbda.round(2).tolist() == [0.84, 0.64]
+    weight = X[:, 1]
+    assert weight[(default.weights(X)[:, 1] == 0.0) & ~np.isnan(weight)].tolist() == [210.0]
+    assert sorted(weight[default.outliers(X)[:, 1]]) == [210.0, 450.0, 490.0, 550.0, 575.0]
 
 
 def test_sensitivity_curves():

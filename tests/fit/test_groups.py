@@ -416,6 +416,7 @@ def test_wrong_labels(groups, message):
     [
         ({"groups": "nosuch"}, r"there is no column of that name among 'id', 'x'"),
         ({"groups": ["id", "id"]}, r"names a column twice"),
+        ({"groups": ["id", "nosuch"]}, r"groups='nosuch': there is no column of that name"),
         ({"groups": "id", "unknown": "other"}, r"unknown"),
         ({"groups": "id", "dropna": "yes"}, r"dropna must be True, False or None"),
         ({"groups": "id", "shrink": 1.5}, r"shrink"),

@@ -109,3 +109,19 @@ def test_refusals(arguments: tuple[object, ...], match: str) -> None:
     for bounds in ((2.0, 1.0), (0.0, np.inf), 3.0):
         with pytest.raises(ValueError, match="`bounds` must be a finite interval"):
             boxcox_guerrero([1.0, 2.0, 3.0, 5.0], bounds=bounds)  # type: ignore[arg-type]
+
+
+def test_series_of_groups() -> None:
+    rng = np.random.default_rng(5)
+    x, labels = rng.lognormal(3.0, 0.3, size=(150, 2)), rng.choice(["b", "a", "c"], 150)
+    found = boxcox_guerrero(x, 5, groups=labels)
+    assert list(found) == ["a", "b", "c"]
+    for label, lmbda in found.items():
+        np.testing.assert_array_equal(lmbda, boxcox_guerrero(x[labels == label], 5))
+    np.testing.assert_array_equal(boxcox_guerrero(x.T, 5, axis=1, groups=labels)["b"], found["b"])
+    assert isinstance(boxcox_guerrero(x[:, 0], groups=labels)["a"], float)
+    labels[0] = "d"
+    with pytest.raises(ValueError, match="group 'd': `x` has 1 values, fewer than two seasons"):
+        boxcox_guerrero(x, groups=labels)
+    with pytest.raises(ValueError, match="groups has 3 labels, and there are 150 rows"):
+        boxcox_guerrero(x, groups=[1, 1, 1])

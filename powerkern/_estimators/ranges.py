@@ -1,0 +1,151 @@
+"""Ranges of columns: extremes, counts, weights and the spread of a sample of logs, from which grids are made.
+
+All sums are of whole numbers: ranges do not depend on the order in which blocks, chunks or sites are merged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine.blocks import SMALLEST_PART
+from powerkern._engine.by_row_block import Parts, for_each_row_block
+from powerkern._engine.lines import joined_rows
+from powerkern._engine.shifted import Columns, Shifted
+from powerkern._typing import FloatArray
+from powerkern.kernels.power_sums import fit as sketch
+
+#: Rows of a block.
+BLOCK_ROWS = 131_072
+#: Where there are no weights, ranges are exact however rows are divided: a thread is to have _TURNS parts of blocks, of
+#: at least twice SMALLEST_PART values, which cost little.
+_TURNS = 4
+#: Values of a column in a block from which the spread of the logs is estimated.
+SAMPLE = 256
+
+
+def range_matrix(values: Columns, family: int, weight: FloatArray, n_threads: int) -> FloatArray:
+    """Ranges of all columns (see `kernels.sketch`): (p, N_RANGE); a negative count marks values out of the domain."""
+    n_rows = BLOCK_ROWS if weight.size else _rows_of_ranges(values.shape, n_threads)
+    ranges = Ranges(values, family, weight, n_rows)
+
+    def job(parts: Parts, rows: slice, group: slice) -> None:
+        lines = None if weight.size or isinstance(values, Shifted) else joined_rows(values[rows, group])
+        if lines is not None:
+            ranges.add_lines(*lines, rows, group)
+            return
+        note = ranges.of_block(rows, group)
+        for block, at in parts:
+            note(block, at)
+
+    for_each_row_block(job, values, n_rows, n_threads)
+    return ranges.total()
+
+
+def _rows_of_ranges(shape: tuple[int, int], n_threads: int) -> int:
+    """Number of rows that share one set of ranges: a block, or a half, a quarter, ... of it."""
+    n, p = shape
+    n_rows = BLOCK_ROWS
+    while n < n_rows * _TURNS * n_threads and n_rows * p >= 4 * SMALLEST_PART and n_threads > 1:
+        n_rows //= 2
+    return n_rows
+
+
+class Ranges:
+    """Ranges of every `n_rows` rows of a matrix, which belong to one block."""
+
+    def __init__(self, values: Columns, family: int, weight: FloatArray, n_rows: int) -> None:
+        n, p = values.shape
+        self._family, self._weight, self._n, self._n_rows = family, weight, n, n_rows
+        self._parts = np.zeros((max(1, -(-n // n_rows)), p, sketch.N_RANGE))
+        self._parts[..., sketch.R_MIN], self._parts[..., sketch.R_MAX] = np.inf, -np.inf
+
+    def of_block(self, rows: slice, group: slice) -> Callable[[FloatArray, slice], None]:
+        """A function that adds some of these rows."""
+        own = self._parts[rows.start // self._n_rows, group]
+
+        def note(block: FloatArray, at: slice) -> None:
+            sketch.range_columns(block, self._weight[at], self._family, *self._sampled(at), own)
+
+        return note
+
+    def add_lines(self, x: NDArray[Any], stride: int, times: int, rows: slice, group: slice) -> None:
+        """Add rows that lie in lines of so many of them, and begin `stride` apart; there are no weights."""
+        own, line = self._parts[rows.start // self._n_rows, group], np.empty((3, times * (group.stop - group.start)))
+        first, step = self._sampled(rows)
+        entry = sketch.range_lines32 if x.dtype == np.float32 else sketch.range_lines
+        entry(x, times * stride, self._family, first * stride, step * stride, line, own)
+
+    def _sampled(self, rows: slice) -> tuple[int, int]:
+        """The first of these rows whose logs are sampled, counted from their start, and the distance to the next."""
+        start = rows.start // BLOCK_ROWS * BLOCK_ROWS
+        step = max(1, min(BLOCK_ROWS, self._n - start) // SAMPLE)
+        return -(rows.start - start) % step, step
+
+    def total(self) -> FloatArray:
+        """The range of all rows."""
+        return merged_ranges(in_digits(self._parts))
+
+
+_DIGITS = [sketch.R_WEIGHT, sketch.R_WEIGHT_1, sketch.R_WEIGHT_2]
+_LIMB_BITS = int(math.log2(sketch.LIMB))
+
+
+def in_digits(found: FloatArray) -> FloatArray:
+    """Ranges, in the last axis, whose weights are single numbers, with these in three digits, which hold all bits."""
+    found, weight = found.copy(), found[..., sketch.R_WEIGHT]
+    if (weight < sketch.LIMB).all() and (weight == np.floor(weight)).all():  # one digit, as numbers of values have
+        found[..., [*_DIGITS[1:], sketch.R_LEVEL]] = 0.0
+        return found
+    level = (np.frexp(found[..., sketch.R_WEIGHT])[1] - 1) // _LIMB_BITS
+    rest = np.ldexp(found[..., sketch.R_WEIGHT], -_LIMB_BITS * level)
+    for digit in _DIGITS:
+        found[..., digit] = np.floor(rest)
+        rest = (rest - found[..., digit]) * sketch.LIMB
+    found[..., sketch.R_LEVEL] = np.where(found[..., sketch.R_WEIGHT] > 0.0, level, 0)
+    return found
+
+
+def weight_of(found: FloatArray) -> FloatArray:
+    """The weights of ranges."""
+    level = _LIMB_BITS * found[..., sketch.R_LEVEL].astype(np.int64)
+    digits = (np.ldexp(found[..., digit], level - k * _LIMB_BITS) for k, digit in enumerate(_DIGITS))
+    total: FloatArray = sum(digits, np.zeros(found.shape[:-1]))
+    return total
+
+
+def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
+    """The digits of weights from a level upwards; lower digits are dropped."""
+    digits, down = found[..., _DIGITS], (level - found[..., sketch.R_LEVEL])[..., None]
+    moved: FloatArray = np.where(down == 0.0, digits, 0.0)
+    moved[..., 1:] += np.where(down == 1.0, digits[..., :-1], 0.0)
+    moved[..., 2:] += np.where(down == 2.0, digits[..., :-2], 0.0)
+    return moved
+
+
+def merged_ranges(parts: FloatArray) -> FloatArray:
+    """Ranges (last axis) merged over all parts (first axis); all sums are of whole numbers, and exact.
+
+    A column outside the domain in any part stays so, for infinite values first.
+    """
+    if len(parts) == 1:
+        only: FloatArray = parts[0]
+        return only
+    with np.errstate(over="ignore"):  # of the extremes, which are no sums
+        merged: FloatArray = parts.sum(axis=0)
+    merged[..., sketch.R_MIN] = parts[..., sketch.R_MIN].min(axis=0)
+    merged[..., sketch.R_MAX] = parts[..., sketch.R_MAX].max(axis=0)
+    counts = parts[..., sketch.R_COUNT]
+    if counts.min(initial=0.0) < 0.0:
+        outside = np.where(counts < 0.0, counts, -np.inf).max(axis=0)  # BAD_INFINITE is the larger code
+        merged[..., sketch.R_COUNT] = np.where(np.isfinite(outside), outside, merged[..., sketch.R_COUNT])
+    if parts[..., sketch.R_LEVEL].any():
+        level = np.where(parts[..., sketch.R_WEIGHT] > 0.0, parts[..., sketch.R_LEVEL], -np.inf).max(axis=0)
+        level[np.isinf(level)] = 0.0
+        merged[..., sketch.R_LEVEL] = level
+        merged[..., _DIGITS] = _at_level(parts, level).sum(axis=0)
+    return merged
