@@ -97,13 +97,8 @@ class PowerFit(Recorded):
         In robust fits from chunks (`powerkern.sketch.fit_chunks`) and fits of rounded sums (`powerkern.federated`), a
         bound of the difference between `lmbda` and the lambda of the rows in memory, inf where there is none; else 0.
     center, divisor : ndarray
-<<<<<<< HEAD
         What is transformed is ``(x - center)/divisor``: the origin and the unit that ``origin="fit"`` finds; a median
         and a MAD in robust and prestandardised Yeo-Johnson fits; -shift and 1 in shifted Box-Cox fits; else 0 and 1.
-=======
-        ``(x - center)/divisor`` is transformed: a median and a MAD in robust Yeo-Johnson fits, -shift and 1 in
-        shifted Box-Cox fits; else 0 and 1.
->>>>>>> main
     shift : ndarray
         In shifted Box-Cox fits ``x + shift`` is transformed; else 0.
 
@@ -264,13 +259,9 @@ def as_power_fit(fit: object, name: str = "fit") -> PowerFit:
     return fit
 
 
-<<<<<<< HEAD
 #: No columns.
 NONE = np.empty(0, dtype=np.intp)
-#: What a warning tells, in this order.
-=======
 #: The order of warnings.
->>>>>>> main
 _TOLD = (
     Status.CONSTANT,
     Status.EMPTY,

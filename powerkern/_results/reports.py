@@ -235,14 +235,10 @@ def _estimates(
     sample_weight: ArrayLike | str | None,
     n_threads: int | None,
 ) -> tuple[dict[str, FloatArray], list[str]]:
-<<<<<<< HEAD
-    """The entries of a summary that follow from the likelihood, and what there is to say of them."""
+    """The entries of a summary that follow from the likelihood, and notes on them."""
     if fit.info.origin is not None:
         found, notes = likelihood_entries(fit.optimum, level, "wald", None)
         return found, [notes[0], "no tests: the origin was fitted; se, low, high let origin and unit follow lambda"]
-=======
-    """The entries of a summary that follow from the likelihood, and notes on them."""
->>>>>>> main
     has_data = X is not None or fit.source != Source()
     likelihood = functools.cache(lambda: likelihood_of(fit, X, sample_weight, n_threads)) if has_data else None
     return likelihood_entries(fit.optimum, level, method, likelihood)
