@@ -1,13 +1,15 @@
-"""Simulates the null distribution of the test of central normality: ``powerkern/_results/central_null.py``.
+"""Simulates the null distribution of the test of central normality, and writes ``powerkern/_results/central_null.py``.
 
-``python -m asv_benches.report_central > powerkern/_results/central_null.py`` takes a few minutes.
+``python -m asv_benches.report_central`` takes a few minutes, and writes the same file again.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
-from powerkern._results.central_normality import central_distances
+from powerkern._results import central_normality
 
 #: The least and greatest rank that count jump with n, so that short columns need every size.
 SIZES = (*range(6, 31), 34, 40, 50, 70, 130, 250, 500, 1000, 3000, 10_000)
@@ -21,14 +23,15 @@ def quantiles(n: int) -> np.ndarray:
     found, step = np.empty(REPLICATES), max(AT_ONCE // n, 1)
     for start in range(0, REPLICATES, step):
         x = np.sort(rng.normal(size=(min(step, REPLICATES - start), n)), axis=1)
-        found[start : start + len(x)] = central_distances(x, None)[0]
+        found[start : start + len(x)] = central_normality.central_distances(x, None)[0]
     return np.quantile(found, 1.0 - np.array(LEVELS)) * np.sqrt(n)
 
 
 def main() -> None:
-    """Print the module."""
+    """Write the module."""
     sizes = ", ".join(map(str, SIZES[25:])).replace("10000", "10_000")
-    print(f'''"""Null distribution of the test of central normality, printed by ``asv_benches/report_central.py``."""
+    rows = "\n".join(" ".join(f"{q:.3f}" for q in quantiles(n)) for n in SIZES)
+    module = f'''"""Null distribution of the test of central normality, written by ``asv_benches/report_central.py``."""
 
 from __future__ import annotations
 
@@ -39,10 +42,12 @@ SIZES = (*range(6, 31), {sizes})
 #: Tail probabilities.
 LEVELS = np.array({list(LEVELS)!r})
 #: Quantiles of ``statistic * sqrt(n)`` in {REPLICATES:,} normal samples of each size: a row each.
-_ROWS = """\\''')
-    for n in SIZES:
-        print(" ".join(f"{q:.3f}" for q in quantiles(n)), flush=True)
-    print('"""\nTABLE = np.array(_ROWS.split(), dtype=np.float64).reshape(len(SIZES), len(LEVELS))')
+_ROWS = """\\
+{rows}
+"""
+TABLE = np.array(_ROWS.split(), dtype=np.float64).reshape(len(SIZES), len(LEVELS))
+'''
+    Path(central_normality.__file__).with_name("central_null.py").write_text(module, encoding="utf-8")
 
 
 if __name__ == "__main__":

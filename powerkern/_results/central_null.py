@@ -1,4 +1,4 @@
-"""Null distribution of the test of central normality, printed by ``asv_benches/report_central.py``."""
+"""Null distribution of the test of central normality, written by ``asv_benches/report_central.py``."""
 
 from __future__ import annotations
 
