@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from powerkern._estimators.likelihood import ML
     from powerkern._estimators.mtl import MTL
     from powerkern._estimators.normality import KS, PPCC
+    from powerkern._estimators.origin import CentralML
     from powerkern._estimators.rewml import RewML, RewMLNR
     from powerkern._fit.fit import GroupedFit, fit, inverse_transform, transform
+    from powerkern._results.central_normality import CentralNormality
     from powerkern._results.inference import Interval, LikelihoodRatio
     from powerkern._results.json import load
     from powerkern._results.normality import Normality, NormalityFigures
@@ -25,6 +27,8 @@ _HOMES = {
     "MTL": "_estimators.mtl",
     "PPCC": "_estimators.normality",
     "Carroll": "_estimators.carroll",
+    "CentralML": "_estimators.origin",
+    "CentralNormality": "_results.central_normality",
     "GroupedFit": "_fit.fit",
     "Interval": "_results.inference",
     "LikelihoodRatio": "_results.inference",
@@ -48,6 +52,8 @@ __all__ = [
     "MTL",
     "PPCC",
     "Carroll",
+    "CentralML",
+    "CentralNormality",
     "GroupedFit",
     "Interval",
     "LikelihoodRatio",

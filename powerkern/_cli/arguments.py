@@ -16,12 +16,12 @@ from powerkern._input.messages import did_you_mean
 
 #: The estimators by name, and their options with the estimators that have them: as `powerkern._estimators` has them,
 #: which takes long to import.
-ESTIMATORS = ("mle", "rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc")
+ESTIMATORS = ("mle", "central-mle", "rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc")
 OPTIONS: dict[str, list[str]] = {
     "convention": ["rewml", "rewml-nr"],
-    "cutoff": ["mle", "rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc"],
+    "cutoff": ["central-mle", "rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc"],
     "n_reweight": ["rewml", "rewml-nr"],
-    "prestandardize": ["rewml", "rewml-nr", "carroll", "mtl"],
+    "prestandardize": ["mle", "rewml", "rewml-nr", "carroll", "mtl"],
     "search": ["rewml", "rewml-nr"],
     "search_range": ["rewml", "rewml-nr", "carroll", "mtl"],
     "c": ["rewml", "rewml-nr"],
@@ -99,7 +99,7 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
     parser.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
     parser.add_argument(
         "--criterion",
-        choices=("likelihood", "ppcc", "pearson"),
+        choices=("likelihood", "ppcc", "pearson", "central"),
         default="likelihood",
         help="by which --family best chooses (default: %(default)s)",
     )
@@ -113,6 +113,7 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
         metavar="C[,C...]",
         help="of Box-Cox: what is added to all columns, or to each (default: 0)",
     )
+    parser.add_argument("--origin", choices=("fit",), help="fit: find the origin and the unit of each column, too")
     parser.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
     parser.add_argument(
         "--bounds", type=bounds, metavar="LOW,HIGH", help="smallest and largest lambda; nothing for none, as in 0,"
