@@ -410,7 +410,7 @@ def test_more_data_than_memory(distributed):
     assert np.ptp(fit(tall[:75_000]).lmbda) < 0.1  # the columns are of one kind
 
 
-def test_groups_of_rows_in_any_partitions():
+def test_groups_of_rows_in_any_partitions(dd):
     rng = np.random.default_rng(32)
     frame = pytest.importorskip("pandas").DataFrame({"id": rng.choice(["b", "a"], 600), "u": rng.lognormal(size=600)})
     whole = pk.fit(frame, "box-cox", groups="id")

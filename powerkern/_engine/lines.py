@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms import matrix as rowwise
+from powerkern.kernels.transforms.lines import SHORTEST_COLUMN, SHORTEST_ROW
 
 #: Shorter parts of rows are not processed in place.
 SHORTEST_PART = 64
@@ -29,10 +30,10 @@ def layout_of(source: NDArray[Any], target: NDArray[Any] | None) -> Layout:
     n, p = source.shape
     to = source if target is None else target
     joined = target is None or to.flags.f_contiguous
-    if (joined or (n >= rowwise.SHORTEST_COLUMN and _has_lines(to.T))) and _has_steps(source.T):
+    if (joined or (n >= SHORTEST_COLUMN and _has_lines(to.T))) and _has_steps(source.T):
         return Layout.COLUMNS
     joined = target is None or to.flags.c_contiguous
-    if (joined or (p >= rowwise.SHORTEST_ROW and _has_lines(to))) and _has_steps(source):
+    if (joined or (p >= SHORTEST_ROW and _has_lines(to))) and _has_steps(source):
         return Layout.ROWS
     return Layout.APART
 
@@ -62,7 +63,7 @@ def joined_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
     if not _has_lines(x):
         return None
     if x.flags.c_contiguous:
-        return x.reshape(-1), p, max(1, min(n, rowwise.SHORTEST_ROW // p))
+        return x.reshape(-1), p, max(1, min(n, SHORTEST_ROW // p))
     if p < SHORTEST_PART:
         return None
     memory, _, stride, _ = _memory(x)

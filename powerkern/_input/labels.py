@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._input import frames
-from powerkern._input.arrays import is_masked_array
-from powerkern._input.foreign import library, refuse_foreign
+from powerkern._input.foreign import refuse_foreign
+from powerkern._input.label_values import KINDS, values_of
 from powerkern._typing import BoolArray, IntArray
 
 #: What `groups` may be: labels, or names of columns of a data frame.
@@ -23,7 +21,6 @@ UNKNOWN, MISSING = -1, -2
 #: Whole numbers are counted, rather than sorted, if their range is at most this many times their number.
 _DENSE = 4
 _MOST_CODES = 2**62
-_KINDS = {"i": "numbers", "u": "numbers", "f": "numbers", "b": "booleans", "U": "text", "M": "dates", "m": "durations"}
 
 
 class Runs(NamedTuple):
@@ -119,8 +116,8 @@ class Keys:
         """These groups and others, whose labels are of the same kinds."""
         categories = []
         for own, theirs in zip(self.categories, other.categories, strict=True):
-            if own.size and theirs.size and _KINDS[own.dtype.kind] != _KINDS[theirs.dtype.kind]:
-                kinds = f"{_KINDS[own.dtype.kind]} and {_KINDS[theirs.dtype.kind]}"
+            if own.size and theirs.size and KINDS[own.dtype.kind] != KINDS[theirs.dtype.kind]:
+                kinds = f"{KINDS[own.dtype.kind]} and {KINDS[theirs.dtype.kind]}"
                 raise TypeError(f"groups mixes {kinds}; convert them to one type")
             both = [each for each in (own, theirs) if each.size] or [own]
             categories.append(np.unique(np.concatenate(both)))
@@ -213,7 +210,7 @@ def _columns(X: Any, groups: Any) -> tuple[list[Any], list[str] | None, bool]:
         return [frames.column_at(groups, j) for j in range(len(keys))], None, True
     if isinstance(groups, np.ndarray) and groups.ndim == 2 and groups.shape[1]:
         return list(groups.T), None, True
-    if not hasattr(groups, "__len__") or isinstance(groups, dict | set | bytes):
+    if not hasattr(groups, "__len__") or isinstance(groups, dict | set | bytes | memoryview):
         raise TypeError(f"groups must be a label for each row, or the name of a column, got {type(groups).__name__}")
     return [groups], None, False
 
@@ -251,9 +248,9 @@ class _Coded(NamedTuple):
     def matched(self, known: NDArray[Any]) -> _Coded:
         """The same with positions in other categories, UNKNOWN where a label is not among them."""
         own = self.categories
-        if own.size and known.size and _KINDS[own.dtype.kind] != _KINDS[known.dtype.kind]:
+        if own.size and known.size and KINDS[own.dtype.kind] != KINDS[known.dtype.kind]:
             raise TypeError(
-                f"groups holds {_KINDS[own.dtype.kind]}, the labels of the fit are {_KINDS[known.dtype.kind]}; pass "
+                f"groups holds {KINDS[own.dtype.kind]}, the labels of the fit are {KINDS[known.dtype.kind]}; pass "
                 "labels of the same kind"
             )
         at = np.full(own.size + 1, UNKNOWN, dtype=np.int64)
@@ -275,7 +272,7 @@ def _cast(labels: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], Boo
 
 
 def _coded(column: Any) -> _Coded:
-    values, categories = _values(column)
+    values, categories = values_of(column)
     if values.ndim != 1:
         raise ValueError(f"groups must have one label for each row, got an array of shape {values.shape}")
     n = values.size
@@ -296,132 +293,6 @@ def _starts(values: NDArray[Any]) -> IntArray:
     starts[:1] = 0
     np.add(changes, 1, out=starts[1:])
     return starts
-
-
-def _values(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Labels as an array; or as positions in an array of categories, -1 where one is missing."""
-    own = library(column)
-    if own == "pandas" and not isinstance(column.dtype, np.dtype):
-        import pandas
-
-        codes, found = pandas.factorize(column)
-        if getattr(found, "tz", None) is not None:
-            found = found.tz_convert("UTC").tz_localize(None)
-        return codes, _from_objects(np.asarray(found, dtype=object)) if found.dtype.kind != "M" else found.to_numpy()
-    if own == "polars" and (column.null_count() or str(column.dtype).startswith(("String", "Cat", "Enum", "Utf8"))):
-        import polars
-
-        found = column.drop_nulls().unique()
-        codes = column.replace_strict(found, polars.int_range(len(found), eager=True), default=-1)
-        return codes.fill_null(-1).to_numpy(), _from_objects(_objects(found.to_list()))
-    if own == "pyarrow":
-        whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-        coded = whole if hasattr(whole, "dictionary") else whole.dictionary_encode()
-        return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), _from_objects(
-            _objects(coded.dictionary.to_pylist())
-        )
-    if is_masked_array(column):
-        values = column.astype(object).filled(None)
-    else:
-        values = np.asarray(column) if hasattr(column, "__array__") else _objects(column)
-    if values.dtype.kind == "T":
-        values = values.astype(object)
-    if values.dtype.kind == "O" and values.ndim == 1:
-        return _counted(values)
-    if values.dtype.kind not in _KINDS:
-        raise TypeError(f"groups has type {values.dtype}; labels are numbers, text, dates, booleans or categories")
-    return values, None
-
-
-def _objects(cells: Any) -> NDArray[Any]:
-    """A vector of Python objects, none of which is converted."""
-    found = np.empty(len(cells), dtype=object)
-    found[:] = list(cells)
-    return found
-
-
-def _counted(cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Python objects as positions in an array of the different ones."""
-    _check_kinds(cells)
-    table: dict[Any, int] = {}
-    codes = np.array(
-        [-1 if _is_none(cell) else table.setdefault(cell, len(table)) for cell in cells.tolist()], dtype=np.int64
-    )
-    return codes, _from_objects(_objects(table))
-
-
-def _is_none(cell: Any) -> bool:
-    return (
-        cell is None
-        or type(cell).__name__ in ("NAType", "NaTType")
-        or (isinstance(cell, Real | np.datetime64) and bool(cell != cell))
-    )
-
-
-def _check_kinds(cells: NDArray[Any]) -> None:
-    """Refuse labels of different kinds, of which 1, "1" and True would collide in some libraries and not in others."""
-    of = {kind: _kind_of(kind) for kind in set(map(type, cells.tolist()))}
-    found = {name: kind for kind, name in of.items() if name}
-    if len(found) <= 1 and all(name is not None for name in of.values()):
-        return
-    rows: dict[str | None, int] = {}
-    for i, cell in enumerate(cells):
-        if not _is_none(cell):
-            rows.setdefault(_kind_of(type(cell)), i)
-    if None in rows:
-        i = rows[None]
-        raise TypeError(
-            f"groups, row {i}: {cells[i]!r} is no label; labels are numbers, text, dates, booleans or categories"
-        )
-    if len(rows) > 1:
-        (one, i), (other, k) = list(rows.items())[:2]
-        raise TypeError(
-            f"groups mixes {one} and {other}: row {i} has {cells[i]!r}, row {k} has {cells[k]!r}; "
-            "convert them to one type"
-        )
-
-
-def _kind_of(kind: type) -> str | None:
-    """The kind of labels of a type; "" for missing values, None for what is no label."""
-    if kind in (type(None),) or kind.__name__ in ("NAType", "NaTType"):
-        return ""
-    if issubclass(kind, bool | np.bool_):
-        return "booleans"
-    if issubclass(kind, str):
-        return "text"
-    if issubclass(kind, datetime.date | np.datetime64):
-        return "dates"
-    if issubclass(kind, datetime.timedelta | np.timedelta64):
-        return "durations"
-    return "numbers" if issubclass(kind, Real) else None
-
-
-def _from_objects(cells: NDArray[Any]) -> NDArray[Any]:
-    """Different labels as an array of one type, in which they are still different."""
-    _check_kinds(cells)
-    kinds = {_kind_of(type(cell)) for cell in cells} - {""}
-    kind = kinds.pop() if kinds else "numbers"
-    try:
-        if kind == "text":
-            found = np.array(cells.tolist(), dtype=np.str_)
-        elif kind == "dates":
-            found = np.array([np.datetime64(cell) for cell in cells.tolist()])
-        elif kind == "durations":
-            found = np.array([np.timedelta64(cell) for cell in cells.tolist()])
-        elif kind == "booleans":
-            found = cells.astype(np.bool_)
-        elif all(isinstance(cell, Integral) for cell in cells):
-            whole = [int(cell) for cell in cells]
-            found = np.array(whole, dtype=np.uint64 if max(whole, default=0) >= 2**63 else np.int64)
-        else:
-            found = np.array(cells.tolist(), dtype=np.float64)
-    except (OverflowError, ValueError) as error:
-        raise ValueError(f"groups has labels that no array can hold ({error}); convert them to text") from None
-    if np.unique(found).size < cells.size:
-        raise ValueError(
-            f"groups has different labels that are the same as {kind} of type {found.dtype}; convert them to text"
-        )
-    return found
 
 
 # --- codes ----------------------------------------------------------------------------------------------
@@ -533,7 +404,7 @@ def _labels(name: str, texts: list[str]) -> NDArray[Any]:
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ValueError("they are no list of text")
     dtype = np.dtype(np.str_ if name == "text" else name)
-    if dtype.kind not in _KINDS:
+    if dtype.kind not in KINDS:
         raise ValueError(f"their type is {name}")
     if dtype.kind == "b":
         found = np.array([text == "True" for text in texts], dtype=np.bool_)

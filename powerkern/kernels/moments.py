@@ -641,22 +641,13 @@ def log_var(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> float:
 
     Parameters
     ----------
-    logs : array_like, shape (n,)
-        The logarithms l, finite up to 1e300 in size; -inf stands for an exact 0.
-    signs : array_like, shape (n,), optional
-        The signs s: -1, 0 (an exact 0 again) or 1; by default all 1.
+    logs, signs : array_like, shape (n,)
+        As for `log_mean`, which raises the same errors; logs up to 1e300 in size.
 
     Returns
     -------
     float
         -inf when all numbers are equal; NaN without any value, or when a log is NaN or inf.
-
-    Raises
-    ------
-    TypeError
-        If the values are not real numbers.
-    ValueError
-        If an argument is not one-dimensional, the lengths differ, or a sign is not -1, 0 or 1.
 
     See Also
     --------

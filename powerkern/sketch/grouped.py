@@ -173,8 +173,8 @@ def fit_groups_with(
     """
     if options.pop("sample_weight", None) is not None:
         raise ValueError("weights do not go with groups in chunks; use powerkern.fit")
-    names = [groups] if isinstance(groups, str) else list(groups)
-    if not names or not all(isinstance(name, str) for name in names):
+    names = [groups] if isinstance(groups, str) else groups
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
         raise TypeError("groups must name the column, or the columns, of the chunks that hold the labels")
     own = options.pop("column_names", None)
     own = None if own is None else tuple(own)

@@ -394,6 +394,7 @@ X0 = np.arange(1.0, 7.0)
         ("id", r"groups='id' names a column, and the rows are no data frame"),
         (3, r"groups must be a label for each row"),
         ({1, 2, 3, 4, 5, 6}, r"groups must be a label for each row, .* got set"),
+        (memoryview(np.ones((6, 2))), r"groups must be a label for each row, .* got memoryview"),
         ({"a": [1]}, r"groups must be a label for each row, .* got dict"),
         ([[1], [2], [3], [4], [5], [6]], r"groups, row 0: \[1\] is no label"),
         ([1j] * 6, r"groups, row 0: 1j is no label"),

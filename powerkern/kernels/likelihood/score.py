@@ -1,6 +1,6 @@
 """The profile likelihood of a power transform and its derivatives, for any data a float64 can hold.
 
-Per observation, with psi the transform and J the log-Jacobian term (docs/numerics: The likelihood)::
+Per observation, with psi the transform and J the log-Jacobian term ([1]_, eq. (8), per observation)::
 
     g(lambda) = 1/2 ln Var(psi) - (lambda - 1) mean(J)                  variance with 1/n, or weighted
 
@@ -20,6 +20,10 @@ Why the reference has to carry weight: y and its derivatives vanish there, and a
 With a fraction omega of the weight at y = 0, by Cauchy-Schwarz, ``sum w y^2 <= sum w (y - mean)^2/omega``, so that
 variance, covariances and mean logs are well conditioned sums, even where all other weights together are 1e-24
 of the reference's. About any other point the heavy values have a common offset that swamps what the others add.
+
+References
+----------
+.. [1] G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964, 211-252.
 """
 
 from __future__ import annotations

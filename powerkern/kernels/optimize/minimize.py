@@ -491,27 +491,15 @@ def brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, m
 
     Parameters
     ----------
-    f : callable
-        ``f(x) -> float``. Values that are not finite count as the largest float, as in R.
-    a, b : float
-        The bracket, finite, a < b.
+    f, a, b, max_eval : callable, float, float, int
+        As for `golden_section`, which raises the same errors.
     xtol : float
         Absolute accuracy of x: points are never closer than ``xtol/3 + 1.5e-8 abs(x)``.
-    max_eval : int
-        Maximum number of evaluations.
 
     Returns
     -------
     Minimum
-        ``(x, fun, n_eval, status)``: the best point, f there, the number of evaluations and
-        `CONVERGED`, `MAX_EVAL` or `NOT_FINITE` (no finite value was met). For a unimodal f the minimum is within
-        ``xtol + 4.5e-8 abs(x)`` of x; for any other f it is a local minimum or an end. The ends are never evaluated.
-
-    Raises
-    ------
-    ValueError
-        If the bracket is not finite and ordered, xtol is negative or max_eval is less than 1. Jitted code gets
-        the status `INVALID` instead.
+        As of `golden_section`. For a unimodal f the minimum is within ``xtol + 4.5e-8 abs(x)`` of x.
 
     See Also
     --------

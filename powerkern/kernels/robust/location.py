@@ -411,11 +411,8 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
 
     Raises
     ------
-    TypeError
-        If the values are not real numbers.
-    ValueError
-        If x is not one-dimensional or has infinite values, `center` is not finite, `k` is not positive, or `ddof` is
-        not a whole number, 0 or more.
+    TypeError, ValueError
+        As `huber_location`; or `center` is not finite, or `ddof` is not a whole number, 0 or more.
 
     See Also
     --------
@@ -426,8 +423,7 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
     In s**2 the equation is piecewise linear and concave: Newton steps from above decrease to the root and reach it to
     rounding.
 
-    Inside jitted code it takes a contiguous float64 vector that is sorted in ascending order and has no NaN, and checks
-    nothing.
+    Inside jitted code as `huber_location`.
 
     References
     ----------
@@ -474,10 +470,8 @@ def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None =
 
     Raises
     ------
-    TypeError
-        If the values are not real numbers.
-    ValueError
-        If x is not one-dimensional or has infinite values, or a constant is not positive.
+    TypeError, ValueError
+        As `huber_location`.
 
     See Also
     --------
@@ -491,8 +485,7 @@ def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None =
     longer change: mostly two to five steps, and the result is the root to rounding. MASS::hubers in R stops silently
     after 30 steps of a fixed-point iteration; statsmodels raises an error.
 
-    Inside jitted code it takes a contiguous float64 vector that is sorted in ascending order and has no NaN, and checks
-    nothing.
+    Inside jitted code as `huber_location`.
 
     References
     ----------

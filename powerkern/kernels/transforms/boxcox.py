@@ -1,6 +1,7 @@
 """Box-Cox transform (Box & Cox 1964), its inverse and its derivative, elementwise and as loops.
 
-psi(lambda, x) = b_lambda(ln x) = (x**lambda - 1)/lambda, and ln x for lambda = 0; see `kernels.transforms.branch`.
+psi(lambda, x) = b_lambda(ln x) = (x**lambda - 1)/lambda, and ln x for lambda = 0 (Box & Cox 1964, eq. (1)); see
+`kernels.transforms.branch`.
 
 The scalar kernels may be called in any jitted loop. The array loops prepare lambda once, pick a cheaper logarithm
 where lambda allows it, and run in two phases over blocks: one long chain of dependent operations would leave the CPU's

@@ -47,9 +47,6 @@ from powerkern._jit import (
     inlined,
     kernel,
     load,
-    pack_eight,
-    pack_every_other,
-    prefetch,
     select,
     store,
     widest_vectors,
@@ -68,31 +65,35 @@ from powerkern.kernels.transforms.branch import (
 )
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.transforms.gather import FORWARD, FORWARD_STANDARDIZED, INVERSE, INVERSE_STANDARDIZED
+from powerkern.kernels.transforms.lines import (
+    BAND,
+    ROW_BLOCK,
+    Lines,
+    Traversal,
+    block_in_place,
+    lines_at,
+    pack,
+    part_of,
+    rows_joined,
+    traversal_of,
+)
 
 #: The rows of what is found, after LOW and HIGH.
 EXTREME = 2
 N_FOUND = 3
-#: Where the number of parts that are taken is in `where`, and what tells that none is left.
+#: Positions in `where` of the number of parts taken, and of the flag that none is left.
 NEXT, DONE = 6, 7
 
-#: Values of a line that are transformed together. Sixteen cache lines: as many as a core can have in flight.
-ROW_BLOCK = 128
-#: Columns of which constants are held at once: they stay in the second-level cache.
-BAND = 1024
 # Numbers from one constant of a block to the next: one stride for all, with room for `_spread`. A load waits for stores
 # a little before it, give or take multiples of 4 KB; no two rows lie so.
 _WIDTH = 192
-#: Shorter rows, and shorter columns, are joined where no memory is between them: the last block of each would be too
-#: short, and of columns constants would be copied as many times as there are values.
-SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
-_LINE_BYTES = 64
 # Values of a part at the end, so that threads end together; of one before, as constants may have to be made for it; and
 # of a call.
 _FINE_VALUES, _COARSE_VALUES, _CALL_VALUES = 32_768, 524_288, 524_288
 # blocks of scratch space that transforms need
 _N_SPARE = 3
 
-#: Adds to fields[:, :n], of the fits of n columns, what their constants are made of.
+#: Adds intermediate figures of n columns to fields[:, :n].
 _Begin = Callable[[FloatArray, int], None]
 #: Writes the constants of column j, of a fit in fields[:, j], into c[:, j].
 _Prepare = Callable[[FloatArray, FloatArray, int], None]
@@ -106,9 +107,9 @@ def shared_lines(begin: int, stride: int, within: int, height: int, out_stride: 
 
 
 def fields_of(results: FloatArray) -> FloatArray:
-    """What of the results of fits constants are made of, a row for each `F_LMBDA` to `F_PASSES`, a column for each fit.
+    """Fit parameters from which column constants are derived: rows `F_LMBDA` to `F_PASSES`, a column for each fit.
 
-    Less than a third of them: of short columns, results would be a good part of what a transform reads.
+    Less than a third of the results, which would be a good part of what a transform of short columns reads.
     """
     passes = (results[:, CENTER] != 0.0) | (results[:, DIVISOR] != 1.0)
     for status in UNFITTED:
@@ -124,44 +125,6 @@ def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
     return raw
 
 
-class _Lines(NamedTuple):
-    """Where values are, and where their images go: see above."""
-
-    x: FloatArray
-    begin: int
-    stride: int
-    within: int
-    height: int
-    out: FloatArray
-    out_stride: int
-    column_major: bool
-    where: IntArray
-
-
-@inlined
-def _lines_at(x: FloatArray, where: IntArray, out: FloatArray, column_major: bool) -> _Lines:
-    return _Lines(x, where[0], where[1], where[2], where[3], out, where[4], column_major, where)
-
-
-@inlined
-def _part_of(lines: _Lines, left: int, top: int, bottom: int) -> _Lines:
-    """The columns from `left` on, in the rows from `top` to `bottom`."""
-    stride, within, column_major = lines.stride, lines.within, lines.column_major
-    begin = lines.begin + (left * stride + top * within if column_major else top * stride + left * within)
-    to = left * lines.out_stride + top if column_major else top * lines.out_stride + left
-    return _Lines(
-        borrowed(lines.x),
-        begin,
-        stride,
-        within,
-        bottom - top,
-        borrowed(lines.out)[to:],
-        lines.out_stride,
-        column_major,
-        borrowed(lines.where),
-    )
-
-
 class _Grid(NamedTuple):
     """Bands of `width` columns: the first `n_whole` in `coarse` parts of their rows, the others in `fine` ones."""
 
@@ -173,7 +136,7 @@ class _Grid(NamedTuple):
 
 
 @inlined
-def _grid_of(lines: _Lines, p: int) -> _Grid:
+def _grid_of(lines: Lines, p: int) -> _Grid:
     """Bands of about the same width, whose constants are held at once; the last are for all threads to end together."""
     height, n_threads = max(1, lines.height), lines.where[5]
     most = min(BAND, max(1, _FINE_VALUES // height)) if lines.column_major else BAND
@@ -204,7 +167,7 @@ def _by_bands(
     prepare: _Prepare,
     transform: _Transform,
     n_constants: int,
-    lines: _Lines,
+    lines: Lines,
     fields: FloatArray,
     found: FloatArray,
 ) -> None:
@@ -214,7 +177,7 @@ def _by_bands(
     blocks = -(-BAND // ROW_BLOCK)
     room = aligned(np.empty((blocks + 4, n_constants, _WIDTH)))  # no transform has fewer constants than `spare` rows
     c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
-    times = 1 if lines.column_major else _rows_joined(p)
+    times = 1 if lines.column_major else rows_joined(p)
     of, values = -1, 0
     while values < _CALL_VALUES:
         k = fetch_add(where, NEXT, 1)
@@ -223,8 +186,8 @@ def _by_bands(
             break
         left, top, bottom = _part_at(grid, k, lines.height, times)
         right = min(left + grid.width, p)
-        part = _part_of(lines, left, top, bottom)
-        traversal = _traversal_of(part, right - left)
+        part = part_of(lines, left, top, bottom)
+        traversal = traversal_of(part, right - left)
         if left != of:
             of = left
             _fill_band(begin, prepare, fields[:, left:right], found[:, left:right], c)
@@ -271,28 +234,11 @@ def _fill(begin: _Begin, prepare: _Prepare, fields: FloatArray, work: FloatArray
         c[HIGH, j] = -math.inf if work[F_PASSES, j] > 0.0 else c[HIGH, j]
 
 
-class _Traversal(NamedTuple):
-    """How values are taken: `n_lines` of `width`, each of which is `times` lines of `length` of the matrix, joined."""
-
-    joined: bool
-    n_lines: int
-    width: int
-    length: int
-    times: int
-    #: how many are transformed together
-    block: int
-    #: whether they are looked at where they are; else they are packed
-    dense: bool
-    #: from values to those to be fetched beforehand, and how many of them are in a cache line
-    ahead: int
-    step: int
-
-
 @inlined
 def _along_lines(
     transform: _Transform,
-    lines: _Lines,
-    traversal: _Traversal,
+    lines: Lines,
+    traversal: Traversal,
     c: FloatArray,
     spare: FloatArray,
     column: FloatArray,
@@ -317,9 +263,9 @@ def _along_lines(
             place = k * traversal.block
             n = min(traversal.block, stop - place)
             if traversal.dense:
-                block = _where_it_lies(lines, traversal, line, place, n)
+                block = block_in_place(lines, traversal, line, place, n)
             else:
-                source, begin = _pack(lines, traversal, source, begin, packed[:n])
+                source, begin = pack(lines, traversal, source, begin, packed[:n])
                 block = packed[:n]
             if column_major and traversal.joined:
                 _spread(c, line * height + place, n, height, column)
@@ -332,82 +278,6 @@ def _along_lines(
             if out.size > 0:
                 to = line * (traversal.width if traversal.joined else lines.out_stride) + place
                 transform(block, constants, out[to : to + n], spare)
-
-
-@inlined
-def _where_it_lies(lines: _Lines, traversal: _Traversal, line: int, place: int, n: int) -> FloatArray:
-    """A block of values that are side by side; those to come are fetched."""
-    x = borrowed(lines.x)
-    first = lines.begin + line * (traversal.width if traversal.joined else lines.stride) + place
-    for j in range(0, n, _LINE_BYTES // x.itemsize):
-        prefetch(x, (first + traversal.ahead + j,))
-    return x[first : first + n]
-
-
-@inlined
-def _rows_joined(p: int) -> int:
-    """As many as fill whole vectors, unless that is more than a band: values beyond would be computed one by one.
-
-    About two blocks of values, if that can be: constants of more would leave the first-level cache.
-    """
-    step = LANES
-    while step > 1 and p * step // 2 % LANES == 0:
-        step //= 2
-    return max(1, 2 * ROW_BLOCK // (p * step)) * step if p * step <= BAND else max(1, SHORTEST_ROW // p)
-
-
-@inlined
-def _traversal_of(lines: _Lines, p: int) -> _Traversal:
-    """Short lines are joined where their images are."""
-    column_major = lines.column_major
-    length, count = (lines.height, p) if column_major else (p, lines.height)
-    joined = length < (SHORTEST_COLUMN if column_major else SHORTEST_ROW)
-    joined = joined and (lines.out.size == 0 or lines.out_stride == length)
-    times = (count if column_major else _rows_joined(length)) if joined else 1
-    dense = lines.within == 1 and (lines.stride == length or not joined)
-    if dense:
-        ahead = ROW_BLOCK if column_major else (length * times if joined else lines.stride)
-    elif column_major:
-        ahead = max(1, ROW_BLOCK // length) * lines.stride if joined else ROW_BLOCK * lines.within
-    else:
-        ahead = times * lines.stride
-    step = max(1, _LINE_BYTES // (lines.x.itemsize * max(1, abs(lines.within))))
-    # of a column by itself about even blocks: as little as can be is to be made of its constants
-    blocks = max(1, -(-length // ROW_BLOCK))
-    block = -(-length // (blocks * LANES)) * LANES if column_major and not joined else ROW_BLOCK
-    return _Traversal(joined, -(-count // times), length * times, length, times, max(1, block), dense, ahead, step)
-
-
-@inlined
-def _pack(lines: _Lines, traversal: _Traversal, number: int, begin: int, packed: FloatArray) -> tuple[int, int]:
-    """Values one after the other, from one of a line of the matrix on; returns where those that follow begin."""
-    widest_vectors()
-    x, packed, within, place = borrowed(lines.x), borrowed(packed), lines.within, 0
-    while place < packed.size:
-        n = min(traversal.length - begin, packed.size - place)
-        first, j = lines.begin + number * lines.stride + begin * within, 0
-        while j < n:  # a range would divide, for the number of steps
-            prefetch(x, (first + traversal.ahead + j * within,))
-            j += traversal.step
-        _pack_part(x, first, within, packed[place : place + n])
-        place, begin = place + n, begin + n
-        if begin == traversal.length:
-            number, begin = number + 1, 0
-    return number, begin
-
-
-@inlined
-def _pack_part(x: FloatArray, first: int, within: int, packed: FloatArray) -> None:
-    widest_vectors()
-    whole = packed.size - packed.size % LANES
-    if within == 2:
-        for j in range(0, whole, LANES):
-            pack_every_other(x, first + 2 * j, packed, j)
-    else:
-        for j in range(0, whole, LANES):
-            pack_eight(x, first + j * within, within, packed, j)
-    for j in range(whole, packed.size):
-        packed[j] = x[np.uint64(first + j * within)]  # an index without a sign is not checked for one
 
 
 @inlined
@@ -498,7 +368,7 @@ def _entry_of(
     def along_lines(
         x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, column_major: bool
     ) -> None:
-        _by_bands(begin, prepare, transform, n_constants, _lines_at(x, where, out, column_major), fields, found)
+        _by_bands(begin, prepare, transform, n_constants, lines_at(x, where, out, column_major), fields, found)
 
     along_lines.__name__ = along_lines.__qualname__ = name  # by which its code is kept
     return entry(signature)(along_lines)

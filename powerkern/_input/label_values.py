@@ -1,0 +1,142 @@
+"""Labels as arrays: those of NumPy, pandas, polars, pyarrow and lists, of one kind each."""
+
+from __future__ import annotations
+
+import datetime
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._input.arrays import is_masked_array
+from powerkern._input.foreign import library
+
+#: What labels are, by the kind of their type.
+KINDS = {"i": "numbers", "u": "numbers", "f": "numbers", "b": "booleans", "U": "text", "M": "dates", "m": "durations"}
+
+
+def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Labels as an array; or as positions in an array of categories, -1 where one is missing."""
+    own = library(column)
+    if own == "pandas" and not isinstance(column.dtype, np.dtype):
+        import pandas
+
+        codes, found = pandas.factorize(column)
+        if getattr(found, "tz", None) is not None:
+            found = found.tz_convert("UTC").tz_localize(None)
+        return codes, _from_objects(np.asarray(found, dtype=object)) if found.dtype.kind != "M" else found.to_numpy()
+    if own == "polars" and (column.null_count() or str(column.dtype).startswith(("String", "Cat", "Enum", "Utf8"))):
+        import polars
+
+        found = column.drop_nulls().unique()
+        codes = column.replace_strict(found, polars.int_range(len(found), eager=True), default=-1)
+        return codes.fill_null(-1).to_numpy(), _from_objects(_objects(found.to_list()))
+    if own == "pyarrow":
+        whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        coded = whole if hasattr(whole, "dictionary") else whole.dictionary_encode()
+        return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), _from_objects(
+            _objects(coded.dictionary.to_pylist())
+        )
+    if is_masked_array(column):
+        values = column.astype(object).filled(None)
+    else:
+        values = np.asarray(column) if hasattr(column, "__array__") else _objects(column)
+    if values.dtype.kind == "T":
+        values = values.astype(object)
+    if values.dtype.kind == "O" and values.ndim == 1:
+        return _counted(values)
+    if values.dtype.kind not in KINDS:
+        raise TypeError(f"groups has type {values.dtype}; labels are numbers, text, dates, booleans or categories")
+    return values, None
+
+
+def _objects(cells: Any) -> NDArray[Any]:
+    """A vector of Python objects, none of which is converted."""
+    found = np.empty(len(cells), dtype=object)
+    found[:] = list(cells)
+    return found
+
+
+def _counted(cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Python objects as positions in an array of the different ones."""
+    _check_kinds(cells)
+    table: dict[Any, int] = {}
+    codes = np.array(
+        [-1 if _is_none(cell) else table.setdefault(cell, len(table)) for cell in cells.tolist()], dtype=np.int64
+    )
+    return codes, _from_objects(_objects(table))
+
+
+def _is_none(cell: Any) -> bool:
+    return (
+        cell is None
+        or type(cell).__name__ in ("NAType", "NaTType")
+        or (isinstance(cell, Real | np.datetime64) and bool(cell != cell))
+    )
+
+
+def _check_kinds(cells: NDArray[Any]) -> None:
+    """Refuse labels of different kinds, of which 1, "1" and True would collide in some libraries and not in others."""
+    of = {kind: _kind_of(kind) for kind in set(map(type, cells.tolist()))}
+    found = {name: kind for kind, name in of.items() if name}
+    if len(found) <= 1 and all(name is not None for name in of.values()):
+        return
+    rows: dict[str | None, int] = {}
+    for i, cell in enumerate(cells):
+        if not _is_none(cell):
+            rows.setdefault(_kind_of(type(cell)), i)
+    if None in rows:
+        i = rows[None]
+        raise TypeError(
+            f"groups, row {i}: {cells[i]!r} is no label; labels are numbers, text, dates, booleans or categories"
+        )
+    if len(rows) > 1:
+        (one, i), (other, k) = list(rows.items())[:2]
+        raise TypeError(
+            f"groups mixes {one} and {other}: row {i} has {cells[i]!r}, row {k} has {cells[k]!r}; "
+            "convert them to one type"
+        )
+
+
+def _kind_of(kind: type) -> str | None:
+    """The kind of labels of a type; "" for missing values, None for what is no label."""
+    if kind in (type(None),) or kind.__name__ in ("NAType", "NaTType"):
+        return ""
+    if issubclass(kind, bool | np.bool_):
+        return "booleans"
+    if issubclass(kind, str):
+        return "text"
+    if issubclass(kind, datetime.date | np.datetime64):
+        return "dates"
+    if issubclass(kind, datetime.timedelta | np.timedelta64):
+        return "durations"
+    return "numbers" if issubclass(kind, Real) else None
+
+
+def _from_objects(cells: NDArray[Any]) -> NDArray[Any]:
+    """Different labels as an array of one type, in which they are still different."""
+    _check_kinds(cells)
+    kinds = {_kind_of(type(cell)) for cell in cells} - {""}
+    kind = kinds.pop() if kinds else "numbers"
+    try:
+        if kind == "text":
+            found = np.array(cells.tolist(), dtype=np.str_)
+        elif kind == "dates":
+            found = np.array([np.datetime64(cell) for cell in cells.tolist()])
+        elif kind == "durations":
+            found = np.array([np.timedelta64(cell) for cell in cells.tolist()])
+        elif kind == "booleans":
+            found = cells.astype(np.bool_)
+        elif all(isinstance(cell, Integral) for cell in cells):
+            whole = [int(cell) for cell in cells]
+            found = np.array(whole, dtype=np.uint64 if max(whole, default=0) >= 2**63 else np.int64)
+        else:
+            found = np.array(cells.tolist(), dtype=np.float64)
+    except (OverflowError, ValueError) as error:
+        raise ValueError(f"groups has labels that no array can hold ({error}); convert them to text") from None
+    if np.unique(found).size < cells.size:
+        raise ValueError(
+            f"groups has different labels that are the same as {kind} of type {found.dtype}; convert them to text"
+        )
+    return found

@@ -1,0 +1,151 @@
+"""Lines of a matrix, its rows or its columns: where they are in memory, and how they are taken block by block."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from powerkern._jit import LANES, borrowed, inlined, pack_eight, pack_every_other, prefetch, widest_vectors
+from powerkern._typing import FloatArray, IntArray
+
+#: Values of a line that are transformed together. Sixteen cache lines: as many as a core can have in flight.
+ROW_BLOCK = 128
+#: Columns of which constants are held at once: they stay in the second-level cache.
+BAND = 1024
+#: Shorter rows, and shorter columns, are joined where no memory is between them: the last block of each would be too
+#: short, and of columns constants would be copied as many times as there are values.
+SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
+_LINE_BYTES = 64
+
+
+class Lines(NamedTuple):
+    """Where values are, and where their images go: see `powerkern.kernels.transforms.matrix`."""
+
+    x: FloatArray
+    begin: int
+    stride: int
+    within: int
+    height: int
+    out: FloatArray
+    out_stride: int
+    column_major: bool
+    where: IntArray
+
+
+@inlined
+def lines_at(x: FloatArray, where: IntArray, out: FloatArray, column_major: bool) -> Lines:
+    """Lines as the arguments of an entry describe them."""
+    return Lines(x, where[0], where[1], where[2], where[3], out, where[4], column_major, where)
+
+
+@inlined
+def part_of(lines: Lines, left: int, top: int, bottom: int) -> Lines:
+    """The columns from `left` on, in the rows from `top` to `bottom`."""
+    stride, within, column_major = lines.stride, lines.within, lines.column_major
+    begin = lines.begin + (left * stride + top * within if column_major else top * stride + left * within)
+    to = left * lines.out_stride + top if column_major else top * lines.out_stride + left
+    return Lines(
+        borrowed(lines.x),
+        begin,
+        stride,
+        within,
+        bottom - top,
+        borrowed(lines.out)[to:],
+        lines.out_stride,
+        column_major,
+        borrowed(lines.where),
+    )
+
+
+class Traversal(NamedTuple):
+    """How values are taken: `n_lines` of `width`, each of which is `times` lines of `length` of the matrix, joined."""
+
+    joined: bool
+    n_lines: int
+    width: int
+    length: int
+    times: int
+    #: how many are transformed together
+    block: int
+    #: whether they are looked at where they are; else they are packed
+    dense: bool
+    #: from values to those to be fetched beforehand, and how many of them are in a cache line
+    ahead: int
+    step: int
+
+
+@inlined
+def rows_joined(p: int) -> int:
+    """As many as fill whole vectors, unless that is more than a band: values beyond would be computed one by one.
+
+    About two blocks of values, if that can be: constants of more would leave the first-level cache.
+    """
+    step = LANES
+    while step > 1 and p * step // 2 % LANES == 0:
+        step //= 2
+    return max(1, 2 * ROW_BLOCK // (p * step)) * step if p * step <= BAND else max(1, SHORTEST_ROW // p)
+
+
+@inlined
+def traversal_of(lines: Lines, p: int) -> Traversal:
+    """Short lines are joined where their images are."""
+    column_major = lines.column_major
+    length, count = (lines.height, p) if column_major else (p, lines.height)
+    joined = length < (SHORTEST_COLUMN if column_major else SHORTEST_ROW)
+    joined = joined and (lines.out.size == 0 or lines.out_stride == length)
+    times = (count if column_major else rows_joined(length)) if joined else 1
+    dense = lines.within == 1 and (lines.stride == length or not joined)
+    if dense:
+        ahead = ROW_BLOCK if column_major else (length * times if joined else lines.stride)
+    elif column_major:
+        ahead = max(1, ROW_BLOCK // length) * lines.stride if joined else ROW_BLOCK * lines.within
+    else:
+        ahead = times * lines.stride
+    step = max(1, _LINE_BYTES // (lines.x.itemsize * max(1, abs(lines.within))))
+    # of a column by itself about even blocks: as little as can be is to be made of its constants
+    blocks = max(1, -(-length // ROW_BLOCK))
+    block = -(-length // (blocks * LANES)) * LANES if column_major and not joined else ROW_BLOCK
+    return Traversal(joined, -(-count // times), length * times, length, times, max(1, block), dense, ahead, step)
+
+
+@inlined
+def block_in_place(lines: Lines, traversal: Traversal, line: int, place: int, n: int) -> FloatArray:
+    """A block of values that are side by side; those to come are fetched."""
+    x = borrowed(lines.x)
+    first = lines.begin + line * (traversal.width if traversal.joined else lines.stride) + place
+    for j in range(0, n, _LINE_BYTES // x.itemsize):
+        prefetch(x, (first + traversal.ahead + j,))
+    return x[first : first + n]
+
+
+@inlined
+def pack(lines: Lines, traversal: Traversal, number: int, begin: int, packed: FloatArray) -> tuple[int, int]:
+    """Values one after the other, from one of a line of the matrix on; returns where those that follow begin."""
+    widest_vectors()
+    x, packed, within, place = borrowed(lines.x), borrowed(packed), lines.within, 0
+    while place < packed.size:
+        n = min(traversal.length - begin, packed.size - place)
+        first, j = lines.begin + number * lines.stride + begin * within, 0
+        while j < n:  # a range would divide, for the number of steps
+            prefetch(x, (first + traversal.ahead + j * within,))
+            j += traversal.step
+        _pack_part(x, first, within, packed[place : place + n])
+        place, begin = place + n, begin + n
+        if begin == traversal.length:
+            number, begin = number + 1, 0
+    return number, begin
+
+
+@inlined
+def _pack_part(x: FloatArray, first: int, within: int, packed: FloatArray) -> None:
+    widest_vectors()
+    whole = packed.size - packed.size % LANES
+    if within == 2:
+        for j in range(0, whole, LANES):
+            pack_every_other(x, first + 2 * j, packed, j)
+    else:
+        for j in range(0, whole, LANES):
+            pack_eight(x, first + j * within, within, packed, j)
+    for j in range(whole, packed.size):
+        packed[j] = x[np.uint64(first + j * within)]  # an index without a sign is not checked for one
