@@ -74,6 +74,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "PowerFit: outliers": FIT.outliers,
     "PowerFit: weights": FIT.weights,
     "PowerFit: from_json": pk.PowerFit.from_json,
+    "load: path": pk.load,
     "PowerFit: rounded_fit": FIT.rounded_fit,
     "PowerFit: objective_curve": FIT.objective_curve,
     "PowerFit: cutoffs": FIT.cutoffs,
