@@ -52,6 +52,9 @@ TO_AND_FRO[:, 2] = (
     *(0.09, 1.35, 0.09, 1.75, 1.07, 0.98, 0.25, 0.23, 1.08, 2.73),
     *(1.12, 2.44, 0.78, 0.86, 0.91, 1.77, 0.95, 1.16, 1.21, 0.84),
 )
+#: Estimators that reweight a given number of times; and those that differ from one of them in a single choice.
+REWEIGHTED = ("rewml", "rewml as R", "rewml-nr", "rewml, five steps", "rewml, own choices")
+ALIKE = tuple(name for name in ESTIMATORS if name.startswith("rewml") and name not in (*REWEIGHTED, "rewml, settled"))
 families = pytest.mark.parametrize("family", FAMILIES)
 estimators = pytest.mark.parametrize("name", ESTIMATORS)
 #: Minima narrower than the steps of the scan may be missed, if they are no deeper than this.
@@ -112,7 +115,7 @@ def contaminated(n: int = 200, p: int = 12, seed: int = 5) -> np.ndarray:
 
 @families
 @pytest.mark.parametrize("column", columns("yeo-johnson"))
-@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name.startswith("rewml") and name != "rewml, settled"])
+@pytest.mark.parametrize("name", [*REWEIGHTED, *(pytest.param(name, marks=pytest.mark.slow) for name in ALIKE)])
 def test_reweighting_is_as_defined(family, column, name):
     """From the start that was found: the cells left out, lambda, location and scale."""
     x = columns(family)[column]
