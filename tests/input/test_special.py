@@ -46,7 +46,9 @@ print(*(set(sys.modules) - before))
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("estimator", ["mle", "rewml"])
-@pytest.mark.parametrize("delay", [0.0, 0.0002, 0.001, 0.003, 0.01, 0.05])
+@pytest.mark.parametrize(
+    "delay", [0.001, *(pytest.param(d, marks=pytest.mark.slow) for d in (0, 0.0002, 0.003, 0.01, 0.05))]
+)
 def test_fork_while_another_thread_fits(delay, estimator):
     pk.fit(np.random.default_rng(0).lognormal(size=(50, 2)), estimator=estimator)  # compiled code is kept
     code = ["-W", "ignore", "-c", FORKED_WHILE_FITTING, str(delay), estimator]
