@@ -93,7 +93,7 @@ def test_all_has_every_optional_dependency():
     tables = {"pandas", "polars", "parquet", "duckdb", "dask", "xarray"}
     of_the_library = tables | {"progress", "sklearn", "plot", "formula", "onnx"}
     large = {"flower", "spark", "ray"}  # their dependencies are many, or pinned, or large
-    assert set(EXTRAS) == of_the_library | large | {"all", "test", "engines", "bench", "docs", "dev"}
+    assert set(EXTRAS) == of_the_library | large | {"all", "test", "peers", "engines", "bench", "docs", "dev"}
     (everything,) = EXTRAS["all"]
     assert set(re.search(r"\[(.*)\]", everything).group(1).split(",")) == of_the_library
 
