@@ -4,8 +4,10 @@ from powerkern._estimators.carroll import Carroll
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.mtl import MTL
 from powerkern._estimators.normality import KS, PPCC
+from powerkern._estimators.origin import CentralML
 from powerkern._estimators.rewml import RewML, RewMLNR
 from powerkern._fit.fit import (
+    CentralNormality,
     GroupedFit,
     Interval,
     LikelihoodRatio,
@@ -26,6 +28,8 @@ __all__ = [
     "MTL",
     "PPCC",
     "Carroll",
+    "CentralML",
+    "CentralNormality",
     "GroupedFit",
     "Interval",
     "LikelihoodRatio",

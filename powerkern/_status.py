@@ -61,6 +61,13 @@ class Status(IntEnum):
     BRACKETED = 18
     #: A robust fit of at most three values, among which none can be told to be an outlier.
     FEW_VALUES = 19
+    #: Origin and lambda found; the unit is at an end of its range, where the likelihood is largest or does not depend
+    #: on it (`origin="fit"`).
+    UNIT_AT_END = 21
+    #: Lambda and the unit found; the origin is at an end of its range (`origin="fit"`).
+    ORIGIN_AT_END = 22
+    #: Left as it is, lambda = 1: neither transform makes its central part normal, or nearer (``criterion="central"``).
+    LEFT_AS_IT_IS = 23
     #: lambda of a group, drawn towards the lambda of all rows (``shrink=True``).
     SHRUNK = 20
 
@@ -95,6 +102,9 @@ _SENTENCES = {
     Status.TIED: "more than half of the values are equal: fitted to the others, as far as a search of lambda saw",
     Status.BRACKETED: "optimum found from summaries of the rows: lambda is within lmbda_error of theirs",
     Status.FEW_VALUES: "at most three values, too few to tell an outlier from the others: do not rely on lambda",
+    Status.UNIT_AT_END: "optimum of origin and lambda found; the unit is at an end of its range, as mostly",
+    Status.ORIGIN_AT_END: "the origin is at an end of its range, and lambda is the best one there",
+    Status.LEFT_AS_IT_IS: "left as it is, lambda = 1: neither transform makes its central part normal, or nearer to it",
     Status.SHRUNK: "lambda between the optimum of the group and that of all rows",
     Status.NOT_SETTLED: "reweighting has not settled: the values kept still change from step to step",
 }

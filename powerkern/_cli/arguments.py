@@ -84,7 +84,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
     parser.add_argument(
         "--criterion",
-        choices=("likelihood", "ppcc", "pearson"),
+        choices=("likelihood", "ppcc", "pearson", "central"),
         default="likelihood",
         help="by which --family best chooses (default: %(default)s)",
     )
@@ -98,6 +98,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
         metavar="C[,C...]",
         help="of Box-Cox: what is added to all columns, or to each (default: 0)",
     )
+    parser.add_argument("--origin", choices=("fit",), help="fit: find the origin and the unit of each column, too")
     parser.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
     parser.add_argument(
         "--bounds", type=bounds, metavar="LOW,HIGH", help="smallest and largest lambda; nothing for none, as in 0,"

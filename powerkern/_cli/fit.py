@@ -121,6 +121,7 @@ def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
             standardize=not args.no_standardize,
             sample_weight=weight,
             shift=args.shift,
+            origin=args.origin,
             ymax=args.ymax,
             bounds=args.bounds,
             criterion=args.criterion,
@@ -133,7 +134,10 @@ def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
 
 def _in_blocks(args: argparse.Namespace) -> bool:
     """Whether to fit a file a block at a time: a large one, by an estimator that sums and counts are enough for."""
-    return not isinstance(estimator_of(args), pk.KS | pk.PPCC) and tables.is_longer(args.data, LARGE)
+    estimator = estimator_of(args)
+    whole = isinstance(estimator, pk.KS | pk.PPCC) or (isinstance(estimator, pk.ML) and estimator != pk.ML())
+    whole = whole or args.origin is not None or args.criterion == "central"
+    return not whole and tables.is_longer(args.data, LARGE)
 
 
 def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:

@@ -96,11 +96,13 @@ def gathered(part: Columns, scratch: Scratch) -> FloatArray:
 
 
 def _fill(block: FloatArray, part: Columns) -> None:
-    """block = part.T, plus the shift, if any."""
+    """block = part.T, shifted and divided, if it is to be."""
     if isinstance(part, Shifted):
         _gather(part.values, block)
         with np.errstate(over="ignore"):
             block += part.shift[:, np.newaxis]
+            if part.divisor is not None:
+                block /= part.divisor[:, np.newaxis]
     else:
         _gather(part, block)
 

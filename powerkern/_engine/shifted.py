@@ -1,4 +1,4 @@
-"""A matrix with a shift for each column, added to its values as they are gathered, so that no sum is stored."""
+"""A matrix whose columns are shifted, and perhaps divided, as they are gathered, so that no result is stored."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from powerkern._typing import FloatArray
 
 
 class Shifted:
-    """The columns of `values` plus a shift each; it can be sliced by rows and columns as a matrix can."""
+    """The columns of `values` plus a shift each, over a divisor each; sliced by rows and columns as a matrix is."""
 
-    def __init__(self, values: NDArray[Any], shift: FloatArray) -> None:
+    def __init__(self, values: NDArray[Any], shift: FloatArray, divisor: FloatArray | None = None) -> None:
         self.values = values
         self.shift = shift
+        self.divisor = divisor
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -32,13 +33,16 @@ class Shifted:
 
     def __getitem__(self, key: Any) -> Shifted:
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
-        return Shifted(self.values[rows, columns], self.shift[columns])
+        divisor = None if self.divisor is None else self.divisor[columns]
+        return Shifted(self.values[rows, columns], self.shift[columns], divisor)
 
 
 #: A matrix as read by fits.
 Columns = NDArray[Any] | Shifted
 
 
-def shifted(values: NDArray[Any], shift: FloatArray) -> Columns:
-    """`values` plus a shift for each column; `values` itself if all shifts are 0."""
-    return Shifted(values, shift) if shift.any() else values
+def shifted(values: NDArray[Any], shift: FloatArray, divisor: FloatArray | None = None) -> Columns:
+    """`values` plus a shift for each column, over a divisor for each; `values` itself if nothing changes."""
+    if divisor is not None and not (divisor != 1.0).any():
+        divisor = None
+    return Shifted(values, shift, divisor) if shift.any() or divisor is not None else values

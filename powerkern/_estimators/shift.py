@@ -1,7 +1,7 @@
-"""The shift of Box-Cox: checked, and the figures of shifted columns brought back to the units of the data.
+"""The shift of Box-Cox: checked, and the figures of shifted and divided columns brought to the units of the data.
 
-Kernels see x + shift, a sum in float64. Their results are translated here to the units of the data, where a shift is
-the `CENTER` of a row of results: (x - center)/divisor is transformed, center = -shift.
+Kernels see (x + shift)/divisor, rounded twice. Their results are translated here to the units of the
+data, where a shift is the `CENTER` of a row of results: (x - center)/divisor is transformed, center = -shift.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._input.arrays import as_reals
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.results import CENTER, KEPT_HIGH, KEPT_LOW, X_MAX, X_MIN
+from powerkern.kernels.results import CENTER, DIVISOR, KEPT_HIGH, KEPT_LOW, NLL, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 _SIGN_FREE = np.int64(2**63 - 1)
@@ -41,17 +41,20 @@ def given_shift(shift: ArrayLike | float, family: str, p: int) -> FloatArray:
     return np.array(np.broadcast_to(given, (p,)))
 
 
-def to_own_units(results: FloatArray, shift: FloatArray) -> None:
-    """Translate the results of columns that were shifted, in place: their range, and the interval of values kept.
+def to_own_units(results: FloatArray, shift: FloatArray, divisor: FloatArray | None = None) -> None:
+    """Translate the results of columns that were shifted and divided, in place: range, kept interval, likelihood.
 
     The range is exact to the rounding of the sum; the interval keeps the same values, to the last bit.
     """
-    if not shift.any():
+    if not shift.any() and divisor is None:
         return
-    results[:, CENTER] -= shift
-    results[:, [X_MIN, X_MAX]] -= shift[:, np.newaxis]
-    results[:, KEPT_LOW] = _least(results[:, KEPT_LOW], shift)
-    results[:, KEPT_HIGH] = -_least(-results[:, KEPT_HIGH], -shift)
+    divisor = np.ones(shift.size) if divisor is None else divisor
+    results[:, CENTER] = divisor * results[:, CENTER] - shift
+    results[:, DIVISOR] *= divisor
+    results[:, NLL] += np.log(divisor)
+    results[:, [X_MIN, X_MAX]] = results[:, [X_MIN, X_MAX]] * divisor[:, np.newaxis] - shift[:, np.newaxis]
+    results[:, KEPT_LOW] = _least(results[:, KEPT_LOW], shift, divisor)
+    results[:, KEPT_HIGH] = -_least(-results[:, KEPT_HIGH], -shift, divisor)
 
 
 def extremes(values: NDArray[Any], weight: FloatArray) -> FloatArray:
@@ -60,13 +63,14 @@ def extremes(values: NDArray[Any], weight: FloatArray) -> FloatArray:
     return np.column_stack([np.fmin.reduce(counted, axis=0), np.fmax.reduce(counted, axis=0)]).astype(np.float64)
 
 
-def _least(target: FloatArray, shift: FloatArray) -> FloatArray:
-    """The smallest x for which ``x + shift``, rounded, is at least the target: by bisection over all float64."""
+def _least(target: FloatArray, shift: FloatArray, divisor: FloatArray) -> FloatArray:
+    """The smallest x for which ``(x + shift)/divisor``, rounded, reaches the target: by bisection over all float64."""
     low = np.full(target.size, _number_of(np.array(-np.inf)))
     high = np.full(target.size, _number_of(np.array(np.inf)))
     for _ in range(64):
         middle = (low & high) + ((low ^ high) >> 1)
-        reached = _float_of(middle) + shift >= target
+        with np.errstate(over="ignore"):
+            reached = (_float_of(middle) + shift) / divisor >= target
         high, low = np.where(reached, middle, high), np.where(reached, low, middle)
     return np.where(np.isnan(target), np.nan, _float_of(high))
 

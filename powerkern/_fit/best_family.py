@@ -10,14 +10,17 @@ from numpy.typing import NDArray
 
 from powerkern._engine.apply import transform_matrix
 from powerkern._engine.by_column import fit_matrix
+from powerkern._results.central_normality import central_matrix
 from powerkern._results.normality import moments_matrix, pearson_normality
-from powerkern._status import is_failed
+from powerkern._status import Status, is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.normality.criteria import PPCC
 from powerkern.kernels.results import CENTER, DIVISOR, KEPT_HIGH, KEPT_LOW, LMBDA, NLL, STATUS
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.transforms.gather import FORWARD_STANDARDIZED
 
+#: A p-value below this says that the central part is not normal.
+_LEVEL = 0.05
 #: Columns compared at a time when both families are fitted robustly.
 _COMPARED = 64
 
@@ -37,7 +40,7 @@ def best_family(
         columns = np.flatnonzero(at)
         if criterion == LIKELIHOOD:
             return _likelier(values, weight, columns, other[at], results[at], n_threads)
-        return _nearer_normal(values, weight, columns, other[at], results[at], CRITERIA[criterion], n_threads)
+        return _nearer_normal(values, weight, columns, other[at], results[at], _DISTANCES[criterion], n_threads)
 
     better = box_cox_is_better(other, results, compared if robust or criterion != LIKELIHOOD else None)
     families = np.full(len(results), YEO_JOHNSON)
@@ -133,6 +136,34 @@ def _pearson(values: NDArray[Any], family: int, results: FloatArray, weight: Flo
     return np.array([pearson_normality(column, weight) for column in z.T])
 
 
+def _off_center(
+    values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """The statistic of `central_matrix` of transformed columns."""
+    return central_matrix(values, family, results, weight, n_threads).statistic
+
+
 #: How far from normal transformed columns are, by name; the likelihood is compared as such.
-LIKELIHOOD = "likelihood"
+LIKELIHOOD, CENTRAL = "likelihood", "central"
+#: Those that chunks know, too.
 CRITERIA = {"ppcc": _bend, "pearson": _pearson}
+_DISTANCES = {CENTRAL: _off_center, **CRITERIA}
+
+
+def leave_alone(
+    results: FloatArray, families: IntArray, values: NDArray[Any], weight: FloatArray, n_threads: int
+) -> None:
+    """Let lambda be 1 for columns whose central part is nearer to normal as it is, or not normal when transformed."""
+    fitted = ~is_failed(results[:, STATUS]) & (results[:, STATUS] >= 0)
+    left = np.zeros(len(results), dtype=np.bool_)
+    for code in (BOX_COX, YEO_JOHNSON):
+        at = np.flatnonzero(fitted & (families == code))
+        if at.size:
+            before, after = (
+                central_matrix(values[:, at], family, results[at], weight, n_threads) for family in (None, code)
+            )
+            left[at] = (after.pvalue < _LEVEL) | (before.statistic <= after.statistic)
+    at = np.flatnonzero(left)
+    if at.size:
+        results[at] = fit_matrix(values[:, at], YEO_JOHNSON, np.ones(at.size), weight, n_threads)
+        results[at, STATUS], families[at] = Status.LEFT_AS_IT_IS, YEO_JOHNSON

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, overload
@@ -15,17 +16,20 @@ from powerkern._estimators.estimators import Estimator, as_estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.limits import LambdaLimit, apply_limit, lambda_limit
 from powerkern._estimators.nearest_normal import NearestNormal
+from powerkern._estimators.origin import FITTED, WithOrigin, check_origin, in_units, likeliest_with_origin, with_origin
 from powerkern._estimators.power_sums import fit_matrix
 from powerkern._estimators.robust import Robust, weights_of_one
 from powerkern._estimators.robust_bounds import moved_to
 from powerkern._estimators.shift import extremes, given_shift, to_own_units
-from powerkern._fit.best_family import CRITERIA, LIKELIHOOD, best_family
+from powerkern._estimators.standard_units import scaled_by
+from powerkern._fit.best_family import CENTRAL, CRITERIA, LIKELIHOOD, best_family, leave_alone
 from powerkern._fit.groups import fit_groups
 from powerkern._input import frames as _frames
 from powerkern._input.arguments import domain_error_in, given_lambdas
 from powerkern._input.arrays import Matrix, as_choice, as_flag
 from powerkern._input.labels import GroupsLike, without_groups
 from powerkern._input.reading import read
+from powerkern._results.central_normality import CentralNormality
 from powerkern._results.columns import ColumnResults, FitInfo, Source
 from powerkern._results.grouped_fit import GroupedFit, UnknownGroups
 from powerkern._results.inference import Interval, LikelihoodRatio
@@ -34,9 +38,10 @@ from powerkern._results.power_fit import BEST, FIT_FAMILIES, OutOfRange, PowerFi
 from powerkern._results.summary import Summary
 from powerkern._typing import Bounds, FloatArray, IntArray
 from powerkern.kernels.results import STATUS, X_MAX, X_MIN
-from powerkern.kernels.transforms.family import FAMILIES
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 __all__ = [
+    "CentralNormality",
     "GroupedFit",
     "Interval",
     "LikelihoodRatio",
@@ -61,6 +66,7 @@ def fit(
     sample_weight: ArrayLike | str | None = ...,
     lmbda: ArrayLike | None = ...,
     shift: ArrayLike = ...,
+    origin: str | None = ...,
     ymax: float | None = ...,
     bounds: Bounds | None = ...,
     criterion: str = ...,
@@ -82,6 +88,7 @@ def fit(
     sample_weight: ArrayLike | str | None = ...,
     lmbda: ArrayLike | None = ...,
     shift: ArrayLike = ...,
+    origin: str | None = ...,
     ymax: float | None = ...,
     bounds: Bounds | None = ...,
     criterion: str = ...,
@@ -105,6 +112,7 @@ def fit(
     sample_weight: ArrayLike | str | None = None,
     lmbda: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
+    origin: str | None = None,
     ymax: float | None = None,
     bounds: Bounds | None = None,
     criterion: str = LIKELIHOOD,
@@ -139,16 +147,21 @@ def fit(
         Take these lambdas instead of fitting; NaN entries are fitted. Only with "mle".
     shift : float or (p,) array-like, default 0
         Box-Cox transforms ``x + shift``, a sum in float64, for values above -shift. The shift is not fitted.
+    origin : {"fit"}, optional
+        "fit": transform ``(x - center)/divisor``, both found with lambda, which is then the same for ``a + b x``. With
+        "mle", "central-mle", "rewml" or "rewml-nr"; 10 to 50 times the work. See the guide on units and origin.
     ymax : float, optional
         Largest ``|psi|`` of the data: lambda is the best one that keeps it. Default: none when standardizing, else the
         largest float64 divided by 1e4. Only with "mle".
     bounds : (low, high), optional
         Smallest and largest lambda: numbers, or (p,) arrays; None or infinity where there is no bound. A lambda beyond
         is clipped (`Status.AT_BOUND`), and all other figures are those at the bound.
-    criterion : {"likelihood", "ppcc", "pearson"}, default "likelihood"
+    criterion : {"likelihood", "ppcc", "pearson", "central"}, default "likelihood"
         How ``family="best"`` chooses: the larger likelihood; the larger correlation with normal quantiles (see
         `PowerFit.normality`); or the smaller statistic of Pearson's chi-square test of normality over its degrees of
-        freedom, as R's bestNormalize does. Robust fits are compared on the values that both keep.
+        freedom, as R's bestNormalize does. Robust fits are compared on the values that both keep. "central": the
+        smaller statistic of `PowerFit.central_normality`; a column stays as it is, with lambda = 1 and
+        `Status.LEFT_AS_IT_IS`, if its own is smaller, or the better transform's p-value is below 0.05.
     column_names : sequence of str, optional
         Names used in messages and kept with the fit; default: the names in a data frame.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
@@ -198,25 +211,32 @@ def fit(
     True
     """
     as_choice("family", family, FIT_FAMILIES)
-    as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))
+    as_choice("criterion", criterion, (LIKELIHOOD, CENTRAL, *CRITERIA))
     estimator = as_estimator(estimator)
     check_together(family, estimator, lmbda, ymax, criterion)
+    if origin is not None:
+        as_choice("origin", origin, (FITTED,))
+    solver = estimator.solver() if origin is None else with_origin(estimator)
     standardize = as_flag("standardize", standardize)
     rows, labels = (X, None) if groups is None else without_groups(X, groups, dropna)
     matrix = read(rows, sample_weight, column_names=column_names, non_numeric=non_numeric)
     p = matrix.values.shape[1]
     asked = _Asked(
         family,
-        estimator.solver(),
+        solver,
         given_lambdas(lmbda, p),
         given_shift(shift, family, p),
         lambda_limit(ymax, bounds, p, standardize, matrix.values.dtype),
         criterion,
+        estimator.prestandardize if isinstance(estimator, ML) else "none",
+        origin is not None,
     )
-    info = FitInfo(family, estimator, standardize, matrix.names, matrix.was_vector)
+    if origin is not None:
+        check_origin(estimator, asked.shift, bounds)
+    info = FitInfo(family, estimator, standardize, matrix.names, matrix.was_vector, origin)
     threads, unbounded = thread_count(n_threads), lmbda is not None or asked.solver is not None
-    if as_flag("shrink", shrink) and (asked.solver is not None or family == BEST or lmbda is not None):
-        raise ValueError("shrink=True is for lambdas fitted by maximum likelihood, in one family")
+    if as_flag("shrink", shrink) and (asked.solver is not None or family == BEST or lmbda is not None or origin):
+        raise ValueError("shrink=True is for lambdas fitted by maximum likelihood, in one family, without origin=")
     if labels is not None:
         return fit_groups(
             matrix,
@@ -240,11 +260,13 @@ class _Asked(NamedTuple):
     """What is asked of each column, once checked."""
 
     family: str
-    solver: Robust | NearestNormal | None
+    solver: Robust | NearestNormal | WithOrigin | None
     given: FloatArray
     shift: FloatArray
     limit: LambdaLimit
     criterion: str
+    prestandardize: str
+    with_origin: bool
 
     def fitted(
         self, matrix: Matrix, n_threads: int, progress: bool = False, *, given: FloatArray | None = None
@@ -260,23 +282,37 @@ class _Asked(NamedTuple):
 
     def _fitted(self, matrix: Matrix, given: FloatArray, n_threads: int, progress: bool) -> ColumnResults:
         values, weight, shift = matrix.values, matrix.weight, self.shift
-        columns, is_robust = shifted(values, shift), isinstance(self.solver, Robust)
+        is_robust = isinstance(self.solver, Robust | WithOrigin)
 
-        def fitted_as(code: int) -> FloatArray:
-            if self.solver is not None:
-                return fitted_otherwise(self.solver, columns, code, weight, self.limit, n_threads, progress)
+        def likeliest(columns: Columns, code: int) -> FloatArray:
             return maximum_likelihood(
                 columns, code, given, weight, self.limit, n_threads=n_threads, names=matrix.names, progress=progress
             )
 
+        def fitted_as(code: int) -> FloatArray:
+            if self.solver is None and self.with_origin:
+                bounds, fit = self.limit.bounds, functools.partial(likeliest, code=code)
+                return likeliest_with_origin(values, code, given, bounds, weight, n_threads, progress, fit)
+            if self.solver is None and self.prestandardize != "none" and is_mirrored(code):
+                scaling = scaled_by(self.prestandardize, values, weight, n_threads)
+                return in_units(lambda u: likeliest(u, code), values, *scaling)
+            columns = shifted(values, shift)
+            if self.solver is None:
+                results = likeliest(columns, code)
+            else:
+                results = fitted_otherwise(self.solver, columns, code, weight, self.limit, n_threads, progress)
+            to_own_units(results, shift)
+            return results
+
         families: IntArray | str = self.family
         if self.family == BEST:
             results, families = best_family(fitted_as, values, weight, is_robust, self.criterion, n_threads)
+            if self.criterion == CENTRAL:
+                leave_alone(results, families, values, weight, n_threads)
         else:
             results = fitted_as(FAMILIES[self.family])
         _check_domain(matrix, results, weight, shift)
-        if shift.any():
-            to_own_units(results, shift)
+        if shift.any() or self.with_origin or self.prestandardize != "none":
             results[:, [X_MIN, X_MAX]] = extremes(values, weight)
         return ColumnResults(results, families, unit_weights=weights_of_one(values, weight) if is_robust else None)
 
@@ -332,7 +368,7 @@ def maximum_likelihood(
 
 
 def fitted_otherwise(
-    solver: Robust | NearestNormal,
+    solver: Robust | NearestNormal | WithOrigin,
     columns: Columns,
     family: int,
     weight: FloatArray,
@@ -342,9 +378,12 @@ def fitted_otherwise(
 ) -> FloatArray:
     """Results of every column by an estimator other than maximum likelihood, lambda within the bounds of the limit."""
     results = solver.fit(columns, family, weight, n_threads, progress)
+    moving = solver.kept_by if isinstance(solver, WithOrigin) else solver
+    if moving is None:
+        return results
 
     def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-        return moved_to(bounded, columns[:, at], family, solver, results[at], weight, n_threads)
+        return moved_to(bounded, columns[:, at], family, moving, results[at], weight, n_threads)
 
     apply_limit(refit, family, results, None, limit._replace(ymax=math.inf), np.full(len(results), np.nan))
     return results

@@ -20,6 +20,13 @@ from powerkern.kernels.results import CURVATURE, FIELDS, N_EVAL, NLL, ROUTE, STA
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.kernels.transforms.matrix import fields_of
 
+#: Lambdas that are further from 0 than this are those of an origin, if the data are far from it beside their width.
+_LARGE = 20.0
+#: What is said of such columns.
+FAR_FROM_ZERO = (
+    "lambda is large because of the unit and the distance from zero, not because of the shape; origin='fit' (or, under "
+    "Yeo-Johnson, estimator=ML(prestandardize='mad')) gives a lambda that does not depend on them"
+)
 #: Columns of a matrix.
 Chosen = slice | NDArray[np.intp]
 T = TypeVar("T", covariant=True)
@@ -34,6 +41,8 @@ class FitInfo:
     standardize: bool = True
     column_names: list[str] | None = None
     was_vector: bool = False
+    #: "fit": the origin and the unit were found with lambda
+    origin: str | None = None
 
     def labels(self, n: int) -> list[str]:
         """Names of the columns, or their numbers."""
@@ -160,6 +169,22 @@ class ColumnResults:
     def information(self) -> FloatArray:
         """Second derivative of `nll` in lambda."""
         return self.raw[:, CURVATURE] * self.n_kept
+
+    @property
+    def far_from_zero(self) -> NDArray[np.intp]:
+        """Columns of which lambda is large as they are narrow beside their distance from the pole of the transform.
+
+        That is 0 under Box-Cox; under Yeo-Johnson, 1 beyond 0.
+        """
+        large: NDArray[np.intp] = np.flatnonzero(np.abs(self.lmbda) > _LARGE)
+        if not large.size:
+            return large
+        center, divisor, mirrored = self.center[large], self.divisor[large], self.mirrored[large]
+        with np.errstate(over="ignore", invalid="ignore"):
+            low, high = (self.x_min[large] - center) / divisor, (self.x_max[large] - center) / divisor
+            far = np.where(mirrored, 1.0 + np.maximum(np.maximum(low, -high), 0.0), low) > high - low
+        found: NDArray[np.intp] = large[far & (self.status[large] != Status.FIXED)]
+        return found
 
     @property
     def n_iter(self) -> IntArray:

@@ -45,6 +45,13 @@ def data_of(fit: PowerFit, X: object, sample_weight: ArrayLike | str | None) -> 
     return fit.source.data
 
 
+def columns_seen(fit: PowerFit, values: NDArray[Any]) -> Columns:
+    """The columns as the estimator sees them: shifted and divided, but for the scaling of robust estimators."""
+    if isinstance(fit.estimator, ML) or fit.info.origin is not None:
+        return shifted(values, 0.0 - fit.center, fit.divisor)
+    return shifted(values, fit.shift)
+
+
 def likelihood_of(
     fit: PowerFit, X: object, sample_weight: ArrayLike | str | None, n_threads: int | None
 ) -> DataLikelihood | SumsLikelihood:
@@ -54,7 +61,7 @@ def likelihood_of(
         return SumsLikelihood(columns, fit.source.sums, threads)
     values, weight = data_of(fit, X, sample_weight)
     if isinstance(fit.estimator, ML):
-        return DataLikelihood(columns, shifted(values, columns.shift), weight, threads)
+        return DataLikelihood(columns, columns_seen(fit, values), weight, threads, columns.divisor)
     kept = np.where((values >= columns.kept_low) & (values <= columns.kept_high), values, np.nan)
     return DataLikelihood(columns, (kept - columns.center) / columns.divisor, weight, threads, columns.divisor)
 
@@ -88,7 +95,7 @@ class DataLikelihood:
         def at_own(code: int, at: Any) -> FloatArray:
             return likelihoods(self.values[:, at], code, lmbda[at], self.weight, self.n_threads)
 
-        g: FloatArray = self.columns.n_obs * self.columns.gathered(at_own)
+        g: FloatArray = self.columns.n_obs * (self.columns.gathered(at_own) + np.log(self.unit))
         return g
 
     def ends(self, drop: FloatArray) -> FloatArray:
@@ -107,7 +114,7 @@ class DataLikelihood:
             return fit_matrix(self.values[:, at], code, lmbda[at], self.weight, self.n_threads)
 
         found = self.columns.gathered(fit)
-        to_own_units(found, self.columns.shift)
+        to_own_units(found, 0.0 - self.columns.center, self.columns.divisor)
         return found
 
 

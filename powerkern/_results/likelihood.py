@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.likelihood import ML
+from powerkern._estimators.nearest_normal import NearestNormal
+from powerkern._estimators.origin import WithOrigin, with_origin
+from powerkern._estimators.robust import Robust
 from powerkern._input.arrays import as_choice, is_whole
 from powerkern._results.applying import warn_overflow
-from powerkern._results.data import data_of, likelihood_of
+from powerkern._results.data import columns_seen, data_of, likelihood_of
 from powerkern._results.inference import (
     Interval,
     LikelihoodRatio,
@@ -33,8 +35,15 @@ if TYPE_CHECKING:
 
 #: Statuses of columns whose lambda was found by an estimator other than maximum likelihood.
 FOUND = [s for s in Status if not s.failed and s not in (Status.AT_BOUND, Status.FIXED, Status.ROUNDED)]
+#: Statuses of maximum likelihood fits whose lambda is the optimum.
+LIKELIEST = (Status.OK, Status.SCANNED, Status.UNIT_AT_END, Status.ORIGIN_AT_END)
 #: Replicates of a bootstrap.
 _FEWEST_REPLICATES = 20
+
+
+def solver_of(fit: PowerFit) -> Robust | NearestNormal | WithOrigin | None:
+    """How lambda was found; None: by maximum likelihood."""
+    return fit.estimator.solver() if fit.info.origin is None else with_origin(fit.estimator)
 
 
 def profile(
@@ -128,12 +137,12 @@ def objective_curve(
     >>> bool(fit.objective_curve(np.linspace(-3.0, 3.0, 601)).min() >= fit.objective[0])
     True
     """
-    solver = fit.estimator.solver()
+    solver = solver_of(fit)
     if solver is None:
         curve = fit.profile(lmbdas, X, sample_weight=sample_weight, n_threads=n_threads)
         return curve / (fit.n_kept if curve.ndim == 1 else fit.n_kept[:, None])
     values, weight = data_of(fit, X, sample_weight)
-    columns, routes, threads = shifted(values, fit.shift), fit.columns.routes, thread_count(n_threads)
+    columns, routes, threads = columns_seen(fit, values), fit.columns.routes, thread_count(n_threads)
 
     def objective(at: FloatArray) -> FloatArray:
         return fit.columns.gathered(
@@ -164,8 +173,8 @@ def confint(
     method : {"profile", "wald", "bootstrap"}, optional
         "profile" (default of maximum likelihood): where `nll` exceeds its minimum by half a chi-square quantile.
         "wald": ``lmbda -+ Phi^-1((1 + level)/2)/sqrt(information)``, as R's car prints it. That needs no data; the
-        other has better coverage in short columns. "bootstrap" (of all other estimators, and of them only):
-        ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`.
+        other has better coverage in short columns; with ``origin="fit"``, there is only this one. "bootstrap" (of all
+        other estimators, and of them only): ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`.
     replicates : int, default 200
         Of the bootstrap, see `standard_error`.
 
@@ -192,7 +201,9 @@ def confint(
     array([-0.0543, 0.2071])
     """
     by_bootstrap = not isinstance(fit.estimator, ML)
-    method = method or ("bootstrap" if by_bootstrap else "profile")
+    method = method or ("bootstrap" if by_bootstrap else "profile" if fit.info.origin is None else "wald")
+    if method == "profile" and fit.info.origin is not None:
+        raise ValueError("intervals of lambda fitted with its origin are made with method='wald', not 'profile'")
     if (as_choice("method", method, (*get_args(Method), "bootstrap")) == "bootstrap") != by_bootstrap:
         which = "method='bootstrap'" if by_bootstrap else "method='profile' or 'wald'"
         raise ValueError(f"intervals of estimator={fit.estimator.name!r} are made with {which}, not {method!r}")
@@ -253,13 +264,14 @@ def standard_error(
     >>> bool(0.5 < robust.standard_error()[0] / likely.standard_error()[0] < 2.0)
     True
     """
-    solver, found = fit.estimator.solver(), np.isin(fit.status, FOUND)
+    solver, found = solver_of(fit), np.isin(fit.status, FOUND)
     if solver is None:
-        return np.where(fit.status == Status.OK, standard_error_of(fit.information), np.nan)
+        return np.where(np.isin(fit.status, LIKELIEST), standard_error_of(fit.information), np.nan)
     if not is_whole(replicates) or not replicates >= _FEWEST_REPLICATES:
         raise ValueError(f"replicates must be a whole number of at least {_FEWEST_REPLICATES}, got {replicates!r}")
     values, weight = data_of(fit, X, sample_weight)
-    shift, threads = fit.shift, thread_count(n_threads)
+    threads = thread_count(n_threads)
+    shift = np.zeros(fit.n_features) if fit.info.origin else fit.shift
     errors = fit.columns.gathered(
         lambda code, chosen: bootstrap_errors(
             solver, values[:, chosen], shift[chosen], weight, code, int(replicates), threads

@@ -16,7 +16,7 @@ from powerkern._input.frames import by_name
 from powerkern._input.messages import warn
 from powerkern._results import applying, inference, likelihood, outlying, records, reports
 from powerkern._results.applying import OutOfRange, warn_overflow
-from powerkern._results.columns import ColumnResults, FitInfo, Of, Source
+from powerkern._results.columns import FAR_FROM_ZERO, ColumnResults, FitInfo, Of, Source
 from powerkern._results.inference import Optimum
 from powerkern._results.json import Recorded
 from powerkern._status import Status
@@ -47,7 +47,7 @@ class PowerFit(Recorded):
         "box-cox", "yeo-johnson" or "best".
     families : list of str
         The transform of each column.
-    estimator : ML, RewML, RewMLNR, Carroll, MTL, KS or PPCC
+    estimator : ML, CentralML, RewML, RewMLNR, Carroll, MTL, KS or PPCC
         How lambda was found.
     cutoff : float
         Quantile of the normal distribution beyond which values are outliers: `cutoff` of the estimator.
@@ -72,7 +72,8 @@ class PowerFit(Recorded):
         robust fits that of the values kept.
     information : ndarray
         Second derivative of `nll` in lambda: ``1/sqrt(information)`` is the standard error of `lmbda` in maximum
-        likelihood fits; for robust fits see `confint`.
+        likelihood fits (with ``origin="fit"``, that of `nll` where origin and unit follow lambda); for robust fits see
+        `confint`.
     n_obs : ndarray
         Values that are not missing; with weights, the sum of their weights.
     n_iter : ndarray of int
@@ -96,8 +97,8 @@ class PowerFit(Recorded):
         In robust fits from chunks (`powerkern.sketch.fit_chunks`) and fits of rounded sums (`powerkern.federated`), a
         bound of the difference between `lmbda` and the lambda of the rows in memory, inf where there is none; else 0.
     center, divisor : ndarray
-        ``(x - center)/divisor`` is transformed: a median and a MAD in robust Yeo-Johnson fits, -shift and 1 in
-        shifted Box-Cox fits; else 0 and 1.
+        What is transformed is ``(x - center)/divisor``: the origin and the unit that ``origin="fit"`` finds; a median
+        and a MAD in robust and prestandardised Yeo-Johnson fits; -shift and 1 in shifted Box-Cox fits; else 0 and 1.
     shift : ndarray
         In shifted Box-Cox fits ``x + shift`` is transformed; else 0.
 
@@ -155,6 +156,7 @@ class PowerFit(Recorded):
     rounded_fit = likelihood.rounded_fit
     # description
     normality = reports.normality
+    central_normality = reports.central_normality
     summary = reports.summary
     __repr__ = reports.as_text
     _repr_html_ = reports.as_html
@@ -211,7 +213,7 @@ class PowerFit(Recorded):
         if not isinstance(self.estimator, ML):
             name = self.estimator.name
             raise ValueError(f"tests and rounded powers of lambda: for estimator='mle' only, not for {name!r}")
-        nll = np.where(self.status == Status.OK, self.nll, np.nan)
+        nll = np.where(self.status == Status.OK, self.nll, np.nan)  # with an origin fitted, no tests at a fixed one
         return Optimum(self.lmbda, nll, self.standard_error(), self.n_obs)
 
     def with_columns(self, columns: ColumnResults, source: Source | None = None) -> PowerFit:
@@ -243,7 +245,7 @@ def finished(
     info: FitInfo, columns: ColumnResults, source: Source | None = None, *, unbounded: bool = False
 ) -> PowerFit:
     """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
-    warn_unfitted(columns.status, lambda columns: column_labels(columns, info.column_names))
+    warn_unfitted(columns.status, lambda at: column_labels(at, info.column_names), columns.far_from_zero)
     fit = PowerFit(info, columns, source)
     if unbounded and not info.standardize:
         warn_overflow(fit)
@@ -257,6 +259,8 @@ def as_power_fit(fit: object, name: str = "fit") -> PowerFit:
     return fit
 
 
+#: No columns.
+NONE = np.empty(0, dtype=np.intp)
 #: The order of warnings.
 _TOLD = (
     Status.CONSTANT,
@@ -274,15 +278,16 @@ _TOLD = (
 )
 
 
-def warn_unfitted(status: IntArray, labels: Callable[[IntArray], str]) -> None:
-    """One warning that lists the columns without a reliable fit, as `labels` calls them."""
+def warn_unfitted(status: IntArray, labels: Callable[[IntArray], str], far: IntArray = NONE) -> None:
+    """One warning that lists the columns without a reliable fit, as `labels` calls them, and those far from zero."""
+    parts = []
     suspects = np.flatnonzero(status)  # not OK: mostly few, where a column of all results is slow to read
-    if not suspects.size:
-        return
-    parts, doubts = [], status[suspects]
+    doubts = status[suspects]
     for code in _TOLD:
         columns_with = suspects[doubts == code]
         if columns_with.size:
             parts.append(f"{labels(columns_with)}: {code.sentence}")
+    if far.size:
+        parts.append(f"{labels(far)}: {FAR_FROM_ZERO}")
     if parts:
         warn("; ".join(parts))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._estimators.estimators import ESTIMATORS, Estimator, options_of, with_options
+from powerkern._estimators.origin import FITTED
 from powerkern._results.columns import ColumnResults, FitInfo
 from powerkern._results.json import damaged, entry, names_in, numbers_in, one_of
 from powerkern._status import Route, Status
@@ -39,6 +40,7 @@ def record_of(info: FitInfo, columns: ColumnResults) -> dict[str, Any]:
         "standardize": info.standardize,
         "column_names": info.column_names,
         "vector": info.was_vector,
+        "origin": info.origin,
         "families": columns.families if info.family == BEST else None,
         "unit_weights": columns.unit_weights,
         "lmbda_error": columns.lmbda_error if columns.lmbda_error.any() else None,
@@ -58,6 +60,7 @@ def fit_of(record: Any) -> tuple[FitInfo, ColumnResults]:
         standardize=one_of(record, "standardize", (True, False)),
         column_names=names_in(record, "column_names", n_features),
         was_vector=one_of(record, "vector", (True, False) if n_features == 1 else (False,)),
+        origin=one_of(record, "origin", (None, FITTED)),
     )
     codes = _families(record, n_features)
     units, error = _unit_weights(record, n_features), _lmbda_error(record, n_features)

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.likelihood import ML
-from powerkern._input.arrays import as_matrix
-from powerkern._results.columns import Source
+from powerkern._input.arrays import as_matrix, column_labels
+from powerkern._results.central_normality import CentralNormality, central_matrix
+from powerkern._results.columns import FAR_FROM_ZERO, Source
 from powerkern._results.data import data_of, likelihood_of
 from powerkern._results.inference import Method, wald_interval
 from powerkern._results.normality import Normality, moments_matrix, normality_figures
@@ -112,6 +113,54 @@ def normality(
     return Normality(normality_figures(found[:, 0]), normality_figures(found[:, 1]))
 
 
+def central_normality(
+    fit: PowerFit, X: object = None, *, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
+) -> CentralNormality:
+    """Test whether the central 80 % of each transformed column is normal, whatever its tails are.
+
+    Parameters
+    ----------
+    X, sample_weight, n_threads
+        As in `normality`.
+
+    Returns
+    -------
+    CentralNormality
+        Arrays `statistic` and `pvalue`; NaN for columns without spread, p-values also for fewer than 6 values.
+
+    Raises
+    ------
+    ValueError
+        Values outside the domain, a wrong shape.
+
+    Notes
+    -----
+    The mean of ``abs(z_i - Phi^-1(p_i))`` over the values with ``0.1 <= p_i <= 0.9`` [1]_, where ``p_i = (i - 1/3)/(n +
+    1/3)``, of equal values the mean; z are the transformed values, less their location, over their scale, by Huber's
+    proposal 2 with k = Phi^-1(0.9) and n - 1. P-values are interpolated between quantiles of 30,000 normal samples of
+    each of 35 sizes from 6 to 10,000; beyond, the statistic falls as 1/sqrt(n). As lambda was chosen to make the column
+    normal, they are too large by a little.
+
+    References
+    ----------
+    .. [1] A. Zwanenburg and S. Löck, "Location and scale-invariant power transformations", Machine Learning 115, 2026.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.lognormal(size=200), np.append(rng.normal(-3.0, size=100), rng.normal(3.0, size=100))])
+    >>> (pk.fit(X).central_normality().pvalue > 0.05).tolist()
+    [True, False]
+    """
+    values, weight = data_of(fit, X, sample_weight)
+    raw, threads = fit.columns.raw, thread_count(n_threads)
+    found = fit.columns.gathered(
+        lambda code, at: np.column_stack(central_matrix(values[:, at], code, raw[at], weight, threads))
+    )
+    return CentralNormality(found[:, 0], found[:, 1])
+
+
 def summary(
     fit: PowerFit,
     X: object = None,
@@ -166,6 +215,9 @@ def summary(
     if X is not None and sample is not None:
         raise ValueError("pass the data as X, or rows drawn from them as sample, not both")
     shape, note = _shape_entries(fit, X, sample, sample_weight, n_threads)
+    far = fit.columns.far_from_zero
+    if far.size:
+        note.append(f"{column_labels(far, fit.column_names)}: {FAR_FROM_ZERO}")
     first: dict[str, NDArray[Any]] = {"family": np.array(fit.families)}
     last: dict[str, NDArray[Any]] = {"n_obs": fit.n_obs, "status": np.array(fit.status_text)}
     if isinstance(fit.estimator, ML):
@@ -184,6 +236,9 @@ def _estimates(
     n_threads: int | None,
 ) -> tuple[dict[str, FloatArray], list[str]]:
     """The entries of a summary that follow from the likelihood, and notes on them."""
+    if fit.info.origin is not None:
+        found, notes = likelihood_entries(fit.optimum, level, "wald", None)
+        return found, [notes[0], "no tests: the origin was fitted; se, low, high let origin and unit follow lambda"]
     has_data = X is not None or fit.source != Source()
     likelihood = functools.cache(lambda: likelihood_of(fit, X, sample_weight, n_threads)) if has_data else None
     return likelihood_entries(fit.optimum, level, method, likelihood)
@@ -231,7 +286,10 @@ def _shape_entries(
     for name, x, z in zip(before._fields, before, after, strict=True):
         short = _SHORTER.get(name, name)
         entries[short], entries[f"{short}_after"] = x, z
-    notes = ["p_normal: D'Agostino and Pearson's test, before and after the transform"]
+    entries["p_central"] = fit.central_normality(rows, sample_weight=sample_weight, n_threads=n_threads).pvalue
+    notes = [
+        "p_normal: D'Agostino and Pearson's test, before and after the transform; p_central: of its central 80 %, after"
+    ]
     if sample is not None:
         notes.append(f"figures of normality are of {len(as_matrix(sample).values)} rows, drawn at random")
     return [entries], notes

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._estimators.nearest_normal import NearestNormal
+from powerkern._estimators.origin import WithOrigin
 from powerkern._estimators.robust import Robust, weight_of_one
 from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._status import is_failed
@@ -37,7 +38,7 @@ _ONE_SIGMA = (0.15865525393145705, 0.8413447460685429)
 
 
 def bootstrap_errors(
-    estimator: Robust | NearestNormal,
+    estimator: Robust | NearestNormal | WithOrigin,
     values: NDArray[Any],
     shift: FloatArray,
     weight: FloatArray,

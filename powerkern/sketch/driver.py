@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import progress_bar, thread_count
 from powerkern._estimators.estimators import Estimator, as_estimator
+from powerkern._estimators.likelihood import ML
 from powerkern._estimators.limits import lambda_limit
 from powerkern._estimators.nearest_normal import NearestNormal
 from powerkern._estimators.power_sums import MixedSums, PowerSums
@@ -152,6 +153,8 @@ def fit_columns(
     as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))
     estimator = as_estimator(estimator)
     check_together(family, estimator, lmbda, ymax, criterion)
+    if isinstance(estimator, ML) and estimator.prestandardize != "none":
+        raise ValueError("ML(prestandardize=...) needs the rows in memory: pk.fit(X, ...), not chunks of them")
     other = estimator.solver()
     if isinstance(other, NearestNormal):
         raise ValueError(

@@ -40,9 +40,9 @@ def as_sklearn(ours: Any) -> PowerTransformer:
 def _moments(fit: PowerFit) -> tuple[FloatArray, FloatArray]:
     """Means and scales of raw transformed values; those of unfitted columns let them pass unchanged."""
     passes, box_cox = is_failed(fit.status), fit.family == "box-cox"
-    _refuse(fit, fit.shift != 0.0, "has a shift; add it to the data, and fit these")
+    _refuse(fit, fit.shift != 0.0, "has a shift or an origin; add it to the data, and fit these")
     rescaled = ~passes & (fit.center != 0.0) | (fit.divisor != 1.0)
-    _refuse(fit, rescaled & (fit.shift == 0.0), "is rescaled before it is transformed (a robust fit)")
+    _refuse(fit, rescaled & (fit.shift == 0.0), "is rescaled before it is transformed")
     with np.errstate(over="ignore"):
         factor = np.exp(fit.log_factor)
         loc, scale = fit.loc * factor, fit.scale * factor

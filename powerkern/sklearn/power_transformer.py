@@ -26,7 +26,7 @@ from powerkern.sklearn.reading import FLOATS, N_THREADS, feature_names, numbers_
 
 def _by_likelihood(transformer: PowerTransformer) -> bool:
     """Whether the estimator needs only sums over the data."""
-    return transformer.estimator == ML.name or isinstance(transformer.estimator, ML)
+    return transformer.origin is None and transformer.estimator in (ML.name, ML())
 
 
 class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
@@ -43,6 +43,9 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         Give the output mean 0 and standard deviation 1.
     shift : float or (n_features,) array-like, default 0
         Box-Cox only: ``x + shift`` is transformed, for values above -shift.
+    origin : {"fit"}, optional
+        "fit": the origin and the unit of each feature are fitted with lambda, see `powerkern.fit`; without
+        `partial_fit`.
     bounds : (low, high), optional
         Smallest and largest lambda that a fit may find: numbers, or arrays with one for each feature; None where there
         is no bound.
@@ -95,6 +98,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         "method": [StrOptions({"yeo-johnson", "box-cox"})],
         "standardize": ["boolean"],
         "shift": [Real, "array-like"],
+        "origin": [StrOptions({"fit"}), None],
         "bounds": ["array-like", None],
         "ymax": [Real, None],
         "copy": ["boolean"],
@@ -109,6 +113,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         *,
         standardize: bool = True,
         shift: ArrayLike = 0.0,
+        origin: str | None = None,
         bounds: Bounds | None = None,
         ymax: float | None = None,
         copy: bool = True,
@@ -119,6 +124,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self.method = method
         self.standardize = standardize
         self.shift = shift
+        self.origin = origin
         self.bounds = bounds
         self.ymax = ymax
         self.copy = copy
@@ -152,6 +158,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             standardize=self.standardize,
             sample_weight=sample_weight,
             shift=self.shift,
+            origin=self.origin,
             bounds=self.bounds,
             column_names=feature_names(self),
             ymax=self.ymax,

@@ -34,6 +34,9 @@ def test_codes_are_those_of_stored_fits():
         "TIED": 17,
         "BRACKETED": 18,
         "FEW_VALUES": 19,
+        "UNIT_AT_END": 21,
+        "ORIGIN_AT_END": 22,
+        "LEFT_AS_IT_IS": 23,
         "SHRUNK": 20,
     }
 

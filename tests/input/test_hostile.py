@@ -48,6 +48,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "fit: standardize": lambda v: pk.fit(X, standardize=v),
     "fit: criterion": lambda v: pk.fit(X, "best", criterion=v),
     "fit: X, ignore": lambda v: pk.fit(v, non_numeric="ignore"),
+    "fit: origin": lambda v: pk.fit(X, origin=v),
+    "fit: X, origin": lambda v: pk.fit(v, origin="fit"),
+    "fit: X, origin, best": lambda v: pk.fit(v, "best", "central-mle", criterion="central", origin="fit"),
+    "fit: ML's prestandardize": lambda v: pk.fit(X, estimator=pk.ML(prestandardize=v)),
     "fit: groups": lambda v: pk.fit(X, groups=v),
     "fit: X, groups": lambda v: pk.fit(v, groups=GROUPS),
     "fit: shrink": lambda v: pk.fit(X, groups=GROUPS, shrink=v),
@@ -68,6 +72,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "PowerFit: confint": FIT.confint,
     "PowerFit: lr_test": FIT.lr_test,
     "PowerFit: summary": lambda v: FIT.summary(v),
+    "PowerFit: central_normality": lambda v: FIT.central_normality(v),
     "PowerFit: normality": lambda v: FIT.normality(v),
     "PowerFit: inverse_mean": lambda v: FIT.inverse_mean(v, 1.0),
     "PowerFit: inverse_mean sd": lambda v: FIT.inverse_mean(0.0, v),
@@ -83,6 +88,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "RewML: search_range": lambda v: pk.RewML(search_range=v),
     "RewML: convention": lambda v: pk.RewML(convention=v),
     "RewMLNR: cutoff": lambda v: pk.RewMLNR(cutoff=v),
+    "CentralML: cutoff": lambda v: pk.CentralML(cutoff=v),
     "Carroll: prestandardize": lambda v: pk.Carroll(prestandardize=v),
     "MTL: h": lambda v: pk.MTL(h=v),
     "KS: cutoff": lambda v: pk.KS(cutoff=v),
@@ -227,10 +233,11 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 MODULES = "powerkern stats sklearn regression joint location cellwise outliers completion sketch sensitivity onnx"
 #: Made by functions that are called, types, or parts for those who write engines.
 OTHERS = """
-    ML Route Status Interval LikelihoodRatio Summary Normality NormalityFigures JointStatus LocationScale
-    LocationStatus Cells DDCFit DataCheck Neighbors WrapConstants Wrapped WrappedPCA ReliabilityDiagram FoldedRow
-    RankProfile Column Grid MapReduce Outcome Pass Range Sketch beside checked_bounds columns_to_read finish_results
-    fit_groups_with fit_with location_with scaling_with merged_outcome naming outcome_of replaced resolved unresolved
+    ML Route Status Interval LikelihoodRatio Summary Normality CentralNormality NormalityFigures JointStatus
+    LocationScale LocationStatus Cells DDCFit DataCheck Neighbors WrapConstants Wrapped WrappedPCA ReliabilityDiagram
+    FoldedRow RankProfile Column Grid MapReduce Outcome Pass Range Sketch beside checked_bounds columns_to_read
+    finish_results fit_groups_with fit_with location_with scaling_with merged_outcome naming outcome_of replaced
+    resolved unresolved
 """
 
 

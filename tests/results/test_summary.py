@@ -12,7 +12,8 @@ from powerkern._results.inference import likelihood_ratio
 from powerkern._results.summary import Summary
 from powerkern.sketch import fit_chunks
 
-FIGURES = [name + when for name in ("skewness", "kurtosis", "ppcc", "p_normal") for when in ("", "_after")]
+MOMENTS = ("skewness", "kurtosis", "ppcc", "p_normal")
+FIGURES = [*(name + when for name in MOMENTS for when in ("", "_after")), "p_central"]
 ESTIMATES = ["lmbda", "rounded", "se", "low", "high"]
 TESTS = ["lr_0", "p_0", "lr_1", "p_1"]
 
@@ -52,6 +53,7 @@ def test_entries(x):
         "kurtosis_after": after.kurtosis,
         "ppcc": before.ppcc,
         "p_normal_after": after.pvalue,
+        "p_central": fit.central_normality().pvalue,
         "n_obs": fit.n_obs,
     }
     for name, value in expected.items():

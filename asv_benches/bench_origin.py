@@ -1,0 +1,59 @@
+"""Fits of the origin and the unit beside plain fits of the same columns, and the test of central normality."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from powerkern import fit
+
+
+def skewed(n: int, p: int) -> np.ndarray:
+    """Gamma columns, skewed to either side, far from zero."""
+    rng = np.random.default_rng(20261124)
+    return 100.0 + np.where(np.arange(p) % 2, -1.0, 1.0) * rng.gamma(3.0, size=(n, p))
+
+
+class Origin:
+    """Seconds, and how many times those of a plain fit, by maximum likelihood or with central weights."""
+
+    params = ([(10_000, 1_000), (500, 1_000)], ["yeo-johnson", "box-cox"], ["mle", "central-mle", "rewml"])
+    param_names = ("shape", "family", "estimator")
+    timeout = 600
+
+    def setup(self, shape: tuple[int, int], family: str, estimator: str) -> None:
+        """Columns, and warm kernels."""
+        self.x = skewed(*shape)
+        self.y = self.x - 100.0
+        fit(self.x[:, :8], family, estimator, origin="fit")
+        fit(self.x[:, :8], family, lmbda=1.0)
+
+    def time_fit(self, shape: tuple[int, int], family: str, estimator: str) -> None:
+        """Lambda, origin and unit."""
+        fit(self.x, family, estimator, origin="fit")
+
+    def track_ratio_to_a_plain_fit(self, shape: tuple[int, int], family: str, estimator: str) -> float:
+        """Time over that of maximum likelihood at the origin of the data, in turns, the shortest of three each."""
+        best = [np.inf, np.inf]
+        for _ in range(3):
+            for k, run in enumerate((lambda: fit(self.x, family, estimator, origin="fit"), lambda: fit(self.y))):
+                start = time.perf_counter()
+                run()
+                best[k] = min(best[k], time.perf_counter() - start)
+        return best[0] / best[1]
+
+
+class Central:
+    """Seconds of the test of central normality."""
+
+    params = ([(10_000, 100), (500, 1_000)],)
+    param_names = ("shape",)
+
+    def setup(self, shape: tuple[int, int]) -> None:
+        """A fit."""
+        self.fit = fit(skewed(*shape), origin="fit")
+
+    def time_central_normality(self, shape: tuple[int, int]) -> None:
+        """Statistic and p-value of every column."""
+        self.fit.central_normality()

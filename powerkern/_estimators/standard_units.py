@@ -1,0 +1,83 @@
+"""Where a column lies and how wide it is, for transforms that do not depend on its unit: medians, quartiles, spreads.
+
+All are of the values repeated as often as their weights say.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine.by_column import column_figures
+from powerkern._engine.shifted import Columns
+from powerkern._estimators.ties import sorted_with
+from powerkern._typing import FloatArray
+from powerkern.kernels.robust.loc_scale import MAD_FACTOR
+
+#: How columns may be standardised before they are transformed.
+STANDARDIZED = ("none", "mad", "std")
+
+
+def quantiles_of(columns: FloatArray, weights: FloatArray | None, at: tuple[float, ...]) -> FloatArray:
+    """Linearly interpolated quantiles of sorted rows, NaN last, as `numpy.quantile` has them: (len(at), p)."""
+    counts = np.count_nonzero(~np.isnan(columns), axis=1)
+    found = np.full((len(at), len(columns)), np.nan)
+    if weights is None:
+        some = np.flatnonzero(counts)
+        for k, p in enumerate(at):
+            place = p * (counts[some] - 1)
+            low = place.astype(np.intp)
+            x, y = columns[some, low], columns[some, np.minimum(low + 1, counts[some] - 1)]
+            found[k, some] = x + (place - low) * (y - x)
+        return found
+    for j in np.flatnonzero(counts):
+        x, below = columns[j, : counts[j]], np.cumsum(weights[j, : counts[j]])
+        for k, p in enumerate(at):
+            place = p * max(below[-1] - 1.0, 0.0)
+            first, second = np.searchsorted(below, [np.floor(place), np.floor(place) + 1.0], side="right")
+            low, high = x[min(first, x.size - 1)], x[min(second, x.size - 1)]
+            found[k, j] = low + (place - np.floor(place)) * (high - low)
+    return found
+
+
+def moments_of(columns: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation (1/n) of each row, about its first value and in units of its range."""
+    with np.errstate(all="ignore"):
+        first, unit = columns[:, :1], np.nanmax(np.abs(columns - columns[:, :1]), axis=1, initial=0.0, keepdims=True)
+        u = (columns - first) / np.where(unit > 0.0, unit, 1.0)
+        w = np.where(np.isnan(u), 0.0, 1.0 if weights is None else weights)
+        w /= np.maximum(w.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        u = np.where(np.isnan(u), 0.0, u)
+        mean = (w * u).sum(axis=1, keepdims=True)
+        sd = np.sqrt((w * (u - mean) ** 2).sum(axis=1))
+    return (first + unit * mean)[:, 0], unit[:, 0] * sd
+
+
+def scaled_by(
+    prestandardize: str, values: Columns, weight: FloatArray, n_threads: int
+) -> tuple[FloatArray, FloatArray]:
+    """Center and divisor of each column: median and MAD, or mean and standard deviation.
+
+    The standard deviation stands in for a MAD of 0. 0 and 1 where there is no spread, or none in float64.
+    """
+
+    def measure(block: FloatArray, group: slice) -> FloatArray:
+        columns, weights = sorted_with(block, weight)
+        center, spread = moments_of(columns, weights)
+        if prestandardize == "mad":
+            median = quantiles_of(columns, weights, (0.5,))[0]
+            away = np.abs(columns - median[:, np.newaxis])
+            order = np.argsort(away, axis=1)
+            ranked = None if weights is None else np.take_along_axis(weights, order, axis=1)
+            mad = MAD_FACTOR * quantiles_of(np.take_along_axis(away, order, axis=1), ranked, (0.5,))[0]
+            center, spread = median, np.where(mad > 0.0, mad, spread)
+        return np.column_stack([center, spread])
+
+    center, divisor = column_figures(measure, values, 2, n_threads).T.copy()
+    return usable(center, divisor)
+
+
+def usable(center: FloatArray, divisor: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Centers and divisors, 0 and 1 where they are not finite or there is no spread."""
+    fine: NDArray[np.bool_] = np.isfinite(center) & np.isfinite(divisor) & (divisor > 0.0)
+    return np.where(fine, center, 0.0), np.where(fine, divisor, 1.0)

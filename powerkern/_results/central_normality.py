@@ -1,0 +1,100 @@
+"""A test of whether the central part of columns is normal, whatever their tails are.
+
+References
+----------
+.. [1] A. Zwanenburg and S. Löck, "Location and scale-invariant power transformations", Machine Learning 115, 2026.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine.by_column import column_figures
+from powerkern._estimators.ties import sorted_with
+from powerkern._input import special
+from powerkern._results.central_null import LEVELS, SIZES, TABLE
+from powerkern._typing import FloatArray
+from powerkern.kernels.robust.location import proposal2_columns
+from powerkern.kernels.robust.order_statistics import table_width
+from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
+
+#: The share of a normal distribution that is compared, and the quantile at its upper end.
+CENTRAL, _QUANTILE = 0.8, 1.2815515655446004
+#: Fewest values that the simulation has.
+FEWEST = SIZES[0]
+
+
+class CentralNormality(NamedTuple):
+    """How far the central part of transformed columns is from normal, one entry per column.
+
+    Attributes
+    ----------
+    statistic : ndarray
+        Mean distance of the central 80 % of the standardised values from normal scores.
+    pvalue : ndarray
+        Probability of a statistic as large in a normal sample of the same size; never given as less than 0.001. NaN
+        for fewer than 6 values.
+    """
+
+    statistic: FloatArray
+    pvalue: FloatArray
+
+
+def central_matrix(
+    values: NDArray[Any], family: int | None, results: FloatArray, weight: FloatArray, n_threads: int
+) -> CentralNormality:
+    """The test for each column as it is transformed; as it is where the family is None."""
+
+    def measure(block: FloatArray, group: slice) -> FloatArray:
+        columns, weights = sorted_with(block, weight)
+        if family is not None:
+            APPLY[family, FORWARD_STANDARDIZED](columns, results[group], np.zeros(len(columns), dtype=np.int64))
+        return np.column_stack(central_distances(columns, weights))
+
+    distance, n = column_figures(measure, values, 2, n_threads).T.copy()
+    return CentralNormality(distance, central_pvalue(distance, n))
+
+
+def central_distances(columns: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """The statistic of each sorted row, NaN last, and the number of its values."""
+    n_rows, n_columns = columns.shape
+    fits = np.empty((n_rows, 4))
+    each = np.empty((n_rows, 0)) if weights is None else np.where(np.isnan(columns), 0.0, weights)
+    table = np.empty((6, table_width(n_columns)))
+    proposal2_columns(columns.copy(), each.copy(), np.array([_QUANTILE, _QUANTILE]), table, fits)
+    w = np.where(np.isnan(columns), 0.0, 1.0) if weights is None else each
+    p, total = _plotting_positions(columns, w)
+    with np.errstate(all="ignore"):
+        inside = (np.abs(p - 0.5) <= 0.5 * CENTRAL) & (w > 0.0)
+        away = np.abs((columns - fits[:, :1]) / fits[:, 1:2] - special.ndtri(p))
+        distance = np.sum(np.where(inside, w * away, 0.0), axis=1) / np.sum(np.where(inside, w, 0.0), axis=1)
+    distance[~(fits[:, 1] > 0.0)] = np.nan
+    return distance, total
+
+
+def _plotting_positions(columns: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(i - 1/3)/(n + 1/3), equal values having the mean of theirs, and n."""
+    upper = np.cumsum(w, axis=1)
+    total = upper[:, -1]
+    new = np.ones(columns.shape, dtype=np.bool_)
+    new[:, 1:] = columns[:, 1:] != columns[:, :-1]
+    last = np.ones(columns.shape, dtype=np.bool_)
+    last[:, :-1] = new[:, 1:]
+    first = np.maximum.accumulate(np.where(new, upper - w, -np.inf), axis=1)
+    end = np.minimum.accumulate(np.where(last, upper, np.inf)[:, ::-1], axis=1)[:, ::-1]
+    middle = 0.5 * (first + end) + 1.0 / 6.0
+    return middle / (total[:, np.newaxis] + 1.0 / 3.0), total
+
+
+def central_pvalue(statistic: FloatArray, n: FloatArray) -> FloatArray:
+    """Interpolated in the logs of n and of p between simulated quantiles of ``statistic * sqrt(n)``."""
+    scaled, size = statistic * np.sqrt(n), np.log(np.clip(n, SIZES[0], SIZES[-1]))
+    at = np.interp(size, np.log(SIZES), np.arange(len(SIZES), dtype=np.float64))
+    low = np.minimum(at.astype(np.intp), len(SIZES) - 2)
+    quantiles = TABLE[low] + (at - low)[:, np.newaxis] * (TABLE[low + 1] - TABLE[low])
+    log_p = np.log(LEVELS)
+    p = np.array([np.exp(np.interp(x, [0.0, *row], [0.0, *log_p])) for x, row in zip(scaled, quantiles, strict=True)])
+    return np.where((n >= SIZES[0]) & ~np.isnan(statistic), p, np.nan)

@@ -1,0 +1,412 @@
+"""Origin and unit fitted with lambda: against brute force, mpmath and a published optimiser; invariance; bad input."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import mpmath
+import numpy as np
+import pytest
+import scipy
+from scipy import optimize, stats
+
+import powerkern as pk
+from powerkern import Status
+
+FAMILIES = ("yeo-johnson", "box-cox")
+ESTIMATORS = ("mle", "central-mle", "rewml", "rewml-nr")
+RNG = np.random.default_rng(0)
+HAS_COBYQA = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 14)
+needs_cobyqa = pytest.mark.skipif(not HAS_COBYQA, reason="COBYQA came with SciPy 1.14")
+#: A shift and a factor of these numbers are exact.
+SKEWED = np.round(RNG.gamma(3.0, size=300) * 2**16) / 2**16
+
+
+def likelihood(family: str, lmbda: float, origin: float, unit: float, x: np.ndarray) -> float:
+    """L of NUMERICS and the guide, per observation, without its constants; -inf outside the domain."""
+    if family == "box-cox":
+        if not origin < x.min():
+            return -np.inf
+        a, m, sign = np.log(x - origin), np.full(x.size, lmbda), np.ones(x.size)
+        unit = 1.0
+    else:
+        u = (x - origin) / unit
+        a, sign = np.log1p(np.abs(u)), np.where(u < 0.0, -1.0, 1.0)
+        m = np.where(u < 0.0, 2.0 - lmbda, lmbda)
+    y = sign * np.where(m == 0.0, a, np.expm1(m * a) / np.where(m == 0.0, 1.0, m))
+    return float(-0.5 * np.log(y.var()) - np.log(unit) + (lmbda - 1.0) * np.mean(sign * a))
+
+
+def ranges(family: str, x: np.ndarray) -> tuple[float, list[tuple[float, float]]]:
+    """The interquartile range, and the published ranges of lambda, origin and unit."""
+    lower, median, upper = np.quantile(x, [0.25, 0.5, 0.75])
+    iqr = upper - lower or x.std()
+    if family == "yeo-johnson":
+        return iqr, [(-4.0, 6.0), (x.min() - iqr, x.max() + iqr), (0.5 * iqr, 2.0 * iqr)]
+    gap = np.median(np.diff(np.unique(x)))
+    return iqr, [(-4.0, 6.0), (x.min() - max(iqr, median - x.min()), x.min() - min(0.5 * iqr, gap))]
+
+
+def published(family: str, x: np.ndarray) -> float:
+    """The likelihood that a derivative-free trust region method finds from the published starts.
+
+    With BOBYQA's descendant COBYQA, from the published start, and twice more in half the ranges about what it found.
+    """
+    iqr, box = ranges(family, x)
+    low, high = np.array(box).T
+    scale = np.array([1.0, iqr, iqr])[: len(box)]
+
+    def loss(theta: np.ndarray) -> float:
+        own = theta * scale
+        return -likelihood(family, own[0], own[1], own[2] if own.size == 3 else 1.0, x)
+
+    if family == "yeo-johnson":
+        start = np.array([1.0, np.quantile(x, 0.05 if stats.skew(x) >= 0.0 else 0.95), iqr])
+    else:
+        start = np.array([1.0, low[1]])
+    bounds = np.column_stack([low, high]) / scale[:, np.newaxis]
+    options = {"final_tr_radius": 1e-6, "maxfev": 500}
+    best = optimize.minimize(loss, start / scale, method="COBYQA", bounds=bounds, options=options)
+    half = 0.25 * (bounds[:, 1] - bounds[:, 0])
+    around = np.column_stack([np.maximum(bounds[:, 0], best.x - half), np.minimum(bounds[:, 1], best.x + half)])
+    for step in (-1.0, 1.0):
+        begin = np.clip(best.x + np.eye(best.x.size)[0] * step, *around.T)
+        again = optimize.minimize(loss, begin, method="COBYQA", bounds=around, options=options)
+        best = min(best, again, key=lambda found: found.fun)
+    return float(-best.fun)
+
+
+def columns_of(kind: int, n: int, rng: np.random.Generator) -> np.ndarray:
+    """A column of one of ten shapes."""
+    draw = (
+        lambda: rng.gamma(rng.uniform(0.5, 5.0), size=n),
+        lambda: rng.lognormal(0.0, rng.uniform(0.2, 1.5), size=n),
+        lambda: rng.normal(size=n),
+        lambda: -rng.gamma(rng.uniform(0.5, 5.0), size=n),
+        lambda: rng.standard_t(rng.uniform(1.5, 6.0), size=n),
+        lambda: rng.beta(rng.uniform(0.5, 3.0), rng.uniform(0.5, 3.0), size=n),
+        lambda: np.append(rng.normal(0.0, 1.0, n // 2), rng.normal(4.0, 0.5, n - n // 2)),
+        lambda: rng.poisson(rng.uniform(2.0, 10.0), size=n).astype(float),
+        lambda: rng.uniform(size=n),
+        lambda: (lambda g: np.sign(g) * np.abs(g) ** rng.uniform(1.0, 3.0))(rng.normal(size=n)),
+    )
+    return draw[kind % 10]()
+
+
+def own(fit: pk.PowerFit, family: str, x: np.ndarray) -> float:
+    return likelihood(family, fit.lmbda[0], fit.center[0], fit.divisor[0], x)
+
+
+def beaten_by_published(seed: int, n_columns: int) -> list[float]:
+    """How much higher the published optimiser climbs, per observation, for each column and family."""
+    rng, found = np.random.default_rng(seed), []
+    for k in range(n_columns):
+        x = columns_of(k, int(rng.choice([20, 50, 100, 300])), rng)
+        for family in FAMILIES:
+            fit = pk.fit(x, family, origin="fit")
+            found.append(published(family, x) - own(fit, family, x))
+    return found
+
+
+@needs_cobyqa
+def test_never_below_the_published_optimiser():
+    assert max(beaten_by_published(1, 30)) <= 1e-9
+
+
+@needs_cobyqa
+@pytest.mark.slow
+def test_never_below_the_published_optimiser_on_many_columns():
+    assert max(beaten_by_published(2, 500)) <= 1e-9
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("kind", range(7))
+def test_global_maximum_by_brute_force(family, kind):
+    x = columns_of(kind, 60, np.random.default_rng(kind))
+    fit = pk.fit(x, family, origin="fit")
+    _, box = ranges(family, x)
+    units = np.geomspace(*box[2], 3) if family == "yeo-johnson" else [1.0]
+    low, high = box[1]
+    origins = (
+        np.linspace(low, high, 150)
+        if family == "yeo-johnson"
+        else x.min() - np.geomspace(x.min() - high, x.min() - low, 150)
+    )
+    best = max(
+        -optimize.minimize_scalar(lambda lmbda, o=o, s=s: -likelihood(family, lmbda, o, s, x), bracket=(0.0, 1.0)).fun
+        for o in origins
+        for s in units
+    )
+    assert own(fit, family, x) >= best - 1e-12
+    assert low - 1e-9 <= fit.center[0] <= high + 1e-9
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_likelihood_and_its_gradient_against_mpmath(family):
+    x = SKEWED[:80]
+    fit = pk.fit(x, family, origin="fit")
+    with mpmath.workdps(40):
+        values = [mpmath.mpf(float(v)) for v in x]
+
+        def exact(lmbda, origin, unit):
+            y, jacobian = [], 0
+            for v in values:
+                u = (v - origin) / unit
+                below = family == "yeo-johnson" and u < 0
+                a = mpmath.log(u) if family == "box-cox" else mpmath.log(1 + abs(u))
+                m, sign = (2 - lmbda, -1) if below else (lmbda, 1)
+                y.append(sign * mpmath.expm1(m * a) / m)
+                jacobian += sign * a
+            mean = mpmath.fsum(y) / len(y)
+            variance = mpmath.fsum([(v - mean) ** 2 for v in y]) / len(y)
+            return -mpmath.log(variance) / 2 - mpmath.log(unit) + (lmbda - 1) * jacobian / len(y)
+
+        at = [mpmath.mpf(float(v[0])) for v in (fit.lmbda, fit.center, fit.divisor)]
+        assert abs(float(exact(*at)) + fit.nll[0] / x.size) < 1e-13
+        for k in range(2):
+            if k == 1 and fit.status[0] == Status.ORIGIN_AT_END:
+                continue
+            slope = mpmath.diff(lambda t, k=k: exact(*(t if i == k else v for i, v in enumerate(at))), at[k])
+            assert abs(float(slope)) < 1e-8
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_lambda_is_the_same_for_a_plus_b_x(family, estimator):
+    plain = pk.fit(SKEWED, family, estimator, origin="fit")
+    for a in (0.0, 1000.0, -(2.0**20)):
+        for b in (2.0**-10, 1.0, 2.0**10):
+            x = a + b * SKEWED
+            fit = pk.fit(x, family, estimator, origin="fit")
+            # the origin is a float64 near a: beyond |a| = 1e8 b it has no eight digits of the unit
+            atol = max(1e-8, np.finfo(float).eps * abs(a) / b)
+            np.testing.assert_allclose(fit.lmbda, plain.lmbda, rtol=0.0, atol=atol)
+            np.testing.assert_allclose((fit.center - a) / b, plain.center, rtol=0.0, atol=1e-6)
+            np.testing.assert_allclose(fit.transform(x), plain.transform(SKEWED), rtol=0.0, atol=1e-6)
+            assert fit.status == plain.status
+
+
+def test_the_figures_of_the_numerics():
+    x = np.random.default_rng(77).gamma(3.0, size=500)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # zero is far
+        assert round(pk.fit(1000.0 + x).lmbda[0]) == -219
+    for a in (0.0, 1e3, 1e6):
+        assert round(pk.fit(a + x, origin="fit").lmbda[0], 4) == 0.2103
+        assert round(pk.fit(a + x, estimator=pk.CentralML(), origin="fit").lmbda[0], 4) == 0.4624
+
+
+@pytest.mark.parametrize("estimator", ["mle", "central-mle"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_weights_are_repetition(family, estimator):
+    rng = np.random.default_rng(3)
+    x, w = rng.lognormal(size=80), rng.integers(0, 4, size=80)
+    weighted = pk.fit(x, family, estimator, origin="fit", sample_weight=w)
+    repeated = pk.fit(np.repeat(x, w), family, estimator, origin="fit")
+    for name in ("lmbda", "center", "divisor", "loc", "scale", "nll", "information", "n_obs"):
+        np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-7, err_msg=name)
+    ones = pk.fit(x, family, estimator, origin="fit", sample_weight=np.ones(80))
+    np.testing.assert_allclose(ones.lmbda, pk.fit(x, family, estimator, origin="fit").lmbda, rtol=1e-9)
+
+
+def test_outliers_do_not_carry_lambda():
+    x = np.append(1000.0 + np.random.default_rng(8).gamma(3.0, size=190), np.full(10, 1030.0))
+    clean, likely = pk.fit(x[:190], origin="fit").lmbda[0], pk.fit(x, origin="fit").lmbda[0]
+    for estimator in ("central-mle", "rewml"):
+        fit = pk.fit(x, estimator=estimator, origin="fit")
+        assert abs(fit.lmbda[0] - clean) < abs(likely - clean)
+        assert fit.outliers(x)[190:].all()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_central_fits_standardise_normal_columns(family):
+    x = 50.0 + np.random.default_rng(1).normal(size=20_000)
+    z = pk.fit(x, family, "central-mle", origin="fit").transform(x)
+    assert abs(z.mean()) < 0.02
+    assert abs(z.std() - 1.0) < 0.02
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_information_is_that_of_the_profile(family):
+    x = np.random.default_rng(5).lognormal(size=200)
+    fit, h = pk.fit(x, family, origin="fit"), 1e-3
+    low, high = (pk.fit(x, family, origin="fit", lmbda=fit.lmbda + step).nll for step in (-h, h))
+    np.testing.assert_allclose(fit.information, (low - 2.0 * fit.nll + high) / h**2, rtol=1e-3)
+    assert fit.standard_error() == 1.0 / np.sqrt(fit.information)
+    low, high = fit.confint()
+    assert low < fit.lmbda < high
+    with pytest.raises(ValueError, match="method='wald'"):
+        fit.confint(method="profile")
+    text = str(fit.summary())
+    assert "the origin was fitted" in text
+    assert "lr_0" not in text
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("family", [*FAMILIES, "best"])
+def test_what_a_fit_can_do(family, estimator):
+    X = np.column_stack([100.0 + SKEWED, SKEWED, -SKEWED])
+    X[::7, 1] = np.nan
+    fit = pk.fit(X, family, estimator, origin="fit", n_threads=1)
+    Z = fit.transform(X)
+    np.testing.assert_allclose(fit.inverse_transform(Z), X, rtol=1e-12, atol=1e-10)
+    for again in (pk.PowerFit.from_json(fit.to_json()), pickle.loads(pickle.dumps(fit))):
+        np.testing.assert_array_equal(again.transform(X), Z)
+        assert again.info.origin == "fit"
+    threads = pk.fit(np.asfortranarray(X), family, estimator, origin="fit", n_threads=2)
+    np.testing.assert_array_equal(threads.columns.raw, fit.columns.raw)
+    single = pk.fit(X[:, 1], family, estimator, origin="fit")
+    assert single.lmbda == fit.lmbda[1]
+    np.testing.assert_array_equal(fit.x_min, np.nanmin(X, axis=0))
+    if estimator != "central-mle":
+        assert fit.objective_curve(fit.lmbda[:1]).shape == (3, 1)
+
+
+def test_central_fits_have_no_objective_curve():
+    with pytest.raises(ValueError, match="no objective curve"):
+        pk.fit(SKEWED, estimator="central-mle", origin="fit").objective_curve(1.0)
+
+
+def test_given_lambdas_and_bounds():
+    x = 10.0 + SKEWED
+    free = pk.fit(x, origin="fit")
+    fixed = pk.fit(x, origin="fit", lmbda=0.5)
+    assert (fixed.lmbda, fixed.status) == (0.5, Status.FIXED)
+    assert fixed.nll > free.nll
+    bounded = pk.fit(x, origin="fit", bounds=(0.5, 2.0))
+    assert (bounded.lmbda, bounded.status) == (0.5, Status.AT_BOUND)
+    np.testing.assert_allclose(bounded.nll, fixed.nll, rtol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_hostile_columns(family, estimator):
+    X = np.column_stack(
+        [
+            np.full(12, 7.0),
+            np.full(12, np.nan),
+            np.repeat([0.0, 1.0], 6),
+            np.append(np.zeros(11), 1.0),
+            np.append(np.full(9, np.nan), [1.0, 2.0, 4.0]),
+            np.geomspace(1e-300, 1e300, 12),
+            4e307 * (np.arange(12) / 5.5 - 1.0) if family == "yeo-johnson" else np.linspace(1.0, 1e308, 12),
+            1e16 + 2.0 * np.arange(12),
+            np.arange(12) * 5e-324,
+        ]
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fit = pk.fit(X, family, estimator, origin="fit")
+    assert (fit.status[:2] == [Status.CONSTANT, Status.EMPTY]).all()
+    assert np.isfinite(fit.lmbda).all()
+    Z = fit.transform(X)
+    assert np.isfinite(Z[~np.isnan(X)]).all()
+    assert (np.diff(Z[:, 7]) > 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"origin": "fitted"}, "origin must be one of"),
+        ({"origin": 3.0}, "origin must be one of"),
+        ({"origin": True}, "origin must be one of"),
+        ({"origin": "fit", "estimator": "carroll"}, "not with estimator='carroll'"),
+        ({"origin": "fit", "estimator": "mtl"}, "not with estimator='mtl'"),
+        ({"origin": "fit", "estimator": "ks"}, "not with estimator='ks'"),
+        ({"origin": "fit", "estimator": "ppcc"}, "not with estimator='ppcc'"),
+        ({"origin": "fit", "estimator": pk.ML(prestandardize="mad")}, "prestandardize has no effect"),
+        ({"origin": "fit", "estimator": pk.RewML(prestandardize="none")}, "prestandardize has no effect"),
+        ({"origin": "fit", "family": "box-cox", "shift": 1.0}, "shift cannot be given"),
+        ({"origin": "fit", "estimator": "central-mle", "bounds": (0.0, 1.0)}, "bounds cannot be given"),
+        ({"origin": "fit", "estimator": "rewml", "lmbda": 1.0}, "lmbda cannot be given"),
+        ({"estimator": "central-mle"}, "needs origin='fit'"),
+        ({"estimator": pk.CentralML()}, "needs origin='fit'"),
+    ],
+)
+def test_arguments_that_do_not_fit(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        pk.fit(np.arange(1.0, 20.0), **arguments)
+
+
+@pytest.mark.parametrize("x", [[np.inf, 1.0, 2.0], [1.0, 2.0, -np.inf]])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_infinite_values(family, estimator, x):
+    with pytest.raises(ValueError, match="infinite"):
+        pk.fit(np.array(x), family, estimator, origin="fit")
+
+
+def test_central_ml_from_chunks_and_bad_cutoffs():
+    from powerkern.sketch import fit_chunks
+
+    with pytest.raises(ValueError, match="rows in memory"):
+        fit_chunks([np.arange(1.0, 20.0)], estimator="central-mle")
+    with pytest.raises(ValueError, match="cutoff"):
+        pk.CentralML(cutoff=0.4)
+    assert repr(pk.CentralML()) == "CentralML()"
+
+
+def test_new_values_below_the_origin_are_refused_by_row():
+    fit = pk.fit(SKEWED, "box-cox", origin="fit")
+    with pytest.raises(ValueError, match="row 1"):
+        fit.transform(np.array([SKEWED[0], SKEWED.min() - 1e3]))
+
+
+# --- prestandardised maximum likelihood ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prestandardize", ["mad", "std"])
+def test_prestandardised_likelihood_against_scipy(prestandardize):
+    x = 300.0 + SKEWED
+    center, divisor = np.mean(x), np.std(x)
+    if prestandardize == "mad":
+        center, divisor = np.median(x), stats.median_abs_deviation(x, scale="normal")
+    u = (x - center) / divisor
+    fit = pk.fit(x, estimator=pk.ML(prestandardize=prestandardize))
+    np.testing.assert_allclose(fit.lmbda[0], stats.yeojohnson(u)[1], atol=1e-6)
+    np.testing.assert_allclose(fit.nll, -stats.yeojohnson_llf(fit.lmbda[0], u) + x.size * np.log(divisor), rtol=1e-12)
+    np.testing.assert_allclose(fit.profile(fit.lmbda[0]), fit.nll, rtol=1e-12)
+    np.testing.assert_allclose(fit.lr_test(fit.lmbda).statistic, 0.0, atol=1e-9)
+    np.testing.assert_allclose(fit.inverse_transform(fit.transform(x)), x, rtol=1e-12)
+    again = pk.PowerFit.from_json(fit.to_json())
+    assert again.estimator == pk.ML(prestandardize=prestandardize)
+    moved = pk.fit(-(2.0**20) + 2.0**-10 * SKEWED, estimator=pk.ML(prestandardize=prestandardize))
+    np.testing.assert_allclose(moved.lmbda, pk.fit(SKEWED, estimator=fit.estimator).lmbda, atol=1e-8)
+    rounded = fit.rounded_fit()
+    np.testing.assert_allclose(rounded.center, fit.center)
+
+
+def test_prestandardised_weights_ties_and_box_cox():
+    rng = np.random.default_rng(2)
+    x, w = np.round(rng.normal(20.0, 3.0, size=60)), rng.integers(0, 4, size=60)
+    for prestandardize in ("mad", "std"):
+        ml = pk.ML(prestandardize=prestandardize)
+        weighted, repeated = pk.fit(x, estimator=ml, sample_weight=w), pk.fit(np.repeat(x, w), estimator=ml)
+        np.testing.assert_allclose(weighted.lmbda, repeated.lmbda, rtol=1e-9)
+        np.testing.assert_allclose(weighted.divisor, repeated.divisor, rtol=1e-12)
+        assert pk.fit(x, "box-cox", ml).lmbda == pk.fit(x, "box-cox").lmbda
+    tied = np.append(np.zeros(40), np.arange(10.0))
+    np.testing.assert_allclose(pk.fit(tied, estimator=pk.ML(prestandardize="mad")).divisor, tied.std())
+
+
+@pytest.mark.parametrize("wrong", ["MAD", "median", 1.0, None])
+def test_wrong_prestandardize(wrong):
+    with pytest.raises((TypeError, ValueError), match="prestandardize"):
+        pk.ML(prestandardize=wrong)
+
+
+# --- the warning ---------------------------------------------------------------------------------------
+
+
+def test_a_warning_names_columns_far_from_zero_and_the_remedy():
+    X = np.column_stack([SKEWED, 1e4 + SKEWED, -1e4 - SKEWED, 1e-6 * (SKEWED - 3.0)])
+    with pytest.warns(UserWarning, match=r"column 1, column 2, column 3: lambda is large because.*origin='fit'"):
+        fit = pk.fit(X)
+    assert (np.abs(fit.lmbda[1:]) > 20.0).all()
+    assert "the distance from zero" in str(fit.summary())
+    for remedied in (pk.fit(X, origin="fit"), pk.fit(X, estimator=pk.ML(prestandardize="mad"))):
+        assert "the distance from zero" not in str(remedied.summary())
+    with pytest.warns(UserWarning, match="column 1: lambda is large because"):
+        pk.fit(X[:, :2], "box-cox")
+    assert not pk.fit(X, lmbda=30.0).columns.far_from_zero.size
