@@ -42,7 +42,7 @@ def _cells(job: str, wheel: Path | None) -> list[str]:
             laps.append(min(_lap(job, **unpacked) for _ in range(3)))
             if any(path.is_file() for path in Path(cache).rglob("*")):
                 raise SystemExit(f"{job}: compiled, though the wheel holds code")
-    return [f"{lap.wall:.1f} ({lap.cpu:.1f})" for lap in laps]
+    return [f"{lap.cpu:.1f} ({lap.wall:.1f})" for lap in laps]
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ def main() -> None:
         for job in JOBS:
             rows.append([job, *_cells(job, Path(folder) if options.wheel else None)])
             print(" | ".join(rows[-1]), flush=True)
-    caption = f"Seconds by the clock, in brackets of CPU time, by ``{command}`` on: {machine()}"
+    caption = f"Seconds of CPU time, in brackets by the clock, by ``{command}`` on: {machine()}"
     if options.write:
         options.write.write_text(list_table(caption, headings, rows))
 
