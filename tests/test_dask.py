@@ -364,6 +364,7 @@ def fatal_at_first(block: np.ndarray, mark: Path, block_id: tuple[int, ...] = ()
     return block
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_a_worker_that_dies(distributed, tmp_path):
     """Killed in the second pass, started anew by its nanny: what it had is made again, and the bits are the same."""
@@ -388,6 +389,7 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="memory is measured as POSIX does")
 def test_more_data_than_memory(distributed):
     """480 MB, of ten columns and of a thousand, 6 MB a chunk, in a worker of 450 MB that grows by less than a fifth."""

@@ -29,9 +29,10 @@ import powerkern.ray  # noqa: E402
 from powerkern.ray import fit, inverse_transform, transform  # noqa: E402
 from powerkern.sketch import fit_chunks  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"
-)
+pytestmark = [
+    pytest.mark.slow,  # processes start, and code is sent to them
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"),
+]
 
 #: Of the store that objects are held in, all together.
 STORE = 100 << 20

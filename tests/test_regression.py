@@ -212,9 +212,9 @@ def test_several_minima():
     y, X = two_dips()
     fit = fit_regression(y, X)
     assert fit.status[0] == Status.MULTIMODAL
-    lmbdas = np.linspace(-4.0, 4.0, 3201)
+    lmbdas = np.linspace(-4.0, 4.0, 401)
     values = [brute_force("box-cox", lmbda, y, with_intercept(X)) for lmbda in lmbdas]
-    assert abs(fit.lmbda[0] - lmbdas[np.argmin(values)]) < 0.003
+    assert abs(fit.lmbda[0] - lmbdas[np.argmin(values)]) < 0.02
     assert fit.nll[0] <= 60 * min(values) + 1e-6
     low, high = fit.scanned
     assert low[0] < -1.0 < 2.0 < high[0]

@@ -35,9 +35,10 @@ import powerkern.spark  # noqa: E402
 from powerkern.sketch import fit_chunks  # noqa: E402
 from powerkern.spark import fit, inverse_transform, transform  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"
-)
+pytestmark = [
+    pytest.mark.slow,  # processes start, and code is sent to them
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"),
+]
 
 #: Of the JVM, which is driver and executor here.
 MEMORY = 512 << 20

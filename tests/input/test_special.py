@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern._input import special
+from powerkern._input import importing, special
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
@@ -46,7 +46,9 @@ print(*(set(sys.modules) - before))
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("estimator", ["mle", "rewml"])
-@pytest.mark.parametrize("delay", [0.0, 0.0002, 0.001, 0.003, 0.01, 0.05])
+@pytest.mark.parametrize(
+    "delay", [0.001, *(pytest.param(d, marks=pytest.mark.slow) for d in (0, 0.0002, 0.003, 0.01, 0.05))]
+)
 def test_fork_while_another_thread_fits(delay, estimator):
     pk.fit(np.random.default_rng(0).lognormal(size=(50, 2)), estimator=estimator)  # compiled code is kept
     code = ["-W", "ignore", "-c", FORKED_WHILE_FITTING, str(delay), estimator]
@@ -65,5 +67,5 @@ def test_a_fork_waits_for_the_import():
     assert special.ndtri(0.5) == 0.0
     child = os.fork()
     if child == 0:
-        os._exit(0 if special._importing.acquire(timeout=1.0) else 1)
+        os._exit(0 if importing._lock.acquire(timeout=1.0) else 1)
     assert os.waitpid(child, 0)[1] == 0

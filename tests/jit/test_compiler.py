@@ -227,6 +227,7 @@ def copied_total(x):
     return total(copy(x)) + total(tail(x))
 
 
+@pytest.mark.slow
 def test_references_are_counted_where_arrays_come_into_being_or_are_handed_on():
     cpu_target.target_context.refresh()
     for function, counted in ((total, False), (tail, True), (copy, True), (copied_total, True)):

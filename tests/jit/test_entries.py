@@ -83,6 +83,7 @@ def test_an_entry_says_what_it_is():
     assert callable(mle.two_pass_columns.__wrapped__)
 
 
+@pytest.mark.slow
 @needs_jit
 def test_a_users_function_runs_the_same_code(tmp_path):
     """An entry, and then a user's function that calls the same kernel."""

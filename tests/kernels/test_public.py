@@ -70,7 +70,9 @@ def call_from_jitted_code(function, positional, named):
     return numba.njit(scope["user"])(*positional, *named.values())
 
 
-@names
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name.startswith("huber") else ()) for name in sorted(CALLS)]
+)
 def test_python_and_jitted_calls_agree(name):
     function = getattr(kernels, name)
     positional, named = CALLS[name]

@@ -150,7 +150,7 @@ def columns_of_all_kinds(n):
 @pytest.mark.filterwarnings("ignore:column")
 @pytest.mark.parametrize("criterion", ["likelihood", "ppcc", "pearson"])
 @pytest.mark.parametrize("estimator", ["mle", "rewml", "carroll"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_better_of_two_families(estimator, criterion, weighted):
     rows = columns_of_all_kinds(6000)
     weight = np.random.default_rng(1).integers(0, 3, len(rows)).astype(float) if weighted else None

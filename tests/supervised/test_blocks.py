@@ -77,6 +77,7 @@ def test_patience_counts_blocks(wine):
     assert model.history_.score.size == 1 + 8
 
 
+@pytest.mark.slow
 def test_a_small_part_of_the_trials_of_a_grid():
     """Nearest neighbors among skewed columns, most of which say nothing."""
     X, y = make_classification(300, 30, n_informative=4, n_redundant=0, shuffle=False, random_state=1)

@@ -246,7 +246,15 @@ def test_patience():
 # --- the shortcut for naive Bayes -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cv", ["train", 4, KFold(3), RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)])
+@pytest.mark.parametrize(
+    "cv",
+    [
+        "train",
+        4,
+        pytest.param(KFold(3), marks=pytest.mark.slow),
+        pytest.param(RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0), marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("options", [{}, {"priors": [0.2, 0.3, 0.5]}, {"var_smoothing": 1e-3}, {"var_smoothing": 0.5}])
 def test_naive_bayes_is_additive(cv, options):
     X, y = load_iris(return_X_y=True)
@@ -353,6 +361,7 @@ def test_a_callable_scorer(wine):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_parallel_splits_give_the_same(wine, backend):
     X, y = wine
@@ -527,6 +536,7 @@ def test_inverse_of_other_shapes(wine):
 # --- published figures ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "key, options",
     [

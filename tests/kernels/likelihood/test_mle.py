@@ -310,6 +310,7 @@ def test_no_value_is_overlooked(family, name, odd):
         assert abs(row[LMBDA] - lmbda) <= 1e-11 * (1.0 + abs(lmbda))
 
 
+@pytest.mark.slow
 def test_usual_columns_are_fitted_in_one_pass():
     """Whatever the first look expected, and with missing values; counted in plain Python."""
     code = (

@@ -106,7 +106,7 @@ def assert_right(result, exact, sigma, reach, largest_term):
     assert error[3] <= 1e-12 * (size[3] + size[2] ** 1.5) + 1e-14 * reach**3
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["", "weighted"])
 @pytest.mark.parametrize("name", COLUMNS)
 def test_likelihood_and_derivatives(name, weighted):
     family, x = COLUMNS[name]

@@ -51,6 +51,7 @@ def columns_of(family, n, p, seed=0):
     return np.sort(z - 1.0 if mirrored else x, axis=1)
 
 
+@pytest.mark.slow
 @families
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("n", [5, 20, 51] if not JIT_DISABLED else [14])
