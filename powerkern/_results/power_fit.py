@@ -65,8 +65,8 @@ class PowerFit(Recorded):
         Mean ``loc * exp(log_factor)`` and standard deviation ``scale * exp(log_factor)`` (with 1/n) of the raw
         transformed values. For robust fits: the mean of the values kept, and their standard deviation divided by the
         standard deviation of a normal variable truncated likewise, so that clean data come out with standard
-        deviation 1 (with ``convention="cellwise"`` the values' own, with 1/(n - 1)). `log_factor` is 0 unless they would overflow.
-        Standardised output does not pass through them: see Notes.
+        deviation 1 (with ``convention="cellwise"`` the values' own, with 1/(n - 1)). `log_factor` is 0
+        unless they would overflow. Standardised output does not pass through them: see Notes.
     nll : ndarray
         Negative log-likelihood ``n (1/2 ln Var(psi) - (lmbda - 1) mean(J))``, minus `scipy.stats.boxcox_llf`; for
         robust fits, of the values kept.
@@ -97,7 +97,7 @@ class PowerFit(Recorded):
         In robust fits from chunks (`powerkern.sketch.fit_chunks`) and fits of rounded sums (`powerkern.federated`), a
         bound of the difference between `lmbda` and the lambda of the rows in memory, inf where there is none; else 0.
     center, divisor : ndarray
-        The transform is applied to ``(x - center)/divisor``: the origin and the unit that ``origin="fit"`` finds; a median
+        The transform is applied to ``(x - center)/divisor``: origin and unit found by ``origin="fit"``; a median
         and a MAD in robust and prestandardised Yeo-Johnson fits; -shift and 1 in shifted Box-Cox fits; else 0 and 1.
     shift : ndarray
         In shifted Box-Cox fits ``x + shift`` is transformed; else 0.
