@@ -112,8 +112,10 @@ def check_origin(batch: Batch) -> Iterator[Finding]:
     """No exception, finite images in the order of the values that were fitted, and a text that is read to the bit."""
     rng = _rng(batch)
     estimator = str(rng.choice(["mle", "central-mle", "rewml"]))
-    values = batch.values[:400, :4]
-    weight = None if batch.weight is None or not batch.weight[:400].any() else batch.weight[:400]
+    values, weight = batch.values[:400, :4], batch.weight
+    if weight is not None:
+        some = np.flatnonzero(weight > 0.0)[:400]  # values without weight may lie below the origin
+        values, weight = batch.values[some, :4], weight[some]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         fit = pk.fit(values, batch.family, estimator, origin="fit", sample_weight=weight, n_threads=1)
@@ -122,7 +124,7 @@ def check_origin(batch: Batch) -> Iterator[Finding]:
         back = fit.inverse_transform(images, n_threads=1, out_of_range="clip")
     if again.tobytes() != images.tobytes():
         yield Finding("json", f"{batch.name}:*", f"{estimator}: other images after reading")
-    kept = ~np.isnan(values) & (True if weight is None else weight[:, np.newaxis] > 0.0)
+    kept = ~np.isnan(values)
     if estimator != "mle":
         kept &= fit.weights(values) > 0.0
     for j in range(fit.n_features):
