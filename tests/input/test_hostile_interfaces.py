@@ -176,7 +176,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "Grid: part": TOTAL.grid.part,
     "Sketch: from_bytes": sketch.Sketch.from_bytes,
     "Sketch: part": TOTAL.part,
-    "Sketch: of_words": lambda v: sketch.Sketch.of_words(TOTAL.grid, v),
     "engine.columns_to_read: chunk": lambda v: engine.columns_to_read(v, None),
     "federated.Client: data": lambda v: federated.Client(v, name="a"),
     "federated.Client: name": lambda v: federated.Client(X, name=v),
