@@ -18,8 +18,8 @@ from powerkern._estimators.power_sums import (
     starts_of,
 )
 from powerkern._estimators.ranges import in_digits, weight_of
-from powerkern._input.arguments import column_positions
-from powerkern._input.arrays import as_choice, as_reals, column_label, is_real
+from powerkern._input.arguments import as_number, column_positions
+from powerkern._input.arrays import as_choice, as_reals, column_label
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.power_sums import fit as kernels
 from powerkern.kernels.power_sums.fit import (
@@ -210,8 +210,7 @@ class Range(_Summary):
         Range
         """
         ends = checked_bounds(low, high, as_choice("family", family, FAMILIES))
-        if not (is_real(weight) and 0.0 < weight < np.inf):
-            raise ValueError(f"weight must be a positive number, got {weight!r}")
+        weight = as_number("weight", weight, "(0, inf)")
         table = np.zeros((ends.shape[1], kernels.N_RANGE))
         table[:, kernels.R_COUNT] = table[:, kernels.R_SAMPLE] = 1.0
         table[:, kernels.R_WEIGHT] = weight
