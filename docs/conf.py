@@ -65,6 +65,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
 }
 
+toc_object_entries_show_parents = "hide"  # "confint()" beside the page, not "PowerFit.confint()": there is no room
 autodoc_typehints = "none"  # the docstrings say shapes and domains, which the signatures cannot
 # Half a gigabyte that only signatures need, and that the extra of the documentation leaves out.
 autodoc_mock_imports = [name for name in ("flwr", "pyspark", "ray") if find_spec(name) is None]

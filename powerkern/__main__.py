@@ -1,9 +1,13 @@
-"""The command line: ``python -m powerkern demo | fit | summary | transform | inverse | plot | compile | info``."""
+"""The command line: ``python -m powerkern demo | fit | summary | transform | inverse | outliers | plot | ...``.
+
+Words are checked before anything slow is imported.
+"""
 
 from __future__ import annotations
 
 import _thread
 import functools
+import importlib
 import sys
 import threading
 import warnings
@@ -11,9 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from powerkern._cli.output import abandon, complain
 from powerkern._cli.parser import parser
-from powerkern._input.tables import BadInput
+from powerkern._cli.streams import abandon, complain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,11 +43,14 @@ def _run(argv: Sequence[str] | None) -> int:
         args = parser().parse_args(argv)
     except SystemExit as stop:  # --help and --version, or words that are no command
         return int(stop.code or 0)
+    module, name = args.run.split(":")
+    from powerkern._input.tables import BadInput
+
     with warnings.catch_warnings(), _ctrl_c_while_compiling():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _warned_once()
         try:
-            args.run(args)
+            getattr(importlib.import_module(f"powerkern._cli.{module}"), name)(args)
         except BadInput as error:
             complain(f"powerkern {args.command}: {error}")
             return 2

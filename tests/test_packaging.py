@@ -257,7 +257,7 @@ def test_conda_recipe_needs_what_the_package_needs():
 MOVED = {
     "numba": (
         "import numba.misc.appdirs; del numba.misc.appdirs.AppDirs",
-        "powerkern",
+        "powerkern.kernels",
         "numba<",
     ),
     "scikit-learn": (

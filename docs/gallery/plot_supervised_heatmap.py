@@ -41,7 +41,8 @@ print(f"maximum likelihood {likely.lambdas_.round(2)}: accuracy {likely.best_sco
 ax = lambda_map(
     tuned.grid_scores_, tuned.grid_lambdas_, marks={"maximum likelihood": likely.lambdas_, "none": (1.0, 1.0)}
 )
-_ = ax.set(xlabel=f"lambda of {names[0]}", ylabel=f"lambda of {names[1]}", title="Accuracy of naive Bayes")
+ax.set(xlabel=f"lambda of {names[0]}", ylabel=f"lambda of {names[1]}")
+_ = ax.figure.suptitle("Accuracy of naive Bayes")
 
 # %%
 # Is the best pair worth it?

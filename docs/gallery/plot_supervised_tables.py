@@ -6,7 +6,7 @@ Four data sets of two columns, three classifiers, every pair of lambdas from -5 
 that keeps both lambdas equal (spherical), looks at each column alone (diagonal), or sees all pairs (full). It is the
 study of Tables 2 and 3 of [1]_, with one run of five folds instead of five runs of ten.
 
-.. [1] L. Blum, M. Elgendi, C. Menon, "Impact of Box-Cox transformation on machine-learning algorithms", Frontiers in
+.. [1] Blum, Elgendi and Menon, "Impact of Box-Cox transformation on machine-learning algorithms", Frontiers in
    Artificial Intelligence 5, 2022, 877569.
 """
 
@@ -76,4 +76,4 @@ axs[0, 0].legend(loc="lower left", fontsize=6)
 
 search = searches["quantiles", "linear"]
 ax = lambda_map(search.grid_scores_, search.grid_lambdas_, marks={"scaled only": (1.0, 1.0)})
-_ = ax.set_title("quantiles, linear")
+_ = ax.figure.suptitle("quantiles, linear")

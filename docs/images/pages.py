@@ -33,11 +33,11 @@ OURS, PEER = "#0072B2", "#999999"
 
 
 def before_after():
-    """Histograms and QQ plots of two columns, as they are and transformed, a row each."""
+    """Histograms and QQ plots of the two columns of the home page, as they are and transformed, a row each."""
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.lognormal(size=1000), -rng.gamma(3.0, size=1000)])
-    fit = pk.fit(X, column_names=["skewed to the right", "skewed to the left"])
-    figure, axes = plt.subplots(2, 2, figsize=(6.8, 5.2), layout="constrained")
+    X = np.column_stack([rng.lognormal(10.0, 0.6, size=1000), -rng.gamma(3.0, 1.0, size=1000)])
+    fit = pk.fit(X, column_names=["income", "balance"])
+    figure, axes = plt.subplots(2, 2, figsize=(6.0, 5.0), layout="constrained")
     before_after_plot(X, fit, ax=axes)
     return figure
 
@@ -73,7 +73,7 @@ def peers():
     text = "".join(path.read_text(encoding="utf-8") for path in sorted(TABLES.glob("*.inc")))
     rows = re.findall(r"   \* - (.*)\n     - ?.*\n     - ?(.*) x\n", text)
     times = {label: float(next(x for name, x in rows if name.startswith(key))) for key, label in OVER_PEERS.items()}
-    figure, ax = plt.subplots(figsize=(7.2, 5.2), layout="constrained")
+    figure, ax = plt.subplots(figsize=(5.6, 5.4), layout="constrained")
     bars = ax.barh(list(times), list(times.values()), color=OURS, height=0.35)
     ax.bar_label(bars, [f"{x:,.3g}" if x < 1000 else f"{x:,.0f}" for x in times.values()], padding=4)
     _bare(figure, ax)
@@ -81,6 +81,34 @@ def peers():
         ax.text(1.0, y - 0.22, label, va="bottom")
     ax.set(xscale="log", xlim=(1, 4e4), yticks=[], xlabel="times as fast as the peer (log scale)")
     ax.tick_params(bottom=True, labelbottom=True)
+    return figure
+
+
+def chunks():
+    """Parts of a table, the sketch of each, their sum, the fit."""
+    figure, ax = plt.subplots(figsize=(7.2, 2.6), layout="constrained")
+    ax.set(xlim=(-1, 101), ylim=(0, 40))
+    ax.axis("off")
+
+    def box(x, y, text, color, width=18.0, height=9.0):
+        ax.add_patch(
+            plt.Rectangle((x, y - height / 2), width, height, facecolor="none", edgecolor=color, linewidth=1.5)
+        )
+        ax.text(x + width / 2, y, text, ha="center", va="center")
+
+    def arrow(start, end):
+        ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": PEER, "linewidth": 1.2})
+
+    for y, rows in ((34.0, "4,000,000 rows"), (20.0, "50 rows"), (6.0, "700,000 rows")):
+        box(0.0, y, rows, PEER, width=21.0)
+        box(31.0, y, "10 kB", OURS, width=12.0)
+        arrow((21.5, y), (30.5, y))
+        arrow((43.5, y), (55.5, 20.0 + (y - 20.0) / 7.0))
+    box(56.0, 20.0, "10 kB", OURS, width=12.0)
+    box(79.0, 20.0, "fit of all rows", OURS, width=21.0)
+    arrow((68.5, 20.0), (78.5, 20.0))
+    for x, text in ((10.5, "read chunk by chunk"), (37.0, "sketches, a column"), (62.0, "their sum")):
+        ax.text(x, 40.0, text, ha="center", va="bottom")
     return figure
 
 
@@ -96,7 +124,7 @@ for mode, ink in INKS.items():
         ["text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "axes.titlecolor"], ink
     )
     with plt.rc_context(colors | {"font.size": 10, "svg.hashsalt": "powerkern", "axes.facecolor": PAGES[mode]}):
-        for draw, kind in ((before_after, "png"), (speed, "svg"), (accuracy, "svg"), (peers, "svg")):
+        for draw, kind in ((before_after, "png"), (speed, "svg"), (accuracy, "svg"), (peers, "svg"), (chunks, "svg")):
             metadata = {"Date": None} if kind == "svg" else None
             path = HERE / f"{draw.__name__}_{mode}.{kind}"
             draw().savefig(path, dpi=130, transparent=True, metadata=metadata)

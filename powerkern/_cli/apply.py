@@ -10,44 +10,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 import powerkern as pk
-from powerkern._cli.arguments import Commands, add_common, add_data, add_text, text_format
 from powerkern._cli.output import print_json
-from powerkern._cli.reading import blamed, by_fit, read_fit
+from powerkern._cli.reading import blamed, by_fit, read_fit, text_format
 from powerkern._input import tables as _tables
 from powerkern._input.tables import BadInput, Block, Layout
 
 _Work = Callable[[pk.PowerFit, NDArray[Any]], NDArray[Any]]
-
-_TRANSFORM_EXAMPLES = """\
-powerkern transform data.csv --fit fit.json -o z.csv
-powerkern transform data.parquet --fit fit.json -o z.parquet
-zcat data.csv.gz | powerkern transform - --fit fit.json | head"""
-_INVERSE_EXAMPLES = """\
-powerkern inverse z.csv --fit fit.json -o back.csv --out-of-range clip"""
-
-
-def add(commands: Commands) -> None:
-    """Their arguments."""
-    transform = commands.add_parser("transform", _TRANSFORM_EXAMPLES, "apply a fit to a table")
-    transform.set_defaults(run=run_transform)
-    _add_apply(transform)
-    inverse = commands.add_parser("inverse", _INVERSE_EXAMPLES, "take a transformed table back to the original values")
-    inverse.set_defaults(run=run_inverse)
-    inverse.add_argument(
-        "--out-of-range",
-        choices=("nan", "raise", "clip"),
-        default="nan",
-        help="what to do with values outside the transform's range (default: missing, with a warning)",
-    )
-    _add_apply(inverse)
-
-
-def _add_apply(parser: argparse.ArgumentParser) -> None:
-    add_data(parser)
-    parser.add_argument("--fit", type=Path, required=True, metavar="FIT.json", help="what `powerkern fit -o` wrote")
-    parser.add_argument("-o", "--output", type=Path, help="where to write (default, and -: CSV to standard output)")
-    add_text(parser)
-    add_common(parser)
 
 
 def run_transform(args: argparse.Namespace) -> None:

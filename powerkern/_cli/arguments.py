@@ -1,28 +1,40 @@
-"""Arguments that commands share, and their types."""
+"""Arguments that commands share, and their types. Nothing slow is imported here."""
 
 from __future__ import annotations
 
 import argparse
 import codecs
 import csv
+import re
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
 
-from powerkern._cli.output import complain
-from powerkern._estimators.estimators import ESTIMATORS, Estimator, with_options
-from powerkern._estimators.likelihood import ML
-from powerkern._input.tables import BadInput, TextFormat
+from powerkern._cli.streams import complain
+from powerkern._input.messages import did_you_mean
 
-#: Options of estimators, and the estimators that have them.
-_OPTIONS = {
-    field.name: [each.name for each in ESTIMATORS.values() if field.name in each.__dataclass_fields__]
-    for kind in ESTIMATORS.values()
-    for field in fields(kind)
+#: The estimators by name, and their options with the estimators that have them: as `powerkern._estimators` has them,
+#: which takes long to import.
+ESTIMATORS = ("mle", "central-mle", "rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc")
+OPTIONS: dict[str, list[str]] = {
+    "convention": ["rewml", "rewml-nr"],
+    "cutoff": ["central-mle", "rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc"],
+    "n_reweight": ["rewml", "rewml-nr"],
+    "prestandardize": ["mle", "rewml", "rewml-nr", "carroll", "mtl"],
+    "search": ["rewml", "rewml-nr"],
+    "search_range": ["rewml", "rewml-nr", "carroll", "mtl"],
+    "c": ["rewml", "rewml-nr"],
+    "change_points": ["rewml"],
+    "rectify": ["rewml"],
+    "first_weights": ["rewml"],
+    "h": ["mtl"],
 }
 
+#: The pictures that ``plot`` draws.
+PICTURES = ("before-after", "qq", "histogram", "forest", "cells")
+#: Fewest rows from which peers find a lambda in ``demo``, too.
+_FEWEST_ROWS = 10
 FAMILIES = ("yeo-johnson", "box-cox")
 _KINDS = ".csv, .tsv, .txt (also .gz, .bz2, .xz, .zst), .parquet or .npy; - for text from standard input"
 
@@ -43,7 +55,10 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and leave."""
+        """Say what is wrong, with the nearest word that is right, and leave."""
+        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        if wrong is not None:
+            message += did_you_mean(wrong[1], [word.strip(" '") for word in wrong[2].split(",")])
         complain(f"{self.prog}: {message} (see {self.prog} --help)")
         self.exit(2)
 
@@ -76,7 +91,7 @@ class Commands:
         )
 
 
-def add_fit(parser: argparse.ArgumentParser) -> None:
+def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
     """The table to fit, and how."""
     parser.add_argument("data", type=Path, help=_KINDS)
     columns = "columns to fit (default: every numeric column)"
@@ -104,15 +119,16 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
         "--bounds", type=bounds, metavar="LOW,HIGH", help="smallest and largest lambda; nothing for none, as in 0,"
     )
     parser.add_argument("--progress", action="store_true", help="show a progress bar where it takes long (needs tqdm)")
-    _add_estimator(parser)
+    _add_estimator(parser, estimator)
     add_text(parser)
     add_common(parser)
 
 
-def _add_estimator(parser: argparse.ArgumentParser) -> None:
+def _add_estimator(parser: argparse.ArgumentParser, estimator: str) -> None:
     group = parser.add_argument_group("estimator")
-    group.add_argument("--estimator", default=ML.name, help=f"{', '.join(ESTIMATORS)} (default: %(default)s)")
-    for name, kinds in _OPTIONS.items():
+    group.add_argument("--estimator", help=f"{', '.join(ESTIMATORS)} (default: {estimator})")
+    parser.set_defaults(default_estimator=estimator)
+    for name, kinds in OPTIONS.items():
         group.add_argument(
             "--" + name.replace("_", "-"),
             default=argparse.SUPPRESS,
@@ -120,14 +136,6 @@ def _add_estimator(parser: argparse.ArgumentParser) -> None:
             metavar="VALUE",
             help=f"of {', '.join(kinds)}",
         )
-
-
-def estimator_of(args: argparse.Namespace) -> Estimator:
-    """The estimator with its options, from the arguments."""
-    try:
-        return with_options(args.estimator, {name: value for name, value in vars(args).items() if name in _OPTIONS})
-    except (TypeError, ValueError) as error:
-        raise BadInput(str(error)) from None
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -158,13 +166,6 @@ def add_text(parser: argparse.ArgumentParser) -> None:
     text.add_argument("--no-header", action="store_true", help="the first line holds data; columns go by position")
 
 
-def text_format(args: argparse.Namespace) -> TextFormat:
-    """How text tables are written, from the arguments."""
-    return TextFormat(
-        args.delimiter, args.decimal, args.missing, args.comment or None, args.encoding, not args.no_header
-    )
-
-
 # --- types --------------------------------------------------------------------------------------------
 
 
@@ -172,6 +173,14 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
     return int(text)
+
+
+def rows(text: str) -> int:
+    """A number of rows from which peers find a lambda, too."""
+    n = positive(text)
+    if n < _FEWEST_ROWS:
+        raise argparse.ArgumentTypeError(f"{text!r} is too few: take {_FEWEST_ROWS} rows or more")
+    return n
 
 
 def level(text: str) -> float:

@@ -5,39 +5,20 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from powerkern._cli import compilation
-from powerkern._cli.arguments import Commands, positive
-from powerkern._cli.output import complain, print_json
+from powerkern._cli.output import print_json
+from powerkern._cli.streams import complain
 from powerkern._engine.threads import default_threads
+from powerkern._input.messages import did_you_mean
 from powerkern._input.tables import BadInput
-
-_EXAMPLES = """\
-powerkern compile
-powerkern compile --all --cpu x86-64-v3 --to /shared/powerkern"""
-
-
-def add(commands: Commands) -> None:
-    """Its arguments."""
-    parser = commands.add_parser("compile", _EXAMPLES, "compile beforehand, for images, clusters and CI")
-    parser.set_defaults(run=run)
-    parser.add_argument("--all", action="store_true", help="every kernel (default: those of fit, transform, inverse)")
-    parser.add_argument(
-        "--to", type=Path, metavar="FOLDER", help="what NUMBA_CACHE_DIR will be (default: where code is kept anyway)"
-    )
-    parser.add_argument(
-        "--cpu", choices=compilation.instruction_sets(), help="the instruction set (default: of this computer)"
-    )
-    parser.add_argument(
-        "--processes", "--jobs", "-j", type=positive, metavar="N", help="processes (default: all cores)"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON for programs in place of a sentence")
 
 
 def run(args: argparse.Namespace) -> None:
     if compilation.JIT_DISABLED:
         raise BadInput("numba is switched off: unset NUMBA_DISABLE_JIT")
+    if args.cpu is not None:
+        _check_cpu(args.cpu)
     work = compilation.Compilation(args.all, args.to, args.cpu, args.processes or default_threads())
     started = time.perf_counter()
     try:
@@ -51,6 +32,13 @@ def run(args: argparse.Namespace) -> None:
         return
     there = sum(not one.seconds for one in kept)
     print(f"{len(kept)} entries, {there} of them there before: {seconds:.1f} s, {size / 1e6:.1f} MB in {work.folder}")
+
+
+def _check_cpu(name: str) -> None:
+    known = compilation.instruction_sets()
+    if name not in known:
+        hint = did_you_mean(name, known)
+        raise BadInput(f"argument --cpu: invalid choice: {name!r} (choose from {', '.join(known)}){hint}")
 
 
 def _with_progress(work: compilation.Compilation) -> Iterator[compilation.Kept]:

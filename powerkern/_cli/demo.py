@@ -7,42 +7,17 @@ import importlib.metadata
 import math
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import powerkern as pk
-from powerkern._cli.arguments import FAMILIES, Commands, add_common, positive
+from powerkern._cli.arguments import FAMILIES
 from powerkern._cli.output import print_json, print_table, write_text
 from powerkern._engine.threads import default_threads
 from powerkern._input.tables import sentences
 from powerkern._input.writing import replacing
-
-_EXAMPLES = """\
-powerkern demo
-powerkern demo --rows 1000 --columns 10000 --jobs 1 --save simulated"""
-
-
-def add(commands: Commands) -> None:
-    """Its arguments."""
-    demo = commands.add_parser("demo", _EXAMPLES, "fit simulated data with known lambdas; show error and speed")
-    demo.set_defaults(run=run)
-    demo.add_argument("--rows", type=_rows, default=20_000, help="rows to simulate (default: %(default)s)")
-    demo.add_argument("--columns", type=positive, default=500, help="columns to simulate (default: %(default)s)")
-    demo.add_argument("--seed", type=int, default=1, help="seed of the simulation (default: %(default)s)")
-    demo.add_argument("--save", type=Path, metavar="FOLDER", help="write the simulated matrices and their fits there")
-    add_common(demo)
-
-
-def _rows(text: str) -> int:
-    """A number of rows from which peers find a lambda, too."""
-    n = positive(text)
-    if n < _FEWEST_ROWS:
-        raise argparse.ArgumentTypeError(f"{text!r} is too few: take {_FEWEST_ROWS} rows or more")
-    return n
-
 
 _FEWEST_ROWS = 10
 _PEER_COLUMNS = 3

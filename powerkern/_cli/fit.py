@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import powerkern as pk
-from powerkern._cli.arguments import Commands, add_fit, estimator_of, level, text_format
 from powerkern._cli.output import finite, print_json, print_table, short, write_text
-from powerkern._cli.reading import blamed, by_name, called
+from powerkern._cli.reading import blamed, by_fit, by_name, called, estimator_of, read_fit, refuse_options, text_format
 from powerkern._input import tables
 from powerkern._input.tables import NAMES_ROWS, BadInput, Block, Layout, Table
 from powerkern._typing import FloatArray
@@ -24,43 +22,6 @@ LARGE, _MOST_COLUMNS = 64_000_000, 500
 
 #: Rows of these that `summary` looks at to say how normal columns are.
 _ROWS_DRAWN = 20_000
-
-_FIT_EXAMPLES = """\
-powerkern fit data.csv -o fit.json
-powerkern fit data.csv --columns "price,length, cm" --family box-cox --estimator rewml --cutoff 0.999
-powerkern fit survey.parquet --weights households
-powerkern fit export.csv --decimal , --missing "-999,?" --json
-xzcat data.csv.xz | powerkern fit -"""
-_SUMMARY_EXAMPLES = """\
-powerkern summary data.csv --family box-cox --level 0.9"""
-
-
-def add(commands: Commands) -> None:
-    """Their arguments."""
-    fit = commands.add_parser("fit", _FIT_EXAMPLES, "fit the numeric columns of a table")
-    fit.set_defaults(run=run_fit)
-    fit.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FIT.json",
-        help="where to write the fit (-: standard output, and no table)",
-    )
-    _add_weights(fit)
-    add_fit(fit)
-    summary = commands.add_parser(
-        "summary", _SUMMARY_EXAMPLES, "fit a table; show intervals, tests and how normal its columns become"
-    )
-    summary.set_defaults(run=run_summary)
-    summary.add_argument("--level", type=level, default=0.95, help="of the intervals (default: %(default)s)")
-    _add_weights(summary)
-    add_fit(summary)
-
-
-def _add_weights(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--weights", metavar="NAME", help="the column that holds the weights of the rows; it is not fitted"
-    )
 
 
 def run_fit(args: argparse.Namespace) -> None:
@@ -108,7 +69,11 @@ def run_summary(args: argparse.Namespace) -> None:
 
 
 def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
-    """The table that was asked for, or its columns, and their fit."""
+    """The table that was asked for, or its columns, and their fit, which may be given."""
+    if getattr(args, "fit", None) is not None:
+        refuse_options(args, "cutoff")
+        fit = read_fit(args.fit)
+        return fit, tables.read(args.data, by_fit(fit, args), text_format(args))
     found = _found(args)
     matrix, weight = _split(args, found.layout, found.rows)
     table = replace(found, layout=found.layout.less(args.weights), block=found.rows._replace(matrix=matrix))
@@ -153,7 +118,7 @@ def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
         fit = fit_chunks(
             blocks,
             args.family,
-            args.estimator,
+            estimator_of(args),
             sample_weight=None if args.weights is None else blocks.weights,
             shift=args.shift,
             column_names=layout.matrix_names if layout.named else None,

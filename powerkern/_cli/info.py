@@ -12,7 +12,6 @@ from typing import Any
 
 import powerkern as pk
 from powerkern._cli import compilation
-from powerkern._cli.arguments import Commands
 from powerkern._cli.output import print_json
 from powerkern._engine.cpus import cpu_quota, usable_cpus
 from powerkern._engine.threads import default_threads
@@ -24,16 +23,6 @@ _PACKAGES = (
 )  # fmt: skip
 #: Environment variables that affect the code or its speed.
 _VARIABLES = ("NUMBA_", "POWERKERN_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_EXAMPLES = """\
-powerkern info
-powerkern info --json"""
-
-
-def add(commands: Commands) -> None:
-    """Its arguments."""
-    info = commands.add_parser("info", _EXAMPLES, "print versions, CPU, threads and compiled code, for bug reports")
-    info.set_defaults(run=run)
-    info.add_argument("--json", action="store_true", help="print JSON for programs in place of a list")
 
 
 def run(args: argparse.Namespace) -> None:

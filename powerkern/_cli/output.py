@@ -4,27 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
 
 from powerkern._input import tables
 from powerkern._input.writing import replacing
-
-
-def complain(message: str) -> None:
-    """A line on standard error, unless that cannot be written to either."""
-    try:
-        print(message, file=sys.stderr, flush=True)
-    except OSError:
-        abandon(sys.stderr)
-
-
-def abandon(stream: TextIO) -> None:
-    """Lead a stream that cannot be written to nowhere: the interpreter would complain of what is left in its buffer."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def write_text(path: Path, text: str) -> None:

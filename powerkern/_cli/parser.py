@@ -1,23 +1,207 @@
-"""The parser of the command line."""
+"""The parser of the command line, which imports nothing slow: a wrong flag is refused at once."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import Any
 
-import powerkern as pk
-from powerkern._cli import apply, compiling, demo, fit, info, plot
-from powerkern._cli.arguments import Commands, Parser
+from powerkern._cli.arguments import (
+    PICTURES,
+    Commands,
+    Parser,
+    add_common,
+    add_data,
+    add_fit,
+    add_text,
+    level,
+    positive,
+    rows,
+)
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser, with ``run`` among what it returns: the function that carries out the command."""
+    """The parser; ``run`` among what it returns is the function that carries out the command, as "module:name"."""
     whole = Parser(
         prog="powerkern",
         description="Fit and apply Box-Cox and Yeo-Johnson transforms, column by column.",
         epilog="powerkern COMMAND --help has the arguments of each, and examples",
     )
-    whole.add_argument("--version", action="version", version=f"powerkern {pk.__version__}")
+    whole.add_argument("--version", action=_Version, nargs=0, help="show the version and leave")
     commands = Commands(whole)
-    for module in (demo, fit, apply, plot, compiling, info):
-        module.add(commands)
+    for add in (_add_demo, _add_fit, _add_apply, _add_outliers, _add_plot, _add_compile, _add_info):
+        add(commands)
     return whole
+
+
+class _Version(argparse.Action):
+    """Looks the version up where it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        import powerkern
+
+        print(f"powerkern {powerkern.__version__}")
+        parser.exit()
+
+
+_DEMO_EXAMPLES = """\
+powerkern demo
+powerkern demo --rows 1000 --columns 10000 --jobs 1 --save simulated"""
+
+
+def _add_demo(commands: Commands) -> None:
+    """The arguments of ``demo``."""
+    demo = commands.add_parser("demo", _DEMO_EXAMPLES, "fit simulated data with known lambdas; show error and speed")
+    demo.set_defaults(run="demo:run")
+    demo.add_argument("--rows", type=rows, default=20_000, help="rows to simulate (default: %(default)s)")
+    demo.add_argument("--columns", type=positive, default=500, help="columns to simulate (default: %(default)s)")
+    demo.add_argument("--seed", type=int, default=1, help="seed of the simulation (default: %(default)s)")
+    demo.add_argument("--save", type=Path, metavar="FOLDER", help="write the simulated matrices and their fits there")
+    add_common(demo)
+
+
+_FIT_EXAMPLES = """\
+powerkern fit data.csv -o fit.json
+powerkern fit data.csv --columns "price,length, cm" --family box-cox --estimator rewml --cutoff 0.999
+powerkern fit survey.parquet --weights households
+powerkern fit export.csv --decimal , --missing "-999,?" --json
+xzcat data.csv.xz | powerkern fit -"""
+_SUMMARY_EXAMPLES = """\
+powerkern summary data.csv --family box-cox --level 0.9"""
+
+
+def _add_fit(commands: Commands) -> None:
+    """The arguments of ``fit`` and ``summary``."""
+    fit = commands.add_parser("fit", _FIT_EXAMPLES, "fit the numeric columns of a table")
+    fit.set_defaults(run="fit:run_fit")
+    fit.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FIT.json",
+        help="where to write the fit (-: standard output, and no table)",
+    )
+    _add_weights(fit)
+    add_fit(fit)
+    summary = commands.add_parser(
+        "summary", _SUMMARY_EXAMPLES, "fit a table; show intervals, tests and how normal its columns become"
+    )
+    summary.set_defaults(run="fit:run_summary")
+    summary.add_argument("--level", type=level, default=0.95, help="of the intervals (default: %(default)s)")
+    _add_weights(summary)
+    add_fit(summary)
+
+
+def _add_weights(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--weights", metavar="NAME", help="the column that holds the weights of the rows; it is not fitted"
+    )
+
+
+_TRANSFORM_EXAMPLES = """\
+powerkern transform data.csv --fit fit.json -o z.csv
+powerkern transform data.parquet --fit fit.json -o z.parquet
+zcat data.csv.gz | powerkern transform - --fit fit.json | head"""
+_INVERSE_EXAMPLES = """\
+powerkern inverse z.csv --fit fit.json -o back.csv --out-of-range clip"""
+
+
+def _add_apply(commands: Commands) -> None:
+    """The arguments of ``transform`` and ``inverse``."""
+    transform = commands.add_parser("transform", _TRANSFORM_EXAMPLES, "apply a fit to a table")
+    transform.set_defaults(run="apply:run_transform")
+    _add_applied(transform)
+    inverse = commands.add_parser("inverse", _INVERSE_EXAMPLES, "take a transformed table back to the original values")
+    inverse.set_defaults(run="apply:run_inverse")
+    inverse.add_argument(
+        "--out-of-range",
+        choices=("nan", "raise", "clip"),
+        default="nan",
+        help="what to do with values outside the transform's range (default: missing, with a warning)",
+    )
+    _add_applied(inverse)
+
+
+def _add_applied(parser: argparse.ArgumentParser) -> None:
+    add_data(parser)
+    parser.add_argument("--fit", type=Path, required=True, metavar="FIT.json", help="what `powerkern fit -o` wrote")
+    parser.add_argument("-o", "--output", type=Path, help="where to write (default, and -: CSV to standard output)")
+    add_text(parser)
+    add_common(parser)
+
+
+_OUTLIERS_EXAMPLES = """\
+powerkern outliers data.csv
+powerkern outliers data.csv --family box-cox --cutoff 0.999 -o outliers.csv
+powerkern outliers new.csv --fit fit.json --json"""
+
+
+def _add_outliers(commands: Commands) -> None:
+    """The arguments of ``outliers``."""
+    outliers = commands.add_parser(
+        "outliers", _OUTLIERS_EXAMPLES, "list the values beyond the cut-off of a robust fit, the farthest first"
+    )
+    outliers.set_defaults(run="outliers:run", weights=None)
+    outliers.add_argument("-o", "--output", type=Path, metavar="FILE.csv", help="where to write all of them")
+    _add_given_fit(outliers)
+    add_fit(outliers, estimator="rewml")
+
+
+def _add_given_fit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--fit", type=Path, metavar="FIT.json", help="what `powerkern fit -o` wrote (default: fit the table)"
+    )
+
+
+_PLOT_EXAMPLES = """\
+powerkern plot data.csv -o before_after.png
+powerkern plot data.csv --kind forest --family box-cox -o lambdas.pdf
+powerkern plot data.csv --kind cells --estimator rewml -o cells.png --style dark_background
+powerkern plot data.csv --fit fit.json -o before_after.png"""
+
+
+def _add_plot(commands: Commands) -> None:
+    """The arguments of ``plot``."""
+    plot = commands.add_parser("plot", _PLOT_EXAMPLES, "fit a table and draw it, before and after (needs matplotlib)")
+    plot.set_defaults(run="plot:run", weights=None)
+    plot.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=".png, .pdf, .svg, ...")
+    plot.add_argument("--kind", choices=PICTURES, default="before-after", help="default: %(default)s")
+    plot.add_argument("--style", default="default", help="matplotlib's, dark_background say (default: %(default)s)")
+    _add_given_fit(plot)
+    add_fit(plot)
+
+
+_COMPILE_EXAMPLES = """\
+powerkern compile
+powerkern compile --all --cpu x86-64-v3 --to /shared/powerkern"""
+
+
+def _add_compile(commands: Commands) -> None:
+    """The arguments of ``compile``."""
+    parser = commands.add_parser("compile", _COMPILE_EXAMPLES, "compile beforehand, for images, clusters and CI")
+    parser.set_defaults(run="compiling:run")
+    parser.add_argument("--all", action="store_true", help="every kernel (default: those of fit, transform, inverse)")
+    parser.add_argument(
+        "--to", type=Path, metavar="FOLDER", help="what NUMBA_CACHE_DIR will be (default: where code is kept anyway)"
+    )
+    parser.add_argument(
+        "--cpu", metavar="NAME", help="the instruction set; see `powerkern info` (default: of this computer)"
+    )
+    parser.add_argument(
+        "--processes", "--jobs", "-j", type=positive, metavar="N", help="processes (default: all cores)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON for programs in place of a sentence")
+
+
+_INFO_EXAMPLES = """\
+powerkern info
+powerkern info --json"""
+
+
+def _add_info(commands: Commands) -> None:
+    """The arguments of ``info``."""
+    info = commands.add_parser(
+        "info", _INFO_EXAMPLES, "print versions, CPU, threads and compiled code, for bug reports"
+    )
+    info.set_defaults(run="info:run")
+    info.add_argument("--json", action="store_true", help="print JSON for programs in place of a list")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 import powerkern as pk
-from powerkern._cli.arguments import Commands, add_fit
 from powerkern._cli.fit import fitted
 from powerkern._cli.reading import blamed
 from powerkern._input import tables
@@ -16,20 +14,6 @@ from powerkern._input.writing import replacing
 
 #: Resolution of pictures in pixels an inch.
 _DPI = 150
-_EXAMPLES = """\
-powerkern plot data.csv -o before_after.png
-powerkern plot data.csv --kind forest --family box-cox -o lambdas.pdf
-powerkern plot data.csv --kind cells --estimator rewml -o cells.png --style dark_background"""
-
-
-def add(commands: Commands) -> None:
-    """Its arguments."""
-    plot = commands.add_parser("plot", _EXAMPLES, "fit a table and draw it, before and after (needs matplotlib)")
-    plot.set_defaults(run=run, weights=None)
-    plot.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=".png, .pdf, .svg, ...")
-    plot.add_argument("--kind", choices=list(_KINDS), default="before-after", help="default: %(default)s")
-    plot.add_argument("--style", default="default", help="matplotlib's, dark_background say (default: %(default)s)")
-    add_fit(plot)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import powerkern as pk
+from powerkern._cli.arguments import FAMILIES, OPTIONS
+from powerkern._estimators.estimators import Estimator, with_options
 from powerkern._input.places import place_of
-from powerkern._input.tables import BadInput, Block, Choice, Layout, sentences
+from powerkern._input.tables import BadInput, Block, Choice, Layout, TextFormat, sentences
 
 
 def by_name(wanted: Sequence[str] | None, path: Path) -> Choice:
@@ -50,6 +52,32 @@ def read_fit(path: Path) -> pk.PowerFit:
         return pk.PowerFit.from_json(text)
     except ValueError as error:
         raise BadInput(f"{path}: {one_line(error)}") from error
+
+
+def estimator_of(args: argparse.Namespace) -> Estimator:
+    """The estimator with its options, from the arguments."""
+    name = args.estimator or args.default_estimator
+    try:
+        return with_options(name, {option: value for option, value in vars(args).items() if option in OPTIONS})
+    except (TypeError, ValueError) as error:
+        raise BadInput(str(error)) from None
+
+
+def refuse_options(args: argparse.Namespace, *but: str) -> None:
+    """Raise for options of a fit beside a fit that is given, but for those that are used all the same."""
+    unset = {"family": FAMILIES[0], "criterion": "likelihood", "no_standardize": False, "shift": 0.0}
+    unset |= dict.fromkeys(("columns", "estimator", "ymax", "bounds", *OPTIONS))
+    given = [name for name, value in unset.items() if getattr(args, name, value) != value and name not in but]
+    if given:
+        words = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise BadInput(f"{words}: for fitting, and --fit names a fit; leave out one or the other")
+
+
+def text_format(args: argparse.Namespace) -> TextFormat:
+    """How text tables are written, from the arguments."""
+    return TextFormat(
+        args.delimiter, args.decimal, args.missing, args.comment or None, args.encoding, not args.no_header
+    )
 
 
 @contextmanager

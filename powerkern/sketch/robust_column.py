@@ -83,8 +83,9 @@ from powerkern.sketch.summaries import Sketch
 
 #: Reweighting steps until the values kept settle, as in memory; sets of points drawn at random.
 _MOST_TURNS, _N_DRAWN = 50, 6
-#: Number of quantiles for a search without weights; half-width of the search by all points around its minimum.
-_N_QUANTILES, _REACH = 2048, 0.1
+#: Number of quantiles for a search without weights; half-width of the search by all points around its minimum, and how
+#: far from the start that may be another minimum.
+_N_QUANTILES, _REACH, _APART = 2048, 0.1, 0.01
 #: Rows that are fitted as in memory, at most, where their few values are known.
 _MOST_ROWS = 65_536
 #: Largest error of lambda, in standard errors, that does not change the status.
@@ -228,10 +229,12 @@ class Column:
         x = self.x[np.searchsorted(np.cumsum(self.w), (np.arange(m) + 0.5) * total / m)]
         found = np.empty((1, N_RESULTS))
         fit_sorted_columns(x[None], self.family, self.search, new_robust_work(m), found)
-        at = float(found[0, LMBDA0])
-        if is_identity(found[0]) or abs(at - self.begun[LMBDA0]) * self.power < _REACH:
+        at, power = float(found[0, LMBDA0]), self.power
+        distance = abs(at - self.begun[LMBDA0]) * power
+        if is_identity(found[0]) or distance < _APART:
             return
-        narrow = self.search._replace(low=at * self.power - _REACH, high=at * self.power + _REACH)
+        reach = min(_REACH, 0.5 * distance)
+        narrow = self.search._replace(low=at * power - reach, high=at * power + reach)
         begun = self.fitted_points(narrow, self.x, self.w)
         if not is_identity(begun) and begun[OBJECTIVE] < self.begun[OBJECTIVE]:
             self.search, self.begun = narrow, begun

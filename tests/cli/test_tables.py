@@ -81,7 +81,7 @@ REFUSED: dict[str, tuple[str | bytes, list[str], str]] = {
     "duplicate headers": (rows(head="a,a"), [], "x.csv has more than one column named 'a'"),
     "units under the header": (rows(head="a,b\nkg,cm"), [], "column 'a', line 2: 'kg' is not a number"),
     "decimal commas unsaid": (
-        rows("{a};{b}", "a;b").replace(".", ","), [], "column 'a', line 2: '1,5' is not a number",
+        rows("{a};{b}", "a;b").replace(".", ","), [], "decimal commas (line 2: '1,5' is not a number); pass",
     ),
     "decimal points unsaid": (
         rows("{a};{b}", "a;b"), ["--decimal", ",", "--columns", "a"], "column 'a', line 2: '1.5' is not a number",

@@ -8,6 +8,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 
 from powerkern.completion import RatingModel, fit_ratings
+from powerkern.completion.ratings import _Fold
 from powerkern.kernels.multivariate.completion import least_squares_rows
 
 rng = np.random.default_rng(16)
@@ -61,9 +62,11 @@ def test_estimates_are_nearly_as_good_as_can_be(model):
     assert abs(model.validation_rmse - np.hypot(error, 0.5)) < 0.1
 
 
-def test_ranks_that_gain_less_than_a_standard_error_are_not_worth_their_time():
+@pytest.mark.parametrize("fall", [0.7, 1.0])
+def test_ranks_that_gain_less_than_a_standard_error_are_not_worth_their_time(monkeypatch, fall):
     """Many components, each weaker than the one before: most gain less than the validation error is sure of."""
-    strength = 1.0 / np.arange(1.0, 41.0)
+    rng = np.random.default_rng(16)
+    strength = np.arange(1.0, 41.0) ** -fall
     i, j = rng.integers(0, 400, 20_000), rng.integers(0, 120, 20_000)
     u, v = rng.normal(size=(400, 40)) * strength, rng.normal(size=(120, 40))
     value = (u[i] * v[j]).sum(axis=1) + 0.7 * rng.normal(size=i.size)
@@ -73,6 +76,11 @@ def test_ranks_that_gain_less_than_a_standard_error_are_not_worth_their_time():
     assert 1 < model.rank < 24
     assert model.validation_rmse < one.validation_rmse - standard_error
     assert more.validation_rmse > model.validation_rmse - 2.0 * standard_error
+    judged = _Fold._judged
+    monkeypatch.setattr(_Fold, "_judged", lambda self, model: judged(self, model)._replace(standard_error=0.0))
+    greedy = fit_ratings((i, j, value), random_state=0)
+    assert greedy.validation_rmse > model.validation_rmse - 1.2 * standard_error
+    assert greedy.rank > model.rank or fall == 1.0
 
 
 def test_threads_and_forms_give_the_same_bits(model):

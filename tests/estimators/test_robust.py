@@ -188,6 +188,19 @@ def test_reweighting_settles_or_says_so(family):
         assert (fit.lmbda != fitted(x, family, **options).lmbda).any()
 
 
+def test_carroll_finds_a_minimum_between_points_of_its_scan():
+    """lambda was -0.186, where the objective is higher by 1.5e-4; weights and repeated rows gave other answers."""
+    x = np.array([0.875, 0.73, 0.43, 0.467, 0.564, 0.309, 0.386, 0.126, 4.258])
+    x = np.append(x, [0.119, 2.948, 7.122, 5.116, 0.495, 15.601, 0.376, 4.214, 4.327])
+    fit = pk.fit(x, "box-cox", "carroll")
+    u, _, _, power = oracles.prestandardized("box-cox", np.sort(x), "mad")
+    lowest = oracles.lowest(lambda lmbda: oracles.carroll_objective("box-cox", u, lmbda), step=0.1)
+    assert oracles.carroll_objective("box-cox", u, fit.lmbda[0] * power) <= lowest + 1e-8
+    repeated, weighted = pk.fit(np.repeat(x, 2), "box-cox", "carroll"), np.full(18, 2.0)
+    assert repeated.lmbda[0] == pytest.approx(fit.lmbda[0], abs=1e-6)
+    assert pk.fit(x, "box-cox", "carroll", sample_weight=weighted).lmbda[0] == pytest.approx(fit.lmbda[0], abs=1e-6)
+
+
 def test_reweighting_that_goes_to_and_fro():
     """Two sets of values that each lead to the other: the status says so, and the warning."""
     with pytest.warns(UserWarning, match="reweighting has not settled"):

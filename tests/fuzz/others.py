@@ -85,6 +85,63 @@ def check_robust(batch: Batch) -> Iterator[Finding]:
             yield Finding("not-finite", f"{batch.name}:{j}", text)
 
 
+# --- fits of groups, and with an origin ---------------------------------------------------------------
+
+
+def check_groups(batch: Batch) -> Iterator[Finding]:
+    """Fits of groups, and their output, are those of the rows of each group alone, to the bit."""
+    rng = _rng(batch)
+    labels = rng.integers(0, rng.choice([1, 3, 20]), len(batch.values))
+    estimator = str(rng.choice(["mle", "mle", "rewml"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fit = pk.fit(batch.values, batch.family, estimator, groups=labels, sample_weight=batch.weight, n_threads=1)
+        images = fit.transform(batch.values, labels, n_threads=1)
+        for label in np.unique(labels).tolist():
+            rows = labels == label
+            weight = None if batch.weight is None else batch.weight[rows]
+            if weight is not None and not weight.any():
+                continue  # pk.fit refuses rows without any weight
+            alone = pk.fit(batch.values[rows], batch.family, estimator, sample_weight=weight, n_threads=1)
+            same = alone.columns.raw.tobytes() == fit[label].columns.raw.tobytes()
+            if not (same and np.array_equal(alone.transform(batch.values[rows]), images[rows], equal_nan=True)):
+                yield Finding("groups", f"{batch.name}:*", f"{estimator}: group {label} of {np.unique(labels).size}")
+
+
+def check_origin(batch: Batch) -> Iterator[Finding]:
+    """No exception, finite images in the order of the values that were fitted, and a text that is read to the bit."""
+    rng = _rng(batch)
+    estimator = str(rng.choice(["mle", "central-mle", "rewml"]))
+    values, weight = batch.values[:400, :4], batch.weight
+    if weight is not None:
+        some = np.flatnonzero(weight > 0.0)[:400]  # values without weight may lie below the origin
+        values, weight = batch.values[some, :4], weight[some]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fit = pk.fit(values, batch.family, estimator, origin="fit", sample_weight=weight, n_threads=1)
+        images = fit.transform(values, n_threads=1)
+        again = pk.PowerFit.from_json(fit.to_json()).transform(values, n_threads=1)
+        back = fit.inverse_transform(images, n_threads=1, out_of_range="clip")
+    if again.tobytes() != images.tobytes():
+        yield Finding("json", f"{batch.name}:*", f"{estimator}: other images after reading")
+    kept = ~np.isnan(values)
+    if estimator != "mle":
+        kept &= fit.weights(values) > 0.0
+    for j in range(fit.n_features):
+        x, z = values[kept[:, j], j], images[kept[:, j], j]
+        where = f"{batch.name}:{j}"
+        about = f"{estimator}, {fit.status_text[j]}, lambda {fit.lmbda[j]!r}"
+        if not (np.isfinite(z).all() and np.isfinite(fit.lmbda[j])):
+            yield Finding("not-finite", where, about)
+            continue
+        order = np.argsort(x)
+        falls = -np.diff(z[order]) / np.spacing(np.abs(z).max(initial=1.0))
+        if falls.max(initial=0.0) > 1e4:
+            yield Finding("monotone", where, f"falls by {falls.max():g} ulp: {about}")
+        if np.isnan(back[kept[:, j], j]).any():
+            yield Finding("inverse-nan", where, about)
+
+
 # --- fits as text -------------------------------------------------------------------------------------
 
 #: What numbers are replaced by.
@@ -188,6 +245,8 @@ CHECKS: dict[str, Callable[[Batch], Iterator[Finding]]] = {
     "fits": check_batch,
     "chunks": check_chunks,
     "robust": check_robust,
+    "groups": check_groups,
+    "origin": check_origin,
     "texts": check_texts,
     "stats": check_stats,
 }

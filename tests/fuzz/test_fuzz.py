@@ -12,6 +12,7 @@ pytest.importorskip("flint", reason="the oracle of the fuzz is python-flint's ba
 
 import powerkern as pk
 from fuzz import checks, columns, oracle, partitions, run
+from fuzz.others import CHECKS
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +26,9 @@ def test_a_short_run_finds_nothing(seed):
     assert totals.findings == []
 
 
-@pytest.mark.parametrize("what, n_columns", [("chunks", 60), ("robust", 60), ("stats", 120)])
+@pytest.mark.parametrize(
+    "what, n_columns", [("chunks", 60), ("robust", 60), ("stats", 120), ("groups", 60), ("origin", 60)]
+)
 def test_short_runs_of_what_is_built_on_fits(what, n_columns):
     assert run.fuzz(SEED, n_columns, longest=100, what=what).findings == []
 
@@ -119,6 +122,22 @@ def test_inverses_that_do_not_return_the_values_are_found(fitted, monkeypatch):
     inverse = pk.PowerFit.inverse_transform
     monkeypatch.setattr(pk.PowerFit, "inverse_transform", lambda *a, **k: inverse(*a, **k) * (1.0 + 1e-9))
     assert "round-trip" in [found for found, _ in checks._check_output(fitted)]
+
+
+@pytest.mark.parametrize(
+    "what, owner, change, kind",
+    [
+        ("groups", pk.GroupedFit, lambda z: z * (1.0 + 1e-15), "groups"),
+        ("origin", pk.PowerFit, lambda z: np.where(z == np.nanmax(z), np.inf, z), "not-finite"),
+        ("origin", pk.PowerFit, np.negative, "monotone"),
+    ],
+)
+def test_wrong_images_are_found(monkeypatch, what, owner, change, kind):
+    batch = columns.Batch("1:2", "box-cox", np.random.default_rng(3).lognormal(size=(40, 2)), None, ["lognormal"] * 2)
+    assert list(CHECKS[what](batch)) == []
+    transform = owner.transform
+    monkeypatch.setattr(owner, "transform", lambda *a, **k: change(transform(*a, **k)))
+    assert kind in [finding.kind for finding in CHECKS[what](batch)]
 
 
 @pytest.mark.parametrize(

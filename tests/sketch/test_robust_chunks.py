@@ -253,6 +253,13 @@ def test_a_minimum_that_a_coarse_search_misses_is_found():
     assert fit.status[0] == whole.status[0]
 
 
+def test_the_lower_of_two_minima_close_to_each_other_is_found():
+    x = case_of(2026112406, 3583, 2500, 100_000).x  # lambda0 was 0.744 in place of 0.638
+    fit, whole = fit_chunks(np.array_split(x, 4), "box-cox", "rewml"), pk.fit(x, "box-cox", "rewml")
+    assert abs(fit.lmbda0 - whole.lmbda0)[0] < 1e-3
+    assert abs(fit.lmbda - whole.lmbda)[0] <= fit.lmbda_error[0] + 1e-12
+
+
 def test_tied_rows_with_weights_begin_where_the_rows_in_memory_do():
     case = case_of(3, 88, 2500, 300_000)  # lambda was off by 0.2, and a bound of 1e-11
     chunks, weights = np.array_split(case.x, 3), np.array_split(case.weight, 3)

@@ -482,6 +482,9 @@ def test_raw_values_that_overflow_at_a_given_lambda():
 
 def test_chunks_that_cannot_be_fitted():
     X = np.arange(1.0, 9.0).reshape(4, 2)
+    for view in (memoryview(np.ones((4, 2))), memoryview(np.ones(4))):
+        with pytest.raises(TypeError, match=r"chunks must be a list with an array for each chunk, .* got memoryview"):
+            fit_chunks(view)
     with pytest.raises(TypeError, match="chunks is an iterator, which can be read only once"):
         fit_chunks(iter([X]))
     with pytest.raises(TypeError, match=r"chunks must be a list .*, got ndarray; pass all rows in one array"):

@@ -7,7 +7,8 @@ import csv
 import io
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
 import numpy as np
@@ -196,8 +197,12 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
     odd_ones = {name: reason for name, reason in reasons.items() if reason != NAMES_ROWS}
     if not positions:
         raise BadInput(_no_numbers(source, odd_ones))
+    commas = {name: reason for name, reason in odd_ones.items() if _has_decimal_comma(reason)}
+    if commas:
+        warn(f"columns of {source.label} are left out: {_decimal_commas(commas)}")
     for name, reason in odd_ones.items():
-        warn(f"column {name!r} of {source.label} is left out: {reason} (see --missing and --decimal)")
+        if name not in commas:
+            warn(f"column {name!r} of {source.label} is left out: {reason} (see --missing and --decimal)")
     layout = Layout(source.names, source.text.header, positions, delimiter=source.delimiter)
     if not keep:
         return Table(layout, n_rows, reasons)
@@ -207,7 +212,21 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
     return Table(layout, n_rows, reasons, Block(matrix, {}, np.concatenate(every_line)))
 
 
+def _has_decimal_comma(reason: str) -> bool:
+    """Whether the cell that is no number would be one by another decimal sign."""
+    return re.search(r": '[+-]?[0-9]*,[0-9]+' is not a number$", reason) is not None
+
+
+def _decimal_commas(reasons: Mapping[str, str]) -> str:
+    """What to do with columns whose numbers have decimal commas."""
+    first = ", ".join(map(repr, list(reasons)[:3]))
+    more = f" and {len(reasons) - 3} more" if len(reasons) > 3 else ""
+    return f"{first}{more} have decimal commas ({next(iter(reasons.values()))}); pass --decimal ,"
+
+
 def _no_numbers(source: TextSource, reasons: dict[str, str]) -> str:
+    if reasons and all(map(_has_decimal_comma, reasons.values())):
+        return f"{source.label} has no column of numbers: {_decimal_commas(reasons)}"
     for name, reason in reasons.items():
         return f"{source.label} has no column of numbers: column {name!r}, {reason} (see --missing and --decimal)"
     hint = "; is the delimiter right (--delimiter)?" if len(source.names) == 1 else ""

@@ -1,0 +1,66 @@
+"""``powerkern outliers``."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import powerkern as pk
+from powerkern._cli.fit import fitted
+from powerkern._cli.output import finite, print_json, print_table, short, write_text
+from powerkern._cli.reading import blamed
+from powerkern._input import tables
+from powerkern._input.tables import Table
+
+#: Lines that are printed.
+_SHOWN = 30
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry it out."""
+    tables.check_folder(args.output)
+    fit, table = fitted(args)
+    found = _outliers(args, fit, table)
+    head = list(_entry(table, 0, "", 0.0, 0.0))
+    if args.output is not None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, head, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found)
+        write_text(args.output, text.getvalue())
+    if args.json:
+        print_json({"rows": table.n_rows, "columns": fit.n_features, "outliers": found})
+        return
+    if found:
+        shown = [[str(e[head[0]]), e["column"], short(e["value"]), short(e["z"])] for e in found[:_SHOWN]]
+        print_table(head, shown, left={1})
+    more = f" ({len(found) - _SHOWN} more: see -o or --json)" if len(found) > _SHOWN else ""
+    print(f"{len(found)} outliers in {table.n_rows} rows x {fit.n_features} columns{more}")
+
+
+def _outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
+    """The outlying values, the farthest first."""
+    matrix = table.rows.matrix
+    with blamed(args.data, table.layout, lambda: table.rows):
+        flagged = fit.outliers(matrix, cutoff=getattr(args, "cutoff", None))
+        standardized = pk.PowerFit(replace(fit.info, standardize=True), fit.columns)
+        z = standardized.transform(matrix, n_threads=args.n_threads)
+    cells = np.argwhere(flagged)
+    distance = np.abs(z[flagged])
+    names = table.layout.matrix_names
+    return [
+        _entry(table, i, names[j], float(matrix[i, j]), float(z[i, j]))
+        for i, j in cells[np.argsort(-distance, kind="stable")].tolist()
+    ]
+
+
+def _entry(table: Table, i: int, column: str, value: float, z: float) -> dict[str, Any]:
+    """A value and where it is: rows of text go by the line of the file."""
+    lines = table.rows.lines
+    place = {"row": i} if lines is None else {"line": int(lines[i])}
+    return {**place, "column": column, "value": value, "z": finite(z)}

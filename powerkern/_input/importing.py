@@ -1,0 +1,41 @@
+"""What is imported late, and forks meanwhile: they wait, as a child would inherit locks that nobody in it releases."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+import threading
+from types import ModuleType
+
+_COMPILER = "powerkern._jit.entries"
+_lock = threading.RLock()
+
+
+def import_late(name: str) -> ModuleType:
+    """The module, imported while no fork is under way."""
+    with _lock:
+        return importlib.import_module(name)
+
+
+def make_forks_wait() -> None:
+    """Before a fork takes any other lock, which the import may need: the hook that is registered last runs first."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_wait, after_in_parent=_go_on, after_in_child=_go_on)
+
+
+def _wait() -> None:
+    """Wait for imports, and then for the compiler if they brought it: its own hook came too late for this fork."""
+    without_compiler = _COMPILER not in sys.modules
+    _lock.acquire()
+    if without_compiler and _COMPILER in sys.modules:
+        sys.modules[_COMPILER].global_compiler_lock.acquire()
+
+
+def _go_on() -> None:
+    with contextlib.suppress(RuntimeError):  # registered while the fork waited: there is nothing to release
+        _lock.release()
+
+
+make_forks_wait()

@@ -1,0 +1,182 @@
+"""Words of the command line: what they may be, what is said of wrong ones, and at what cost."""
+
+import csv
+import json
+import subprocess
+import sys
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+import powerkern as pk
+from powerkern._cli import arguments
+from powerkern._cli.parser import parser
+from powerkern._estimators.estimators import ESTIMATORS
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A table with three outliers, by line and column, the farthest first."""
+    rng = np.random.default_rng(0)
+    numbers = rng.lognormal(size=(80, 2))
+    numbers[[10, 20, 30], [0, 1, 0]] = [1e9, 1e6, 1e4]
+    path = tmp_path / "table.csv"
+    rows = "".join(f"x,{a!r},{b!r}\n" for a, b in numbers.tolist())
+    path.write_text("word,a,b\n" + rows)
+    return path
+
+
+def test_options_are_those_of_the_estimators():
+    assert tuple(ESTIMATORS) == arguments.ESTIMATORS
+    for option, names in arguments.OPTIONS.items():
+        assert names == [kind.name for kind in ESTIMATORS.values() if option in kind.__dataclass_fields__]
+    assert {field.name for kind in ESTIMATORS.values() for field in fields(kind)} == set(arguments.OPTIONS)
+
+
+def test_pictures_are_those_that_are_drawn():
+    from powerkern._cli.plot import _KINDS
+
+    assert tuple(_KINDS) == arguments.PICTURES
+
+
+@pytest.mark.parametrize("words", [["--bogus"], ["fit", "x.csv", "--famly", "best"], ["--help"], ["fit", "--help"]])
+def test_words_are_checked_before_numpy_is_imported(words):
+    code = f"""
+import sys
+from powerkern.__main__ import main
+code = main({words!r})
+slow = {{"numpy", "numba", "scipy"}} & set(sys.modules)
+assert not slow, slow
+sys.exit(code)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == (0 if "--help" in words else 2), done.stderr
+    assert "--help" in words or "unrecognized arguments" in done.stderr or "required" in done.stderr
+
+
+def test_every_command_is_there():
+    fit = ["x", "--fit", "f"]
+    lines = (["demo"], ["fit", "x"], ["summary", "x"], ["transform", *fit], ["inverse", *fit], ["outliers", "x"])
+    for words in (*lines, ["plot", "x", "-o", "y"], ["compile"], ["info"]):
+        module, name = parser().parse_args(words).run.split(":")
+        assert callable(getattr(__import__(f"powerkern._cli.{module}", fromlist=[name]), name))
+
+
+@pytest.mark.parametrize(
+    "words, meant",
+    [
+        (["fit", "x", "--family", "yeojohnson"], "yeo-johnson"),
+        (["fit", "x", "--family", "yj"], "yeo-johnson"),
+        (["fit", "x", "--family", "box_cox"], "box-cox"),
+        (["outlier", "x"], "outliers"),
+        (["plot", "x", "-o", "y.png", "--kind", "forrest"], "forest"),
+    ],
+)
+def test_near_misses_are_suggested(run, words, meant):
+    code, _, err = run(*words)
+    assert code == 2
+    assert f"did you mean {meant!r}?" in err
+
+
+def test_the_nearest_estimator_is_suggested(run, table):
+    assert "did you mean 'rewml'?" in run("fit", table, "--estimator", "rewlm")[2]
+    assert "did you mean 'x86-64-v3'?" in run("compile", "--cpu", "x86-64-v33")[2]
+
+
+# --- decimal commas -----------------------------------------------------------------------------------
+
+
+def test_decimal_commas_give_one_hint(run, tmp_path):
+    path = tmp_path / "commas.csv"
+    head = ";".join([*(f"c{j}" for j in range(12)), "n"])
+    lines = [";".join([*(f"{i + j},5" for j in range(12)), str(i * i)]) for i in range(9)]
+    path.write_text("\n".join([head, *lines]) + "\n")
+    code, out, err = run("fit", path)
+    assert code == 0
+    assert "n " in out
+    assert err.count("warning") == 1
+    assert "'c0', 'c1', 'c2' and 9 more have decimal commas (line 2: '0,5' is not a number); pass --decimal ," in err
+    assert run("fit", path, "--decimal", ",")[2] == ""
+
+
+def test_a_table_of_decimal_commas_alone_is_refused_with_the_hint(run, tmp_path):
+    path = tmp_path / "commas.csv"
+    path.write_text("a;b\n1,5;2,5\n2,5;7,25\n")
+    code, out, err = run("fit", path)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "have decimal commas" in err
+    assert "--decimal ," in err
+
+
+def test_other_odd_cells_are_named_one_by_one(run, tmp_path):
+    path = tmp_path / "mixed.csv"
+    rows = "".join(f"{i},5;{i};{i * i}\n" for i in range(1, 30))
+    path.write_text("a;b;c\n" + rows + "3,5;?;1\n")
+    err = run("fit", path)[2]
+    assert err.count("warning") == 2
+    assert "column 'b' of mixed.csv is left out: line 31: '?' is not a number" in err
+
+
+# --- outliers -----------------------------------------------------------------------------------------
+
+
+def test_outliers_lists_values_by_line_the_farthest_first(run, table):
+    code, out, err = run("outliers", table, "--family", "box-cox")
+    assert (code, err) == (0, "")
+    lines = [line.split() for line in out.splitlines()]
+    assert lines[0] == ["line", "column", "value", "z"]
+    assert lines[2][:3] == ["12", "a", "1e+09"]
+    assert out.splitlines()[-1].endswith("outliers in 80 rows x 2 columns")
+
+    data = np.loadtxt(table, delimiter=",", skiprows=1, usecols=(1, 2))
+    fit = pk.fit(data, "box-cox", "rewml")
+    found = json.loads(run("outliers", table, "--family", "box-cox", "--json")[1])["outliers"]
+    assert {(each["line"] - 2, "ab".index(each["column"])) for each in found} == set(
+        zip(*np.nonzero(fit.outliers(data)), strict=True)
+    )
+    for each in found:
+        assert each["z"] == fit.transform(data)[each["line"] - 2, "ab".index(each["column"])]
+    assert [abs(each["z"]) for each in found] == sorted((abs(each["z"]) for each in found), reverse=True)
+
+
+def test_outliers_of_a_given_fit_and_cutoff(run, table, tmp_path):
+    fit, out = tmp_path / "fit.json", tmp_path / "outliers.csv"
+    run("fit", table, "--family", "box-cox", "--estimator", "rewml", "--no-standardize", "-o", fit)
+    code, text, err = run("outliers", table, "--fit", fit, "--cutoff", "0.9999999", "-o", out)
+    assert (code, err) == (0, "")
+    with out.open() as file:
+        found = list(csv.DictReader(file))
+    assert [(each["line"], each["column"]) for each in found[:3]] == [("12", "a"), ("22", "b"), ("32", "a")]
+    assert len(found) == int(text.splitlines()[-1].split()[0])
+    assert float(found[0]["z"]) > 5.0  # standardized, whatever the fit's transform returns
+
+
+def test_options_of_fitting_beside_a_fit_are_refused(run, table, tmp_path):
+    fit = tmp_path / "fit.json"
+    run("fit", table, "-o", fit)
+    code, out, err = run("outliers", table, "--fit", fit, "--family", "box-cox", "--h", "0.7")
+    assert (code, out) == (2, "")
+    assert "--family, --h: for fitting, and --fit names a fit" in err
+
+
+def test_plot_draws_a_given_fit(run, table, tmp_path):
+    pytest.importorskip("matplotlib")
+    fit, picture = tmp_path / "fit.json", tmp_path / "cells.png"
+    pk.fit(np.random.default_rng(0).lognormal(size=(30, 1)), column_names=["b"]).save(fit)
+    code, out, err = run("plot", table, "--fit", fit, "--kind", "cells", "-o", picture)
+    assert (code, err) == (0, "")
+    assert "cells of 1 columns drawn" in out
+    assert picture.stat().st_size > 1000
+    code, _, err = run("plot", table, "--fit", fit, "--estimator", "rewml", "-o", picture)
+    assert code == 2
+    assert "leave out one or the other" in err
+
+
+def test_large_files_are_fitted_with_the_options_of_the_estimator(run, table, monkeypatch, tmp_path):
+    whole, blocks = tmp_path / "whole.json", tmp_path / "blocks.json"
+    words = ["fit", table, "--estimator", "rewml", "--cutoff", "0.9", "-o"]
+    run(*words, whole)
+    monkeypatch.setattr("powerkern._cli.fit.LARGE", 0)
+    run(*words, blocks)
+    assert pk.load(blocks).estimator == pk.load(whole).estimator == pk.RewML(cutoff=0.9)
