@@ -25,7 +25,7 @@ def benchmarks() -> Iterator[type]:
     """The classes of all files of benchmarks."""
     for module in pkgutil.iter_modules(asv_benches.__path__, "asv_benches."):
         if module.name.startswith("asv_benches.bench_"):
-            for thing in vars(importlib.import_module(module.name)).values():
+            for thing in list(vars(importlib.import_module(module.name)).values()):
                 if isinstance(thing, type) and thing.__module__ == module.name and methods(thing):
                     yield thing
 

@@ -392,7 +392,7 @@ FRAME = pd.DataFrame({"price": [1.0, 2.0, 4.0], "size": [1.0, -np.inf, 2.0]})
         (
             lambda: location_scale([1.0, 2.0], "trimmed", fraction=0.5, sides="both"),
             ValueError,
-            "with sides=.both., fraction must be a number in \\[0, 0.5\\)",
+            "fraction must be a number in .0, 0.5",
         ),
         (lambda: location_scale([1.0, 2.0], "trimmed", sides="lower"), ValueError, "sides must be one of"),
         (lambda: location_scale([1.0, 2.0], "huber-scale", center="mean"), ValueError, "center must be one of"),
