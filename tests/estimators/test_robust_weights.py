@@ -12,6 +12,7 @@ from powerkern._estimators.estimators import ESTIMATORS
 FAMILIES = ("box-cox", "yeo-johnson")
 RESISTANT = ("rewml", "rewml-nr", "carroll", "mtl")
 families = pytest.mark.parametrize("family", FAMILIES)
+#: "central-mle" needs origin="fit": see test_origin.py.
 estimators = pytest.mark.parametrize("estimator", [name for name in ESTIMATORS if name not in ("mle", "central-mle")])
 resistant = pytest.mark.parametrize("estimator", RESISTANT)
 
