@@ -179,10 +179,10 @@ class Range(_Summary):
         -------
         Grid
         """
-        largest = 0.0 if largest_exponent is None else float(largest_exponent)
-        if not 0.0 <= largest < np.inf:
+        largest = 0.0 if largest_exponent is None else largest_exponent
+        if not (is_real(largest) and 0.0 <= largest < np.inf):
             raise ValueError(f"largest_exponent must be a positive number, got {largest_exponent!r}")
-        return self._laid(largest)
+        return self._laid(float(largest))
 
     def _laid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
         cells = grids_for(self._table.copy(), self._code, largest_exponent, stream)
