@@ -87,7 +87,8 @@ def row_names(X: Any) -> list[str] | None:
 
 def standardized(values: FloatArray) -> FloatArray:
     """Less their mean, divided by their standard deviation unless that is 0."""
-    scaled = values / (np.abs(values).max(initial=0.0) or 1.0)  # squares near the largest number would overflow
+    largest = np.abs(values).max(initial=0.0)
+    scaled = values / np.ldexp(0.5, np.frexp(largest)[1])  # squares near the largest number would overflow
     result: FloatArray = (scaled - scaled.mean()) / (scaled.std() or 1.0)
     return result
 
