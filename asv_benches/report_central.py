@@ -1,6 +1,6 @@
 """Simulates the null distribution of the test of central normality, and writes ``powerkern/_results/central_null.py``.
 
-``python -m asv_benches.report_central`` takes a few minutes, and writes the same file again.
+``python -m asv_benches.report_central`` takes a minute, and writes the same file again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ import numpy as np
 #: Numbers of values.
 SIZES = (*range(6, 31), {sizes})
 #: Tail probabilities.
-LEVELS = np.array({list(LEVELS)!r})
+LEVELS = np.array(
+    {list(LEVELS)!r}
+)
 #: Quantiles of ``statistic * sqrt(n)`` in {REPLICATES:,} normal samples of each size: a row each.
 _ROWS = """\\
 {rows}

@@ -136,13 +136,13 @@ def find_origin(
     """
     box_cox, scratch = not is_mirrored(family), _Scratch()
 
+    @np.errstate(all="ignore")  # infinite values, which the fit refuses, and columns wider than float64
     def search(block: FloatArray, group: slice) -> FloatArray:
         ordered, weights = sorted_with(block, weight)
-        with np.errstate(all="ignore"):  # infinite values, which the fit refuses
-            lower, median, upper = quantiles_of(ordered, weights, (0.25, 0.5, 0.75))
-            unit = np.where(upper > lower, upper - lower, moments_of(ordered, weights)[1])
-            median, unit = usable(median, unit)
-            columns = (ordered - median[:, np.newaxis]) / unit[:, np.newaxis]
+        lower, median, upper = quantiles_of(ordered, weights, (0.25, 0.5, 0.75))
+        unit = np.where(upper > lower, upper - lower, moments_of(ordered, weights)[1])
+        median, unit = usable(median, unit)
+        columns = (ordered - median[:, np.newaxis]) / unit[:, np.newaxis]
         columns[~np.isfinite(columns).all(axis=1, where=~np.isnan(columns))] = np.nan
         if central:
             w = central_weights(columns, weights, box_cox)
@@ -192,8 +192,7 @@ def _in_own_units(
     if box_cox:  # below the smallest value, however coarse numbers are there
         fields[:, 0] = np.minimum(fields[:, 0], np.nextafter(x[:, 0], -np.inf))
     fields[:, 1] = 1.0 if box_cox else unit * np.exp(log_unit)
-    with np.errstate(all="ignore"):  # columns wider than float64
-        far = np.maximum(fields[:, 0] - x[:, 0], np.fmax.reduce(x, axis=1) - fields[:, 0]) / fields[:, 1]
+    far = np.maximum(fields[:, 0] - x[:, 0], np.fmax.reduce(x, axis=1) - fields[:, 0]) / fields[:, 1]
     fields[:, 0], fields[:, 1] = usable(fields[:, 0], np.where(np.isfinite(far), fields[:, 1], np.nan))
     fields[:, _LAMBDA], fields[:, _INFORMATION] = found[:, kernels.LMBDA], found[:, kernels.INFORMATION]
     fields[:, _LIKELIHOOD] = found[:, kernels.LIKELIHOOD] - np.log(unit)
@@ -305,21 +304,18 @@ class WithOrigin(NamedTuple):
 def _centrally(u: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
     """Results of rescaled columns at given lambdas, standardised by weights by rank."""
     results = fit_matrix(u, family, lmbda, weight, n_threads)
-    fitted = np.flatnonzero(results[:, STATUS] == Status.FIXED)
+    fitted, box_cox = results[:, STATUS] == Status.FIXED, not is_mirrored(family)
 
-    box_cox = not is_mirrored(family)
-
+    @np.errstate(all="ignore")
     def measure(block: FloatArray, group: slice) -> FloatArray:
         columns, weights = sorted_with(block, weight)
         w = central_weights(columns, weights, box_cox)
-        APPLY[family, FORWARD_STANDARDIZED](columns, results[fitted[group]], np.zeros(len(columns), dtype=np.int64))
+        APPLY[family, FORWARD_STANDARDIZED](columns, results[group], np.zeros(len(columns), dtype=np.int64))
         center, spread = moments_of(columns, w)
         return np.column_stack([center, spread / _SPREAD_OF_NORMAL[box_cox]])
 
-    mean, sd = np.zeros(len(results)), np.ones(len(results))
-    if fitted.size:
-        mean[fitted], sd[fitted] = column_figures(measure, u[:, fitted], 2, n_threads).T
-    fine = np.isfinite(mean) & (sd > 0.0) & np.isfinite(sd)
+    mean, sd = column_figures(measure, u, 2, n_threads).T
+    fine = fitted & np.isfinite(mean) & (sd > 0.0) & np.isfinite(sd)
     mean, sd = np.where(fine, mean, 0.0), np.where(fine, sd, 1.0)
     restandardize(results, mean, sd)
     results[fitted, STATUS] = Status.SCANNED

@@ -24,6 +24,8 @@ from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
 
 #: The normal approximations of the test statistics hold from so many values on.
 _FEWEST = 8
+#: Beyond, those of skewness and kurtosis are their limits: n/6 and n/24 times the squares.
+_MANY = 1e8
 #: Degrees of freedom that counts in classes lose: to their sum, mean and standard deviation.
 ESTIMATED = 3
 
@@ -133,8 +135,10 @@ def dagostino_pearson(skewness: FloatArray, kurtosis: FloatArray, n: FloatArray)
        Biometrika 70, 1983, 227-234.
     """
     n = np.where(n >= _FEWEST, n, np.nan)
-    squares = _normal_skewness(skewness, n) ** 2 + _normal_kurtosis(kurtosis, n) ** 2
-    return np.exp(-0.5 * squares)
+    few = np.minimum(n, _MANY)
+    squares = _normal_skewness(skewness, few) ** 2 + _normal_kurtosis(kurtosis, few) ** 2
+    limit = n * (skewness**2 / 6.0 + kurtosis**2 / 24.0)
+    return np.exp(-0.5 * np.where(n > _MANY, limit, squares))
 
 
 def _normal_skewness(g1: FloatArray, n: FloatArray) -> FloatArray:

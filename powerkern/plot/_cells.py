@@ -95,6 +95,7 @@ def cell_map(
     if any(marks):
         key_above(ax, handles=[mark for mark in marks if mark])
     _name(ax.xaxis, "column", drawn.names, z.shape[1], columns)
+    ax.figure.canvas.figure.draw_without_rendering()  # settles the layout: turned names leave less height for rows
     _name(ax.yaxis, "row", row_names(X), len(z), rows)
     return ax
 
@@ -221,6 +222,9 @@ def _name(axis: Any, what: str, names: list[str] | None, n: int, block: int) -> 
         at = np.arange(0, n, max(block, -(-n // room)))
         labels = [shortened(names[j], _LABEL) for j in at]
         turned = across and len(labels) * (1 + max(map(len, labels))) > 1.5 * room
+        if turned:  # a third of the height is theirs at most
+            longest = max(8, most_names(axis.axes, across=False))
+            labels = [shortened(label, longest) for label in labels]
         axis.set_ticks(at, labels, parse_math=False, rotation=90 if turned else 0)
     label = "" if names else what
     axis.set_label_text(label if block == 1 else f"{what} in blocks of {block:,}")

@@ -187,6 +187,17 @@ def test_lambda_is_the_same_for_a_plus_b_x(family, estimator):
             assert fit.status == plain.status
 
 
+@pytest.mark.parametrize("estimator", ["mle", "central-mle"])
+def test_of_equal_maxima_the_least_lambda_counts(estimator):
+    for seed in range(8):
+        half = np.random.default_rng(seed).gamma(2.0, size=5)
+        x = np.sort(np.concatenate([-half, half]))
+        lmbda = pk.fit(x, estimator=estimator, origin="fit").lmbda[0]
+        assert lmbda <= 1.0
+        for a, b in ((0.3, 0.1), (27.19, 12.4), (-0.864, 0.3)):
+            np.testing.assert_allclose(pk.fit(a + b * x, estimator=estimator, origin="fit").lmbda, lmbda, atol=1e-8)
+
+
 def test_the_figures_of_the_numerics():
     x = np.random.default_rng(77).gamma(3.0, size=500)
     with warnings.catch_warnings():
@@ -293,6 +304,9 @@ def test_hostile_columns(family, estimator):
             4e307 * (np.arange(12) / 5.5 - 1.0) if family == "yeo-johnson" else np.linspace(1.0, 1e308, 12),
             1e16 + 2.0 * np.arange(12),
             np.arange(12) * 5e-324,
+            np.full(12, 1e308),
+            np.tile([1.0, 1e308] if family == "box-cox" else [-1e308, 1e308], 6),
+            np.append(np.zeros(9) if family == "yeo-johnson" else np.ones(9), [1e-310, 1e300, 1e308]),
         ]
     )
     with warnings.catch_warnings():

@@ -6,6 +6,7 @@ import itertools
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 from pictured import skewed
@@ -130,6 +131,18 @@ def test_many_names_of_a_cell_map_are_thinned():
     ax.figure.canvas.draw()
     boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
     assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
+
+
+def test_names_of_rows_and_columns_overlap_in_no_small_cell_map():
+    frame = pd.DataFrame(skewed(40, 8), columns=[f"a rather long name {j}" for j in range(8)])
+    frame.index = [f"row {i}" for i in range(40)]
+    _, ax = plt.subplots(figsize=(3.6, 2.7), layout="constrained")
+    cell_map(frame, pk.fit(frame), ax=ax)
+    ax.figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
+    assert len(boxes) > 3
+    assert all(a.y0 >= b.y1 for a, b in itertools.pairwise(boxes))
+    assert ax.get_window_extent().height > 0.3 * ax.figure.bbox.height
 
 
 @pytest.mark.filterwarnings("ignore:.*not fitted")

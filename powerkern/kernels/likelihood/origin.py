@@ -50,6 +50,8 @@ _AT_RANKS, _EVEN, _CLIMBED = 20, 12, 4
 _N_GRID = _AT_RANKS + _EVEN + 2
 #: Maxima on the sample that are this much lower than the highest are not climbed again; times its size, if it is one.
 _HOPELESS, _LOWER = 2.0, 1e-5
+#: Of maxima that differ by no more, the one of the least lambda counts: symmetric columns have two, at l and 2 - l.
+_EQUAL = 5e-10
 #: Longest steps, of lambda, x0 in units of s, and ln s.
 _LONGEST = (1.0, 1.0, 0.5)
 #: Where Newton's method has converged; on a sample; at one point of the grid.
@@ -449,8 +451,9 @@ def _lay_grid(x: FloatArray, box_cox: bool, low: float, high: float, grid: Float
     n = x.size
     for k in range(_N_GRID):
         if k < _AT_RANKS:
-            rank = min(int((k + 0.5) * n / _AT_RANKS), n - 1)
-            x0 = 0.5 * (x[rank] + x[max(rank - 1, 0)])
+            place = (k + 0.5) * (n - 1.0) / _AT_RANKS
+            rank = int(place)
+            x0 = x[rank] + (place - rank) * (x[rank + 1] - x[rank])
         else:
             x0 = low + (high - low) * (k - _AT_RANKS) / (_EVEN + 1.0)
         i = k
@@ -471,6 +474,9 @@ def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work:
     lmbda, n_eval = min(max(1.0, ranges[LMBDA, 0]), ranges[LMBDA, 1]), 0
     for k in range(_N_GRID):
         x0 = min(max(grid[k, ORIGIN], low), high)
+        if k > 0 and x0 == grid[k - 1, ORIGIN]:
+            _copy_row(grid[k - 1], grid[k])
+            continue
         fixed[ORIGIN, 0], fixed[ORIGIN, 1] = x0, x0
         theta[LMBDA], theta[ORIGIN], theta[LOG_UNIT] = lmbda, x0, unit
         n_eval += abs(_climb(x, w, box_cox, fixed, _ROUGHLY, _GRID_STEPS, work))
@@ -478,6 +484,12 @@ def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work:
         if grid[k, LIKELIHOOD] > -math.inf:
             lmbda = theta[LMBDA]
     return n_eval
+
+
+@kernel
+def _copy_row(row: FloatArray, to: FloatArray) -> None:
+    for i in range(row.size):
+        to[i] = row[i]
 
 
 @kernel
@@ -525,7 +537,8 @@ def _search(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, wor
             theta[i] = tops[j, i]
         n_climb = _climb(x, w, box_cox, ranges, _CONVERGED, _MOST_STEPS, work)
         n_eval += abs(n_climb)
-        if work.at[0, 0] > out[LIKELIHOOD]:
+        gain, aside = work.at[0, 0] - out[LIKELIHOOD], theta[LMBDA] - out[LMBDA]
+        if gain > (math.copysign(_EQUAL, aside) if abs(aside) > _ROUGHLY else 0.0):
             _note(work, out)
             out[CERTIFIED] = 1.0 if n_climb > 0 else 0.0
             out[INFORMATION] = _information(x, ranges, work)
