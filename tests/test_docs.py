@@ -31,13 +31,13 @@ CHUNK = np.random.default_rng(0).lognormal(size=(100, 2))
 ALONE = SimpleNamespace(MPI=SimpleNamespace(COMM_WORLD=SimpleNamespace(allreduce=lambda value, op: value)))
 
 
-#: Pages whose Python is run by the tests of Ray and of Spark.
-OF_ENGINES = ("ray.rst", "spark.rst")
+#: Pages whose Python is run by tests/test_peers.py and the tests of Ray and of Spark.
+ELSEWHERE = ("libraries.rst", "ray.rst", "spark.rst")
 
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if blocks(page, "python") and page.name not in OF_ENGINES],
+    [page for page in PAGES if blocks(page, "python") and page.name not in ELSEWHERE],
     ids=lambda page: page.name,
 )
 def test_python_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:

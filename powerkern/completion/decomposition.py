@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
 from powerkern._input.arguments import as_generator, as_number, as_whole, refuse_infinite
-from powerkern._input.arrays import as_choice, as_matrix, column_label, is_whole
+from powerkern._input.arrays import as_choice, as_matrix, column_label, is_whole, listed
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 from powerkern.completion.descent import Held, Settings, descend, epoch_of, start
@@ -415,7 +415,7 @@ def _elements(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.int64
     visits = []
     if not isinstance(order, Iterable):
         raise TypeError(f"order must be 'fixed', 'permuted' or a sequence of elements, got {order!r}")
-    for element in order:
+    for element in listed(order):
         if not isinstance(element, tuple | list) or len(element) != 3 or not all(map(is_whole, element[1:])):
             raise TypeError(f"order has {element!r}; an element is ('U' or 'V', row, column)")
         factor, i, j = element

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._engine.blocks import slices
 from powerkern._engine.threads import thread_count
 from powerkern._input.arguments import as_generator, as_number
-from powerkern._input.arrays import is_whole
+from powerkern._input.arrays import as_reals, is_whole
 from powerkern._typing import FloatArray
 from powerkern.completion.entries import Entries, positions, read, weights_of
 from powerkern.completion.epochs import half_epoch
@@ -121,7 +121,7 @@ class RatingModel:
         -------
         FoldedRow
         """
-        given, found = np.asarray(columns), np.asarray(values, dtype=np.float64)
+        given, found = np.asarray(columns), as_reals("values", values)
         if given.ndim != 1 or given.shape != found.shape or not np.isfinite(found).all():
             raise ValueError("columns and values must be two arrays of one length, the values finite numbers")
         j, known = positions(self.columns, given)

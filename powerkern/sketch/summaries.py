@@ -179,10 +179,9 @@ class Range(_Summary):
         -------
         Grid
         """
-        largest = 0.0 if largest_exponent is None else float(largest_exponent)
-        if not 0.0 <= largest < np.inf:
-            raise ValueError(f"largest_exponent must be a positive number, got {largest_exponent!r}")
-        return self._laid(largest)
+        return self._laid(
+            0.0 if largest_exponent is None else as_number("largest_exponent", largest_exponent, "[0, inf)")
+        )
 
     def _laid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
         cells = grids_for(self._table.copy(), self._code, largest_exponent, stream)

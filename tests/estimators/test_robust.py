@@ -178,7 +178,7 @@ def test_reweighting_settles_or_says_so(family):
     """Chosen again at the lambda found, the values kept are the same, unless the status says otherwise."""
     x = contaminated(60, 300, seed=8)
     # the default's cut-offs are chosen anew in every step, and settle less often than fixed ones
-    for options, share in ((FIXED_CUTOFFS, 0.99), ({}, 0.95)):
+    for options, share in ((FIXED_CUTOFFS, 0.99), ({}, 0.98 if family == "yeo-johnson" else 0.95)):
         fit = fitted(x, family, n_reweight="settled", **options)
         more = fitted(x, family, n_reweight=100, **options)
         settled = fit.status != Status.NOT_SETTLED

@@ -272,13 +272,18 @@ def test_values_beyond_the_range_raise_if_asked():
         transformer.inverse_transform([[1e6]])
 
 
-def test_lambdas_may_be_assigned_where_nothing_hangs_on_them():
+def test_lambdas_may_be_assigned():
     X = skewed()
     transformer = PowerTransformer(standardize=False).fit(X)
     transformer.lambdas_ = np.ones(4)
     assert np.allclose(transformer.transform(X), X, rtol=1e-14)
-    with pytest.raises(ValueError, match="standardize=False"):
-        PowerTransformer().fit(X).lambdas_ = np.ones(4)
+    ours, theirs = PowerTransformer().fit(X), Peer().fit(X)
+    ours.lambdas_ = theirs.lambdas_ = np.array([0.5, 0.0, -1.0, 2.0])  # mean and scale stay as fitted
+    assert np.allclose(ours.transform(X), theirs.transform(X), rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="4 entries"):
+        ours.lambdas_ = [1.0]
+    with pytest.raises(ValueError, match="after fit"):
+        PowerTransformer().lambdas_ = np.ones(4)
 
 
 # --- estimators other than maximum likelihood ---------------------------------------------------------
