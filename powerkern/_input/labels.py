@@ -171,7 +171,7 @@ def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple
     codes = np.full(runs.codes.size, MISSING, dtype=np.int64)
     codes[slice(None) if dropna is False else ~missing] = at
     if not present.size:
-        raise ValueError("groups has no labels: all are missing")
+        raise ValueError("groups has no labels" + (": all are missing" if codes.size else ""))
     return without_names(X, names), (
         Keys(names, [each.categories for each in coded], present, several),
         runs._replace(codes=codes),
@@ -217,6 +217,7 @@ def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
     known = frames.names_of(X)
     if isinstance(groups, str):
         if known is None:
+            refuse_foreign(X)
             raise TypeError(
                 f"groups={groups!r} names a column, and the rows are no data frame but a {type(X).__name__}"
             )

@@ -470,7 +470,7 @@ class GroupedFit(Recorded):
 
 def finished_groups(fit: GroupedFit, unbounded: bool) -> GroupedFit:
     """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
-    warn_unfitted(fit.columns.status, fit._listed)
+    warn_unfitted(fit.columns.status, fit._listed, fit.columns.far_from_zero)
     if unbounded and not fit.standardize:
         overflows = overflowing(PowerFit(replace(fit.info, column_names=None, was_vector=False), fit.columns))
         if overflows.size:
