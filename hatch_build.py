@@ -16,7 +16,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 #: The instruction sets whose code a wheel holds; elsewhere than on x86-64 the one that all CPUs have.
-X86_64 = ("x86-64-v3", "x86-64-v4")
+X86_64 = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
 
 
 class CompiledCode(BuildHookInterface):
@@ -27,7 +27,7 @@ class CompiledCode(BuildHookInterface):
         return list(self.metadata.core.dependencies) if _is_asked_for() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile; the wheel's tags then name the Python and the platform."""
+        """Compile; the wheel's tag then names the platform."""
         if version == "editable" or not _is_asked_for():
             return
         self._folder = tempfile.TemporaryDirectory()
@@ -35,7 +35,7 @@ class CompiledCode(BuildHookInterface):
             self._compile(cpu)
         build_data["force_include"][self._folder.name] = "powerkern/_compiled"
         build_data["pure_python"] = False
-        build_data["tag"] = f"cp{sys.version_info.major}{sys.version_info.minor}-none-{_platform_tag()}"
+        build_data["tag"] = f"py3-none-{_platform_tag()}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Leave nothing behind."""

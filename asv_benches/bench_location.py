@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import scipy.stats
 
-from powerkern._jit import COLUMN, ROWS, entry
 from powerkern.kernels.robust import huber, loc_scale, order_statistics, proposal2
 from powerkern.location import location_scale
 
@@ -132,17 +132,17 @@ class Short:
 # --- kernels ------------------------------------------------------------------------------------------
 
 
-@entry((COLUMN, COLUMN, ROWS))
+@numba.njit(error_model="numpy")
 def _huber(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> loc_scale.LocScale:
     return huber.huber(y, w, table, 1.5)
 
 
-@entry((COLUMN, COLUMN, ROWS))
+@numba.njit(error_model="numpy")
 def _one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> loc_scale.LocScale:
     return huber.huber_one_step(y, w, table, 1.5, huber.CELLWISE_BETA)
 
 
-@entry((COLUMN, COLUMN, ROWS))
+@numba.njit(error_model="numpy")
 def _proposal2(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> loc_scale.LocScale:
     return proposal2.huber_proposal2_of(y, w, table, 1.5, 1.5)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from powerkern._jit import entry, kernel
+from powerkern._jit import COLUMN, entry, kernel
 from powerkern.kernels import brent, golden_section, newton_root
 from powerkern.kernels.optimize import minimize
 
@@ -109,7 +109,7 @@ def _shifted_bowl(x: float, center: float) -> float:
     return math.cosh(x - center) + 0.1 * x**4
 
 
-@entry("(float64[::1], float64[::1])")
+@entry((COLUMN, COLUMN))
 def _brent_each(centers: np.ndarray, out: np.ndarray) -> None:
     for i in range(centers.size):
         state = minimize.brent_start(-4.0, 6.0, 1e-6, 100)
@@ -118,7 +118,7 @@ def _brent_each(centers: np.ndarray, out: np.ndarray) -> None:
         out[i] = state.x
 
 
-@entry("(float64[::1], float64[::1])")
+@entry((COLUMN, COLUMN))
 def _newton_each(centers: np.ndarray, out: np.ndarray) -> None:
     for i in range(centers.size):
         c = centers[i]

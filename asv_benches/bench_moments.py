@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from powerkern._jit import entry
+from powerkern._jit import COLUMN, entry
 from powerkern.kernels import log_mean, log_var, logsumexp
 from powerkern.kernels.moments import moments_of, weighted_moments_of
 
@@ -17,12 +17,12 @@ from ._measure import best_of, exp_units
 Job = Callable[[np.ndarray, np.ndarray], Any]
 
 
-@entry("(float64[::1],)")
+@entry((COLUMN,))
 def _variance(x: np.ndarray) -> float:
     return moments_of(x).m2 / x.size
 
 
-@entry("(float64[::1], float64[::1])")
+@entry((COLUMN, COLUMN))
 def _weighted_variance(x: np.ndarray, w: np.ndarray) -> float:
     moments = weighted_moments_of(x, w)
     return moments.m2 / moments.weight

@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 import powerkern as pk
 from powerkern._estimators.estimators import ESTIMATORS
-from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, entry
 from powerkern.kernels import bisquare_objective
 from powerkern.kernels.robust import huber, loc_scale, order_statistics
 from powerkern.kernels.transforms import rectified as kernels
@@ -164,7 +164,7 @@ class Spectra(InTurns):
         return float(fit(self.x, family, estimator).n_iter.mean())
 
 
-@entry((COLUMN, COLUMN, INTEGER, REAL, REAL, INTEGER, COLUMN))
+@numba.njit(error_model="numpy")
 def _transform(
     x: np.ndarray, logs: np.ndarray, n_negative: int, below: float, lmbda: float, rule: int, y: np.ndarray
 ) -> None:
@@ -174,7 +174,7 @@ def _transform(
     kernels.transform_sorted(kernels.SortedColumn(x, logs, n, n_negative, below, *quartiles), lmbda, rule, y)
 
 
-@entry((COLUMN, ROWS))
+@numba.njit(error_model="numpy")
 def _huber(y: np.ndarray, table: np.ndarray) -> loc_scale.LocScale:
     return huber.huber_one_step(y, y[:0], table, 1.5, huber.CELLWISE_BETA)
 

@@ -11,7 +11,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.best_family import LIKELIHOOD
-from powerkern._input.arrays import as_names, as_weights, check_n_features, output_type
+from powerkern._input.arrays import as_choice, as_names, as_weights, check_n_features, output_type
 from powerkern._results.columns import ColumnResults
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
@@ -204,6 +204,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
     `out_of_range` is as there; warnings appear where the chunk is computed.
     """
+    as_choice("out_of_range", out_of_range, get_args(OutOfRange))
     return _applied(Z, fit, functools.partial(_transformed, method="inverse_transform", out_of_range=out_of_range))
 
 

@@ -16,7 +16,8 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.fit import OutOfRange, fit
 from powerkern._input import frames
-from powerkern._input.arrays import as_choice, column_labels, is_whole
+from powerkern._input.arguments import as_whole
+from powerkern._input.arrays import as_choice, column_labels
 from powerkern._input.messages import warn
 from powerkern._input.reading import read, read_fitted
 from powerkern._models.joint_rows import Rows, covariates_of, design_of, joint_likelihood, rows_of
@@ -137,8 +138,7 @@ def fit_joint(
     (True, True)
     """
     as_choice("family", family, FAMILIES)
-    if not is_whole(n_starts) or n_starts < 1:
-        raise ValueError(f"n_starts must be a whole number of at least 1, got {n_starts!r}")
+    n_starts = as_whole("n_starts", n_starts)
     matrix = read(X, sample_weight, column_names=column_names)
     shifts, threads = given_shift(shift, family, matrix.values.shape[1]), thread_count(n_threads)
     terms, given = covariates_of(covariates, formula, len(matrix.values))

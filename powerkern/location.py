@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -11,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
-from powerkern._input.arrays import Matrix, as_choice, column_labels, is_real
+from powerkern._input.arguments import as_number, domain_error_in
+from powerkern._input.arrays import Matrix, as_choice, column_labels
 from powerkern._input.messages import warn
-from powerkern._input.places import domain_error
 from powerkern._input.reading import read
 from powerkern._status import LocationStatus
 from powerkern._typing import FloatArray
@@ -84,18 +83,9 @@ class _Method(NamedTuple):
     options: Callable[..., list[float]]
 
 
-def _number(what: str, value: object) -> float:
-    """A tuning constant."""
-    if not is_real(value):
-        raise TypeError(f"{what} must be a number, got {value!r}")
-    return float(value)
-
-
 def _positive(what: str, value: object) -> float:
-    number = _number(what, value)
-    if not 0.0 < number < math.inf:
-        raise ValueError(f"{what} must be positive and finite, got {value!r}")
-    return number
+    """A tuning constant."""
+    return as_number(what, value, "(0, inf)")
 
 
 # --- constants of the methods -------------------------------------------------------------------------
@@ -108,10 +98,7 @@ def _order(center: str, spread: str) -> _Method:
 
     def options(fraction: object, sides: object) -> list[float]:
         both = as_choice("sides", sides, ("upper", "both")) == "both"
-        limit = 0.5 if both else 1.0
-        share = _number("fraction", fraction)
-        if not 0.0 <= share < limit:
-            raise ValueError(f"fraction must be at least 0 and below {limit} with sides={sides!r}, got {fraction!r}")
+        share = as_number(f"with sides={sides!r}, fraction", fraction, "[0, 0.5)" if both else "[0, 1)")
         return [*codes, share if both else 0.0, share]
 
     return _Method(order_columns, {"fraction": 0.1, "sides": "both"}, options)
@@ -119,9 +106,7 @@ def _order(center: str, spread: str) -> _Method:
 
 def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]:
     code = _SCALE_CENTERS.index(as_choice("center", center, _SCALE_CENTERS))
-    lost = _number("ddof", ddof)
-    if not 0.0 <= lost < math.inf:
-        raise ValueError(f"ddof must be finite and not negative, got {ddof!r}")
+    lost = as_number("ddof", ddof, "[0, inf)")
     if code and lost:
         raise ValueError(f"ddof is for center='median'; leave it out with center={center!r}")
     return [float(code), _positive("k", k), lost]
@@ -325,12 +310,7 @@ def _estimator(
 def _refuse_infinite(matrix: Matrix, status: FloatArray, weight: FloatArray) -> None:
     infinite = np.flatnonzero(status == BAD_INFINITE)
     if infinite.size:
-        j = int(infinite[0])
-        with np.errstate(over="ignore"):
-            column = np.asarray(matrix.values[:, j], dtype=np.float64)
-        offends = np.isinf(column) & (weight > 0.0 if weight.size else True)
-        i = int(np.argmax(offends))
-        raise domain_error("infinite", None if matrix.was_vector else j, i, column[i], matrix.names)
+        raise domain_error_in(matrix, int(infinite[0]), matrix.names, weight)
 
 
 def _warn(status: NDArray[np.int64], names: list[str] | None) -> None:

@@ -289,7 +289,7 @@ def _chunks(X: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
 
 
 def _one_each(name: str, each: Any) -> list[Any]:
-    if isinstance(each, Sequence) and all(isinstance(one, ray.ObjectRef) or callable(one) for one in each):
+    if isinstance(each, list | tuple) and all(isinstance(one, ray.ObjectRef) or callable(one) for one in each):
         return list(each)
     raise TypeError(
         f"{name} must be a Ray dataset, or a list of ObjectRefs or of functions that return chunks of rows, got "

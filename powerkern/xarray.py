@@ -14,7 +14,7 @@ import numpy as np
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._fit import fit as fitting
-from powerkern._input.arrays import naming
+from powerkern._input.arrays import listed, naming
 from powerkern._results.power_fit import OutOfRange, PowerFit
 from powerkern._typing import Bounds, IntArray
 
@@ -343,10 +343,10 @@ def _called(name: Hashable) -> str:
 
 def _features(X: Any, dim: str | Iterable[Hashable] | None) -> list[Hashable]:
     """The dimensions of X that a column does not run along."""
-    over = list(X.dims) if dim is None else [dim] if isinstance(dim, str) else list(dim)
+    over = list(X.dims) if dim is None else [dim] if isinstance(dim, str) else listed(dim)
     known = ", ".join(map(repr, X.dims))
     for d in over:
-        if d not in X.dims:
+        if d not in set(X.dims):
             raise ValueError(f"X has no dimension {d!r} among {known or 'none'}; choose dim=, or drop the variable")
     if not over:
         raise ValueError(f"columns must run over some dimension; choose dim= among {known or 'none'}")

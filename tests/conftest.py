@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import hypothesis
+import numba  # noqa: F401  (before powerkern, so that it knows kernels in a checkout that is not installed)
 import pytest
 
 hypothesis.settings.register_profile("powerkern", deadline=None, max_examples=60)

@@ -31,19 +31,20 @@ CHUNK = np.random.default_rng(0).lognormal(size=(100, 2))
 ALONE = SimpleNamespace(MPI=SimpleNamespace(COMM_WORLD=SimpleNamespace(allreduce=lambda value, op: value)))
 
 
-#: Pages whose Python is run by the tests of Ray and of Spark.
-OF_ENGINES = ("ray.rst", "spark.rst")
+#: Pages whose Python is run by tests/test_peers.py and the tests of Ray and of Spark.
+ELSEWHERE = ("libraries.rst", "ray.rst", "spark.rst")
 
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if blocks(page, "python") and page.name not in OF_ENGINES],
+    [page for page in PAGES if blocks(page, "python") and page.name not in ELSEWHERE],
     ids=lambda page: page.name,
 )
-def test_python_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     names: dict[str, object] = {"chunks": [CHUNK]}
     monkeypatch.setitem(sys.modules, "mpi4py", ALONE)
+    monkeypatch.chdir(tmp_path)
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)
 

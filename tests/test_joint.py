@@ -417,7 +417,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "infinite covariate": ({"covariates": [1.0] * 8 + [np.inf]}, ValueError, "'x0', row 8: the value is infinite"),
     "rows of covariates": ({"covariates": np.ones((4, 1))}, ValueError, "covariates has 4 rows, the data have 9"),
     "weights": ({"sample_weight": [1.0]}, ValueError, "sample_weight has shape"),
-    "n_starts": ({"n_starts": 0}, ValueError, "n_starts must be a whole number of at least 1, got 0"),
+    "n_starts": ({"n_starts": 0}, ValueError, "n_starts must be at least 1, got 0"),
     "underflow": ({"X": 1e-200 * correlated(9, 2), "family": "yeo-johnson"}, ValueError, "values so close to 0"),
 }  # fmt: skip
 

@@ -615,7 +615,7 @@ def test_bad_calls_of_a_fit():
     for call, message in (
         (lambda: fit.predict(X[:, :1]), "covariates has 1 columns, the fit has 2; pass the covariates of the fit"),
         (lambda: fit.predict(X, "modal"), "kind must be one of"),
-        (lambda: fit.predict(X, "quantile", quantile=1.0), "quantile must be between 0 and 1"),
+        (lambda: fit.predict(X, "quantile", quantile=1.0), "quantile must be a number in .0, 1."),
         (lambda: fit.residuals(y), "Y and covariates go together"),
         (lambda: fit.residuals(y[:3], X), "pass matching rows"),
         (lambda: fit.lr_test([0.0, 1.0]), "lmbda0 must be one finite number, or one per response"),

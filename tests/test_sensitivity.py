@@ -10,7 +10,7 @@ import powerkern as pk
 from powerkern.sensitivity import sensitivity_curve
 
 QUANTILES = ndtri(np.arange(1, 100) / 100)
-FAR = np.array([-10.0, -6.0, 6.0, 10.0])
+FAR = np.array([-10.0, -5.0, 4.0, 10.0])
 
 
 @pytest.mark.parametrize("estimator", ["mle", pk.RewML(n_reweight=3), "carroll", pk.MTL(h=0.9)])

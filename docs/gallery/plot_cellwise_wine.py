@@ -52,7 +52,8 @@ plt.show()
 # %%
 # Robust principal components
 # ---------------------------
-# Far cells, by a slip of the decimal point say, ruin classical correlations and components. Those of wrapped data hold.
+# Far cells, by a slip of the decimal point say, ruin classical correlations and components, but not the
+# correlations and components of wrapped data.
 
 clean = wine.data.drop(columns="malic_acid")
 slipped = clean.to_numpy().copy()

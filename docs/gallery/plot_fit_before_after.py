@@ -26,7 +26,7 @@ print(fit.summary())
 # %%
 # Look at it
 # ----------
-# Histograms before and after, and QQ plots: what is normal lies on the diagonal, within the band.
+# Histograms before and after, and QQ plots: normal values lie on the diagonal, within the band.
 
 before_after_plot(X, fit)
 plt.show()

@@ -1,6 +1,6 @@
 """
-Columns far from zero: fit the origin, too
-==========================================
+Fit the origin of columns far from zero
+=======================================
 
 The same skewed values, once near zero and once a thousand away. A power transform of the latter is nearly an
 exponential, and lambda says how far away zero is. With the origin fitted, lambda says how skewed the values are.
@@ -18,7 +18,7 @@ from scipy import stats
 
 import powerkern as pk
 
-warnings.simplefilter("ignore")  # that lambda is that of the distance from zero
+warnings.simplefilter("ignore")  # lambda is large because of the distance from zero
 
 x = np.random.default_rng(77).gamma(3.0, size=500)
 X = np.column_stack([x, 10.0 + x, 1000.0 + x])

@@ -2,9 +2,9 @@
 Transform a response given its covariates, not by itself
 ========================================================
 
-Box and Cox transformed the response of a linear model so that its *residuals* are normal. To make the response look
-normal itself, which is what `TransformedTargetRegressor` with a `PowerTransformer` does, is something else: whatever
-skewness the covariates put into the response is transformed away, and the model with it.
+Box and Cox transformed the response of a linear model so that its *residuals* are normal. A
+`TransformedTargetRegressor` with a `PowerTransformer` makes the response itself look normal instead: skewness that
+comes from the covariates is transformed away, and the linear model with it.
 """
 
 # %%
@@ -58,7 +58,7 @@ axes[0].set_ylabel("prediction")
 # %%
 # The likelihood of lambda given the covariates, and the residuals
 # ----------------------------------------------------------------
-# The profile likelihood is what R's ``MASS::boxcox`` draws. On the right, the residuals of the linear model before and
+# The profile likelihood, as R's ``MASS::boxcox`` draws it. On the right, the residuals of the linear model before and
 # after.
 
 fit = fit_regression(y, X)

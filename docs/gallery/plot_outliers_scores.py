@@ -58,7 +58,7 @@ score_plot(distances, {name: rule for name, rule in rules.items() if rule["cente
 axes[1].set_title("distances to the tenth neighbor")
 
 # %%
-# How far the inliers are from what a rule assumes is a Kolmogorov-Smirnov distance, by
+# The Kolmogorov-Smirnov distance measures how far the inliers are from the distribution that a rule assumes, by
 # :func:`powerkern.outliers.ks_distance` of the map itself; from distributions of scipy it is found in the same way.
 
 inliers = factors[:475]

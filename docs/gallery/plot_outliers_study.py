@@ -253,7 +253,7 @@ for way, error in WAYS.items():
 # a bin of three scores counts as much as one of three hundred, favors the rules that are centered at the median; it
 # has no strata.
 #
-# What the loss depends on is how well the detectors do. A robust rule gives more scores a probability near 1, of
+# The loss depends on the quality of the detectors. A robust rule gives more scores a probability near 1, of
 # inliers too, and outliers share their bins with these. Where the detector tells outliers from inliers nearly
 # perfectly, mean + sd has them in bins that are pure, and any inlier that comes in makes these more mixed. Where it
 # does not, or outliers are very rare, fewer than half of the scores in the outliers' bins are outliers, and *more*
@@ -288,17 +288,17 @@ ax.set_yscale("symlog", linthresh=0.5)
 ax.legend()
 
 # %%
-# What this shows
-# ---------------
+# Conclusions
+# -----------
 # - The published finding holds on average: mean + nMAD has the best mean rank, also with 25 % of outliers. It
 #   finds nearly as many outliers as the rules centered at the median or at a trimmed mean, and alarms for half as
 #   many inliers.
 # - Wilcoxon's test does not tell it from its next followers, median + nMAD, mean + nIQR and trimmed + nMAD.
 # - It does not hold everywhere. Where outliers are few and far off (normal, spread outliers), the classical mean +
 #   sd finds them as well and ranks first; lognormal data and the smallest sets (iris, wine) favour the median.
-# - The score rewards extremes: an error of exactly 0, such as that of outliers that all get probability 1, wins
+# - The score rewards extremes: an error of exactly 0, as when all outliers get probability 1, wins
 #   against everything else. By the Brier score, which counts the many inliers, rules that decide less do better: linear
 #   scaling and mean + sd, which miss the most outliers. Look at the errors themselves before relying on a rank.
 # - The power transform route makes probabilities that are graded where the others jump to 1, and ranks last here for
-#   that reason: its Brier score is that of mean + nMAD. The robust fit is better than maximum likelihood, which takes
-#   outliers for skewness and draws them towards the others.
+#   that reason: its Brier score equals the score of mean + nMAD. The robust fit is better than maximum likelihood,
+#   which takes outliers for skewness and draws them towards the others.

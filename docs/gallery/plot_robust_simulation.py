@@ -107,14 +107,15 @@ axes[1, 0].set_ylabel("mean squared error")
 figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(ESTIMATORS))
 
 # %%
-# What this shows
-# ---------------
-# - A few outliers carry maximum likelihood off; Carroll's estimator nearly as far, since it bounds the pull of a
-#   residual but does not take it away.
-# - RewML stays near the truth for outliers far out. Its weak spot is where outliers are hard to tell from a tail: at k
-#   = 4 to 6. Change points at the quartiles, as the paper has them, cut the error there by up to half against those of
-#   R's code.
-# - Without outliers it pays with 1.2 to 1.6 times the error of maximum likelihood.
+# Conclusions
+# -----------
+# - A few outliers move maximum likelihood far, and Carroll's estimator nearly as far, since it bounds the influence of
+#   a residual but does not remove it.
+# - RewML stays near the truth for outliers far out. It is weakest where outliers are hard to tell from a tail: at k
+#   = 4 to 6. Change points at the quartiles, as in the paper, reduce the error there by up to half compared with R's
+#   code.
+# - Without outliers its mean squared error is 1.2 to 1.3 times the error of maximum likelihood (:doc:`/guide/robust`
+#   has a larger simulation).
 # - Without rectification (RewMLnr) it breaks down earlier: outliers hide where the transform flattens them.
-# - The trimmed likelihood (MTL) fails where more than its share are outliers, and trims clean samples, too: under
-#   Box-Cox the upper tail of them, so that lambda is biased without outliers.
+# - The trimmed likelihood (MTL) fails where more than its share are outliers, and trims clean samples too: under
+#   Box-Cox their upper tail, so that lambda is biased without outliers.

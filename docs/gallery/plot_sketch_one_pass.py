@@ -2,9 +2,9 @@
 Fit in one pass without losing digits
 =====================================
 
-To fit data that are spread over chunks or sites, one may send, for each lambda that the search visits, three sums: how
-many values there are, the sum of their transforms, and that of their squares. The variance is the difference of the
-latter two, and where it is small beside the mean nothing is left of it. Sketches (:doc:`/guide/chunks`) are one
+To fit data that are spread over chunks or sites, one may send, for each lambda that the search visits, three sums: the
+number of values, the sum of their transforms, and the sum of the squares of these. The variance is a difference of the
+latter two, and where it is small beside the mean, no digit of it is left. Sketches (:doc:`/guide/chunks`) are one
 pass as well, for all lambdas at once, and do not suffer from this.
 
 The data are those of a published example: 100 values from a normal distribution with mean 10,000 and standard

@@ -79,8 +79,8 @@ dirty = areas(wrong=0.02)
 show(dirty)
 
 # %%
-# What to make of it
-# ------------------
+# Conclusions
+# -----------
 # One minus the area, on a logarithmic scale: further left is better.
 
 figure, panels = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")
@@ -95,8 +95,8 @@ panels[1].legend()
 # %%
 # - These data are easy, and clean: every transform is as good as another to the third decimal. LDA does not even notice
 #   scales. QDA of the breast-cancer data is better without a transform.
-# - With wrong cells a transform decides. Maximum likelihood bends lambda until the outliers look less far out, which is
-#   what classifiers without any resistance of their own want. A robust fit leaves the outliers where they are, which
+# - With wrong cells a transform decides. Maximum likelihood bends lambda until the outliers look less far out, which
+#   suits classifiers without any resistance of their own. A robust fit leaves the outliers where they are, which
 #   alone helps such a classifier little, and may harm. Clipped at its cut-off, it is the best of all here.
-# - So: a robust fit *finds* what is wrong (``PowerFit.outliers``, ``powerkern.plot.cell_map``). Clip it, impute it, or
-#   leave it out, before a method that cannot bear it.
+# - So: a robust fit *finds* the wrong cells (``PowerFit.outliers``, ``powerkern.plot.cell_map``). Clip them, impute
+#   them, or leave them out, before a method that cannot bear them.

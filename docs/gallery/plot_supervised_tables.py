@@ -13,7 +13,7 @@ study of Tables 2 and 3 of [1]_, with one run of five folds instead of five runs
 # %%
 # The data sets
 # -------------
-# Those of the authors' code: made by scikit-learn from its seed 1.
+# As in the authors' code: made by scikit-learn from its seed 1.
 
 import matplotlib.pyplot as plt
 import numpy as np

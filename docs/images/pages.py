@@ -37,7 +37,7 @@ def before_after():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.lognormal(10.0, 0.6, size=1000), -rng.gamma(3.0, 1.0, size=1000)])
     fit = pk.fit(X, column_names=["income", "balance"])
-    figure, axes = plt.subplots(2, 2, figsize=(6.0, 5.0), layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(6.6, 5.2), layout="constrained")
     before_after_plot(X, fit, ax=axes)
     return figure
 

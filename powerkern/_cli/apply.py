@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 import powerkern as pk
 from powerkern._cli.output import print_json
-from powerkern._cli.reading import blamed, by_fit, read_fit, text_format
+from powerkern._cli.reading import blamed, by_fit, labels_in, read_any_fit, text_format
 from powerkern._input import tables as _tables
 from powerkern._input.tables import BadInput, Block, Layout
 
-_Work = Callable[[pk.PowerFit, NDArray[Any]], NDArray[Any]]
+_Fit = pk.PowerFit | pk.GroupedFit
+_Work = Callable[[_Fit, NDArray[Any], dict[str, Any]], NDArray[Any]]
 
 
 def run_transform(args: argparse.Namespace) -> None:
     """Carry out ``transform``."""
-    _apply(args, lambda fit, matrix: fit.transform(matrix, n_threads=args.n_threads))
+    _apply(args, lambda fit, matrix, groups: fit.transform(matrix, n_threads=args.n_threads, **groups))
 
 
 def run_inverse(args: argparse.Namespace) -> None:
     """Carry out ``inverse``."""
     _apply(
         args,
-        lambda fit, matrix: fit.inverse_transform(matrix, out_of_range=args.out_of_range, n_threads=args.n_threads),
+        lambda fit, matrix, groups: fit.inverse_transform(
+            matrix, out_of_range=args.out_of_range, n_threads=args.n_threads, **groups
+        ),
     )
 
 
@@ -37,13 +39,18 @@ def _apply(args: argparse.Namespace, work: _Work) -> None:
     to_file = args.output is not None and str(args.output) != "-"
     if args.json and not to_file:
         raise BadInput("--json describes the file written: name it with -o")
-    fit, text, n = read_fit(args.fit), text_format(args), 0
+    fit, text, n = read_any_fit(args.fit), text_format(args), 0
+    by_groups = isinstance(fit, pk.GroupedFit)
+    if by_groups and args.groups is None:
+        raise BadInput(f"{args.fit} is a fit by groups: name the column of their labels with --groups")
+    if args.groups is not None and not by_groups:
+        raise BadInput(f"{args.fit} is a fit of all rows, without groups: leave out --groups")
     with (
         _tables.stream(args.data, by_fit(fit, args), text) as (layout, blocks),
         _tables.write(args.output, layout, text) as writer,
     ):
         for block in blocks:
-            result = _result(work, fit, block, args.data, layout)
+            result = _result(work, fit, block, args, layout)
             writer.write(block, result)
             n += len(result)
     if args.json:
@@ -52,6 +59,7 @@ def _apply(args: argparse.Namespace, work: _Work) -> None:
         print(f"{n} rows x {len(layout.positions)} columns written to {args.output}")
 
 
-def _result(work: _Work, fit: pk.PowerFit, block: Block, path: Path, layout: Layout) -> NDArray[Any]:
-    with blamed(path, layout, lambda: block):
-        return work(fit, block.matrix)
+def _result(work: _Work, fit: _Fit, block: Block, args: argparse.Namespace, layout: Layout) -> NDArray[Any]:
+    labels = {} if args.groups is None else {"groups": labels_in(block, layout, args)}
+    with blamed(args.data, layout, lambda: block):
+        return work(fit, block.matrix, labels)

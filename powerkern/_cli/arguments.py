@@ -52,13 +52,19 @@ class Parser(argparse.ArgumentParser):
         for word in words:
             if word.startswith("--") and word.endswith("=--"):  # of which argparse makes an empty list
                 self.error(f"{word.removesuffix('=--')} cannot be --")
-        return super().parse_known_args(words, namespace)
+        found, unknown = super().parse_known_args(words, namespace)
+        if unknown:  # said by the command, which knows its options
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, with the nearest word that is right, and leave."""
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         if wrong is not None:
             message += did_you_mean(wrong[1], [word.strip(" '") for word in wrong[2].split(",")])
+        unknown = re.match(r"unrecognized arguments: (--[^ =]*)", message)
+        if unknown is not None:
+            message += did_you_mean(unknown[1], self._option_string_actions)
         complain(f"{self.prog}: {message} (see {self.prog} --help)")
         self.exit(2)
 
@@ -151,6 +157,11 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=Path, help=_KINDS)
 
 
+def add_groups(parser: argparse.ArgumentParser, help: str) -> None:
+    """The column of groups."""
+    parser.add_argument("--groups", metavar="NAME", help=help)
+
+
 def add_text(parser: argparse.ArgumentParser) -> None:
     """How text tables are written."""
     text = parser.add_argument_group("text tables")
@@ -216,9 +227,9 @@ def bounds(text: str) -> tuple[float | None, float | None]:
 
 
 def delimiter(text: str) -> str:
-    text = {r"\t": "\t", "tab": "\t", "space": " "}.get(text, text)
+    text = {r"\t": "\t", "tab": "\t", "space": " ", "comma": ",", "semicolon": ";"}.get(text, text)
     if len(text) != 1 or text in '"\r\n':
-        raise argparse.ArgumentTypeError(f"{text!r} is not one character")
+        raise argparse.ArgumentTypeError(f"{text!r} is not one character, nor tab, space, comma or semicolon")
     return text
 
 

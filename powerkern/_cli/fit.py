@@ -11,7 +11,18 @@ import numpy as np
 
 import powerkern as pk
 from powerkern._cli.output import finite, print_json, print_table, short, write_text
-from powerkern._cli.reading import blamed, by_fit, by_name, called, estimator_of, read_fit, refuse_options, text_format
+from powerkern._cli.reading import (
+    blamed,
+    by_fit,
+    by_name,
+    called,
+    estimator_of,
+    labels_in,
+    position_of,
+    read_fit,
+    refuse_options,
+    text_format,
+)
 from powerkern._input import tables
 from powerkern._input.tables import NAMES_ROWS, BadInput, Block, Layout, Table
 from powerkern._typing import FloatArray
@@ -29,13 +40,20 @@ def run_fit(args: argparse.Namespace) -> None:
     to_output = str(args.output) == "-"
     if args.json and to_output:
         raise BadInput("--json and -o - both ask for standard output: name a file with -o")
-    fit, table = _fitted_in_blocks(args) if _in_blocks(args) else fitted(args)
+    fit: pk.PowerFit | pk.GroupedFit
+    if args.groups is not None:
+        fit, table = _fitted_by_groups(args)
+    else:
+        fit, table = _fitted_in_blocks(args) if _in_blocks(args) else fitted(args)
     if to_output:
         print(fit.to_json())
         return
     if args.output:
         write_text(args.output, fit.to_json() + "\n")
-    records = _records(fit, table)
+    if isinstance(fit, pk.GroupedFit):
+        records = [{"group": label, **record} for label in fit for record in _records(fit[label], table)]
+    else:
+        records = _records(fit, table)
     if args.json:
         print_json(
             {
@@ -77,10 +95,14 @@ def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     found = _found(args)
     matrix, weight = _split(args, found.layout, found.rows)
     table = replace(found, layout=found.layout.less(args.weights), block=found.rows._replace(matrix=matrix))
-    layout = table.layout
-    with blamed(args.data, layout, lambda: table.rows):
-        fit = pk.fit(
-            matrix,
+    return _fit_of(args, table, weight), table
+
+
+def _fit_of(args: argparse.Namespace, table: Table, weight: FloatArray | None, **groups: Any) -> Any:
+    """The fit of all rows of a table."""
+    with blamed(args.data, table.layout, lambda: table.rows):
+        return pk.fit(
+            table.rows.matrix,
             family=args.family,
             estimator=estimator_of(args),
             standardize=not args.no_standardize,
@@ -92,9 +114,29 @@ def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
             criterion=args.criterion,
             n_threads=args.n_threads,
             progress=args.progress,
-            column_names=layout.matrix_names if layout.named else None,
+            column_names=table.layout.matrix_names if table.layout.named else None,
+            **groups,
         )
-    return fit, table
+
+
+def _fitted_by_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
+    """The table that was asked for, and a fit of each group of its rows."""
+    found = _found(args, keep=False)
+    position_of(args.groups, found.layout.names, args.data)
+    layout = replace(
+        found.layout, positions=tuple(at for at in found.layout.positions if found.layout.names[at] != args.groups)
+    )
+    blocks, weights, labels = [], [], []
+    for block in _blocks(args, layout):
+        matrix, weight = _split(args, layout, block)
+        blocks.append(block._replace(matrix=matrix))
+        weights += [] if weight is None else [weight]
+        labels += labels_in(block, layout, args)
+    lines = None if blocks[0].lines is None else np.concatenate([block.lines for block in blocks])
+    rows = Block(np.concatenate([block.matrix for block in blocks]), {}, lines)
+    table = replace(found, layout=layout.less(args.weights), block=rows)
+    weight = np.concatenate(weights) if weights else None
+    return _fit_of(args, table, weight, groups=labels), table
 
 
 def _in_blocks(args: argparse.Namespace) -> bool:
@@ -214,7 +256,7 @@ def _wanted(args: argparse.Namespace) -> list[str] | None:
 def _print_left_out(args: argparse.Namespace, table: Table) -> None:
     if args.columns is not None:
         return
-    plain = [name for name in table.layout.other_names if name not in table.odd]
+    plain = [name for name in table.layout.other_names if name not in {*table.odd, getattr(args, "groups", None)}]
     if plain:
         print(f"\nleft out, not numeric: {', '.join(plain)}")
     for name, reason in table.odd.items():
@@ -224,6 +266,7 @@ def _print_left_out(args: argparse.Namespace, table: Table) -> None:
 def _print_fit(records: Sequence[dict[str, Any]]) -> None:
     """A line for each column, with shift, center and divisor, and the error of lambda, where there are any."""
     cells: dict[str, Callable[[dict[str, Any]], str]] = {
+        "group": lambda r: str(r["group"]),
         "column": lambda r: str(r["column"]),
         "family": lambda r: str(r["family"]),
         "shift": lambda r: short(r["shift"]),
@@ -236,13 +279,16 @@ def _print_fit(records: Sequence[dict[str, Any]]) -> None:
         "n": lambda r: str(r["n_obs"]),
         "status": lambda r: str(r["status"]),
     }
+    if "group" not in records[0]:
+        del cells["group"]
     if not any(r["shift"] for r in records):
         del cells["shift"]
     if all(r["lmbda_error"] == 0.0 for r in records):
         del cells["lmbda_error"]
     if all(r["family"] == "box-cox" or (r["center"], r["divisor"]) == (0.0, 1.0) for r in records):
         del cells["center"], cells["divisor"]
-    print_table(list(cells), [[cell(r) for cell in cells.values()] for r in records], left={0, 1, len(cells) - 1})
+    left = {j for j, name in enumerate(cells) if name in {"group", "column", "family", "status"}}
+    print_table(list(cells), [[cell(r) for cell in cells.values()] for r in records], left=left)
 
 
 def _left_out(table: Table) -> dict[str, Any]:

@@ -17,7 +17,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def print_json(value: object) -> None:
-    print(json.dumps(value, indent=2, allow_nan=False))
+    print(json.dumps(value, indent=2, allow_nan=False, default=str))
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> None:

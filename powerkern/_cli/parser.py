@@ -13,6 +13,7 @@ from powerkern._cli.arguments import (
     add_common,
     add_data,
     add_fit,
+    add_groups,
     add_text,
     level,
     positive,
@@ -64,6 +65,7 @@ _FIT_EXAMPLES = """\
 powerkern fit data.csv -o fit.json
 powerkern fit data.csv --columns "price,length, cm" --family box-cox --estimator rewml --cutoff 0.999
 powerkern fit survey.parquet --weights households
+powerkern fit panel.csv --groups firm -o firms.json
 powerkern fit export.csv --decimal , --missing "-999,?" --json
 xzcat data.csv.xz | powerkern fit -"""
 _SUMMARY_EXAMPLES = """\
@@ -82,6 +84,7 @@ def _add_fit(commands: Commands) -> None:
         help="where to write the fit (-: standard output, and no table)",
     )
     _add_weights(fit)
+    add_groups(fit, "the column of labels whose groups are fitted each by itself")
     add_fit(fit)
     summary = commands.add_parser(
         "summary", _SUMMARY_EXAMPLES, "fit a table; show intervals, tests and how normal its columns become"
@@ -101,6 +104,7 @@ def _add_weights(parser: argparse.ArgumentParser) -> None:
 _TRANSFORM_EXAMPLES = """\
 powerkern transform data.csv --fit fit.json -o z.csv
 powerkern transform data.parquet --fit fit.json -o z.parquet
+powerkern transform panel.csv --fit firms.json --groups firm -o z.csv
 zcat data.csv.gz | powerkern transform - --fit fit.json | head"""
 _INVERSE_EXAMPLES = """\
 powerkern inverse z.csv --fit fit.json -o back.csv --out-of-range clip"""
@@ -126,6 +130,7 @@ def _add_applied(parser: argparse.ArgumentParser) -> None:
     add_data(parser)
     parser.add_argument("--fit", type=Path, required=True, metavar="FIT.json", help="what `powerkern fit -o` wrote")
     parser.add_argument("-o", "--output", type=Path, help="where to write (default, and -: CSV to standard output)")
+    add_groups(parser, "the column of labels, of a fit by groups")
     add_text(parser)
     add_common(parser)
 

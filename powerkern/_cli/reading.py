@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import powerkern as pk
-from powerkern._cli.arguments import FAMILIES, OPTIONS
+from powerkern._cli.arguments import ESTIMATORS, FAMILIES, OPTIONS
 from powerkern._estimators.estimators import Estimator, with_options
+from powerkern._input.messages import did_you_mean
 from powerkern._input.places import place_of
 from powerkern._input.tables import BadInput, Block, Choice, Layout, TextFormat, sentences
 
@@ -21,23 +22,36 @@ def by_name(wanted: Sequence[str] | None, path: Path) -> Choice:
         if wanted is None:
             return None
         position = {name: j for j, name in enumerate(names)}
-        for name in wanted:
-            if name not in position:
-                raise BadInput(f"{called(path)} has no column {name!r}")
-        return [position[name] for name in wanted]
+        return [position[name] if name in position else position_of(name, names, path) for name in wanted]
 
     return choose
 
 
-def by_fit(fit: pk.PowerFit, args: argparse.Namespace) -> Choice:
+def position_of(name: str, names: Sequence[str], path: Path) -> int:
+    """The position of a column."""
+    if name not in names:
+        raise BadInput(f"{called(path)} has no column {name!r}{did_you_mean(name, names)}")
+    return names.index(name)
+
+
+def labels_in(block: Block, layout: Layout, args: argparse.Namespace) -> list[object]:
+    """The labels of a block's rows, in the column that --groups names."""
+    at = position_of(args.groups, layout.names, args.data)
+    if at not in block.rest:
+        raise BadInput(f"{called(args.data)}, column {args.groups!r}: --groups names a column that is fitted")
+    cells = block.rest[at]
+    return cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells)
+
+
+def by_fit(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -> Choice:
     """The columns of a table that a fit applies to: by name where both have names, else by position."""
 
     def choose(names: Sequence[str], named: bool) -> Sequence[int] | None:
         if named and fit.column_names is not None:
             return by_name(fit.column_names, args.data)(names, named)
-        if len(names) != len(fit.lmbda):
+        if len(names) != fit.n_features:
             raise BadInput(
-                f"{called(args.data)} has {len(names)} columns, {args.fit.name} is a fit of {len(fit.lmbda)}"
+                f"{called(args.data)} has {len(names)} columns, {args.fit.name} is a fit of {fit.n_features}"
             )
         return range(len(names))
 
@@ -46,19 +60,34 @@ def by_fit(fit: pk.PowerFit, args: argparse.Namespace) -> Choice:
 
 def read_fit(path: Path) -> pk.PowerFit:
     """The fit in a file from `powerkern fit -o`."""
-    with sentences("read", path):
-        text = path.read_text(encoding="utf-8")
+    fit = read_any_fit(path)
+    if isinstance(fit, pk.GroupedFit):
+        raise BadInput(f"{path} is a fit by groups, which only transform and inverse take")
+    return fit
+
+
+def read_any_fit(path: Path) -> pk.PowerFit | pk.GroupedFit:
+    """The fit in a file from `powerkern fit -o`, of a table or of its groups."""
     try:
-        return pk.PowerFit.from_json(text)
+        with sentences("read", path):
+            fit = pk.load(path)
     except ValueError as error:
-        raise BadInput(f"{path}: {one_line(error)}") from error
+        raise BadInput(f"{path}: {one_line(error)}; --fit takes what `powerkern fit -o` wrote") from error
+    if not isinstance(fit, pk.PowerFit | pk.GroupedFit):
+        raise BadInput(f"{path} is a {type(fit).__name__}; --fit takes what `powerkern fit -o` wrote")
+    return fit
 
 
 def estimator_of(args: argparse.Namespace) -> Estimator:
     """The estimator with its options, from the arguments."""
     name = args.estimator or args.default_estimator
+    options = {option: value for option, value in vars(args).items() if option in OPTIONS}
+    for option in options:
+        if name in ESTIMATORS and name not in OPTIONS[option]:
+            word = option.replace("_", "-")
+            raise BadInput(f"--{word} is an option of --estimator {', '.join(OPTIONS[option])}; not of {name}")
     try:
-        return with_options(name, {option: value for option, value in vars(args).items() if option in OPTIONS})
+        return with_options(name, options)
     except (TypeError, ValueError) as error:
         raise BadInput(str(error)) from None
 

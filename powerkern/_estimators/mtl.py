@@ -40,7 +40,7 @@ class MTL:
     >>> pk.MTL(h=0.4)
     Traceback (most recent call last):
         ...
-    ValueError: h, the fraction of values kept, must be above 0.5 and at most 1, got 0.4
+    ValueError: h must be a number in (0.5, 1], got 0.4
     """
 
     h: float = 0.95

@@ -10,7 +10,8 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from powerkern._input import special
-from powerkern._input.arrays import as_choice, is_real, is_whole, listed
+from powerkern._input.arguments import as_number
+from powerkern._input.arrays import as_choice, is_whole, listed
 from powerkern.kernels.robust.search import BRENT, GLOBAL, MAD, MEDIAN, RAW
 
 #: Quantile of the normal distribution beyond which a value is an outlier.
@@ -51,10 +52,7 @@ def short_repr(estimator: Any) -> str:
 
 def checked_cutoff(name: str, value: object) -> float:
     """A quantile of the normal distribution above its median."""
-    cutoff = _number(name, value)
-    if not 0.5 < cutoff < 1.0:
-        raise ValueError(f"{name} must be between 0.5 and 1, a quantile of the normal distribution, got {value!r}")
-    return cutoff
+    return as_number(f"{name}, a quantile of the normal distribution,", value, "(0.5, 1)")
 
 
 def normal_quantile(cutoff: float) -> float:
@@ -75,10 +73,7 @@ def _steps(name: str, value: object) -> int | str:
 
 
 def _bisquare_constant(name: str, value: object) -> float:
-    c = _number(name, value)
-    if not 0.0 < c < math.inf:
-        raise ValueError(f"{name}, the constant of the bisquare, must be positive and finite, got {value!r}")
-    return c
+    return as_number(name, value, "(0, inf)")
 
 
 def _quartiles(name: str, value: object) -> tuple[float, float]:
@@ -96,16 +91,7 @@ def _range(name: str, value: object) -> tuple[float, float]:
 
 
 def _fraction(name: str, value: object) -> float:
-    h = _number(name, value)
-    if not 0.5 < h <= 1.0:
-        raise ValueError(f"{name}, the fraction of values kept, must be above 0.5 and at most 1, got {value!r}")
-    return h
-
-
-def _number(name: str, value: object) -> float:
-    if not is_real(value) or math.isnan(value):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    return float(value)
+    return as_number(name, value, "(0.5, 1]")
 
 
 def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
@@ -117,7 +103,7 @@ def _pair(name: str, value: object) -> tuple[float, float]:
     if len(numbers) != 2:
         raise TypeError(f"{name} must be two numbers, got {value!r}")
     each = f"each of {name}"
-    return _number(each, numbers[0]), _number(each, numbers[1])
+    return as_number(each, numbers[0]), as_number(each, numbers[1])
 
 
 #: Every option by name: takes its name and value, and returns the value or raises.

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input.arrays import NO_WEIGHTS, Matrix, as_reals, as_weights, is_whole, listed, numbers, output_type
+from powerkern._input.arrays import (
+    NO_WEIGHTS,
+    Matrix,
+    as_reals,
+    as_weights,
+    is_real,
+    is_whole,
+    listed,
+    numbers,
+    output_type,
+)
 from powerkern._input.places import domain_error
 from powerkern._typing import FloatArray, IntArray
 
@@ -25,6 +35,26 @@ def as_generator(random_state: Any) -> np.random.Generator:
         kinds = "a whole number of at least 0, a numpy.random.Generator or None"
         raise TypeError(f"random_state must be {kinds}, got {random_state!r}")
     return np.random.default_rng(random_state)
+
+
+def as_whole(what: str, value: object, least: int = 1) -> int:
+    """An argument that must be a whole number of at least `least`."""
+    if not is_whole(value):
+        raise TypeError(f"{what} must be a whole number, got {value!r}")
+    if value < least:
+        raise ValueError(f"{what} must be at least {least}, got {value!r}")
+    return int(value)
+
+
+def as_number(what: str, value: object, interval: str = "(-inf, inf)") -> float:
+    """An argument that must be a number in an interval, such as "[0, 1)"."""
+    if not is_real(value):
+        raise TypeError(f"{what} must be a number, got {value!r}")
+    low, high = map(float, interval[1:-1].split(","))
+    inside = low < value < high or (value == low and interval[0] == "[") or (value == high and interval[-1] == "]")
+    if not inside:
+        raise ValueError(f"{what} must be a number in {interval}, got {value!r}")
+    return float(value)
 
 
 def column_positions(columns: Any, n: int) -> IntArray:

@@ -30,7 +30,7 @@ def _wait() -> None:
     without_compiler = _COMPILER not in sys.modules
     _lock.acquire()
     if without_compiler and _COMPILER in sys.modules:
-        sys.modules[_COMPILER].global_compiler_lock.acquire()
+        sys.modules[_COMPILER].LOCK.acquire()
 
 
 def _go_on() -> None:

@@ -26,7 +26,8 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     plain = {_plain(each): each for each in known}
     initials = {"".join(part[0] for part in each.split() if part): each for each in plain}
     asked = _plain(str(word))
-    near = difflib.get_close_matches(asked, plain, n=1, cutoff=0.65)
+    near = difflib.get_close_matches(asked, plain, n=3, cutoff=0.65)
+    near.sort(key=lambda each: not each.startswith(asked))
     found = asked if asked in plain else initials.get(asked, near[0] if near else None)
     return "" if found is None else f"; did you mean {plain[found]!r}?"
 

@@ -1,6 +1,4 @@
-"""Every setting of numba used by powerkern: the one place where jitted code is configured.
-
-Eight decorators and a few bit-level functions are all that the rest of the package knows of numba:
+"""How kernels are compiled: decorators that mark functions, and machine code of entries as plain object files.
 
 ``kernel``
     A composable numeric function. Plain Python that a debugger can step; inlined where jitted code
@@ -12,94 +10,87 @@ Eight decorators and a few bit-level functions are all that the rest of the pack
     A kernel whose sums may be re-associated, so that LLVM vectorises them. Nothing else in the package
     may be re-associated: the rounding tricks of `powerkern.kernels.elementary.exp_log` would break.
 ``entry``
-    An outer function that Python calls: one explicit signature, GIL released, kept on disk, compiled
+    An outer function that Python calls: one explicit signature, GIL released, kept on disk, loaded or compiled
     at its first call and never at import.
 ``by_dtype``
     Gives a kernel of one argument a float32 twin.
 ``for_none``
     Gives a kernel a twin for calls whose first argument is None.
 ``compiled_as``
-    Registers the kernel that stands for a public Python function inside jitted code.
-``inlined_as``
-    The same for a function of one value, inlined in the caller's loop.
+    Says which kernel stands for a public Python function inside jitted code.
 
-``settings`` holds numba's options, ``compiler`` what of numba's compiler kernels go through, ``lowering`` how they are
-written down for LLVM, ``contexts`` what is remembered meanwhile, ``builtins`` Python's own functions in them,
-``vectors`` how wide theirs are, ``calls`` how jitted code calls them, ``linkage`` what makes them their entry's own,
-``decorators`` what is listed above, ``entries`` the compilation, ``notice`` what is said of it meanwhile, ``cache``
-what of it is kept on disk (in ``folders`` that can be trusted, as ``files`` that one process writes at a time, for one
-of ``cpus`` or all that cover it), and ``intrinsics`` and ``lanes`` what plain numba lacks.
+An entry is called through its `interface`; its machine code is an object file, `loading` and `disk` have it from disk,
+in `folders` that can be trusted, as `files` that one process writes at a time, for one of `cpus` or all that cover it.
+None of these imports numba. Where something must be compiled, `object_code` does it (a `notice` says so),
+with kernels as `numba_extension` shows them to numba, and what plain numba lacks, `intrinsics` and `lanes`, in LLVM's
+terms (`llvm_arguments`, `llvm_intrinsics`, `llvm_lanes`). `deferral` alone uses private parts of numba, to save time.
 """
 
-try:
-    from powerkern._jit.cache import writable_folder
-    from powerkern._jit.cpus import levels as cpu_levels
-    from powerkern._jit.cpus import runnable as runnable_cpus
-    from powerkern._jit.decorators import by_dtype, compiled_as, entry, for_none, inlined, inlined_as, kernel, reduction
-    from powerkern._jit.entries import Entry
-    from powerkern._jit.intrinsics import (
-        add_powers,
-        aligned,
-        bits32_of,
-        bits_of,
-        borrowed,
-        exchange,
-        fetch,
-        fetch_add,
-        float32_of,
-        float_of,
-        fma,
-        pack_eight,
-        pack_every_other,
-        pause,
-        prefetch,
-        widest_vectors,
-    )
-    from powerkern._jit.lanes import (
-        LANES,
-        LANES32,
-        Lanes,
-        Mask,
-        any_lane,
-        first_lanes,
-        in_all_lanes,
-        in_lanes_of,
-        load,
-        select,
-        square_root,
-        store,
-        sum_of_lanes,
-        width_of,
-    )
-    from powerkern._jit.settings import JIT_DISABLED
-    from powerkern._jit.signatures import (
-        BLOCKS,
-        BOOLEAN,
-        COLUMN,
-        COLUMN32,
-        COUNTS,
-        INTEGER,
-        READ_COLUMN,
-        READ_COLUMN32,
-        READ_MATRIX,
-        READ_MATRIX32,
-        REAL,
-        ROWS,
-        ROWS32,
-        WRITE_MATRIX,
-        WRITE_MATRIX32,
-        named_tuple,
-        numbers_of,
-    )
-except ImportError as error:  # some of it comes from numba's private modules, which a release may move
-    if error.name == "numba":
-        raise
-    import numba
+import sys
 
-    raise ImportError(
-        f"numba {numba.__version__} has moved what this powerkern uses ({error}): install a newer powerkern, or pip "
-        "install 'numba<0.69'"
-    ) from error
+from powerkern._jit.cpus import levels as cpu_levels
+from powerkern._jit.cpus import runnable as runnable_cpus
+from powerkern._jit.decorators import JIT_DISABLED, by_dtype, compiled_as, entry, for_none, inlined, kernel, reduction
+from powerkern._jit.disk import writable_folder
+from powerkern._jit.entries import Entry
+from powerkern._jit.intrinsics import (
+    add_powers,
+    aligned,
+    allocated,
+    allocated_integers,
+    bits32_of,
+    bits_of,
+    borrowed,
+    exchange,
+    fetch,
+    fetch_add,
+    float32_of,
+    float_of,
+    fma,
+    pack_eight,
+    pack_every_other,
+    pause,
+    prefetch,
+    release,
+    widest_vectors,
+)
+from powerkern._jit.lanes import (
+    LANES,
+    LANES32,
+    Lanes,
+    Mask,
+    any_lane,
+    first_lanes,
+    in_all_lanes,
+    in_lanes_of,
+    load,
+    select,
+    square_root,
+    store,
+    sum_of_lanes,
+    width_of,
+)
+from powerkern._jit.signatures import (
+    BLOCKS,
+    BOOLEAN,
+    COLUMN,
+    COLUMN32,
+    COUNT_ROWS,
+    COUNTS,
+    INDEX32,
+    INTEGER,
+    READ_COLUMN,
+    READ_COLUMN32,
+    READ_MATRIX,
+    READ_MATRIX32,
+    REAL,
+    ROWS,
+    ROWS32,
+    WRITE_MATRIX,
+    WRITE_MATRIX32,
+    named_tuple,
+    numbers_of,
+)
 
 __all__ = [
     "BLOCKS",
@@ -107,6 +98,8 @@ __all__ = [
     "COLUMN",
     "COLUMN32",
     "COUNTS",
+    "COUNT_ROWS",
+    "INDEX32",
     "INTEGER",
     "JIT_DISABLED",
     "LANES",
@@ -125,6 +118,8 @@ __all__ = [
     "Mask",
     "add_powers",
     "aligned",
+    "allocated",
+    "allocated_integers",
     "any_lane",
     "bits32_of",
     "bits_of",
@@ -144,7 +139,6 @@ __all__ = [
     "in_all_lanes",
     "in_lanes_of",
     "inlined",
-    "inlined_as",
     "kernel",
     "load",
     "named_tuple",
@@ -154,6 +148,7 @@ __all__ = [
     "pause",
     "prefetch",
     "reduction",
+    "release",
     "runnable_cpus",
     "select",
     "square_root",
@@ -163,3 +158,6 @@ __all__ = [
     "width_of",
     "writable_folder",
 ]
+
+if "numba" in sys.modules:  # what numba's entry point does for packages that are installed, and imported after it
+    from powerkern._jit import numba_extension  # noqa: F401

@@ -6,10 +6,12 @@ many have: a wheel or a shared disk holds it for several, and every machine take
 
 from __future__ import annotations
 
+import functools
+import os
 import re
 from typing import NamedTuple
 
-from numba.core.registry import cpu_target
+import llvmlite.binding as llvm
 
 _V2 = frozenset(["cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"])
 _V3 = _V2 | frozenset(["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"])
@@ -26,14 +28,23 @@ class Cpu(NamedTuple):
 
 
 def this_cpu() -> Cpu:
-    """What numba compiles for: the CPU at hand, unless NUMBA_CPU_NAME and NUMBA_CPU_FEATURES say another."""
-    _, name, features = _target()
-    return Cpu(name, features)
+    """The CPU at hand, unless NUMBA_CPU_NAME and NUMBA_CPU_FEATURES say another."""
+    here = _host()
+    return Cpu(os.environ.get("NUMBA_CPU_NAME", here.name), os.environ.get("NUMBA_CPU_FEATURES", here.features))
+
+
+@functools.cache
+def _host() -> Cpu:
+    try:
+        features = llvm.get_host_cpu_features().flatten()
+    except RuntimeError:  # LLVM does not know
+        features = ""
+    return Cpu(llvm.get_host_cpu_name(), features)
 
 
 def platform() -> str:
     """LLVM's name of the architecture and system, without the system's version."""
-    return re.sub(r"(darwin|macosx)[\d.]+$", r"\1", _target()[0])
+    return re.sub(r"(darwin|macosx)[\d.]+$", r"\1", llvm.get_process_triple())
 
 
 def levels() -> dict[str, frozenset[str]]:
@@ -47,7 +58,3 @@ def runnable() -> list[Cpu]:
     has = {feature[1:] for feature in here.features.split(",") if feature.startswith("+")}
     shared = [Cpu(level) for level, needs in levels().items() if needs <= has]
     return [here, *(cpu for cpu in shared if cpu != here)]
-
-
-def _target() -> tuple[str, str, str]:
-    return cpu_target.target_context.codegen().magic_tuple()  # type: ignore[no-any-return]

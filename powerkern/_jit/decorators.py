@@ -1,44 +1,46 @@
-"""The decorators of everything that is compiled (see the package's docstring for which to take)."""
+"""The decorators of everything that is compiled (see the package's docstring for which to take). They only mark.
+
+A function that is marked stays plain Python; `numba_extension` has what jitted code calls in its place.
+"""
 
 from __future__ import annotations
 
 import functools
+import inspect
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
-from powerkern._jit.calls import let_jitted_code_call
 from powerkern._jit.entries import Entry
-from powerkern._jit.lanes import FLOAT32_LANES
-from powerkern._jit.settings import JIT_DISABLED, KERNEL_OPTIONS, REDUCTION_OPTIONS
+from powerkern._jit.marks import Mark, marked
+from powerkern._jit.signatures import Kind
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
+#: True when numba is switched off (NUMBA_DISABLE_JIT=1) and every kernel runs as plain Python.
+JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
 
 def kernel(function: F) -> F:
     """Mark a composable numeric function; it stays callable as plain Python."""
-    let_jitted_code_call(function, lambda *args: function, KERNEL_OPTIONS)
-    return function
+    return marked(function, Mark(function, "kernel"))
 
 
 def inlined(function: F) -> F:
     """Mark a scalar kernel for hot loops: LLVM must inline it, or the loop around it stays scalar."""
-    let_jitted_code_call(function, lambda *args: function, {"forceinline": True, **KERNEL_OPTIONS})
-    return function
+    return marked(function, Mark(function, "inlined"))
 
 
 def reduction(function: F) -> F:
     """Mark a kernel whose floating-point sums may be re-associated (vectorised)."""
-    let_jitted_code_call(function, lambda *args: function, REDUCTION_OPTIONS)
-    return function
+    return marked(function, Mark(function, "reduction"))
 
 
-def entry(signature: str | tuple[Any, ...]) -> Callable[[F], F]:
-    """Mark an outer function that Python calls with exactly one `signature` (a string, or a tuple of types).
+def entry(signature: tuple[Kind, ...]) -> Callable[[F], F]:
+    """Mark an outer function that Python calls with arguments of exactly these types.
 
     Compiled, or loaded from the disk cache, at the first call, so that importing powerkern stays cheap.
     """
@@ -52,22 +54,10 @@ def entry(signature: str | tuple[Any, ...]) -> Callable[[F], F]:
 
 
 def compiled_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
-    """Let jitted code that calls the decorated Python function use `kernel_function` instead."""
-    return _implemented_by(kernel_function, KERNEL_OPTIONS)
+    """Let jitted code that calls the decorated Python function use `kernel_function`, as that is marked, instead."""
 
-
-def inlined_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
-    """`compiled_as` for a function of one value: inlined, so that a user's loop over it is vectorised."""
-    return _implemented_by(kernel_function, {"forceinline": True, **KERNEL_OPTIONS})
-
-
-def _implemented_by(kernel_function: Callable[..., Any], options: dict[str, Any]) -> Callable[[F], F]:
     def decorate(function: F) -> F:
-        @overload(function, jit_options=options, strict=False)  # type: ignore[untyped-decorator]
-        def _implementation(*args: Any, **kwargs: Any) -> Callable[..., Any]:
-            return kernel_function
-
-        return function
+        return marked(function, Mark(kernel_function, "kernel"))
 
     return decorate
 
@@ -80,28 +70,31 @@ def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
         def dispatch(x: Any) -> Any:
             return (float32_kernel if getattr(x, "dtype", None) == np.float32 else function)(x)
 
-        let_jitted_code_call(
-            dispatch,
-            lambda x: float32_kernel if x in (types.float32, FLOAT32_LANES) else function,
-            {"forceinline": True, **KERNEL_OPTIONS},
-        )
-        return dispatch  # type: ignore[return-value]
+        return marked(dispatch, Mark(function, "inlined", float32_kernel))  # type: ignore[return-value]
 
     return decorate
 
 
-def for_none(none_kernel: Callable[..., Any]) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Make a kernel hand calls whose first argument is None to `none_kernel`: decided by types, when it is compiled."""
+def for_none(none_kernel: Callable[..., Any] | None = None) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Make a kernel hand calls whose first argument is None to `none_kernel`, or return None for them.
+
+    Jitted code decides by types, when it is compiled.
+    """
 
     def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        of_none = none_kernel or _nothing_like(function)
+
         @functools.wraps(function)
         def dispatch(first: Any, *rest: Any) -> T:
-            chosen = none_kernel if first is None else function
-            return cast(T, chosen(first, *rest))
+            return cast(T, (of_none if first is None else function)(first, *rest))
 
-        let_jitted_code_call(
-            dispatch, lambda *args: none_kernel if isinstance(args[0], types.NoneType) else function, KERNEL_OPTIONS
-        )
-        return dispatch
+        return marked(dispatch, Mark(function, "kernel", of_none=of_none))
 
     return decorate
+
+
+def _nothing_like(function: Callable[..., Any]) -> Callable[..., None]:
+    """A function of the same arguments that returns None."""
+    scope: dict[str, Any] = {}
+    exec(f"def nothing({', '.join(inspect.signature(function).parameters)}): return None", scope)
+    return scope["nothing"]  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Functions that are compiled, or loaded from disk, when Python first calls them."""
+"""Functions that are loaded from disk, or compiled, when Python first calls them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ import contextlib
 import functools
 import gc
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numba
-from numba.core.compiler_lock import global_compiler_lock
+from powerkern._jit import disk, notice
+from powerkern._jit.interface import Interface
+from powerkern._jit.loading import load
+from powerkern._jit.signatures import Kind
 
-from powerkern._jit import cache, notice
-from powerkern._jit.settings import ENTRY_OPTIONS
+#: One thread compiles or loads at a time, and forks wait for it (see also `powerkern._input.importing`).
+LOCK = threading.RLock()
+#: The switches of numba with which entries are functions of plain numba, and not kept: that check indices, or that
+#: debuggers can step through.
+_PLAIN = ("NUMBA_BOUNDSCHECK", "NUMBA_DEBUGINFO")
 
 
 class Entry:
     """A function compiled for one signature at its first call."""
 
-    def __init__(self, function: Callable[..., Any], signature: str | tuple[Any, ...]) -> None:
+    def __init__(self, function: Callable[..., Any], signature: tuple[Kind, ...]) -> None:
         functools.update_wrapper(self, function)
         self._signature = signature
         self._compiled: Callable[..., Any] | None = None
@@ -29,13 +35,11 @@ class Entry:
         return (self._compiled or self.compile())(*args)
 
     def compile(self) -> Callable[..., Any]:
-        """Compile (or load) now; returns the compiled function."""
-        with global_compiler_lock:  # numba compiles one function at a time in any case
+        """Load or compile now; returns a function that calls the machine code."""
+        with LOCK:
             if self._compiled is None:
-                name = f"{self._function.__module__.removeprefix('powerkern.kernels.')}.{self._function.__name__}"
-                with cache.kept_code(self._function) as code, notice.of_long_compiling(not code.is_there, name):
-                    self._compiled = self._dispatcher(code)
-        cache.warn_once_if_not_kept()
+                self._compiled = self._plain() if _is_plain() else self._loaded()
+        disk.warn_once_if_not_kept()
         return self._compiled
 
     @property
@@ -45,29 +49,44 @@ class Entry:
 
     def keep_in(self, folder: Path) -> bool:
         """Have the code in one folder, compiled if it is not there; False if it was. OSError where it cannot be."""
-        with cache.code_kept_in(folder, self._function) as code:
-            was_there = code.is_there
-            if not was_there:
-                self._dispatcher(code)
-        if code.failure is not None:
-            raise OSError(code.failure)
-        return not was_there
+        with LOCK:
+            return disk.keep_in(folder, self._function, self.object_code)
 
     def file_in(self, folder: Path) -> Path:
         """The file that holds the code in a folder."""
-        return folder / cache.file_name(self._function)
+        return folder / disk.file_name(self._function)
+
+    def object_code(self) -> bytes:
+        """The object file of the entry, compiled now."""
+        name = self._symbol().removeprefix("powerkern.kernels.")
+        with notice.of_long_compiling(True, name), _no_garbage_collection():
+            from powerkern._jit.object_code import object_code
+
+            return object_code(self._function, self.interface(), self._symbol())
 
     @property
     def _function(self) -> Callable[..., Any]:
         return self.__wrapped__  # type: ignore[attr-defined, no-any-return]
 
-    def _dispatcher(self, code: cache.KeptCode) -> Callable[..., Any]:
-        dispatcher = numba.njit(**ENTRY_OPTIONS)(self._function)
-        dispatcher._cache = code
-        with _no_garbage_collection():
-            dispatcher.compile(self._signature)
-        dispatcher.disable_compile()
-        return dispatcher  # type: ignore[no-any-return]
+    def interface(self) -> Interface:
+        """How Python hands its arguments to machine code."""
+        return Interface.of(self._function, self._signature)
+
+    def _symbol(self) -> str:
+        return f"{self._function.__module__}.{self._function.__qualname__}"
+
+    def _loaded(self) -> Callable[..., Any]:
+        code = disk.kept_or_compiled(self._function, self.object_code)
+        return self.interface().caller(load(code, self._symbol()), self._symbol())
+
+    def _plain(self) -> Callable[..., Any]:
+        from powerkern._jit.numba_extension import plain
+
+        return plain(self._function)  # type: ignore[no-any-return]
+
+
+def _is_plain() -> bool:
+    return any(os.environ.get(name, "0") not in ("", "0") for name in _PLAIN)
 
 
 @contextlib.contextmanager
@@ -84,10 +103,10 @@ def _no_garbage_collection() -> Iterator[None]:
 
 def _release() -> None:
     with contextlib.suppress(RuntimeError):  # Ctrl-C while the lock was waited for: there is nothing to release
-        global_compiler_lock.release()
+        LOCK.release()
 
 
 # A fork waits until no thread is compiling: its child would have a compiler in the midst of its work, and locks that
 # nobody in it could ever release.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=global_compiler_lock.acquire, after_in_parent=_release, after_in_child=_release)
+    os.register_at_fork(before=LOCK.acquire, after_in_parent=_release, after_in_child=_release)

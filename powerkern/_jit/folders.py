@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
-
-from numba import config
-from numba.misc.appdirs import AppDirs
 
 #: Nobody but the owner may write; root's own group, to which some container platforms give the files, counts as root.
 _GROUP_OR_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -26,22 +24,20 @@ def bases() -> list[Path]:
     NUMBA_CACHE_DIR if it is set. Otherwise the ``__pycache__`` of the folder that powerkern is installed in, which
     travels with an image or an environment, and then the user's cache folder.
     """
-    if config.CACHE_DIR:
-        return [Path(config.CACHE_DIR)]
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        return [Path(os.environ["NUMBA_CACHE_DIR"])]
     # not inside the package: left behind by an uninstallation, the folder would still be imported as powerkern
     return [Path(__file__).parents[2] / "__pycache__", _users_cache()]
 
 
 def _users_cache() -> Path:
-    """The user's cache folder; relative if there is none."""
-    folder = Path(AppDirs(appname="powerkern", appauthor=False).user_cache_dir)
-    if folder.is_absolute():
-        return folder
-    return Path("~").expanduser() / ".cache" / "powerkern" if _has_home() else folder  # XDG_CACHE_HOME is empty
-
-
-def _has_home() -> bool:
-    return Path(os.path.expanduser("~")).is_absolute()
+    """The user's cache folder; relative, and so refused, if there is none."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", "")) / "powerkern" / "Cache"
+    home = Path(os.path.expanduser("~"))
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "powerkern"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "powerkern"
 
 
 def make(folder: Path) -> None:

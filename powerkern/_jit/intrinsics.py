@@ -1,11 +1,10 @@
 """What plain numba lacks: bit casts, fused multiply-add, prefetching, vectors of a chosen width, atomic counters.
 
-Each is a plain Python function with a twin in LLVM's terms that jitted code calls in its place.
+Each is a plain Python function; jitted code has its twin in `llvm_intrinsics`.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import struct
 import threading
@@ -14,15 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.core.imputils import impl_ret_borrowed
-from numba.np.arrayobj import make_array
 
-from powerkern._jit.builtins import lowered
-from powerkern._jit.lanes import BIT32_LANES, BIT_LANES, FLOAT32_LANES, FLOAT_LANES, LANES
-from powerkern._jit.vectors import prefer_widest_vectors
+from powerkern._jit.lanes import LANES
 
 A = TypeVar("A", bound=npt.NDArray[Any])
 Counts = npt.NDArray[np.int64]
@@ -82,6 +74,20 @@ def borrowed(array: A) -> A:
     return array
 
 
+def allocated(shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """An array of float64 that begins on a cache line; compiled code must give it back by `release`."""
+    return np.empty(shape)
+
+
+def allocated_integers(shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """An array of int64, as `allocated`."""
+    return np.empty(shape, np.int64)
+
+
+def release(array: npt.NDArray[Any]) -> None:
+    """Give back what `allocated` has made (no effect in plain Python)."""
+
+
 def aligned(array: A) -> A:
     """The same array of float64, moved up to where a cache line begins: its last seven numbers must not be used."""
     return array
@@ -130,151 +136,3 @@ def exchange(counts: Counts, index: int, number: int) -> int:
 
 def pause() -> None:
     """Let the CPU rest for a moment in a loop that waits for another thread."""
-
-
-# --- the twins: what jitted code has in their place ---------------------------------------------------
-
-
-@lowered(bits_of, lambda context, x: BIT_LANES(x) if x is FLOAT_LANES else types.int64(types.float64))
-@lowered(float_of, lambda context, bits: FLOAT_LANES(bits) if bits is BIT_LANES else types.float64(types.int64))
-@lowered(bits32_of, lambda context, x: BIT32_LANES(x) if x is FLOAT32_LANES else types.int32(types.float32))
-@lowered(float32_of, lambda context, bits: FLOAT32_LANES(bits) if bits is BIT32_LANES else types.float32(types.int32))
-def _recast(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    return builder.bitcast(args[0], context.get_value_type(signature.return_type))
-
-
-@lowered(fma, lambda context, *numbers: types.float64(types.float64, types.float64, types.float64))
-def _fma(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    return builder.fma(*args)
-
-
-@lowered(prefetch, lambda context, array, index: types.none(array, types.UniTuple(types.intp, array.ndim)))
-def _prefetch(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    array = make_array(signature.args[0])(context, builder, args[0])
-    strides, index = cgutils.unpack_tuple(builder, array.strides), cgutils.unpack_tuple(builder, args[1])
-    offset = functools.reduce(builder.add, map(builder.mul, index, strides))
-    pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-    address = builder.gep(builder.bitcast(array.data, pointer), [offset])
-    function_type = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
-    function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
-    builder.call(function, [address, flag(0), flag(3), flag(1)])  # data, to be read, into the first-level cache
-    return context.get_dummy_value()
-
-
-@lowered(borrowed, lambda context, array: array(array))
-def _borrowed(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    array = make_array(signature.args[0])(context, builder, args[0])
-    array.meminfo, array.parent = (cgutils.get_null_value(x.type) for x in (array.meminfo, array.parent))
-    return array._getvalue()
-
-
-def _values_of(context: Any, builder: Any, array_type: Any, array: Any) -> tuple[Any, Any]:
-    """Where the values of an array begin, and the type of a vector of eight."""
-    kind = ir.VectorType(context.get_data_type(array_type.dtype), LANES)
-    return make_array(array_type)(context, builder, array).data, kind
-
-
-def _store_eight(builder: Any, vector: Any, data: Any, place: Any) -> None:
-    address = builder.bitcast(builder.gep(data, [place]), vector.type.as_pointer())
-    builder.store(vector, address).align = 4
-
-
-_NUMBER = types.int64
-
-
-@lowered(pack_eight, lambda context, x, first, within, out, place: types.none(x, _NUMBER, _NUMBER, out, _NUMBER))
-def _pack_eight(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    (x, kind), (out, _) = (_values_of(context, builder, signature.args[k], args[k]) for k in (0, 3))
-    vector, index = ir.Constant(kind, ir.Undefined), args[1]
-    for k in range(LANES):
-        vector = builder.insert_element(vector, builder.load(builder.gep(x, [index])), ir.IntType(32)(k))
-        index = builder.add(index, args[2])
-    _store_eight(builder, vector, out, args[4])
-    return context.get_dummy_value()
-
-
-@lowered(pack_every_other, lambda context, x, first, out, place: types.none(x, _NUMBER, out, _NUMBER))
-def _pack_every_other(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    (x, kind), (out, _) = (_values_of(context, builder, signature.args[k], args[k]) for k in (0, 2))
-    halves = []
-    for offset in (0, LANES - 1):  # one less than LANES: nothing beyond the last value is read
-        index = builder.add(args[1], ir.IntType(64)(offset))
-        halves.append(builder.load(builder.bitcast(builder.gep(x, [index]), kind.as_pointer())))
-        halves[-1].align = 4
-    order = [*range(0, LANES, 2), *range(LANES + 1, 2 * LANES, 2)]
-    vector = builder.shuffle_vector(*halves, ir.Constant(ir.VectorType(ir.IntType(32), LANES), order))
-    _store_eight(builder, vector, out, args[3])
-    return context.get_dummy_value()
-
-
-@lowered(add_powers, lambda context, sums, row, t, weight: types.none(sums, types.int64, types.float64, types.float64))
-def _add_powers(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    index, eight = ir.IntType(32), ir.VectorType(ir.DoubleType(), 8)
-    array = make_array(signature.args[0])(context, builder, args[0])
-    first_of_eight = ir.Constant(ir.VectorType(index, 8), [0] * 8)
-    mask = [ir.Constant(ir.VectorType(ir.IntType(1), 8), [k >> bit & 1 for k in range(8)]) for bit in range(3)]
-    one, undefined = ir.Constant(eight, [1.0] * 8), ir.Constant(eight, ir.Undefined)
-    t, weight = args[2:]
-    square = builder.fmul(t, t)
-    t, square, weight, fourth = (
-        builder.shuffle_vector(builder.insert_element(undefined, x, index(0)), undefined, first_of_eight)
-        for x in (t, square, weight, builder.fmul(builder.fmul(square, square), weight))
-    )
-    powers = builder.fmul(builder.select(mask[0], t, one), builder.select(mask[1], square, one))
-    powers = builder.fmul(powers, builder.select(mask[2], fourth, weight))
-    target = builder.gep(array.data, [builder.shl(args[1], ir.IntType(64)(3))])
-    target = builder.bitcast(target, eight.as_pointer())
-    before = builder.load(target)
-    before.align = 8
-    builder.store(builder.fadd(before, powers), target).align = 8
-    return context.get_dummy_value()
-
-
-@lowered(widest_vectors, lambda context: types.none())
-def _widest_vectors(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    prefer_widest_vectors(builder.function)
-    return context.get_dummy_value()
-
-
-@lowered(aligned, lambda context, array: array(array))
-def _aligned(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    array, integer = make_array(signature.args[0])(context, builder, args[0]), ir.IntType(64)
-    beyond = builder.neg(builder.ptrtoint(array.data, integer))
-    numbers = builder.and_(builder.lshr(beyond, integer(3)), integer(LANES - 1))
-    array.data = builder.gep(array.data, [numbers])
-    return impl_ret_borrowed(context, builder, signature.return_type, array._getvalue())
-
-
-@lowered(fetch, lambda context, counts, index: types.int64(counts, types.intp))
-def _fetch(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    return builder.load_atomic(_place(context, builder, signature, args), "seq_cst", 8)
-
-
-@lowered(fetch_add, lambda context, counts, index, number: types.int64(counts, types.intp, types.int64))
-def _fetch_add(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    return builder.atomic_rmw("add", _place(context, builder, signature, args), args[2], "seq_cst")
-
-
-@lowered(exchange, lambda context, counts, index, number: types.int64(counts, types.intp, types.int64))
-def _exchange(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    return builder.atomic_rmw("xchg", _place(context, builder, signature, args), args[2], "seq_cst")
-
-
-def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """The address of ``args[0][args[1]]``."""
-    return builder.gep(make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
-
-
-#: What makes a CPU rest for some ten cycles, by architecture, and its argument.
-_barrier = ("llvm.aarch64.isb", [ir.IntType(32)(15)])
-_PAUSES = {"x86_64": ("llvm.x86.sse2.pause", []), "aarch64": _barrier, "arm64": _barrier}
-
-
-@lowered(pause, lambda context: types.none())
-def _pause(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    architecture = builder.module.triple.split("-")[0]
-    if architecture in _PAUSES:
-        name, numbers = _PAUSES[architecture]
-        function_type = ir.FunctionType(ir.VoidType(), [number.type for number in numbers])
-        builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), numbers)
-    return context.get_dummy_value()

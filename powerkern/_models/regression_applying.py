@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from powerkern._engine.threads import thread_count
-from powerkern._input.arrays import as_flag, as_matrix, is_real
+from powerkern._input.arguments import as_number
+from powerkern._input.arrays import as_flag, as_matrix
 from powerkern._results.back import Kind, back_transformed
 from powerkern._typing import FloatArray
 
@@ -169,7 +170,6 @@ def predict(
     >>> bool(np.allclose(fit.predict([0.0], "mean"), np.exp(fit.coef[0] + fit.scale**2 / 2)))
     True
     """
-    if not is_real(quantile):
-        raise TypeError(f"quantile must be a number between 0 and 1, got {quantile!r}")
+    as_number("quantile", quantile, "(0, 1)")
     found = back_transformed(fit.power_fit, fit._linear(covariates), 1.0, kind, quantile, thread_count(n_threads))
     return fit._shaped(found)

@@ -162,7 +162,7 @@ def inverse_mean(fit: PowerFit, mean: ArrayLike, sd: ArrayLike, *, n_threads: in
     Raises
     ------
     TypeError
-        `mean` or `sd` are no real numbers.
+        `mean` or `sd` are not real numbers.
     ValueError
         `sd` is negative or infinite, or the shapes do not go with each other or with the columns.
 

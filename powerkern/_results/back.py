@@ -222,7 +222,7 @@ def _mean(
     place, z, sd = z, np.where(np.isinf(z), 0.0, z), np.where(point, 1.0, sd)
     upper, lower, zero = sides
     up, down = _reach(upper, z, sd, zero), _reach(lower, -z, sd, -zero)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         floor = np.where(power.columns.mirrored | (power.lmbda <= 0.0), -down.limit, (upper.end - z) / sd)
         kink = (zero - z) / sd
         middle = np.clip(0.0, floor, up.limit)
@@ -268,8 +268,9 @@ def _over(
 ) -> tuple[FloatArray, FloatArray]:
     """Integrals over a piece of values times density, and of the density, up to a common factor."""
     left, right, weight = (a[:, np.newaxis, np.newaxis] for a in _rule(*_PIECE))
-    width, end = stop - start, _end_of_domain(power)
+    end = _end_of_domain(power)
     with np.errstate(invalid="ignore", over="ignore"):
+        width = stop - start
         t = np.where(left < right, start + width * left, stop - width * right)
         density = weight * width * np.exp(-0.5 * (t - middle) * (t + middle))
         x = _inverse_in_range(power, (z + sd * t).reshape(-1, z.shape[1]), n_threads).reshape(t.shape)

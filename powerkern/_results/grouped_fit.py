@@ -321,6 +321,8 @@ class GroupedFit(Recorded):
         means, sds = as_reals("mean", mean), as_reals("sd", sd)
         if means.ndim not in (1, 2):
             raise ValueError(f"mean must have a row for each label, got shape {means.shape}")
+        if means.ndim == 1 and not self.info.was_vector:  # a column of a frame
+            return self.inverse_mean(means[:, np.newaxis], sds, groups, n_threads=n_threads)[:, 0]
         sds = np.broadcast_to(sds[:, np.newaxis] if sds.ndim == 1 and means.ndim == 2 else sds, means.shape)
         runs = self._runs_of(None, groups, len(means))
         out = np.full(means.shape, np.nan)

@@ -12,7 +12,8 @@ from powerkern._estimators.likelihood import ML
 from powerkern._estimators.nearest_normal import NearestNormal
 from powerkern._estimators.origin import WithOrigin, with_origin
 from powerkern._estimators.robust import Robust
-from powerkern._input.arrays import as_choice, is_whole
+from powerkern._input.arguments import as_whole
+from powerkern._input.arrays import as_choice
 from powerkern._results.applying import warn_overflow
 from powerkern._results.data import columns_seen, data_of, likelihood_of
 from powerkern._results.inference import (
@@ -267,14 +268,13 @@ def standard_error(
     solver, found = solver_of(fit), np.isin(fit.status, FOUND)
     if solver is None:
         return np.where(np.isin(fit.status, LIKELIEST), standard_error_of(fit.information), np.nan)
-    if not is_whole(replicates) or not replicates >= _FEWEST_REPLICATES:
-        raise ValueError(f"replicates must be a whole number of at least {_FEWEST_REPLICATES}, got {replicates!r}")
+    replicates = as_whole("replicates", replicates, _FEWEST_REPLICATES)
     values, weight = data_of(fit, X, sample_weight)
     threads = thread_count(n_threads)
     shift = np.zeros(fit.n_features) if fit.info.origin else fit.shift
     errors = fit.columns.gathered(
         lambda code, chosen: bootstrap_errors(
-            solver, values[:, chosen], shift[chosen], weight, code, int(replicates), threads
+            solver, values[:, chosen], shift[chosen], weight, code, replicates, threads
         )
     )
     return np.where(found, errors, np.nan)

@@ -63,13 +63,13 @@ class PowerFit(Recorded):
         `lmbda` as a series of pandas by name, where columns have names and pandas is installed; else the array.
     loc, scale, log_factor : ndarray
         Mean ``loc * exp(log_factor)`` and standard deviation ``scale * exp(log_factor)`` (with 1/n) of the raw
-        transformed values. For robust fits these are the mean of the values kept, and their standard deviation over
-        that of the same part of a normal distribution, so that clean data come out with standard deviation 1 (with
-        ``convention="cellwise"`` theirs with 1/(n - 1)). `log_factor` is 0 unless they would overflow.
-        Standardised output does not pass through them: see Notes.
+        transformed values. For robust fits: the mean of the values kept, and their standard deviation divided by the
+        standard deviation of a normal variable truncated likewise, so that clean data come out with standard
+        deviation 1 (with ``convention="cellwise"`` the values' own, with 1/(n - 1)). `log_factor` is 0
+        unless they would overflow. Standardised output does not pass through them: see Notes.
     nll : ndarray
         Negative log-likelihood ``n (1/2 ln Var(psi) - (lmbda - 1) mean(J))``, minus `scipy.stats.boxcox_llf`; for
-        robust fits that of the values kept.
+        robust fits, of the values kept.
     information : ndarray
         Second derivative of `nll` in lambda: ``1/sqrt(information)`` is the standard error of `lmbda` in maximum
         likelihood fits (with ``origin="fit"``, that of `nll` where origin and unit follow lambda); for robust fits see
@@ -91,13 +91,13 @@ class PowerFit(Recorded):
     objective : ndarray
         The objective of the estimator at `lmbda0`: see `objective_curve`. NaN for columns that could not be fitted.
     n_kept : ndarray
-        In robust fits, the number of values that the last fit was to, those of weight 1 (see `weights`): `lmbda` is
-        their likeliest. Where values are not left out ("carroll", "ks", "ppcc"), and else, `n_obs`.
+        Number of values used in the final fit, which have weight 1 (see `weights`). Equals `n_obs` for estimators that
+        leave no value out ("mle", "carroll", "ks", "ppcc").
     lmbda_error : ndarray
         In robust fits from chunks (`powerkern.sketch.fit_chunks`) and fits of rounded sums (`powerkern.federated`), a
         bound of the difference between `lmbda` and the lambda of the rows in memory, inf where there is none; else 0.
     center, divisor : ndarray
-        What is transformed is ``(x - center)/divisor``: the origin and the unit that ``origin="fit"`` finds; a median
+        The transform is applied to ``(x - center)/divisor``: origin and unit found by ``origin="fit"``; a median
         and a MAD in robust and prestandardised Yeo-Johnson fits; -shift and 1 in shifted Box-Cox fits; else 0 and 1.
     shift : ndarray
         In shifted Box-Cox fits ``x + shift`` is transformed; else 0.
@@ -178,8 +178,9 @@ class PowerFit(Recorded):
         """The fit of one column, by its name or position, or of several, by a slice or a list, with their data."""
         if isinstance(column, slice):
             return self._chosen(range(len(self))[column], alone=False)
-        alone = isinstance(column, str | int | np.integer)
-        asked = [column] if isinstance(column, str | int | np.integer) else column
+        named = self.column_names is not None and str(column) in self.column_names  # a tuple, of two levels of names
+        alone = isinstance(column, str | int | np.integer) or named
+        asked: Any = [column] if alone else column
         try:
             return self._chosen([position_of(one, self.column_names, len(self)) for one in asked], alone)
         except ValueError as error:

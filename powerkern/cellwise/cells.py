@@ -13,15 +13,13 @@ from scipy.special import chdtri, erf
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
-from powerkern._input.arguments import refuse_infinite
+from powerkern._input.arguments import as_number, as_whole, refuse_infinite
 from powerkern._input.arrays import (
     Matrix,
     as_choice,
     as_flag,
     as_matrix,
     check_n_features,
-    is_real,
-    is_whole,
     position_of,
 )
 from powerkern._typing import BoolArray, FloatArray, IntArray
@@ -330,12 +328,9 @@ def ddc(
 
 
 def _check_options(quantile: object, min_correlation: object, n_neighbors: object) -> None:
-    if not (is_real(quantile) and 0.0 < quantile < 1.0):
-        raise ValueError(f"quantile must be a number between 0 and 1, got {quantile!r}")
-    if not (is_real(min_correlation) and 0.0 < min_correlation <= 1.0):
-        raise ValueError(f"min_correlation must be a number above 0, at most 1, got {min_correlation!r}")
-    if not (is_whole(n_neighbors) and n_neighbors >= 1):
-        raise ValueError(f"n_neighbors must be a whole number, 1 or more, got {n_neighbors!r}")
+    as_number("quantile", quantile, "(0, 1)")
+    as_number("min_correlation", min_correlation, "(0, 1]")
+    as_whole("n_neighbors", n_neighbors)
 
 
 # --- columns ----------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
-from powerkern._input.arguments import refuse_infinite
-from powerkern._input.arrays import as_matrix, column_label, is_real, is_whole
+from powerkern._input.arguments import as_number, as_whole, refuse_infinite
+from powerkern._input.arrays import as_matrix, column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.location import location_scale
 
@@ -121,17 +121,14 @@ def check_data(
     row 4 misses 3 of 3 values.
     Kept: 19 rows, 2 columns.
     """
-    if not (is_real(max_missing) and 0.0 <= max_missing <= 1.0):
-        raise ValueError(f"max_missing must be a share, from 0 to 1, got {max_missing!r}")
-    if not (is_whole(max_discrete) and max_discrete >= 0):
-        raise ValueError(f"max_discrete must be a whole number, 0 or more, got {max_discrete!r}")
-    if not (is_real(min_scale) and min_scale >= 0.0):
-        raise ValueError(f"min_scale must be a number, 0 or more, got {min_scale!r}")
+    share = as_number("max_missing", max_missing, "[0, 1]")
+    most = as_whole("max_discrete", max_discrete, 0)
+    least = as_number("min_scale", min_scale, "[0, inf]")
     check = _Check(X)
     check.drop_row_numbers()
-    check.drop_missing(max_missing)
-    check.drop_discrete(int(max_discrete), thread_count(n_threads))
-    check.drop_constant(min_scale, thread_count(n_threads))
+    check.drop_missing(share)
+    check.drop_discrete(most, thread_count(n_threads))
+    check.drop_constant(least, thread_count(n_threads))
     return check.result()
 
 

@@ -11,8 +11,8 @@ from scipy.special import chdtri, ndtri
 from powerkern._engine import products
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
-from powerkern._input.arguments import refuse_infinite
-from powerkern._input.arrays import Matrix, as_flag, as_matrix, as_reals, is_real, is_whole
+from powerkern._input.arguments import as_number, as_whole, refuse_infinite
+from powerkern._input.arrays import Matrix, as_flag, as_matrix, as_reals
 from powerkern._input.reading import read_fitted
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.cellwise.constants import wrap_constants
@@ -216,13 +216,10 @@ def _component_names(k: int) -> list[str]:
 
 
 def _check_options(n_components: object, quantile: object, matrix: Matrix) -> None:
-    if n_components is not None and not is_whole(n_components):
-        raise TypeError(f"n_components must be a whole number or None, got {n_components!r}")
     largest = min(matrix.values.shape)
-    if n_components is not None and not 1 <= n_components <= largest:
+    if n_components is not None and as_whole("n_components", n_components) > largest:
         raise ValueError(f"n_components must be from 1 to {largest}, the smaller side of X, got {n_components}")
-    if not (is_real(quantile) and 0.0 < quantile < 1.0):
-        raise ValueError(f"quantile must be a number between 0 and 1, got {quantile!r}")
+    as_number("quantile", quantile, "(0, 1)")
 
 
 def _eigen(block: FloatArray, n_components: int | None, n_threads: int) -> tuple[FloatArray, FloatArray, float]:

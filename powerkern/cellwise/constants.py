@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammainc
 
-from powerkern._input.arrays import is_real
+from powerkern._input.arguments import as_number
 from powerkern._typing import FloatArray
 
 
@@ -75,12 +75,10 @@ def wrap_constants(b: float = 1.5, c: float = 4.0) -> WrapConstants:
     >>> print(f"{found.q1:.6f} {found.q2:.7f}")
     1.540793 0.8622731
     """
-    for what, value in (("b", b), ("c", c)):
-        if not is_real(value):
-            raise TypeError(f"{what} must be a number, got {value!r}")
-    if not 0.0 < b < c < 40.0:
-        raise ValueError(f"b and c must be numbers with 0 < b < c < 40, got b={b} and c={c}")
-    return _optimal(float(b), float(c))
+    corner, end = as_number("b", b, "(0, inf)"), as_number("c", c, "(0, 40)")
+    if not corner < end:
+        raise ValueError(f"b must be below c, got b={b} and c={c}")
+    return _optimal(corner, end)
 
 
 @lru_cache(maxsize=64)

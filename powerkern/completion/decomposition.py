@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._input.arguments import as_generator
-from powerkern._input.arrays import as_choice, as_matrix, column_label, is_real, is_whole
+from powerkern._input.arguments import as_generator, as_number, as_whole, refuse_infinite
+from powerkern._input.arrays import as_choice, as_matrix, column_label, is_whole, listed
 from powerkern._input.messages import warn
-from powerkern._input.places import domain_error
 from powerkern._typing import FloatArray
 from powerkern.completion.descent import Held, Settings, descend, epoch_of, start
 from powerkern.completion.epochs import half_epoch, packed
@@ -301,12 +300,12 @@ def uv_decompose(
         kernel=kernel,
         init=as_choice("init", init, _STARTS) if isinstance(init, str) else _factors(init, rank, shape),
         order=as_choice("order", order, _ORDERS) if isinstance(order, str) else _elements(order, rank, shape),
-        damping=_real("damping", damping, 0.01, 1.0),
-        ridge=_real("ridge", ridge),
+        damping=as_number("damping", damping, "[0.01, 1]"),
+        ridge=as_number("ridge", ridge, "[0, inf)"),
         criterion=as_choice("criterion", criterion, _CRITERIA),
-        tol=_real("tol", tol),
-        max_epochs=_whole("max_epochs", max_epochs),
-        patience=_whole("patience", patience),
+        tol=as_number("tol", tol, "[0, inf)"),
+        max_epochs=as_whole("max_epochs", max_epochs),
+        patience=as_whole("patience", patience),
         n_threads=thread_count(n_threads),
     )
     if method == "als" and not (isinstance(order, str) and order != "permuted"):
@@ -315,13 +314,13 @@ def uv_decompose(
         raise ValueError("init='mean' has equal components, which method='als' cannot tell apart; use init='random'")
     if isinstance(init, str) and init == "means" and rank == 1:
         raise ValueError("init='means' is a product of rank 2; use init='mean' for rank 1")
-    if _whole("n_starts", n_starts) > 1 and not (isinstance(init, str) and init == "random"):
+    if as_whole("n_starts", n_starts) > 1 and not (isinstance(init, str) and init == "random"):
         raise ValueError("n_starts > 1 needs init='random': other starts are always the same")
     if normalize is not None:
         as_choice("normalize", normalize, NORMALIZATIONS)
     warn_empty(values, names)
     generator = as_generator(random_state)
-    held = _held_out(values, _real("validation_fraction", validation_fraction, 0.0, 0.9), generator)
+    held = _held_out(values, as_number("validation_fraction", validation_fraction, "[0, 0.9]"), generator)
     return _decompose(values, held, normalize, settings, n_starts, generator)
 
 
@@ -388,11 +387,7 @@ def _read(M: object, what: str = "M") -> tuple[FloatArray, list[str] | None]:
     matrix = as_matrix(M, what=what)
     with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
         values = np.ascontiguousarray(matrix.values, dtype=np.float64)
-    infinite = np.isinf(values)
-    if infinite.any():
-        j = int(np.argmax(infinite.any(axis=0)))
-        i = int(np.argmax(infinite[:, j]))
-        raise domain_error("infinite", None if matrix.was_vector else j, i, float(values[i, j]), matrix.names)
+    refuse_infinite(matrix._replace(values=values))
     return values, matrix.names
 
 
@@ -408,27 +403,8 @@ def warn_empty(values: FloatArray, names: list[str] | None) -> None:
         warn(f"no entries in {text}: their estimates are the offsets of normalize alone")
 
 
-def _whole(what: str, value: object) -> int:
-    """An argument that is a whole number of at least 1."""
-    if not is_whole(value):
-        raise TypeError(f"{what} must be a whole number, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{what} must be at least 1, got {value}")
-    return int(value)
-
-
-def _real(what: str, value: object, low: float = 0.0, high: float = math.inf) -> float:
-    """An argument that is a finite real number from `low` to `high`."""
-    if not is_real(value):
-        raise TypeError(f"{what} must be a real number, got {value!r}")
-    if not (low <= value <= high and value < math.inf):
-        limits = f"at least {low:.3g}" if high == math.inf else f"from {low:.3g} to {high:.3g}"
-        raise ValueError(f"{what} must be finite and {limits}, got {value}")
-    return float(value)
-
-
 def _rank(rank: object, shape: tuple[int, int]) -> int:
-    checked = _whole("rank", rank)
+    checked = as_whole("rank", rank)
     if checked > min(shape):
         raise ValueError(f"rank is {checked}, but M has shape {shape}; use at most {min(shape)}")
     return checked
@@ -439,7 +415,7 @@ def _elements(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.int64
     visits = []
     if not isinstance(order, Iterable):
         raise TypeError(f"order must be 'fixed', 'permuted' or a sequence of elements, got {order!r}")
-    for element in order:
+    for element in listed(order):
         if not isinstance(element, tuple | list) or len(element) != 3 or not all(map(is_whole, element[1:])):
             raise TypeError(f"order has {element!r}; an element is ('U' or 'V', row, column)")
         factor, i, j = element

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -87,6 +88,7 @@ def limits(values: FloatArray, reach: float | None) -> FloatArray:
     ends = np.full((2, values.shape[1]), [[-math.inf], [math.inf]])
     if reach is None:
         return ends
+    reach = min(reach, sys.float_info.max)
     for j, column in enumerate(values.T):
         unit = unit_of(column)
         seen = column[~np.isnan(column)] / unit

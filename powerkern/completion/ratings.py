@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.blocks import slices
 from powerkern._engine.threads import thread_count
-from powerkern._input.arguments import as_generator
-from powerkern._input.arrays import is_real, is_whole
+from powerkern._input.arguments import as_generator, as_number
+from powerkern._input.arrays import as_reals, is_whole
 from powerkern._typing import FloatArray
 from powerkern.completion.entries import Entries, positions, read, weights_of
 from powerkern.completion.epochs import half_epoch
@@ -121,7 +121,7 @@ class RatingModel:
         -------
         FoldedRow
         """
-        given, found = np.asarray(columns), np.asarray(values, dtype=np.float64)
+        given, found = np.asarray(columns), as_reals("values", values)
         if given.ndim != 1 or given.shape != found.shape or not np.isfinite(found).all():
             raise ValueError("columns and values must be two arrays of one length, the values finite numbers")
         j, known = positions(self.columns, given)
@@ -268,8 +268,8 @@ def fit_ratings(
 def _check_options(rank: int | str, shrinkage: float | None, entries: Entries) -> None:
     if not ((isinstance(rank, str) and rank == "auto") or (is_whole(rank) and int(rank) >= 0)):
         raise ValueError(f"rank must be 'auto' or a whole number of at least 0, got {rank!r}")
-    if shrinkage is not None and not (is_real(shrinkage) and 0.0 < shrinkage < math.inf):
-        raise ValueError(f"shrinkage must be a positive number, got {shrinkage!r}")
+    if shrinkage is not None:
+        as_number("shrinkage", shrinkage, "(0, inf)")
     if rank != "auto" and int(rank) > min(entries.rows.size, entries.columns.size):
         raise ValueError(f"rank is {rank}, but there are {entries.rows.size} rows and {entries.columns.size} columns")
     if int(_HELD_OUT * entries.value.size) < 1:

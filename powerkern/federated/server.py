@@ -294,7 +294,7 @@ def _error(client: str, text: str) -> ProtocolError:
 
 
 def _checked_names(clients: Sequence[str]) -> list[str]:
-    names = list(clients)
+    names = listed(clients)
     if isinstance(clients, str) or not names or not all(isinstance(name, str) and name for name in names):
         raise TypeError("clients is a sequence of names, one for each client")
     if len(set(names)) < len(names):
@@ -322,7 +322,7 @@ def _check_lambda(
     lmbda: ArrayLike | None, ymax: float | None, bounds: Bounds | None, n_columns: int | None, standardize: bool
 ) -> None:
     """Refuse impossible arguments before anybody is asked."""
-    ends: Any = () if bounds is None else bounds
+    ends: Any = () if bounds is None else listed(bounds)
     lambda_limit(ymax, bounds, n_columns or max((np.size(end) for end in ends), default=1), standardize)
     if lmbda is not None:
         given_lambdas(lmbda, n_columns or np.size(lmbda))

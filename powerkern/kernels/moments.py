@@ -26,7 +26,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import bits_of, compiled_as, entry, float_of, kernel, reduction, widest_vectors
+from powerkern._jit import (
+    COLUMN,
+    READ_COLUMN,
+    allocated,
+    bits_of,
+    compiled_as,
+    entry,
+    float_of,
+    kernel,
+    reduction,
+    release,
+    widest_vectors,
+)
 from powerkern.kernels.elementary.constants import ordered
 from powerkern.kernels.elementary.exp_log import exp, expm1, log, log1p
 
@@ -432,8 +444,7 @@ def _signed_shifted_values(
 def _scaled_variance(logs: np.ndarray, signs: np.ndarray | None, scale: float, factor: float) -> float:
     """Variance in units of (e**scale/factor)**2."""
     n_blocks = (logs.size + _SCRATCH - 1) // _SCRATCH
-    parts = np.empty((n_blocks, 3))
-    scratch = np.empty(_SCRATCH)
+    parts, scratch = allocated((n_blocks, 3)), allocated((_SCRATCH,))
     for k in range(n_blocks):
         block = logs[k * _SCRATCH : (k + 1) * _SCRATCH]
         values = scratch[: block.size]
@@ -443,7 +454,10 @@ def _scaled_variance(logs: np.ndarray, signs: np.ndarray | None, scale: float, f
             _signed_shifted_values(block, signs[k * _SCRATCH : (k + 1) * _SCRATCH], signs[0], scale, factor, values)
         part = moments_of(values)
         parts[k, 0], parts[k, 1], parts[k, 2] = part.weight, part.mean, part.m2
-    return merge_tree(parts).m2 / logs.size
+    variance = merge_tree(parts).m2 / logs.size
+    release(parts)
+    release(scratch)
+    return variance
 
 
 @kernel
@@ -461,32 +475,32 @@ def _log_var(logs: np.ndarray, signs: np.ndarray | None = None) -> float:
 # --- for Python ---------------------------------------------------------------------------------------
 
 
-@entry("(Array(float64, 1, 'C', readonly=True),)")
+@entry((READ_COLUMN,))
 def _logsumexp_entry(logs: np.ndarray) -> float:
     return _logsumexp(logs)
 
 
-@entry("(Array(float64, 1, 'C', readonly=True), Array(float64, 1, 'C', readonly=True))")
+@entry((READ_COLUMN, READ_COLUMN))
 def _weighted_logsumexp_entry(logs: np.ndarray, weights: np.ndarray) -> float:
     return _logsumexp(logs, weights)
 
 
-@entry("(Array(float64, 1, 'C', readonly=True),)")
-def _log_mean_entry(logs: np.ndarray) -> LogNumber:
-    return _log_mean(logs)
+@entry((READ_COLUMN, COLUMN))
+def _log_mean_entry(logs: np.ndarray, out: np.ndarray) -> None:
+    out[0], out[1] = _log_mean(logs)
 
 
-@entry("(Array(float64, 1, 'C', readonly=True), Array(float64, 1, 'C', readonly=True))")
-def _signed_log_mean_entry(logs: np.ndarray, signs: np.ndarray) -> LogNumber:
-    return _log_mean(logs, signs)
+@entry((READ_COLUMN, READ_COLUMN, COLUMN))
+def _signed_log_mean_entry(logs: np.ndarray, signs: np.ndarray, out: np.ndarray) -> None:
+    out[0], out[1] = _log_mean(logs, signs)
 
 
-@entry("(Array(float64, 1, 'C', readonly=True),)")
+@entry((READ_COLUMN,))
 def _log_var_entry(logs: np.ndarray) -> float:
     return _log_var(logs)
 
 
-@entry("(Array(float64, 1, 'C', readonly=True), Array(float64, 1, 'C', readonly=True))")
+@entry((READ_COLUMN, READ_COLUMN))
 def _signed_log_var_entry(logs: np.ndarray, signs: np.ndarray) -> float:
     return _log_var(logs, signs)
 
@@ -623,8 +637,12 @@ def log_mean(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> LogNumb
     LogNumber(log=999.3068528194, sign=-1.0)
     """
     vector = _vector(logs, "logs")
-    mean = _log_mean_entry(vector) if signs is None else _signed_log_mean_entry(vector, _sign_vector(signs, vector))
-    return LogNumber(float(mean.log), float(mean.sign))
+    mean = np.empty(2)
+    if signs is None:
+        _log_mean_entry(vector, mean)
+    else:
+        _signed_log_mean_entry(vector, _sign_vector(signs, vector), mean)
+    return LogNumber(*mean.tolist())
 
 
 @compiled_as(_log_var)

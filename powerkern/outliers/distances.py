@@ -13,8 +13,8 @@ from powerkern._engine.apply import changed_matrix
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
-from powerkern._input.arguments import refuse_infinite
-from powerkern._input.arrays import as_matrix, as_reals, column_label, column_labels, is_whole
+from powerkern._input.arguments import as_whole, refuse_infinite
+from powerkern._input.arrays import as_matrix, as_reals, column_label, column_labels
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality.criteria import ks_columns
@@ -75,8 +75,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int 
     """
     matrix = as_matrix(X)
     threads = thread_count(n_threads)
-    if not is_whole(ddof) or ddof < 0:
-        raise ValueError(f"ddof must be a whole number, 0 or more, got {ddof!r}")
+    ddof = as_whole("ddof", ddof, 0)
     loc, scale = location_scale(X, method, n_threads=threads, **constants)
     if method.endswith("-sd"):
         scale = scale * bessel_factor(matrix.values, ddof, threads)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._input import special
-from powerkern._input.arrays import as_choice, as_matrix, column_label, is_whole, listed
+from powerkern._input.arguments import as_whole
+from powerkern._input.arrays import as_choice, as_matrix, column_label, listed
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.equal_area_bins import equal_area_bins
 
@@ -343,14 +344,9 @@ _CUTS: dict[str, Callable[[_Profile, int], tuple[NDArray[np.int64], FloatArray]]
 
 def _bin_numbers(n_bins: int | Iterable[int]) -> list[int]:
     numbers = listed(n_bins) if isinstance(n_bins, Iterable) else [n_bins]
-    for k in numbers:
-        if not is_whole(k):
-            raise TypeError(f"n_bins must be a whole number, or several, got {k!r}")
-        if k < 1:
-            raise ValueError(f"n_bins must be at least 1, got {k}")
     if not numbers:
         raise ValueError("n_bins is empty; give at least one number of bins")
-    return [int(k) for k in numbers]
+    return [as_whole("n_bins", k) for k in numbers]
 
 
 def _over_bins(cases: _Cases, strategy: str, n_bins: int | Iterable[int]) -> tuple[FloatArray, FloatArray]:

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from powerkern._engine.by_column import column_figures
 from powerkern._fit.fit import PowerFit
-from powerkern._input.arrays import as_choice, as_matrix, column_label, column_labels, is_real
+from powerkern._input.arguments import as_number
+from powerkern._input.arrays import as_choice, as_matrix, column_label, column_labels
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 from powerkern.location import LocationScale, location_scale
@@ -56,16 +57,12 @@ def center_of(center: str | ArrayLike, p: int) -> str | FloatArray:
 
 def trim_of(trim: object) -> float:
     """The validated fraction to trim."""
-    if not is_real(trim) or not 0.0 <= trim < 1.0:
-        raise ValueError(f"trim must be a fraction, at least 0 and below 1, got {trim!r}")
-    return float(trim)
+    return as_number("trim", trim, "[0, 1)")
 
 
 def contamination_of(contamination: object) -> float | None:
     """The validated share of outliers."""
-    if contamination is not None and not (is_real(contamination) and 0.0 < contamination <= 0.5):
-        raise ValueError(f"contamination must be a fraction above 0, at most 0.5, or None, got {contamination!r}")
-    return None if contamination is None else float(contamination)
+    return None if contamination is None else as_number("contamination", contamination, "(0, 0.5]")
 
 
 def by_rule(

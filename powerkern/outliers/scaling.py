@@ -15,7 +15,8 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import Estimator, as_estimator
 from powerkern._fit.fit import PowerFit, fit
 from powerkern._input import frames, special
-from powerkern._input.arrays import Matrix, as_choice, as_matrix, is_real
+from powerkern._input.arguments import as_number
+from powerkern._input.arrays import Matrix, as_choice, as_matrix
 from powerkern._input.reading import read_fitted, restored
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.elementary.erf import gaussian_probabilities
@@ -166,8 +167,7 @@ class ScoreScaling:
         >>> fit_scaling([1.0, 2.0, 3.0, 4.0, 5.0], center="median").score_at(0.95)
         array([5.90584695])
         """
-        if not is_real(probability) or not 0.0 <= probability <= 1.0:
-            raise ValueError(f"probability must be from 0 to 1, got {probability!r}")
+        probability = as_number("probability", probability, "[0, 1]")
         below, above = (np.full(self.mu.size, rank) for rank in _RANKS)
         for _ in range(64):  # halves, of all float64 as they are ordered
             middle = below + (above - below) // np.uint64(2)

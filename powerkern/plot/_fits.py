@@ -87,8 +87,9 @@ def row_names(X: Any) -> list[str] | None:
 
 def standardized(values: FloatArray) -> FloatArray:
     """Less their mean, divided by their standard deviation unless that is 0."""
-    spread = float(values.std())
-    result: FloatArray = (values - values.mean()) / (spread or 1.0)
+    largest = np.abs(values).max(initial=0.0)
+    scaled = values / np.ldexp(0.5, np.frexp(largest)[1])  # squares near the largest number would overflow
+    result: FloatArray = (scaled - scaled.mean()) / (scaled.std() or 1.0)
     return result
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._fit.fit import PowerFit
+from powerkern._input.arrays import listed
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
 from powerkern.plot._drawing import axes_of, ink, mixed, pyplot, set_title
@@ -135,9 +136,10 @@ def _checked_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[A
         "histogram": _draw_histograms,
         "qq": lambda ax, one: draw_qq(ax, one, band=band),
     }
-    if isinstance(kinds, str) or not kinds or not set(kinds) <= draw.keys():
+    names = [kinds] if isinstance(kinds, str) else listed(kinds)
+    if isinstance(kinds, str) or not names or not set(names) <= draw.keys():
         raise ValueError(f"kinds must be a sequence of 'histogram' and 'qq', got {kinds!r}")
-    return [draw[kind] for kind in kinds]
+    return [draw[name] for name in names]
 
 
 def _new_panels(k: int, width: int) -> NDArray[Any]:

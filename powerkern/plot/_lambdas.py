@@ -11,7 +11,7 @@ from scipy.special import chdtri
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._fit.fit import PowerFit
-from powerkern._input.arrays import as_reals, column_label
+from powerkern._input.arrays import as_reals, column_label, listed
 from powerkern._results.data import data_of
 from powerkern.plot._drawing import axes_of, ink, set_title
 from powerkern.plot._fits import check_fit, matrix_of, own_data, position, title_label
@@ -221,7 +221,7 @@ def sensitivity_plot(
     """
     if isinstance(estimators, str):
         raise TypeError(f"estimators must be a sequence of names, or a mapping, got {estimators!r}")
-    named = estimators if isinstance(estimators, Mapping) else {str(each): each for each in estimators}
+    named = estimators if isinstance(estimators, Mapping) else {str(each): each for each in listed(estimators)}
     curves = {name: sensitivity_curve(x, points, family, each) for name, each in named.items()}
     ax = axes_of(ax)
     for name, curve in curves.items():
@@ -233,9 +233,9 @@ def sensitivity_plot(
 
 
 def _spread_of_logs(fit: PowerFit, X: object, j: int) -> float:
-    """MAD of ln x, or of sign(x) log1p(abs(x)), of the values as they are transformed; their range where it is 0."""
+    """MAD of ln x, or of sign(x) log1p(abs(x)), of the values as transformed; where it is 0 their range, or 1."""
     values, _ = data_of(fit, X, None)
     x = values[:, j].astype(np.float64)
     x = (x[~np.isnan(x)] - fit.center[j]) / fit.divisor[j]
     logs = np.log(x) if fit.families[j] == "box-cox" else np.copysign(np.log1p(np.abs(x)), x)
-    return float(1.4826 * np.median(np.abs(logs - np.median(logs))) or np.ptp(logs))
+    return float(1.4826 * np.median(np.abs(logs - np.median(logs))) or np.ptp(logs) or 1.0)

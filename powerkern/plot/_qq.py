@@ -140,10 +140,12 @@ def residual_plot(
     )  # fmt: skip
     before = plain.residuals(standardized=True)
     after = fit.residuals(Y, X, standardized=True).reshape(len(before), -1)[:, j]
-    known = ~np.isnan(after)
+    known = ~(np.isnan(before) | np.isnan(after))
     label = title_label(j, matrix.names or power.column_names)
+    if not known.any():
+        raise ValueError(f"{label}: no row has a residual, before and after; too many values are missing")
     kept = np.ones(np.count_nonzero(known), dtype=bool)
-    one = Column(label, float(power.lmbda[j]), before[~np.isnan(before)], after[known], kept)
+    one = Column(label, float(power.lmbda[j]), before[known], after[known], kept)
     return _finished(axes_of(ax), one, band, "standardized residual")
 
 

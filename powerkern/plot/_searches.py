@@ -89,7 +89,7 @@ def search_plot(scores: ArrayLike, *, ax: Axes | None = None) -> Axes:
     >>> search_plot([0.7, 0.6, 0.9, 0.8]).lines[1].get_ydata().tolist()
     [0.7, 0.7, 0.9, 0.9]
     """
-    history = np.asarray(scores, dtype=np.float64)
+    history = as_reals("scores", scores)
     if history.ndim != 1 or history.size == 0:
         raise ValueError(f"scores must be a one-dimensional array of at least one score, got shape {history.shape}")
     trials = np.arange(1, history.size + 1)

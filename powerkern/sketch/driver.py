@@ -18,7 +18,7 @@ from powerkern._estimators.robust import Robust
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.best_family import CRITERIA, LIKELIHOOD
 from powerkern._fit.fit import check_together
-from powerkern._input.arrays import as_choice, as_flag, column_label
+from powerkern._input.arrays import as_choice, as_flag, column_label, listed
 from powerkern._results.columns import ColumnResults, FitInfo, Source
 from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, finished
 from powerkern._typing import BoolArray, Bounds, FloatArray, IntArray
@@ -162,7 +162,7 @@ def fit_columns(
             "at random and fit these by powerkern.fit, or use 'mle' or a robust estimator"
         )
     asked = _Asked(other, as_flag("standardize", standardize), lmbda, ymax, thread_count(n_threads))
-    names = None if column_names is None else tuple(column_names)
+    names = None if column_names is None else tuple(listed(column_names))
     first = YEO_JOHNSON if family == BEST else FAMILIES[family]
     with progress_bar(2 if other is None and family != BEST else None, " passes", progress) as bar:
         passes = Passes(map_reduce, sample_weight, task_threads, bar)

@@ -32,6 +32,8 @@ def pack(kind: int, description: dict[str, Any], *arrays: NDArray[Any]) -> bytes
 
 def unpack(data: bytes, kind: int, what: str) -> tuple[dict[str, Any], bytes]:
     """The description, checked, and the bytes of the arrays."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"{what} is read from bytes, got {type(data).__name__}")
     data = bytes(data)
     if len(data) < _HEAD.size + _CHECK.size or not data.startswith(_MAGIC):
         raise ValueError(f"not {what}: the bytes were not written by to_bytes")

@@ -18,8 +18,8 @@ from powerkern._estimators.power_sums import (
     starts_of,
 )
 from powerkern._estimators.ranges import in_digits, weight_of
-from powerkern._input.arguments import column_positions
-from powerkern._input.arrays import as_choice, as_reals, column_label, is_real
+from powerkern._input.arguments import as_number, column_positions
+from powerkern._input.arrays import as_choice, as_reals, column_label
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.power_sums import fit as kernels
 from powerkern.kernels.power_sums.fit import (
@@ -179,10 +179,9 @@ class Range(_Summary):
         -------
         Grid
         """
-        largest = 0.0 if largest_exponent is None else float(largest_exponent)
-        if not 0.0 <= largest < np.inf:
-            raise ValueError(f"largest_exponent must be a positive number, got {largest_exponent!r}")
-        return self._laid(largest)
+        return self._laid(
+            0.0 if largest_exponent is None else as_number("largest_exponent", largest_exponent, "[0, inf)")
+        )
 
     def _laid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
         cells = grids_for(self._table.copy(), self._code, largest_exponent, stream)
@@ -210,8 +209,7 @@ class Range(_Summary):
         Range
         """
         ends = checked_bounds(low, high, as_choice("family", family, FAMILIES))
-        if not (is_real(weight) and 0.0 < weight < np.inf):
-            raise ValueError(f"weight must be a positive number, got {weight!r}")
+        weight = as_number("weight", weight, "(0, inf)")
         table = np.zeros((ends.shape[1], kernels.N_RANGE))
         table[:, kernels.R_COUNT] = table[:, kernels.R_SAMPLE] = 1.0
         table[:, kernels.R_WEIGHT] = weight
@@ -303,11 +301,6 @@ class Grid(_Summary):
     def quantum(self) -> IntArray:
         """The sums of each column are held as whole numbers of ``2**quantum``."""
         return self._column(G_QUANTUM).astype(np.int64)
-
-    @property
-    def n_words(self) -> int:
-        """Number of integers that a sketch on this grid consists of."""
-        return N_POWERS * int(self.n_bins.sum()) + N_ROUNDINGS * self.n_features
 
     def __repr__(self) -> str:
         return f"Grid(family={self.family!r}, {self.n_features} columns, {int(self.n_bins.sum())} bins)"
@@ -404,8 +397,7 @@ class Sketch:
         Where the bins lie.
     sums : (bins of all columns, 8) ndarray of int64
         In each bin the weighted sums of ``t**k``, k = 0..7, t the local coordinate between -1 and 1, in units of
-        ``2**grid.quantum``, a column's own. Nothing else is kept of the rows, and sums are all that merging needs, so
-        that they can be added under a mask, modulo 2**64.
+        ``2**grid.quantum``, a column's own. Nothing else is kept of the rows.
     roundings : (p, 4) ndarray of int64
         Counts for the error bound, merged by addition: how often the sums of each column were rounded to whole
         numbers, the number of rows summed, how many sums of weights were rounded to 0, and how often the sums were
@@ -435,18 +427,6 @@ class Sketch:
         chosen = column_positions(columns, self.grid.n_features)
         own = [self.sums[starts[j] : starts[j + 1]] for j in chosen]
         return Sketch(self.grid.part(chosen), np.concatenate([self.sums[:0], *own]), self.roundings[chosen])
-
-    def words(self) -> IntArray:
-        """All the integers of the sketch; sketches on one grid are merged by adding them."""
-        return np.concatenate([self.sums.ravel(), self.roundings.ravel()])
-
-    @classmethod
-    def of_words(cls, grid: Grid, words: IntArray) -> Sketch:
-        """The sketch that consists of these `words`."""
-        if not (isinstance(words, np.ndarray) and words.dtype == np.int64 and words.shape == (grid.n_words,)):
-            raise ValueError(f"words must be a vector of {grid.n_words} int64, as those of a sketch on this grid are")
-        border = grid.n_words - N_ROUNDINGS * grid.n_features
-        return cls(grid, words[:border].reshape(-1, N_POWERS), words[border:].reshape(-1, N_ROUNDINGS))
 
     def __repr__(self) -> str:
         return f"Sketch({self.grid!r})"

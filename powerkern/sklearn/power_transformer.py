@@ -65,7 +65,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     Attributes
     ----------
     lambdas_ : ndarray, shape (n_features,)
-        The transformation parameters. May be assigned where ``standardize=False``.
+        The transformation parameters. Where they are assigned, mean and scale stay as fitted, as in scikit-learn.
     power_fit_ : PowerFit
         Everything known about the fit: intervals, standard errors and the status of each feature. It does not keep the
         training data: pass X to `PowerFit.confint` and `PowerFit.profile`.
@@ -286,9 +286,16 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
     @lambdas_.setter
     def lambdas_(self, lambdas: ArrayLike) -> None:
-        if self.standardize:
-            raise ValueError("lambdas_ may be assigned only with standardize=False: mean and scale belong to the fit")
         lambdas, shift = as_reals("lambdas_", lambdas), as_reals("shift", self.shift)
+        if self.standardize:
+            if not hasattr(self, "power_fit_"):
+                raise ValueError("with standardize=True lambdas_ are assigned after fit, which finds mean and scale")
+            theirs = as_sklearn(self)
+            if lambdas.shape != theirs.lambdas_.shape:
+                raise ValueError(f"lambdas_ must have {theirs.n_features_in_} entries, got shape {lambdas.shape}")
+            theirs.lambdas_ = lambdas
+            self.power_fit_ = fit_of(theirs)
+            return
         ends = np.broadcast_to([[1.0], [2.0]], (2, lambdas.size)) - shift  # of the data, as far as anyone knows
         if hasattr(self, "power_fit_"):
             ends = np.array([self.power_fit_.x_min, self.power_fit_.x_max])

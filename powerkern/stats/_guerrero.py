@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._input.arrays import is_real, is_whole, numbers
+from powerkern._input.arguments import as_whole
+from powerkern._input.arrays import is_real, numbers
 from powerkern._input.labels import check_rows, without_groups
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.stats._arrays import as_float64
@@ -91,9 +92,7 @@ def boxcox_guerrero(
         return _by_group(given, groups, season_length, bounds, axis)
     columns = _columns(given, axis)
     low, high = _ends(bounds)
-    if not is_whole(season_length) or season_length < 2:
-        raise ValueError(f"`season_length` must be a whole number of at least 2, got {season_length!r}")
-    n_seasons = len(columns) // int(season_length)
+    n_seasons = len(columns) // as_whole("`season_length`", season_length, 2)
     if n_seasons < 2:
         raise ValueError(f"`x` has {len(columns)} values, fewer than two seasons of {season_length}")
     level, spread = _seasons(columns[len(columns) - n_seasons * int(season_length) :], n_seasons)

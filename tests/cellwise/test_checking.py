@@ -140,9 +140,9 @@ def test_nothing_left():
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"max_missing": 1.5}, "max_missing must be a share"),
-        ({"max_discrete": 2.5}, "max_discrete must be a whole number"),
-        ({"min_scale": -1.0}, "min_scale must be a number, 0 or more"),
+        ({"max_missing": 1.5}, "max_missing must be a number in \\[0, 1\\]"),
+        ({"max_discrete": -1}, "max_discrete must be at least 0"),
+        ({"min_scale": -1.0}, "min_scale must be a number in \\[0, inf\\]"),
     ],
 )
 def test_bad_options(options, message):

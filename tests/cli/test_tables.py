@@ -61,8 +61,8 @@ RIGHT: dict[str, tuple[str | bytes, list[str], list[str], str]] = {
     "dates": (rows("2024-01-0{i},{a},{b}", "day,a,b"), [], ["a", "b"], ""),
     "booleans": (rows("{a},{b},TRUE", "a,b,flag"), [], ["a", "b"], ""),
     "one column": ("a\n" + "\n".join(map(str, A)) + "\n", [], ["a"], ""),
-    "percent signs": (rows("{a},{b},{i}%", "a,b,share"), [], ["a", "b"], ""),
-    "thousands": (rows('{a},{b},"1,00{i}.5"', "a,b,price"), [], ["a", "b"], ""),
+    "percent signs": (rows("{a},{b},{i}%", "a,b,share"), [], ["a", "b"], "'share' of x.csv is left out"),
+    "thousands": (rows('{a},{b},"1,00{i}.5"', "a,b,price"), [], ["a", "b"], "'price' of x.csv is left out"),
     "hexadecimal": (rows("{a},{b},0x{i}F", "a,b,address"), [], ["a", "b"], ""),
     "one odd cell": (
         rows("{a},{b},{i}") .replace("a,b\n", "a,b,c\n").replace("80.0,3\n", "80.0,3*\n"), [], ["a", "b"],

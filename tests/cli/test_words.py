@@ -30,7 +30,7 @@ def table(tmp_path):
 def test_options_are_those_of_the_estimators():
     assert tuple(ESTIMATORS) == arguments.ESTIMATORS
     for option, names in arguments.OPTIONS.items():
-        assert names == [kind.name for kind in ESTIMATORS.values() if option in kind.__dataclass_fields__]
+        assert names == [kind.name for kind in ESTIMATORS.values() if option in {field.name for field in fields(kind)}]
     assert {field.name for kind in ESTIMATORS.values() for field in fields(kind)} == set(arguments.OPTIONS)
 
 
@@ -180,3 +180,95 @@ def test_large_files_are_fitted_with_the_options_of_the_estimator(run, table, mo
     monkeypatch.setattr("powerkern._cli.fit.LARGE", 0)
     run(*words, blocks)
     assert pk.load(blocks).estimator == pk.load(whole).estimator == pk.RewML(cutoff=0.9)
+
+
+# --- groups, and further near misses ------------------------------------------------------------------
+
+
+@pytest.fixture
+def panel(tmp_path):
+    rng = np.random.default_rng(3)
+    rows = zip(["b", "a", "c"] * 30, rng.lognormal(size=90).tolist(), rng.lognormal(size=90).tolist(), strict=True)
+    path = tmp_path / "panel.csv"
+    path.write_text("firm,x,y\n" + "".join(f"{firm},{x!r},{y!r}\n" for firm, x, y in rows))
+    return path
+
+
+def _columns(path):
+    """The first column of a table and the numbers in the others."""
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    return [row[0] for row in rows], np.array([row[1:] for row in rows], dtype=float)
+
+
+def test_groups_are_fitted_each_by_itself(panel, tmp_path, run):
+    fit, z, back = tmp_path / "fit.json", tmp_path / "z.csv", tmp_path / "back.csv"
+    code, out, _ = run("fit", panel, "--groups", "firm", "-o", fit, "--json")
+    assert code == 0
+    names, matrix = _columns(panel)
+    expected = pk.fit(matrix, groups=names, column_names=["x", "y"])
+    found = json.loads(out)["columns"]
+    assert [(each["group"], each["column"]) for each in found] == [(g, c) for g in "abc" for c in "xy"]
+    assert [each["lmbda"] for each in found] == expected.lmbda.ravel().tolist()
+    assert run("transform", panel, "--fit", fit, "--groups", "firm", "-o", z)[0] == 0
+    assert np.array_equal(_columns(z)[1], expected.transform(matrix, groups=names))
+    assert run("inverse", z, "--fit", fit, "--groups", "firm", "-o", back)[0] == 0
+    assert np.allclose(_columns(back)[1], matrix, rtol=1e-12)
+
+
+def test_groups_belong_to_a_fit_by_groups(panel, tmp_path, run):
+    grouped, plain = tmp_path / "grouped.json", tmp_path / "plain.json"
+    assert run("fit", panel, "--groups", "firm", "-o", grouped)[0] == 0
+    assert run("fit", panel, "-o", plain)[0] == 0
+    for words, message in [
+        (("transform", panel, "--fit", grouped), "name the column of their labels with --groups"),
+        (("transform", panel, "--fit", plain, "--groups", "firm"), "leave out --groups"),
+        (("transform", panel, "--fit", grouped, "--groups", "frim"), "no column 'frim'; did you mean 'firm'?"),
+        (("transform", panel, "--fit", grouped, "--groups", "x"), "--groups names a column that is fitted"),
+        (("outliers", panel, "--fit", grouped), "which only transform and inverse take"),
+        (("transform", panel, "--fit", panel), "--fit takes what `powerkern fit -o` wrote"),
+    ]:
+        code, _, err = run(*words)
+        assert code == 2
+        assert message in err
+        assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--colums", "a"], "powerkern fit: unrecognized arguments: --colums a; did you mean '--columns'?"),
+        (["--columns", "A"], "no column 'A'; did you mean 'a'?"),
+        (["--cutoff", "0.9"], "--cutoff is an option of --estimator central-mle, rewml"),
+        (["--estimator", "ml"], "did you mean 'mle'?"),
+        (["--delimiter", "komma"], "nor tab, space, comma or semicolon"),
+    ],
+)
+def test_the_nearest_word_is_suggested(table, words, message, run):
+    code, _, err = run("fit", table, *words)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("cell", ["1,234.5", "1'234.5", "12%", "$12", "€ 1.234,50", "12 €"])
+def test_marked_numbers_are_not_left_out_in_silence(tmp_path, cell, run):
+    path = tmp_path / "marked.csv"
+    path.write_text(f'a,b\n"{cell}",1\n"{cell}",2\n"{cell}",4\n')
+    assert f"column 'a' of marked.csv is left out: line 2: {cell!r} is not a number" in run("fit", path)[2]
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("x.xlsx", b"PK\3\4", "x.xlsx is a spreadsheet: use .csv"),
+        ("x.csv", b"PK\3\4\0\0\0", "x.csv is not text; save a spreadsheet as CSV"),
+        ("folder", None, "folder is a folder: name a file in it"),
+    ],
+)
+def test_files_that_are_no_tables(tmp_path, name, content, message, run):
+    path = tmp_path / name
+    path.mkdir() if content is None else path.write_bytes(content)
+    code, _, err = run("fit", path)
+    assert code == 2
+    assert message in err

@@ -214,7 +214,7 @@ def test_what_cannot_be_fitted():
             fit_ratings((ROW, COLUMN, VALUE), rank)
     with pytest.raises(ValueError, match="rank is 81, but there are 300 rows and 80 columns"):
         fit_ratings((ROW, COLUMN, VALUE), 81)
-    with pytest.raises(ValueError, match="shrinkage must be a positive number"):
+    with pytest.raises(ValueError, match=r"shrinkage must be a number in \(0, inf\)"):
         fit_ratings((ROW, COLUMN, VALUE), shrinkage=0.0)
     with pytest.raises(ValueError, match=r"three arrays or columns \(row, column, value\), got 50; of a list of trip"):
         fit_ratings(list(zip(ROW[:50], COLUMN[:50], VALUE[:50], strict=True)))

@@ -109,6 +109,7 @@ def beaten_by_published(seed: int, n_columns: int) -> list[float]:
     return found
 
 
+@pytest.mark.slow
 @needs_cobyqa
 def test_never_below_the_published_optimiser():
     assert max(beaten_by_published(1, 30)) <= 1e-9

@@ -178,7 +178,7 @@ def test_reweighting_settles_or_says_so(family):
     """Chosen again at the lambda found, the values kept are the same, unless the status says otherwise."""
     x = contaminated(60, 300, seed=8)
     # the default's cut-offs are chosen anew in every step, and settle less often than fixed ones
-    for options, share in ((FIXED_CUTOFFS, 0.99), ({}, 0.95)):
+    for options, share in ((FIXED_CUTOFFS, 0.99), ({}, 0.98 if family == "yeo-johnson" else 0.95)):
         fit = fitted(x, family, n_reweight="settled", **options)
         more = fitted(x, family, n_reweight=100, **options)
         settled = fit.status != Status.NOT_SETTLED
@@ -742,18 +742,18 @@ def test_vectors_stay_vectors():
 @pytest.mark.parametrize(
     "kind, options, error, message",
     [
-        (pk.MTL, {"h": 0.5}, ValueError, "above 0.5"),
-        (pk.MTL, {"h": 1.1}, ValueError, "at most 1"),
+        (pk.MTL, {"h": 0.5}, ValueError, "h must be a number in \\(0.5, 1\\]"),
+        (pk.MTL, {"h": 1.1}, ValueError, "h must be a number in \\(0.5, 1\\]"),
         (pk.MTL, {"h": "most"}, TypeError, "h must be a number"),
-        (pk.MTL, {"h": math.nan}, TypeError, "h must be a number"),
+        (pk.MTL, {"h": math.nan}, ValueError, "h must be a number"),
         (pk.RewML, {"n_reweight": -1}, ValueError, "n_reweight must be a whole number"),
         (pk.RewML, {"n_reweight": 1.5}, ValueError, "n_reweight must be a whole number"),
         (pk.RewML, {"n_reweight": True}, ValueError, "n_reweight must be a whole number"),
         (pk.RewML, {"convention": "R"}, ValueError, "convention"),
         (pk.RewML, {"search": "grid"}, ValueError, "search"),
         (pk.RewML, {"prestandardize": "sd"}, ValueError, "prestandardize"),
-        (pk.RewML, {"c": 0.0}, ValueError, "c, the constant of the bisquare, must be positive"),
-        (pk.RewMLNR, {"c": math.inf}, ValueError, "c, the constant of the bisquare, must be positive"),
+        (pk.RewML, {"c": 0.0}, ValueError, "c must be a number in \\(0, inf\\)"),
+        (pk.RewMLNR, {"c": math.inf}, ValueError, "c must be a number in \\(0, inf\\)"),
         (pk.RewML, {"c": "half"}, TypeError, "c must be a number"),
         (pk.RewML, {"change_points": 0.25}, TypeError, "change_points must be two numbers"),
         (pk.RewML, {"change_points": (0.25, 0.5, 0.75)}, TypeError, "change_points must be two numbers"),
@@ -765,11 +765,11 @@ def test_vectors_stay_vectors():
         (pk.RewML, {"rectify": "two"}, ValueError, "rectify"),
         (pk.RewML, {"rectify": "both", "convention": "cellwise"}, ValueError, "rectifies on one side"),
         (pk.Carroll, {"search_range": (2.0, 2.0)}, ValueError, "two finite numbers, the lower first"),
-        (pk.MTL, {"search_range": (-math.inf, 2.0)}, ValueError, "two finite numbers, the lower first"),
-        (pk.MTL, {"search_range": (math.nan, 2.0)}, TypeError, "search_range must be a number"),
+        (pk.MTL, {"search_range": (-math.inf, 2.0)}, ValueError, "search_range must be a number in"),
+        (pk.MTL, {"search_range": (math.nan, 2.0)}, ValueError, "search_range must be a number"),
         (pk.RewML, {"convention": "cellwise", "search_range": (2.0, 3.0)}, ValueError, "search_range must contain 1"),
         (pk.RewML, {"n_reweight": "often"}, ValueError, "n_reweight must be a whole number"),
-        (pk.KS, {"cutoff": 1.0}, ValueError, "cutoff must be between"),
+        (pk.KS, {"cutoff": 1.0}, ValueError, "cutoff, a quantile of the normal distribution, must be a number in"),
     ],
 )
 def test_options_are_refused(kind, options, error, message):

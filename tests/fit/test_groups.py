@@ -547,6 +547,14 @@ def test_damaged_json_is_refused(what):
             GroupedFit.from_record({**record, what: wrong})
 
 
+def test_inverse_mean_of_one_column_of_a_frame():
+    frame = pd.DataFrame({"label": ["a", "b"] * 10, "x": np.random.default_rng(0).lognormal(size=20)})
+    fit, labels = pk.fit(frame, groups="label"), ["b", "a", "b"]
+    found = fit.inverse_mean([0.1, 0.2, 0.3], [1.0, 2.0, 3.0], labels)
+    assert found.shape == (3,)
+    assert found.tolist() == fit.inverse_mean([[0.1], [0.2], [0.3]], [1.0, 2.0, 3.0], labels)[:, 0].tolist()
+
+
 def test_inverse_mean_row_by_row():
     X, codes = panel(5)
     fit = pk.fit(X, groups=codes)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hostile import EACH, VALUES, N, P, X, Y, faults, new
+from hostile import EACH, VALUES, N, P, X, Y, faults, new, outcome
 from sklearn.naive_bayes import GaussianNB
 
 import powerkern as pk
@@ -176,7 +176,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "Grid: part": TOTAL.grid.part,
     "Sketch: from_bytes": sketch.Sketch.from_bytes,
     "Sketch: part": TOTAL.part,
-    "Sketch: of_words": lambda v: sketch.Sketch.of_words(TOTAL.grid, v),
     "engine.columns_to_read: chunk": lambda v: engine.columns_to_read(v, None),
     "federated.Client: data": lambda v: federated.Client(v, name="a"),
     "federated.Client: name": lambda v: federated.Client(X, name=v),
@@ -294,6 +293,35 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "PowerFit: from_record": pk.PowerFit.from_record,
     "PowerFit: standard_error": lambda v: ROBUST.standard_error(v),
 }
+
+
+#: Calls that have failed.
+FAILED = {
+    "plot.objective_plot: X": ["one row", "constant"],
+    "plot.before_after_plot: kinds": ["memoryview"],
+    "plot.residual_plot: Y": ["list of None", "pandas nullable"],
+    "plot.search_plot: scores": ["complex", "list of huge"],
+    "plot.sensitivity_plot: estimators": ["memoryview"],
+    "dask.fit: column_names": ["memoryview"],
+    "dask.inverse_transform: out_of_range": ["np.ma.masked"],
+    "xarray.fit: dim": ["memoryview", "polars dates"],
+    "ray.fit: X": ["memoryview"],
+    "Range: grid": ["10**400"],
+    "Sketch: from_bytes": ["10**400"],
+    "federated.Server: clients": ["memoryview"],
+    "federated.Server: bounds": ["memoryview"],
+    "completion.uv_decompose: order": ["memoryview"],
+    "completion.RatingModel: fold_in values": ["complex", "10**400"],
+    "completion.UVImputer: max_deviation": ["10**400"],
+}
+
+
+@pytest.mark.parametrize("call", FAILED)
+def test_calls_that_have_failed(call):
+    try:
+        assert [fault for value in FAILED[call] if (fault := outcome(call, CALLS[call], value))] == []
+    finally:
+        plt.close("all")
 
 
 @pytest.mark.slow

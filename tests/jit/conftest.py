@@ -8,9 +8,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from numba import config
 
-from powerkern._jit import JIT_DISABLED, cache
+from powerkern._jit import JIT_DISABLED, disk
 from powerkern.kernels.transforms import lambda_bounds
 
 #: A user who owns nothing here.
@@ -29,8 +28,11 @@ def loads():
     """Whether a call of `fresh()` takes its code from the disk."""
 
     def from_disk():
-        (hits,) = fresh().compile().stats.cache_hits.values() or (0,)
-        return hits == 1
+        entry, compiled = fresh(), []
+        made = entry.object_code
+        entry.object_code = lambda: compiled.append(True) or made()
+        entry.compile()
+        return not compiled
 
     return from_disk
 
@@ -44,8 +46,8 @@ def compiled():
 @pytest.fixture
 def told(monkeypatch):
     """Nothing has been said in this process about code that cannot be kept."""
-    monkeypatch.setattr(cache, "_said", [])
-    monkeypatch.setattr(cache, "_not_kept", [])
+    monkeypatch.setattr(disk, "_said", [])
+    monkeypatch.setattr(disk, "_not_kept", [])
 
 
 @pytest.fixture(scope="session")
@@ -53,12 +55,10 @@ def filled():
     """A cache folder with the compiled entry; to be copied, not changed."""
     if JIT_DISABLED:
         pytest.skip("nothing is compiled")
-    folder, before = Path(tempfile.mkdtemp()), config.CACHE_DIR
-    config.CACHE_DIR = str(folder)
-    try:
+    folder = Path(tempfile.mkdtemp())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(folder))
         fresh().compile()
-    finally:
-        config.CACHE_DIR = before
     yield folder
     shutil.rmtree(folder)
 
@@ -70,7 +70,7 @@ def place(filled, told, monkeypatch):
     folder.chmod(0o755)
     shutil.copytree(filled, folder, dirs_exist_ok=True)
     folder.chmod(0o755)
-    monkeypatch.setattr(config, "CACHE_DIR", str(folder))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
     yield folder
     shutil.rmtree(folder)
 
@@ -81,7 +81,7 @@ def empty(told, monkeypatch):
     if JIT_DISABLED:
         pytest.skip("nothing is compiled")
     folder = Path(tempfile.mkdtemp())
-    monkeypatch.setattr(config, "CACHE_DIR", str(folder))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
     yield folder
     shutil.rmtree(folder)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import os
 import pkgutil
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +14,12 @@ import pytest
 
 import powerkern
 import powerkern.kernels
-from powerkern._jit import JIT_DISABLED, kernel, settings
+from powerkern._jit import COLUMN, JIT_DISABLED, REAL
 from powerkern._jit.entries import Entry
 from powerkern.kernels.elementary import exp_log
 from powerkern.kernels.likelihood import mle
 from powerkern.kernels.likelihood.score import has_root_near
-from powerkern.kernels.transforms import lambda_bounds
+from powerkern.kernels.transforms import gather, lambda_bounds
 
 needs_jit = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
@@ -42,18 +41,6 @@ def entries():
     return found
 
 
-@kernel
-def _large(x):
-    total = 0.0
-    for i in range(x.size):
-        total += math.sin(x[i]) if x[i] > 0.0 else math.cos(x[i])
-    return total
-
-
-def _calls_a_large_kernel(x):
-    return _large(x) + _large(x[1:])
-
-
 # --- entries ------------------------------------------------------------------------------------------
 
 
@@ -66,14 +53,114 @@ def test_there_is_one_kind_of_compiled_function():
 
 
 @needs_jit
-def test_an_entry_has_one_signature():
-    compiled = mle.two_pass_columns.compile()
-    assert len(compiled.signatures) == 1
-    assert not compiled._can_compile
-    assert compiled.targetoptions["nogil"]
-    with pytest.raises(TypeError, match="No matching definition"):
-        mle.two_pass_columns(np.zeros((1, 3), dtype=np.float32), 1, 2, 3, 4, 5)
-    assert mle.two_pass_columns.compile() is compiled
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        np.zeros(3, dtype=np.float32),
+        np.zeros(3, dtype=np.int64),
+        np.zeros(3, dtype=">f8"),
+        np.zeros((3, 1)),
+        np.zeros(6)[::2],
+        np.frombuffer(bytes(24)),
+        np.ma.zeros(3),
+        np.frombuffer(bytes(25), dtype=np.uint8)[1:].view(np.float64),
+        [0.0, 0.0, 0.0],
+        None,
+    ],
+)
+def test_an_entry_takes_arrays_of_its_types_only(wrong):
+    """It is machine code that looks, before it does anything else."""
+    good = np.zeros(3), np.zeros(3), 10.0, np.empty(3), np.empty(3)
+    lambda_bounds.lambda_ranges(1, *good)
+    for k in (0, 1, 3, 4):
+        bad = [*good[:k], wrong, *good[k + 1 :]]
+        with pytest.raises(TypeError, match="lambda_ranges takes Array"):
+            lambda_bounds.lambda_ranges(1, *bad)
+    with pytest.raises(TypeError):
+        lambda_bounds.lambda_ranges(1, *good[:2], "ten", *good[3:])
+    with pytest.raises(TypeError):
+        lambda_bounds.lambda_ranges(1, *good[:-1])
+
+
+@needs_jit
+def test_an_entry_takes_any_strides_where_it_says_so():
+    x = np.arange(24.0).reshape(4, 6)
+    for view in (x, np.asfortranarray(x), x[::2, ::-3], x.T, x[:0], x[:, :0], np.broadcast_to(x[0], (3, 6))):
+        block = np.empty((view.shape[1], view.shape[0]))
+        gather.gather(view, block)
+        np.testing.assert_array_equal(block, view.T)
+
+
+@needs_jit
+def test_entries_return_numbers():
+    x = np.linspace(0.0, 1.0, 9)
+    ours = Entry(_last_of, (COLUMN, REAL))
+    assert ours(x, 2.0) == 2.0
+    assert type(ours(x, 2.0)) is float
+
+
+def _last_of(x: np.ndarray, factor: float) -> float:
+    return factor * x[-1]
+
+
+def _allocates(x: np.ndarray) -> None:
+    x[:] = np.sort(x)
+
+
+def _raises(x: np.ndarray) -> None:
+    if x[0] < 0.0:
+        raise ValueError("negative")
+    x[0] = 1.0
+
+
+@needs_jit
+@pytest.mark.parametrize("function, needed", [(_allocates, "NRT_"), (_raises, "numba_unpickle")])
+def test_an_entry_that_allocates_or_raises_does_not_build(function, needed):
+    from powerkern._jit.object_code import Refused
+
+    with pytest.raises(
+        Refused, match=f"{function.__name__} allocates, or may raise: its machine code needs .*{needed}"
+    ):
+        Entry(function, (COLUMN,)).compile()
+
+
+ONE_KERNEL = (
+    "from powerkern.kernels.transforms.elementwise import yeojohnson_each as f\n"
+    "x = np.random.default_rng(0).standard_cauchy(1001); found = np.empty(1001)\n"
+    "f(x, np.linspace(-3, 5, 1001), found)"
+)
+A_FIT = (
+    "import powerkern as pk\n"
+    "X = np.random.default_rng(0).standard_cauchy((300, 2)); fit = pk.fit(X)\n"
+    "found = np.vstack([fit.inverse_transform(fit.transform(X)), fit.lmbda, fit.loc, fit.scale])"
+)
+
+
+@needs_jit
+@pytest.mark.parametrize("job", [ONE_KERNEL, pytest.param(A_FIT, marks=pytest.mark.slow)])
+def test_an_unknown_release_of_numba_changes_nothing(job, tmp_path):
+    """As if what `deferral` stands on had moved: kernels compile as any function does, to the same results."""
+    code = (
+        "if {moved}: import numba.core.codegen; del numba.core.codegen.JITCodeLibrary\n"
+        f"import numpy as np\n{job}\nprint(found.tobytes().hex())\n"
+        "from powerkern._jit.numba_extension import DEFERRING; print(bool(DEFERRING))"
+    )
+    known, unknown = (
+        run(code.format(moved=moved), NUMBA_CACHE_DIR=str(tmp_path / str(moved))).split() for moved in (False, True)
+    )
+    assert (known[1], unknown[1]) == ("True", "False")
+    assert known[0] == unknown[0]
+
+
+@needs_jit
+def test_nothing_imports_numba_where_code_is_kept(tmp_path):
+    code = (
+        "import sys, numpy as np, powerkern as pk\n"
+        "X = np.random.default_rng(0).lognormal(size=(1000, 3))\n"
+        "fit = pk.fit(X); fit.inverse_transform(fit.transform(X)); pk.fit(X[:100]).transform(X)\n"
+        "print('numba' in sys.modules)"
+    )
+    assert [run(code, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)] == ["True", "False"]
 
 
 @needs_jit
@@ -120,14 +207,19 @@ def test_a_users_function_does_not_run_the_kernels_of_an_entry(tmp_path):
 
 
 @needs_jit
-def test_kernels_are_private_to_their_entry():
-    """Else LLVM keeps the signature of each, and what short columns cost doubles."""
-    compiled = numba.njit(**settings.ENTRY_OPTIONS)(_calls_a_large_kernel)
-    compiled.compile("float64(float64[::1])")
-    (ir,) = compiled.inspect_llvm().values()
-    defined = [line for line in ir.splitlines() if line.startswith("define") and "_large" in line]
-    assert defined
-    assert [line for line in defined if "_calls_a" not in line and " private " not in line] == []
+@pytest.mark.parametrize("first", ["numba", "powerkern"])
+def test_numba_finds_kernels_by_the_entry_point(first, tmp_path):
+    """Whichever is imported first; the package is installed as far as numba can tell."""
+    metadata = tmp_path / "powerkern-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: powerkern\nVersion: 0\n")
+    (metadata / "entry_points.txt").write_text("[numba_extensions]\ninit = powerkern._jit.numba_extension:register\n")
+    imports = ["import numba, numpy as np", "from powerkern.kernels import logsumexp"]
+    code = "\n".join(imports if first == "numba" else imports[::-1]) + (
+        "\nprint(numba.njit(lambda x: logsumexp(x))(np.zeros(4)) == np.log(4.0))"
+    )
+    with processes.start(code, NUMBA_DISABLE_JIT="0", PYTHONPATH=f"{processes.SOURCES}{os.pathsep}{tmp_path}") as one:
+        assert one.communicate(timeout=300) == ("True\n", "")
 
 
 def test_importing_compiles_nothing():

@@ -161,9 +161,10 @@ def doubled(x):
 def loop(x):
     doubled(x)
 
-loop.compile()
-(code,) = loop._compiled.inspect_asm().values()
-print("zmm" in code)
+from powerkern._jit.cpus import this_cpu
+from powerkern._jit.object_code import machine_of, optimised
+machine = machine_of(this_cpu())
+print("zmm" in machine.emit_assembly(optimised(loop.__wrapped__, loop.interface(), "loop", machine)))
 """
 
 

@@ -253,3 +253,11 @@ def test_residuals_of_a_fit_by_formula():
     plain = residual_plot(Y, x, fit_regression(Y, x))
     assert np.allclose(by_formula.lines[0].get_ydata(), plain.lines[0].get_ydata())
     assert np.allclose(by_formula.lines[1].get_ydata(), plain.lines[1].get_ydata())
+
+
+def test_values_whose_squares_overflow_are_drawn():
+    x = np.random.default_rng(0).lognormal(size=30)
+    huge, plain = (
+        before_after_plot(unit * x, pk.fit(unit * x, "box-cox"), kinds=["qq"])[0, 0] for unit in (2.0**1000, 1.0)
+    )
+    np.testing.assert_allclose(huge.lines[0].get_ydata(), plain.lines[0].get_ydata(), atol=1e-9)

@@ -235,3 +235,11 @@ def test_refusals(arguments: tuple[object, object], match: str) -> None:
         pk.fit(X).inverse_quantile(0.0, 1.0, [0.5, 1.0])
     with pytest.raises(ValueError, match=r"common shape; theirs are mean \(2,\), sd \(\), quantile \(3,\)"):
         pk.fit(X).inverse_quantile([0.0, 1.0], 1.0, [0.2, 0.5, 0.9])
+
+
+@pytest.mark.parametrize("sd", [5e-324, 1e-310, 1e-300])
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_a_standard_deviation_near_the_smallest_number_gives_the_median(family, sd):
+    fit = pk.fit(np.random.default_rng(0).lognormal(size=(30, 3)), family)
+    z = np.array([[-1.0, 0.0, 0.5]])
+    np.testing.assert_allclose(fit.inverse_mean(z, sd), fit.inverse_transform(z), rtol=1e-12)

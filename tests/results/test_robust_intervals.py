@@ -157,7 +157,7 @@ def test_refusals():
     with pytest.raises(ValueError, match="method must be"):
         fit.confint(method="jackknife")
     for replicates in (19, 20.5, True):
-        with pytest.raises(ValueError, match="replicates must be a whole number of at least 20"):
+        with pytest.raises(ValueError if replicates == 19 else TypeError, match="replicates must be"):
             fit.confint(replicates=replicates)
     with pytest.raises(ValueError, match="tests and rounded powers of lambda: for estimator='mle' only"):
         fit.rounded()

@@ -99,8 +99,7 @@ def test_seasons_of_one_level_give_an_end_of_the_bounds() -> None:
         (([],), "`x` has no values"),
         ((np.ones((8, 0)),), "`x` has no values"),
         (([1.0, 1.0, 2.0, 2.0],), "series 0 has no two seasons whose values differ"),
-        (([1.0, 2.0, 3.0, 4.0], 1), "`season_length` must be a whole number"),
-        (([1.0, 2.0, 3.0, 4.0], 2.5), "`season_length` must be a whole number"),
+        (([1.0, 2.0, 3.0, 4.0], 1), "`season_length` must be at least 2"),
     ],
 )
 def test_refusals(arguments: tuple[object, ...], match: str) -> None:

@@ -162,10 +162,14 @@ def outcome(name: str, call: Callable[[Any], Any], value: str) -> str | None:
         warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("ignore", SmallSampleWarning)  # as SciPy has it
         warnings.filterwarnings("ignore", message="More than 20 figures")
-        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"numpy\.")  # of a classifier's variances
+        warnings.filterwarnings(
+            "ignore", category=RuntimeWarning, module=r"numpy\.|sklearn\."
+        )  # of a classifier's variances
         try:
             call(new(value))
-        except (TypeError, ValueError, ImportError) as error:
+        except (TypeError, ValueError, ImportError, OSError) as error:
+            if isinstance(error, OSError) and not name.startswith("load:"):
+                return f"{name} of {value}: {type(error).__name__}: {error}"
             return None if str(error).strip() else f"{name} of {value}: {type(error).__name__} without a word"
         except Exception as error:
             return f"{name} of {value}: {type(error).__name__}: {error}"

@@ -163,6 +163,10 @@ def _kind(path: Path) -> str:
     if suffixes[-1:] and suffixes[-1] in _COMPRESSED and suffixes[-2:-1] and suffixes[-2] in _DELIMITERS:
         return suffixes[-2]
     last = ".parquet" if suffixes[-1:] == [".pq"] else "".join(suffixes[-1:])
+    if last in {".xls", ".xlsx", ".xlsm", ".ods"}:
+        raise BadInput(f"{path} is a spreadsheet: use .csv, as which spreadsheet programs save a sheet")
+    if path.is_dir():
+        raise BadInput(f"{path} is a folder: name a file in it")
     if last not in {*_DELIMITERS, ".npy", ".parquet"}:
         raise BadInput(
             f"{path} is of no known kind: use .csv, .tsv or .txt (also with .gz, .bz2, .xz or .zst), .parquet or .npy"

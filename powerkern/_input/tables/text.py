@@ -22,6 +22,8 @@ _CELLS_AT_ONCE = 2**16
 #: Delimiters in the order of preference, and the number of lines in which they are looked for.
 _DELIMITERS, _FIRST_LINES = (",", ";", "\t", "|"), 20
 #: Cells (stripped, in lower case) that stand for a missing number.
+#: A number with a unit of money, thousands separated by any sign, or a percent sign.
+_MARKED = re.compile(r"\s*[$€£]?\s*[+-]?\d{1,3}([,.' ]?\d{3})*([.,]\d+)?\s*[%$€£]?\s*")
 _MISSING = frozenset({"", "na", "n/a", "nan", "-nan", "null", "none", "#n/a", "<na>"})
 #: Names of a first column that names the rows: pandas and R write none, pandas reads none as the second; the others are
 #: believed if the column counts.
@@ -57,7 +59,8 @@ class Parsed(NamedTuple):
     numbers: NDArray[np.float64]
     #: Index of the first cell that is not a number.
     offence: int | None
-    #: Whether that cell surprises: at least half of the cells are numbers, or it is one by the other decimal sign.
+    #: Whether that cell surprises: at least half of the cells are numbers, or it is one by the other decimal sign, or
+    #: with thousands separated, a unit of money or a percent sign.
     surprising: bool = False
 
 
@@ -85,7 +88,7 @@ def parsed(cells: Sequence[str], text: TextFormat) -> Parsed:
         return Parsed(numbers, None)
     first, other = cells[offences[0]], "," if text.decimal == "." else "."
     is_other = first.count(other) == 1 and first.strip().replace(other, "").lstrip("+-").isdecimal()
-    return Parsed(numbers, offences[0], n_known >= len(offences) or is_other)
+    return Parsed(numbers, offences[0], n_known >= len(offences) or is_other or _MARKED.fullmatch(first) is not None)
 
 
 def _without(missing: Sequence[float], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -103,6 +106,8 @@ class TextSource:
         if text.comment is not None:  # as empty lines, so that they count
             lines = ("\n" if line.startswith(text.comment) else line for line in file)
         head = list(itertools.islice(lines, _FIRST_LINES))
+        if head and "\0" in head[0]:
+            raise BadInput(f"{label} is not text; save a spreadsheet as CSV, and name other files by their kind")
         self.delimiter = text.delimiter or kind_delimiter or best_delimiter(head)
         self._rows = self._numbered(itertools.chain(head, lines))
         first = next(self._rows, None)

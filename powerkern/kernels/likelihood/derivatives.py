@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from powerkern._jit import COLUMN, INTEGER, ROWS, borrowed, entry, kernel
+from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.likelihood.logs import prepare
 from powerkern.kernels.likelihood.score import nll_at, score_with_derivatives
-from powerkern.kernels.likelihood.scratch import WORK, Work, borrowed_work
+from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.likelihood.two_pass import centered_column
 
 # figures of a column: g(lambda), and the mean log-Jacobian term J as it enters the score (that of centered logs)
@@ -34,9 +34,8 @@ def derivative_columns(
     mean J in `figures`: products of psi and its derivatives with the inverse of the covariance matrix of psi change by
     what the mean of J does. For columns without NaN or zero weights.
     """
-    each, root = borrowed_work(work), borrowed(root)
     for j in range(columns.shape[0]):
-        _derivatives_of_column(columns[j], weight, family, lmbda[j], each, y[j], y1[j], y2[j], figures[j])
+        _derivatives_of_column(columns[j], weight, family, lmbda[j], work, y[j], y1[j], y2[j], figures[j])
         _multiply(root, y[j], y1[j], y2[j])
 
 

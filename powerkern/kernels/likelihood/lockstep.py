@@ -28,7 +28,6 @@ from powerkern._jit import (
     Lanes,
     Mask,
     any_lane,
-    borrowed,
     entry,
     in_all_lanes,
     kernel,
@@ -464,8 +463,7 @@ def fit_in_lockstep(
     x: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: LockstepWork, out: FloatArray
 ) -> None:
     """Fit the columns of `x`, with a weight for each row, into the rows of `out`; LEFT is the status of those left."""
-    x, weight, out = borrowed(x), borrowed(weight), borrowed(out)
-    block, found = borrowed(work.block), borrowed(work.found)
+    block, found = work.block, work.found
     for j in range(0, x.shape[1], LANES):
         k = j // LANES % BAND
         if k == 0:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from powerkern._jit import COLUMN, INTEGER, ROWS, borrowed, entry, exchange, float_of, kernel
+from powerkern._jit import COLUMN, INTEGER, ROWS, entry, exchange, float_of, kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.interval import interval_of
@@ -25,7 +25,7 @@ from powerkern.kernels.likelihood.logs import prepare, total_weight, unscanned
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN, one_pass_optimum, weights_of
 from powerkern.kernels.likelihood.one_pass_chunks import Weights, assist
 from powerkern.kernels.likelihood.optimum import write_fit
-from powerkern.kernels.likelihood.scratch import INDEX, OVER, WORK, Work, borrowed_work, for_assistant
+from powerkern.kernels.likelihood.scratch import INDEX, OVER, WORK, Work, for_assistant
 from powerkern.kernels.likelihood.two_pass import centered_column, profile_of, two_pass_optimum
 from powerkern.kernels.results import LEFT, LMBDA, LMBDA0, N_EVAL, STATUS, write_identity, write_range
 
@@ -182,15 +182,14 @@ def one_pass_columns(
 
     Or assist a thread that does.
     """
-    each, columns, none, out = borrowed_work(work), borrowed(columns), borrowed(none), borrowed(out)
     if role == ASSISTING:
-        assist(columns, None, each)
+        assist(columns, None, work)
         return
     weights = weights_of(none, columns.shape[1], None)
     for j in range(columns.shape[0]):
-        each.team.sums[0, INDEX] = j
-        one_pass_column(columns[j], none, weights, family, lmbda[j], each, out[j], None)
-    exchange(each.team.counts, OVER, 1)
+        work.team.sums[0, INDEX] = j
+        one_pass_column(columns[j], none, weights, family, lmbda[j], work, out[j], None)
+    exchange(work.team.counts, OVER, 1)
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS, INTEGER))
@@ -198,15 +197,14 @@ def weighted_columns(
     columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray, role: int
 ) -> None:
     """`one_pass_columns` with a weight for each value of a row."""
-    each, columns, weight, out = borrowed_work(work), borrowed(columns), borrowed(weight), borrowed(out)
     if role == ASSISTING:
-        assist(columns, weight, each)
+        assist(columns, weight, work)
         return
     weights = weights_of(weight, columns.shape[1], True)
     for j in range(columns.shape[0]):
-        each.team.sums[0, INDEX] = j
-        one_pass_column(columns[j], weight, weights, family, lmbda[j], each, out[j], True)
-    exchange(each.team.counts, OVER, 1)
+        work.team.sums[0, INDEX] = j
+        one_pass_column(columns[j], weight, weights, family, lmbda[j], work, out[j], True)
+    exchange(work.team.counts, OVER, 1)
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
@@ -214,10 +212,9 @@ def two_pass_columns(
     columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
     """Fit the rows of `columns` whose status is LEFT."""
-    each, columns, weight, out = borrowed_work(work), borrowed(columns), borrowed(weight), borrowed(out)
     for j in range(columns.shape[0]):
         if out[j, STATUS] == LEFT:
-            two_pass_column(columns[j], weight, family, lmbda[j], each, out[j])
+            two_pass_column(columns[j], weight, family, lmbda[j], work, out[j])
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
@@ -230,9 +227,8 @@ def profile_columns(
     out: FloatArray,
 ) -> None:
     """Profile likelihoods of the rows of `columns` at all `lmbdas`."""
-    each = borrowed_work(work)
     for j in range(columns.shape[0]):
-        profile_column(columns[j], weight, family, lmbdas, each, out[j])
+        profile_column(columns[j], weight, family, lmbdas, work, out[j])
 
 
 @entry((ROWS, COLUMN, INTEGER, ROWS, WORK, ROWS))
@@ -240,6 +236,5 @@ def interval_columns(
     columns: FloatArray, weight: FloatArray, family: int, at: FloatArray, work: Work, out: FloatArray
 ) -> None:
     """Likelihood intervals of the rows of `columns`; `at` holds lambda and the drop of each."""
-    each = borrowed_work(work)
     for j in range(columns.shape[0]):
-        interval_column(columns[j], weight, family, at[j, 0], at[j, 1], each, out[j])
+        interval_column(columns[j], weight, family, at[j, 0], at[j, 1], work, out[j])

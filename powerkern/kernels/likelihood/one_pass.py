@@ -26,7 +26,6 @@ from powerkern.kernels.likelihood.one_pass_chunks import (
     logs_of_run,
     measured,
     no_logs,
-    nothing,
     part_of,
     rounded,
     take_logs,
@@ -195,7 +194,6 @@ def _sum_up_alone(work: None, column: LogKind, logs: _Logs, exponent: float, mom
 
 
 @for_none(_sum_up_alone)
-@kernel
 def _sum_up(work: Work, column: LogKind, logs: Any, exponent: float, moments: FloatArray) -> None:
     """Add the sums of powers of all logs; by a team, which has them in its scratch space, or None."""
     task = work.team.sums[0]
@@ -309,8 +307,7 @@ def _every(stride: int, x: FloatArray, out: FloatArray) -> FloatArray:
     return out
 
 
-@for_none(nothing)
-@kernel
+@for_none()
 def _weights_of_every(weight: FloatArray, stride: int, out: FloatArray) -> FloatArray:
     return _every(stride, weight, out)
 

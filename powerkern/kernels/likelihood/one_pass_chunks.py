@@ -8,7 +8,7 @@ nobody comes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from powerkern._jit import (
     bits_of,
@@ -180,14 +180,7 @@ def with_first(sums: LogSums, weight: FloatArray | None, n: int) -> LogSums:
     return LogSums(sums.total, sums.squares, sums.low, sums.high, total, squares)
 
 
-@kernel
-def nothing(weight: None, *rest: Any) -> None:
-    """What is made of no weights."""
-    return
-
-
-@for_none(nothing)
-@kernel
+@for_none()
 def rounded(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array:
     """The weights in float32, which a `scale` keeps them in the range of."""
     widest_vectors()
@@ -196,15 +189,13 @@ def rounded(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array
     return out
 
 
-@for_none(nothing)
-@kernel
+@for_none()
 def part_of(weight: FloatArray, start: int, end: int) -> FloatArray:
     """Some of the weights."""
     return weight[start:end]
 
 
-@for_none(nothing)
-@kernel
+@for_none()
 def _of_squeezed(weight: FloatArray, work: Work) -> FloatArray:
     return work.weight
 

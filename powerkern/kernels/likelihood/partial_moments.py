@@ -14,7 +14,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.likelihood.logs import Bounds, Sides, centered_logs, logs_in_units, prepare, sides_of
 from powerkern.kernels.likelihood.score import N_MOMENTS, Logs, add_moments
-from powerkern.kernels.likelihood.scratch import WORK, Work, borrowed_work
+from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.transforms.family import log_offset
 
 # one row per column: what all sites agree on; logs are in units of SIGMA
@@ -91,8 +91,7 @@ def partial_moment_columns(
     out: FloatArray,
 ) -> None:
     """Partial moments of the rows of `columns` at the exponents in the rows of `at`."""
-    each = borrowed_work(work)
     for j in range(columns.shape[0]):
         s = scalings[j]
         scaling = Scaling(s[BOTH_SIGNS] != 0.0, s[REFERENCE], s[LOW], s[HIGH], s[NEG_HIGH], s[SIGMA])
-        partial_moments_of_column(columns[j], weight, family, scaling, at[j], each, out[j])
+        partial_moments_of_column(columns[j], weight, family, scaling, at[j], work, out[j])

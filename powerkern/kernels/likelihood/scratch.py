@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import COLUMN, COLUMN32, COUNTS, ROWS, borrowed, kernel, named_tuple
+from powerkern._jit import COLUMN, COLUMN32, COUNTS, ROWS, named_tuple
 from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.likelihood.score import BLOCK, N_MOMENTS, Scratch
 
@@ -77,19 +77,3 @@ def for_assistant(work: Work) -> Work:
     """The scratch of another thread of a team: what both write is its own."""
     d32, weight32 = _in_float32()
     return work._replace(d32=d32, weight32=weight32)
-
-
-@kernel
-def borrowed_work(work: Work) -> Work:
-    """The same arrays, parts of which cost no atomic operations."""
-    return Work(
-        borrowed(work.packed),
-        borrowed(work.spare),
-        borrowed(work.split),
-        borrowed(work.weight),
-        borrowed(work.weight_split),
-        borrowed(work.d32),
-        borrowed(work.weight32),
-        Scratch(borrowed(work.scratch.y), borrowed(work.scratch.moments)),
-        Team(borrowed(work.team.counts), borrowed(work.team.sums)),
-    )

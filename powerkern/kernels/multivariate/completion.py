@@ -31,7 +31,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._jit import entry, kernel, widest_vectors
+from powerkern._jit import (
+    COLUMN,
+    COUNT_ROWS,
+    COUNTS,
+    INDEX32,
+    REAL,
+    ROWS,
+    allocated,
+    entry,
+    kernel,
+    named_tuple,
+    release,
+    widest_vectors,
+)
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.products import dot
 
@@ -53,12 +66,12 @@ class Cells(NamedTuple):
     root: FloatArray = np.empty(0)
 
 
-_CELLS = "Tuple((int64[::1], int32[::1], float64[::1], float64[::1]))"
+_CELLS = named_tuple(tuple, COUNTS, INDEX32, COLUMN, COLUMN)
 #: cells, other, own, ridge, damping, squares
-_HALF_EPOCH = f"void({_CELLS}, float64[:, ::1], float64[:, ::1], float64, float64, float64[::1])"
+_HALF_EPOCH = (_CELLS, ROWS, ROWS, REAL, REAL, COLUMN)
 
 
-@entry("void(float64[:, ::1], int64[::1], int32[::1], float64[::1])")
+@entry((ROWS, COUNTS, INDEX32, COLUMN))
 def pack_rows(rows: FloatArray, start: NDArray[np.int64], index: NDArray[np.int32], value: FloatArray) -> None:
     """Write the observed cells of `rows` at the positions that `start` gives; there is room for them."""
     for i in range(rows.shape[0]):
@@ -86,7 +99,7 @@ def coordinate_rows(
     """Improve `own`, element after element, row after row; `squares` receives each row's sum of squared residuals."""
     start, index, value, _ = cells
     d = own.shape[1]
-    work = np.empty((d + 1, _longest(start)))
+    work = allocated((d + 1, _longest(start)))
     for i in range(own.shape[0]):
         begin, end = start[i], start[i + 1]
         residual = work[d, : end - begin]
@@ -97,6 +110,7 @@ def coordinate_rows(
             own[i, s] += step
             _subtract(residual, work[s, : end - begin], step)
         squares[i] = dot(residual, residual)
+    release(work)
 
 
 @entry(_HALF_EPOCH)
@@ -111,8 +125,7 @@ def least_squares_rows(
     """Replace each row of `own` by its least-squares solution; `squares` receives its (weighted) squared residuals."""
     start, index, value, root = cells
     d = own.shape[1]
-    work = np.empty((d + 1, _longest(start)))
-    gram, step = np.empty((d, d)), np.empty(d)
+    work, gram, step = allocated((d + 1, _longest(start))), allocated((d, d)), allocated((d,))
     for i in range(own.shape[0]):
         begin, end = start[i], start[i + 1]
         _gather(index[begin:end], other, work)
@@ -120,6 +133,9 @@ def least_squares_rows(
         for k in range(d + 1 if root.size else 0):
             _multiply(work[k, : end - begin], root[begin:end])
         squares[i] = _solve_row(work, end - begin, own[i], ridge, damping, gram, step)
+    release(work)
+    release(gram)
+    release(step)
 
 
 @kernel
@@ -228,10 +244,10 @@ def _solve(gram: FloatArray, step: FloatArray, ridge: float) -> None:
 # --- single elements in any order -----------------------------------------------------------------------
 
 
-_LINKS = "Tuple((int64[::1], int32[::1], int64[::1]))"
+_LINKS = named_tuple(tuple, COUNTS, INDEX32, COUNTS)
 
 
-@entry(f"void({_LINKS}, {_LINKS}, int64[:, ::1], float64[:, ::1], float64[:, ::1], float64, float64, float64[::1])")
+@entry((_LINKS, _LINKS, COUNT_ROWS, ROWS, ROWS, REAL, REAL, COLUMN))
 def follow(
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
     columns: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
@@ -258,13 +274,14 @@ def follow(
         Of all cells, kept up to date.
     """
     longest = max(_longest(rows[0]), _longest(columns[0]))
-    work = np.empty((2, longest))
+    work = allocated((2, longest))
     for i in range(elements.shape[0]):
         element = elements[i]
         if element[0] == 0:
             _visit(rows, element, Vt, U, ridge, damping, residual, work)
         else:
             _visit(columns, element, U, Vt, ridge, damping, residual, work)
+    release(work)
 
 
 @kernel

@@ -16,9 +16,19 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from powerkern._jit import BLOCKS, LANES, ROWS, entry, kernel, load, store, widest_vectors
+from powerkern._jit import (
+    BLOCKS,
+    LANES,
+    ROWS,
+    allocated,
+    allocated_integers,
+    entry,
+    kernel,
+    load,
+    release,
+    store,
+    widest_vectors,
+)
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.multivariate.products import add_multiple, dot
 
@@ -50,8 +60,8 @@ def conditional_rows(
         are computed where it has no rows.
     """
     n, p = values.shape
-    work, line = np.empty((p, -(-p // LANES) * LANES)), np.empty(-(-p // LANES) * LANES)
-    vector, index = np.empty(p), np.empty(p, dtype=np.int64)
+    work, line = allocated((p, -(-p // LANES) * LANES)), allocated((-(-p // LANES) * LANES,))
+    vector, index = allocated((p,)), allocated_integers((p,))
     by_covariance = 0
     for i in range(n):
         n_seen = _split(values[i], rows[i], index)
@@ -63,6 +73,10 @@ def conditional_rows(
         else:
             _complete_by_covariance(covariance, seen, missing, rows[i], work, line, vector, sums[1], left)
             by_covariance += 1
+    release(work)
+    release(line)
+    release(vector)
+    release(index)
     return by_covariance
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from powerkern._jit import INTEGER, ROWS, entry, kernel, widest_vectors
+from powerkern._jit import INTEGER, ROWS, allocated, allocated_integers, entry, kernel, release, widest_vectors
 from powerkern._typing import FloatArray, IntArray
 
 #: Added to squared distances, as a fraction of the largest: a twin does not outweigh all others.
@@ -47,9 +45,9 @@ def neighbor_means(
         at a finite distance has a value they stay as they are.
     """
     n, p = values.shape
-    squares, seen = np.empty(donors.shape[0]), np.empty(p, dtype=np.int64)
+    squares, seen = allocated((donors.shape[0],)), allocated_integers((p,))
     reach = min(reach, squares.size)
-    near, place = np.empty(reach), np.empty(reach, dtype=np.int64)
+    near, place = allocated((reach,)), allocated_integers((reach,))
     for i in range(n):
         n_seen = _squared_distances(values[i], completed, seen, squares)
         if n_seen in (0, p):
@@ -60,6 +58,10 @@ def neighbor_means(
                 last = _farthest(donors, j, place, n_neighbors)
                 if last >= 0:
                     means[i, j], corrections[i, j] = _weighted_means(donors, residuals, j, near, place, last)
+    release(squares)
+    release(seen)
+    release(near)
+    release(place)
 
 
 @kernel

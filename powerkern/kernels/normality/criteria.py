@@ -10,7 +10,6 @@ from powerkern._jit import (
     COLUMN,
     ROWS,
     bits_of,
-    borrowed,
     entry,
     float_of,
     for_none,
@@ -23,7 +22,7 @@ from powerkern.kernels.elementary.erf import erf
 from powerkern.kernels.moments import Moments, moments_of, sum_of, weighted_moments_of, weighted_sum_of
 from powerkern.kernels.robust.order_statistics import n_present
 from powerkern.kernels.robust.qq import FILLIBEN, filliben_end, first_score, normal_nodes
-from powerkern.kernels.robust.weights import COUNTS_WORK, Counts, CountsWork, borrowed_counts, counts_of
+from powerkern.kernels.robust.weights import COUNTS_WORK, Counts, CountsWork, counts_of
 
 _SQRT_HALF = 0.7071067811865476
 #: Sums of squares neither over- nor underflow where the binary exponents of the largest values are below this.
@@ -137,11 +136,10 @@ def weigh_columns(
     figures : (p, 2)
         Receives the number and the spread of each row.
     """
-    columns, weights, each = borrowed(columns), borrowed(weights), borrowed_counts(work)
     for j in range(columns.shape[0]):
         n = n_present(columns[j])
         if n > 0:
-            _weigh(counts_of(weights[j, :n], each), out[0, j, :n], out[1, j, :n], out[2, j, :n], figures[j])
+            _weigh(counts_of(weights[j, :n], work), out[0, j, :n], out[1, j, :n], out[2, j, :n], figures[j])
 
 
 @kernel

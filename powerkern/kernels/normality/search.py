@@ -20,7 +20,6 @@ from powerkern._jit import (
     ROWS,
     Lanes,
     bits_of,
-    borrowed,
     entry,
     float_of,
     in_all_lanes,
@@ -657,9 +656,6 @@ def criterion_columns(
         Receives lambda, the criterion there, the number of evaluations, and a `powerkern.Status`. Where all lambdas
         are equally good, as for two distinct values, lambda is the start.
     """
-    block, quantiles, work, lanes, out = (
-        borrowed(block), borrowed(quantiles), borrowed(work), borrowed(lanes), borrowed(out)
-    )  # fmt: skip
     each = _lanes_in(lanes)
     for j in range(block.shape[0]):
         if math.isnan(start[j]):
@@ -691,9 +687,6 @@ def weighted_criterion_columns(
     out: FloatArray,
 ) -> None:
     """`criterion_columns` with weights; `weighed` and `figures` are those of `weigh_columns`."""
-    block, weighed, work, lanes, out = (
-        borrowed(block), borrowed(weighed), borrowed(work), borrowed(lanes), borrowed(out)
-    )  # fmt: skip
     each = _lanes_in(lanes)
     for j in range(block.shape[0]):
         if math.isnan(start[j]):

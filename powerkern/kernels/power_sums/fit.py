@@ -180,7 +180,7 @@ def _note(n: float, x_min: float, x_max: float, family: int, out: FloatArray) ->
 @kernel
 def _sample(x: NDArray[Any], weight: FloatArray, base: float, first: int, stride: int, out: FloatArray) -> None:
     """Add signed logs of evenly spaced values, rounded to whole units, to the sample's sums."""
-    for i in range(first, x.size, stride):
+    for i in range(first, x.size, max(stride, 1)):  # a step of 0 would raise
         value = np.float64(x[i])
         if value != value or (weight.size > 0 and not weight[i] > 0.0):
             continue
@@ -206,7 +206,7 @@ def _range_of_lines(
     p = out.shape[0]
     for j in range(p):
         n, x_min, x_max = 0.0, math.inf, -math.inf
-        for k in range(j, line.shape[1], p):
+        for k in range(j, line.shape[1], max(p, 1)):
             n += line[_N, k]
             x_min = min(x_min, line[_LOW, k])
             x_max = max(x_max, line[_HIGH, k])
@@ -222,7 +222,7 @@ def _look_along(x: NDArray[Any], length: int, line: FloatArray) -> None:
     widest_vectors()
     low, high, n = line[_LOW], line[_HIGH], line[_N]
     low[:], high[:], n[:] = math.inf, -math.inf, 0.0
-    for start in range(0, x.size, length):
+    for start in range(0, x.size, max(length, 1)):
         values = x[start : min(start + n.size, x.size)]
         for k in range(values.size):
             value = np.float64(values[k])
@@ -295,7 +295,7 @@ def rung_between(low: float, high: float) -> float:
     reach = centered_log(high, 0.0, low, bottom)
     if reach == 0.0:
         reach = EPS
-    step = 2.0 ** math.ceil(math.log2(reach))
+    step = math.ldexp(1.0, math.ceil(math.log2(reach)))
     return step * math.floor((bottom + 0.5 * reach) / step + 0.5)
 
 
@@ -940,8 +940,8 @@ def fit_sums(
     """
     for j in range(grids.shape[0]):
         own = sums[starts[j] : starts[j + 1]]
-        times, rows, lost, moved = roundings[j]
-        rounded = Rounded(2.0 ** grids[j, G_QUANTUM], times, rows, lost, moved > 0.0)
+        of = roundings[j]
+        rounded = Rounded(2.0 ** grids[j, G_QUANTUM], of[0], of[1], of[2], of[3] > 0.0)
         error[j] = _fit_column(own, log_offset(family), grids[j], rounded, lmbda[j], nodes, scratch, out[j])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import COLUMN, INTEGER, ROWS, borrowed, entry, float_of, kernel
+from powerkern._jit import COLUMN, INTEGER, ROWS, entry, float_of, kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
@@ -120,42 +120,8 @@ def regress_columns(
     extra: FloatArray,
 ) -> None:
     """Fit the rows of `columns`, each one column of the user's matrix made contiguous."""
-    columns, out, extra = borrowed(columns), borrowed(out), borrowed(extra)
-    design, work = _borrowed_design(design), _borrowed_work(work)
     for j in range(columns.shape[0]):
         regress_column(columns[j], design, family, lmbda[j], work, out[j], extra[j])
-
-
-@kernel
-def _borrowed_design(design: Design) -> Design:
-    """The same arrays, parts of which cost no atomic operations."""
-    return Design(
-        borrowed(design.basis),
-        borrowed(design.root),
-        borrowed(design.sample_basis),
-        borrowed(design.sample_root),
-        design.constant,
-    )
-
-
-@kernel
-def _borrowed_work(work: RegressionWork) -> RegressionWork:
-    """The same arrays, parts of which cost no atomic operations."""
-    return RegressionWork(
-        borrowed(work.logs),
-        borrowed(work.kept),
-        borrowed(work.packed),
-        borrowed(work.weight),
-        borrowed(work.sample_logs),
-        borrowed(work.sample_kept),
-        borrowed(work.y),
-        borrowed(work.dots),
-        borrowed(work.coef),
-        borrowed(work.gram),
-        borrowed(work.sample_gram),
-        borrowed(work.products),
-        borrowed(work.grid),
-    )
 
 
 # --- profiles and intervals -------------------------------------------------------------------------
@@ -207,7 +173,6 @@ def profile_columns(
     columns: FloatArray, design: Design, family: int, lmbdas: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
     """g of the rows of `columns`, which have been fitted, each at its row of `lmbdas`."""
-    design, work = _borrowed_design(design), _borrowed_work(work)
     for j in range(columns.shape[0]):
         column, _ = prepare(columns[j], scan(columns[j]), family, design, work)
         log_reference = offset_log(column.offset, column.reference) if column.sign != 0.0 else 0.0
@@ -221,7 +186,6 @@ def interval_columns(
     columns: FloatArray, design: Design, family: int, at: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
     """Lambdas at which g of the rows of `columns`, which have been fitted, has grown; `at`: from which, by how much."""
-    design, work = _borrowed_design(design), _borrowed_work(work)
     for j in range(columns.shape[0]):
         column, _ = prepare(columns[j], scan(columns[j]), family, design, work)
         mu, sigma = _exponent(column, at[j, 0]), column.rows.sigma

@@ -27,7 +27,6 @@ from powerkern._jit import (
     LANES,
     REAL,
     ROWS,
-    borrowed,
     entry,
     for_none,
     kernel,
@@ -43,7 +42,7 @@ from powerkern.kernels.likelihood.logs import centered_log
 from powerkern.kernels.likelihood.mle import fit_column, fit_weighted_column
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN, LogUnits, optimum_in, optimum_of_logs
 from powerkern.kernels.likelihood.optimum import write_fit
-from powerkern.kernels.likelihood.scratch import WORK, borrowed_work
+from powerkern.kernels.likelihood.scratch import WORK
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -84,7 +83,7 @@ from powerkern.kernels.robust.qq import (
     normal_quantile,
     normal_scores,
 )
-from powerkern.kernels.robust.qq_search import CELL_WORK, borrowed_cells
+from powerkern.kernels.robust.qq_search import CELL_WORK
 from powerkern.kernels.robust.search import (
     ALL,
     CARROLL,
@@ -115,7 +114,6 @@ from powerkern.kernels.robust.weights import (
     Counts,
     CountsWork,
     Nodes,
-    borrowed_counts,
     counts_of,
     inside_of,
     median_and_mad,
@@ -613,7 +611,10 @@ def _plain_scores(counts: None, n: int, options: Options, work: RobustWork) -> F
 @for_none(_plain_scores)
 def _scores(counts: Counts, n: int, options: Options, work: RobustWork) -> FloatArray | Nodes:
     """The normal scores of a column, where its objective has any."""
-    return normal_nodes(counts, PAPER, CLOSE * options.c) if options.criterion == QQ else counts.nodes
+    if options.criterion == QQ:
+        return normal_nodes(counts, PAPER, CLOSE * options.c)
+    nodes = counts.nodes
+    return Nodes(nodes.row, nodes.score, nodes.spread, nodes.weight)
 
 
 @kernel
@@ -967,22 +968,10 @@ _ROBUST_WORK = named_tuple(
 )  # fmt: skip
 
 
-@kernel
-def _borrowed(w: RobustWork) -> RobustWork:
-    """The same arrays, parts of which cost no atomic operations."""
-    return RobustWork(
-        borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
-        borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes), borrowed(w.trial),
-        borrowed_counts(w.counts), borrowed_counts(w.sample_counts), borrowed_cells(w.search),
-        refits.borrowed_eight(w.eight),
-    )  # fmt: skip
-
-
 @entry((ROWS, INTEGER, numbers_of(Options), _ROBUST_WORK, ROWS))
 def fit_sorted_columns(columns: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray) -> None:
     """Fit the rows of `columns`, each a sorted column of the user's matrix."""
-    each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
-    _fit_rows(columns, family, options, each, out)
+    _fit_rows(columns, family, options, work, out)
 
 
 @entry((ROWS, ROWS, INTEGER, numbers_of(Options), _ROBUST_WORK, ROWS))
@@ -990,9 +979,8 @@ def fit_weighted_columns(
     columns: FloatArray, weights: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray
 ) -> None:
     """`fit_sorted_columns` with the weights of the values, positive (those of NaN, which come last, are not read)."""
-    each, columns, weights, out = _borrowed(work), borrowed(columns), borrowed(weights), borrowed(out)
     for j in range(columns.shape[0]):
-        fit_sorted(columns[j, : _count(columns[j])], weights[j], family, options, each, out[j], -1)
+        fit_sorted(columns[j, : _count(columns[j])], weights[j], family, options, work, out[j], -1)
 
 
 @entry((ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))
@@ -1009,9 +997,8 @@ def objective_columns(
 
     Routes of their fits tell from which of two starts these came.
     """
-    each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
     for j in range(columns.shape[0]):
-        _objectives(columns[j], None, family, options, routes[j], lmbdas, each, out[j])
+        _objectives(columns[j], None, family, options, routes[j], lmbdas, work, out[j])
 
 
 @entry((ROWS, ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))
@@ -1026,9 +1013,8 @@ def weighted_objective_columns(
     out: FloatArray,
 ) -> None:
     """`objective_columns` with the weights of the values, as for `fit_weighted_columns`."""
-    each, columns, weights, out = _borrowed(work), borrowed(columns), borrowed(weights), borrowed(out)
     for j in range(columns.shape[0]):
-        _objectives(columns[j], weights[j], family, options, routes[j], lmbdas, each, out[j])
+        _objectives(columns[j], weights[j], family, options, routes[j], lmbdas, work, out[j])
 
 
 # --- what is kept at a lambda -----------------------------------------------------------------------
@@ -1057,8 +1043,7 @@ def cut_column(
 
     `adaptive`: 1 for a cut-off that is, 0 for that of the options.
     """
-    each, x, weight = _borrowed(work), borrowed(x), borrowed(weight)
-    prescaling, every = _prepared(x, weight, family, options, each)
+    prescaling, every = _prepared(x, weight, family, options, work)
     at = lmbda * prescaling.power
     kept = _kept(every, at, rule, adaptive > 0, options)
     copy(every.y[: x.size], y)

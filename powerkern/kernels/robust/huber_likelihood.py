@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from powerkern._jit import COUNTS, ROWS, borrowed, entry
+from powerkern._jit import COUNTS, ROWS, entry
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.robust.search import CARROLL, huber_of
-from powerkern.kernels.robust.weights import COUNTS_WORK, CountsWork, borrowed_counts, counts_of
+from powerkern.kernels.robust.weights import COUNTS_WORK, CountsWork, counts_of
 
 
 @entry((ROWS, COUNTS, ROWS))
 def likelihood_columns(columns: FloatArray, counts: IntArray, out: FloatArray) -> None:
     """out = location and scale of the first so many values, sorted, of each row of `columns`."""
-    columns, out = borrowed(columns), borrowed(out)
     for j in range(columns.shape[0]):
         estimate = huber_of(columns[j, : counts[j]], None, CARROLL)
         out[j, 0], out[j, 1] = estimate.loc, estimate.scale
@@ -22,7 +21,6 @@ def weighted_likelihood_columns(
     columns: FloatArray, weights: FloatArray, counts: IntArray, work: CountsWork, out: FloatArray
 ) -> None:
     """`likelihood_columns` with the weights of the values."""
-    columns, weights, work, out = borrowed(columns), borrowed(weights), borrowed_counts(work), borrowed(out)
     for j in range(columns.shape[0]):
         y = columns[j, : counts[j]]
         estimate = huber_of(y, counts_of(weights[j, : counts[j]], work), CARROLL)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from powerkern._input.arrays import is_whole
-from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, compiled_as, entry, kernel, widest_vectors
+from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, allocated, compiled_as, entry, kernel, release, widest_vectors
 from powerkern.kernels.moments import moments_of, weighted_moments_of
 from powerkern.kernels.robust.biweight import bisquare_of, bisquare_proposal2_of, biweight_of
 from powerkern.kernels.robust.huber import beta_of, huber, huber_location_of, huber_one_step, huber_scale_of
@@ -255,44 +255,64 @@ biweight_columns = _by_column("biweight_columns", _for_squares, _biweight_by)
 
 
 @kernel
-def _scratch_of(n: int) -> np.ndarray:
-    return np.empty((6, table_width(n)))
+def _copy_of(x: np.ndarray) -> np.ndarray:
+    copy = allocated((x.size,))
+    for i in range(x.size):
+        copy[i] = x[i]
+    return copy
 
 
 @kernel
 def _huber_location(x: np.ndarray, scale: float | None = None, k: float = 1.5) -> LocScale:
-    column = _for_squares(_opened(x.copy(), x[:0]))
+    y, scratch = _copy_of(x), allocated((6, table_width(x.size)))
+    column = _for_squares(_opened(y, x[:0]))
     known = math.nan if scale is None else scale * column.unit
-    return _restored(column, huber_location_of(column.y, column.w, _scratch_of(x.size), known, k))
+    result = _restored(column, huber_location_of(column.y, column.w, scratch, known, k))
+    release(y)
+    release(scratch)
+    return result
 
 
 @kernel
 def _huber_scale(x: np.ndarray, center: float | None = None, k: float = 1.5, ddof: int = 0) -> LocScale:
-    column = _for_squares(_opened(x.copy(), x[:0]))
+    y, scratch = _copy_of(x), allocated((6, table_width(x.size)))
+    column = _for_squares(_opened(y, x[:0]))
     about = math.nan if center is None else center * column.unit
-    return _restored(column, huber_scale_of(column.y, column.w, _scratch_of(x.size), about, k, float(ddof)))
+    result = _restored(column, huber_scale_of(column.y, column.w, scratch, about, k, float(ddof)))
+    release(y)
+    release(scratch)
+    return result
 
 
 @kernel
 def _huber_proposal2(x: np.ndarray, k: float = 1.5, k_location: float | None = None) -> LocScale:
-    column = _for_squares(_opened(x.copy(), x[:0]))
+    y, scratch = _copy_of(x), allocated((6, table_width(x.size)))
+    column = _for_squares(_opened(y, x[:0]))
     of_location = k if k_location is None else k_location
-    return _restored(column, huber_proposal2_of(column.y, column.w, _scratch_of(x.size), k, of_location))
+    result = _restored(column, huber_proposal2_of(column.y, column.w, scratch, k, of_location))
+    release(y)
+    release(scratch)
+    return result
 
 
-@entry((COLUMN, REAL, REAL))
-def _huber_location_entry(x: np.ndarray, scale: float, k: float) -> LocScale:
-    return _huber_location(x, scale, k)
+@kernel
+def _note(found: LocScale, out: np.ndarray) -> None:
+    out[0], out[1], out[2], out[3] = found.loc, found.scale, found.n_iter, found.status
 
 
-@entry((COLUMN, REAL, REAL, INTEGER))
-def _huber_scale_entry(x: np.ndarray, center: float, k: float, ddof: int) -> LocScale:
-    return _huber_scale(x, center, k, ddof)
+@entry((COLUMN, REAL, REAL, COLUMN))
+def _huber_location_entry(x: np.ndarray, scale: float, k: float, out: np.ndarray) -> None:
+    _note(_huber_location(x, scale, k), out)
 
 
-@entry((COLUMN, REAL, REAL))
-def _huber_proposal2_entry(x: np.ndarray, k: float, k_location: float) -> LocScale:
-    return _huber_proposal2(x, k, k_location)
+@entry((COLUMN, REAL, REAL, INTEGER, COLUMN))
+def _huber_scale_entry(x: np.ndarray, center: float, k: float, ddof: int, out: np.ndarray) -> None:
+    _note(_huber_scale(x, center, k, ddof), out)
+
+
+@entry((COLUMN, REAL, REAL, COLUMN))
+def _huber_proposal2_entry(x: np.ndarray, k: float, k_location: float, out: np.ndarray) -> None:
+    _note(_huber_proposal2(x, k, k_location), out)
 
 
 def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
@@ -320,8 +340,10 @@ def _checked(what: str, value: object, least: float) -> float:
     return number
 
 
-def _plain(result: LocScale) -> LocScale:
-    return LocScale(float(result.loc), float(result.scale), int(result.n_iter), int(result.status))
+def _found(entry_point: Callable[..., None], *arguments: object) -> LocScale:
+    out = np.empty(4)
+    entry_point(*arguments, out)
+    return LocScale(float(out[0]), float(out[1]), int(out[2]), int(out[3]))
 
 
 @compiled_as(_huber_location)
@@ -378,7 +400,7 @@ def huber_location(x: npt.ArrayLike, scale: float | None = None, k: float = 1.5)
     LocScale(loc=2.61195166387, scale=1.48260221850, n_iter=2, status=0)
     """
     known = math.nan if scale is None else _checked("scale", scale, 0.0)
-    return _plain(_huber_location_entry(_sorted_values(x), known, _checked("k", k, 0.0)))
+    return _found(_huber_location_entry, _sorted_values(x), known, _checked("k", k, 0.0))
 
 
 @compiled_as(_huber_scale)
@@ -438,7 +460,7 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
     about = math.nan if center is None else _checked("center", center, -math.inf)
     if not is_whole(ddof) or ddof < 0:
         raise ValueError(f"ddof must be a whole number, 0 or more, got {ddof!r}")
-    return _plain(_huber_scale_entry(_sorted_values(x), about, _checked("k", k, 0.0), ddof))
+    return _found(_huber_scale_entry, _sorted_values(x), about, _checked("k", k, 0.0), ddof)
 
 
 @compiled_as(_huber_proposal2)
@@ -498,6 +520,5 @@ def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None =
     LocScale(loc=50.4285587761, scale=26.4094900696, n_iter=3, status=0)
     """
     of_location = k if k_location is None else k_location
-    return _plain(
-        _huber_proposal2_entry(_sorted_values(x), _checked("k", k, 0.0), _checked("k_location", of_location, 0.0))
-    )
+    limits = _checked("k", k, 0.0), _checked("k_location", of_location, 0.0)
+    return _found(_huber_proposal2_entry, _sorted_values(x), *limits)

@@ -23,7 +23,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import compiled_as, entry, kernel, reduction, widest_vectors
+from powerkern._jit import READ_COLUMN, REAL, compiled_as, entry, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp_log import exp, expm1, log
 from powerkern.kernels.robust.order_statistics import SLACK
@@ -320,9 +320,7 @@ def bisquare_objective_of(y: FloatArray, scores: FloatArray, loc: float, scale: 
     return 1.0 - _bisquare_sum(y, scores, loc, 1.0 / scale, 1.0 / c) / y.size
 
 
-@entry(
-    "float64(Array(float64, 1, 'C', readonly=True), Array(float64, 1, 'C', readonly=True), float64, float64, float64)"
-)
+@entry((READ_COLUMN, READ_COLUMN, REAL, REAL, REAL))
 def _bisquare_entry(y: FloatArray, scores: FloatArray, loc: float, scale: float, c: float) -> float:
     return bisquare_objective_of(y, scores, loc, scale, c)
 

@@ -22,7 +22,6 @@ from powerkern._jit import (
     LANES32,
     ROWS32,
     Lanes,
-    borrowed,
     in_lanes_of,
     inlined,
     kernel,
@@ -94,13 +93,6 @@ def new_cell_work(n: int) -> CellWork:
     lanes, column = (np.empty((3, m), dtype=np.float32) for m in (MOST_POINTS + LANES32, n))
     begin, end, queue = (np.empty(MOST_POINTS, dtype=np.int64) for _ in range(3))
     return CellWork(lanes, begin, end, queue, column, np.ones(LANES32 * (n + 1), dtype=np.float32))
-
-
-@kernel
-def borrowed_cells(work: CellWork) -> CellWork:
-    """The same, for passing on."""
-    lanes, begin, end, queue, column, y = work
-    return CellWork(borrowed(lanes), borrowed(begin), borrowed(end), borrowed(queue), borrowed(column), borrowed(y))
 
 
 @kernel

@@ -21,7 +21,6 @@ from powerkern._jit import (
     Lanes,
     Mask,
     any_lane,
-    borrowed,
     first_lanes,
     in_all_lanes,
     inlined,
@@ -94,13 +93,6 @@ def new_eight(n: int) -> Eight:
     """The arrays of `Eight` for columns of up to `n` values."""
     x, logs, kept = (np.ones((n, LANES)) for _ in range(3))
     return Eight(x, logs, kept, np.empty((1, LANES * n)), np.ones((1, n)), np.ones((N_FIELDS, LANES)))
-
-
-@kernel
-def borrowed_eight(eight: Eight) -> Eight:
-    """The same arrays, parts of which cost no atomic operations."""
-    x, logs, kept, y, ones, fields = eight
-    return Eight(borrowed(x), borrowed(logs), borrowed(kept), borrowed(y), borrowed(ones), borrowed(fields))
 
 
 @kernel

@@ -460,7 +460,8 @@ def _plain_sample_scores(counts: None, every: Sorted, work: RobustWork) -> tuple
 def _sample_scores(counts: Counts, every: Sorted, work: RobustWork) -> tuple[Counts | None, FloatArray | Nodes]:
     """What the sample has instead of the column's counts and scores: each value counts once."""
     of_sample = counts_of(work.sample[4, :SAMPLE], work.sample_counts)
-    row, score, spread, weight = work.sample_counts.nodes
+    nodes = work.sample_counts.nodes
+    row, score, spread, weight = nodes.row, nodes.score, nodes.spread, nodes.weight
     for k in range(SAMPLE):
         row[k], spread[k], weight[k] = k, 0.0, of_sample.w[k]
         score[k] = sampled_score(counts, (k + 0.5) / SAMPLE)
@@ -646,6 +647,17 @@ def _evaluate(at: Sorted, points: FloatArray, values: FloatArray, floors: FloatA
 
 
 @kernel
+def _highest(cells: FloatArray) -> int:
+    """The cell after the first with the largest value; NaN counts as the largest."""
+    best = 1
+    for k in range(2, cells.shape[0]):
+        largest = cells[best, VALUE]
+        if largest == largest and not cells[k, VALUE] <= largest:
+            best = k
+    return best
+
+
+@kernel
 def _add_minima(
     points: FloatArray, values: FloatArray, floors: FloatArray, ends: bool, cells: FloatArray, n_cells: int
 ) -> int:
@@ -658,7 +670,7 @@ def _add_minima(
             if n_cells < cells.shape[0]:
                 n_cells += 1
             else:
-                place = 1 + int(np.argmax(cells[1:, VALUE]))
+                place = _highest(cells)
                 if not values[k] < cells[place, VALUE]:
                     continue
             if points[before] > points[after]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import COLUMN, COUNTS, borrowed, for_none, kernel, named_tuple
+from powerkern._jit import COLUMN, COUNTS, for_none, kernel, named_tuple
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.robust.order_statistics import SLACK, distances_of_rank
 
@@ -74,15 +74,6 @@ def new_counts_work(n: int) -> CountsWork:
     nodes = Nodes(np.empty(size, np.int64), *(np.empty(size) for _ in range(3)))
     w, before, after = np.empty(n), np.empty(n + 1), np.empty(n + 1)
     return CountsWork(w, before, after, np.empty(n, np.int64), np.empty(n, np.int64), nodes)
-
-
-@kernel
-def borrowed_counts(work: CountsWork) -> CountsWork:
-    """The same arrays, parts of which cost no atomic operations."""
-    row, score, spread, weight = work.nodes
-    nodes = Nodes(borrowed(row), borrowed(score), borrowed(spread), borrowed(weight))
-    w, before, after, reach, beyond, _ = work
-    return CountsWork(borrowed(w), borrowed(before), borrowed(after), borrowed(reach), borrowed(beyond), nodes)
 
 
 # --- made once for a column ---------------------------------------------------------------------------

@@ -14,9 +14,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
-from powerkern._jit import entry, fma, inlined, kernel, widest_vectors
+from powerkern._jit import COLUMN, REAL, allocated, entry, fma, inlined, kernel, release, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp_log import (
     BLOCK,
@@ -146,7 +144,7 @@ def boxcox_dx(x: float, lmbda: float) -> float:
 @inlined
 def _boxcox_blocks(x: FloatArray, lmbda: float, e: Exponent, out: FloatArray, extended: bool, ordinary: bool) -> None:
     widest_vectors()
-    scratch = np.empty(2 * BLOCK)
+    scratch = allocated((2 * BLOCK,))
     a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
     for start in range(0, x.size, BLOCK):
         block = own_block(x, out, start)
@@ -154,6 +152,7 @@ def _boxcox_blocks(x: FloatArray, lmbda: float, e: Exponent, out: FloatArray, ex
             a[i], a_lo[i] = _log(block[i], extended, ordinary)
         for i in range(block.size):
             block[i] = _boxcox(block[i], a[i], a_lo[i], lmbda, e, ordinary)
+    release(scratch)
 
 
 @inlined
@@ -180,7 +179,7 @@ def boxcox_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
 def _inv_boxcox_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool, ordinary: bool) -> None:
     widest_vectors()
     e = exponent(lmbda)
-    scratch = np.empty(BLOCK)
+    scratch = allocated((BLOCK,))
     for start in range(0, y.size, BLOCK):
         block = own_block(y, out, start)
         for i in range(block.size):
@@ -189,6 +188,7 @@ def _inv_boxcox_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: b
         for i in range(block.size):
             x = exp_parts(block[i], scratch[i], ordinary)
             block[i] = x if block[i] == block[i] else block[i]
+    release(scratch)
 
 
 @kernel
@@ -256,7 +256,7 @@ def _standardized_blocks(
     widest_vectors()
     at_zero = a * _at_zero(lmbda) + b
     at_infinity = a * _at_infinity(lmbda) + b
-    d = np.empty(BLOCK)
+    d = allocated((BLOCK,))
     for start in range(0, x.size, BLOCK):
         block = own_block(x, out, start)
         for i in range(block.size):
@@ -271,6 +271,7 @@ def _standardized_blocks(
                 t = e.t_min if t < e.t_min else t
                 z = a * (exp_less(t, e.rounder, e.unit) * e.inverse) + b
                 block[i] = _with_edges(z, block[i], at_zero, at_infinity)
+    release(d)
 
 
 @inlined
@@ -314,7 +315,7 @@ def boxcox_unstandardized(z: FloatArray, lmbda: float, ref: float, a: float, b: 
     end = LOG_END * inverse
     outside = -1.0 - 2.0**-50 * (1.0 + abs(lmbda * b * a_inverse))
     at_infinity = math.inf if lmbda >= 0.0 else -math.inf
-    d = np.empty(BLOCK)
+    d = allocated((BLOCK,))
     for start in range(0, z.size, BLOCK):
         block = own_block(z, out, start)
         for i in range(block.size):
@@ -327,6 +328,7 @@ def boxcox_unstandardized(z: FloatArray, lmbda: float, ref: float, a: float, b: 
             d[i] = log_v if v >= outside else math.nan
         for i in range(block.size):
             block[i] = exp_scaled(d[i], ref_k, ref_m)
+    release(d)
 
 
 # --- rows of a matrix -------------------------------------------------------------------------------
@@ -449,13 +451,13 @@ def boxcox_unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArray, s
 # --- for Python -------------------------------------------------------------------------------------
 
 
-@entry("void(float64[::1], float64, float64[::1])")
+@entry((COLUMN, REAL, COLUMN))
 def boxcox_array(x: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = boxcox(x, lmbda)."""
     boxcox_loop(x, lmbda, out)
 
 
-@entry("void(float64[::1], float64, float64[::1])")
+@entry((COLUMN, REAL, COLUMN))
 def inv_boxcox_array(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_boxcox(y, lmbda)."""
     inv_boxcox_loop(y, lmbda, out)

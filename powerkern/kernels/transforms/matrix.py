@@ -38,7 +38,7 @@ from powerkern._jit import (
     READ_COLUMN,
     READ_COLUMN32,
     ROWS,
-    aligned,
+    allocated,
     borrowed,
     entry,
     fetch_add,
@@ -47,6 +47,7 @@ from powerkern._jit import (
     inlined,
     kernel,
     load,
+    release,
     select,
     store,
     widest_vectors,
@@ -175,7 +176,7 @@ def _by_bands(
     fields, found, where, p = borrowed(fields), borrowed(found), borrowed(lines.where), fields.shape[1]
     grid = _grid_of(lines, p)
     blocks = -(-BAND // ROW_BLOCK)
-    room = aligned(np.empty((blocks + 4, n_constants, _WIDTH)))  # no transform has fewer constants than `spare` rows
+    room = allocated((blocks + 4, n_constants, _WIDTH))  # no transform has fewer constants than `spare` rows
     c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
     times = 1 if lines.column_major else rows_joined(p)
     of, values = -1, 0
@@ -195,6 +196,7 @@ def _by_bands(
                 _repeat(c, p, traversal.width)
         _along_lines(transform, part, traversal, c, spare, column, found[EXTREME, left:right])
         values += max(1, bottom - top) * (right - left)
+    release(room)
 
 
 @inlined
@@ -202,7 +204,7 @@ def _fill_band(begin: _Begin, prepare: _Prepare, fields: FloatArray, found: Floa
     """The constants of a band, and the bounds of its ordinary values."""
     fields, found = borrowed(fields), borrowed(found)
     p = fields.shape[1]
-    work = np.empty((single.N_WORK_FIELDS, ROW_BLOCK))
+    work = allocated((single.N_WORK_FIELDS, ROW_BLOCK))
     for k in range(-(-p // ROW_BLOCK)):
         first = k * ROW_BLOCK
         last = min(first + ROW_BLOCK, p)
@@ -211,6 +213,7 @@ def _fill_band(begin: _Begin, prepare: _Prepare, fields: FloatArray, found: Floa
             found[LOW, first + j] = c[k, LOW, j]
         for j in range(last - first):
             found[HIGH, first + j] = c[k, HIGH, j]
+    release(work)
 
 
 @inlined

@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from powerkern._jit import REAL, entry, inlined, inlined_as, kernel, widest_vectors
+from powerkern._jit import REAL, compiled_as, entry, inlined, kernel, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp_log import exp, expm1, log1p
 from powerkern.kernels.elementary.exp_log import log as ln
@@ -104,7 +104,7 @@ def _inv_rectified_yeojohnson_entry(y: float, lmbda: float, lower: float, upper:
     return _inv_rectified_yeojohnson(y, lmbda, lower, upper)
 
 
-@inlined_as(_rectified_boxcox)
+@compiled_as(_rectified_boxcox)
 def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> float:
     r"""Box-Cox transform psi, continued along its tangent where it would flatten outliers.
 
@@ -153,7 +153,7 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
     return float(_rectified_boxcox_entry(float(x), float(lmbda), float(lower), float(upper)))
 
 
-@inlined_as(_inv_rectified_boxcox)
+@compiled_as(_inv_rectified_boxcox)
 def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> float:
     """The x whose rectified Box-Cox transform is y.
 
@@ -183,7 +183,7 @@ def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> 
     return float(_inv_rectified_boxcox_entry(float(y), float(lmbda), float(lower), float(upper)))
 
 
-@inlined_as(_rectified_yeojohnson)
+@compiled_as(_rectified_yeojohnson)
 def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> float:
     """Yeo-Johnson transform, continued along its tangent where it would flatten outliers.
 
@@ -221,7 +221,7 @@ def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> 
     return float(_rectified_yeojohnson_entry(float(x), float(lmbda), float(lower), float(upper)))
 
 
-@inlined_as(_inv_rectified_yeojohnson)
+@compiled_as(_inv_rectified_yeojohnson)
 def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float) -> float:
     """The x whose rectified Yeo-Johnson transform is y.
 

@@ -12,9 +12,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
-from powerkern._jit import entry, fma, inlined, kernel, widest_vectors
+from powerkern._jit import COLUMN, REAL, allocated, entry, fma, inlined, kernel, release, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp_log import (
     BLOCK,
@@ -186,7 +184,7 @@ def yeojohnson_dx(x: float, lmbda: float) -> float:
 def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool, ordinary: bool) -> None:
     widest_vectors()
     upper, lower = exponent_pair(lmbda)
-    scratch = np.empty(2 * BLOCK)
+    scratch = allocated((2 * BLOCK,))
     a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
     for start in range(0, x.size, BLOCK):
         block = own_block(x, out, start)
@@ -194,6 +192,7 @@ def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: b
             a[i], a_lo[i] = _log1p(abs(block[i]), extended)
         for i in range(block.size):
             block[i] = _yeojohnson(block[i], a[i], a_lo[i], lmbda, upper, lower, ordinary)
+    release(scratch)
 
 
 @inlined
@@ -225,7 +224,7 @@ def yeojohnson_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
 def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool, ordinary: bool) -> None:
     widest_vectors()
     upper, lower = exponent_pair(lmbda)
-    scratch = np.empty(2 * BLOCK)
+    scratch = allocated((2 * BLOCK,))
     a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
     for start in range(0, y.size, BLOCK):
         block = own_block(y, out, start)
@@ -234,6 +233,7 @@ def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extende
         for i in range(block.size):
             x = _expm1_signed(a[i], a_lo[i], block[i], ordinary)
             block[i] = x if block[i] == block[i] else block[i]
+    release(scratch)
 
 
 @inlined
@@ -406,7 +406,7 @@ def _standardized_blocks(
     lower_limit = _limit(2.0 - lmbda) * lower.factor if lmbda > 2.0 else math.inf
     one_sided = ordinary and not mixed
     below = lower.center > 0.0
-    d = np.empty(BLOCK)
+    d = allocated((BLOCK,))
     for start in range(0, x.size, BLOCK):
         block = own_block(x, out, start)
         for i in range(block.size):
@@ -440,6 +440,7 @@ def _standardized_blocks(
                 value = value if abs(block[i]) < math.inf else limit
             z = side.slope * value + side.offset
             block[i] = z if block[i] == block[i] else block[i]
+    release(d)
 
 
 @inlined
@@ -571,7 +572,7 @@ def _unstandardized_blocks(
     # what the rounding of z may add to v
     noise = 2.0**-50 * abs(b * a_inverse)
     upper_growth, lower_growth = _growth(upper, lmbda, noise), _growth(lower, other, noise)
-    d = np.empty(BLOCK)
+    d = allocated((BLOCK,))
     for start in range(0, z.size, BLOCK):
         block = own_block(z, out, start)
         for i in range(block.size):
@@ -588,6 +589,7 @@ def _unstandardized_blocks(
         for i in range(block.size):
             side = _selected_side(block[i] < 0.0, upper, lower, mixed)
             block[i] = block[i] * _size_at(d[i], side.center, side.log_base)
+    release(d)
 
 
 @kernel
@@ -790,13 +792,13 @@ def yeojohnson_unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArra
 # --- for Python -------------------------------------------------------------------------------------
 
 
-@entry("void(float64[::1], float64, float64[::1])")
+@entry((COLUMN, REAL, COLUMN))
 def yeojohnson_array(x: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = yeojohnson(x, lmbda)."""
     yeojohnson_loop(x, lmbda, out)
 
 
-@entry("void(float64[::1], float64, float64[::1])")
+@entry((COLUMN, REAL, COLUMN))
 def inv_yeojohnson_array(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_yeojohnson(y, lmbda)."""
     inv_yeojohnson_loop(y, lmbda, out)

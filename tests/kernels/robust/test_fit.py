@@ -8,10 +8,10 @@ import math
 import numpy as np
 import oracles
 import pytest
+from jitted import jitted
 
 from powerkern import Status
 from powerkern._estimators.estimators import ESTIMATORS
-from powerkern._jit import COLUMN, ROWS, entry
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -33,7 +33,7 @@ CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
 families = pytest.mark.parametrize("family", CODES)
 
 
-@entry((COLUMN, ROWS))
+@jitted
 def one_step(y, table):
     return huber.huber_one_step(y, y[:0], table, 1.5, huber.CELLWISE_BETA)
 

@@ -10,15 +10,15 @@ import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jitted import jitted
 
-from powerkern._jit import COLUMN, COUNTS, INTEGER, REAL, ROWS, entry
 from powerkern.kernels import huber_location, huber_proposal2, huber_scale
 from powerkern.kernels.robust import biweight, huber, loc_scale, order_statistics, proposal2
 
 NO_WEIGHTS = np.empty(0)
 
 
-@entry((COLUMN, COLUMN, ROWS, REAL, REAL, REAL))
+@jitted
 def order_figures(y, w, table, point, weight, probability):
     """Median, MAD, distance from a point, quantile, quartile distance."""
     col = order_statistics.sorted_column(y, w, table)
@@ -31,7 +31,7 @@ def order_figures(y, w, table, point, weight, probability):
     )
 
 
-@entry((COLUMN, COLUMN, ROWS, COUNTS, COLUMN))
+@jitted
 def sums_over_ranges(y, w, table, bounds, out):
     """Sums of y - center over ranges, and the weight before each."""
     col = order_statistics.sorted_column(y, w, table)
@@ -42,12 +42,12 @@ def sums_over_ranges(y, w, table, bounds, out):
     return col.center
 
 
-@entry((COLUMN, REAL, REAL, INTEGER))
+@jitted
 def position(y, center, t, guess):
     return order_statistics.position_of(y, center, t, guess)
 
 
-@entry((COLUMN, COLUMN, ROWS, REAL, REAL, INTEGER))
+@jitted
 def estimate(y, w, table, k, c, which):
     if which == 0:
         return huber.huber(y, w, table, k)

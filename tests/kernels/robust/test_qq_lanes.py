@@ -7,12 +7,13 @@ import math
 import numpy as np
 import oracles
 import pytest
+from jitted import jitted
 
-from powerkern._jit import COLUMN, INTEGER, LANES, REAL, entry, load, store
+from powerkern._jit import COLUMN, LANES, entry, load, store
 from powerkern.kernels.robust.huber import CELLWISE_BETA, one_step_of
 from powerkern.kernels.robust.qq import CLOSE, PAPER, C, normal_nodes, weighted_bisquare_of
 from powerkern.kernels.robust.qq_lanes import plain_mad, qq_objectives
-from powerkern.kernels.robust.weights import COUNTS_WORK, counts_of, new_counts_work, position_at, position_from_above
+from powerkern.kernels.robust.weights import counts_of, new_counts_work, position_at, position_from_above
 from powerkern.kernels.transforms.rectified import (
     BOTH,
     NOT_RECTIFIED,
@@ -26,7 +27,7 @@ from powerkern.kernels.transforms.rectified import (
 LMBDAS = np.array([-4.0, -1.3, 0.0, 0.4, 1.0, 1.7, 2.0, 6.0])
 
 
-@entry((COLUMN, COLUMN, INTEGER, REAL, COLUMN, INTEGER, INTEGER, INTEGER, REAL, COLUMN, COLUMN))
+@jitted
 def _objectives(
     x: np.ndarray,
     logs: np.ndarray,
@@ -78,7 +79,7 @@ def test_objective_is_that_of_the_oracle(family, rule, name, n, c, points):
     np.testing.assert_allclose(found, np.asarray(expected, dtype=float), atol=1e-12)
 
 
-@entry((COLUMN, COLUMN, COLUMN, INTEGER, INTEGER, COUNTS_WORK, COLUMN, COLUMN, COLUMN))
+@jitted
 def _weighted_objectives(x, logs, weight, n_negative, rule, work, lmbdas, out, one_by_one):
     n = x.size - ROOM
     counts = counts_of(weight, work)

@@ -29,9 +29,8 @@ OPTIONS = [
 
 @entry((ROWS, INTEGER, numbers_of(search.Options), robust._ROBUST_WORK, ROWS))
 def one_by_one(columns, family, options, work, out):
-    each = robust._borrowed(work)
     for j in range(columns.shape[0]):
-        robust.fit_sorted(columns[j], None, family, options, each, out[j], -1)
+        robust.fit_sorted(columns[j], None, family, options, work, out[j], -1)
 
 
 def rows(fit, columns, family, estimator="rewml", **options):

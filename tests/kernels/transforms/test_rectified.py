@@ -11,9 +11,9 @@ import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jitted import jitted
 from numpy.testing import assert_allclose, assert_array_equal
 
-from powerkern._jit import COLUMN, INTEGER, REAL, entry
 from powerkern.kernels import (
     inv_rectified_boxcox,
     inv_rectified_yeojohnson,
@@ -35,7 +35,7 @@ VALUES = {
 families = pytest.mark.parametrize("family", FORWARD)
 
 
-@entry((COLUMN, COLUMN, INTEGER, INTEGER, REAL, REAL, INTEGER, COLUMN))
+@jitted
 def transformed(x, logs, n, n_negative, below, lmbda, rule, y):
     rank = rect.rank_of(n, 0.25)
     column = rect.SortedColumn(x, logs, n, n_negative, below, rank, n - 1 - rank)

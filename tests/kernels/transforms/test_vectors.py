@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-import numba
 import pytest
 
-from powerkern._jit import JIT_DISABLED, widest_vectors
-from powerkern._jit.settings import ENTRY_OPTIONS
+from powerkern._jit import COLUMN, JIT_DISABLED, entry
+from powerkern._jit.cpus import this_cpu
 from powerkern.kernels.transforms import matrix
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
@@ -22,12 +21,12 @@ TRANSFORM = 2
 FEWEST = 16
 
 
-def optimised(function, signature):
+def optimised(entry):
     """LLVM's code in the end; code from the disk cannot be looked at."""
-    dispatcher = numba.njit(**ENTRY_OPTIONS)(function)
-    dispatcher.compile(signature)
-    (ir,) = dispatcher.inspect_llvm().values()
-    return ir
+    from powerkern._jit import object_code  # not where numba is switched off
+
+    machine = object_code.machine_of(this_cpu())
+    return str(object_code.optimised(entry.__wrapped__, entry.interface(), "entry", machine))
 
 
 def straight_loops(ir):
@@ -47,21 +46,20 @@ def operations(block, width):
 def width():
     """How many float64 the widest vectors have."""
 
+    @entry((COLUMN,))
     def double(x):
-        widest_vectors()
         for i in range(x.size):
             x[i] = 2.0 * x[i]
 
-    widest = max(map(int, re.findall(r"fmul.* <(\d+) x double>", optimised(double, "void(float64[::1])"))))
+    widest = max(map(int, re.findall(r"fmul.* <(\d+) x double>", optimised(double))))
     if widest < 4:
         pytest.skip("without fused multiply-add (SSE2) some loops call the C library for it, and are not vectorised")
     return widest
 
 
-def vectorised(entry, width):
+def vectorised(transform, width):
     """How many loops that compute work on vectors."""
-    ir = optimised(entry.__wrapped__, entry._signature)
-    return sum(operations(block, width) >= FEWEST for block in straight_loops(ir))
+    return sum(operations(block, width) >= FEWEST for block in straight_loops(optimised(transform)))
 
 
 @pytest.mark.slow

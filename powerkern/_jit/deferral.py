@@ -1,0 +1,158 @@
+"""Saves compile time by private parts of numba: tried on import, and left out where numba has changed.
+
+numba optimises every function by itself, makes machine code of it, and does both again with all that its caller has
+inlined; it counts references, clears what is not used any more, and makes a function for each constant argument.
+Kernels run only inside entries, or users' functions, which LLVM optimises as a whole: they are written down once, as
+text, with fewer instructions. Without this file results and run time are the same.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+from functools import cache, cached_property
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite.ir import Function
+from numba.core import cgutils, ir, typed_passes, types
+from numba.core import untyped_passes as untyped
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase
+from numba.core.lowering import Lower
+from numba.core.typing import Context
+
+#: How likely branches are, by numbers that mean nothing in another module.
+_NOTES = re.compile(r", !\w+ !\d+")
+
+
+class _Text(JITCodeLibrary):  # type: ignore[misc]
+    """Functions as text, neither optimised nor translated."""
+
+    #: There is no machine code, whose environment could be set.
+    codegen: Any = SimpleNamespace(set_env=lambda *_: None)
+    #: What is defined, and what is declared, by name.
+    texts: Any = cached_property(lambda _: ({}, {}))
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        for name, value in ir_module.globals.items():
+            is_declared = isinstance(value, Function) and value.is_declaration
+            if isinstance(value, Function) and not is_declared:
+                value.linkage = "linkonce_odr"  # others may hold the same function
+            self.texts[is_declared][name] = _NOTES.sub("", str(value))
+
+    def finalize(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    def get_llvm_str(self) -> str:
+        return str(self._get_module_for_linking())
+
+    def _get_module_for_linking(self) -> Any:
+        """The code with all that it calls, directly or not, each once."""
+        self._ensure_finalized()
+        found: list[Any] = [self]
+        for each in found:  # which grows meanwhile
+            callees = each._linking_libraries if isinstance(each, _Text) else ()
+            found.extend(dict.fromkeys(callee for callee in callees if callee not in found))
+        texts = [each.texts for each in found if isinstance(each, _Text)]
+        defined, declared = ({name: text for each in texts for name, text in each[k].items()} for k in (0, 1))
+        code = [str(self._codegen._create_empty_module(self.name)), *defined.values()]
+        code += [text for name, text in declared.items() if name not in defined]
+        module = llvm.parse_assembly(cgutils.normalize_ir_text("\n".join(code)))
+        for each in found:
+            if not isinstance(each, _Text):
+                module.link_in(each._get_module_for_linking(), preserve=True)
+        return module
+
+
+class _Lower(Lower):  # type: ignore[misc]
+    """Writes a function down, without notes of where statements are, and without references if none are counted."""
+
+    def lower_block(self, block: Any) -> None:
+        for statement in block.body:
+            self.loc = statement.loc
+            if isinstance(statement, ir.Assign):
+                name = statement.target.name
+                self.storevar(self.lower_assign(self.typeof(name), statement), name)
+            else:
+                self.lower_inst(statement)
+
+    def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
+        if self.context.enable_nrt:
+            super().storevar(value, name)
+        elif name in self._singly_assigned_vars:
+            self._blk_local_varmap[name] = value
+        else:
+            self.builder.store(value, self.getvar(name))
+
+    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
+        return cgutils.alloca_once(self.builder, lltype, name=name)
+
+
+class _Lowering(typed_passes.BaseNativeLowering):  # type: ignore[misc]
+    _name, lowering_class = "powerkern_lowering", _Lower
+
+
+class _Typing(Context):  # type: ignore[misc]
+    """numba's knowledge of types, which remembers what it has found."""
+
+    found: collections.abc.MutableMapping[Any, Any] = {}  # noqa: RUF012
+
+    def __init__(self, known: Any) -> None:
+        self.__dict__ = known.__dict__
+
+    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        if isinstance(func, str) or kws:  # a position, which may be a slice
+            return super().resolve_function_type(func, args, kws)
+        if isinstance(func, types.Dispatcher):
+            args = [types.intp if isinstance(each, types.IntegerLiteral) else each for each in args]
+        key = func, tuple(args)
+        if key not in self.found:
+            self.found[key] = super().resolve_function_type(*key, kws)
+        return self.found[key]
+
+
+class _Compiler(CompilerBase):  # type: ignore[misc]
+    """Compiles by the passes that kernels need; it is its own pipeline."""
+
+    counting, pipeline_name = True, "powerkern"
+    exec_times: Any = MappingProxyType({})
+
+    def define_pipelines(self) -> list[Any]:
+        return [self]
+
+    def run(self, state: Any) -> None:
+        state.library = _Text(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.typingctx = _Typing(state.typingctx)
+        for kind in _PASSES:
+            if kind is _Lowering:
+                state.targetctx.enable_nrt = self.counting
+            if self.counting or kind is not typed_passes.IRLegalization:  # which notes what is not used any more
+                _pass(kind).run_pass(state)
+
+
+class _EntryCompiler(_Compiler):
+    counting = False
+
+
+@cache
+def _pass(kind: Any) -> Any:
+    """A pass, which keeps nothing of what it works on."""
+    each = kind()
+    each.analysis = collections.defaultdict(set)
+    return each
+
+
+#: What kernels go through, in this order.
+_PASSES = (
+    untyped.TranslateByteCode, untyped.FixupArgs, untyped.IRProcessing, untyped.RewriteSemanticConstants,
+    untyped.DeadBranchPrune, untyped.GenericRewrites, untyped.ReconstructSSA, typed_passes.NopythonTypeInference,
+    typed_passes.PreLowerStripPhis, typed_passes.IRLegalization, _Lowering, typed_passes.NoPythonBackend,
+)  # fmt: skip
+#: For functions of users, and for entries: these are given all their memory, and no references are counted.
+OPTIONS, OPTIONS_OF_ENTRIES = {"pipeline_class": _Compiler}, {"pipeline_class": _EntryCompiler}

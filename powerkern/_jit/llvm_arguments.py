@@ -1,0 +1,124 @@
+"""How machine code reads its arguments: the words that `interface` packs, and NumPy's array objects behind them.
+
+Records of arrays stay where they are, in the words: they are passed on as the address of their first word, whatever
+the number of arrays, and a field is read where a kernel asks for it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import lower_builtin, lower_getattr_generic, models, register_model, type_callable
+
+from powerkern._jit.interface import DATA, SHAPE, STRIDES
+from powerkern._jit.signatures import Array, Kind, Number, n_words
+
+_WORD = ir.IntType(64)
+_NUMBERS = {"int64": types.int64, "float64": types.float64, "bool": types.boolean}
+
+
+class InMemory(types.NamedTuple):  # type: ignore[misc]
+    """The type of a record of arrays: the address of the first of its words."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kinds = kind.fields
+        super().__init__([type_of(each) for each in kind.fields], kind.record)
+        self.name: str = f"InMemory{kind.record.__qualname__}"
+
+
+@register_model(InMemory)
+class _InMemoryModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, dmm: Any, fe_type: InMemory) -> None:
+        super().__init__(dmm, fe_type, _WORD.as_pointer())
+
+
+@functools.cache
+def type_of(kind: Kind) -> Any:
+    """numba's type for an argument."""
+    if isinstance(kind, Number):
+        return _NUMBERS[kind.dtype]
+    if isinstance(kind, Array):
+        return types.Array(getattr(types, kind.dtype), kind.ndim, "C" if kind.contiguous else "A")
+    if kind.in_memory:
+        return InMemory(kind)
+    return types.BaseTuple.from_types([type_of(each) for each in kind.fields], kind.record)
+
+
+def reader_of(kind: Kind) -> Any:
+    """A function of jitted code: an argument of this kind that is at a place among the words."""
+
+    def read(words: Any, place: int) -> Any:
+        raise NotImplementedError
+
+    @type_callable(read)
+    def _typed(context):  # type: ignore[no-untyped-def]
+        return lambda words, place: type_of(kind)
+
+    @lower_builtin(read, types.Any, types.Any)
+    def _read(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return _argument(context, builder, kind, builder.gep(args[0], [args[1]]))
+
+    return read
+
+
+@lower_getattr_generic(InMemory)
+def _field(context, builder, kind, value, name):  # type: ignore[no-untyped-def]
+    k = kind.fields.index(name)
+    place = sum(n_words(each) for each in kind.kinds[:k])
+    return _argument(context, builder, kind.kinds[k], builder.gep(value, [_WORD(place)]))
+
+
+def _argument(context: Any, builder: Any, kind: Kind, at: Any) -> Any:
+    """The argument whose words begin at an address."""
+    if isinstance(kind, Number):
+        if kind.dtype == "float64":
+            return builder.load(builder.bitcast(at, ir.DoubleType().as_pointer()))
+        word = builder.load(at)
+        return builder.icmp_signed("!=", word, _WORD(0)) if kind.dtype == "bool" else word
+    if isinstance(kind, Array):
+        return _array(context, builder, kind, at)
+    if kind.in_memory:
+        return at
+    fields = []
+    for each in kind.fields:
+        fields.append(_argument(context, builder, each, at))
+        at = builder.gep(at, [_WORD(n_words(each))])
+    return context.make_tuple(builder, type_of(kind), fields)
+
+
+def _array(context: Any, builder: Any, kind: Array, at: Any) -> Any:
+    """The array whose object's address is at an address."""
+    kept = type_of(kind)
+    array = context.make_array(kept)(context, builder)
+    own = builder.load(builder.bitcast(at, _WORD.as_pointer().as_pointer()))
+
+    def word(position: int, name: str) -> Any:
+        return builder.load(builder.gep(own, [_WORD(position)]), name=name)
+
+    def numbers(position: int, name: str) -> list[Any]:
+        first = builder.inttoptr(word(position, name), _WORD.as_pointer())
+        return [builder.load(builder.gep(first, [_WORD(k)])) for k in range(kind.ndim)]
+
+    size = _WORD(kept.dtype.bitwidth // 8)
+    shape = numbers(SHAPE, "shape")
+    if kind.contiguous:
+        strides = [size]
+        for n in reversed(shape[1:]):
+            strides.insert(0, builder.mul(strides[0], n))
+    else:
+        strides = numbers(STRIDES, "strides")
+    array.data = builder.inttoptr(word(DATA, "data"), array.data.type)
+    array.itemsize, array.nitems = size, functools.reduce(builder.mul, shape)
+    array.shape, array.strides = (_tuple(builder, each) for each in (shape, strides))
+    array.meminfo, array.parent = (ir.Constant(x.type, None) for x in (array.meminfo, array.parent))
+    return array._getvalue()
+
+
+def _tuple(builder: Any, numbers: list[Any]) -> Any:
+    value = ir.Constant(ir.ArrayType(_WORD, len(numbers)), ir.Undefined)
+    for k, number in enumerate(numbers):
+        value = builder.insert_value(value, number, k)
+    return value

@@ -1,0 +1,224 @@
+"""The twins of `intrinsics` in LLVM's terms, which jitted code calls in their place."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import lower_builtin, type_callable
+
+from powerkern._jit import intrinsics
+from powerkern._jit.lanes import LANES
+from powerkern._jit.llvm_lanes import BIT32_LANES, BIT_LANES, FLOAT32_LANES, FLOAT_LANES, array_of, declared, parts_of
+
+
+def lowered(function: Any, result: Callable[..., Any]) -> Callable[..., Any]:
+    """Make the decorated function write LLVM's code for a call of `function`, whose signature is the `result`."""
+
+    @type_callable(function)
+    def _typed(context):  # type: ignore[no-untyped-def]
+        return result
+
+    return lower_builtin(function, types.VarArg(types.Any))  # type: ignore[no-any-return]
+
+
+# --- the twins: what jitted code has in their place ---------------------------------------------------
+
+
+@lowered(intrinsics.bits_of, lambda x: BIT_LANES(x) if x is FLOAT_LANES else types.int64(types.float64))
+@lowered(intrinsics.float_of, lambda bits: FLOAT_LANES(bits) if bits is BIT_LANES else types.float64(types.int64))
+@lowered(intrinsics.bits32_of, lambda x: BIT32_LANES(x) if x is FLOAT32_LANES else types.int32(types.float32))
+@lowered(intrinsics.float32_of, lambda bits: FLOAT32_LANES(bits) if bits is BIT32_LANES else types.float32(types.int32))
+def _recast(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    return builder.bitcast(args[0], context.get_value_type(signature.return_type))
+
+
+@lowered(intrinsics.fma, lambda a, b, c: types.float64(types.float64, types.float64, types.float64))
+def _fma(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    return builder.fma(*args)
+
+
+@lowered(intrinsics.prefetch, lambda array, index: types.none(array, types.UniTuple(types.intp, array.ndim)))
+def _prefetch(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    array = array_of(context, builder, signature.args[0], args[0])
+    strides, index = parts_of(builder, array.strides), parts_of(builder, args[1])
+    offset = functools.reduce(builder.add, map(builder.mul, index, strides))
+    pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+    address = builder.gep(builder.bitcast(array.data, pointer), [offset])
+    function_type = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
+    builder.call(
+        declared(builder, "llvm.prefetch.p0", function_type), [address, flag(0), flag(3), flag(1)]
+    )  # data, to be read, into the first-level cache
+    return context.get_dummy_value()
+
+
+@lowered(intrinsics.borrowed, lambda array: array(array))
+def _borrowed(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    array = array_of(context, builder, signature.args[0], args[0])
+    array.meminfo, array.parent = (ir.Constant(x.type, None) for x in (array.meminfo, array.parent))
+    return array._getvalue()
+
+
+def _values_of(context: Any, builder: Any, array_type: Any, array: Any) -> tuple[Any, Any]:
+    """Where the values of an array begin, and the type of a vector of eight."""
+    kind = ir.VectorType(context.get_data_type(array_type.dtype), LANES)
+    return array_of(context, builder, array_type, array).data, kind
+
+
+def _store_eight(builder: Any, vector: Any, data: Any, place: Any) -> None:
+    address = builder.bitcast(builder.gep(data, [place]), vector.type.as_pointer())
+    builder.store(vector, address).align = 4
+
+
+_NUMBER = types.int64
+
+
+@lowered(intrinsics.pack_eight, lambda x, first, within, out, place: types.none(x, _NUMBER, _NUMBER, out, _NUMBER))
+def _pack_eight(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    (x, kind), (out, _) = (_values_of(context, builder, signature.args[k], args[k]) for k in (0, 3))
+    vector, index = ir.Constant(kind, ir.Undefined), args[1]
+    for k in range(LANES):
+        vector = builder.insert_element(vector, builder.load(builder.gep(x, [index])), ir.IntType(32)(k))
+        index = builder.add(index, args[2])
+    _store_eight(builder, vector, out, args[4])
+    return context.get_dummy_value()
+
+
+@lowered(intrinsics.pack_every_other, lambda x, first, out, place: types.none(x, _NUMBER, out, _NUMBER))
+def _pack_every_other(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    (x, kind), (out, _) = (_values_of(context, builder, signature.args[k], args[k]) for k in (0, 2))
+    halves = []
+    for offset in (0, LANES - 1):  # one less than LANES: nothing beyond the last value is read
+        index = builder.add(args[1], ir.IntType(64)(offset))
+        halves.append(builder.load(builder.bitcast(builder.gep(x, [index]), kind.as_pointer())))
+        halves[-1].align = 4
+    order = [*range(0, LANES, 2), *range(LANES + 1, 2 * LANES, 2)]
+    vector = builder.shuffle_vector(*halves, ir.Constant(ir.VectorType(ir.IntType(32), LANES), order))
+    _store_eight(builder, vector, out, args[3])
+    return context.get_dummy_value()
+
+
+@lowered(
+    intrinsics.add_powers, lambda sums, row, t, weight: types.none(sums, types.int64, types.float64, types.float64)
+)
+def _add_powers(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    index, eight = ir.IntType(32), ir.VectorType(ir.DoubleType(), 8)
+    array = array_of(context, builder, signature.args[0], args[0])
+    first_of_eight = ir.Constant(ir.VectorType(index, 8), [0] * 8)
+    mask = [ir.Constant(ir.VectorType(ir.IntType(1), 8), [k >> bit & 1 for k in range(8)]) for bit in range(3)]
+    one, undefined = ir.Constant(eight, [1.0] * 8), ir.Constant(eight, ir.Undefined)
+    t, weight = args[2:]
+    square = builder.fmul(t, t)
+    t, square, weight, fourth = (
+        builder.shuffle_vector(builder.insert_element(undefined, x, index(0)), undefined, first_of_eight)
+        for x in (t, square, weight, builder.fmul(builder.fmul(square, square), weight))
+    )
+    powers = builder.fmul(builder.select(mask[0], t, one), builder.select(mask[1], square, one))
+    powers = builder.fmul(powers, builder.select(mask[2], fourth, weight))
+    target = builder.gep(array.data, [builder.shl(args[1], ir.IntType(64)(3))])
+    target = builder.bitcast(target, eight.as_pointer())
+    before = builder.load(target)
+    before.align = 8
+    builder.store(builder.fadd(before, powers), target).align = 8
+    return context.get_dummy_value()
+
+
+@lowered(intrinsics.widest_vectors, lambda: types.none())
+def _widest_vectors(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    # llvmlite knows no string attributes: slip past its whitelist, the printed IR is valid LLVM
+    set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+    return context.get_dummy_value()
+
+
+@lowered(intrinsics.aligned, lambda array: array(array))
+def _aligned(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    array, integer = array_of(context, builder, signature.args[0], args[0]), ir.IntType(64)
+    beyond = builder.neg(builder.ptrtoint(array.data, integer))
+    numbers = builder.and_(builder.lshr(beyond, integer(3)), integer(LANES - 1))
+    array.data = builder.gep(array.data, [numbers])
+    array.meminfo, array.parent = (ir.Constant(x.type, None) for x in (array.meminfo, array.parent))
+    return array._getvalue()
+
+
+def _allocate(dtype: Any) -> Any:
+    def typed(shape: Any) -> Any:
+        if not isinstance(shape, types.BaseTuple) or not all(isinstance(n, types.Integer) for n in shape):
+            return None
+        return types.Array(dtype, len(shape), "C")(types.UniTuple(types.intp, len(shape)))
+
+    return typed
+
+
+@lowered(intrinsics.allocated, _allocate(types.float64))
+@lowered(intrinsics.allocated_integers, _allocate(types.int64))
+def _allocated(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    """From the C library; its address is kept right before the values."""
+    integer, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
+    strides: list[Any] = []
+    sizes, size = parts_of(builder, args[0]), integer(8)
+    for n in reversed(sizes):
+        strides, size = [size, *strides], builder.mul(size, n)
+    malloc = declared(builder, "malloc", ir.FunctionType(pointer, [integer]))
+    given = builder.call(malloc, [builder.add(size, integer(72))])
+    beyond = builder.and_(builder.sub(integer(-8), builder.ptrtoint(given, integer)), integer(63))
+    builder.store(given, builder.bitcast(builder.gep(given, [beyond]), pointer.as_pointer()))
+    array = context.make_array(signature.return_type)(context, builder)
+    array.data = builder.bitcast(builder.gep(given, [builder.add(beyond, integer(8))]), array.data.type)
+    array.itemsize, array.nitems = integer(8), builder.sdiv(size, integer(8))
+    array.meminfo, array.parent = (ir.Constant(x.type, None) for x in (array.meminfo, array.parent))
+    array.shape, array.strides = (_tuple_of(builder, numbers) for numbers in (sizes, strides))
+    return array._getvalue()
+
+
+def _tuple_of(builder: Any, numbers: list[Any]) -> Any:
+    value = ir.Constant(ir.ArrayType(numbers[0].type, len(numbers)), ir.Undefined)
+    for k, number in enumerate(numbers):
+        value = builder.insert_value(value, number, k)
+    return value
+
+
+@lowered(intrinsics.release, lambda array: types.none(array) if isinstance(array, types.Array) else None)
+def _release(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    integer, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
+    data = builder.bitcast(array_of(context, builder, signature.args[0], args[0]).data, pointer)
+    given = builder.load(builder.bitcast(builder.gep(data, [integer(-8)]), pointer.as_pointer()))
+    builder.call(declared(builder, "free", ir.FunctionType(ir.VoidType(), [pointer])), [given])
+    return context.get_dummy_value()
+
+
+@lowered(intrinsics.fetch, lambda counts, index: types.int64(counts, types.intp))
+def _fetch(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    return builder.load_atomic(_place(context, builder, signature, args), "seq_cst", 8)
+
+
+@lowered(intrinsics.fetch_add, lambda counts, index, number: types.int64(counts, types.intp, types.int64))
+def _fetch_add(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    return builder.atomic_rmw("add", _place(context, builder, signature, args), args[2], "seq_cst")
+
+
+@lowered(intrinsics.exchange, lambda counts, index, number: types.int64(counts, types.intp, types.int64))
+def _exchange(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    return builder.atomic_rmw("xchg", _place(context, builder, signature, args), args[2], "seq_cst")
+
+
+def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """The address of ``args[0][args[1]]``."""
+    return builder.gep(array_of(context, builder, signature.args[0], args[0]).data, [args[1]])
+
+
+#: What makes a CPU rest for some ten cycles, by architecture, and its argument.
+_barrier = ("llvm.aarch64.isb", [ir.IntType(32)(15)])
+_PAUSES = {"x86_64": ("llvm.x86.sse2.pause", []), "aarch64": _barrier, "arm64": _barrier}
+
+
+@lowered(intrinsics.pause, lambda: types.none())
+def _pause(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    architecture = builder.module.triple.split("-")[0]
+    if architecture in _PAUSES:
+        name, numbers = _PAUSES[architecture]
+        function_type = ir.FunctionType(ir.VoidType(), [number.type for number in numbers])
+        builder.call(declared(builder, name, function_type), numbers)
+    return context.get_dummy_value()

@@ -1,0 +1,284 @@
+"""The types and operators of `lanes` in LLVM's terms, for jitted code."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import lower_builtin, models, register_model, type_callable
+
+from powerkern._jit.lanes import (
+    LANES,
+    LANES32,
+    any_lane,
+    first_lanes,
+    in_all_lanes,
+    in_lanes_of,
+    load,
+    select,
+    square_root,
+    store,
+    sum_of_lanes,
+    width_of,
+)
+
+# --- types ------------------------------------------------------------------------------------------
+
+
+class LanesType(types.Type):  # type: ignore[misc]
+    """The type of a vector: of floats, of integers (their bits), or of booleans (a mask)."""
+
+    def __init__(self, dtype: types.Type, width: int) -> None:
+        self.dtype, self.width = dtype, width
+        super().__init__(name=f"Lanes({dtype}, {width})")
+
+
+FLOAT_LANES, BIT_LANES, MASK_LANES = (LanesType(dtype, LANES) for dtype in (types.float64, types.int64, types.boolean))
+FLOAT32_LANES, BIT32_LANES, MASK32_LANES = (
+    LanesType(dtype, LANES32) for dtype in (types.float32, types.int32, types.boolean)
+)
+_ELEMENTS = {
+    types.float64: ir.DoubleType(), types.int64: ir.IntType(64), types.boolean: ir.IntType(1),
+    types.float32: ir.FloatType(), types.int32: ir.IntType(32),
+}  # fmt: skip
+_LANES_OF = {types.float64: FLOAT_LANES, types.float32: FLOAT32_LANES}
+_MASKS = {FLOAT_LANES: MASK_LANES, FLOAT32_LANES: MASK32_LANES}
+
+
+@register_model(LanesType)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, dmm: Any, fe_type: LanesType) -> None:
+        super().__init__(dmm, fe_type, _vector(fe_type))
+
+
+def array_of(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """The parts of an array by name."""
+    return context.make_array(kind)(context, builder, value)
+
+
+def parts_of(builder: Any, value: Any) -> list[Any]:
+    """The elements of a tuple of numbers."""
+    return [builder.extract_value(value, k) for k in range(value.type.count)]
+
+
+def declared(builder: Any, name: str, function_type: Any) -> Any:
+    """A function of LLVM's by its name."""
+    return builder.module.globals.get(name) or ir.Function(builder.module, function_type, name)
+
+
+def _vector(kind: LanesType) -> Any:
+    return ir.VectorType(_ELEMENTS[kind.dtype], kind.width)
+
+
+def _spread(context: Any, builder: Any, value: Any, given: Any, kind: LanesType) -> Any:
+    """A number in all lanes of a vector of this kind; vectors as they are."""
+    if isinstance(given, LanesType):
+        return value
+    value = context.cast(builder, value, given, kind.dtype)
+    undefined = ir.Constant(_vector(kind), ir.Undefined)
+    first, index = (
+        builder.insert_element(undefined, value, ir.IntType(32)(0)),
+        ir.VectorType(ir.IntType(32), kind.width),
+    )
+    return builder.shuffle_vector(first, undefined, ir.Constant(index, [0] * kind.width))
+
+
+def _spread_all(context: Any, builder: Any, args: Any, given: Any) -> list[Any]:
+    kind = next(t for t in given if isinstance(t, LanesType))
+    return [_spread(context, builder, value, t, kind) for value, t in zip(args, given, strict=True)]
+
+
+# --- operators --------------------------------------------------------------------------------------
+
+_FLOATS, _BITS, _TRUTHS = (types.float64, types.float32), (types.int64, types.int32), (types.boolean,)
+_ARITHMETIC = {
+    operator.add: {_FLOATS: "fadd", _BITS: "add"},
+    operator.iadd: {_FLOATS: "fadd", _BITS: "add"},
+    operator.sub: {_FLOATS: "fsub", _BITS: "sub"},
+    operator.mul: {_FLOATS: "fmul"},
+    operator.truediv: {_FLOATS: "fdiv"},
+    operator.and_: {_BITS: "and_", _TRUTHS: "and_"},
+    operator.or_: {_BITS: "or_", _TRUTHS: "or_"},
+    operator.lshift: {_BITS: "shl"},
+    operator.rshift: {_BITS: "ashr"},
+}
+_COMPARISONS = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "=="}
+
+
+def _register(function: Any, result: Any, lower: Any) -> None:
+    """Let jitted code apply a binary operator where one operand at least is a vector; `result` types it, or None."""
+
+    @type_callable(function)
+    def _typed(context):  # type: ignore[no-untyped-def]
+        def typer(left, right):  # type: ignore[no-untyped-def]
+            kinds = {t for t in (left, right) if isinstance(t, LanesType)}
+            numbers = all(isinstance(t, types.Number | types.Boolean) for t in (left, right) if t not in kinds)
+            made = result(*kinds) if len(kinds) == 1 and numbers else None
+            return None if made is None else made(left, right)
+
+        return typer
+
+    for operands in ((LanesType, LanesType), (LanesType, types.Any), (types.Any, LanesType)):
+        lower_builtin(function, *operands)(lower)
+
+
+def _register_arithmetic(function: Any, named: dict[tuple[types.Type, ...], str]) -> None:
+    names = {dtype: name for dtypes, name in named.items() for dtype in dtypes}
+
+    def lower(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        return getattr(builder, names[sig.return_type.dtype])(*_spread_all(context, builder, args, sig.args))
+
+    _register(function, lambda kind: kind if kind.dtype in names else None, lower)
+
+
+def _register_comparison(function: Any, symbol: str) -> None:
+    def lower(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        return builder.fcmp_ordered(symbol, *_spread_all(context, builder, args, sig.args))
+
+    _register(function, _MASKS.get, lower)
+
+
+for _operator, _names in _ARITHMETIC.items():
+    _register_arithmetic(_operator, _names)
+for _operator, _symbol in _COMPARISONS.items():
+    _register_comparison(_operator, _symbol)
+
+
+def _call(builder: Any, name: str, x: Any) -> Any:
+    kind = f"v{x.type.count}f{32 if x.type.element == ir.FloatType() else 64}"
+    function = declared(builder, f"{name}.{kind}", ir.FunctionType(x.type, [x.type]))
+    return builder.call(function, [x])
+
+
+def _register_unary(function: Any, dtypes: tuple[types.Type, ...], lower: Any) -> None:
+    @type_callable(function)
+    def _typed(context):  # type: ignore[no-untyped-def]
+        return lambda x: x(x) if isinstance(x, LanesType) and x.dtype in dtypes else None
+
+    lower_builtin(function, LanesType)(lambda context, builder, sig, args: lower(builder, args[0]))
+
+
+_register_unary(abs, _FLOATS, lambda builder, x: _call(builder, "llvm.fabs", x))
+_register_unary(square_root, _FLOATS, lambda builder, x: _call(builder, "llvm.sqrt", x))
+_register_unary(operator.neg, _FLOATS, lambda builder, x: builder.fneg(x))
+_register_unary(operator.invert, _TRUTHS, lambda builder, x: builder.not_(x))
+
+
+# --- functions --------------------------------------------------------------------------------------
+
+
+def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    array = array_of(context, builder, array_type, array)
+    strides, index = parts_of(builder, array.strides), parts_of(builder, index)
+    address = builder.bitcast(array.data, ir.IntType(8).as_pointer())
+    for position, stride in zip(index, strides, strict=True):
+        address = builder.gep(address, [builder.mul(position, stride)])
+    return builder.bitcast(address, _vector(_LANES_OF[array_type.dtype]).as_pointer())
+
+
+@type_callable(load)
+def _type_load(context):  # type: ignore[no-untyped-def]
+    return lambda array, index: _LANES_OF.get(array.dtype) if isinstance(array, types.Array) else None
+
+
+@lower_builtin(load, types.Array, types.BaseTuple)
+def _load(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    return builder.load(_address(context, builder, sig.args[0], *args), align=sig.return_type.dtype.bitwidth // 8)
+
+
+@type_callable(store)
+def _type_store(context):  # type: ignore[no-untyped-def]
+    return lambda array, index, lanes: types.none if lanes is _LANES_OF.get(array.dtype) else None
+
+
+@lower_builtin(store, types.Array, types.BaseTuple, LanesType)
+def _store(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    align = sig.args[2].dtype.bitwidth // 8
+    builder.store(args[2], _address(context, builder, sig.args[0], *args[:2]), align=align)
+    return context.get_dummy_value()
+
+
+@type_callable(width_of)
+def _type_width_of(context):  # type: ignore[no-untyped-def]
+    return lambda array: types.int64
+
+
+@lower_builtin(width_of, types.Array)
+def _width_of(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    return ir.IntType(64)(_LANES_OF[sig.args[0].dtype].width)
+
+
+@type_callable(in_all_lanes)
+def _type_in_all_lanes(context):  # type: ignore[no-untyped-def]
+    return lambda x: FLOAT_LANES
+
+
+@lower_builtin(in_all_lanes, types.Any)
+def _in_all_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    return _spread(context, builder, args[0], sig.args[0], FLOAT_LANES)
+
+
+@type_callable(in_lanes_of)
+def _type_in_lanes_of(context):  # type: ignore[no-untyped-def]
+    return lambda lanes, x: lanes
+
+
+@lower_builtin(in_lanes_of, LanesType, types.Any)
+def _in_lanes_of(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    return _spread(context, builder, args[1], sig.args[1], sig.return_type)
+
+
+@type_callable(select)
+def _type_select(context):  # type: ignore[no-untyped-def]
+    def chosen(mask, yes, no):  # type: ignore[no-untyped-def]
+        kinds = {t for t in (yes, no) if isinstance(t, LanesType)} or {FLOAT_LANES}
+        kind = kinds.pop()
+        return kind if not kinds and mask is _MASKS.get(kind) else None
+
+    return chosen
+
+
+@lower_builtin(select, LanesType, types.Any, types.Any)
+def _select(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    sides = (_spread(context, builder, args[k], sig.args[k], sig.return_type) for k in (1, 2))
+    return builder.select(args[0], *sides)
+
+
+@type_callable(first_lanes)
+def _type_first_lanes(context):  # type: ignore[no-untyped-def]
+    return lambda n: MASK_LANES
+
+
+@lower_builtin(first_lanes, types.Any)
+def _first_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    numbers = ir.Constant(_vector(BIT_LANES), list(range(LANES)))
+    return builder.icmp_signed("<", numbers, _spread(context, builder, args[0], sig.args[0], BIT_LANES))
+
+
+@type_callable(any_lane)
+def _type_any_lane(context):  # type: ignore[no-untyped-def]
+    return lambda mask: types.boolean if mask in _MASKS.values() else None
+
+
+@lower_builtin(any_lane, LanesType)
+def _any_lane(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    width = ir.IntType(sig.args[0].width)
+    return builder.icmp_unsigned("!=", builder.bitcast(args[0], width), width(0))
+
+
+@type_callable(sum_of_lanes)
+def _type_sum_of_lanes(context):  # type: ignore[no-untyped-def]
+    return lambda x: types.float64 if x is FLOAT_LANES else None
+
+
+@lower_builtin(sum_of_lanes, LanesType)
+def _sum_of_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    x, width = args[0], LANES
+    while width > 1:
+        width //= 2
+        halves = (ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(k, k + width))) for k in (0, width))
+        low, high = (builder.shuffle_vector(x, x, half) for half in halves)
+        x = builder.fadd(low, high)
+    return builder.extract_element(x, ir.IntType(32)(0))

@@ -1,0 +1,121 @@
+"""Makes an object file of an entry by numba's and LLVM's public interfaces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+from numba import types
+
+from powerkern._jit.cpus import Cpu, this_cpu
+from powerkern._jit.interface import Interface, wrong_array
+from powerkern._jit.llvm_arguments import reader_of
+from powerkern._jit.loading import LIBRARY
+from powerkern._jit.numba_extension import compiling_an_entry, jitted
+
+#: The views of an entry's words: integers, what array objects begin with, and what these refer to.
+_INTEGERS = types.CPointer(types.int64)
+_VIEWS = (_INTEGERS, types.CPointer(_INTEGERS), types.CPointer(types.CPointer(_INTEGERS)))
+
+#: numba's functions that are the C library's under other names.
+_RENAMED = {"@numba_ldexp(": "@ldexp(", "@numba_frexp(": "@frexp("}
+#: Functions of ours in place of numba's: references need no counting, and a square root is an instruction.
+_REPLACED = {
+    "NRT_incref": "define private void @NRT_incref(ptr %p) alwaysinline { ret void }\n",
+    "NRT_decref": "define private void @NRT_decref(ptr %p) alwaysinline { ret void }\n",
+    "sqrt": """define private double @sqrt(double %x) alwaysinline {
+  %root = call double @llvm.sqrt.f64(double %x)
+  ret double %root
+}
+""",
+}
+#: LLVM prefers vectors of 256 bits where there are 512, slower by up to 1.6.
+_WIDEST_VECTORS = '"prefer-vector-width"="512"'
+
+
+class Refused(Exception):
+    """An entry allocates, or may raise: its code needs numba's run time."""
+
+
+def object_code(function: Callable[..., Any], interface: Interface, symbol: str, cpu: Cpu | None = None) -> bytes:
+    """The object file of an entry, in which it is called `symbol`, for this CPU or another."""
+    machine = machine_of(cpu or this_cpu())
+    return machine.emit_object(optimised(function, interface, symbol, machine))  # type: ignore[no-any-return]
+
+
+def optimised(function: Callable[..., Any], interface: Interface, symbol: str, machine: Any) -> Any:
+    """An entry in LLVM's language, as machine code is made of it."""
+    try:
+        text, name = _language(function, interface)
+    except Exception as error:
+        if "NRT required" in str(error):  # by numba, of a function in which nothing may be allocated
+            raise Refused(
+                f"the entry {symbol} allocates, or may raise: its machine code needs NRT_ functions"
+            ) from error
+        raise
+    module = llvm.parse_assembly(_adapted(text))
+    for each in (*module.functions, *module.global_variables):
+        if each.name == name:
+            each.name, each.linkage = symbol, llvm.Linkage.external
+        elif not each.is_declaration:
+            each.linkage = llvm.Linkage.private  # unused arguments, and functions with one call site, can go
+    _optimise(module, machine)
+    outside = {each.name for each in module.functions if each.is_declaration and not each.name.startswith("llvm.")}
+    if outside - LIBRARY:
+        needed = ", ".join(sorted(outside - LIBRARY))
+        raise Refused(f"the entry {symbol} allocates, or may raise: its machine code needs {needed}")
+    return module
+
+
+def _language(function: Callable[..., Any], interface: Interface) -> tuple[str, str]:
+    """An entry, and all that it calls, in LLVM's language; and its name in there."""
+    with compiling_an_entry() as options:
+        scope: dict[str, Any] = {"inner": jitted(function), "wrong_array": jitted(wrong_array)}
+        scope.update((name, reader_of(kind)) for name, kind in interface.kinds().items())
+        exec(interface.callee(), scope)
+        compiled = numba.cfunc(types.int64(*_VIEWS), error_model="numpy", **options)(scope["entry"])
+    return compiled.inspect_llvm(), compiled.native_name
+
+
+def _adapted(text: str) -> str:
+    """The code with functions of ours in place of numba's, and for the CPU's widest vectors."""
+    for name, replacement in _REPLACED.items():
+        text = re.sub(rf"^define [^\n]*@{name}\(.*?^\}}\n", "", text, flags=re.M | re.S)
+        text = re.sub(rf"^declare [^\n]*@{name}\([^\n]*\n", "", text, flags=re.M)
+        text += replacement if f"@{name}(" in text else ""
+    if "@llvm.sqrt.f64(" in text and "declare double @llvm.sqrt.f64(" not in text:
+        text += "declare double @llvm.sqrt.f64(double)\n"
+    for name, library in _RENAMED.items():
+        text = text.replace(name, library)
+    text = re.sub(r"^(define [^#\n]*) \{$", rf"\1 {_WIDEST_VECTORS} {{", text, flags=re.M)  # those without attributes
+    return re.sub(r"^(attributes #\d+ = \{)", rf"\1 {_WIDEST_VECTORS}", text, flags=re.M)
+
+
+def _optimise(module: Any, machine: Any) -> None:
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
+    # a choice between two numbers in a callee becomes one before its caller's loops are looked at, which vectorise then
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, builder)
+    builder.getModulePassManager().run(module, builder)
+    # callers handle errors that, as has been found by now, no function returns; one finding makes way for the next
+    passes = llvm.create_new_module_pass_manager()
+    for _ in range(3):
+        passes.add_ipsccp_pass()
+        passes.add_simplify_cfg_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.add_strip_dead_prototype_pass()
+    passes.run(module, builder)
+
+
+def machine_of(cpu: Cpu) -> Any:
+    """What LLVM makes machine code with."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=cpu.name, features=cpu.features, opt=3, reloc="pic", codemodel="small"
+    )

@@ -1,0 +1,18 @@
+"""Functions of tests that call kernels, compiled as a user's own are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+from powerkern._jit import JIT_DISABLED
+
+
+def jitted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function compiled by plain numba, with the error model of kernels; plain Python where numba is off."""
+    if JIT_DISABLED:
+        return np.errstate(all="ignore")(function)
+    return numba.njit(error_model="numpy", fastmath={"contract"})(function)
