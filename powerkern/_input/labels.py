@@ -367,7 +367,8 @@ def _is_missing(codes: IntArray, sizes: list[int]) -> BoolArray:
     for size in reversed(sizes[1:]):
         rest, digit = np.divmod(rest, size)
         missing |= digit == size - 1
-    return (missing | (rest == sizes[0] - 1)) & (codes >= 0)
+    missing |= rest == sizes[0] - 1
+    return missing & (codes >= 0)
 
 
 def _refuse_missing(runs: Runs) -> None:
