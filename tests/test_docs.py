@@ -40,10 +40,11 @@ ELSEWHERE = ("libraries.rst", "ray.rst", "spark.rst")
     [page for page in PAGES if blocks(page, "python") and page.name not in ELSEWHERE],
     ids=lambda page: page.name,
 )
-def test_python_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     names: dict[str, object] = {"chunks": [CHUNK]}
     monkeypatch.setitem(sys.modules, "mpi4py", ALONE)
+    monkeypatch.chdir(tmp_path)
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)
 

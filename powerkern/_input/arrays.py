@@ -311,22 +311,29 @@ def column_labels(indices: Iterable[int], names: Sequence[str] | None) -> str:
     return text if len(every) <= 10 else f"{text} and {len(every) - 10} more"
 
 
-def position_of(column: int | str, names: Sequence[str] | None, p: int) -> int:
+def position_of(column: object, names: Sequence[str] | None, p: int) -> int:
     """Where a column is among p columns, given its name or its position.
+
+    Names are kept as text: a name that is no text, and no position either, is looked up as its text.
 
     Raises
     ------
     ValueError
-        There is no such name, or position.
+        There is no such name, or position, or the name is that of several columns.
     """
+    if not isinstance(column, str) and names is not None and str(column) in names:
+        is_position = isinstance(column, int | np.integer) and -p <= column < p
+        column = column if is_position else str(column)
     if isinstance(column, str):
         if names is None or column not in names:
             there = (
                 f"the columns are {_few(names)}{did_you_mean(column, names)}" if names else "the columns have no names"
             )
             raise ValueError(f"there is no column {column!r}; {there}")
+        if list(names).count(column) > 1:
+            raise ValueError(f"{list(names).count(column)} columns have the name {column!r}; give the position")
         return list(names).index(column)
-    j = operator.index(column)
+    j = operator.index(column)  # type: ignore[arg-type]  # TypeError otherwise
     if not -p <= j < p:
         raise ValueError(f"there is no column {j}; there are {p}")
     return j % p
@@ -382,7 +389,7 @@ def check_n_features(
         return
     missing = [name for name in fitted_names if name not in names]
     others = [name for name in names if name not in fitted_names]
-    beside = f"; it has {_few(others)} beside" if others else ""
+    beside = f"; it also has {_few(others)}" if others else ""
     if missing:
         raise ValueError(f"X lacks {_few(missing)} of the columns that were fitted{beside}")
     if p != p_fitted:

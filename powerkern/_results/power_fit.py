@@ -178,8 +178,9 @@ class PowerFit(Recorded):
         """The fit of one column, by its name or position, or of several, by a slice or a list, with their data."""
         if isinstance(column, slice):
             return self._chosen(range(len(self))[column], alone=False)
-        alone = isinstance(column, str | int | np.integer)
-        asked = [column] if isinstance(column, str | int | np.integer) else column
+        named = self.column_names is not None and str(column) in self.column_names  # a tuple, of two levels of names
+        alone = isinstance(column, str | int | np.integer) or named
+        asked: Any = [column] if alone else column
         try:
             return self._chosen([position_of(one, self.column_names, len(self)) for one in asked], alone)
         except ValueError as error:

@@ -520,7 +520,7 @@ def test_domain_error_says_what_users_of_scikit_learn_search_for() -> None:
             3,
             ["a", "b", "x"],
             ["a", "b", "c"],
-            "X lacks 'c' of the columns that were fitted; it has 'x' beside",
+            "X lacks 'c' of the columns that were fitted; it also has 'x'",
         ),
     ],
 )

@@ -168,7 +168,7 @@ def test_columns_are_found_by_name():
 
 def test_columns_that_are_missing_are_an_error():
     frame = pandas_frame()
-    with pytest.raises(ValueError, match="X lacks 'b' of the columns that were fitted; it has 'c' beside"):
+    with pytest.raises(ValueError, match="X lacks 'b' of the columns that were fitted; it also has 'c'"):
         pk.fit(frame).transform(frame.rename(columns={"b": "c"}))
     with pytest.raises(ValueError, match="X lacks 'b' of the columns that were fitted"):
         pk.fit(frame).transform(frame[["a"]])

@@ -295,7 +295,7 @@ def test_missing_columns_are_named_and_others_told(fit, X):
     renamed = X.rename(columns={"income": "Income", "dose": "Dose"})
     for call in (fit.transform, fit.inverse_transform, fit.outliers, fit.confint):
         with pytest.raises(
-            ValueError, match=r"X lacks 'income', 'dose' of the columns .* it has 'Income', 'Dose' beside"
+            ValueError, match=r"X lacks 'income', 'dose' of the columns .* it also has 'Income', 'Dose'"
         ):
             call(renamed)
     with pytest.raises(ValueError, match=r"X lacks 'dose' of the columns that were fitted$"):
@@ -305,3 +305,29 @@ def test_missing_columns_are_named_and_others_told(fit, X):
         ValueError, match="X has 4 columns, the fit has 3; pass the columns that were fitted, each once"
     ):
         fit.transform(twice)
+
+
+def test_names_that_are_no_text_find_their_columns():
+    values = np.exp(np.random.default_rng(0).normal(size=(20, 2)))
+    levels = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")])
+    for names, name in [
+        ([2020, 2021], 2021),
+        (levels, ("a", "y")),
+        (pd.to_datetime(["2020-01-01", "2021-01-01"]), None),
+    ]:
+        frame = pd.DataFrame(values, columns=names)
+        fit = pk.fit(frame)
+        one = fit[frame.columns[1] if name is None else name]
+        assert one.lmbda == fit.lmbda[1]
+        assert one.lmbda.shape == (1,)
+    assert pk.fit(pd.DataFrame(values, columns=levels))[[0, 1]].lmbda.shape == (2,)
+
+
+def test_repeated_names_are_kept_and_not_guessed(tmp_path):
+    frame = pd.DataFrame(np.exp(np.random.default_rng(0).normal(size=(20, 3))), columns=["a", "b", "a"])
+    fit = pk.fit(frame)
+    with pytest.raises(KeyError, match="2 columns have the name 'a'; give the position"):
+        fit["a"]
+    assert fit[2].lmbda == fit.lmbda[2]
+    fit.save(tmp_path / "fit.json")
+    assert pk.load(tmp_path / "fit.json").column_names == ["a", "b", "a"]
