@@ -34,7 +34,8 @@ _SEARCHED, _TIED = 2e-5, 2e-4
 def start_error(column: Column) -> float:
     """Bound on the error of the start, which is also the result where no reweighting follows.
 
-    The end of estimators that fit what they keep by its order rather than by a cut-off: its ends move with each row.
+    Estimators without a cut-off keep values by their order, and each row moves the ends of what they keep: for these
+    the bound is on lambda itself.
     """
     which = LMBDA0 if column.has_cut_off else LMBDA
     others = np.array([other.row[which] for other in column.others])
