@@ -2,7 +2,7 @@
 
 References
 ----------
-.. [3] P. Blanchard, D. J. Higham, N. J. Higham, "Accurately computing the log-sum-exp and softmax
+.. [1] P. Blanchard, D. J. Higham, N. J. Higham, "Accurately computing the log-sum-exp and softmax
    functions", IMA J. Numer. Anal. 41, 2021, 2311-2330.
 """
 

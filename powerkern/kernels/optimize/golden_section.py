@@ -2,7 +2,7 @@
 
 References
 ----------
-.. [2] J. Kiefer, "Sequential minimax search for a maximum", Proc. AMS 4, 1953, 502-506.
+.. [1] J. Kiefer, "Sequential minimax search for a maximum", Proc. AMS 4, 1953, 502-506.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 References
 ----------
-.. [3] J. F. Traub, "Iterative Methods for the Solution of Equations", Prentice-Hall, 1964 (Halley's method).
+.. [1] J. F. Traub, "Iterative Methods for the Solution of Equations", Prentice-Hall, 1964 (Halley's method).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ How a column, sorted and without missing values, is fitted (`fit_sorted`):
 
 1. `kernels.robust.prestandardization` divides out its scale and takes signed logs; each transform is then one
    exponential per value, and leaves the column sorted, so that medians are lookups and the values kept are consecutive.
-2. `kernels.robust.search` minimises the estimator's objective over lambda.
+2. `kernels.robust.search` minimises the estimator's objective ([1]_, [2]_) over lambda.
 3. `kernels.robust.reweighted_likelihood` fits the values within the cut-off by maximum likelihood, as often as asked;
    the first cut-off is on the rectified transform, or on the plain one ([1]_, eq. (16)).
 4. `kernels.robust.column_results` completes the row of results.

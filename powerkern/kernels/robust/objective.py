@@ -1,4 +1,9 @@
-"""What a robust estimator minimises: the bisquare QQ distance, Carroll's likelihood, the trimmed likelihood."""
+"""The objective of a robust estimator: bisquare QQ distance, Carroll's likelihood or trimmed likelihood.
+
+References
+----------
+.. [1] R. J. Carroll, "A robust method for testing transformations to achieve approximate normality", JRSS B 42, 1980.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ from powerkern.kernels.transforms.rectified import transform_sorted
 def huber_of(y: FloatArray, counts: Counts | None, criterion: int) -> LocScale:
     """One step from median and MAD: iterated to the end, RewML resists fewer outliers.
 
-    Carroll's likelihood [2]_ has the density that is normal in the center and falls off more slowly beyond.
+    Carroll's likelihood [1]_ has the density that is normal in the center and falls off more slowly beyond.
     """
     if criterion == CARROLL:
         return huber_likelihood_of(y, counts, HUBER_K)

@@ -1,4 +1,4 @@
-"""What a robust fit is asked to do, and its arrays."""
+"""The options of a robust fit, and its work arrays."""
 
 from __future__ import annotations
 
