@@ -328,6 +328,18 @@ def test_halley_step_is_the_formula():
     assert state.lo == -math.inf
 
 
+@pytest.mark.parametrize("x0", [1.3, 1.3917452002, 1.392, 1.5])
+def test_newton_steps_that_swing_from_side_to_side_become_bisections(x0):
+    """Newton's method for the arc tangent goes back and forth for ever from 1.3917."""
+    state, k = newton.newton_start(x0, 10.0, 0.0, 50), 0
+    while state.status == m.RUNNING:
+        x, k = state.x, k + 1
+        state = newton.newton_step(state, math.atan(x), 1.0 / (1.0 + x * x), 0.0)
+    assert state.status == m.CONVERGED
+    assert abs(state.x) < 1e-15
+    assert k <= 10
+
+
 @pytest.mark.parametrize("curvature", [100.0, math.inf, math.nan])
 def test_newton_step_where_halley_does_not_fit(curvature):
     state = newton.newton_step(newton.newton_start(1.0, 10.0, 0.0, 50), 0.3, 2.0, curvature)
