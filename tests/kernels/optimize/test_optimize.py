@@ -332,10 +332,10 @@ def test_halley_step_is_the_formula():
 def test_newton_steps_that_swing_from_side_to_side_become_bisections(x0):
     """Newton's method for the arc tangent goes back and forth for ever from 1.3917."""
     state, k = newton.newton_start(x0, 10.0, 0.0, 50), 0
-    while state.status == m.RUNNING:
+    while state.status == status.RUNNING:
         x, k = state.x, k + 1
         state = newton.newton_step(state, math.atan(x), 1.0 / (1.0 + x * x), 0.0)
-    assert state.status == m.CONVERGED
+    assert state.status == status.CONVERGED
     assert abs(state.x) < 1e-15
     assert k <= 10
 
