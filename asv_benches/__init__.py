@@ -4,6 +4,8 @@ asv forks a process for each set of parameters from one that has imported all of
 half a second, is done here.
 """
 
+import numba  # noqa: F401  (before powerkern, so that it knows kernels in a checkout that is not installed)
+
 import powerkern
 
 powerkern.fit([1.0, 2.0, 4.0])

@@ -40,7 +40,12 @@ def labels_in(block: Block, layout: Layout, args: argparse.Namespace) -> list[ob
     if at not in block.rest:
         raise BadInput(f"{called(args.data)}, column {args.groups!r}: --groups names a column that is fitted")
     cells = block.rest[at]
-    return cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells)
+    labels = cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells)
+    for i, label in enumerate(labels):
+        if label is None or (isinstance(label, str) and (not label.strip() or label.strip() in args.missing)):
+            row = f"row {block.start + i}" if block.lines is None else f"line {block.lines[i]}"
+            raise BadInput(f"{called(args.data)}, column {args.groups!r}, {row}: the label is missing; drop the row")
+    return labels
 
 
 def by_fit(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -> Choice:

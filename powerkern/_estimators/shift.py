@@ -58,8 +58,10 @@ def to_own_units(results: FloatArray, shift: FloatArray, divisor: FloatArray | N
 
 
 def extremes(values: NDArray[Any], weight: FloatArray) -> FloatArray:
-    """The smallest and the largest value, of positive weight, of each column: (p, 2)."""
+    """The smallest and the largest value, of positive weight, of each column, NaN where there is none: (p, 2)."""
     counted = values[weight > 0.0] if weight.size else values
+    if not len(counted):
+        return np.full((values.shape[1], 2), np.nan)
     return np.column_stack([np.fmin.reduce(counted, axis=0), np.fmax.reduce(counted, axis=0)]).astype(np.float64)
 
 

@@ -320,7 +320,9 @@ class _Asked(NamedTuple):
 def _tiled(each: FloatArray, k: int) -> FloatArray:
     """`numpy.tile` along the last axis, in a tenth of its time."""
     *rows, p = each.shape
-    return np.array(np.broadcast_to(each[..., np.newaxis, :], (*rows, k, p)), order="C").reshape(*rows, k * p)
+    tiled = np.empty((*rows, k, p))
+    tiled[...] = each[..., np.newaxis, :]
+    return tiled.reshape(*rows, k * p)
 
 
 def _check_domain(matrix: Matrix, results: FloatArray, weight: FloatArray, shift: FloatArray) -> None:

@@ -107,10 +107,7 @@ class Keys:
         matched = [_coded(each).matched(known) for each, known in zip(columns, self.categories, strict=True)]
         sizes = [known.size + 1 for known in self.categories]
         runs = _combined(matched, sizes)
-        at = np.searchsorted(self.codes, runs.codes)
-        at[at == len(self)] = 0
-        codes = np.where(self.codes[at] == runs.codes, at, UNKNOWN).astype(np.int64)
-        return runs._replace(codes=codes), _is_missing(runs.codes, sizes)
+        return runs._replace(codes=_places(runs.codes, self.codes)), _is_missing(runs.codes, sizes)
 
     def joined(self, other: Keys) -> Keys:
         """These groups and others, whose labels are of the same kinds."""
@@ -174,7 +171,7 @@ def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple
     codes = np.full(runs.codes.size, MISSING, dtype=np.int64)
     codes[slice(None) if dropna is False else ~missing] = at
     if not present.size:
-        raise ValueError("groups has no labels: all are missing")
+        raise ValueError("groups has no labels" + (": all are missing" if codes.size else ""))
     return without_names(X, names), (
         Keys(names, [each.categories for each in coded], present, several),
         runs._replace(codes=codes),
@@ -220,6 +217,7 @@ def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
     known = frames.names_of(X)
     if isinstance(groups, str):
         if known is None:
+            refuse_foreign(X)
             raise TypeError(
                 f"groups={groups!r} names a column, and the rows are no data frame but a {type(X).__name__}"
             )
@@ -335,6 +333,17 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
     return found, at.astype(np.int64)
 
 
+def _places(codes: IntArray, known: IntArray) -> IntArray:
+    """The position of each code among the known ones, which ascend from 0 on; UNKNOWN where it is none of them."""
+    end = int(known[-1]) + 1
+    if end <= _DENSE * codes.size:
+        table = np.full(end + 1, UNKNOWN, dtype=np.int64)
+        table[known] = np.arange(known.size)
+        return table[np.where((codes < 0) | (codes > end), end, codes)]
+    at = np.minimum(np.searchsorted(known, codes), known.size - 1)
+    return np.where(known[at] == codes, at, UNKNOWN).astype(np.int64)
+
+
 def _combined(coded: list[_Coded], sizes: list[int]) -> Runs:
     """One code for each row from its codes by several keys, the last of which counts fastest."""
     if len(coded) == 1:
@@ -355,9 +364,10 @@ def _is_missing(codes: IntArray, sizes: list[int]) -> BoolArray:
     """Which codes have a missing label."""
     missing = np.zeros(codes.size, dtype=np.bool_)
     rest = np.maximum(codes, 0)
-    for size in reversed(sizes):
+    for size in reversed(sizes[1:]):
         rest, digit = np.divmod(rest, size)
         missing |= digit == size - 1
+    missing |= rest == sizes[0] - 1
     return missing & (codes >= 0)
 
 

@@ -273,7 +273,7 @@ class GroupedFit(Recorded):
         matrix = read_fitted(without_names(X, self.keys.names), self.column_names, p)._replace(given=X)
         values = matrix.values
         runs = self._runs_of(X, groups, len(values))
-        placed, scratch, failed = Groups(runs, len(self)), Scratch(), []
+        placed, scratch, images, failed = Groups(runs, len(self)), Scratch(), Scratch(), []
         columns, out = self.columns, np.empty_like(values, dtype=output_type(values.dtype), subok=False)
         inverse = direction in (gather.INVERSE, gather.INVERSE_STANDARDIZED)
         eps = float(np.finfo(out.dtype).eps)
@@ -283,8 +283,9 @@ class GroupedFit(Recorded):
             block = placed.padded(values, batch, scratch)
             repair = repair_of(self._of(at), clip, eps) if inverse else None
             codes, raw, fields = columns.codes[at], columns.raw[at], columns.fields[:, at]
-            lost = transform_matrix(block.T, block.T, codes, direction, raw, threads, repair, fields)
-            placed.put_back(block, batch, out)
+            image = images.block(*block.shape)
+            lost = transform_matrix(block.T, image.T, codes, direction, raw, threads, repair, fields)
+            placed.put_back(image, batch, out)
             if lost.any():
                 failed.append(at[lost > 0])
 
@@ -471,7 +472,7 @@ class GroupedFit(Recorded):
 
 def finished_groups(fit: GroupedFit, unbounded: bool) -> GroupedFit:
     """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
-    warn_unfitted(fit.columns.status, fit._listed)
+    warn_unfitted(fit.columns.status, fit._listed, fit.columns.far_from_zero)
     if unbounded and not fit.standardize:
         overflows = overflowing(PowerFit(replace(fit.info, column_names=None, was_vector=False), fit.columns))
         if overflows.size:

@@ -13,7 +13,8 @@ import numpy as np
 
 from powerkern._engine.by_column import fit_matrix
 from powerkern._typing import FloatArray
-from powerkern.kernels.optimize.minimize import RUNNING, brent_start, brent_step
+from powerkern.kernels.optimize.brent import brent_start, brent_step
+from powerkern.kernels.optimize.status import RUNNING
 from powerkern.kernels.results import LMBDA, LMBDA0, STATUS
 from powerkern.kernels.robust.fit import CUT_CENTER, CUT_DIVISOR, CUT_HIGH, CUT_LOW
 from powerkern.kernels.transforms.family import BOX_COX

@@ -74,7 +74,7 @@ def fit_robust(
     names = first.range.column_names
     apply_limit(refit, family, results, names, limit._replace(ymax=np.inf), np.full(p, np.nan))
     to_own_units(results, shift)
-    return results, np.array([column.error for column in columns])
+    return results, np.array([column.bound for column in columns])
 
 
 class Divisible(Protocol):

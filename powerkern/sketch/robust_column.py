@@ -32,6 +32,7 @@ from powerkern.kernels.results import (
     write_identity,
     write_range,
 )
+from powerkern.kernels.robust.column_results import scale_correction
 from powerkern.kernels.robust.fit import (
     CUT_AFTER,
     CUT_BEFORE,
@@ -47,10 +48,8 @@ from powerkern.kernels.robust.fit import (
     cut_column,
     fit_sorted_columns,
     fit_weighted_columns,
-    scale_correction,
 )
-from powerkern.kernels.robust.reweighting import N_WIDER, WIDER
-from powerkern.kernels.robust.search import (
+from powerkern.kernels.robust.options import (
     CARROLL,
     GLOBAL,
     HUBER_K,
@@ -62,6 +61,7 @@ from powerkern.kernels.robust.search import (
     new_robust_work,
     with_rule,
 )
+from powerkern.kernels.robust.reweighting import N_WIDER, WIDER
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.merging import sketch
@@ -88,8 +88,8 @@ _MOST_TURNS, _N_DRAWN = 50, 6
 _N_QUANTILES, _REACH, _APART = 2048, 0.1, 0.01
 #: Rows that are fitted as in memory, at most, where their few values are known.
 _MOST_ROWS = 65_536
-#: Largest error of lambda, in standard errors, that does not change the status.
-_NEGLIGIBLE = 0.01
+#: Largest error of lambda, in standard errors, that does not change the status; a larger one is multiplied.
+_NEGLIGIBLE, _MARGIN = 0.01, 4.0
 
 
 class OtherPoints(NamedTuple):
@@ -428,7 +428,16 @@ class Column:
             return int(Status.NOT_SETTLED)
         if self.begun[STATUS] == Status.MULTIMODAL:
             return int(Status.MULTIMODAL)
-        return int(Status.BRACKETED if self.error > _NEGLIGIBLE * self.standard_error else Status.SCANNED)
+        return int(Status.BRACKETED if self._is_open else Status.SCANNED)
+
+    @property
+    def _is_open(self) -> bool:
+        return self.row.size > 0 and self.error > _NEGLIGIBLE * self.standard_error
+
+    @property
+    def bound(self) -> float:
+        """Bound on the error of lambda, wide where rows are close to the cut-offs: their effects add up."""
+        return _MARGIN * self.error if self._is_open else self.error
 
     def moved(self, lmbda: float) -> FloatArray:
         """The row at a bound of lambda, of the same values."""

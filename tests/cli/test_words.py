@@ -216,6 +216,17 @@ def test_groups_are_fitted_each_by_itself(panel, tmp_path, run):
     assert np.allclose(_columns(back)[1], matrix, rtol=1e-12)
 
 
+@pytest.mark.parametrize("label", ["", " ", "?"])
+def test_a_label_that_is_missing_is_named_by_its_line(label, panel, tmp_path, run):
+    fit, z, gap = tmp_path / "fit.json", tmp_path / "z.csv", tmp_path / "gap.csv"
+    assert run("fit", panel, "--groups", "firm", "-o", fit)[0] == 0
+    gap.write_text(panel.read_text() + f"{label},1.5,2.5\n")
+    for words in (["fit", gap], ["transform", gap, "--fit", fit, "-o", z]):
+        code, _, err = run(*words, "--groups", "firm", "--missing", "?")
+        assert code == 2
+        assert "gap.csv, column 'firm', line 92: the label is missing" in err
+
+
 def test_groups_belong_to_a_fit_by_groups(panel, tmp_path, run):
     grouped, plain = tmp_path / "grouped.json", tmp_path / "plain.json"
     assert run("fit", panel, "--groups", "firm", "-o", grouped)[0] == 0

@@ -891,3 +891,15 @@ def test_standardized_values_fall_by_rounding_only(seed):
     allowed = 2.0 * (1.0 + exponent * (1.0 + log)) * np.spacing(np.abs(z).max())
     falls = z[:-1] - z[1:]
     assert ((falls <= allowed) | (falls <= 8.0 * np.spacing(np.abs(z[1:])))).all()
+
+
+def test_a_score_that_is_flat_on_both_sides_of_its_root_has_a_certified_optimum():
+    """Newton's steps went from side to side a hundred times: the status was NOT_CERTIFIED, lambda 1.948."""
+    x = [-0.62151526609708063, 0.95311696384284261, 710.37928112125348, -54.844240297785774, -28801752643.107159]
+    x += [-255.47313115381823, 1.3611715572648129, 4.9309999848163955, 1.8423906507811740]
+    w = [1.5537287763789054, 1.4852289293909653, 0.8668144607128967, 0.5953803934563935, 1.8460227283222457]
+    w += [1.7273180015362182, 1.1112029368993626, 1.8785539495779742, 1.230611802587645]
+    fit = pk.fit(x, sample_weight=w)
+    assert fit.status[0] == Status.OK
+    assert fit.lmbda[0] == pytest.approx(1.64323841144, abs=1e-10)
+    assert fit.n_iter[0] < 40

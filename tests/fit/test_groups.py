@@ -340,6 +340,55 @@ def test_groups_of_one_row_and_constant_groups_pass_through_with_one_warning():
     np.testing.assert_array_equal(many.transform(np.arange(40.0), groups=np.arange(40)), np.arange(40.0))
 
 
+@pytest.mark.parametrize("options", [{}, {"origin": "fit"}, {"family": "box-cox", "shift": 1.0}])
+def test_a_group_of_no_weight_is_empty(options):
+    x, labels = RNG.lognormal(size=60), np.repeat([0, 1, 2], 20)
+    with pytest.warns(UserWarning, match="group 1: not fitted: no values"):
+        fit = pk.fit(x, groups=labels, sample_weight=np.where(labels == 1, 0.0, 1.0), **options)
+    assert fit.status[1, 0] == Status.EMPTY
+    options = {**options, "family": options.get("family", "yeo-johnson")}
+    np.testing.assert_allclose(fit.lmbda[2], pk.fit(x[40:], **options).lmbda, rtol=1e-9)
+
+
+def test_a_warning_names_groups_far_from_zero():
+    x, labels = RNG.gamma(3.0, size=90), np.repeat(["near", "far"], 45)
+    with pytest.warns(UserWarning, match=r"group 'far': lambda is large because of the unit and the distance.*origin="):
+        pk.fit(np.where(labels == "far", 1e4 + x, x), groups=labels)
+
+
+@pytest.mark.parametrize("family", ["yeo-johnson", "box-cox", "best"])
+@pytest.mark.parametrize("estimator", ["mle", "central-mle", "rewml"])
+def test_each_group_has_its_own_origin(family, estimator):
+    lengths = np.array([40, 7, 1, 300])
+    labels = np.repeat(np.arange(4), lengths)
+    x = 1000.0 * labels + RNG.gamma(3.0, size=labels.size)
+    at = RNG.permutation(x.size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fit = pk.fit(x[at], family, estimator, groups=labels[at], origin="fit")
+        alone = [pk.fit(x[at][labels[at] == g], family, estimator, origin="fit") for g in range(4)]
+        single = [each.transform(x[at][labels[at] == g]) for g, each in enumerate(alone)]
+    np.testing.assert_array_equal(fit.lmbda[:, 0], [each.lmbda[0] for each in alone])
+    np.testing.assert_array_equal(fit.status[:, 0], [each.status[0] for each in alone])
+    z = fit.transform(x[at], groups=labels[at])
+    for g in range(4):
+        np.testing.assert_array_equal(z[labels[at] == g], single[g])
+    np.testing.assert_allclose(fit.inverse_transform(z, groups=labels[at]), x[at], rtol=1e-12)
+    again = type(fit).from_json(fit.to_json())
+    np.testing.assert_array_equal(again.transform(x[at], groups=labels[at]), z)
+
+
+def test_shrinking_does_not_go_with_an_origin():
+    with pytest.raises(ValueError, match="without origin="):
+        pk.fit(RNG.gamma(3.0, size=20), groups=np.repeat([0, 1], 10), origin="fit", shrink=True)
+
+
+def test_tables_that_are_read_in_batches_are_refused_with_the_remedy():
+    frame = pl.DataFrame({"id": [0, 1] * 10, "x": np.arange(20.0)}).lazy()
+    with pytest.raises(TypeError, match=r"X is a polars LazyFrame; fit it by powerkern\.sketch"):
+        pk.fit(frame, groups="id")
+
+
 def test_all_rows_in_one_group():
     x = RNG.lognormal(size=1000)
     fit = pk.fit(x, groups=np.zeros(1000))

@@ -158,7 +158,9 @@ def _check_interval(one: Fitted) -> Check:
         yield "interval-excludes", f"({one.low!r}, {one.high!r}) without lambda {one.lmbda!r}"
     for end in (one.low, one.high):
         if np.isinf(end):
-            yield "interval-infinite", f"an end is {end}, about lambda {one.lmbda!r}"
+            farthest = np.copysign(np.finfo(float).max, end)
+            if one.likelihood.rise(one.lmbda, farthest) > DROP:  # else the end is beyond float64
+                yield "interval-infinite", f"an end is {end}, about lambda {one.lmbda!r}"
         elif not _is_end(one, end):
             rise = one.likelihood.rise(one.lmbda, end) if end != one.lmbda else 0.0
             yield (

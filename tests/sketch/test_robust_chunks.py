@@ -14,7 +14,7 @@ from powerkern.sketch import fit_chunks, fit_with, merge
 from powerkern.sketch.merging import range_of
 from powerkern.sketch.order import EDGES, bins_of, equal_points, first_edges, moment_points, rows_as_cells, sample_of
 from powerkern.sketch.robust_column import Column
-from tests.fuzz.robust_partitions import case_of
+from tests.fuzz.robust_partitions import case_of, outcome
 
 ESTIMATORS = ["rewml", "rewml-nr", "mtl", "carroll"]
 
@@ -242,7 +242,7 @@ def test_rows_at_a_cut_off_count():
     fit, whole = fit_chunks([near], "box-cox", "rewml"), pk.fit(near, "box-cox", "rewml")
     off, bound = standard_errors(fit, whole)
     assert fit.status[0] == Status.BRACKETED
-    assert max(off[0], 0.01) <= bound[0] < 0.5
+    assert max(off[0], 0.01) <= bound[0] < 2.0  # four times what is simulated
 
 
 @pytest.mark.filterwarnings("ignore:column 0. all values on one side were kept")
@@ -258,6 +258,17 @@ def test_the_lower_of_two_minima_close_to_each_other_is_found():
     fit, whole = fit_chunks(np.array_split(x, 4), "box-cox", "rewml"), pk.fit(x, "box-cox", "rewml")
     assert abs(fit.lmbda0 - whole.lmbda0)[0] < 1e-3
     assert abs(fit.lmbda - whole.lmbda)[0] <= fit.lmbda_error[0] + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("seed", "index", "rows"),
+    [(2026112406, 3299, (2500, 100_000)), (2026112406, 3382, (3, 6000)), (2026112412, 824, (3, 6000))],
+)
+def test_bounds_that_were_exceeded(seed, index, rows):
+    """The effects of many rows near the cut-offs add up to more than was simulated: by factors of 1.6 to 2.9."""
+    one = outcome(case_of(seed, index, *rows), index)
+    assert one.status == Status.BRACKETED
+    assert one.bound / 4.0 < one.difference <= one.bound
 
 
 def test_tied_rows_with_weights_begin_where_the_rows_in_memory_do():
