@@ -83,6 +83,17 @@ def test_an_entry_takes_arrays_of_its_types_only(wrong):
 
 
 @needs_jit
+def test_an_entry_takes_memmaps(tmp_path):
+    """joblib hands large arrays to its processes as memmaps."""
+    arrays = [np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 9.0]), np.empty(3), np.empty(3)]
+    lambda_bounds.lambda_ranges(1, *arrays[:2], 10.0, *arrays[2:])
+    mapped = [np.memmap(tmp_path / str(k), np.float64, "w+", shape=3) for k in range(4)]
+    mapped[0][:], mapped[1][:] = arrays[:2]
+    lambda_bounds.lambda_ranges(1, *mapped[:2], 10.0, *mapped[2:])
+    np.testing.assert_array_equal(mapped, arrays)
+
+
+@needs_jit
 def test_an_entry_takes_any_strides_where_it_says_so():
     x = np.arange(24.0).reshape(4, 6)
     for view in (x, np.asfortranarray(x), x[::2, ::-3], x.T, x[:0], x[:, :0], np.broadcast_to(x[0], (3, 6))):
