@@ -57,7 +57,7 @@ def own_exp() -> Callable[[FloatArray, FloatArray], object]:
     import numba
 
     from powerkern._jit import widest_vectors
-    from powerkern.kernels.elementary.exp_log import exp
+    from powerkern.kernels.elementary.exp import exp
 
     @numba.njit(error_model="numpy", fastmath={"contract"})
     def loop(x: FloatArray, out: FloatArray) -> None:

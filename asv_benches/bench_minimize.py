@@ -11,7 +11,8 @@ import scipy.optimize
 
 from powerkern._jit import COLUMN, entry, kernel
 from powerkern.kernels import brent, golden_section, newton_root
-from powerkern.kernels.optimize import minimize
+from powerkern.kernels.optimize import brent as brent_kernels
+from powerkern.kernels.optimize import newton, status
 
 from ._measure import best_of
 
@@ -112,9 +113,9 @@ def _shifted_bowl(x: float, center: float) -> float:
 @entry((COLUMN, COLUMN))
 def _brent_each(centers: np.ndarray, out: np.ndarray) -> None:
     for i in range(centers.size):
-        state = minimize.brent_start(-4.0, 6.0, 1e-6, 100)
-        while state.status == minimize.RUNNING:
-            state = minimize.brent_step(state, _shifted_bowl(state.x, centers[i]))
+        state = brent_kernels.brent_start(-4.0, 6.0, 1e-6, 100)
+        while state.status == status.RUNNING:
+            state = brent_kernels.brent_step(state, _shifted_bowl(state.x, centers[i]))
         out[i] = state.x
 
 
@@ -122,10 +123,10 @@ def _brent_each(centers: np.ndarray, out: np.ndarray) -> None:
 def _newton_each(centers: np.ndarray, out: np.ndarray) -> None:
     for i in range(centers.size):
         c = centers[i]
-        state = minimize.newton_start(1.0, 1.0, 1e-6, 100)
-        while state.status == minimize.RUNNING:
+        state = newton.newton_start(1.0, 1.0, 1e-6, 100)
+        while state.status == status.RUNNING:
             x = state.x
-            state = minimize.newton_step(
+            state = newton.newton_step(
                 state,
                 math.sinh(x - c) + 0.4 * x**3,
                 math.cosh(x - c) + 1.2 * x**2,

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from powerkern._estimators.options import CUTOFF, SEARCH_RANGE, check_options, short_repr
 from powerkern._estimators.robust import Robust, robust
-from powerkern.kernels.robust.search import CARROLL
+from powerkern.kernels.robust.options import CARROLL
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -11,6 +11,7 @@ from powerkern._engine.shifted import Columns
 from powerkern._estimators.ties import sorted_with
 from powerkern._status import Status
 from powerkern._typing import FloatArray
+from powerkern.kernels.normality import criterion as normality_criterion
 from powerkern.kernels.normality import search as normality_search
 from powerkern.kernels.normality.criteria import weigh_columns
 from powerkern.kernels.results import LMBDA, N_EVAL, OBJECTIVE, STATUS
@@ -43,7 +44,7 @@ class NearestNormal(NamedTuple):
                 )
                 return out
             block.sort(axis=1)  # NaN last
-            quantiles = normal_quantiles_of(block) if self.criterion == normality_search.PPCC else block
+            quantiles = normal_quantiles_of(block) if self.criterion == normality_criterion.PPCC else block
             normality_search.criterion_columns(block, family, self.criterion, start[group], quantiles, work, lanes, out)
             return out
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from powerkern._estimators.nearest_normal import NearestNormal
 from powerkern._estimators.options import CUTOFF, check_options, short_repr
-from powerkern.kernels.normality import search
+from powerkern.kernels.normality import criterion
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -54,7 +54,7 @@ class KS:
 
     def solver(self) -> NearestNormal:
         """The estimator as kernels run it."""
-        return NearestNormal(search.KS)
+        return NearestNormal(criterion.KS)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -99,4 +99,4 @@ class PPCC:
 
     def solver(self) -> NearestNormal:
         """The estimator as kernels run it."""
-        return NearestNormal(search.PPCC)
+        return NearestNormal(criterion.PPCC)

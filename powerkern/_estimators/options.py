@@ -12,7 +12,7 @@ import numpy as np
 from powerkern._input import special
 from powerkern._input.arguments import as_number
 from powerkern._input.arrays import as_choice, is_whole, listed
-from powerkern.kernels.robust.search import BRENT, GLOBAL, MAD, MEDIAN, RAW
+from powerkern.kernels.robust.options import BRENT, GLOBAL, MAD, MEDIAN, RAW
 
 #: Quantile of the normal distribution beyond which a value is an outlier.
 CUTOFF = 0.995

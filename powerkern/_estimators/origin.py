@@ -23,6 +23,7 @@ from powerkern._estimators.ties import sorted_with
 from powerkern._status import Status
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.likelihood import origin as kernels
+from powerkern.kernels.likelihood import origin_likelihood
 from powerkern.kernels.results import (
     CURVATURE,
     KEPT_HIGH,
@@ -31,7 +32,7 @@ from powerkern.kernels.results import (
     OBJECTIVE,
     STATUS,
 )
-from powerkern.kernels.robust.search import RAW
+from powerkern.kernels.robust.options import RAW
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
 
@@ -152,9 +153,9 @@ def find_origin(
             low, high = kept[:, group, np.newaxis]
             w = np.where((ordered >= low) & (ordered <= high), w, 0.0)
         ranges = _ranges(columns, box_cox, None if lmbda is None else lmbda[:, group])
-        found = np.full((len(columns), kernels.N_FOUND), np.nan)
+        found = np.full((len(columns), origin_likelihood.N_FOUND), np.nan)
         fitted = np.flatnonzero(columns[:, 0] < np.fmax.reduce(columns, axis=1))
-        some = np.full((fitted.size, kernels.N_FOUND), np.nan)
+        some = np.full((fitted.size, origin_likelihood.N_FOUND), np.nan)
         kernels.origin_columns(columns[fitted], w[fitted], box_cox, ranges[fitted], scratch.work, some)
         found[fitted] = some
         return _in_own_units(found, ranges, median, unit, ordered, box_cox)
@@ -166,19 +167,19 @@ def find_origin(
 
 def _ranges(columns: FloatArray, box_cox: bool, lmbda: FloatArray | None) -> FloatArray:
     """Ranges of lambda, the origin and the log of the unit, of standardised and sorted columns: (p, 3, 2)."""
-    ranges = np.zeros((len(columns), kernels.N_PARAMETERS, 2))
-    ranges[:, kernels.LMBDA] = [-np.inf, np.inf] if lmbda is None else lmbda.T
+    ranges = np.zeros((len(columns), origin_likelihood.N_PARAMETERS, 2))
+    ranges[:, origin_likelihood.LMBDA] = [-np.inf, np.inf] if lmbda is None else lmbda.T
     low, high = columns[:, 0], np.fmax.reduce(columns, axis=1)
     if not box_cox:
-        ranges[:, kernels.ORIGIN] = np.column_stack([low - _BEYOND, high + _BEYOND])
-        ranges[:, kernels.LOG_UNIT] = np.log(_UNIT) * np.array([-1.0, 1.0])
+        ranges[:, origin_likelihood.ORIGIN] = np.column_stack([low - _BEYOND, high + _BEYOND])
+        ranges[:, origin_likelihood.LOG_UNIT] = np.log(_UNIT) * np.array([-1.0, 1.0])
         return ranges
     gaps = np.diff(columns, axis=1)
     gaps[gaps == 0.0] = np.nan
     gaps.sort(axis=1)
     gap = quantiles_of(gaps, None, (0.5,))[0]
-    ranges[:, kernels.ORIGIN, 0] = low - np.maximum(_BELOW, -low)  # the median is 0
-    ranges[:, kernels.ORIGIN, 1] = low - np.minimum(_NEAREST, gap)
+    ranges[:, origin_likelihood.ORIGIN, 0] = low - np.maximum(_BELOW, -low)  # the median is 0
+    ranges[:, origin_likelihood.ORIGIN, 1] = low - np.minimum(_NEAREST, gap)
     return ranges
 
 
@@ -187,21 +188,26 @@ def _in_own_units(
 ) -> FloatArray:
     """What was found of standardised columns, in the units of the data: (p, _N_FIELDS)."""
     fields = np.empty((len(found), _N_FIELDS))
-    x0, log_unit = found[:, kernels.ORIGIN], found[:, kernels.LOG_UNIT]
+    x0, log_unit = found[:, origin_likelihood.ORIGIN], found[:, origin_likelihood.LOG_UNIT]
     fields[:, 0] = median + unit * x0
     if box_cox:  # below the smallest value, however coarse numbers are there
         fields[:, 0] = np.minimum(fields[:, 0], np.nextafter(x[:, 0], -np.inf))
     fields[:, 1] = 1.0 if box_cox else unit * np.exp(log_unit)
     far = np.maximum(fields[:, 0] - x[:, 0], np.fmax.reduce(x, axis=1) - fields[:, 0]) / fields[:, 1]
     fields[:, 0], fields[:, 1] = usable(fields[:, 0], np.where(np.isfinite(far), fields[:, 1], np.nan))
-    fields[:, _LAMBDA], fields[:, _INFORMATION] = found[:, kernels.LMBDA], found[:, kernels.INFORMATION]
-    fields[:, _LIKELIHOOD] = found[:, kernels.LIKELIHOOD] - np.log(unit)
-    fields[:, _EVALUATIONS] = np.nan_to_num(found[:, kernels.N_EVAL])
-    low, high = ranges[:, kernels.ORIGIN].T
-    end = (log_unit <= ranges[:, kernels.LOG_UNIT, 0]) | (log_unit >= ranges[:, kernels.LOG_UNIT, 1])
+    fields[:, _LAMBDA], fields[:, _INFORMATION] = (
+        found[:, origin_likelihood.LMBDA],
+        found[:, origin_likelihood.INFORMATION],
+    )
+    fields[:, _LIKELIHOOD] = found[:, origin_likelihood.LIKELIHOOD] - np.log(unit)
+    fields[:, _EVALUATIONS] = np.nan_to_num(found[:, origin_likelihood.N_EVAL])
+    low, high = ranges[:, origin_likelihood.ORIGIN].T
+    end = (log_unit <= ranges[:, origin_likelihood.LOG_UNIT, 0]) | (
+        log_unit >= ranges[:, origin_likelihood.LOG_UNIT, 1]
+    )
     how = np.where(end & (not box_cox), Status.UNIT_AT_END, Status.SCANNED)
     how[(x0 <= low) | (x0 >= high)] = Status.ORIGIN_AT_END
-    how[~(found[:, kernels.CERTIFIED] > 0.0)] = Status.NOT_CERTIFIED
+    how[~(found[:, origin_likelihood.CERTIFIED] > 0.0)] = Status.NOT_CERTIFIED
     fields[:, _HOW] = how
     return fields
 

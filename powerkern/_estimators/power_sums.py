@@ -24,6 +24,9 @@ from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.likelihood.score import Scratch
 from powerkern.kernels.likelihood.scratch import new_scratch
 from powerkern.kernels.power_sums import fit as sketch
+from powerkern.kernels.power_sums import gauss, grids, sample
+from powerkern.kernels.power_sums import ranges as range_kernels
+from powerkern.kernels.power_sums import sums as sum_kernels
 from powerkern.kernels.results import N_RESULTS, STATUS, ColumnFit
 from powerkern.kernels.transforms.family import is_mirrored
 
@@ -74,8 +77,8 @@ def fit_matrix(
     found = ranges.total()
     results, _ = PowerSums(sums.totals, sums.roundings, family, _with_extremes(cells, found)).fit(lmbda, n_threads)
 
-    outside = found[:, sketch.R_COUNT] < 0.0
-    results[outside, STATUS] = found[outside, sketch.R_COUNT]
+    outside = found[:, range_kernels.R_COUNT] < 0.0
+    results[outside, STATUS] = found[outside, range_kernels.R_COUNT]
 
     def on_own_grids(x: Columns, at: IntArray) -> FloatArray:
         return _summed(x, family, found[at], weight, n_threads).fit(lmbda[at], n_threads)[0]
@@ -103,7 +106,7 @@ def _redo(
 
 def widened(found: FloatArray, family: int) -> FloatArray:
     """Ranges widened on either side by half their width in logs; of one sign if they were."""
-    ends = found[:, [sketch.R_MIN, sketch.R_MAX]]
+    ends = found[:, [range_kernels.R_MIN, range_kernels.R_MAX]]
     least = np.nextafter(0.0, 1.0)
     with np.errstate(all="ignore"):  # columns of which the sample has no value
         logs = signed_logs(ends, family)
@@ -113,7 +116,10 @@ def widened(found: FloatArray, family: int) -> FloatArray:
         low = np.where(ends[:, 0] >= 0.0, np.maximum(low, least if not is_mirrored(family) else 0.0), low)
         high = np.where(ends[:, 1] < 0.0, np.minimum(high, -least), high)
     wider = found.copy()
-    wider[:, sketch.R_MIN], wider[:, sketch.R_MAX] = np.maximum(low, -_LARGEST), np.minimum(high, _LARGEST)
+    wider[:, range_kernels.R_MIN], wider[:, range_kernels.R_MAX] = (
+        np.maximum(low, -_LARGEST),
+        np.minimum(high, _LARGEST),
+    )
     return wider
 
 
@@ -126,8 +132,11 @@ def signed_logs(values: FloatArray, family: int) -> FloatArray:
 def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
     """Grids with their extremes replaced by those observed."""
     cells = cells.copy()
-    some = found[:, sketch.R_COUNT] > 0.0
-    cells[some, sketch.G_MIN], cells[some, sketch.G_MAX] = found[some, sketch.R_MIN], found[some, sketch.R_MAX]
+    some = found[:, range_kernels.R_COUNT] > 0.0
+    cells[some, grids.G_MIN], cells[some, grids.G_MAX] = (
+        found[some, range_kernels.R_MIN],
+        found[some, range_kernels.R_MAX],
+    )
     return cells
 
 
@@ -139,7 +148,7 @@ def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: Flo
     found = range_matrix(values, family, weight, n_threads)
     sums = _summed(values, family, found, weight, n_threads, largest)
     g = sums.profile(lmbdas, n_threads)
-    coarse = np.ldexp(largest, sums.cells[:, sketch.G_EXPONENT].astype(np.int64)) > sketch.WIDTH
+    coarse = np.ldexp(largest, sums.cells[:, grids.G_EXPONENT].astype(np.int64)) > grids.WIDTH
     _redo(lambda x, _: by_column.profile_matrix(x, family, lmbdas, weight, n_threads), coarse, values, g)
     return g
 
@@ -186,24 +195,24 @@ def grids_for(
     found: FloatArray, family: int, largest_exponent: float = 0.0, stream: bool = False, total: float = 0.0
 ) -> FloatArray:
     """Grids for ranges, of columns whose weight is at least `total`; see `kernels.sketch`."""
-    cells = np.empty((len(found), sketch.N_GRID))
-    sketch.grid_columns(found, family, largest_exponent, int(stream), cells)
-    used = cells[:, sketch.G_BINS] > 0.0
-    cells[used, sketch.G_QUANTUM] = quanta_for(np.maximum(weight_of(found[used]), total))
+    cells = np.empty((len(found), grids.N_GRID))
+    grids.grid_columns(found, family, largest_exponent, int(stream), cells)
+    used = cells[:, grids.G_BINS] > 0.0
+    cells[used, grids.G_QUANTUM] = quanta_for(np.maximum(weight_of(found[used]), total))
     return cells
 
 
 def on_reference_grid(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Logarithms of the references that Box-Cox streams with the extremes of these cells have, and the references."""
     rungs, references = np.empty(len(cells)), np.empty(len(cells))
-    sketch.ladder_columns(np.array(cells), rungs, references)
+    grids.ladder_columns(np.array(cells), rungs, references)
     return rungs, references
 
 
 def is_on_reference_grid(cells: FloatArray) -> BoolArray:
     """Whether these cells have the references of Box-Cox streams."""
     references = on_reference_grid(cells)[1]
-    on: BoolArray = abs(cells[:, sketch.G_REF] - references) <= _REFERENCE_ERROR * references
+    on: BoolArray = abs(cells[:, grids.G_REF] - references) <= _REFERENCE_ERROR * references
     return on
 
 
@@ -216,7 +225,7 @@ def quanta_for(weight: FloatArray) -> FloatArray:
 def starts_of(cells: FloatArray) -> IntArray:
     """Where the bins of each column start, and where the last ones end."""
     starts = np.zeros(len(cells) + 1, dtype=np.int64)
-    cells[:, sketch.G_BINS].astype(np.int64).cumsum(out=starts[1:])
+    cells[:, grids.G_BINS].astype(np.int64).cumsum(out=starts[1:])
     return starts
 
 
@@ -251,9 +260,9 @@ class Sketches:
         p = values.shape[1]
         self._family, self._weight, self._cells = family, weight, cells
         self._starts = starts_of(cells)
-        self._per_quantum = np.ldexp(1.0, -cells[:, sketch.G_QUANTUM].astype(np.int64))
+        self._per_quantum = np.ldexp(1.0, -cells[:, grids.G_QUANTUM].astype(np.int64))
         self._total = np.zeros(p)
-        self.totals = np.zeros((int(self._starts[-1]), sketch.N_POWERS), dtype=np.int64)
+        self.totals = np.zeros((int(self._starts[-1]), gauss.N_POWERS), dtype=np.int64)
         self.roundings = np.zeros((p, N_ROUNDINGS), dtype=np.int64)
         self.inside = np.ones(p, dtype=np.int64)
         self._adding = threading.Lock()
@@ -262,20 +271,20 @@ class Sketches:
     def of_block(self, group: slice) -> Iterator[Callable[[FloatArray, slice], None]]:
         """A function that adds rows of a block; at the end the block is rounded and added to the total."""
         first, last = int(self._starts[group.start]), int(self._starts[group.stop])
-        starts, chunk = self._starts[group.start : group.stop + 1] - first, sketch.new_chunk()
-        part = _aligned_zeros((last - first) * sketch.N_POWERS)
+        starts, chunk = self._starts[group.start : group.stop + 1] - first, sum_kernels.new_chunk()
+        part = _aligned_zeros((last - first) * gauss.N_POWERS)
         cells, inside, rows = self._cells[group], self.inside[group], 0
 
         def add(block: FloatArray, at: slice) -> None:
             nonlocal rows
             rows += at.stop - at.start
-            sketch.sketch_columns(block, self._weight[at], self._family, cells, chunk, part, starts, inside)
+            sum_kernels.sketch_columns(block, self._weight[at], self._family, cells, chunk, part, starts, inside)
 
         yield add
         width, n_bins = group.stop - group.start, np.diff(starts)
         per_quantum = self._per_quantum[group]
-        part *= np.repeat(per_quantum, sketch.N_POWERS * n_bins) if width > 1 else per_quantum
-        sums, column = part.reshape(-1, sketch.N_POWERS), np.repeat(np.arange(width), n_bins)
+        part *= np.repeat(per_quantum, gauss.N_POWERS * n_bins) if width > 1 else per_quantum
+        sums, column = part.reshape(-1, gauss.N_POWERS), np.repeat(np.arange(width), n_bins)
         total = np.bincount(column, sums[:, 0], width)
         light = (sums[:, 0] > 0.0) & (sums[:, 0] <= 0.5)
         lost = np.bincount(column[light], minlength=width) if light.any() else 0
@@ -393,15 +402,15 @@ class PowerSums:
     @property
     def _shape(self) -> tuple[int, int]:
         """A matrix that takes as much work."""
-        return max(1, sketch.N_NODES * int(self.cells[:, sketch.G_BINS].max(initial=0.0))), len(self.cells)
+        return max(1, gauss.N_NODES * int(self.cells[:, grids.G_BINS].max(initial=0.0))), len(self.cells)
 
     def _columns(self, group: slice) -> tuple[FloatArray, IntArray, int, FloatArray]:
         starts = self._starts[group.start : group.stop + 1]
         cells = self.cells[group]
-        quanta = np.repeat(np.ldexp(1.0, cells[:, sketch.G_QUANTUM].astype(np.int64)), np.diff(starts))
+        quanta = np.repeat(np.ldexp(1.0, cells[:, grids.G_QUANTUM].astype(np.int64)), np.diff(starts))
         sums = self.totals[starts[0] : starts[-1]] * quanta[:, None]
         return sums, starts - starts[0], self.family, cells
 
-    def _scratch(self, group: slice) -> tuple[sketch.Nodes, Scratch]:
-        n_bins = int(self.cells[group, sketch.G_BINS].max(initial=0.0))
-        return sketch.new_nodes(max(1, n_bins)), new_scratch()
+    def _scratch(self, group: slice) -> tuple[sample.Nodes, Scratch]:
+        n_bins = int(self.cells[group, grids.G_BINS].max(initial=0.0))
+        return sample.new_nodes(max(1, n_bins)), new_scratch()

@@ -17,7 +17,7 @@ from powerkern._engine.by_row_block import Parts, for_each_row_block
 from powerkern._engine.lines import joined_rows
 from powerkern._engine.shifted import Columns, Shifted
 from powerkern._typing import FloatArray
-from powerkern.kernels.power_sums import fit as sketch
+from powerkern.kernels.power_sums import ranges as sketch
 
 #: Rows of a block.
 BLOCK_ROWS = 131_072

@@ -17,8 +17,8 @@ from powerkern._estimators.options import (
     short_repr,
 )
 from powerkern._estimators.robust import Robust, robust
+from powerkern.kernels.robust.options import QQ, UNTIL_SETTLED
 from powerkern.kernels.robust.qq import C
-from powerkern.kernels.robust.search import QQ, UNTIL_SETTLED
 from powerkern.kernels.transforms.rectified import BOTH, CELLWISE, NOT_RECTIFIED, QUARTILES
 
 

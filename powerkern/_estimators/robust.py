@@ -22,8 +22,8 @@ from powerkern.kernels.robust.fit import (
     objective_columns,
     weighted_objective_columns,
 )
+from powerkern.kernels.robust.options import GLOBAL, Options, RobustWork, new_robust_work
 from powerkern.kernels.robust.qq import C
-from powerkern.kernels.robust.search import GLOBAL, Options, RobustWork, new_robust_work
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 
 #: How many values count as a degree of freedom of standardised values: found by simulation, see the guide.

@@ -1,4 +1,4 @@
-"""Labels as arrays: those of NumPy, pandas, polars, pyarrow and lists, of one kind each."""
+"""Labels of NumPy, pandas, polars, pyarrow and lists as arrays of one kind each."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _check_kinds(cells: NDArray[Any]) -> None:
 
 
 def _kind_of(kind: type) -> str | None:
-    """The kind of labels of a type; "" for missing values, None for what is no label."""
+    """The kind of labels of a type; "" for missing values, None if it cannot be a label."""
     if kind in (type(None),) or kind.__name__ in ("NAType", "NaTType"):
         return ""
     if issubclass(kind, bool | np.bool_):

@@ -8,7 +8,7 @@
     vectorise only then.
 ``reduction``
     A kernel whose sums may be re-associated, so that LLVM vectorises them. Nothing else in the package
-    may be re-associated: the rounding tricks of `powerkern.kernels.elementary.exp_log` would break.
+    may be re-associated: the rounding tricks of `powerkern.kernels.elementary.exp` would break.
 ``entry``
     An outer function that Python calls: one explicit signature, GIL released, kept on disk, loaded or compiled
     at its first call and never at import.

@@ -73,22 +73,24 @@ class Interface(NamedTuple):
         lines.append(f"try: w = pack(checks, {', '.join(text for _, text in words)})")
         lines.append("except error as cause: raise TypeError(f'{name}: {cause}') from None")
         lines.append("wrong = native(w, w, w)")
-        lines.append(f"if wrong: return refused(wrong, [{arguments}])")
+        lines.append(f"if wrong: return call(*plain(wrong, [{arguments}]))")
         lines.append("return None" if self.result is None else "return result.item(0)")
         fixed = struct.pack(f"={len(checks)}q", *checks)
         packer = struct.Struct(f"={len(fixed)}s" + "".join(code for code, _ in words))
         scope: dict[str, Any] = {
             "pack": packer.pack, "native": native, "checks": fixed, "empty": np.empty, "name": name,
             "error": struct.error,
-            "refused": lambda wrong, arguments: self._refuse(name, wrong - len(checks), arguments),
+            "plain": lambda wrong, arguments: self._plain(name, wrong - len(checks), arguments),
         }  # fmt: skip
         exec("\n    ".join(lines), scope)
         return scope["call"]  # type: ignore[no-any-return]
 
-    def _refuse(self, name: str, word: int, arguments: list[Any]) -> None:
-        kind = list(_leaves(self.signature))[word]
+    def _plain(self, name: str, word: int, arguments: list[Any]) -> Any:
+        """The arguments with arrays for memmaps, if one stands at that place; TypeError otherwise."""
         value = list(_values(self.signature, arguments))[word]
-        raise TypeError(f"{name} takes {kind}, got {_shown(value)}")
+        if isinstance(value, np.memmap):
+            return _without_memmaps(tuple(arguments))
+        raise TypeError(f"{name} takes {list(_leaves(self.signature))[word]}, got {_shown(value)}")
 
     def callee(self) -> str:
         """The source of the function that machine code is made of: it reads arguments and calls `inner`."""
@@ -152,6 +154,15 @@ def _values(kinds: tuple[Any, ...], values: Any) -> Iterator[Any]:
     """What is given for `_leaves`."""
     for kind, value in zip(kinds, values, strict=True):
         yield from _values(kind.fields, value) if isinstance(kind, Record) else (value,)
+
+
+def _without_memmaps(value: Any) -> Any:
+    """The same memory as arrays, in records, too: joblib hands large arrays to its processes as memmaps."""
+    if isinstance(value, np.memmap):
+        return value.view(np.ndarray)
+    if isinstance(value, tuple):
+        return getattr(value, "_make", tuple)(map(_without_memmaps, value))
+    return value
 
 
 def _shown(value: Any) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 SILENCE = 3.0
 #: Seconds of compiling since something was said.
 _silent = 0.0
+#: Whether the cause and the remedy were given: later waits get a short line.
+_explained = False
 
 
 @contextlib.contextmanager
@@ -35,11 +37,15 @@ def of_long_compiling(compiles: bool, kernel: str) -> Iterator[None]:
 
 
 def _say(kernel: str, said: threading.Event) -> None:
+    global _explained
     said.set()
-    text = (
-        f"powerkern: compiling {kernel} for this computer, once; such a wait takes 5 to 60 seconds "
-        "(none with compiled code: install a wheel that has it, or run python -m powerkern compile)"
-    )
+    text = f"powerkern: compiling {kernel}"
+    if not _explained:
+        text += (
+            " for this computer, once; such a wait takes 5 to 60 seconds "
+            "(none with compiled code: install a wheel that has it, or run python -m powerkern compile)"
+        )
+    _explained = True
     logging.getLogger("powerkern").info(text)
     with contextlib.suppress(Exception):  # nothing that is said may stop a fit
         if _in_a_notebook():

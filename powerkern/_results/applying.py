@@ -169,7 +169,7 @@ def inverse_mean(fit: PowerFit, mean: ArrayLike, sd: ArrayLike, *, n_threads: in
     Notes
     -----
     The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson). Probability beyond it
-    has no inverse: means are those of the part inside, given that values are there. For -1 <= lambda < 0 (the lower
+    has no inverse: means are conditional on values in the range. For -1 <= lambda < 0 (the lower
     branch of Yeo-Johnson: 2 < lambda <= 3) that integral diverges at the end, however little probability is near
     it. It is then cut at the valley between the bulk and the end, where value times density is least; where there
     is no valley (the end is closer than ``2/sqrt(-lambda)`` standard deviations) the mean is infinite.

@@ -126,7 +126,7 @@ def _normal_quantiles(quantile: ArrayLike) -> FloatArray:
 class _Side(NamedTuple):
     """The branch of psi on one side, outwards, of each column.
 
-    ``offset + |x| = base (distance/unit)**(1/exponent)``, the distance that of the transform from `end`, where that
+    ``offset + |x| = base (distance/unit)**(1/exponent)``, where distance is from the transform to `end`, at which that
     expression is zero or infinite. `exponent` is NaN where there is no such branch.
     """
 
@@ -297,7 +297,7 @@ def _over_tail(
 ) -> FloatArray:
     """The integral over a piece that ends where values are infinite: ``distance**-k``, k < 1, times the density.
 
-    With w = distance**(1 - k) it is that of the density alone.
+    With w = distance**(1 - k) as the variable, the integrand is the density alone.
     """
     columns = np.nonzero(chosen)[1]
     m, log_base, log_unit, offset, end = (

@@ -71,7 +71,7 @@ class GroupedFit(Recorded):
     pooled : PowerFit or None
         The fit of all rows, made for ``unknown="pooled"`` and ``shrink=True``.
     unknown : {"raise", "nan", "pooled"}
-        What becomes of rows whose group the fit has not seen.
+        The treatment of rows whose group the fit has not seen.
 
     Examples
     --------

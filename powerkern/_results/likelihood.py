@@ -55,7 +55,7 @@ def profile(
     sample_weight: ArrayLike | str | None = None,
     n_threads: int | None = None,
 ) -> FloatArray:
-    """Negative log-likelihood of every column at given lambdas; for robust fits, that of the values kept.
+    """Negative log-likelihood of every column at given lambdas; for robust fits, of the values kept.
 
     Parameters
     ----------
@@ -231,8 +231,8 @@ def standard_error(
     X, sample_weight, n_threads
         As in `profile`; maximum likelihood needs no data for it.
     replicates : int, default 200
-        How often rows are drawn with replacement and fitted; more of them have a steadier spread: that of 200 is
-        within some 6 % of that of very many.
+        How often rows are drawn with replacement and fitted. With 200 the standard error is within some 6 % of its
+        limit.
 
     Returns
     -------

@@ -281,13 +281,10 @@ _TOLD = (
 
 def warn_unfitted(status: IntArray, labels: Callable[[IntArray], str], far: IntArray = NONE) -> None:
     """One warning that lists the columns without a reliable fit, as `labels` calls them, and those far from zero."""
-    parts = []
     suspects = np.flatnonzero(status)  # not OK: mostly few, where a column of all results is slow to read
     doubts = status[suspects]
-    for code in _TOLD:
-        columns_with = suspects[doubts == code]
-        if columns_with.size:
-            parts.append(f"{labels(columns_with)}: {code.sentence}")
+    met = set(doubts.tolist())
+    parts = [f"{labels(suspects[doubts == code])}: {code.sentence}" for code in _TOLD if code in met]
     if far.size:
         parts.append(f"{labels(far)}: {FAR_FROM_ZERO}")
     if parts:

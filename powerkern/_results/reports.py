@@ -184,8 +184,8 @@ def summary(
         data).
     sample : (n, n_features) array-like, optional
         In place of `X`, rows drawn at random from data that are too many: `normality` is of these, and so are the
-        replicates of the bootstrap, whose spread is brought to that of all rows. All else is from what the fit
-        knows by itself.
+        replicates of the bootstrap, whose spread is rescaled to the weight of all rows. Everything else comes from
+        the fit itself.
     sample_weight : (n,) array-like, or str, optional
         Weights that go with `X` or with the sample, or the name of its column that holds them.
     n_threads : int, optional
@@ -197,9 +197,8 @@ def summary(
         For each column: `lmbda`, the `rounded` power, standard error `se`, ends `low` and `high` of the
         interval, likelihood ratio tests of lambda = 0 (`lr_0`, p-value `p_0`) and 1 (`lr_1`, `p_1`); skewness,
         kurtosis, ppcc and p-value of normality before and after (see `normality`); n_obs and status. Entries that
-        need the data are left out where the fit no longer has them. Of robust fits `se` is by the bootstrap of
-        `standard_error`, `low` and `high` are those of `confint`, and there are no tests and rounded powers. Notes
-        say so.
+        need the data are left out where the fit no longer has them. For robust fits `se` is the bootstrap
+        `standard_error`, `low` and `high` are as in `confint`, and there are no tests or rounded powers. Notes say so.
 
     Examples
     --------

@@ -116,7 +116,7 @@ def biases(values: FloatArray, caution: float) -> FloatArray:
 
 
 def _caution(values: FloatArray) -> float:
-    """Variance of values about the means of their rows over that of the means; infinite where rows do not differ."""
+    """Variance within rows over the variance of their means; infinite where rows do not differ."""
     seen = ~np.isnan(values)
     count = np.count_nonzero(seen, axis=1)
     of_rows = means(values, 1)

@@ -18,7 +18,7 @@ from powerkern.kernels.likelihood import score as lk
 from powerkern.kernels.likelihood.logs import Bounds, centered_log, offset_log, unit_of
 from powerkern.kernels.likelihood.optimum import write_fit
 from powerkern.kernels.likelihood.two_pass import optimum
-from powerkern.kernels.power_sums.fit import R_COUNT, R_MAX, R_MIN, mean_log
+from powerkern.kernels.power_sums.ranges import R_COUNT, R_MAX, R_MIN, mean_log
 from powerkern.kernels.results import N_RESULTS, write_identity, write_range
 from powerkern.kernels.transforms.family import log_offset
 

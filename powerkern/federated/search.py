@@ -11,14 +11,9 @@ from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 from powerkern.kernels.likelihood.score import Score, has_root_near
-from powerkern.kernels.optimize.minimize import (
-    CONVERGED,
-    RUNNING,
-    brent_start,
-    brent_step,
-    newton_start,
-    newton_step,
-)
+from powerkern.kernels.optimize.brent import brent_start, brent_step
+from powerkern.kernels.optimize.newton import newton_start, newton_step
+from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 
 METHODS = ("newton", "brent")
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from powerkern._engine.by_column import fit_matrix
 from powerkern._typing import FloatArray
-from powerkern.kernels.optimize.minimize import RUNNING, brent_start, brent_step
+from powerkern.kernels.optimize.brent import brent_start, brent_step
+from powerkern.kernels.optimize.status import RUNNING
 from powerkern.kernels.results import LMBDA, LMBDA0, STATUS
 from powerkern.kernels.robust.fit import CUT_CENTER, CUT_DIVISOR, CUT_HIGH, CUT_LOW
 from powerkern.kernels.transforms.family import BOX_COX
@@ -34,7 +35,8 @@ _SEARCHED, _TIED = 2e-5, 2e-4
 def start_error(column: Column) -> float:
     """Bound on the error of the start, which is also the result where no reweighting follows.
 
-    The end of estimators that fit what they keep by its order rather than by a cut-off: its ends move with each row.
+    Estimators without a cut-off keep values by their order, and each row moves the ends of what they keep: for these
+    the bound is on lambda itself.
     """
     which = LMBDA0 if column.has_cut_off else LMBDA
     others = np.array([other.row[which] for other in column.others])

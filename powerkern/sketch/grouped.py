@@ -146,7 +146,7 @@ def fit_groups_with(
     Returns
     -------
     GroupedFit
-        Lambda agrees with `powerkern.fit` as that of `fit_with` does. Rows of a group may be in any chunks.
+        Lambda is as close to `powerkern.fit` as with `fit_with`. Rows of a group may be in any chunks.
 
     Raises
     ------
@@ -155,8 +155,8 @@ def fit_groups_with(
 
     Notes
     -----
-    One more pass than `fit_with` finds the groups. Then each column of each group is a column of its own, of which a
-    chunk holds what it has: some 10 kB for each of them, in every task.
+    A pass before those of `fit_with` finds the groups. Then each column of each group counts as a column: the summary
+    of a chunk has some 10 kB for each of them, in every task.
 
     Examples
     --------

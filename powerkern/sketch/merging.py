@@ -19,7 +19,7 @@ from powerkern._input.reading import read_chunk
 from powerkern._results.columns import ColumnResults, FitInfo, Source
 from powerkern._results.power_fit import PowerFit, finished
 from powerkern._typing import Bounds, FloatArray
-from powerkern.kernels.power_sums import fit as kernels
+from powerkern.kernels.power_sums import ranges as kernels
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.columns import Additive, Mergeable
 from powerkern.sketch.streams import added, grown_grid, regridded, stream_grid

@@ -19,7 +19,7 @@ from powerkern._engine.threads import for_each
 from powerkern._input import special
 from powerkern._input.arrays import column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern.kernels.power_sums.fit import R_MAX, R_MIN
+from powerkern.kernels.power_sums.ranges import R_MAX, R_MIN
 from powerkern.sketch.columns import Additive, beside
 from powerkern.sketch.merging import merge
 from powerkern.sketch.summaries import Range

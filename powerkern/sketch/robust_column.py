@@ -32,6 +32,7 @@ from powerkern.kernels.results import (
     write_identity,
     write_range,
 )
+from powerkern.kernels.robust.column_results import scale_correction
 from powerkern.kernels.robust.fit import (
     CUT_AFTER,
     CUT_BEFORE,
@@ -47,10 +48,8 @@ from powerkern.kernels.robust.fit import (
     cut_column,
     fit_sorted_columns,
     fit_weighted_columns,
-    scale_correction,
 )
-from powerkern.kernels.robust.reweighting import N_WIDER, WIDER
-from powerkern.kernels.robust.search import (
+from powerkern.kernels.robust.options import (
     CARROLL,
     GLOBAL,
     HUBER_K,
@@ -62,6 +61,7 @@ from powerkern.kernels.robust.search import (
     new_robust_work,
     with_rule,
 )
+from powerkern.kernels.robust.reweighting import N_WIDER, WIDER
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.merging import sketch

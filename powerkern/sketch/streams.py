@@ -9,17 +9,8 @@ import numpy as np
 from powerkern._estimators.power_sums import is_on_reference_grid, on_reference_grid, quanta_for
 from powerkern._input.arrays import column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern.kernels.power_sums.fit import (
-    G_BINS,
-    G_EXPONENT,
-    G_FIRST,
-    G_MAX,
-    G_MIN,
-    G_QUANTUM,
-    G_REF,
-    G_SIGN,
-    N_POWERS,
-)
+from powerkern.kernels.power_sums.gauss import N_POWERS
+from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_QUANTUM, G_REF, G_SIGN
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.sketch.summaries import Grid, Range, Sketch
 

@@ -21,16 +21,9 @@ from powerkern._estimators.ranges import in_digits, weight_of
 from powerkern._input.arguments import as_number, column_positions
 from powerkern._input.arrays import as_choice, as_reals, column_label
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.power_sums import fit as kernels
-from powerkern.kernels.power_sums.fit import (
-    G_BINS,
-    G_EXPONENT,
-    G_FIRST,
-    G_MAX,
-    G_MIN,
-    G_QUANTUM,
-    N_POWERS,
-)
+from powerkern.kernels.power_sums import grids, ranges
+from powerkern.kernels.power_sums.gauss import N_POWERS
+from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_QUANTUM
 from powerkern.kernels.transforms.family import FAMILIES, lowest
 from powerkern.sketch.serial import array_of, damaged, pack, shift_of, unpack
 
@@ -41,8 +34,8 @@ _LARGEST_LOG = 800.0
 #: Whole numbers up to this one are added exactly; and levels of digits of weights are up to this one.
 _LARGEST_WHOLE, _MOST_LEVELS = 2.0**53, 42
 #: A column without values, in the table of a range.
-EMPTY_RANGE = np.zeros(kernels.N_RANGE)
-EMPTY_RANGE[[kernels.R_MIN, kernels.R_MAX]] = np.inf, -np.inf
+EMPTY_RANGE = np.zeros(ranges.N_RANGE)
+EMPTY_RANGE[[ranges.R_MIN, ranges.R_MAX]] = np.inf, -np.inf
 #: Exponents of the quanta for the smallest and the largest weight.
 _QUANTA = (-1030, 970)
 
@@ -73,7 +66,7 @@ class _Summary:
 
     @property
     def table(self) -> FloatArray:
-        """A row for each column, as `powerkern.kernels.power_sums.fit` numbers its entries; read-only."""
+        """A row for each column, as `powerkern.kernels.power_sums.ranges` numbers its entries; read-only."""
         return self._table
 
     @property
@@ -143,7 +136,7 @@ class Range(_Summary):
     @property
     def count(self) -> FloatArray:
         """Number of values of each column that are not missing and have a weight."""
-        return self._column(kernels.R_COUNT)
+        return self._column(ranges.R_COUNT)
 
     @property
     def n_obs(self) -> FloatArray:
@@ -153,12 +146,12 @@ class Range(_Summary):
     @property
     def x_min(self) -> FloatArray:
         """Smallest value of each column; inf without values."""
-        return self._column(kernels.R_MIN) - self.shift
+        return self._column(ranges.R_MIN) - self.shift
 
     @property
     def x_max(self) -> FloatArray:
         """Largest value of each column; -inf without values."""
-        return self._column(kernels.R_MAX) - self.shift
+        return self._column(ranges.R_MAX) - self.shift
 
     def __repr__(self) -> str:
         return f"Range(family={self.family!r}, {self.n_features} columns)"
@@ -210,14 +203,14 @@ class Range(_Summary):
         """
         ends = checked_bounds(low, high, as_choice("family", family, FAMILIES))
         weight = as_number("weight", weight, "(0, inf)")
-        table = np.zeros((ends.shape[1], kernels.N_RANGE))
-        table[:, kernels.R_COUNT] = table[:, kernels.R_SAMPLE] = 1.0
-        table[:, kernels.R_WEIGHT] = weight
-        table[:, [kernels.R_MIN, kernels.R_MAX]] = ends.T
-        middle = np.rint(signed_logs(ends, FAMILIES[family]).mean(axis=0) / kernels.LOG_UNIT)
-        table[:, kernels.R_LOGS] = middle
-        table[:, kernels.R_SQUARES] = middle * middle // kernels.LIMB
-        table[:, kernels.R_SQUARES_LOW] = middle * middle % kernels.LIMB
+        table = np.zeros((ends.shape[1], ranges.N_RANGE))
+        table[:, ranges.R_COUNT] = table[:, ranges.R_SAMPLE] = 1.0
+        table[:, ranges.R_WEIGHT] = weight
+        table[:, [ranges.R_MIN, ranges.R_MAX]] = ends.T
+        middle = np.rint(signed_logs(ends, FAMILIES[family]).mean(axis=0) / ranges.LOG_UNIT)
+        table[:, ranges.R_LOGS] = middle
+        table[:, ranges.R_SQUARES] = middle * middle // ranges.LIMB
+        table[:, ranges.R_SQUARES_LOW] = middle * middle % ranges.LIMB
         return cls(family, in_digits(table), column_names, False)
 
     def to_bytes(self) -> bytes:
@@ -228,7 +221,7 @@ class Range(_Summary):
     def from_bytes(cls, data: bytes) -> Range:
         """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
         head, payload = unpack(data, 1, "a range")
-        table = array_of(payload, (head["columns"], kernels.N_RANGE), "<f8", "a range")
+        table = array_of(payload, (head["columns"], ranges.N_RANGE), "<f8", "a range")
         found = cls(head["family"], table, head["column_names"], head["vector"], shift_of(head))
         if (wrong := ~found._possible()).any():
             label = column_label(int(np.argmax(wrong)), found.column_names)
@@ -240,11 +233,11 @@ class Range(_Summary):
         count, weight, low, high, sample, logs, squares, squares_low, *digits, level = self._table.T
         with np.errstate(invalid="ignore", over="ignore"):
             seen = np.isfinite(self._table).all(axis=1) & (count > 0.0) & (weight > 0.0) & (low <= high)
-            seen &= (sample >= 0.0) & (sample <= count) & (abs(logs) <= sample * _LARGEST_LOG / kernels.LOG_UNIT)
+            seen &= (sample >= 0.0) & (sample <= count) & (abs(logs) <= sample * _LARGEST_LOG / ranges.LOG_UNIT)
             whole = np.array([weight, *digits, squares, squares_low])
             seen &= ((whole >= 0.0) & (whole <= _LARGEST_WHOLE) & (whole == np.rint(whole))).all(axis=0)
             seen &= (level == np.rint(level)) & (abs(level) <= _MOST_LEVELS)
-            seen &= squares <= sample * (_LARGEST_LOG / kernels.LOG_UNIT) ** 2 / kernels.LIMB
+            seen &= squares <= sample * (_LARGEST_LOG / ranges.LOG_UNIT) ** 2 / ranges.LIMB
         seen &= low > lowest(FAMILIES[self.family])
         possible: NDArray[np.bool_] = seen | (self._table == EMPTY_RANGE).all(axis=1)
         return possible
@@ -325,7 +318,7 @@ class Grid(_Summary):
         """
         chosen = np.zeros(self.n_features, dtype=bool)
         chosen[slice(None) if columns is None else column_positions(columns, self.n_features)] = True
-        return self._relaid(self._column(G_EXPONENT) - _REFINEMENT * chosen, kernels.MAX_REFINED)
+        return self._relaid(self._column(G_EXPONENT) - _REFINEMENT * chosen, grids.MAX_REFINED)
 
     def part(self, columns: ArrayLike) -> Grid:
         """The grid of some of the columns (indices or mask)."""
@@ -335,7 +328,7 @@ class Grid(_Summary):
 
     def _relaid(self, exponents: FloatArray, max_bins: int) -> Grid:
         cells = self._table.copy()
-        kernels.lay_columns(cells, self._code, np.array(exponents), max_bins)
+        grids.lay_columns(cells, self._code, np.array(exponents), max_bins)
         return Grid(self.family, cells, self.column_names, self.was_vector, self.shift)
 
     def to_bytes(self) -> bytes:
@@ -350,7 +343,7 @@ class Grid(_Summary):
 
     @classmethod
     def _read(cls, head: dict[str, Any], payload: bytes, what: str) -> Grid:
-        cells = array_of(payload, (head["columns"], kernels.N_GRID), "<f8", what)
+        cells = array_of(payload, (head["columns"], grids.N_GRID), "<f8", what)
         grid = cls(head["family"], cells, head["column_names"], head["vector"], shift_of(head))
         if not (np.isfinite(cells).all() and grid._is_possible()):
             raise damaged(what)
@@ -374,13 +367,13 @@ class Grid(_Summary):
             and ((sign >= 0.0) | (high < 0.0)).all()
             and inside.all()
             and (low <= high).all()
-            and ((bins >= 1.0) & (bins <= kernels.MAX_REFINED)).all()
-            and ((exponent >= kernels.NARROWEST) & (exponent <= kernels.WIDEST)).all()
+            and ((bins >= 1.0) & (bins <= grids.MAX_REFINED)).all()
+            and ((exponent >= grids.NARROWEST) & (exponent <= grids.WIDEST)).all()
             and ((quantum >= _QUANTA[0]) & (quantum <= _QUANTA[1])).all()
         ):
             return False
         laid = used.copy()
-        kernels.lay_columns(laid, self._code, np.ascontiguousarray(exponent), kernels.MAX_REFINED)
+        grids.lay_columns(laid, self._code, np.ascontiguousarray(exponent), grids.MAX_REFINED)
         ends, own = (cells[:, [G_FIRST, G_BINS]] @ [[1.0, 1.0], [0.0, 1.0]] for cells in (laid, used))
         whole = used[:, [G_EXPONENT, G_FIRST, G_BINS, G_QUANTUM]]
         near = (abs(ends - own) <= 1.0).all() and (laid[:, G_EXPONENT] == exponent).all()
@@ -449,7 +442,7 @@ class Sketch:
     def from_bytes(cls, data: bytes) -> Sketch:
         """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
         head, payload = unpack(data, 3, "a sketch")
-        border = 8 * head["columns"] * kernels.N_GRID
+        border = 8 * head["columns"] * grids.N_GRID
         grid = Grid._read(head, payload[:border], "a sketch")
         end = len(payload) - 8 * head["columns"] * N_ROUNDINGS
         sums = array_of(payload[border:end], (int(grid.n_bins.sum()), N_POWERS), "<i8", "a sketch")

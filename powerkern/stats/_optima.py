@@ -13,7 +13,8 @@ from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
 from powerkern._input.messages import warn
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.normality.search import PPCC, criterion_at, normal_quantiles
+from powerkern.kernels.normality.criterion import PPCC
+from powerkern.kernels.normality.search import criterion_at, normal_quantiles
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.lambda_bounds import lambda_ranges
 from powerkern.stats._arrays import FLOAT32, FLOAT64, as_scalar

@@ -10,7 +10,7 @@ import powerkern as pk
 from powerkern import Status
 from powerkern._engine import threads
 from powerkern._estimators import power_sums, ranges
-from powerkern.kernels.power_sums import fit as sketch
+from powerkern.kernels.power_sums import ranges as sketch
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE, STATUS
 from powerkern.kernels.transforms.family import FAMILIES as FAMILY_CODES
 

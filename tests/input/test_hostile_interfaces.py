@@ -375,6 +375,8 @@ COMMANDS: dict[str, Callable[[Path, Path, Path], list[Any]]] = {
     "fit box-cox": lambda table, fit, out: ["fit", table, "-o", out, "--family", "box-cox"],
     "fit origin": lambda table, fit, out: ["fit", table, "-o", out, "--origin", "fit"],
     "plot": lambda table, fit, out: ["plot", table, "-o", out.with_suffix(".svg")],
+    "fit groups": lambda table, fit, out: ["fit", table, "-o", out, "--groups", "a"],
+    "outliers": lambda table, fit, out: ["outliers", table, "-o", out.with_suffix(".csv")],
     "summary": lambda table, fit, out: ["summary", table],
     "transform": lambda table, fit, out: ["transform", table, "--fit", fit, "-o", out],
     "inverse": lambda table, fit, out: ["inverse", table, "--fit", fit, "-o", out],

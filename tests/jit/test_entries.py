@@ -16,7 +16,7 @@ import powerkern
 import powerkern.kernels
 from powerkern._jit import COLUMN, JIT_DISABLED, REAL
 from powerkern._jit.entries import Entry
-from powerkern.kernels.elementary import exp_log
+from powerkern.kernels.elementary import log
 from powerkern.kernels.likelihood import mle
 from powerkern.kernels.likelihood.score import has_root_near
 from powerkern.kernels.transforms import gather, lambda_bounds
@@ -80,6 +80,17 @@ def test_an_entry_takes_arrays_of_its_types_only(wrong):
         lambda_bounds.lambda_ranges(1, *good[:2], "ten", *good[3:])
     with pytest.raises(TypeError):
         lambda_bounds.lambda_ranges(1, *good[:-1])
+
+
+@needs_jit
+def test_an_entry_takes_memmaps(tmp_path):
+    """joblib hands large arrays to its processes as memmaps."""
+    arrays = [np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 9.0]), np.empty(3), np.empty(3)]
+    lambda_bounds.lambda_ranges(1, *arrays[:2], 10.0, *arrays[2:])
+    mapped = [np.memmap(tmp_path / str(k), np.float64, "w+", shape=3) for k in range(4)]
+    mapped[0][:], mapped[1][:] = arrays[:2]
+    lambda_bounds.lambda_ranges(1, *mapped[:2], 10.0, *mapped[2:])
+    np.testing.assert_array_equal(mapped, arrays)
 
 
 @needs_jit
@@ -302,7 +313,7 @@ def test_the_same_without_compiling():
 def users_function(x):
     total = 0.0
     for i in range(x.size):
-        total += exp_log.log1p(x[i])
+        total += log.log1p(x[i])
     return has_root_near(total, 1.0, 0.0), total
 
 
@@ -314,5 +325,5 @@ def test_kernels_in_a_users_jitted_function():
 
 
 def test_kernels_as_plain_python():
-    assert exp_log.log1p(1.0) == pytest.approx(np.log(2.0), rel=1e-15)
+    assert log.log1p(1.0) == pytest.approx(np.log(2.0), rel=1e-15)
     assert has_root_near(0.0, 1.0, 1.0)

@@ -25,7 +25,8 @@ from powerkern._jit import (
     sum_of_lanes,
     width_of,
 )
-from powerkern.kernels.elementary.exp_log import exp_less, expm1_excess, log_normal, rounder_of
+from powerkern.kernels.elementary.exp import exp_less, expm1_excess, rounder_of
+from powerkern.kernels.elementary.log import log_normal
 
 ROWS = 4
 VALUES = np.array([-2.5, -1.0, -0.0, 0.0, 0.5, 3.0, np.inf, np.nan])

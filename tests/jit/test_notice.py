@@ -23,6 +23,7 @@ def said(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(notice, "sys", SimpleNamespace(stderr=terminal, modules={}))  # pytest puts its own into sys
     monkeypatch.setattr(notice, "_silent", 0.0)
+    monkeypatch.setattr(notice, "_explained", False)
     monkeypatch.setattr(notice, "SILENCE", 0.02)
     return terminal
 
@@ -46,10 +47,11 @@ def test_a_terminal_and_the_log_are_told_what_compiles_and_what_to_do(said, capl
     assert caplog.records[0].levelname == "INFO"
 
 
-def test_every_long_wait_is_told(said, caplog):
-    for kernel in ("fit_columns", "fit_sorted_columns"):
-        assert kernel in long_work(caplog, kernel)[0]
-    assert said.getvalue().count("\n") == 2
+def test_every_long_wait_is_told_and_the_first_explained(said, caplog):
+    (first,), (second,) = long_work(caplog, "fit_columns"), long_work(caplog, "fit_sorted_columns")
+    assert "seconds" in first
+    assert second == "powerkern: compiling fit_sorted_columns"
+    assert said.getvalue() == f"{first}\n{second}\n"
 
 
 def test_short_waits_add_up(said, caplog, monkeypatch):

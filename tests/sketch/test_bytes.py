@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from powerkern.kernels.power_sums import fit as kernels
+from powerkern.kernels.power_sums import grids, ranges
 from powerkern.sketch import Grid, Range, Sketch, extend, finish, merge, range_of, sketch
 
 ROWS = np.random.default_rng(0).lognormal(size=(60, 2))
@@ -31,24 +31,24 @@ def forged(data: bytes, change: Callable[[dict, bytearray], None]) -> bytes:
 
 def cell(data: bytes, column: int, entry: int, value: float) -> bytes:
     """A number of the table of a range, or of a grid and what stands on it."""
-    width = kernels.N_RANGE if data[HEAD - 5] == 1 else kernels.N_GRID
+    width = ranges.N_RANGE if data[HEAD - 5] == 1 else grids.N_GRID
     return forged(data, lambda _, payload: struct.pack_into("<d", payload, 8 * (width * column + entry), value))
 
 
 def test_the_forger_forges_well() -> None:
     data = range_of(ROWS).to_bytes()
     assert Range.from_bytes(forged(data, lambda *_: None)) == range_of(ROWS)
-    assert Range.from_bytes(cell(data, 1, kernels.R_MAX, 1e9)).x_max[1] == 1e9
+    assert Range.from_bytes(cell(data, 1, ranges.R_MAX, 1e9)).x_max[1] == 1e9
 
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
-@pytest.mark.parametrize("entry", range(kernels.N_RANGE))
+@pytest.mark.parametrize("entry", range(ranges.N_RANGE))
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1.0, 1e308])
 def test_ranges_that_no_rows_have(family: str, entry: int, value: float) -> None:
     data = cell(range_of(ROWS, family).to_bytes(), 1, entry, value)
-    fits = (entry, value) in {(kernels.R_COUNT, 1e308), (kernels.R_MAX, 1e308)}
-    fits |= entry in (kernels.R_LOGS, kernels.R_LEVEL) and value == -1.0
-    fits |= entry == kernels.R_MIN and value == -1.0 and family == "yeo-johnson"
+    fits = (entry, value) in {(ranges.R_COUNT, 1e308), (ranges.R_MAX, 1e308)}
+    fits |= entry in (ranges.R_LOGS, ranges.R_LEVEL) and value == -1.0
+    fits |= entry == ranges.R_MIN and value == -1.0 and family == "yeo-johnson"
     if fits:
         assert Range.from_bytes(data).grid().n_bins.min() > 0
     else:
@@ -56,7 +56,7 @@ def test_ranges_that_no_rows_have(family: str, entry: int, value: float) -> None
             Range.from_bytes(data)
 
 
-@pytest.mark.parametrize("entry", range(kernels.N_RANGE))
+@pytest.mark.parametrize("entry", range(ranges.N_RANGE))
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1.0])
 def test_a_column_without_values_has_one_range_only(entry: int, value: float) -> None:
     empty = np.full((3, 1), np.nan)
@@ -68,17 +68,17 @@ def test_a_column_without_values_has_one_range_only(entry: int, value: float) ->
 
 
 @pytest.mark.parametrize("rows", [ONE_SIGN, -ONE_SIGN, BOTH_SIGNS])
-@pytest.mark.parametrize("entry", range(kernels.N_GRID))
+@pytest.mark.parametrize("entry", range(grids.N_GRID))
 @pytest.mark.parametrize("value", [np.nan, np.inf, -5.0, 2.0**63, 1e308, -1e308, 0.5, -70000.0])
 def test_grids_that_no_rows_have(rows: np.ndarray, entry: int, value: float) -> None:
     data = cell(range_of(rows).grid().to_bytes(), 0, entry, value)
     with contextlib.suppress(ValueError):
-        assert Grid.from_bytes(data).refined().n_bins.max() <= kernels.MAX_REFINED  # it ends
+        assert Grid.from_bytes(data).refined().n_bins.max() <= grids.MAX_REFINED  # it ends
 
 
 def test_a_grid_of_one_sign_with_an_end_of_the_other() -> None:
     with pytest.raises(ValueError, match="not a grid"):
-        Grid.from_bytes(cell(range_of(ROWS).grid().to_bytes(), 0, kernels.G_MIN, -5.0))
+        Grid.from_bytes(cell(range_of(ROWS).grid().to_bytes(), 0, grids.G_MIN, -5.0))
 
 
 @pytest.mark.parametrize("x", [1e-300, 3.0, 0.0, -2.5, 1e308, 5e-324])
@@ -115,7 +115,7 @@ def test_sketches_whose_first_bin_is_beyond_all_integers() -> None:
     data = sketch(ROWS, range_of(ROWS).grid()).to_bytes()
     for first in (2.0**63, -(2.0**63), 2.0**52, 1e300):
         with pytest.raises(ValueError, match="not a sketch"):
-            merge(Sketch.from_bytes(data), Sketch.from_bytes(cell(data, 0, kernels.G_FIRST, first)))
+            merge(Sketch.from_bytes(data), Sketch.from_bytes(cell(data, 0, grids.G_FIRST, first)))
 
 
 def fuzzed(rng: np.random.Generator, data: bytes) -> bytes:
@@ -146,7 +146,7 @@ def test_whatever_is_read_can_be_used_or_is_refused(family: str, rows: np.ndarra
         assert Grid.from_bytes(grid.to_bytes()) == grid
 
     def grid_used() -> None:
-        assert Grid.from_bytes(fuzzed(rng, found.grid().to_bytes())).refined().n_bins.max() <= kernels.MAX_REFINED
+        assert Grid.from_bytes(fuzzed(rng, found.grid().to_bytes())).refined().n_bins.max() <= grids.MAX_REFINED
 
     def sketch_used() -> None:
         finish(merge(whole, Sketch.from_bytes(fuzzed(rng, whole.to_bytes()))))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from powerkern._jit import COLUMN, ROWS, Lanes, entry, in_all_lanes, inlined, kernel, select, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp_log import exp, expm1_lanes
+from powerkern.kernels.elementary.exp import exp, expm1_lanes
 
 # (erf(x)/x - 1) as a polynomial in x**2 <= 1, to 7e-18
 _P = (

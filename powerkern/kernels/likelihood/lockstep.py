@@ -41,7 +41,8 @@ from powerkern._jit import (
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.exp_log import exp_less, exp_minus, expm1_excess_lanes, log_normal, rounder_of
+from powerkern.kernels.elementary.exp import exp_less, exp_minus, expm1_excess_lanes, rounder_of
+from powerkern.kernels.elementary.log import log_normal
 from powerkern.kernels.likelihood.one_pass import FINE, ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD, TAYLOR_REACH
 from powerkern.kernels.likelihood.one_pass_sums import (
     MAX_SQUARE_TO_VARIANCE,

@@ -13,7 +13,7 @@ import numpy as np
 from powerkern._jit import bits_of, float_of, inlined, kernel, reduction, widest_vectors
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp_log import log, log1p
+from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.likelihood.score import BLOCK, Logs
 from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE

@@ -17,7 +17,8 @@ from powerkern._jit import float_of, for_none, kernel, reduction, widest_vectors
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.exp_log import exp, log, log1p
+from powerkern.kernels.elementary.exp import exp
+from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.likelihood.logs import FEW, INF_BITS, Prepared
 from powerkern.kernels.likelihood.one_pass_chunks import (
     LogKind,
@@ -45,11 +46,10 @@ from powerkern.kernels.likelihood.one_pass_sums import (
 from powerkern.kernels.likelihood.optimum import Optimum
 from powerkern.kernels.likelihood.score import WEIGHT, has_root_near, score_from_moments
 from powerkern.kernels.likelihood.scratch import CHUNK, EXPONENT, OF_POWERS, SAMPLE, SIGN_OF_LOGS, Work
-from powerkern.kernels.optimize.minimize import RUNNING, newton_start, newton_step
+from powerkern.kernels.optimize.newton import newton_start, newton_step
+from powerkern.kernels.optimize.status import RUNNING
 
 _OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
-
-
 #: Shorter columns take two passes at once.
 ONE_PASS_MIN = 256
 #: Longer ones start from the optimum of a sample: one value in SAMPLE_STRIDE, more (ONE_PASS_MIN) where the column is
@@ -76,7 +76,7 @@ TAYLOR_REACH = 1e-4
 _MAX_ONE_PASS_EVAL = 20
 
 
-class _Logs(NamedTuple):
+class Logs(NamedTuple):
     """Logs and their weights, in float32 or float64; their total, the largest magnitude, the weighted mean and spread.
 
     Values that are missing have a log of 0, and what they weigh is not in the total.
@@ -113,7 +113,7 @@ class _Stage(NamedTuple):
 _COARSE = _Stage(5e-2, 1e-2, 40.0)
 FINE = _Stage(2e-5, 1e-5, 340.0)
 #: Moments at the start, and no step.
-_GIVEN = _Stage(math.inf, 1e-5, 340.0)
+GIVEN = _Stage(math.inf, 1e-5, 340.0)
 
 
 @kernel
@@ -158,7 +158,7 @@ def _in_reach(column: LogKind, exponent: float, farthest: float, reach: float) -
 
 
 @kernel
-def _spread(column: LogKind, sums: LogSums) -> float:
+def spread_of(column: LogKind, sums: LogSums) -> float:
     """Standard deviation of the logs, about 0 with both signs; 0 if there are none."""
     if not sums.weight > 0.0:
         return 0.0
@@ -187,7 +187,7 @@ def _farthest(column: LogKind, low: int, high: int) -> float:
 
 
 @kernel
-def _sum_up_alone(work: None, column: LogKind, logs: _Logs, exponent: float, moments: FloatArray) -> None:
+def _sum_up_alone(work: None, column: LogKind, logs: Logs, exponent: float, moments: FloatArray) -> None:
     for i in range(0, logs.d.size, CHUNK):
         end = i + CHUNK
         add_sums(logs.d[i:end], part_of(logs.weight, i, end), exponent, column.sign == 0.0, moments)
@@ -202,7 +202,9 @@ def _sum_up(work: Work, column: LogKind, logs: Any, exponent: float, moments: Fl
 
 
 @kernel
-def _walk(work: Work | None, column: LogKind, logs: _Logs, start: float, stage: _Stage, moments: FloatArray) -> _Walk:
+def walk_from(
+    work: Work | None, column: LogKind, logs: Logs, start: float, stage: _Stage, moments: FloatArray
+) -> _Walk:
     """Halley steps on raw sums until a step is below the tolerance; not good where these lose too many digits."""
     x = at = start
     state = newton_start(start, 2.0 / logs.spread, 0.0, _MAX_ONE_PASS_EVAL)
@@ -258,12 +260,12 @@ def _walk_on_sample(
     none = Seen(no_logs(column), 0 if sample.gaps else n)
     seen = logs_of_run(column, sample.x, weight, work.spare[:n], d32, none, 0)
     sums = with_first(seen.sums, weight, seen.complete)
-    spread = _spread(column, sums)
+    spread = spread_of(column, sums)
     if not (spread > 0.0 and _admissible(column, sums.low, sums.high)):
         return _Walk(1.0, 1.0, 0, False), 0.0
     farthest, jacobian = _farthest(column, sums.low, sums.high), sums.total / sums.weight
-    logs = _Logs(d32, rounded(weight, scale, work.weight32[:n]), scale * sums.weight, farthest, jacobian, spread)
-    return _walk(None, column, logs, 1.0, _COARSE, moments), spread
+    logs = Logs(d32, rounded(weight, scale, work.weight32[:n]), scale * sums.weight, farthest, jacobian, spread)
+    return walk_from(None, column, logs, 1.0, _COARSE, moments), spread
 
 
 @kernel
@@ -314,7 +316,7 @@ def _weights_of_every(weight: FloatArray, stride: int, out: FloatArray) -> Float
 
 @kernel
 def _declined(n_eval: int, stopped: bool) -> OnePass:
-    return OnePass(_no_optimum(n_eval), stopped, 0.0, 0.0, 0.0)
+    return OnePass(no_optimum(n_eval), stopped, 0.0, 0.0, 0.0)
 
 
 @kernel
@@ -344,15 +346,15 @@ def one_pass_optimum(column: Prepared, weights: Weights, known: bool, exponent: 
     if not _admissible(wanted, sums.low, sums.high):
         return _declined(n_eval, True)
     farthest, jacobian = _farthest(wanted, sums.low, sums.high), sums.total / sums.weight
-    spread = _spread(wanted, sums)
+    spread = spread_of(wanted, sums)
     if walk.good and _in_reach(wanted, start, farthest, _COARSE.reach) and center(moments):
         d1, d2, d3 = score_from_moments(moments, jacobian)
         start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
     even = _is_even(sums.weight, sums.weight_squares)
     if not (even and spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
         return _declined(n_eval, False)
-    logs = _Logs(work.spare[:n], weights.values, sums.weight, farthest, jacobian, spread)
-    walk = _walk(work, wanted, logs, exponent if given else start, _GIVEN if given else FINE, moments)
+    logs = Logs(work.spare[:n], weights.values, sums.weight, farthest, jacobian, spread)
+    walk = walk_from(work, wanted, logs, exponent if given else start, GIVEN if given else FINE, moments)
     n_eval += walk.n_eval
     moved = walk.x - walk.evaluated_at
     near = abs(moved) * math.sqrt(growth(moments)) <= TAYLOR_REACH
@@ -377,7 +379,8 @@ def _is_even(total: float, squares: float) -> bool:
 
 
 @kernel
-def _no_optimum(n_eval: int) -> Optimum:
+def no_optimum(n_eval: int) -> Optimum:
+    """An optimum that was not certified."""
     return Optimum(1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, n_eval, _NOT_CERTIFIED)
 
 
@@ -428,79 +431,3 @@ def _logs_wanted(column: Prepared, weight: FloatArray | None, known: bool, work:
     offset, both_signs = column.offset, column.sign == 0.0
     ref = 0.0 if both_signs else exp(_rough_log(column.x, weight, offset, work)) - offset
     return LogKind(column.sign, known, offset, ref, 0.0 if both_signs else log(offset + ref))
-
-
-class LogUnits(NamedTuple):
-    """What logs stand for: ``unit`` times them are those of the column, relative to that of ``ref`` (signed: 0)."""
-
-    unit: float
-    ref: float
-    log_ref: float
-
-
-@kernel
-def optimum_of_logs(
-    d: FloatArray,
-    weight: FloatArray | None,
-    both_signs: bool,
-    units: LogUnits,
-    start: float,
-    given: float,
-    moments: FloatArray,
-) -> Optimum:
-    """Optimum of ascending logs, of one sign or signed, searched for from `start`; or moments at a `given` exponent.
-
-    NOT_CERTIFIED where the sums lose too many digits: nothing else holds then.
-    """
-    n, effective, total, squares = _sum_and_squares(d, weight)
-    farthest, unit = max(-d[0], d[-1]), units.unit
-    column = LogKind(0.0 if both_signs else 1.0, True, 0.0, 0.0, 0.0)
-    jacobian, spread = total / n, _spread(column, LogSums(total, squares, 0, 0, n, 0.0))
-    even = effective >= min(MIN_EFFECTIVE, 0.25 * d.size)
-    if not (even and spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
-        return _no_optimum(0)
-    is_given, logs = given == given, _Logs(d, weight, n, farthest, jacobian, spread)
-    walk = _walk(None, column, logs, (given if is_given else start) * unit, _GIVEN if is_given else FINE, moments)
-    mean, variance, curvature = moments_at(moments, walk.x - walk.evaluated_at)
-    if not (walk.good and variance >= ONE_PASS_SD * ONE_PASS_SD):
-        return _no_optimum(walk.n_eval)
-    exponent, status = (given, _FIXED) if is_given else (walk.x / unit, _OK)
-    return optimum_in(units, exponent, mean, variance, curvature, jacobian, walk.n_eval, status)
-
-
-@kernel
-def optimum_in(
-    units: LogUnits,
-    exponent: float,
-    mean: float,
-    variance: float,
-    curvature: float,
-    jacobian: float,
-    n_eval: int,
-    status: int,
-) -> Optimum:
-    """The optimum at an exponent of the column, given what was found on logs in such units."""
-    unit = units.unit
-    sd = math.sqrt(variance) * unit
-    nll = log(sd) + units.log_ref - (exponent - 1.0) * (jacobian * unit)
-    return Optimum(
-        exponent, mean * unit, sd, 0.0, units.ref, units.log_ref, nll, curvature * unit * unit, n_eval, status
-    )
-
-
-@reduction
-def _sum_and_squares(d: FloatArray, weight: FloatArray | None) -> tuple[float, float, float, float]:
-    """The sum of the weights, and that divided by their mean; the sum of values, and of their squares."""
-    widest_vectors()
-    n = weight_squares = total = squares = 0.0
-    for i in range(d.size):
-        weighted = d[i]
-        if weight is not None:
-            weighted = weight[i] * d[i]
-            n += weight[i]
-            weight_squares += weight[i] * weight[i]
-        total += weighted
-        squares += weighted * d[i]
-    if weight is None:
-        return float(d.size), math.inf, total, squares
-    return n, n * n / weight_squares, total, squares

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from powerkern._jit import bits_of, float_of, inlined, kernel, reduction, widest_vectors
 from powerkern._typing import Float32Array, FloatArray
-from powerkern.kernels.elementary.exp_log import expm1_excess, log_normal
+from powerkern.kernels.elementary.exp import expm1_excess
+from powerkern.kernels.elementary.log import log_normal
 from powerkern.kernels.likelihood.logs import MAGNITUDE, SIGN
 from powerkern.kernels.likelihood.score import (
     WEIGHT,

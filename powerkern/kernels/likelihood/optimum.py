@@ -8,7 +8,7 @@ from typing import NamedTuple
 from powerkern._jit import kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp_log import exp
+from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.likelihood.score import b
 from powerkern.kernels.results import (
     CURVATURE,

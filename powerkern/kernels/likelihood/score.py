@@ -33,7 +33,8 @@ from typing import NamedTuple
 
 from powerkern._jit import inlined, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp_log import exp, expm1, expm1_excess, log
+from powerkern.kernels.elementary.exp import exp, expm1, expm1_excess
+from powerkern.kernels.elementary.log import log
 from powerkern.kernels.transforms.branch import LINEAR
 
 #: Values in a block: its derivatives and weights stay in the first-level cache.

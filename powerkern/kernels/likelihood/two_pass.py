@@ -13,12 +13,13 @@ from powerkern._jit import float_of, kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.elementary.exp_log import exp
+from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.likelihood.logs import Prepared, Sides, logs_about, offset_log, sides_of, total_weight
 from powerkern.kernels.likelihood.optimum import Optimum
 from powerkern.kernels.likelihood.score import Logs, Score, Scratch, b, growth_at_center, has_root_near, nll_at, score
 from powerkern.kernels.likelihood.scratch import Work
-from powerkern.kernels.optimize.minimize import CONVERGED, RUNNING, newton_start, newton_step
+from powerkern.kernels.optimize.newton import newton_start, newton_step
+from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 
 _OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
 

@@ -6,7 +6,7 @@ import math
 
 from powerkern._jit import COLUMN, ROWS, entry, inlined, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp_log import expm1
+from powerkern.kernels.elementary.exp import expm1
 from powerkern.kernels.robust.loc_scale import BAD_INFINITE, EMPTY, ZERO_SCALE, LocScale, outcome
 from powerkern.kernels.robust.order_statistics import position_of
 

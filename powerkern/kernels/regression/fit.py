@@ -11,7 +11,7 @@ from powerkern._jit import COLUMN, INTEGER, ROWS, entry, float_of, kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.elementary.exp_log import exp
+from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.likelihood.logs import offset_log, scan
 from powerkern.kernels.likelihood.optimum import Optimum, write_fit
 from powerkern.kernels.likelihood.score import b

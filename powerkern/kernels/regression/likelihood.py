@@ -20,7 +20,8 @@ import numpy as np
 from powerkern._jit import COLUMN, REAL, ROWS, kernel, named_tuple, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.elementary.exp_log import exp, log
+from powerkern.kernels.elementary.exp import exp
+from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.one_pass_sums import terms
 from powerkern.kernels.likelihood.score import BLOCK, SERIES_REACH, phi3
 

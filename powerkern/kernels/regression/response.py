@@ -9,7 +9,7 @@ from powerkern._jit import float_of, kernel, reduction, widest_vectors
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.exp_log import log1p, log_normal
+from powerkern.kernels.elementary.log import log1p, log_normal
 from powerkern.kernels.likelihood.logs import INF_BITS, Bounds, Scan, centered_log, offset_log, squeeze, unit_of
 from powerkern.kernels.likelihood.two_pass import typical, typical_by_weight
 from powerkern.kernels.regression.likelihood import Design, RegressionWork, Rows, factor_gram

@@ -14,7 +14,8 @@ from powerkern._jit import kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.score import has_root_near
-from powerkern.kernels.optimize.minimize import CONVERGED, RUNNING, NewtonState, newton_step
+from powerkern.kernels.optimize.newton import NewtonState, newton_step
+from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.regression.likelihood import (
     MORE,
     N_GRID,

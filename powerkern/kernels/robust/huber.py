@@ -16,7 +16,7 @@ import numpy as np
 from powerkern._jit import kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.elementary.exp_log import log
+from powerkern.kernels.elementary.log import log
 from powerkern.kernels.robust.loc_scale import (
     BEYOND,
     CONVERGED,

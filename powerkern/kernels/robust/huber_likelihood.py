@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from powerkern._jit import COUNTS, ROWS, entry
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.robust.search import CARROLL, huber_of
+from powerkern.kernels.robust.objective import huber_of
+from powerkern.kernels.robust.options import CARROLL
 from powerkern.kernels.robust.weights import COUNTS_WORK, CountsWork, counts_of
 
 

@@ -1,17 +1,14 @@
-"""Location and scale of the columns of a matrix, by every method, and Huber's estimators of a vector."""
+"""Location and scale of the columns of a matrix, by every method."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from powerkern._input.arrays import is_whole
-from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, allocated, compiled_as, entry, kernel, release, widest_vectors
+from powerkern._jit import COLUMN, ROWS, entry, kernel, widest_vectors
 from powerkern.kernels.moments import moments_of, weighted_moments_of
 from powerkern.kernels.robust.biweight import bisquare_of, bisquare_proposal2_of, biweight_of
 from powerkern.kernels.robust.huber import beta_of, huber, huber_location_of, huber_one_step, huber_scale_of
@@ -33,7 +30,6 @@ from powerkern.kernels.robust.order_statistics import (
     mad_about,
     n_present,
     qn_of,
-    table_width,
     trimmed_mean,
     without_sums,
 )
@@ -42,9 +38,6 @@ from powerkern.kernels.robust.proposal2 import huber_proposal2_of
 #: Sizes beyond this, or below its inverse, are multiplied by _SHRINK, or divided by it, before they are squared.
 _LARGE = 1e140
 _SHRINK = 2.0**-600
-
-
-# --- columns of a matrix ------------------------------------------------------------------------------
 
 
 class Opened(NamedTuple):
@@ -57,7 +50,7 @@ class Opened(NamedTuple):
 
 
 @kernel
-def _opened(column: np.ndarray, weights: np.ndarray) -> Opened:
+def opened(column: np.ndarray, weights: np.ndarray) -> Opened:
     """A sorted column without the NaN at its end, as it is."""
     n = n_present(column)
     y, w = column[:n], weights[:n]
@@ -80,7 +73,7 @@ def _for_differences(column: Opened) -> Opened:
 
 
 @kernel
-def _for_squares(column: Opened) -> Opened:
+def for_squares(column: Opened) -> Opened:
     """The column scaled so that its inner half can be squared."""
     y, n = column.y, column.y.size
     if n == 0 or column.infinite:
@@ -127,7 +120,7 @@ def _multiply(y: np.ndarray, factor: float) -> None:
 
 
 @kernel
-def _restored(column: Opened, result: LocScale) -> LocScale:
+def restored(column: Opened, result: LocScale) -> LocScale:
     """A result in the units of the data; OVERFLOW where it is not finite, though the estimator settled."""
     loc, scale, status = result.loc / column.unit, result.scale / column.unit, result.status
     settled = status in (CONVERGED, ZERO_SCALE)
@@ -138,7 +131,7 @@ def _restored(column: Opened, result: LocScale) -> LocScale:
 @kernel
 def _write(row: np.ndarray, column: Opened, result: LocScale) -> None:
     """A row of results: loc, scale, n_iter, status."""
-    row[0], row[1], row[2], row[3] = _restored(column, result)
+    row[0], row[1], row[2], row[3] = restored(column, result)
     if column.infinite:
         row[3] = BAD_INFINITE
 
@@ -158,7 +151,7 @@ def _by_column(name: str, scaled: Callable[[Opened], Opened], estimate: _Estimat
         columns: np.ndarray, weights: np.ndarray, options: np.ndarray, table: np.ndarray, out: np.ndarray
     ) -> None:
         for j in range(columns.shape[0]):
-            column = scaled(_opened(columns[j], weights[j]))
+            column = scaled(opened(columns[j], weights[j]))
             _write(out[j], column, estimate(column.y, column.w, options, table))
 
     columns_by.__name__ = columns_by.__qualname__ = name  # by which its code is kept
@@ -244,281 +237,13 @@ def mean_and_sd(y: np.ndarray, w: np.ndarray) -> tuple[float, float]:
 
 
 order_columns = _by_column("order_columns", _for_differences, _order_of)
-huber_columns = _by_column("huber_columns", _for_squares, _huber_of)
-huber_scale_columns = _by_column("huber_scale_columns", _for_squares, _huber_scale_by)
-proposal2_columns = _by_column("proposal2_columns", _for_squares, _proposal2_of)
-bisquare_columns = _by_column("bisquare_columns", _for_squares, _bisquare_by)
-biweight_columns = _by_column("biweight_columns", _for_squares, _biweight_by)
 
+huber_columns = _by_column("huber_columns", for_squares, _huber_of)
 
-# --- a vector -----------------------------------------------------------------------------------------
+huber_scale_columns = _by_column("huber_scale_columns", for_squares, _huber_scale_by)
 
+proposal2_columns = _by_column("proposal2_columns", for_squares, _proposal2_of)
 
-@kernel
-def _copy_of(x: np.ndarray) -> np.ndarray:
-    copy = allocated((x.size,))
-    for i in range(x.size):
-        copy[i] = x[i]
-    return copy
+bisquare_columns = _by_column("bisquare_columns", for_squares, _bisquare_by)
 
-
-@kernel
-def _huber_location(x: np.ndarray, scale: float | None = None, k: float = 1.5) -> LocScale:
-    y, scratch = _copy_of(x), allocated((6, table_width(x.size)))
-    column = _for_squares(_opened(y, x[:0]))
-    known = math.nan if scale is None else scale * column.unit
-    result = _restored(column, huber_location_of(column.y, column.w, scratch, known, k))
-    release(y)
-    release(scratch)
-    return result
-
-
-@kernel
-def _huber_scale(x: np.ndarray, center: float | None = None, k: float = 1.5, ddof: int = 0) -> LocScale:
-    y, scratch = _copy_of(x), allocated((6, table_width(x.size)))
-    column = _for_squares(_opened(y, x[:0]))
-    about = math.nan if center is None else center * column.unit
-    result = _restored(column, huber_scale_of(column.y, column.w, scratch, about, k, float(ddof)))
-    release(y)
-    release(scratch)
-    return result
-
-
-@kernel
-def _huber_proposal2(x: np.ndarray, k: float = 1.5, k_location: float | None = None) -> LocScale:
-    y, scratch = _copy_of(x), allocated((6, table_width(x.size)))
-    column = _for_squares(_opened(y, x[:0]))
-    of_location = k if k_location is None else k_location
-    result = _restored(column, huber_proposal2_of(column.y, column.w, scratch, k, of_location))
-    release(y)
-    release(scratch)
-    return result
-
-
-@kernel
-def _note(found: LocScale, out: np.ndarray) -> None:
-    out[0], out[1], out[2], out[3] = found.loc, found.scale, found.n_iter, found.status
-
-
-@entry((COLUMN, REAL, REAL, COLUMN))
-def _huber_location_entry(x: np.ndarray, scale: float, k: float, out: np.ndarray) -> None:
-    _note(_huber_location(x, scale, k), out)
-
-
-@entry((COLUMN, REAL, REAL, INTEGER, COLUMN))
-def _huber_scale_entry(x: np.ndarray, center: float, k: float, ddof: int, out: np.ndarray) -> None:
-    _note(_huber_scale(x, center, k, ddof), out)
-
-
-@entry((COLUMN, REAL, REAL, COLUMN))
-def _huber_proposal2_entry(x: np.ndarray, k: float, k_location: float, out: np.ndarray) -> None:
-    _note(_huber_proposal2(x, k, k_location), out)
-
-
-def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
-    """Values of a vector, ascending, without NaN."""
-    values = np.asarray(x)
-    if values.dtype.kind not in "biuf" and values.size > 0:
-        raise TypeError(f"x must be real numbers, got dtype {values.dtype}")
-    if values.ndim != 1:
-        raise ValueError(f"x must be one-dimensional, got shape {values.shape}")
-    ascending = np.sort(values.astype(np.float64))
-    ascending = ascending[: np.searchsorted(ascending, np.nan)]
-    if ascending.size and np.isinf(ascending[[0, -1]]).any():
-        raise ValueError("x has infinite values; replace them, or mark them missing with NaN")
-    return ascending
-
-
-def _checked(what: str, value: object, least: float) -> float:
-    """A finite number above `least`."""
-    if not isinstance(value, Real):
-        raise TypeError(f"{what} must be a number, got {value!r}")
-    number = float(value)
-    if not least < number < math.inf:
-        kind = "finite" if least == -math.inf else "positive and finite"
-        raise ValueError(f"{what} must be {kind}, got {value!r}")
-    return number
-
-
-def _found(entry_point: Callable[..., None], *arguments: object) -> LocScale:
-    out = np.empty(4)
-    entry_point(*arguments, out)
-    return LocScale(float(out[0]), float(out[1]), int(out[2]), int(out[3]))
-
-
-@compiled_as(_huber_location)
-def huber_location(x: npt.ArrayLike, scale: float | None = None, k: float = 1.5) -> LocScale:
-    r"""Huber's M-estimate of location for a known scale.
-
-    The root mu of [1]_
-
-    .. math:: \sum_i \psi_k\Bigl(\frac{x_i - \mu}{s}\Bigr) = 0, \qquad \psi_k(u) = \max(-k, \min(k, u))
-
-    Parameters
-    ----------
-    x : array_like, shape (n,)
-        Values; NaN are left out.
-    scale : float, optional
-        The scale s > 0; by default the normalised median absolute deviation, 1.4826 MAD.
-    k : float, default 1.5
-        Where values begin to be clipped, in units of the scale. 1.345 has an efficiency of 95 % for normal data.
-
-    Returns
-    -------
-    LocScale
-        ``loc`` mu, ``scale`` s, ``n_iter`` iterations and ``status``, a `powerkern.location.LocationStatus`: CONVERGED;
-        ZERO_SCALE where MAD = 0, loc is the median then; EMPTY without values, loc and scale are NaN then.
-
-    Raises
-    ------
-    TypeError
-        If the values are not real numbers.
-    ValueError
-        If x is not one-dimensional or has infinite values, or `scale` or `k` is not positive.
-
-    See Also
-    --------
-    huber_proposal2 : estimates the scale as well.
-    powerkern.location.location_scale : columns of a matrix, with weights.
-
-    Notes
-    -----
-    Newton steps inside a bracket. psi is piecewise linear, so a step that changes no value's side of a clip position is
-    exact: the result is the root to rounding, about 1e-15 of the scale.
-
-    Inside jitted code it takes a contiguous float64 vector that is sorted in ascending order and has no NaN, and checks
-    nothing.
-
-    References
-    ----------
-    .. [1] P. J. Huber, "Robust estimation of a location parameter", Ann. Math. Statist. 35, 1964, 73-101.
-
-    Examples
-    --------
-    >>> from powerkern.kernels import huber_location
-    >>> huber_location([1.0, 2.0, 10.0])
-    LocScale(loc=2.61195166387, scale=1.48260221850, n_iter=2, status=0)
-    """
-    known = math.nan if scale is None else _checked("scale", scale, 0.0)
-    return _found(_huber_location_entry, _sorted_values(x), known, _checked("k", k, 0.0))
-
-
-@compiled_as(_huber_scale)
-def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, ddof: int = 0) -> LocScale:
-    r"""Huber's M-estimate of scale about a center.
-
-    The root s of [1]_
-
-    .. math:: \sum_i \min\Bigl(\Bigl(\frac{x_i - c}{s}\Bigr)^2, k^2\Bigr) = (n - \text{ddof})\, \beta(k), \qquad
-              \beta(k) = \operatorname{E} \min(Z^2, k^2),
-
-    with c the center and Z standard normal.
-
-    Parameters
-    ----------
-    x : array_like, shape (n,)
-        Values; NaN are left out.
-    center : float, optional
-        By default the median.
-    k : float, default 1.5
-        Where distances begin to be clipped, in units of the scale.
-    ddof : int, default 0
-        1 where the center was estimated and the estimate is to agree with the unbiased variance for large k.
-
-    Returns
-    -------
-    LocScale
-        ``loc`` the center, ``scale`` s, ``n_iter`` and ``status`` as for `huber_location`. The scale is 0
-        (ZERO_SCALE) where more than a fraction 1 - beta(k)/k**2 of the values, 65 % for k = 1.5, equals the center.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `huber_location`; or `center` is not finite, or `ddof` is not a whole number, 0 or more.
-
-    See Also
-    --------
-    huber_proposal2 : estimates the location as well.
-
-    Notes
-    -----
-    In s**2 the equation is piecewise linear and concave: Newton steps from above decrease to the root and reach it to
-    rounding.
-
-    Inside jitted code as `huber_location`.
-
-    References
-    ----------
-    .. [1] P. J. Huber, "Robust Statistics", Wiley, 1981, section 5.2.
-
-    Examples
-    --------
-    >>> from powerkern.kernels import huber_scale
-    >>> huber_scale([1.0, 2.0, 10.0]).scale
-    3.42201673808
-    """
-    about = math.nan if center is None else _checked("center", center, -math.inf)
-    if not is_whole(ddof) or ddof < 0:
-        raise ValueError(f"ddof must be a whole number, 0 or more, got {ddof!r}")
-    return _found(_huber_scale_entry, _sorted_values(x), about, _checked("k", k, 0.0), ddof)
-
-
-@compiled_as(_huber_proposal2)
-def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None = None) -> LocScale:
-    r"""Huber's proposal 2: location and scale at once.
-
-    The roots mu and s of [1]_
-
-    .. math:: \sum_i \psi_k\Bigl(\frac{x_i - \mu}{s}\Bigr) = 0, \qquad
-              \sum_i \psi_k\Bigl(\frac{x_i - \mu}{s}\Bigr)^2 = (n - 1)\, \beta(k), \qquad
-              \beta(k) = \operatorname{E} \psi_k(Z)^2,
-
-    with ``psi_k(u) = max(-k, min(k, u))`` and Z standard normal.
-
-    Parameters
-    ----------
-    x : array_like, shape (n,)
-        Values; NaN are left out.
-    k : float, default 1.5
-        Where values begin to be clipped, in units of the scale.
-    k_location : float, optional
-        Another constant for the first equation only; statsmodels' ``Huber(norm=HuberT())`` has 1.345 there.
-
-    Returns
-    -------
-    LocScale
-        ``loc``, ``scale``, ``n_iter`` and ``status`` as for `huber_location`. Where so many values are equal that
-        the only root has s = 0, loc is their value.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `huber_location`.
-
-    See Also
-    --------
-    huber_location : for a known scale.
-    huber_scale : for a known location.
-    powerkern.location.location_scale : columns of a matrix, with weights.
-
-    Notes
-    -----
-    For given sets of clipped values both equations are solved at once, from median and nMAD on, until the sets no
-    longer change: mostly two to five steps, and the result is the root to rounding. MASS::hubers in R stops silently
-    after 30 steps of a fixed-point iteration; statsmodels raises an error.
-
-    Inside jitted code as `huber_location`.
-
-    References
-    ----------
-    .. [1] P. J. Huber, "Robust Statistics", Wiley, 1981, section 6.4.
-
-    Examples
-    --------
-    >>> from powerkern.kernels import huber_proposal2
-    >>> huber_proposal2([150.4, 28.8, 46.6, 40.2, 46.5])
-    LocScale(loc=50.4285587761, scale=26.4094900696, n_iter=3, status=0)
-    """
-    of_location = k if k_location is None else k_location
-    limits = _checked("k", k, 0.0), _checked("k_location", of_location, 0.0)
-    return _found(_huber_proposal2_entry, _sorted_values(x), *limits)
+biweight_columns = _by_column("biweight_columns", for_squares, _biweight_by)

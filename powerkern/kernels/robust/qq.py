@@ -25,7 +25,8 @@ import numpy.typing as npt
 
 from powerkern._jit import READ_COLUMN, REAL, compiled_as, entry, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp_log import exp, expm1, log
+from powerkern.kernels.elementary.exp import exp, expm1
+from powerkern.kernels.elementary.log import log
 from powerkern.kernels.robust.order_statistics import SLACK
 from powerkern.kernels.robust.weights import Counts, Nodes, inside_of
 

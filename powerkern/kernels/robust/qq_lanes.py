@@ -26,15 +26,7 @@ from powerkern._jit import (
     width_of,
 )
 from powerkern._typing import Float32Array, FloatArray, IntArray
-from powerkern.kernels.elementary.exp_log import (
-    LOG2_E,
-    are_moderate,
-    exp2m1_lanes,
-    exp_lanes,
-    expm1_lanes,
-    greater,
-    lesser,
-)
+from powerkern.kernels.elementary.exp import LOG2_E, are_moderate, exp2m1_lanes, exp_lanes, expm1_lanes, greater, lesser
 from powerkern.kernels.robust.huber import CELLWISE_BETA
 from powerkern.kernels.robust.loc_scale import MAD_FACTOR
 from powerkern.kernels.robust.weights import Counts, Nodes, inside_of, middle_positions, total_of

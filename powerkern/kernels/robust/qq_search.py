@@ -32,7 +32,8 @@ from powerkern._jit import (
 )
 from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.elementary.constants import LARGEST
-from powerkern.kernels.elementary.exp_log import exp, greater, lesser, log
+from powerkern.kernels.elementary.exp import exp, greater, lesser
+from powerkern.kernels.elementary.log import log
 from powerkern.kernels.robust.qq_lanes import qq_objectives
 from powerkern.kernels.transforms.rectified import SortedColumn
 

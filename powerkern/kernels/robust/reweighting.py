@@ -34,7 +34,8 @@ from powerkern._jit import (
 )
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.elementary.exp_log import exp_lanes, expm1_lanes, greater, lesser, log
+from powerkern.kernels.elementary.exp import exp_lanes, expm1_lanes, greater, lesser
+from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.lockstep import LaneLogs, LaneWalk, walk
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD
 from powerkern.kernels.likelihood.one_pass_sums import moments_at
@@ -47,7 +48,7 @@ from powerkern.kernels.transforms.rectified import SortedColumn
 FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
 #: Fewer values kept than this have an optimum at the edge of what is certified.
 _FEWEST = 3.0
-#: The exponentials of `powerkern.kernels.elementary.exp_log` for lanes are exact in this range.
+#: The exponentials of `powerkern.kernels.elementary.exp` for lanes are exact in this range.
 _LARGEST_LOG = 690.0
 
 # what is put aside of a column, a number for each lane: its row, the start and what the search found there, how it is
@@ -147,7 +148,7 @@ def excess_beyond(cutoff: float, outside: float, n: float) -> float:
 
 @kernel
 def _adapted_cutoffs(eight: Eight, shape: Shape, loc: Lanes, scale: Lanes, cutoff: float) -> Lanes:
-    """The cut-off of each lane: see `powerkern.kernels.robust.fit`."""
+    """The cut-off of each lane: see `powerkern.kernels.robust.reweighted_likelihood`."""
     widest_vectors()
     y, fields, zero = eight.y[0], eight.fields, in_all_lanes(0.0)
     for k in range(N_WIDER):
@@ -221,7 +222,7 @@ def _is_tame(eight: Eight, shape: Shape, lmbda: Lanes) -> Mask:
 
 @kernel
 def _keeps_far_tail(y: FloatArray, n: int, loc: Lanes, scale: Lanes, first: Lanes, last: Lanes) -> Mask:
-    """Whether all values on one side were kept, and many of them are far out: see `powerkern.kernels.robust.fit`."""
+    """Whether all values on one side were kept, and many of them are far out: see `kernels.robust.column_results`."""
     widest_vectors()
     reach = FAR * scale
     low = high = in_all_lanes(0.0)

@@ -16,21 +16,9 @@ from typing import NamedTuple
 
 from powerkern._jit import COLUMN, REAL, allocated, entry, fma, inlined, kernel, release, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp_log import (
-    BLOCK,
-    all_within,
-    exp_less,
-    exp_parts,
-    exp_scaled,
-    log,
-    log1p_finite,
-    log_series,
-    log_sum,
-    own_block,
-    rounder_of,
-    split,
-    split_normal,
-)
+from powerkern.kernels.elementary.exp import exp_less, exp_parts, exp_scaled, rounder_of
+from powerkern.kernels.elementary.log import log, log1p_finite, log_series, log_sum, split, split_normal
+from powerkern.kernels.elementary.loops import BLOCK, all_within, own_block
 from powerkern.kernels.transforms.branch import (
     F_INTERCEPT,
     F_LMBDA,

@@ -17,7 +17,8 @@ from typing import NamedTuple
 from powerkern._jit import bits_of, float_of, fma, inlined, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.elementary.exp_log import exp, exp_minus, expm1, log1p_series, rounder_of, split_one_plus
+from powerkern.kernels.elementary.exp import exp, exp_minus, expm1, rounder_of
+from powerkern.kernels.elementary.log import log1p_series, split_one_plus
 
 _LN2 = math.log(2.0)
 

@@ -41,12 +41,8 @@ from powerkern.kernels.results import (
 )
 from powerkern.kernels.transforms.boxcox import boxcox_loop, boxcox_standardized, boxcox_unstandardized, inv_boxcox_loop
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON, lowest
-from powerkern.kernels.transforms.yeojohnson import (
-    inv_yeojohnson_loop,
-    yeojohnson_loop,
-    yeojohnson_standardized,
-    yeojohnson_unstandardized,
-)
+from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson_loop, yeojohnson_loop
+from powerkern.kernels.transforms.yeojohnson_standardized import yeojohnson_standardized, yeojohnson_unstandardized
 
 AnyArray = NDArray[Any]
 

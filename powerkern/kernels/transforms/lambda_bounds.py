@@ -10,7 +10,8 @@ import math
 
 from powerkern._jit import COLUMN, INTEGER, REAL, entry, kernel
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp_log import expm1, log, log1p
+from powerkern.kernels.elementary.exp import expm1
+from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.transforms.family import is_mirrored
 
 

@@ -54,7 +54,7 @@ from powerkern._jit import (
 )
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, STATUS, UNFITTED
-from powerkern.kernels.transforms import boxcox, single, yeojohnson
+from powerkern.kernels.transforms import boxcox, single, yeojohnson_rows
 from powerkern.kernels.transforms.branch import (
     F_LMBDA,
     F_PASSES,
@@ -391,19 +391,21 @@ APPLY = {
         boxcox.boxcox_unstandardized_block,
         boxcox.UNSTANDARDIZED_CONSTANTS,
     ),
-    (YEO_JOHNSON, FORWARD): _double(yeojohnson.yeojohnson_constants, yeojohnson.yeojohnson_block, yeojohnson.CONSTANTS),
+    (YEO_JOHNSON, FORWARD): _double(
+        yeojohnson_rows.yeojohnson_constants, yeojohnson_rows.yeojohnson_block, yeojohnson_rows.CONSTANTS
+    ),
     (YEO_JOHNSON, INVERSE): _double(
-        yeojohnson.inv_yeojohnson_constants, yeojohnson.inv_yeojohnson_block, yeojohnson.CONSTANTS
+        yeojohnson_rows.inv_yeojohnson_constants, yeojohnson_rows.inv_yeojohnson_block, yeojohnson_rows.CONSTANTS
     ),
     (YEO_JOHNSON, FORWARD_STANDARDIZED): _double(
-        yeojohnson.yeojohnson_standardized_constants,
-        yeojohnson.yeojohnson_standardized_block,
-        yeojohnson.STANDARDIZED_CONSTANTS,
+        yeojohnson_rows.yeojohnson_standardized_constants,
+        yeojohnson_rows.yeojohnson_standardized_block,
+        yeojohnson_rows.STANDARDIZED_CONSTANTS,
     ),
     (YEO_JOHNSON, INVERSE_STANDARDIZED): _double(
-        yeojohnson.yeojohnson_unstandardized_constants,
-        yeojohnson.yeojohnson_unstandardized_block,
-        yeojohnson.UNSTANDARDIZED_CONSTANTS,
+        yeojohnson_rows.yeojohnson_unstandardized_constants,
+        yeojohnson_rows.yeojohnson_unstandardized_block,
+        yeojohnson_rows.UNSTANDARDIZED_CONSTANTS,
     ),
 }
 

@@ -27,8 +27,9 @@ from typing import NamedTuple
 
 from powerkern._jit import REAL, compiled_as, entry, inlined, kernel, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp_log import exp, expm1, log1p
-from powerkern.kernels.elementary.exp_log import log as ln
+from powerkern.kernels.elementary.exp import exp, expm1
+from powerkern.kernels.elementary.log import log as ln
+from powerkern.kernels.elementary.log import log1p
 from powerkern.kernels.transforms.boxcox import boxcox, boxcox_dx, inv_boxcox
 from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson, yeojohnson, yeojohnson_dx
 

@@ -22,7 +22,8 @@ from typing import NamedTuple
 from powerkern._jit import bits_of, float_of, inlined, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.exp_log import exp, expm1, log1p, log1p_finite, split_normal
+from powerkern.kernels.elementary.exp import exp, expm1
+from powerkern.kernels.elementary.log import log1p, log1p_finite, split_normal
 from powerkern.kernels.transforms.branch import F_INTERCEPT, F_LMBDA, F_LOG_FACTOR, F_REF, F_SLOPE, HIGH, LOW, N_FIELDS
 
 _LOG2_E = 1.4426950408889634

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from powerkern._jit import JIT_DISABLED, widest_vectors
-from powerkern.kernels.elementary import exp_log as el
+from powerkern.kernels.elementary import exp, log, loops
 
 #: plain Python takes every so-manyth point
 STRIDE = 8 if JIT_DISABLED else 1
 LARGEST, SMALLEST, SMALLEST_NORMAL = np.finfo(float).max, 5e-324, np.finfo(float).tiny
 LN2 = math.log(2.0)
-FUNCTIONS = {"exp": el.exp, "expm1": el.expm1, "log": el.log, "log1p": el.log1p}
+FUNCTIONS = {"exp": exp.exp, "expm1": exp.expm1, "log": log.log, "log1p": log.log1p}
 
 
 def loop_of(function):
@@ -143,7 +143,9 @@ def test_special_values(name):
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 17, el.BLOCK - 1, el.BLOCK, el.BLOCK + 1, 2 * el.BLOCK + 3])
+@pytest.mark.parametrize(
+    "size", [0, 1, 7, 8, 9, 17, loops.BLOCK - 1, loops.BLOCK, loops.BLOCK + 1, 2 * loops.BLOCK + 3]
+)
 def test_any_length_and_in_place(name, size):
     x = POINTS[name](200)
     x = np.resize(x, size)
@@ -158,14 +160,14 @@ def test_any_length_and_in_place(name, size):
 
 @numba.njit
 def jitted_log_series(x):
-    k, m = el.split(x)
-    return el.log_series(k, m - 1.0, True)
+    k, m = log.split(x)
+    return log.log_series(k, m - 1.0, True)
 
 
 @numba.njit
 def jitted_log1p_series(x):
-    k, f, f_lo = el.split_one_plus(x, 0.0, False)
-    return el.log1p_series(k, f, f_lo, True)
+    k, f, f_lo = log.split_one_plus(x, 0.0, False)
+    return log.log1p_series(k, f, f_lo, True)
 
 
 def relative_error(parts, exact):
@@ -189,7 +191,7 @@ def test_log1p_series():
 
 @numba.njit
 def jitted_exp_parts(hi, lo):
-    return el.exp_parts(hi, lo, False), el.exp_parts(hi, lo, True)
+    return exp.exp_parts(hi, lo, False), exp.exp_parts(hi, lo, True)
 
 
 def test_exp_parts():
@@ -209,8 +211,8 @@ def test_exp_parts():
 
 @numba.njit
 def jitted_exp_scaled(x, number):
-    k, m = el.split(number)
-    return el.exp_scaled(x, k, m)
+    k, m = log.split(number)
+    return exp.exp_scaled(x, k, m)
 
 
 def test_exp_scaled_is_finite_where_the_result_is():
@@ -232,7 +234,7 @@ def test_exp_scaled_is_finite_where_the_result_is():
 
 @numba.njit
 def jitted_exp_less(t, j, subtrahend):
-    return el.exp_less(t, el.rounder_of(j), subtrahend)
+    return exp.exp_less(t, exp.rounder_of(j), subtrahend)
 
 
 @pytest.mark.parametrize("j", [0.0, -1.0, -20.0])
@@ -244,7 +246,7 @@ def test_exp_less(j):
 
 @numba.njit
 def jitted_exp_minus(hi, j, subtrahend):
-    return el.exp_minus(hi, 0.0, el.rounder_of(j), subtrahend)
+    return exp.exp_minus(hi, 0.0, exp.rounder_of(j), subtrahend)
 
 
 @pytest.mark.parametrize("j", [-800.0, -40.0, -1.0, 0.0, 3.0])
@@ -260,7 +262,7 @@ def test_exp_minus(j):
 
 @numba.njit
 def jitted_excess(t):
-    return el.expm1_excess(t)
+    return exp.expm1_excess(t)
 
 
 def worst_excess_error(points):
@@ -286,7 +288,7 @@ def test_expm1_excess():
 def test_expm1_excess_float32():
     points = excess_points(80.0, -15.0).astype(np.float32)
     assert worst_excess_error(points) < 1e-6
-    assert isinstance(el.expm1_excess(np.float32(0.5)), np.float32)
+    assert isinstance(exp.expm1_excess(np.float32(0.5)), np.float32)
     if not JIT_DISABLED:
         jitted_excess(np.float32(0.5))
         assert numba.float32 in [signature.return_type for signature in jitted_excess.nopython_signatures]
@@ -294,7 +296,7 @@ def test_expm1_excess_float32():
 
 @numba.njit
 def jitted_log_normal(x):
-    return el.log_normal(x)
+    return log.log_normal(x)
 
 
 def test_log_normal():
@@ -308,7 +310,7 @@ def test_log_normal():
 
 @numba.njit
 def jitted_all(x):
-    return el.exp(x), el.expm1(x), el.log(x), el.log1p(x)
+    return exp.exp(x), exp.expm1(x), log.log(x), log.log1p(x)
 
 
 def test_the_largest_results_are_finite():
@@ -337,7 +339,7 @@ def test_monotone(a, b):
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="knows the names of x86 instructions only")
 @pytest.mark.parametrize("kernel", ["exp", "expm1", "log", "log1p", "log_normal", "expm1_excess"])
 def test_loops_become_packed_code(kernel):
-    function = getattr(el, kernel)
+    function = getattr(log if kernel.startswith("log") else exp, kernel)
 
     @numba.njit(error_model="numpy", fastmath={"contract"})
     def loop(x):

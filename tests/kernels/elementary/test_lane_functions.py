@@ -10,13 +10,7 @@ import pytest
 
 from powerkern._jit import COLUMN, COLUMN32, INTEGER, LANES, LANES32, entry, load, store
 from powerkern.kernels.elementary.erf import erf_lanes
-from powerkern.kernels.elementary.exp_log import (
-    are_moderate,
-    exp2m1_lanes,
-    exp_lanes,
-    expm1_excess_lanes,
-    expm1_lanes,
-)
+from powerkern.kernels.elementary.exp import are_moderate, exp2m1_lanes, exp_lanes, expm1_excess_lanes, expm1_lanes
 
 
 @entry((COLUMN, INTEGER, COLUMN))

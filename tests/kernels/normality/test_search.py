@@ -12,7 +12,8 @@ from scipy import stats
 
 from powerkern._jit import JIT_DISABLED
 from powerkern._status import Status
-from powerkern.kernels.normality.search import KS, PPCC, criterion_columns, room_of_lanes
+from powerkern.kernels.normality.criterion import KS, PPCC
+from powerkern.kernels.normality.search import criterion_columns, room_of_lanes
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 rng = np.random.default_rng(20240601)

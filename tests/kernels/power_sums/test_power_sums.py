@@ -15,6 +15,8 @@ from powerkern._status import Status
 from powerkern.kernels.likelihood import mle
 from powerkern.kernels.likelihood.scratch import new_scratch, new_work
 from powerkern.kernels.power_sums import fit as sketch
+from powerkern.kernels.power_sums import gauss, grids, ranges, sample
+from powerkern.kernels.power_sums import sums as sum_kernels
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -33,9 +35,9 @@ NOTHING = np.empty(0)
 
 
 def range_row(x: np.ndarray, family: int, weight: np.ndarray = NOTHING) -> np.ndarray:
-    out = np.zeros((1, sketch.N_RANGE))
-    out[0, sketch.R_MIN], out[0, sketch.R_MAX] = np.inf, -np.inf
-    sketch.range_columns(x.reshape(1, -1), weight, family, 0, max(1, x.size // 256), out)
+    out = np.zeros((1, ranges.N_RANGE))
+    out[0, ranges.R_MIN], out[0, ranges.R_MAX] = np.inf, -np.inf
+    ranges.range_columns(x.reshape(1, -1), weight, family, 0, max(1, x.size // 256), out)
     return out[0]
 
 
@@ -56,41 +58,41 @@ def test_ranges_along_rows_have_the_bits_of_ranges_by_column(family, n, dtype):
     x = columns_of_every_kind(n, family).astype(dtype)
     step, p, wide = max(1, n // 256), x.shape[1], np.pad(x, ((0, 0), (0, 2)))
     expected = np.array([range_row(column.astype(np.float64), family) for column in x.T])
-    entry = sketch.range_lines if dtype == np.float64 else sketch.range_lines32
-    bad = expected[:, sketch.R_COUNT] < 0.0
+    entry = ranges.range_lines if dtype == np.float64 else ranges.range_lines32
+    bad = expected[:, ranges.R_COUNT] < 0.0
     for flat, stride, rows in ((x.ravel(), p, 1), (x.ravel(), p, 3), (wide.ravel(), p + 2, 1)):
-        out = np.zeros((p, sketch.N_RANGE))
-        out[:, sketch.R_MIN], out[:, sketch.R_MAX] = np.inf, -np.inf
+        out = np.zeros((p, ranges.N_RANGE))
+        out[:, ranges.R_MIN], out[:, ranges.R_MAX] = np.inf, -np.inf
         entry(flat, rows * stride, family, 0, step * stride, np.empty((3, rows * p)), out)
         assert out[~bad].tobytes() == expected[~bad].tobytes()
-        assert_array_equal(out[bad, sketch.R_COUNT], expected[bad, sketch.R_COUNT])
+        assert_array_equal(out[bad, ranges.R_COUNT], expected[bad, ranges.R_COUNT])
 
 
 def grid_row(x: np.ndarray, family: int, largest: float = 0.0, stream: bool = False) -> np.ndarray:
-    grid = np.empty((1, sketch.N_GRID))
-    sketch.grid_columns(range_row(x, family).reshape(1, -1), family, largest, int(stream), grid)
-    grid[0, sketch.G_QUANTUM] = math.frexp(x.size)[1] - 59.0
+    grid = np.empty((1, grids.N_GRID))
+    grids.grid_columns(range_row(x, family).reshape(1, -1), family, largest, int(stream), grid)
+    grid[0, grids.G_QUANTUM] = math.frexp(x.size)[1] - 59.0
     return grid[0]
 
 
 def relaid(grid: np.ndarray, family: int, exponent: float, max_bins: int = 10**6) -> np.ndarray:
     cells = grid.reshape(1, -1).copy()
-    sketch.lay_columns(cells, family, np.array([float(exponent)]), max_bins)
+    grids.lay_columns(cells, family, np.array([float(exponent)]), max_bins)
     return cells[0]
 
 
 def sums_of(x: np.ndarray, family: int, grid: np.ndarray, weight: np.ndarray = NOTHING) -> tuple[np.ndarray, bool]:
-    bins = int(grid[sketch.G_BINS])
-    sums, inside = np.zeros(bins * sketch.N_POWERS), np.ones(1, dtype=np.int64)
+    bins = int(grid[grids.G_BINS])
+    sums, inside = np.zeros(bins * gauss.N_POWERS), np.ones(1, dtype=np.int64)
     starts = np.array([0, bins])
-    sketch.sketch_columns(
-        x.reshape(1, -1), weight, family, grid.reshape(1, -1), sketch.new_chunk(), sums, starts, inside
+    sum_kernels.sketch_columns(
+        x.reshape(1, -1), weight, family, grid.reshape(1, -1), sum_kernels.new_chunk(), sums, starts, inside
     )
-    return sums.reshape(-1, sketch.N_POWERS), bool(inside[0])
+    return sums.reshape(-1, gauss.N_POWERS), bool(inside[0])
 
 
 def scratch(bins: int) -> tuple:
-    return sketch.new_nodes(bins), new_scratch()
+    return sample.new_nodes(bins), new_scratch()
 
 
 def fit(x: np.ndarray, family: int, grid: np.ndarray, weight: np.ndarray = NOTHING, lmbda: float = math.nan) -> tuple:
@@ -108,9 +110,9 @@ def fit(x: np.ndarray, family: int, grid: np.ndarray, weight: np.ndarray = NOTHI
 def logs(x: np.ndarray, family: int, grid: np.ndarray) -> np.ndarray:
     """Coordinates on the grid, by the obvious formula."""
     if family == BOX_COX:
-        return np.log(x) - math.log(grid[sketch.G_REF])
+        return np.log(x) - math.log(grid[grids.G_REF])
     a = np.log1p(np.abs(x))
-    return np.sign(x) * a if grid[sketch.G_SIGN] == 0 else a - math.log1p(grid[sketch.G_REF])
+    return np.sign(x) * a if grid[grids.G_SIGN] == 0 else a - math.log1p(grid[grids.G_REF])
 
 
 SHAPES = {
@@ -139,44 +141,44 @@ def test_a_range_is_what_numpy_finds(family, shape):
     x[::50] = np.nan
     kept = x[~np.isnan(x) & (weight > 0)]
     found = range_row(x, family, weight)
-    assert found[sketch.R_COUNT] == kept.size
-    assert found[sketch.R_WEIGHT] == weight[~np.isnan(x)].sum()
-    assert (found[sketch.R_MIN], found[sketch.R_MAX]) == (kept.min(), kept.max())
-    assert 100 < found[sketch.R_SAMPLE] <= kept.size
+    assert found[ranges.R_COUNT] == kept.size
+    assert found[ranges.R_WEIGHT] == weight[~np.isnan(x)].sum()
+    assert (found[ranges.R_MIN], found[ranges.R_MAX]) == (kept.min(), kept.max())
+    assert 100 < found[ranges.R_SAMPLE] <= kept.size
     a = np.log(kept) if family == BOX_COX else np.sign(kept) * np.log1p(np.abs(kept))
-    mean = sketch.mean_log(found)
-    assert mean == pytest.approx(a.mean(), abs=0.5 * a.std() + sketch.LOG_UNIT)
-    squares = found[sketch.R_SQUARES] * sketch.LIMB + found[sketch.R_SQUARES_LOW]
-    spread = math.sqrt(squares / found[sketch.R_SAMPLE] * sketch.LOG_UNIT**2 - mean**2 + 1e-12)
+    mean = ranges.mean_log(found)
+    assert mean == pytest.approx(a.mean(), abs=0.5 * a.std() + ranges.LOG_UNIT)
+    squares = found[ranges.R_SQUARES] * ranges.LIMB + found[ranges.R_SQUARES_LOW]
+    spread = math.sqrt(squares / found[ranges.R_SAMPLE] * ranges.LOG_UNIT**2 - mean**2 + 1e-12)
     assert spread == pytest.approx(a.std(), rel=0.5, abs=1e-5)
 
 
 def test_ranges_tell_what_is_outside_the_domain():
-    assert range_row(np.array([1.0, np.inf]), YEO_JOHNSON)[sketch.R_COUNT] == BAD_INFINITE
-    assert range_row(np.array([1.0, 0.0]), BOX_COX)[sketch.R_COUNT] == BAD_NOT_POSITIVE
-    assert range_row(np.full(700, np.nan), BOX_COX)[sketch.R_COUNT] == 0
+    assert range_row(np.array([1.0, np.inf]), YEO_JOHNSON)[ranges.R_COUNT] == BAD_INFINITE
+    assert range_row(np.array([1.0, 0.0]), BOX_COX)[ranges.R_COUNT] == BAD_NOT_POSITIVE
+    assert range_row(np.full(700, np.nan), BOX_COX)[ranges.R_COUNT] == 0
 
 
 @every_case
 def test_a_grid_covers_its_range_and_is_fine_enough(family, shape):
     x = column(shape)
     grid = grid_row(x, family)
-    a = logs(x, family, grid) if shape != "negative" else np.log1p(-x) - math.log1p(grid[sketch.G_REF])
-    width = 2.0 ** grid[sketch.G_EXPONENT]
-    first, bins = grid[sketch.G_FIRST], grid[sketch.G_BINS]
+    a = logs(x, family, grid) if shape != "negative" else np.log1p(-x) - math.log1p(grid[grids.G_REF])
+    width = 2.0 ** grid[grids.G_EXPONENT]
+    first, bins = grid[grids.G_FIRST], grid[grids.G_BINS]
     assert first * width <= a.min() + 1e-12
     assert a.max() - 1e-12 <= (first + bins) * width
     assert width <= 0.08 * max(a.std(), np.ptp(a) / 400) * 1.5
-    assert 1 <= bins <= sketch.MAX_BINS
+    assert 1 <= bins <= grids.MAX_BINS
     narrow = grid_row(x, family, largest=20.0 / a.std())
-    assert 2.0 ** narrow[sketch.G_EXPONENT] <= 0.008 * a.std()
+    assert 2.0 ** narrow[grids.G_EXPONENT] <= 0.008 * a.std()
 
 
 def test_a_grid_of_no_values_has_no_bins_and_of_one_value_one_bin():
-    assert not grid_row(np.full(3, np.nan), YEO_JOHNSON)[: sketch.G_QUANTUM].any()
+    assert not grid_row(np.full(3, np.nan), YEO_JOHNSON)[: grids.G_QUANTUM].any()
     for value in (0.0, 3.0, -1e300, 5e-324):
-        assert grid_row(np.full(3, value), YEO_JOHNSON)[sketch.G_BINS] == 1
-        assert relaid(grid_row(np.full(3, value), YEO_JOHNSON, stream=True), YEO_JOHNSON, -2000)[sketch.G_BINS] == 1
+        assert grid_row(np.full(3, value), YEO_JOHNSON)[grids.G_BINS] == 1
+        assert relaid(grid_row(np.full(3, value), YEO_JOHNSON, stream=True), YEO_JOHNSON, -2000)[grids.G_BINS] == 1
 
 
 # --- sums ---------------------------------------------------------------------------------------------
@@ -194,15 +196,15 @@ def test_sums_are_those_of_brute_force(family, shape, weighted):
     w = weight[~np.isnan(x)] if weighted else np.ones(np.count_nonzero(~np.isnan(x)))
     x = x[~np.isnan(x)]
     if shape == "cluster":
-        ref = grid[sketch.G_REF]
+        ref = grid[grids.G_REF]
         a = np.log1p((x - ref) / (ref + (family == YEO_JOHNSON)))
     else:
         a = logs(x if shape != "negative" else -x, family, grid)
-    s = a / 2.0 ** grid[sketch.G_EXPONENT] - grid[sketch.G_FIRST]
+    s = a / 2.0 ** grid[grids.G_EXPONENT] - grid[grids.G_FIRST]
     expected = np.zeros_like(sums)
     for at, each in zip(s, w, strict=True):
         t = 2.0 * (at - math.floor(at)) - 1.0
-        expected[math.floor(at)] += each * t ** np.arange(sketch.N_POWERS)
+        expected[math.floor(at)] += each * t ** np.arange(gauss.N_POWERS)
     assert_allclose(sums, expected, atol=1e-9)
     assert sums[:, 0].sum() == pytest.approx(w.sum())
 
@@ -226,9 +228,9 @@ def test_a_grid_without_bins_takes_missing_values_only():
 
 
 def rule(t: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    small = np.empty((7, sketch.N_POWERS))
-    sums = np.array([np.sum(weight * t**k) for k in range(sketch.N_POWERS)])
-    n, remainder = sketch.gauss_rule(sums, small)
+    small = np.empty((7, gauss.N_POWERS))
+    sums = np.array([np.sum(weight * t**k) for k in range(gauss.N_POWERS)])
+    n, remainder = gauss.gauss_rule(sums, small)
     return small[0, :n].copy(), small[1, :n].copy(), remainder
 
 
@@ -241,7 +243,7 @@ def test_a_rule_has_the_moments_of_its_bin(values, seed):
     assert (np.abs(nodes) <= 1.0 + 1e-6).all()
     assert (weights >= 0.0).all()
     assert 0.0 <= remainder <= 1 / 64
-    for k in range(sketch.N_POWERS):
+    for k in range(gauss.N_POWERS):
         # an error of the k-th one counts by (2 |m| h)^k/k!, and 2 |m| h is at most 0.16
         tolerance = 1e-14 if k <= 2 else 1e-14 * math.factorial(k) / 0.16**k
         assert abs(np.sum(weights * nodes**k) - np.sum(weight * t**k)) <= tolerance * weight.sum()
@@ -302,7 +304,7 @@ def test_the_error_stays_below_its_bound(family, shape, coarser):
     """On grids that are coarser by powers of two, so that there is an error to see."""
     x = column(shape) ** (3.0 if family == BOX_COX else 1.0) + (0.3 if family == BOX_COX else 0.0)
     grid = grid_row(x, family)
-    row, error = fit(x, family, relaid(grid, family, grid[sketch.G_EXPONENT] + coarser))
+    row, error = fit(x, family, relaid(grid, family, grid[grids.G_EXPONENT] + coarser))
     actual = abs(row[LMBDA] - fit_vector(x, family).lmbda)
     assert actual <= error + 1e-14
     assert (row[STATUS] == Status.UNRESOLVED) == (error > sketch.TOLERANCE * max(1.0, abs(row[LMBDA])))
@@ -311,7 +313,7 @@ def test_the_error_stays_below_its_bound(family, shape, coarser):
 def test_the_bound_tells_a_grid_that_is_too_coarse():
     x = column("lognormal")
     grid = grid_row(x, YEO_JOHNSON)
-    row, error = fit(x, YEO_JOHNSON, relaid(grid, YEO_JOHNSON, grid[sketch.G_EXPONENT] + 5))
+    row, error = fit(x, YEO_JOHNSON, relaid(grid, YEO_JOHNSON, grid[grids.G_EXPONENT] + 5))
     assert row[STATUS] == Status.UNRESOLVED
     assert sketch.TOLERANCE < error < 10.0
     row, error = fit(x, YEO_JOHNSON, grid)
@@ -350,7 +352,7 @@ def test_profiles_and_intervals(family, shape):
 
 def test_columns_without_two_values_have_no_profile():
     grid = grid_row(np.full(2, np.nan), YEO_JOHNSON)
-    empty, starts = np.empty((0, sketch.N_POWERS)), np.array([0, 0])
+    empty, starts = np.empty((0, gauss.N_POWERS)), np.array([0, 0])
     out = np.zeros((1, 2))
     sketch.profile_sums(empty, starts, YEO_JOHNSON, grid.reshape(1, -1), np.zeros(2), *scratch(1), out)
     assert np.isnan(out).all()

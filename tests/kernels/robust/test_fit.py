@@ -26,7 +26,8 @@ from powerkern.kernels.results import (
     SCALE,
     STATUS,
 )
-from powerkern.kernels.robust import fit, huber, order_statistics, search
+from powerkern.kernels.robust import fit, huber, order_statistics
+from powerkern.kernels.robust import options as robust_options
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
@@ -41,7 +42,7 @@ def one_step(y, table):
 def fitted(x, family, estimator="rewml", **options):
     """The row of results of one column, sorted, NaN last."""
     x = np.sort(np.asarray(x, dtype=float))[None, :]
-    work = search.new_robust_work(x.size)
+    work = robust_options.new_robust_work(x.size)
     out = np.full((1, N_RESULTS), np.nan)
     asked = ESTIMATORS[estimator](**options).solver().options
     fit.fit_sorted_columns(x.copy(), CODES[family], asked, work, out)
@@ -75,7 +76,7 @@ def test_reweighting_is_as_defined(family, estimator, options):
 
 @families
 def test_longer_columns_are_searched_on_a_sample_first(family):
-    x = sample(family, n=search.ALL + 88, seed=3)
+    x = sample(family, n=robust_options.ALL + 88, seed=3)
     row = fitted(x, family)
     u, _, _, power = oracles.prestandardized(family, np.sort(x), "mad")
     scores = oracles.normal_scores(x.size)
@@ -117,7 +118,7 @@ def test_work_serves_columns_of_any_length():
     columns = np.full((4, 31), np.nan)
     for row, x in zip(columns, xs, strict=True):
         row[: x.size] = np.sort(x)
-    work = search.new_robust_work(31)
+    work = robust_options.new_robust_work(31)
     out = np.full((4, N_RESULTS), np.nan)
     fit.fit_sorted_columns(columns, YEO_JOHNSON, ESTIMATORS["rewml"]().solver().options, work, out)
     for row, x in zip(out, xs, strict=True):
@@ -178,7 +179,7 @@ def test_the_path_of_r_is_brents_from_end_to_end(family):
     def objective(lmbda):
         return oracles.qq_objective(family, u, lmbda, "cellwise", scores)
 
-    best = min(oracles.netlib_fmin(objective, -4.0, 6.0, search.CELLWISE_XTOL), key=objective)
+    best = min(oracles.netlib_fmin(objective, -4.0, 6.0, robust_options.CELLWISE_XTOL), key=objective)
     assert fitted(x, family, convention="cellwise")[LMBDA0] == pytest.approx(best, abs=1e-9)
 
 
@@ -207,7 +208,7 @@ def test_number_of_steps(n_reweight):
 def test_long_columns_of_few_values(family, estimator):
     """The sample of order statistics says little of where the minimum is."""
     rng = np.random.default_rng(1)
-    x = rng.poisson(6.0, search.ALL + 40) + 1.0
+    x = rng.poisson(6.0, robust_options.ALL + 40) + 1.0
     row = fitted(x, family, estimator)
     assert row[STATUS] in (Status.SCANNED, Status.MULTIMODAL, Status.NOT_CERTIFIED)
     assert abs(row[LMBDA]) < 5.0

@@ -10,7 +10,8 @@ from powerkern._estimators.estimators import ESTIMATORS
 from powerkern._jit import INTEGER, JIT_DISABLED, ROWS, entry, numbers_of
 from powerkern.kernels.results import LEFT, LMBDA0, N_EVAL, N_KEPT, N_RESULTS, OBJECTIVE, ROUTE, STATUS
 from powerkern.kernels.robust import fit as robust
-from powerkern.kernels.robust import reweighting, search
+from powerkern.kernels.robust import options as robust_options
+from powerkern.kernels.robust import prestandardization, reweighting, short_columns
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
@@ -27,7 +28,7 @@ OPTIONS = [
 ]
 
 
-@entry((ROWS, INTEGER, numbers_of(search.Options), robust._ROBUST_WORK, ROWS))
+@entry((ROWS, INTEGER, numbers_of(robust_options.Options), robust._ROBUST_WORK, ROWS))
 def one_by_one(columns, family, options, work, out):
     for j in range(columns.shape[0]):
         robust.fit_sorted(columns[j], None, family, options, work, out[j], -1)
@@ -36,7 +37,7 @@ def one_by_one(columns, family, options, work, out):
 def rows(fit, columns, family, estimator="rewml", **options):
     asked = ESTIMATORS[estimator](**options).solver().options
     out = np.full((len(columns), N_RESULTS), np.nan)
-    fit(np.ascontiguousarray(columns), CODES[family], asked, search.new_robust_work(columns.shape[1]), out)
+    fit(np.ascontiguousarray(columns), CODES[family], asked, robust_options.new_robust_work(columns.shape[1]), out)
     return out
 
 
@@ -81,12 +82,14 @@ def test_a_result_depends_on_its_own_column_only(family):
 def refitted(columns, lmbda0, family=YEO_JOHNSON):
     """What lanes make of prestandardised columns from given starts."""
     options, n = ESTIMATORS["rewml"](prestandardize="none").solver().options, columns.shape[1]
-    work = search.new_robust_work(n)
+    work = robust_options.new_robust_work(n)
     for lane, (x, start) in enumerate(zip(columns, lmbda0, strict=True)):
-        _, every = robust._prepared(x, None, family, options, work)
-        found = search.Start(start, 0, 0, True, 0.0)
-        robust._put_aside(every.column, robust._Prescaling(0.0, 1.0, 1.0, 0), found, options, lane, work.eight)
-    lower, upper = search.change_ranks(None, n, options)
+        _, every = prestandardization.prepared(x, None, family, options, work)
+        found = robust_options.Start(start, 0, 0, True, 0.0)
+        short_columns.put_aside(
+            every.column, prestandardization.Prescaling(0.0, 1.0, 1.0, 0), found, options, lane, work.eight
+        )
+    lower, upper = robust_options.change_ranks(None, n, options)
     shape, scores = reweighting.Shape(n, lower, upper, 2.0), work.scores[:n]
     reweighting.refit(work.eight, len(columns), shape, scores, 1.5, options.c, options.cutoff, 2, True, False)
     return work.eight.fields[reweighting.FITTED] > 0.0

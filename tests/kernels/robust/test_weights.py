@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from powerkern.kernels.normality import criteria
 from powerkern.kernels.normality import search as normality_search
-from powerkern.kernels.robust import qq, search
+from powerkern.kernels.robust import qq, trimmed
 from powerkern.kernels.robust import weights as counts
 
 small = st.lists(st.tuples(st.integers(-4, 4), st.integers(1, 5)), min_size=1, max_size=12)
@@ -161,6 +161,6 @@ def test_quantiles_of_copies_are_fillibens(largest):
 def test_a_fraction_of_the_values_is_continuous():
     for n in range(2, 40):
         size = min(max(math.ceil(0.9 * n), n // 2 + 1), n)
-        assert search.window_size(float(n), 0.9) == size
-        assert search.window_size(n - 1e-9, 0.9) == pytest.approx(size, abs=1e-8)
-        assert search.window_size(n + 1e-9, 0.9) == pytest.approx(size, abs=1e-8)
+        assert trimmed.window_size(float(n), 0.9) == size
+        assert trimmed.window_size(n - 1e-9, 0.9) == pytest.approx(size, abs=1e-8)
+        assert trimmed.window_size(n + 1e-9, 0.9) == pytest.approx(size, abs=1e-8)

@@ -15,7 +15,9 @@ from scipy.optimize import fminbound
 
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels import brent, golden_section, newton_root
-from powerkern.kernels.optimize import minimize as m
+from powerkern.kernels.optimize import brent as brent_kernels
+from powerkern.kernels.optimize import golden_section as golden_section_kernels
+from powerkern.kernels.optimize import newton, status
 
 C = 0.5 * (3.0 - math.sqrt(5.0))
 
@@ -37,8 +39,8 @@ ROUGH = {
 }
 FUNCTIONS = SMOOTH | ROUGH
 MINIMISERS = {
-    "golden": (golden_section, m.golden_section_start, m.golden_section_step),
-    "brent": (brent, m.brent_start, m.brent_step),
+    "golden": (golden_section, golden_section_kernels.golden_section_start, golden_section_kernels.golden_section_step),
+    "brent": (brent, brent_kernels.brent_start, brent_kernels.brent_step),
 }
 
 
@@ -102,25 +104,25 @@ def test_brent_visits_the_points_of_r_optimize(shared, name):
     for path in paths:
         # cellWise searches [-4, 6], or a wider bracket when the minimum is near an end
         brackets = ((-4.0, 6.0), (-4.0, 11.0), (-9.0, 6.0))
-        starts = [m.brent_start(a, b, 1.220703125e-4, 100) for a, b in brackets]
+        starts = [brent_kernels.brent_start(a, b, 1.220703125e-4, 100) for a, b in brackets]
         (state,) = [start for start in starts if start.x == path["lambda"][0]]
         *points, minimum = path["lambda"]  # R evaluates the minimum once more at the end
         for lmbda, value in zip(points, path["value"][:-1], strict=True):
-            assert state.status == m.RUNNING
+            assert state.status == status.RUNNING
             assert state.x == lmbda
-            state = m.brent_step(state, value)
-        assert state.status == m.CONVERGED
+            state = brent_kernels.brent_step(state, value)
+        assert state.status == status.CONVERGED
         assert state.x == minimum
 
 
 def test_golden_section_shrinks_by_the_golden_ratio():
-    state = m.golden_section_start(0.0, 1.0, 1e-6, 100)
+    state = golden_section_kernels.golden_section_start(0.0, 1.0, 1e-6, 100)
     assert state.x == pytest.approx(C)
-    state = m.golden_section_step(state, abs(state.x - 1 / 3))
+    state = golden_section_kernels.golden_section_step(state, abs(state.x - 1 / 3))
     assert state.x == pytest.approx(1.0 - C)
     widths = [1.0]
-    while state.status == m.RUNNING:
-        state = m.golden_section_step(state, abs(state.x - 1 / 3))
+    while state.status == status.RUNNING:
+        state = golden_section_kernels.golden_section_step(state, abs(state.x - 1 / 3))
         widths.append(state.b - state.a)
     np.testing.assert_allclose(np.diff(np.log(widths)), math.log(1.0 - C), rtol=1e-6)
 
@@ -133,7 +135,7 @@ def test_golden_section_shrinks_by_the_golden_ratio():
 def test_minimum_is_the_best_point_visited_inside_the_bracket(minimise, start, step, f):
     g, points = recorded(f)
     result = minimise(g, -4.0, 6.0, 1e-6)
-    assert result.status == m.CONVERGED
+    assert result.status == status.CONVERGED
     assert result.n_eval == len(points)
     assert result.x in points
     assert result.fun == f(result.x) == min(map(f, points))
@@ -144,7 +146,7 @@ def test_minimum_is_the_best_point_visited_inside_the_bracket(minimise, start, s
 @given(center=st.floats(-3.9, 5.9), power=st.sampled_from([0.5, 1.0, 1.5]), xtol=st.floats(1e-7, 0.1))
 def test_minimum_is_within_xtol(minimise, start, step, center, power, xtol):
     result = minimise(lambda x: abs(x - center) ** power, -4.0, 6.0, xtol)
-    assert result.status == m.CONVERGED
+    assert result.status == status.CONVERGED
     assert abs(result.x - center) <= xtol + 5e-8 * abs(center)
 
 
@@ -152,7 +154,7 @@ def test_minimum_is_within_xtol(minimise, start, step, center, power, xtol):
 @pytest.mark.parametrize("scale", [1e-300, 1e-10, 1e10, 1e300])
 def test_any_scale_of_x(minimise, start, step, scale):
     result = minimise(lambda x: abs(x / scale - 0.3), -scale, 2.0 * scale, 1e-9 * scale)
-    assert result.status == m.CONVERGED
+    assert result.status == status.CONVERGED
     assert result.x == pytest.approx(0.3 * scale, rel=1e-7, abs=0.0)
 
 
@@ -165,7 +167,7 @@ def test_ends_can_be_approached(minimise, start, step):
 @minimisers
 def test_zero_tolerance_ends_at_the_resolution_of_floats(minimise, start, step):
     result = minimise(lambda x: abs(x - 0.7), 0.0, 1.0, xtol=0.0)
-    assert result.status == m.CONVERGED
+    assert result.status == status.CONVERGED
     assert result.x == pytest.approx(0.7, rel=1e-7, abs=0.0)
 
 
@@ -174,7 +176,7 @@ def test_zero_tolerance_ends_at_the_resolution_of_floats(minimise, start, step):
 def test_evaluations_are_capped(minimise, start, step, max_eval):
     g, points = recorded(FUNCTIONS["modulus"])
     result = minimise(g, -4.0, 6.0, 1e-12, max_eval)
-    assert result.status == m.MAX_EVAL
+    assert result.status == status.MAX_EVAL
     assert result.n_eval == len(points) == max_eval
     assert result.fun == min(map(FUNCTIONS["modulus"], points))
 
@@ -183,7 +185,7 @@ def test_evaluations_are_capped(minimise, start, step, max_eval):
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_values_that_are_not_finite_are_avoided(minimise, start, step, bad):
     result = minimise(lambda x: abs(x - 1.0) if x < 2.0 else bad, -4.0, 6.0, 1e-6)
-    assert result.status == m.CONVERGED
+    assert result.status == status.CONVERGED
     assert result.x == pytest.approx(1.0, abs=1e-6)
 
 
@@ -191,9 +193,9 @@ def test_values_that_are_not_finite_are_avoided(minimise, start, step, bad):
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_no_finite_value_at_all(minimise, start, step, bad):
     result = minimise(lambda x: bad, 0.0, 1.0)
-    assert result.status == m.NOT_FINITE
+    assert result.status == status.NOT_FINITE
     assert result.fun == math.inf
-    assert minimise(lambda x: bad, 0.0, 1.0, max_eval=1).status == m.NOT_FINITE
+    assert minimise(lambda x: bad, 0.0, 1.0, max_eval=1).status == status.NOT_FINITE
 
 
 @minimisers
@@ -218,7 +220,7 @@ def test_unusable_arguments(minimise, start, step, arguments, message):
     with pytest.raises(ValueError, match=message):
         minimise(never, *arguments)
     state = start(*(arguments + (1e-3, 10)[len(arguments) - 2 :]))
-    assert state.status == m.INVALID
+    assert state.status == status.INVALID
     assert math.isnan(state.x)
 
 
@@ -276,7 +278,7 @@ ROOTS = {
 @pytest.mark.parametrize("f, root", ROOTS.values(), ids=ROOTS)
 def test_root_is_found_from_any_start(f, root, x0):
     result = newton_root(f, x0)
-    assert result.status == m.CONVERGED
+    assert result.status == status.CONVERGED
     assert result.x == pytest.approx(root, abs=1e-10 if f is odd_power else 1e-12)
     # roots of order 9 and 1/3 are approached linearly
     assert result.n_eval <= {odd_power: 90, cube_root: 60}.get(f, 30)
@@ -289,17 +291,17 @@ def test_root_is_found_for_any_sinh(root, x0, slope, max_step):
         return math.sinh(t), slope * math.cosh(t), slope**2 * math.sinh(t)
 
     result = newton_root(f, x0, max_step)
-    assert result.status == m.CONVERGED
+    assert result.status == status.CONVERGED
     assert abs(result.x - root) <= 1e-12 + 4e-16 * abs(root)
 
 
 def errors_of(f, root, x0, halley):
-    state = m.newton_start(x0, 10.0, 0.0, 50)
+    state = newton.newton_start(x0, 10.0, 0.0, 50)
     errors = []
-    while state.status == m.RUNNING and abs(state.x - root) > 1e-13:
+    while state.status == status.RUNNING and abs(state.x - root) > 1e-13:
         errors.append(abs(state.x - root))
         value, slope, curvature = f(state.x)
-        state = m.newton_step(state, value, slope, curvature if halley else 0.0)
+        state = newton.newton_step(state, value, slope, curvature if halley else 0.0)
     return errors
 
 
@@ -320,7 +322,7 @@ def test_third_derivative_saves_evaluations():
 
 
 def test_halley_step_is_the_formula():
-    state = m.newton_step(m.newton_start(1.0, 10.0, 0.0, 50), 0.3, 2.0, 0.7)
+    state = newton.newton_step(newton.newton_start(1.0, 10.0, 0.0, 50), 0.3, 2.0, 0.7)
     assert state.x == pytest.approx(1.0 - 0.3 / (2.0 - 0.3 * 0.7 / (2 * 2.0)), rel=1e-15, abs=0.0)
     assert state.hi == 1.0
     assert state.lo == -math.inf
@@ -329,59 +331,59 @@ def test_halley_step_is_the_formula():
 @pytest.mark.parametrize("x0", [1.3, 1.3917452002, 1.392, 1.5])
 def test_newton_steps_that_swing_from_side_to_side_become_bisections(x0):
     """Newton's method for the arc tangent goes back and forth for ever from 1.3917."""
-    state, k = m.newton_start(x0, 10.0, 0.0, 50), 0
-    while state.status == m.RUNNING:
+    state, k = newton.newton_start(x0, 10.0, 0.0, 50), 0
+    while state.status == status.RUNNING:
         x, k = state.x, k + 1
-        state = m.newton_step(state, math.atan(x), 1.0 / (1.0 + x * x), 0.0)
-    assert state.status == m.CONVERGED
+        state = newton.newton_step(state, math.atan(x), 1.0 / (1.0 + x * x), 0.0)
+    assert state.status == status.CONVERGED
     assert abs(state.x) < 1e-15
     assert k <= 10
 
 
 @pytest.mark.parametrize("curvature", [100.0, math.inf, math.nan])
 def test_newton_step_where_halley_does_not_fit(curvature):
-    state = m.newton_step(m.newton_start(1.0, 10.0, 0.0, 50), 0.3, 2.0, curvature)
+    state = newton.newton_step(newton.newton_start(1.0, 10.0, 0.0, 50), 0.3, 2.0, curvature)
     assert state.x == 1.0 - 0.3 / 2.0
 
 
 @pytest.mark.parametrize("slope", [0.0, -1.0, math.inf, math.nan])
 def test_bisection_without_a_usable_slope(slope):
-    state = m.newton_start(0.0, 4.0, 0.0, 50)
-    state = m.newton_step(state, -1.0, slope, 0.0)
+    state = newton.newton_start(0.0, 4.0, 0.0, 50)
+    state = newton.newton_step(state, -1.0, slope, 0.0)
     assert state.x == 4.0  # open: as far as allowed, further the next time
     assert state.max_step == 16.0
-    state = m.newton_step(state, 1.0, slope, 0.0)
+    state = newton.newton_step(state, 1.0, slope, 0.0)
     assert state.x == 2.0
-    state = m.newton_step(state, -1.0, slope, 0.0)
+    state = newton.newton_step(state, -1.0, slope, 0.0)
     assert (state.lo, state.x, state.hi) == (2.0, 3.0, 4.0)
 
 
 def test_bisection_when_the_step_leaves_the_bracket():
-    state = m.newton_start(0.0, 4.0, 0.0, 50)
-    state = m.newton_step(state, -1.0, 1e-9, 0.0)
-    state = m.newton_step(state, 1.0, 1e-9, 0.0)
+    state = newton.newton_start(0.0, 4.0, 0.0, 50)
+    state = newton.newton_step(state, -1.0, 1e-9, 0.0)
+    state = newton.newton_step(state, 1.0, 1e-9, 0.0)
     assert state.x == 2.0
 
 
 def test_root_hit_exactly():
     result = newton_root(lambda x: (x, 1.0, 0.0), 0.0)
-    assert result == m.Root(0.0, 0.0, 1, m.CONVERGED)
+    assert result == newton.Root(0.0, 0.0, 1, status.CONVERGED)
 
 
 @pytest.mark.parametrize("x0", [-300.0, 0.0, 2.0, 3.1, 5.0])
 def test_the_bracket_holds_the_root(x0):
-    state = m.newton_start(x0, 1.0, 1e-9, 50)
-    while state.status == m.RUNNING:
-        state = m.newton_step(state, *saturating(state.x))
+    state = newton.newton_start(x0, 1.0, 1e-9, 50)
+    while state.status == status.RUNNING:
+        state = newton.newton_step(state, *saturating(state.x))
         assert state.lo <= 3.0 <= state.hi
         assert state.lo > -math.inf or state.hi < math.inf
-    assert state.status == m.CONVERGED
+    assert state.status == status.CONVERGED
 
 
 def test_last_step_is_taken_without_an_evaluation():
-    state = m.newton_start(1.0, 10.0, 1e-3, 50)
-    state = m.newton_step(state, 1e-4, 1.0, 0.0)
-    assert state.status == m.CONVERGED
+    state = newton.newton_start(1.0, 10.0, 1e-3, 50)
+    state = newton.newton_step(state, 1e-4, 1.0, 0.0)
+    assert state.status == status.CONVERGED
     assert state.x == 1.0 - 1e-4
     assert state.n_eval == 1
 
@@ -389,7 +391,7 @@ def test_last_step_is_taken_without_an_evaluation():
 @pytest.mark.parametrize("max_eval", [1, 2, 5])
 def test_newton_evaluations_are_capped(max_eval):
     result = newton_root(arctangent, -300.0, xtol=0.0, max_eval=max_eval)
-    assert result.status == m.MAX_EVAL
+    assert result.status == status.MAX_EVAL
     assert result.n_eval == max_eval
     assert result.fun == arctangent(result.x)[0]
 
@@ -399,9 +401,11 @@ def test_nan_is_walked_back_from():
         return (math.log(x) - 1.0, 1.0 / x, -1.0 / x**2) if x > 0.0 else (math.nan, math.nan, math.nan)
 
     result = newton_root(f, 30.0, max_step=100.0)
-    assert result.status == m.CONVERGED
+    assert result.status == status.CONVERGED
     assert result.x == pytest.approx(math.e, rel=1e-15, abs=0.0)
-    back = m.newton_step(m.newton_step(m.newton_start(30.0, 100.0, 0.0, 50), 5.0, 0.01, 0.0), math.nan, 1.0, 0.0)
+    back = newton.newton_step(
+        newton.newton_step(newton.newton_start(30.0, 100.0, 0.0, 50), 5.0, 0.01, 0.0), math.nan, 1.0, 0.0
+    )
     assert back.x == 30.0 - 50.0
     assert back.max_step == 50.0  # and the next step is not longer than the one that was safe
 
@@ -410,9 +414,9 @@ def test_nan_everywhere():
     def nowhere(x):
         return math.nan, math.nan, math.nan
 
-    assert newton_root(nowhere, 1.0).status == m.NOT_FINITE
+    assert newton_root(nowhere, 1.0).status == status.NOT_FINITE
     result = newton_root(lambda x: (-1.0, 1.0, 0.0) if x == 0.0 else nowhere(x), 0.0)
-    assert result.status == m.NOT_FINITE
+    assert result.status == status.NOT_FINITE
     assert result.x == 0.0
 
 
@@ -426,14 +430,14 @@ def test_infinities_count_by_their_sign():
 
     for x0 in (-100.0, 100.0):
         result = newton_root(f, x0)
-        assert result.status == m.CONVERGED
+        assert result.status == status.CONVERGED
         assert result.x == 3.0
 
 
 @pytest.mark.parametrize("value", [1.0, -1.0, 5e-324])
 def test_root_at_infinity(value):
-    assert newton_root(lambda x: (value, 0.0, 0.0), 0.0, max_eval=100).status == m.MAX_EVAL
-    assert newton_root(lambda x: (value, 0.0, 0.0), 0.0, max_eval=10_000).status == m.NOT_FINITE
+    assert newton_root(lambda x: (value, 0.0, 0.0), 0.0, max_eval=100).status == status.MAX_EVAL
+    assert newton_root(lambda x: (value, 0.0, 0.0), 0.0, max_eval=10_000).status == status.NOT_FINITE
 
 
 @pytest.mark.parametrize(
@@ -452,8 +456,8 @@ def test_root_at_infinity(value):
 def test_unusable_newton_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         newton_root(exponential, *arguments)
-    state = m.newton_start(*(arguments + (1.0, 1e-9, 10)[len(arguments) - 1 :]))
-    assert state.status == m.INVALID
+    state = newton.newton_start(*(arguments + (1.0, 1e-9, 10)[len(arguments) - 1 :]))
+    assert state.status == status.INVALID
     assert math.isnan(state.x)
 
 
@@ -461,14 +465,14 @@ def test_unusable_newton_arguments(arguments, message):
 def test_zero_tolerance_ends_at_the_resolution_of_floats_near_the_root(square):
     # no float is the root, so f never vanishes
     root = newton_root(lambda x: (x * x - square, 2.0 * x, 2.0), 2.0 * math.sqrt(square), math.sqrt(square), xtol=0.0)
-    assert root.status == m.CONVERGED
+    assert root.status == status.CONVERGED
     assert root.x == pytest.approx(math.sqrt(square), rel=4e-16, abs=0.0)
 
 
 def test_noise_at_the_root_does_not_keep_it_running():
     rng = np.random.default_rng(0)
     result = newton_root(lambda x: (x - 3.0 + 1e-3 * rng.normal(), 1.0, 0.0), 100.0, max_step=100.0)
-    assert result.status == m.CONVERGED
+    assert result.status == status.CONVERGED
     assert result.x == pytest.approx(3.0, abs=0.01)
 
 
@@ -490,16 +494,20 @@ def bowl_slope(x, center, width):
 
 
 LOCKSTEP = {
-    "golden": (lambda: m.golden_section_start(-4.0, 6.0, 1e-6, 60), m.golden_section_step, lambda *a: (bowl(*a),)),
-    "brent": (lambda: m.brent_start(-4.0, 6.0, 1e-6, 60), m.brent_step, lambda *a: (bowl(*a),)),
-    "newton": (lambda: m.newton_start(1.0, 1.0, 1e-9, 60), m.newton_step, bowl_slope),
+    "golden": (
+        lambda: golden_section_kernels.golden_section_start(-4.0, 6.0, 1e-6, 60),
+        golden_section_kernels.golden_section_step,
+        lambda *a: (bowl(*a),),
+    ),
+    "brent": (lambda: brent_kernels.brent_start(-4.0, 6.0, 1e-6, 60), brent_kernels.brent_step, lambda *a: (bowl(*a),)),
+    "newton": (lambda: newton.newton_start(1.0, 1.0, 1e-9, 60), newton.newton_step, bowl_slope),
 }
 lockstep = pytest.mark.parametrize("start, step, evaluate", LOCKSTEP.values(), ids=LOCKSTEP)
 
 
 def run_alone(start, step, evaluate, problem):
     state = start()
-    while state.status == m.RUNNING:
+    while state.status == status.RUNNING:
         state = step(state, *evaluate(state.x, *problem))
     return state
 
@@ -508,20 +516,20 @@ def run_alone(start, step, evaluate, problem):
 def test_a_thousand_problems_in_lockstep_equal_one_by_one(start, step, evaluate):
     batch = problems(1000)
     states = [start() for _ in batch]
-    while any(state.status == m.RUNNING for state in states):
+    while any(state.status == status.RUNNING for state in states):
         states = [
-            step(state, *evaluate(state.x, *problem)) if state.status == m.RUNNING else state
+            step(state, *evaluate(state.x, *problem)) if state.status == status.RUNNING else state
             for state, problem in zip(states, batch, strict=True)
         ]
     assert states == [run_alone(start, step, evaluate, problem) for problem in batch]
-    assert {state.status for state in states} == {m.CONVERGED}
+    assert {state.status for state in states} == {status.CONVERGED}
 
 
 @lockstep
 def test_a_state_survives_a_trip_through_json(start, step, evaluate):
     problem = (1.3, 2.0)
     state = start()
-    while state.status == m.RUNNING:
+    while state.status == status.RUNNING:
         assert all(type(v) in (float, int) for v in state)
         arrived = type(state)(*json.loads(json.dumps(state)))
         state = step(arrived, *evaluate(arrived.x, *problem))
@@ -529,7 +537,11 @@ def test_a_state_survives_a_trip_through_json(start, step, evaluate):
 
 
 def test_integer_arguments_give_float_states():
-    for state in (m.golden_section_start(0, 1, 0, 10), m.brent_start(0, 1, 0, 10), m.newton_start(0, 1, 0, 10)):
+    for state in (
+        golden_section_kernels.golden_section_start(0, 1, 0, 10),
+        brent_kernels.brent_start(0, 1, 0, 10),
+        newton.newton_start(0, 1, 0, 10),
+    ):
         assert all(
             type(v) is float for name, v in state._asdict().items() if name not in ("n_eval", "max_eval", "status")
         )
@@ -559,18 +571,18 @@ def user_calls(a, b, x0):
 
 @numba.njit
 def user_steps(a, b):
-    state = m.brent_start(a, b, 1e-6, 50)
-    while state.status == m.RUNNING:
-        state = m.brent_step(state, jitted_bowl(state.x))
+    state = brent_kernels.brent_start(a, b, 1e-6, 50)
+    while state.status == status.RUNNING:
+        state = brent_kernels.brent_step(state, jitted_bowl(state.x))
     return state
 
 
 @numba.njit
 def user_newton(x0):
-    state = m.newton_start(x0, 1.0, 1e-12, 50)
-    while state.status == m.RUNNING:
+    state = newton.newton_start(x0, 1.0, 1e-12, 50)
+    while state.status == status.RUNNING:
         f, df, d2f = jitted_slope(state.x)
-        state = m.newton_step(state, f, df, d2f)
+        state = newton.newton_step(state, f, df, d2f)
     return state
 
 
@@ -580,14 +592,14 @@ def test_calls_from_jitted_code():
     assert golden == golden_section(jitted_bowl, -4.0, 6.0)
     assert minimum == brent(jitted_bowl, -4.0, 6.0, xtol=1e-6, max_eval=50)
     assert root.x == pytest.approx(math.log(2.0), rel=1e-15, abs=0.0)
-    assert root.status == m.CONVERGED
+    assert root.status == status.CONVERGED
     assert user_calls(-4, 6, 3) == (golden, minimum, root)
 
 
 def test_states_stepped_by_jitted_code():
-    state = m.brent_start(-4.0, 6.0, 1e-6, 50)
-    while state.status == m.RUNNING:
-        state = m.brent_step(state, jitted_bowl(state.x))
+    state = brent_kernels.brent_start(-4.0, 6.0, 1e-6, 50)
+    while state.status == status.RUNNING:
+        state = brent_kernels.brent_step(state, jitted_bowl(state.x))
     assert user_steps(-4.0, 6.0) == state
     assert user_newton(3.0).x == pytest.approx(math.log(2.0), rel=1e-15, abs=0.0)
 
@@ -595,7 +607,7 @@ def test_states_stepped_by_jitted_code():
 @needs_jit
 def test_bad_brackets_in_jitted_code_give_a_status():
     golden, minimum, root = user_calls(6.0, -4.0, math.nan)
-    assert golden.status == minimum.status == root.status == m.INVALID
+    assert golden.status == minimum.status == root.status == status.INVALID
     assert golden.n_eval == minimum.n_eval == root.n_eval == 0
 
 

@@ -1,0 +1,348 @@
+"""exp and expm1 that LLVM vectorises, and their extra-precise and unguarded forms.
+
+Every function here is branch-free: a condition selects between computed values, so a loop that calls one
+of them becomes packed vector code. numba's stock wheels call libm for one value at a time instead.
+
+The method is classical (Tang 1989; Muller et al., Handbook of Floating-Point Arithmetic, ch. 10): k = round(x log2 e)
+by adding and subtracting 1.5 * 2**52, r = x - k ln 2, |r| <= ln(2)/2, with ln 2 in two parts; e^r = 1 + r + r**2 q(r);
+2**k is assembled from the bits that the addition left behind.
+
+The polynomials are minimax fits (Remez exchange, mpmath). None of these functions may be re-associated:
+the rounding trick and the error-free sums would be optimised away. Contraction to fused multiply-add is safe.
+Subnormal numbers, both zeros, infinities and NaN are handled correctly unless a docstring says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from powerkern._jit import Lanes, any_lane, bits32_of, bits_of, by_dtype, float32_of, float_of, inlined, select
+
+#: Exponents of e times this are those of 2.
+LOG2_E = 1.4426950408889634
+# ln 2 in two parts; the first ends in 21 zero bits, so its product with any exponent is exact
+LN2_HI = 6.93147180369123816490e-01
+LN2_LO = 1.90821492927058770002e-10
+# Adding _ROUND rounds to an integer k; adding a further integer leaves that integer plus k in the low bits,
+# where a shift by 52 puts it into the exponent field
+_ROUND = 6755399441055744.0
+EXPONENT_BIAS = 1023.0
+
+# (e^r - 1 - r)/r**2 on |r| <= ln(2)/2, to 2.8e-18
+_Q = (
+    0.5,
+    0.1666666666666667,
+    0.041666666666666664,
+    0.008333333333326006,
+    0.001388888888888746,
+    0.0001984126987527073,
+    2.4801587312626238e-05,
+    2.7557254832114405e-06,
+    2.7557289959226233e-07,
+    2.5105452296880774e-08,
+    2.0907926776858066e-09,
+)
+
+TINY = 5.551115123125783e-17  # 2**-54: below it ln(1 + x) and e^x - 1 round to x
+# beyond these exp is inf, or 0
+_EXP_MAX = 710.0
+_EXP_MIN = -746.0
+_RATIO_MAX = 1460.0  # the largest float64 over the smallest is e**1454
+_EXPM1_MIN = -50.0  # below about -37.5 expm1 rounds to -1
+
+
+@inlined
+def _reduce(x: float, x_lo: float, rounder: float) -> tuple[int, float, float]:
+    """(bits, r, r_lo) with x + x_lo = k ln 2 + r + r_lo, |r| <= ln(2)/2, for |x| < 1420, |x_lo| < 1.
+
+    The low 12 of the bits hold k + (rounder - _ROUND).
+    """
+    shifted = (x + x_lo) * LOG2_E + rounder
+    k = shifted - rounder
+    head = x - k * LN2_HI
+    tail = x_lo - k * LN2_LO
+    r = head + tail
+    return bits_of(shifted), r, (head - r) + tail
+
+
+@inlined
+def _exp_tail(r: float) -> float:
+    """(e^r - 1 - r)/r**2 for |r| <= ln(2)/2."""
+    q = r * _Q[10] + _Q[9]
+    q = q * r + _Q[8]
+    q = q * r + _Q[7]
+    q = q * r + _Q[6]
+    q = q * r + _Q[5]
+    q = q * r + _Q[4]
+    q = q * r + _Q[3]
+    q = q * r + _Q[2]
+    q = q * r + _Q[1]
+    return q * r + _Q[0]
+
+
+@inlined
+def _expm1_less(r: float, r_lo: float) -> float:
+    """e^(r + r_lo) - 1 - r for |r| <= ln(2)/2 and |r_lo| <= ulp(r)."""
+    return r * (r * _exp_tail(r) + r_lo) + r_lo
+
+
+@inlined
+def _scaled(mantissa: float, bits: int) -> float:
+    """Return mantissa * 2**k, with k + 2046 in the low bits: by two factors, as 2**k may overflow or be subnormal."""
+    biased = bits & 0xFFF
+    half = biased >> 1
+    return mantissa * float_of(half << 52) * float_of((biased - half) << 52)
+
+
+@inlined
+def exp(x: float) -> float:
+    """e**x."""
+    bounded = _EXP_MAX if x > _EXP_MAX else x
+    bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
+    shifted = bounded * LOG2_E + (_ROUND + 2.0 * EXPONENT_BIAS)
+    k = shifted - (_ROUND + 2.0 * EXPONENT_BIAS)
+    r = (bounded - k * LN2_HI) - k * LN2_LO
+    return _scaled(1.0 + (r + r * r * _exp_tail(r)), bits_of(shifted))
+
+
+@inlined
+def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
+    """e**x * 2**scale_k * scale_m for a positive number given by `split`; finite wherever the result is."""
+    bounded = _RATIO_MAX if x > _RATIO_MAX else x
+    bounded = -_RATIO_MAX if bounded < -_RATIO_MAX else bounded
+    shifted = bounded * LOG2_E + _ROUND
+    k = shifted - _ROUND
+    r = (bounded - k * LN2_HI) - k * LN2_LO
+    total = k + scale_k
+    total = 1100.0 if total > 1100.0 else total
+    total = -1200.0 if total < -1200.0 else total
+    mantissa = (1.0 + (r + r * r * _exp_tail(r))) * scale_m
+    return _scaled(mantissa, bits_of(total + (_ROUND + 2.0 * EXPONENT_BIAS)))
+
+
+@inlined
+def exp_parts(hi: float, lo: float, ordinary: bool) -> float:
+    """e**(hi + lo) for the double-double exponent hi + lo; `lo` is ignored where `hi` alone decides.
+
+    `ordinary` (a compile-time constant): |hi| <= 700, or NaN, for which the result is arbitrary.
+    """
+    if ordinary:
+        bits, r, r_lo = _reduce(hi, lo, _ROUND + EXPONENT_BIAS)
+        return (1.0 + (r + _expm1_less(r, r_lo))) * float_of(bits << 52)
+    bounded = _EXP_MAX if hi > _EXP_MAX else hi
+    bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
+    bits, r, r_lo = _reduce(bounded, lo if bounded == hi else 0.0, _ROUND + 2.0 * EXPONENT_BIAS)
+    return _scaled(1.0 + (r + _expm1_less(r, r_lo)), bits)
+
+
+@inlined
+def exp_minus(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[float, float]:
+    """s e**(hi + lo) - subtrahend as a sum (head, tail), where s = 2**j is chosen by rounder = `rounder_of(j)`.
+
+    For -50 <= hi and hi/ln 2 + j <= 1023.5; nothing is checked. With subtrahend = s this is s * expm1,
+    relatively accurate near 0; the scale lets a caller divide before the result would overflow. The
+    subtrahend must be s, or at most s e**(hi - 1).
+    """
+    bits, r, r_lo = _reduce(hi, lo, rounder)
+    power = float_of(bits << 52)
+    constant = power - subtrahend
+    # the constant is 0 or larger than the linear term, a product without rounding: the sum's error is exact
+    head = power * r + constant
+    tail = power * r + (constant - head)
+    return head, power * _expm1_less(r, r_lo) + tail
+
+
+@inlined
+def exp_less(t: float, rounder: float, subtrahend: float) -> float:
+    """s e**t - subtrahend, as in `exp_minus` but rounded, to 2 ulp, at two thirds of the cost."""
+    shifted = t * LOG2_E + rounder
+    k = shifted - rounder
+    r = (t - k * LN2_HI) - k * LN2_LO
+    power = float_of(bits_of(shifted) << 52)
+    return power * (r * r * _exp_tail(r)) + (power * r + (power - subtrahend))
+
+
+@inlined
+def rounder_of(j: float) -> float:
+    """The argument `rounder` of `exp_minus` for the scale 2**j."""
+    return _ROUND + (EXPONENT_BIAS + j)
+
+
+@inlined
+def expm1(x: float) -> float:
+    """e**x - 1, relatively accurate near 0."""
+    bounded = _EXP_MAX if x > _EXP_MAX else x
+    bounded = _EXPM1_MIN if bounded < _EXPM1_MIN else bounded
+    head, tail = exp_minus(bounded, 0.0, rounder_of(-1.0), 0.5)
+    return x if abs(x) < TINY else 2.0 * (head + tail)
+
+
+# (e^r - 1 - r)/r**2 on |r| <= ln(2)/2, to 3e-9
+_Q32 = tuple(np.float32(1.0 / math.factorial(k)) for k in range(2, 8))
+_ROUND32 = np.float32(12582912.0 + 127.0)
+_LOG2_E32 = np.float32(LOG2_E)
+_LN2_HI32 = np.float32(0.693145751953125)
+_LN2_LO32 = np.float32(1.42860682030941723212e-6)
+_ONE32, _BOUND32 = np.float32(1.0), np.float32(80.0)
+
+
+@inlined
+def _expm1_excess32(t: np.float32) -> np.float32:
+    shifted = t * _LOG2_E32 + _ROUND32
+    k = shifted - _ROUND32
+    r = (t - k * _LN2_HI32) - k * _LN2_LO32
+    q = _Q32[5]
+    q = q * r + _Q32[4]
+    q = q * r + _Q32[3]
+    q = q * r + _Q32[2]
+    q = q * r + _Q32[1]
+    q = q * r + _Q32[0]
+    s = float32_of(bits32_of(shifted) << 23)
+    return s * (r * r * q) + (s * r + ((s - _ONE32) - t))
+
+
+@by_dtype(_expm1_excess32)
+def expm1_excess(t: float) -> float:
+    """e**t - 1 - t, relatively accurate near 0, for finite |t| <= 700 (float32: |t| <= 80); nothing is checked.
+
+    e**t - 1 is then t + h, and the derivatives of (e**(m a) - 1)/m in m follow from h without cancellation.
+    Relative error about 1e-15, float32 about 5e-7.
+    """
+    shifted = t * LOG2_E + (_ROUND + EXPONENT_BIAS)
+    k = shifted - (_ROUND + EXPONENT_BIAS)
+    r = (t - k * LN2_HI) - k * LN2_LO
+    s = float_of(bits_of(shifted) << 52)
+    return s * (r * r * _exp_tail(r)) + (s * r + ((s - 1.0) - t))
+
+
+@inlined
+def _exp_tail_lanes(r: Lanes) -> Lanes:
+    """`_exp_tail` by Estrin's scheme: half as many operations wait for another, which is what vectors take long for."""
+    square = r * r
+    fourth = square * square
+    low = (_Q[3] * r + _Q[2]) * square + (_Q[1] * r + _Q[0])
+    middle = (_Q[7] * r + _Q[6]) * square + (_Q[5] * r + _Q[4])
+    high = _Q[10] * square + (_Q[9] * r + _Q[8])
+    return (high * fourth + middle) * fourth + low
+
+
+@inlined
+def lesser(x: Lanes, y: Lanes) -> Lanes:
+    """The smaller one in every lane; y if one of them is NaN."""
+    return select(x < y, x, y)
+
+
+@inlined
+def greater(x: Lanes, y: Lanes) -> Lanes:
+    """The larger one in every lane; y if one of them is NaN."""
+    return select(x > y, x, y)
+
+
+@inlined
+def _exp_lanes_parts32(t: Lanes) -> tuple[Lanes, Lanes]:
+    t = select(t < _BOUND32, select(t > -_BOUND32, t, -_BOUND32), _BOUND32)
+    shifted = t * _LOG2_E32 + _ROUND32
+    k = shifted - _ROUND32
+    r = (t - k * _LN2_HI32) - k * _LN2_LO32
+    square = r * r
+    tail = (_Q32[4] * square + (_Q32[3] * r + _Q32[2])) * square + (_Q32[1] * r + _Q32[0])
+    return float32_of(bits32_of(shifted) << 23), r + square * tail
+
+
+@by_dtype(_exp_lanes_parts32)
+def _exp_lanes_parts(t: Lanes) -> tuple[Lanes, Lanes]:
+    """s and p with e**t = s + s p, s a power of two; beyond |t| = 700 (float32: 80), and for NaN, of the nearest bound.
+
+    The first is exact, the second good to a few ulp.
+    """
+    t = select(t < 700.0, select(t > -700.0, t, -700.0), 700.0)
+    shifted = t * LOG2_E + (_ROUND + EXPONENT_BIAS)
+    k = shifted - (_ROUND + EXPONENT_BIAS)
+    r = (t - k * LN2_HI) - k * LN2_LO
+    return float_of(bits_of(shifted) << 52), r + r * r * _exp_tail_lanes(r)
+
+
+@inlined
+def expm1_lanes(t: Lanes) -> Lanes:
+    """e**t - 1 to within a few ulp; beyond |t| = 700 (float32: 80), and for NaN, that of the nearest bound."""
+    s, p = _exp_lanes_parts(t)
+    return s * p + (s - _ONE32)
+
+
+@inlined
+def exp_lanes(t: Lanes) -> Lanes:
+    """e**t to within a few ulp, bounded as `expm1_lanes`."""
+    s, p = _exp_lanes_parts(t)
+    return s * p + s
+
+
+# (2**f - 1)/f on |f| <= 1/2, to 1.3e-15 and, of float32, to 5e-7
+_POWER2 = (
+    0.6931471805599462,
+    0.24022650695909856,
+    0.05550410866465328,
+    0.009618129107735967,
+    0.0013333558200472211,
+    0.00015403530255606783,
+    1.5252673131351466e-05,
+    1.321554195449859e-06,
+    1.020586408962929e-07,
+    7.054907749595819e-09,
+)
+
+_POWER2_32 = tuple(
+    np.float32(c)
+    for c in (0.6931471435061587, 0.24022351343132514, 0.05550500213429321, 0.009666245425790861, 0.0013333538732232045)
+)
+
+
+@inlined
+def _exp2m1_lanes32(t: Lanes) -> Lanes:
+    c = _POWER2_32
+    shifted = t + _ROUND32
+    f = t - (shifted - _ROUND32)
+    square = f * f
+    ratio = (c[4] * square + (c[3] * f + c[2])) * square + (c[1] * f + c[0])
+    s = float32_of(bits32_of(shifted) << 23)
+    return (s * f) * ratio + (s - _ONE32)
+
+
+@by_dtype(_exp2m1_lanes32)
+def exp2m1_lanes(t: Lanes) -> Lanes:
+    """2**t - 1, to 10 ulp (float32: 7), for |t| <= 1022 (float32: 126); nothing is checked.
+
+    It takes three quarters of the time of `expm1_lanes`: nothing is lost where a fraction is taken off t.
+    """
+    c = _POWER2
+    shifted = t + (_ROUND + EXPONENT_BIAS)
+    f = t - (shifted - (_ROUND + EXPONENT_BIAS))
+    square = f * f
+    fourth = square * square
+    low = (c[3] * f + c[2]) * square + (c[1] * f + c[0])
+    middle = (c[7] * f + c[6]) * square + (c[5] * f + c[4])
+    ratio = ((c[9] * f + c[8]) * fourth + middle) * fourth + low
+    s = float_of(bits_of(shifted) << 52)
+    return (s * f) * ratio + (s - 1.0)
+
+
+@inlined
+def _are_moderate32(t: Lanes) -> bool:
+    return not any_lane(~(abs(t) <= _BOUND32))
+
+
+@by_dtype(_are_moderate32)
+def are_moderate(t: Lanes) -> bool:
+    """Whether `expm1_lanes` bounds none of them: |t| <= 700 (float32: 80) in every lane."""
+    return not any_lane(~(abs(t) <= 700.0))
+
+
+@inlined
+def expm1_excess_lanes(t: Lanes) -> Lanes:
+    """`expm1_excess` of every lane, of which fewer operations wait for another."""
+    shifted = t * LOG2_E + (_ROUND + EXPONENT_BIAS)
+    k = shifted - (_ROUND + EXPONENT_BIAS)
+    r = (t - k * LN2_HI) - k * LN2_LO
+    s = float_of(bits_of(shifted) << 52)
+    return s * (r * r * _exp_tail_lanes(r)) + (s * r + ((s - 1.0) - t))

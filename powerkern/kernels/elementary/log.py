@@ -1,0 +1,248 @@
+"""log and log1p that LLVM vectorises, and their extra-precise and unguarded forms.
+
+The functions are branch-free, as in `powerkern.kernels.elementary.exp`. x = 2**k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2),
+by integer arithmetic on the bits; then the odd series in s = f/(2 + f), arranged as in fdlibm, or for extra precision
+in double-double arithmetic (Tang 1990; Muller et al., Handbook of Floating-Point Arithmetic, ch. 11).
+"""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import bits_of, float_of, fma, inlined
+from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
+from powerkern.kernels.elementary.exp import EXPONENT_BIAS, LN2_HI, LN2_LO, TINY
+
+# (2 atanh(s) - 2 s)/s**3 as a polynomial in s**2, |s| <= 3 - sqrt(8), to 2**-57.5/s**2
+_P = (
+    0.6666666666666734,
+    0.39999999999414315,
+    0.2857142874247558,
+    0.22222198563424087,
+    0.18183564869481744,
+    0.15314035770607612,
+    0.14796106032664633,
+)
+
+# (2 atanh(s) - 2 s - 2/3 s**3)/s**5 as a polynomial in s**2, |s| <= 3 - sqrt(8), to 2**-73/s**4
+_R = (
+    0.3999999999999998,
+    0.2857142857144477,
+    0.22222222217606255,
+    0.1818181886297607,
+    0.1538455730965325,
+    0.13336302380923185,
+    0.11675094162364294,
+    0.11986917739939147,
+)
+
+_TWO_THIRDS_HI = 2.0 / 3.0
+_TWO_THIRDS_LO = 3.700743415417188e-17
+_ONE_BITS = 0x3FF0000000000000
+_SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
+_EXPONENT_MASK = 0x7FF0000000000000
+_MANTISSA_MASK = 0x000FFFFFFFFFFFFF
+# 2**52 as bits: an integer below 2**52 put into its mantissa converts to float64 by one subtraction
+_TWO52_BITS = 0x4330000000000000
+_TWO52 = 4503599627370496.0
+_TWO54 = 18014398509481984.0
+
+
+@inlined
+def _unbiased(bits: int) -> float:
+    """The exponent in these bits of a positive number."""
+    return float_of((bits >> 52) | _TWO52_BITS) - (_TWO52 + EXPONENT_BIAS)
+
+
+@inlined
+def split_normal(x: float) -> tuple[float, float]:
+    """(k, m) with x = 2**k m, sqrt(1/2) <= m < sqrt(2), for positive normal x."""
+    shifted = bits_of(x) + (_ONE_BITS - _SQRT_HALF_BITS)
+    return _unbiased(shifted), float_of((shifted & _MANTISSA_MASK) + _SQRT_HALF_BITS)
+
+
+@inlined
+def split(x: float) -> tuple[float, float]:
+    """(k, m) with x = 2**k m, sqrt(1/2) <= m < sqrt(2), for positive finite x."""
+    subnormal = x < SMALLEST_NORMAL
+    k, m = split_normal(x * _TWO54 if subnormal else x)
+    return k - 54.0 if subnormal else k, m
+
+
+@inlined
+def _atanh_tail(s: float) -> float:
+    """(2 atanh(s) - 2 s)/s, for |s| <= 3 - sqrt(8)."""
+    z = s * s
+    p = _P[6]
+    p = p * z + _P[5]
+    p = p * z + _P[4]
+    p = p * z + _P[3]
+    p = p * z + _P[2]
+    p = p * z + _P[1]
+    return z * (p * z + _P[0])
+
+
+@inlined
+def _log_tail(f: float) -> float:
+    """ln(1 + f) - f = s (f**2/2 + R) - f**2/2, s = f/(2 + f), as in fdlibm, for sqrt(1/2) <= 1 + f <= sqrt(2)."""
+    s = f / (2.0 + f)
+    square = 0.5 * f * f
+    return s * (square + _atanh_tail(s)) - square
+
+
+@inlined
+def log_sum(k: float, f: float) -> float:
+    """k ln 2 + ln(1 + f), for sqrt(1/2) <= 1 + f <= sqrt(2)."""
+    return k * LN2_HI + (f + (_log_tail(f) + k * LN2_LO))
+
+
+@inlined
+def log_normal(x: float) -> float:
+    """Logarithm for positive, finite, normal x; nothing is checked."""
+    k, m = split_normal(x)
+    return log_sum(k, m - 1.0)
+
+
+@inlined
+def log(x: float) -> float:
+    """Logarithm: -inf at 0, NaN below."""
+    k, m = split(x)
+    y = log_sum(k, m - 1.0)
+    y = y if x < math.inf else x
+    y = y if x > 0.0 else -math.inf
+    return y if x >= 0.0 else math.nan
+
+
+@inlined
+def split_one_plus(x: float, x_lo: float, cancels: bool) -> tuple[float, float, float]:
+    """(k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), for x >= -1 and |x_lo| <= ulp(x)/2; f_lo is NaN for NaN.
+
+    `cancels` (a compile-time constant): x may come so close to -1 that x_lo is no longer small beside 1 + x.
+    """
+    larger = x if x > 1.0 else 1.0
+    smaller = 1.0 if x > 1.0 else x
+    u = 1.0 + x
+    lost = (smaller - (u - larger)) + x_lo
+    if cancels:
+        total = u + lost
+        lost = lost - (total - u)
+        u = total
+    shifted = bits_of(u) + (_ONE_BITS - _SQRT_HALF_BITS)
+    exponent = shifted & ~_MANTISSA_MASK  # with the sign: below -1, f is arbitrary, but in its range
+    # 2**(1-k) by mirroring the exponent; 2**-k itself would leave the field when k = 1024
+    twice_inverse = float_of(_EXPONENT_MASK - exponent)
+    near = exponent == _ONE_BITS
+    # where k = 0 the argument itself is f
+    f = x if near else float_of((shifted & _MANTISSA_MASK) + _SQRT_HALF_BITS) - 1.0
+    return _unbiased(exponent), f, x_lo if near else 0.5 * lost * twice_inverse
+
+
+@inlined
+def log1p_ratio(x: float, center: float, inverse: float, base_k: float, base_m_inverse: float) -> float:
+    """Return ln((1 + x)/(1 + center)) for finite x, center >= 0: from (x - center)/(1 + center) near center.
+
+    `inverse` = 1/(1 + center); (base_k, m) = split(1 + center), `base_m_inverse` = 1/(2 m), so that its product with
+    1 + x cannot overflow; where no ratio is subnormal, 1 and `inverse` do for these two, to the same bits. The bits of
+    `log1p_finite` where center = 0.
+    """
+    larger = x if x > 1.0 else 1.0
+    smaller = 1.0 if x > 1.0 else x
+    u = 1.0 + x
+    bits = bits_of(u * base_m_inverse)
+    exponent = (bits + (_ONE_BITS - _SQRT_HALF_BITS)) & _EXPONENT_MASK
+    k = _unbiased(exponent) - (base_k - 1.0)
+    f = (x - center) * inverse if k == 0.0 else float_of(bits - exponent + _ONE_BITS) - 1.0
+    lost = 0.0 if k == 0.0 else (smaller - (u - larger)) * base_m_inverse
+    f_lo = 0.5 * lost * float_of(_EXPONENT_MASK - exponent)
+    correction = f_lo * (f * (f - 1.0) + 1.0)
+    return k * LN2_HI + (f + (_log_tail(f) + (k * LN2_LO + correction)))
+
+
+@inlined
+def log1p_finite(x: float) -> float:
+    """Return ln(1 + x) for finite x > -1; nothing is checked."""
+    k, f, f_lo = split_one_plus(x, 0.0, False)
+    # ln(1 + f + f_lo) = ln(1 + f) + f_lo/(1 + f), and a few bits of the quotient will do
+    correction = f_lo * (f * (f - 1.0) + 1.0)
+    return k * LN2_HI + (f + (_log_tail(f) + (k * LN2_LO + correction)))
+
+
+@inlined
+def log1p(x: float) -> float:
+    """Return ln(1 + x), relatively accurate near 0; -inf at -1, NaN below."""
+    y = log1p_finite(x)
+    y = y if x < math.inf else x
+    y = y if x > -1.0 else -math.inf
+    y = y if x >= -1.0 else math.nan
+    return x if abs(x) < TINY else y
+
+
+@inlined
+def log_series(k: float, f: float, extended: bool) -> tuple[float, float]:
+    """k ln 2 + ln(1 + f) as a sum hi + lo for sqrt(1/2) <= 1 + f <= sqrt(2).
+
+    `extended` (a compile-time constant): error 2**-64 relative, |lo| <= 1e-7 |hi|; else 2**-57 absolute plus
+    2**-57 relative, |lo| < |hi|/16, at half the cost.
+    """
+    log_f, log_f_lo = _extended_log(f, 0.0) if extended else _short_log(f)
+    return _add_exponent(k, log_f, log_f_lo)
+
+
+@inlined
+def log1p_series(k: float, f: float, f_lo: float, extended: bool) -> tuple[float, float]:
+    """k ln 2 + ln(1 + f + f_lo), in the form of `log_series`."""
+    if extended:
+        log_f, log_f_lo = _extended_log(f, f_lo)
+    else:
+        log_f, log_f_lo = _short_log(f)
+        log_f_lo = f_lo * (f * (f - 1.0) + 1.0) + log_f_lo
+    return _add_exponent(k, log_f, log_f_lo)
+
+
+@inlined
+def _add_exponent(k: float, log_f: float, log_f_lo: float) -> tuple[float, float]:
+    """Add k ln 2 to a logarithm."""
+    head = k * LN2_HI + log_f
+    return head, (k * LN2_HI - head + log_f) + (k * LN2_LO + log_f_lo)
+
+
+@inlined
+def _short_log(f: float) -> tuple[float, float]:
+    """ln(1 + f) = f - f**2/2 + s (f**2/2 + R), as in `_log_tail`, with the error of the first two terms."""
+    s = f / (2.0 + f)
+    half = 0.5 * f
+    log_f = fma(-half, f, f)
+    lost = fma(-half, f, f - log_f)
+    return log_f, s * (half * f + _atanh_tail(s)) + lost
+
+
+@inlined
+def _extended_log(f: float, f_lo: float) -> tuple[float, float]:
+    """ln(1 + f + f_lo) = 2 s + s**3 c, s = (f + f_lo)/(2 + f + f_lo), in double-double arithmetic."""
+    u = 2.0 + f
+    reciprocal = 1.0 / u
+    s = f * reciprocal
+    z = s * s
+    p = _R[7]
+    p = p * z + _R[6]
+    p = p * z + _R[5]
+    p = p * z + _R[4]
+    p = p * z + _R[3]
+    p = p * z + _R[2]
+    p = p * z + _R[1]
+    p = p * z + _R[0]
+    u_lo = (f - (u - 2.0)) + f_lo
+    s_lo = reciprocal * (fma(-s, u, f) + (f_lo - s * u_lo))
+    # z + z_lo = s**2, c + c_lo = 2/3 + 2/5 s**2 + ...
+    z_lo = fma(s, s, -z) + 2.0 * s * s_lo
+    w = p * z
+    c = _TWO_THIRDS_HI + w
+    c_lo = (_TWO_THIRDS_HI - c) + w + _TWO_THIRDS_LO
+    # cube + cube_lo = s**3, product + product_lo = s**3 c
+    cube = s * z
+    cube_lo = fma(s, z, -cube) + (s * z_lo + s_lo * z)
+    product = cube * c
+    product_lo = fma(cube, c, -product) + (cube * c_lo + cube_lo * c)
+    twice = 2.0 * s
+    log_f = twice + product
+    return log_f, ((twice - log_f) + product) + (product_lo + 2.0 * s_lo)

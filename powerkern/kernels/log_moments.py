@@ -1,0 +1,425 @@
+"""Log-sum-exp, means and variances of numbers given by their logarithms, too large or too small for float64.
+
+References
+----------
+.. [1] P. Blanchard, D. J. Higham, N. J. Higham, "Accurately computing the log-sum-exp and softmax
+   functions", IMA J. Numer. Anal. 41, 2021, 2311-2330.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from powerkern._jit import (
+    COLUMN,
+    READ_COLUMN,
+    allocated,
+    bits_of,
+    compiled_as,
+    entry,
+    float_of,
+    kernel,
+    reduction,
+    release,
+    widest_vectors,
+)
+from powerkern.kernels.elementary.constants import ordered
+from powerkern.kernels.elementary.exp import exp, expm1
+from powerkern.kernels.elementary.log import log, log1p
+from powerkern.kernels.moments import BLOCK, HUGE, add, joined, merge_tree, moments_of
+
+# Logs that log_var exponentiates at a time: the values stay in the first-level cache
+_SCRATCH = 1024
+# Variances below the first are computed again from values scaled up by the second, a power of two
+_TINY_VARIANCE = 1e-290
+_MAGNIFIER = 2.0**900
+_LOG_MAGNIFIER = 623.8324625039508
+
+
+class LogNumber(NamedTuple):
+    """The number ``sign * exp(log)``."""
+
+    log: float
+    sign: float
+
+
+@kernel
+def _largest(x: np.ndarray) -> float:
+    """Maximum; -inf when empty."""
+    widest_vectors()
+    largest = ordered(bits_of(-math.inf))
+    for i in range(x.size):
+        key = ordered(bits_of(x[i]))
+        largest = key if key > largest else largest
+    return float_of(ordered(largest))
+
+
+@kernel
+def _largest_counted(x: np.ndarray, factors: np.ndarray) -> float:
+    """`_largest` of the values whose factor is not 0: what is multiplied by 0 must not set a scale."""
+    widest_vectors()
+    largest = ordered(bits_of(-math.inf))
+    for i in range(x.size):
+        key = ordered(bits_of(-math.inf if factors[i] == 0.0 else x[i]))
+        largest = key if key > largest else largest
+    return float_of(ordered(largest))
+
+
+@kernel
+def _scale(largest: float) -> float:
+    """Reference that keeps the exponentials from overflowing: the largest log, or 0 when that is not finite."""
+    return largest if abs(largest) <= HUGE else 0.0
+
+
+@reduction
+def _block_exp_sum(logs: np.ndarray, scale: float) -> tuple[float, float]:
+    """How often the scale occurs, and the sum of exp(log - scale) over the other logs."""
+    widest_vectors()
+    count = 0.0
+    rest = 0.0
+    for i in range(logs.size):
+        d = logs[i] - scale
+        count += 1.0 if d == 0.0 else 0.0
+        rest += 0.0 if d == 0.0 else exp(d)
+    return count, rest
+
+
+@reduction
+def _block_scaled_exp_sum(logs: np.ndarray, factors: np.ndarray, scale: float) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(logs.size):
+        total += factors[i] * exp((-math.inf if factors[i] == 0.0 else logs[i]) - scale)
+    return total
+
+
+@kernel
+def _exp_sum(logs: np.ndarray, scale: float) -> tuple[float, float]:
+    count, rest, lost = 0.0, 0.0, 0.0
+    for start in range(0, logs.size, BLOCK):
+        at_scale, term = _block_exp_sum(logs[start : start + BLOCK], scale)
+        count += at_scale
+        rest, lost = add(rest, lost, term)
+    return count, joined(rest, lost)
+
+
+@kernel
+def _scaled_exp_sum(logs: np.ndarray, factors: np.ndarray, scale: float) -> float:
+    total, lost = 0.0, 0.0
+    for start in range(0, logs.size, BLOCK):
+        stop = start + BLOCK
+        term = _block_scaled_exp_sum(logs[start:stop], factors[start:stop], scale)
+        total, lost = add(total, lost, term)
+    return joined(total, lost)
+
+
+@kernel
+def _logsumexp(logs: np.ndarray, weights: np.ndarray | None = None) -> float:
+    if weights is None:
+        scale = _scale(_largest(logs))
+        count, rest = _exp_sum(logs, scale)
+        if count == 0.0:  # the largest log is not finite, or there is none
+            return log(rest)
+        return scale + (log(count) + log1p(rest / count))
+    scale = _scale(_largest_counted(logs, weights))
+    return scale + log(_scaled_exp_sum(logs, weights, scale))
+
+
+@kernel
+def _log_mean(logs: np.ndarray, signs: np.ndarray | None = None) -> LogNumber:
+    if logs.size == 0:
+        return LogNumber(math.nan, math.nan)
+    if signs is None:
+        scale = _scale(_largest(logs))
+        count, rest = _exp_sum(logs, scale)
+        total = count + rest
+    else:
+        scale = _scale(_largest_counted(logs, signs))
+        total = _scaled_exp_sum(logs, signs, scale)
+    return LogNumber(scale + log(abs(total) / logs.size), _sign(total))
+
+
+@kernel
+def _sign(x: float) -> float:
+    """-1, 0, 1 or NaN."""
+    if x > 0.0:
+        return 1.0
+    if x < 0.0:
+        return -1.0
+    return x + 0.0  # -0 becomes 0
+
+
+@kernel
+def _shifted_values(logs: np.ndarray, scale: float, factor: float, out: np.ndarray) -> None:
+    """Numbers in units of e**scale/factor, less 1: nearly equal ones keep the digits in which they differ."""
+    widest_vectors()
+    for i in range(logs.size):
+        out[i] = factor * expm1(logs[i] - scale)
+
+
+@kernel
+def _signed_shifted_values(
+    logs: np.ndarray, signs: np.ndarray, origin: float, scale: float, factor: float, out: np.ndarray
+) -> None:
+    """`_shifted_values` of signed numbers, less `origin`, the sign of one of them."""
+    widest_vectors()
+    for i in range(logs.size):
+        s = signs[i]
+        e = expm1((-math.inf if s == 0.0 else logs[i]) - scale)
+        out[i] = factor * (s * e + (s - origin))
+
+
+@kernel
+def _scaled_variance(logs: np.ndarray, signs: np.ndarray | None, scale: float, factor: float) -> float:
+    """Variance in units of (e**scale/factor)**2."""
+    n_blocks = (logs.size + _SCRATCH - 1) // _SCRATCH
+    parts, scratch = allocated((n_blocks, 3)), allocated((_SCRATCH,))
+    for k in range(n_blocks):
+        block = logs[k * _SCRATCH : (k + 1) * _SCRATCH]
+        values = scratch[: block.size]
+        if signs is None:
+            _shifted_values(block, scale, factor, values)
+        else:
+            _signed_shifted_values(block, signs[k * _SCRATCH : (k + 1) * _SCRATCH], signs[0], scale, factor, values)
+        part = moments_of(values)
+        parts[k, 0], parts[k, 1], parts[k, 2] = part.weight, part.mean, part.m2
+    variance = merge_tree(parts).m2 / logs.size
+    release(parts)
+    release(scratch)
+    return variance
+
+
+@kernel
+def _log_var(logs: np.ndarray, signs: np.ndarray | None = None) -> float:
+    if logs.size == 0:
+        return math.nan
+    scale = _scale(_largest(logs) if signs is None else _largest_counted(logs, signs))
+    variance = _scaled_variance(logs, signs, scale, 1.0)
+    if variance < _TINY_VARIANCE:  # the squares may have underflowed
+        magnified = _scaled_variance(logs, signs, scale, _MAGNIFIER)
+        return 2.0 * scale + (log(magnified) - 2.0 * _LOG_MAGNIFIER)
+    return 2.0 * scale + log(variance)
+
+
+# --- for Python ---------------------------------------------------------------------------------------
+
+
+@entry((READ_COLUMN,))
+def _logsumexp_entry(logs: np.ndarray) -> float:
+    return _logsumexp(logs)
+
+
+@entry((READ_COLUMN, READ_COLUMN))
+def _weighted_logsumexp_entry(logs: np.ndarray, weights: np.ndarray) -> float:
+    return _logsumexp(logs, weights)
+
+
+@entry((READ_COLUMN, COLUMN))
+def _log_mean_entry(logs: np.ndarray, out: np.ndarray) -> None:
+    out[0], out[1] = _log_mean(logs)
+
+
+@entry((READ_COLUMN, READ_COLUMN, COLUMN))
+def _signed_log_mean_entry(logs: np.ndarray, signs: np.ndarray, out: np.ndarray) -> None:
+    out[0], out[1] = _log_mean(logs, signs)
+
+
+@entry((READ_COLUMN,))
+def _log_var_entry(logs: np.ndarray) -> float:
+    return _log_var(logs)
+
+
+@entry((READ_COLUMN, READ_COLUMN))
+def _signed_log_var_entry(logs: np.ndarray, signs: np.ndarray) -> float:
+    return _log_var(logs, signs)
+
+
+def _vector(values: npt.ArrayLike, name: str) -> np.ndarray:
+    """Contiguous float64 vector of the values, or an error that names the argument."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf" and array.size > 0:
+        raise TypeError(f"{name} must be real numbers, got dtype {array.dtype}")
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _companion(values: npt.ArrayLike, name: str, logs: np.ndarray) -> np.ndarray:
+    """`_vector` with one value for each log."""
+    vector = _vector(values, name)
+    if vector.size != logs.size:
+        raise ValueError(f"{name} must have one value for each log: got {vector.size} for {logs.size}")
+    return vector
+
+
+def _sign_vector(values: npt.ArrayLike, logs: np.ndarray) -> np.ndarray:
+    """`_companion` that holds signs only."""
+    signs = _companion(values, "signs", logs)
+    wrong = np.flatnonzero((signs != 1.0) & (signs != -1.0) & (signs != 0.0))
+    if wrong.size:
+        raise ValueError(f"signs must be -1, 0 or 1, got {signs[wrong[0]]} at position {wrong[0]}")
+    return signs
+
+
+@compiled_as(_logsumexp)
+def logsumexp(logs: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
+    r"""Logarithm of a sum of numbers given by their logarithms.
+
+    With c the largest log, so that no exponential overflows [1]_,
+
+    .. math:: \ln \sum_i w_i e^{l_i} = c + \ln \sum_i w_i e^{l_i - c}
+
+    Parameters
+    ----------
+    logs : array_like, shape (n,)
+        The logarithms l; -inf stands for an exact 0.
+    weights : array_like, shape (n,), optional
+        Real weights w, by default all 1. Terms of weight 0 do not count, whatever their log.
+
+    Returns
+    -------
+    float
+        -inf for an empty sum or a sum of zeros, inf when a log is inf, NaN when a value is NaN or
+        when the weighted sum is negative.
+
+    Raises
+    ------
+    TypeError
+        If the values are not real numbers.
+    ValueError
+        If an argument is not one-dimensional, or the lengths differ.
+
+    See Also
+    --------
+    log_mean : keeps the sign of a mean.
+
+    Notes
+    -----
+    Accurate to about 1e-15 (1 + abs(c)), also where the result is close to 0 because one term is 1 and the
+    others are tiny. With weights of both signs the error grows as the sum cancels.
+
+    Inside jitted code it takes contiguous float64 vectors and checks nothing.
+
+    References
+    ----------
+    .. [1] P. Blanchard, D. J. Higham, N. J. Higham, IMA J. Numer. Anal. 41, 2021, 2311-2330.
+
+    Examples
+    --------
+    >>> from powerkern.kernels import logsumexp
+    >>> logsumexp([1000.0, 1000.0])
+    1000.6931471805
+    >>> logsumexp([0.0, -50.0])
+    1.92874984796e-22
+    """
+    vector = _vector(logs, "logs")
+    if weights is None:
+        return float(_logsumexp_entry(vector))
+    return float(_weighted_logsumexp_entry(vector, _companion(weights, "weights", vector)))
+
+
+@compiled_as(_log_mean)
+def log_mean(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> LogNumber:
+    r"""Mean of numbers given by their logarithms and signs, as a logarithm and a sign.
+
+    For :math:`x_i = s_i e^{l_i}` and c the largest log,
+
+    .. math:: \ln |\bar x| = c + \ln \Bigl| \frac{1}{n} \sum_i s_i e^{l_i - c} \Bigr|
+
+    Parameters
+    ----------
+    logs : array_like, shape (n,)
+        The logarithms l; -inf stands for an exact 0.
+    signs : array_like, shape (n,), optional
+        The signs s: -1, 0 (an exact 0 again) or 1; by default all 1.
+
+    Returns
+    -------
+    LogNumber
+        ``(log, sign)`` of the mean; (-inf, 0) when it is exactly 0, (nan, nan) without any value or when
+        one of them is NaN.
+
+    Raises
+    ------
+    TypeError
+        If the values are not real numbers.
+    ValueError
+        If an argument is not one-dimensional, the lengths differ, or a sign is not -1, 0 or 1.
+
+    See Also
+    --------
+    log_var : the variance about this mean.
+
+    Notes
+    -----
+    Accurate to about 1e-15 (1 + abs(c)) for one sign. For both, the relative error of the mean is about
+    1e-15 mean(abs(x))/abs(mean(x)).
+
+    Inside jitted code it takes contiguous float64 vectors and checks nothing.
+
+    Examples
+    --------
+    >>> from powerkern.kernels import log_mean
+    >>> log_mean([1000.0, 1000.0, 1000.0])
+    LogNumber(log=1000.0, sign=1.0)
+    >>> log_mean([1000.0, -2000.0], signs=[-1, 1])
+    LogNumber(log=999.3068528194, sign=-1.0)
+    """
+    vector = _vector(logs, "logs")
+    mean = np.empty(2)
+    if signs is None:
+        _log_mean_entry(vector, mean)
+    else:
+        _signed_log_mean_entry(vector, _sign_vector(signs, vector), mean)
+    return LogNumber(*mean.tolist())
+
+
+@compiled_as(_log_var)
+def log_var(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> float:
+    r"""Logarithm of the variance of numbers given by their logarithms and signs.
+
+    For :math:`x_i = s_i e^{l_i}`, c the largest log and :math:`s_1` the first sign,
+
+    .. math:: \ln \operatorname{Var}(x) = 2 c + \ln \operatorname{Var}(y), \qquad
+              y_i = s_i e^{l_i - c} - s_1 = s_i\, \mathrm{expm1}(l_i - c) + (s_i - s_1)
+
+    with the variance divided by n. The exponentials do not overflow, and values of one sign that are
+    nearly equal keep the digits in which they differ.
+
+    Parameters
+    ----------
+    logs, signs : array_like, shape (n,)
+        As for `log_mean`, which raises the same errors; logs up to 1e300 in size.
+
+    Returns
+    -------
+    float
+        -inf when all numbers are equal; NaN without any value, or when a log is NaN or inf.
+
+    See Also
+    --------
+    log_mean : the mean.
+
+    Notes
+    -----
+    Accurate to about 1e-15 (1 + 2 abs(c) + abs(ln Var(y))). The same quantity as obtained from log-sum-exps of
+    logarithms of the deviations, ``ln |x_i - mean|``, without losing nearly equal values to cancellation.
+
+    Inside jitted code it takes contiguous float64 vectors and checks nothing.
+
+    Examples
+    --------
+    >>> from powerkern.kernels import log_var
+    >>> log_var([1000.0, 0.0])
+    1998.61370563888
+    >>> log_var([0.0, 0.0], signs=[1, -1])
+    0.0
+    """
+    vector = _vector(logs, "logs")
+    if signs is None:
+        return float(_log_var_entry(vector))
+    return float(_signed_log_var_entry(vector, _sign_vector(signs, vector)))

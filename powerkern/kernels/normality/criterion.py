@@ -1,0 +1,160 @@
+"""A criterion of normality at one exponent: KS distance from the fitted normal, or 1 - r of the QQ plot.
+
+Neither criterion changes with location and scale of the transformed values, so these are chosen for accuracy: of one
+sign, relative to the end from which every exponent is negative; of both signs, less a common factor where large.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from powerkern._jit import bits_of, float_of, inlined, kernel, widest_vectors
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.erf import erf
+from powerkern.kernels.elementary.exp import exp, expm1
+from powerkern.kernels.likelihood.logs import centered_log, offset_log
+from powerkern.kernels.normality.criteria import Weighing, ddof_of, decorrelation_by, moments_by
+from powerkern.kernels.transforms.family import log_offset
+
+#: Criteria.
+KS, PPCC = 0, 1
+#: Exponents of values of both signs need no common factor up to here.
+MODERATE = 300.0
+WORST = 2.0
+#: An exponent closer to 0 counts as this: it can be divided by.
+TINY = 1e-290
+SQRT_HALF = 0.7071067811865476
+
+
+# --- the transform ------------------------------------------------------------------------------------
+
+
+class ScaledLogs(NamedTuple):
+    """Logs of the magnitudes (plus 1 under Yeo-Johnson) of ascending values, in units of their standard deviation.
+
+    Of one sign they are relative to that of the median, without cancellation. Exponents are in units of 1/scale.
+    """
+
+    d: FloatArray
+    n_negative: int
+    scale: float
+
+
+@kernel
+def logs_of(weighing: Weighing | None, x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> ScaledLogs:
+    """The logs, in `d`; `y` is scratch."""
+    widest_vectors()
+    base = log_offset(family)
+    border = 0
+    while border < x.size and x[border] < 0.0:
+        border += 1
+    reference = abs(x[x.size // 2]) if border in (0, x.size) else 0.0
+    log_reference = offset_log(base, reference)
+    largest = 0.0
+    for i in range(x.size):
+        d[i] = centered_log(abs(x[i]), base, reference, log_reference)
+        largest = max(largest, abs(d[i]))
+    for i in range(x.size):  # twice, because the square of a tiny scale would be 0
+        d[i] /= largest
+        y[i] = -d[i] if i < border else d[i]
+    moments = moments_by(weighing, y)
+    sd = math.sqrt(moments.m2 / moments.weight)
+    for i in range(x.size):
+        d[i] /= sd
+    return ScaledLogs(d, border, largest * sd)
+
+
+@kernel
+def _branch(d: FloatArray, m: float, top: float, excess: float, sign: float, y: FloatArray) -> None:
+    """y = sign e**-excess (e**(m (d - top)) - 1)/m."""
+    widest_vectors()
+    if m == 0.0:
+        factor = sign * exp(-excess)
+        for i in range(d.size):
+            y[i] = factor * (d[i] - top)
+    elif excess == 0.0:
+        for i in range(d.size):
+            y[i] = sign * expm1(m * (d[i] - top)) / m
+    else:
+        one = exp(-excess)
+        for i in range(d.size):
+            y[i] = sign * (exp(m * (d[i] - top) - excess) - one) / m
+
+
+@kernel
+def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
+    """Transformed values, up to a shift and a positive factor."""
+    d, border = logs.d, logs.n_negative
+    n = d.size
+    mirrored = 2.0 * logs.scale - exponent
+    if border == 0:
+        _branch(d, exponent, d[n - 1] if exponent > 0.0 else d[0], 0.0, 1.0, y)
+    elif border == n:
+        _branch(d, mirrored, d[0] if mirrored > 0.0 else d[n - 1], 0.0, -1.0, y)
+    else:
+        excess = max(exponent * d[n - 1], mirrored * d[0])
+        excess = excess if excess > MODERATE else 0.0
+        _branch(d[border:], exponent, 0.0, excess, 1.0, y[border:])
+        _branch(d[:border], mirrored, 0.0, excess, -1.0, y[:border])
+
+
+# --- the criteria -------------------------------------------------------------------------------------
+
+
+@inlined
+def middle(weighing: Weighing | None, i: int, per_n: float) -> float:
+    """The empirical distribution half way up its step at order statistic i."""
+    if weighing is None:
+        return (i + 0.5) * per_n
+    middle: float = weighing.middle[i]
+    return middle
+
+
+@inlined
+def half_step(weighing: Weighing | None, i: int, per_n: float) -> float:
+    """Half of that step."""
+    if weighing is None:
+        return 0.5 * per_n
+    share: float = weighing.share[i]
+    return 0.5 * share
+
+
+@kernel
+def _depart(weighing: Weighing | None, y: FloatArray, loc: float, scale: float) -> float:
+    """KS distance of ascending values from N(loc, scale**2); departures, with their signs, are left in their place."""
+    widest_vectors()
+    per_n = 1.0 / y.size
+    largest = 0  # bit patterns of positive floats are ordered as they are; integers have a maximum that vectorises
+    for i in range(y.size):
+        y[i] = 0.5 + 0.5 * erf((y[i] - loc) / scale * SQRT_HALF) - middle(weighing, i, per_n)
+        largest = max(largest, bits_of(abs(y[i]) + half_step(weighing, i, per_n)))
+    return float_of(largest)
+
+
+@kernel
+def farthest(weighing: Weighing | None, departures: FloatArray, distance: float) -> int:
+    """Where the departure is that the KS distance is made of."""
+    widest_vectors()
+    per_n, found = 1.0 / departures.size, departures.size - 1
+    for i in range(departures.size):
+        here = abs(departures[i]) + half_step(weighing, i, per_n) >= distance
+        found = min(found, i) if here else found
+    return found
+
+
+@kernel
+def criterion(
+    weighing: Weighing | None, logs: ScaledLogs, exponent: float, which: int, q: FloatArray, y: FloatArray
+) -> float:
+    """KS distance from the fitted normal, or 1 - r, r the correlation with normal quantiles of unit length `q`.
+
+    `y` is scratch; for the KS distance the departures from normal, with their signs, are left there.
+    """
+    _transform(logs, exponent, y)
+    sample = moments_by(weighing, y)
+    if not 0.0 < sample.m2 < math.inf:
+        return WORST
+    if which == KS:
+        return _depart(weighing, y, sample.mean, math.sqrt(sample.m2 / ddof_of(weighing, y.size)))
+    return decorrelation_by(weighing, y, q, sample.mean, 1.0 / math.sqrt(sample.m2))

@@ -1,0 +1,192 @@
+"""Brent's minimiser in reverse communication (see `powerkern.kernels.optimize.status`).
+
+References
+----------
+.. [1] R. P. Brent, "Algorithms for Minimization without Derivatives", Prentice-Hall, 1973, chapter 5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from powerkern._jit import compiled_as, kernel
+from powerkern.kernels.elementary.constants import SQRT_EPS
+from powerkern.kernels.optimize.status import (
+    GOLDEN,
+    HUGE,
+    INVALID,
+    RUNNING,
+    Minimum,
+    check_bracket,
+    check_limits,
+    finite_or_huge,
+    minimum,
+    minimum_status,
+    product,
+    usable_bracket,
+)
+
+
+class BrentState(NamedTuple):
+    """Brent's minimiser: the bracket [a, b] and the three best points, named as in his book."""
+
+    x: float  #: point to evaluate next; the best point once the search is over
+    a: float
+    b: float
+    best: float  #: best point so far (Brent's x)
+    w: float  #: second best
+    v: float  #: the w before
+    fun: float  #: the function at best
+    fw: float
+    fv: float
+    d: float  #: last step
+    e: float  #: the step before it
+    xtol: float
+    n_eval: int
+    max_eval: int
+    status: int
+
+
+@kernel
+def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
+    """State that asks for the first point, a + 0.381966 (b - a)."""
+    a, b = float(a), float(b)
+    usable = usable_bracket(a, b, xtol, max_eval)
+    x = a + product(GOLDEN, b - a) if usable else math.nan
+    return BrentState(
+        x=x,
+        a=a,
+        b=b,
+        best=x,
+        w=x,
+        v=x,
+        fun=HUGE,
+        fw=HUGE,
+        fv=HUGE,
+        d=0.0,
+        e=0.0,
+        xtol=float(xtol),
+        n_eval=0,
+        max_eval=max_eval,
+        status=RUNNING if usable else INVALID,
+    )
+
+
+@kernel
+def brent_step(state: BrentState, f: float) -> BrentState:
+    """Next state, given f at ``state.x``: the point sequence of netlib's fmin and R's optimize()."""
+    return _brent_propose(_brent_record(state, finite_or_huge(float(f))))
+
+
+@kernel
+def _brent_record(state: BrentState, f: float) -> BrentState:
+    """Put the new point among the best three and shrink the bracket."""
+    u, a, b = state.x, state.a, state.b
+    x, w, v = state.best, state.w, state.v
+    fx, fw, fv = state.fun, state.fw, state.fv
+    if state.n_eval == 0:
+        fx, fw, fv = f, f, f
+    elif f <= fx:
+        if u < x:
+            b = x
+        else:
+            a = x
+        v, fv = w, fw
+        w, fw = x, fx
+        x, fx = u, f
+    else:
+        if u < x:
+            a = u
+        else:
+            b = u
+        if f <= fw or w == x:
+            v, fv = w, fw
+            w, fw = u, f
+        elif f <= fv or v in (x, w):
+            v, fv = u, f
+    n_eval = state.n_eval + 1
+    return BrentState(x, a, b, x, w, v, fx, fw, fv, state.d, state.e, state.xtol, n_eval, state.max_eval, state.status)
+
+
+@kernel
+def _brent_propose(state: BrentState) -> BrentState:
+    """Stop, or take the parabola's minimum where it can be trusted and a golden-section step elsewhere."""
+    a, b, x, w, v = state.a, state.b, state.best, state.w, state.v
+    fx, fw, fv, d, e = state.fun, state.fw, state.fv, state.d, state.e
+    middle = 0.5 * (a + b)
+    tol = product(SQRT_EPS, abs(x)) + state.xtol / 3.0
+    converged = abs(x - middle) <= 2.0 * tol - 0.5 * (b - a)
+    status = minimum_status(converged, fx, state.n_eval, state.max_eval)
+    u = x
+    if status == RUNNING:
+        p, q, r = 0.0, 0.0, 0.0
+        if abs(e) > tol:
+            r = product(x - w, fx - fv)
+            q = product(x - v, fx - fw)
+            p = product(x - v, q) - product(x - w, r)
+            q = 2.0 * (q - r)
+            p = -p if q > 0.0 else p
+            q = abs(q)
+            r = e
+            e = d
+        if abs(p) < abs(0.5 * q * r) and q * (a - x) < p and p < q * (b - x):
+            d = p / q
+            if x + d - a < 2.0 * tol or b - (x + d) < 2.0 * tol:  # not too close to the ends
+                d = tol if x < middle else -tol
+        else:
+            e = b - x if x < middle else a - x
+            d = product(GOLDEN, e)
+        nudge = tol if d > 0.0 else -tol
+        u = x + (d if abs(d) >= tol else nudge)  # not too close to x
+    return BrentState(u, a, b, x, w, v, fx, fw, fv, d, e, state.xtol, state.n_eval, state.max_eval, status)
+
+
+# --- plain calls --------------------------------------------------------------------------------------
+
+
+@kernel
+def _brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, max_eval: int = 200) -> Minimum:
+    state = brent_start(a, b, xtol, max_eval)
+    while state.status == RUNNING:
+        state = brent_step(state, f(state.x))
+    return minimum(state.x, state.fun, state.n_eval, state.status)
+
+
+@compiled_as(_brent)
+def brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, max_eval: int = 200) -> Minimum:
+    """Minimum of a function of one variable in [a, b] by Brent's method.
+
+    Golden-section steps, replaced by the minimum of the parabola through the best three points where that
+    can be trusted [1]_. The points are exactly those of netlib's fmin and of R's ``optimize(f, c(a, b), tol = xtol)``.
+
+    Parameters
+    ----------
+    f, a, b, max_eval : callable, float, float, int
+        As for `golden_section`, which raises the same errors.
+    xtol : float
+        Absolute accuracy of x: points are never closer than ``xtol/3 + 1.5e-8 abs(x)``.
+
+    Returns
+    -------
+    Minimum
+        As of `golden_section`. For a unimodal f the minimum is within ``xtol + 4.5e-8 abs(x)`` of x.
+
+    See Also
+    --------
+    powerkern.kernels.optimize.brent.brent_start : the same search, stepped by the caller.
+
+    References
+    ----------
+    .. [1] R. P. Brent, "Algorithms for Minimization without Derivatives", Prentice-Hall, 1973, chapter 5.
+
+    Examples
+    --------
+    >>> from powerkern.kernels import brent
+    >>> brent(lambda x: (x - 2.0) ** 2, -4.0, 6.0)
+    Minimum(x=2.0, fun=0.0, n_eval=6, status=0)
+    """
+    check_bracket(a, b)
+    check_limits(xtol, max_eval)
+    return _brent(f, a, b, xtol, max_eval)

@@ -1,0 +1,212 @@
+"""Bracketed Newton and Halley iteration in reverse communication (see `powerkern.kernels.optimize.status`).
+
+References
+----------
+.. [1] J. F. Traub, "Iterative Methods for the Solution of Equations", Prentice-Hall, 1964 (Halley's method).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from powerkern._jit import compiled_as, kernel
+from powerkern.kernels.elementary.constants import EPS
+from powerkern.kernels.optimize.status import CONVERGED, HUGE, INVALID, MAX_EVAL, NOT_FINITE, RUNNING, check_limits
+
+_EXPANSION = 4.0  # growth of Newton's step cap while a side of the bracket is open
+
+
+class NewtonState(NamedTuple):
+    """Bracketed Newton-Halley iteration: the point, the signs seen and the last step.
+
+    A sign change was seen when lo and hi are both finite. An approach from one side ends without one.
+    """
+
+    x: float  #: point to evaluate next; the root once the search is over
+    fun: float  #: the function at the last evaluated point
+    lo: float  #: largest point where the function was negative, or -inf
+    hi: float  #: smallest point where it was positive, or inf
+    step: float  #: the step that led to x
+    proposed: float  #: Halley's step at the last evaluated point, before the safeguards
+    max_step: float  #: longest step allowed while the root is not bracketed
+    xtol: float
+    n_eval: int
+    max_eval: int
+    status: int
+
+
+class Root(NamedTuple):
+    """Result of a root search."""
+
+    x: float  #: the root
+    fun: float  #: the function at the last evaluated point, one step before x
+    n_eval: int  #: evaluations made
+    status: int  #: `CONVERGED`, `MAX_EVAL`, `NOT_FINITE` or `INVALID`
+
+
+@kernel
+def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> NewtonState:
+    """State that asks for f, f' and f'' at x0."""
+    x0, max_step = float(x0), float(max_step)
+    usable = -HUGE <= x0 <= HUGE and 0.0 < max_step <= HUGE and xtol >= 0.0 and max_eval >= 1
+    return NewtonState(
+        x=x0 if usable else math.nan,
+        fun=math.nan,
+        lo=-math.inf,
+        hi=math.inf,
+        step=math.inf,
+        proposed=math.nan,
+        max_step=max_step,
+        xtol=float(xtol),
+        n_eval=0,
+        max_eval=max_eval,
+        status=RUNNING if usable else INVALID,
+    )
+
+
+@kernel
+def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonState:
+    """Next state, given an increasing f and its derivatives at ``state.x``.
+
+    The sign of f closes one side of the bracket. The step is Halley's, or Newton's when d2f is 0 or too
+    large. It is doubled as long as steps in one direction shrink too slowly; a bisection takes its place when
+    it leaves the closed bracket, goes back by more than half the last step, or df is not a positive number. While
+    a side is open the step is at most ``max_step``, which grows with every step cut. An infinite f counts by its
+    sign; at a NaN half the last step is taken back.
+    """
+    f, df, d2f = float(f), float(df), float(d2f)
+    x, lo, hi, max_step = state.x, state.lo, state.hi, state.max_step
+    if f != f:
+        step = 0.5 * state.step  # from the last good point, x - state.step
+        x = x - state.step
+        proposed = math.nan
+        max_step = min(max_step, abs(step))
+    elif f == 0.0:
+        step, proposed = 0.0, 0.0
+    else:
+        if f < 0.0:
+            lo = x
+        else:
+            hi = x
+        step = proposed = _halley(f, df, d2f)
+        slow = 0.5 * abs(state.proposed) < abs(proposed) <= abs(state.step)
+        if slow and proposed * state.step > 0.0:
+            step = 2.0 * state.step
+        to_end = hi - x if f < 0.0 else lo - x
+        if abs(to_end) <= HUGE:
+            swings = step * state.step < 0.0 and abs(step) > 0.5 * abs(state.step)
+            if swings or not abs(step) < abs(to_end):
+                step = 0.5 * to_end
+        elif not abs(step) <= max_step:
+            step = math.copysign(max_step, -f)
+            max_step *= _EXPANSION
+
+    n_eval = state.n_eval + 1
+    status = RUNNING
+    if not abs(x + step) <= HUGE:
+        status = NOT_FINITE
+    elif abs(step) <= max(state.xtol, EPS * abs(x)):
+        status = CONVERGED if f == f else NOT_FINITE
+    elif n_eval >= state.max_eval:
+        status = MAX_EVAL
+    x_next = x + step if status in (RUNNING, CONVERGED) else x
+    return NewtonState(x_next, f, lo, hi, step, proposed, max_step, state.xtol, n_eval, state.max_eval, status)
+
+
+@kernel
+def _halley(f: float, df: float, d2f: float) -> float:
+    """Halley's step -f/(df - f d2f/(2 df)), Newton's when the correction is not small, NaN without either."""
+    if not (abs(f) <= HUGE and df > 0.0 and df <= HUGE):
+        return math.nan
+    newton = f / df
+    factor = 1.0 - 0.5 * newton * (d2f / df)
+    return -newton / factor if 0.5 < factor <= HUGE else -newton
+
+
+# --- plain calls --------------------------------------------------------------------------------------
+
+
+@kernel
+def _newton_root(
+    f_derivatives: Callable[[float], tuple[float, float, float]],
+    x0: float,
+    max_step: float = 1.0,
+    xtol: float = 1e-12,
+    max_eval: int = 200,
+) -> Root:
+    state = newton_start(x0, max_step, xtol, max_eval)
+    while state.status == RUNNING:
+        f, df, d2f = f_derivatives(state.x)
+        state = newton_step(state, f, df, d2f)
+    return Root(state.x, state.fun, state.n_eval, state.status)
+
+
+@compiled_as(_newton_root)
+def newton_root(
+    f_derivatives: Callable[[float], tuple[float, float, float]],
+    x0: float,
+    max_step: float = 1.0,
+    xtol: float = 1e-12,
+    max_eval: int = 200,
+) -> Root:
+    r"""Root of an increasing function of one variable by a safeguarded Halley iteration.
+
+    .. math:: x \leftarrow x - \frac{f}{f' - f f''/(2 f')}
+
+    or Newton's x - f/f' where f'' is 0 or the correction is not small [1]_. The signs of f seen so far
+    bracket the root: a step out of the bracket becomes a bisection, and before there is a bracket no step
+    is longer than a cap that grows fourfold with every step it cuts. Steps that shrink too slowly are doubled.
+    Typical use: the minimum of a strictly convex function, as the root of its derivative.
+
+    Parameters
+    ----------
+    f_derivatives : callable
+        ``f_derivatives(x) -> (f, df, d2f)``, f increasing. Return 0 for d2f to get Newton's iteration. An f of
+        -inf or inf counts by its sign; at a NaN half of the last step is taken back.
+    x0 : float
+        The start.
+    max_step : float
+        Longest first step, in the natural unit of x.
+    xtol : float
+        The iteration ends with a step of at most this size (or of a rounding error of x). The step is
+        taken but f is not evaluated after it: a Halley step of size h leaves an error of order h**3.
+    max_eval : int
+        Maximum number of evaluations.
+
+    Returns
+    -------
+    Root
+        ``(x, fun, n_eval, status)``: the root, f at the last evaluated point (one step before x), the number of
+        evaluations and `CONVERGED`, `MAX_EVAL` or `NOT_FINITE` (f is NaN at the start or wherever the
+        iteration leads, or the root is at infinity).
+
+    Raises
+    ------
+    ValueError
+        If x0 or max_step is not finite, max_step is not positive, xtol is negative or max_eval is less than 1.
+        Jitted code gets the status `INVALID` instead.
+
+    See Also
+    --------
+    newton_start : the same iteration, stepped by the caller; its state keeps the bracket.
+
+    References
+    ----------
+    .. [1] J. F. Traub, "Iterative Methods for the Solution of Equations", Prentice-Hall, 1964.
+
+    Examples
+    --------
+    >>> import math
+    >>> from powerkern.kernels import newton_root
+    >>> root = newton_root(lambda x: (math.exp(x) - 2.0, math.exp(x), math.exp(x)), x0=0.0)
+    >>> abs(root.x - math.log(2.0)) < 1e-15, root.n_eval, root.status
+    (True, 4, 0)
+    """
+    if not math.isfinite(x0):
+        raise ValueError(f"x0 must be finite, got {x0}")
+    if not (math.isfinite(max_step) and max_step > 0.0):
+        raise ValueError(f"max_step must be positive and finite, got {max_step}")
+    check_limits(xtol, max_eval)
+    return _newton_root(f_derivatives, x0, max_step, xtol, max_eval)

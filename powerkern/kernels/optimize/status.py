@@ -1,0 +1,96 @@
+"""How minimisers and root finders run in reverse communication: states that the caller steps.
+
+A solver is a pair of kernels. ``*_start`` makes a state, ``*_step`` takes a state and the values found at
+``state.x`` and gives the next state. Whoever holds the state evaluates the function: a jitted loop, a loop
+over many columns in lockstep, or clients at the other end of a network. A state holds numbers only, so it
+can be stored or sent. As long as ``state.status == RUNNING``, ``state.x`` is the point to evaluate next;
+afterwards it is the answer::
+
+    state = brent_start(a, b, xtol, max_eval)
+    while state.status == RUNNING:
+        state = brent_step(state, f(state.x))
+
+`golden_section`, `brent` and `newton_root` are that loop. The solvers know nothing of power transforms.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from powerkern._jit import compiled_as, fma, kernel
+
+#: The answer is within the tolerance.
+CONVERGED = 0
+#: ``state.x`` waits to be evaluated.
+RUNNING = 1
+#: ``max_eval`` evaluations were made; ``x`` is the best point so far.
+MAX_EVAL = 2
+#: No finite function value, or no finite point, could be found.
+NOT_FINITE = 3
+#: The start was unusable: ``a < b`` does not hold, or an argument is not finite or not positive.
+INVALID = 4
+GOLDEN = 0.3819660112501051  # (3 - sqrt(5))/2, the squared inverse of the golden ratio
+HUGE = 1.7976931348623157e308
+
+
+class Minimum(NamedTuple):
+    """Result of a minimisation."""
+
+    x: float  #: the minimiser
+    fun: float  #: the function there
+    n_eval: int  #: evaluations made
+    status: int  #: `CONVERGED`, `MAX_EVAL`, `NOT_FINITE` or `INVALID`
+
+
+@kernel
+def _product_unfused(a, b):  # type: ignore[no-untyped-def]
+    return fma(a, b, 0.0)
+
+
+@compiled_as(_product_unfused)
+def product(a: float, b: float) -> float:
+    """a*b rounded before it enters a sum, so that compiled and plain code visit the same points."""
+    return a * b
+
+
+@kernel
+def finite_or_huge(f: float) -> float:
+    """Any value that is not finite counts as the worst one, as in R's optimize()."""
+    return f if -HUGE <= f <= HUGE else HUGE
+
+
+@kernel
+def usable_bracket(a: float, b: float, xtol: float, max_eval: int) -> bool:
+    """Whether a search can start: a finite bracket with a < b, a tolerance of at least 0, and an evaluation."""
+    return a >= -HUGE and a < b and b <= HUGE and xtol >= 0.0 and max_eval >= 1
+
+
+@kernel
+def minimum_status(converged: bool, fun: float, n_eval: int, max_eval: int) -> int:
+    """RUNNING, or how the search ended."""
+    if converged or n_eval >= max_eval:
+        if fun == HUGE:
+            return NOT_FINITE
+        return CONVERGED if converged else MAX_EVAL
+    return RUNNING
+
+
+@kernel
+def minimum(x: float, fun: float, n_eval: int, status: int) -> Minimum:
+    """The result of a search; inf for a function that was finite nowhere."""
+    return Minimum(x, math.inf if fun == HUGE else fun, n_eval, status)
+
+
+def check_bracket(a: float, b: float) -> None:
+    """Raise ValueError unless the bracket is finite with a < b."""
+    if not (math.isfinite(a) and math.isfinite(b) and a < b):
+        raise ValueError(f"the bracket must be finite with a < b, got a = {a} and b = {b}")
+
+
+def check_limits(xtol: float, max_eval: int) -> None:
+    """Raise ValueError for a negative tolerance, or for no evaluation."""
+    if not xtol >= 0.0:
+        raise ValueError(f"xtol must not be negative, got {xtol}")
+    if max_eval < 1:
+        raise ValueError(f"max_eval must be at least 1, got {max_eval}")

@@ -1,0 +1,203 @@
+"""Ranges of columns: their extremes, the sum of their weights, and the spread of the logs of a sample."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._jit import (
+    COLUMN,
+    INTEGER,
+    READ_COLUMN,
+    READ_COLUMN32,
+    ROWS,
+    bits_of,
+    entry,
+    float_of,
+    inlined,
+    kernel,
+    reduction,
+    widest_vectors,
+)
+from powerkern._typing import Float32Array, FloatArray
+from powerkern.kernels.elementary.constants import ordered
+from powerkern.kernels.likelihood.logs import MAGNITUDE, SIGN, Scan, offset_log, scan
+from powerkern.kernels.likelihood.score import BLOCK
+from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
+from powerkern.kernels.transforms.family import log_offset, lowest
+
+# a column's range: values (a negative number: outside the domain), their weight, the extremes; the size of a sample,
+# the sum of its logs in whole units of LOG_UNIT, and that of their squares in units of LIMB and of 1.
+# Of several ranges the weight is a sum in digits of LIMB: WEIGHT those of LIMB**LEVEL, WEIGHT_1 and WEIGHT_2 the next.
+# All that is added up are whole numbers below 2**53, so that no order of merging makes a difference.
+R_COUNT, R_WEIGHT, R_MIN, R_MAX, R_SAMPLE, R_LOGS, R_SQUARES, R_SQUARES_LOW, R_WEIGHT_1, R_WEIGHT_2, R_LEVEL = range(11)
+N_RANGE = 11
+# what is found of a place in lines
+_LOW, _HIGH, _N = range(3)
+LOG_UNIT, LIMB = 2.0**-16, 2.0**26
+#: The spread of logs of which only the ends are known, or which are this close, is taken for this fraction of their
+#: distance.
+EXPECTED_RANGE, _CLOSE = 16.0, 2.0**-8
+#: A spread is at least its range over this.
+_LARGEST_RANGE = 400.0
+
+
+@kernel
+def _range_of(x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, out: FloatArray) -> None:
+    """Add values to a range, and the logs of every stride-th one, from the first on, to its sample."""
+    if weight.size == 0:
+        found = scan(x)
+        x_min, x_max = _extremes_of(found, x.size - found.n_nan)
+        _note(x.size - found.n_nan, x_min, x_max, family, out)
+        out[R_WEIGHT] = out[R_COUNT]
+    else:
+        for start in range(0, x.size, BLOCK):
+            n, low, high, total = _present(x[start : start + BLOCK], weight[start : start + BLOCK])
+            _note(n, float_of(ordered(low)) + 0.0, float_of(ordered(high)) + 0.0, family, out)  # no -0.0
+            out[R_WEIGHT] += total
+    if out[R_COUNT] > 0.0:
+        _sample(x, weight, log_offset(family), first, stride, out)
+
+
+@kernel
+def _extremes_of(found: Scan, n: int) -> tuple[float, float]:
+    """The smallest and the largest of n values that were scanned."""
+    low, high = float_of(found.low), float_of(found.high)
+    x_min = low if found.n_negative == 0 else -float_of(found.negative_high)
+    return x_min, -low if found.n_negative == n else high
+
+
+@reduction
+def _present(x: FloatArray, weight: FloatArray) -> tuple[int, int, int, float]:
+    """Of the values that are not missing and have a weight: number, `ordered` bits of the extremes, weight."""
+    widest_vectors()
+    n, low, high, total = 0, MAGNITUDE, SIGN, 0.0
+    for i in range(x.size):
+        present = (x[i] == x[i]) & (weight[i] > 0.0)
+        key, every = ordered(bits_of(x[i])), -int(present)  # by bits: LLVM makes branches of conditions on integers
+        n -= every
+        low = min(low, (key & every) | (MAGNITUDE & ~every))
+        high = max(high, (key & every) | (SIGN & ~every))
+        total += weight[i] if present else 0.0
+    return n, low, high, total
+
+
+@kernel
+def _note(n: float, x_min: float, x_max: float, family: int, out: FloatArray) -> None:
+    """Add the extremes of n values to a range; one that is out of the domain stays so, for infinite values if any."""
+    if n == 0.0:
+        return
+    if max(-x_min, x_max) == math.inf or out[R_COUNT] == BAD_INFINITE:
+        out[R_COUNT] = BAD_INFINITE
+    elif x_min <= lowest(family) or out[R_COUNT] < 0.0:
+        out[R_COUNT] = BAD_NOT_POSITIVE
+    else:
+        out[R_COUNT] += n
+        out[R_MIN] = min(out[R_MIN], x_min)
+        out[R_MAX] = max(out[R_MAX], x_max)
+
+
+@kernel
+def _sample(x: NDArray[Any], weight: FloatArray, base: float, first: int, stride: int, out: FloatArray) -> None:
+    """Add signed logs of evenly spaced values, rounded to whole units, to the sample's sums."""
+    for i in range(first, x.size, max(stride, 1)):  # a step of 0 would raise
+        value = np.float64(x[i])
+        if value != value or (weight.size > 0 and not weight[i] > 0.0):
+            continue
+        a = math.copysign(offset_log(base, abs(value)), value) if base == 1.0 else offset_log(base, value)
+        units = math.floor(a / LOG_UNIT + 0.5)
+        upper = math.floor(units * units / LIMB)
+        out[R_SAMPLE] += 1.0
+        out[R_LOGS] += units
+        out[R_SQUARES] += upper
+        out[R_SQUARES_LOW] += units * units - upper * LIMB
+
+
+@inlined
+def _range_of_lines(
+    x: NDArray[Any], length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
+) -> None:
+    """Add to the ranges of columns the rows that lie in lines, of one or of several rows, which begin `length` apart.
+
+    The extremes are looked for in `line`, which may be several rows, and then in its places of each column. The logs of
+    values `step` apart in memory, from `first` on, go to the sample.
+    """
+    _look_along(x, length, line)
+    p = out.shape[0]
+    for j in range(p):
+        n, x_min, x_max = 0.0, math.inf, -math.inf
+        for k in range(j, line.shape[1], max(p, 1)):
+            n += line[_N, k]
+            x_min = min(x_min, line[_LOW, k])
+            x_max = max(x_max, line[_HIGH, k])
+        _note(n, x_min + 0.0, x_max + 0.0, family, out[j])  # no -0.0
+        out[j, R_WEIGHT] = out[j, R_COUNT]
+        if out[j, R_COUNT] > 0.0:
+            _sample(x[j:], line[_N, :0], log_offset(family), first, step, out[j])
+
+
+@inlined
+def _look_along(x: NDArray[Any], length: int, line: FloatArray) -> None:
+    """The extremes of each place of a line, and how many are not missing; the last line may be shorter."""
+    widest_vectors()
+    low, high, n = line[_LOW], line[_HIGH], line[_N]
+    low[:], high[:], n[:] = math.inf, -math.inf, 0.0
+    for start in range(0, x.size, max(length, 1)):
+        values = x[start : min(start + n.size, x.size)]
+        for k in range(values.size):
+            value = np.float64(values[k])
+            low[k] = value if value < low[k] else low[k]
+            high[k] = value if value > high[k] else high[k]
+            n[k] += 1.0 if value == value else 0.0
+
+
+@kernel
+def mean_log(found: FloatArray) -> float:
+    """The mean of the signed logs of a range's sample."""
+    return float(LOG_UNIT * found[R_LOGS] / max(found[R_SAMPLE], 1.0))
+
+
+@kernel
+def spread_of(found: FloatArray, distance: float) -> float:
+    """The standard deviation of the logs, or what is taken for it, `distance` that of the extremes."""
+    spread = distance / EXPECTED_RANGE
+    if found[R_SAMPLE] > 1.0 and distance > _CLOSE:
+        squares = (found[R_SQUARES] * LIMB + found[R_SQUARES_LOW]) / found[R_SAMPLE] * LOG_UNIT * LOG_UNIT
+        spread = math.sqrt(max(squares - mean_log(found) ** 2, 0.0))
+    return min(max(spread, distance / _LARGEST_RANGE), 0.5 * distance)
+
+
+# --- entries ------------------------------------------------------------------------------------------
+
+
+@entry((ROWS, COLUMN, INTEGER, INTEGER, INTEGER, ROWS))
+def range_columns(
+    columns: FloatArray,
+    weight: FloatArray,
+    family: int,
+    first: int,
+    stride: int,
+    out: FloatArray,
+) -> None:
+    """Add the rows of `columns`, each one column of a matrix, to their ranges; see `_range_of`."""
+    for j in range(columns.shape[0]):
+        _range_of(columns[j], weight, family, first, stride, out[j])
+
+
+@entry((READ_COLUMN, INTEGER, INTEGER, INTEGER, INTEGER, ROWS, ROWS))
+def range_lines(
+    x: FloatArray, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
+) -> None:
+    """`range_columns` of a matrix that lies in rows, without weights; see `_range_of_lines`."""
+    _range_of_lines(x, length, family, first, step, line, out)
+
+
+@entry((READ_COLUMN32, INTEGER, INTEGER, INTEGER, INTEGER, ROWS, ROWS))
+def range_lines32(
+    x: Float32Array, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
+) -> None:
+    """`range_lines` of float32."""
+    _range_of_lines(x, length, family, first, step, line, out)

@@ -1,0 +1,177 @@
+"""The power-moment sketch: a summary of a column that adds up, and from which its fit follows.
+
+The logs of a column are placed on a grid of bins of width 2**e. In the local coordinate t in [-1, 1] of its bin a
+value of weight w adds ``w t^k`` to the bin's power sums T_0..T_7. That is all: sketches of parts of a column on
+the same grid are added, in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from powerkern._jit import (
+    COLUMN,
+    COUNTS,
+    INTEGER,
+    ROWS,
+    add_powers,
+    entry,
+    inlined,
+    kernel,
+    named_tuple,
+    widest_vectors,
+)
+from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.elementary.constants import LARGEST, SMALLEST_NORMAL, copy
+from powerkern.kernels.elementary.log import log_normal
+from powerkern.kernels.likelihood.logs import centered_log, offset_log
+from powerkern.kernels.likelihood.score import BLOCK
+from powerkern.kernels.power_sums.gauss import N_POWERS
+from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_REF, G_SIGN
+from powerkern.kernels.transforms.family import log_offset
+
+
+class Chunk(NamedTuple):
+    """Scratch of a block: weights, local coordinates and bins."""
+
+    weight: FloatArray
+    t: FloatArray
+    bins: IntArray
+
+
+@inlined
+def _place(s: float, first: int, last: int) -> tuple[int, float]:
+    """The bin of s, in units of a bin, and the local coordinate in it; all of it is exact."""
+    j = min(max(math.floor(s), first), last)
+    return j - first, 2.0 * (s - j) - 1.0
+
+
+@kernel
+def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray) -> int:
+    """Bins and local coordinates where `is_delicate` does not hold; returns how many values are within the grid."""
+    widest_vectors()
+    first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
+    last = first + int(grid[G_BINS]) - 1
+    low, high = grid[G_MIN], grid[G_MAX]
+    per_bin = 2.0 ** -grid[G_EXPONENT]
+    per_ref = 1.0 / (base + ref)
+    n_inside = 0
+    for i in range(x.size):
+        inside = (x[i] >= low) & (x[i] <= high)
+        n_inside += inside
+        value = x[i] if inside else low
+        s = log_normal((base + abs(value)) * per_ref) * per_bin
+        s = math.copysign(s, value) if both else s
+        bins[i], t[i] = _place(s, first, last)
+    return n_inside
+
+
+@kernel
+def _places_of_any(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray) -> int:
+    """`_places` for any values."""
+    widest_vectors()
+    first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
+    last = first + int(grid[G_BINS]) - 1
+    low, high = grid[G_MIN], grid[G_MAX]
+    per_bin = 2.0 ** -grid[G_EXPONENT]
+    log_ref = offset_log(base, ref)
+    n_inside = 0
+    for i in range(x.size):
+        inside = (x[i] >= low) & (x[i] <= high)
+        n_inside += inside
+        value = x[i] if inside else low
+        s = centered_log(abs(value), base, ref, log_ref) * per_bin
+        s = -s if both and value < 0.0 else s
+        bins[i], t[i] = _place(s, first, last)
+    return n_inside
+
+
+@kernel
+def is_delicate(base: float, grid: FloatArray) -> bool:
+    """Whether all magnitudes are near the reference, or its inverse or some of their ratios beyond the normal range."""
+    unit = base + grid[G_REF]
+    largest = max(abs(grid[G_MIN]), abs(grid[G_MAX]))
+    smallest = 0.0 if grid[G_SIGN] == 0.0 else min(abs(grid[G_MIN]), abs(grid[G_MAX]))
+    near = largest - grid[G_REF] <= 0.5 * unit and grid[G_REF] - smallest <= 0.5 * unit
+    invertible = SMALLEST_NORMAL <= unit <= 1.0 / SMALLEST_NORMAL
+    normal = (base + smallest) / unit >= SMALLEST_NORMAL and (base + largest) / unit <= LARGEST
+    return near or not (invertible and normal)
+
+
+@kernel
+def _add(t: FloatArray, weight: FloatArray, bins: IntArray, sums: FloatArray) -> None:
+    if weight.size == 0:
+        for i in range(t.size):
+            add_powers(sums, bins[i], t[i], 1.0)
+    else:
+        for i in range(t.size):
+            add_powers(sums, bins[i], t[i], weight[i])
+
+
+@kernel
+def _add_column(
+    x: FloatArray, weight: FloatArray, base: float, grid: FloatArray, chunk: Chunk, sums: FloatArray
+) -> bool:
+    """Add the column to `sums`; False where a value is beyond the extremes that the grid was made for."""
+    delicate, has_bins = is_delicate(base, grid), grid[G_BINS] > 0.0
+    for start in range(0, x.size, BLOCK):
+        block, own = x[start : start + BLOCK], weight[start : start + BLOCK]
+        n, inside = block.size, 0
+        t, bins = chunk.t[:n], chunk.bins[:n]
+        if has_bins:
+            inside = _places_of_any(block, base, grid, t, bins) if delicate else _places(block, base, grid, t, bins)
+        if inside < n:
+            if _weights_inside(block, own, grid, chunk.weight[:n]) > 0:
+                return False
+            own = chunk.weight[:n]
+        if has_bins:
+            _add(t, own, bins, sums)
+    return True
+
+
+@kernel
+def _weights_inside(x: FloatArray, weight: FloatArray, grid: FloatArray, out: FloatArray) -> int:
+    """Weights of the values within the grid, 0 for the others; returns how many of these are not missing and count."""
+    widest_vectors()
+    low, high, has_bins = grid[G_MIN], grid[G_MAX], grid[G_BINS] > 0.0
+    out[:] = 1.0
+    if weight.size > 0:
+        copy(weight, out)
+    beyond = 0
+    for i in range(x.size):
+        inside = has_bins & (x[i] >= low) & (x[i] <= high)
+        beyond += (not inside) & (x[i] == x[i]) & (out[i] > 0.0)
+        out[i] = out[i] if inside else 0.0
+    return beyond
+
+
+# --- entries ------------------------------------------------------------------------------------------
+
+
+_CHUNK = named_tuple(Chunk, COLUMN, COLUMN, COUNTS)
+
+
+def new_chunk() -> Chunk:
+    """The arrays of `Chunk`."""
+    return Chunk(np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.int64))
+
+
+@entry((ROWS, COLUMN, INTEGER, ROWS, _CHUNK, COLUMN, COUNTS, COUNTS))
+def sketch_columns(
+    columns: FloatArray,
+    weight: FloatArray,
+    family: int,
+    grids: FloatArray,
+    chunk: Chunk,
+    sums: FloatArray,
+    starts: IntArray,
+    inside: IntArray,
+) -> None:
+    """Add the rows of `columns` to the sums of their bins, from starts[j] on; inside[j] = 0: beyond the grid."""
+    for j in range(columns.shape[0]):
+        own = sums[N_POWERS * starts[j] : N_POWERS * starts[j + 1]]
+        if not _add_column(columns[j], weight, log_offset(family), grids[j], chunk, own):
+            inside[j] = 0

@@ -1,0 +1,228 @@
+"""The minimum of an objective in a bracket, narrowed at LANES points at a time."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from powerkern._jit import LANES, kernel
+from powerkern._typing import FloatArray
+from powerkern.kernels.robust.options import AT_HIGH, AT_LOW, HIGH, LOW, LOWEST, MINIMISER, VALUE, Options, Sorted
+from powerkern.kernels.robust.scan import evaluate
+
+#: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
+_WIDE = 0.13
+#: Where such a search looks at first about the minimum that is expected, and later: parts of the way to either end of
+#: the interval; and what is left of an interval by points that are evenly spaced.
+_PARTS = (-0.5, -0.18, -0.07, -0.025, 0.025, 0.07, 0.18, 0.5)
+_CLOSER = (-0.4, -0.1, -0.03, -0.002, 0.002, 0.03, 0.1, 0.4)
+_EVENLY = 2.0 / (LANES + 1.0)
+#: It may end where the minima of two cubics differ by no more than this, in lambda and the objective, and curvatures
+#: beside each other by no more than that share of them.
+_OFF, _SURE, _STEADY = 5e-6, 3e-10, 0.15
+MAX_EVAL = 100
+
+
+class LocalMinimum(NamedTuple):
+    """A minimum of the objective."""
+
+    lmbda: float
+    value: float
+    n_eval: int
+
+
+class _Bracket(NamedTuple):
+    """The lowest point known, its neighbours, and the objective there."""
+
+    low: float
+    x: float
+    high: float
+    at_low: float
+    value: float
+    at_high: float
+
+
+@kernel
+def narrowed(
+    at: Sorted, cell: FloatArray, xtol: float, bound: float, options: Options, grid: FloatArray
+) -> LocalMinimum:
+    """A minimum in a cell, LANES points at a time: about where it is expected, or evenly spaced.
+
+    The search ends at the minimum of a cubic through four points if that is good; or where the neighbors of the lowest
+    point are `xtol` from it, or the objective is not going to be as low as `bound`. Where a parabola misleads, it is
+    taken every other time only. What the scan found in a cell says where to look, and is looked at again: it may be in
+    float32.
+    """
+    points, values, floors = grid[0, :LANES], grid[1, :LANES], grid[2, :LANES]
+    around, n_eval = _bracket_of(cell), 0
+    expected = _vertex_of(around)[0] if around.high - around.low <= _WIDE else math.nan
+    while True:
+        before = around
+        _place_points(around, expected, _PARTS if n_eval == 0 else _CLOSER, points)
+        if n_eval == 0:
+            _put_nearest(points, around.x)
+            around = _Bracket(around.low, around.low, around.high, math.inf, math.inf, math.inf)
+        best = evaluate(at, points, values, floors, options)
+        n_eval += LANES
+        around = _tightened(around, points, values, best)
+        at_kink = math.nan
+        if around.x == points[best]:
+            vertex, value = _minimum_among(points, values, best)
+            if value == value:
+                return LocalMinimum(vertex, value, n_eval)
+            at_kink = _minimum_at_kink(around, points, values, best)
+        width = around.high - around.low
+        if n_eval >= MAX_EVAL or width <= 2.0 * xtol or not _may_reach(around, bound):
+            return LocalMinimum(around.x, around.value, n_eval)
+        was_quick = expected != expected or width <= _EVENLY * (before.high - before.low)
+        expected = at_kink if at_kink == at_kink else _vertex_of(around)[0] if was_quick else math.nan
+
+
+@kernel
+def _place_points(around: _Bracket, expected: float, parts: tuple[float, ...], points: FloatArray) -> None:
+    """Points on both sides of where a minimum is expected, or evenly spaced if that is NaN."""
+    for k in range(LANES):
+        way = around.low - expected if parts[k] < 0.0 else around.high - expected
+        even = around.low + (around.high - around.low) * (k + 1.0) / (LANES + 1.0)
+        points[k] = expected + abs(parts[k]) * way if expected == expected else even
+
+
+@kernel
+def _minimum_among(points: FloatArray, values: FloatArray, k: int) -> tuple[float, float]:
+    """Where the cubic through the lowest point, number k, its neighbors and one further out is lowest, and how low.
+
+    NaN unless the one by another point has the same minimum, and the curvatures by any three of the five points
+    nearly agree: they do not where there is a kink among these.
+    """
+    if k < 1 or k > points.size - 2:
+        return math.nan, math.nan
+    around = _bracket_among(points, values, k)
+    x, value = _vertex_of(around)
+    to_low, to_x, to_high = x - around.low, x - around.x, x - around.high
+    rise, slope = to_low * to_x * to_high, to_low * to_x + to_low * to_high + to_x * to_high
+    for first in range(max(k - 3, 0), min(k - 1, points.size - 5) + 1):
+        left, right, curvature, is_steady = _thirds_among(points, values, first, k)
+        change = abs(right - left)
+        if is_steady and change * abs(slope) <= 2.0 * _OFF * curvature and change * abs(rise) <= _SURE:
+            third = right if first < k - 2 else left
+            return x - (0.5 * third * slope / curvature if curvature > 0.0 else 0.0), value + third * rise
+    return math.nan, math.nan
+
+
+@kernel
+def _thirds_among(points: FloatArray, values: FloatArray, first: int, k: int) -> tuple[float, float, float, bool]:
+    """The third divided differences of five points, the second one about number k, and whether all are nearly that."""
+    low, high = _bracket_among(points, values, first + 1), _bracket_among(points, values, first + 3)
+    at_low, at_high = _curvature_of(low), _curvature_of(high)
+    middle = _curvature_of(_bracket_among(points, values, first + 2))
+    at_k = at_low if k == first + 1 else middle if k == first + 2 else at_high
+    is_steady = max(at_low, middle, at_high) - min(at_low, middle, at_high) <= _STEADY * at_k
+    return (middle - at_low) / (high.x - low.low), (at_high - middle) / (high.high - low.x), at_k, is_steady
+
+
+@kernel
+def _minimum_at_kink(around: _Bracket, points: FloatArray, values: FloatArray, k: int) -> float:
+    """Where there is a minimum near point number k if one parabola ends, and another begins, between two points.
+
+    NaN if there is none, or are too few points on either side.
+    """
+    last = points.size - 1
+    if k < 2 or k > last - 2:
+        return math.nan
+    above = _curvature_of(_bracket_among(points, values, k + 1))
+    j = k if above > _curvature_of(_bracket_among(points, values, k - 1)) else k - 1
+    if j < 2 or j > last - 3:
+        return math.nan
+    left, right = _bracket_among(points, values, j - 1), _bracket_among(points, values, j + 2)
+    at_low = values[j] - _parabola(right, points[j])[0]
+    at_high = _parabola(left, points[j + 1])[0] - values[j + 1]
+    if not at_low * at_high < 0.0:
+        return math.nan
+    x = points[j] + (points[j + 1] - points[j]) * at_low / (at_low - at_high)
+    if _parabola(right, x)[1] < 0.0:
+        x = _vertex_of(right)[0]
+    elif _parabola(left, x)[1] > 0.0:
+        x = _vertex_of(left)[0]
+    return x if around.low < x < around.high else math.nan
+
+
+@kernel
+def _parabola(around: _Bracket, x: float) -> tuple[float, float]:
+    """The parabola through three points at x, and its slope there."""
+    curvature, to_low, to_high = _curvature_of(around), x - around.low, x - around.high
+    chord = (around.at_high - around.at_low) / (around.high - around.low)
+    return around.at_low + (chord + curvature * to_high) * to_low, chord + curvature * (to_low + to_high)
+
+
+@kernel
+def _bracket_among(points: FloatArray, values: FloatArray, k: int) -> _Bracket:
+    """A point and its neighbors."""
+    return _Bracket(points[k - 1], points[k], points[k + 1], values[k - 1], values[k], values[k + 1])
+
+
+@kernel
+def _curvature_of(around: _Bracket) -> float:
+    """The second divided difference."""
+    from_low, from_high = around.x - around.low, around.high - around.x
+    rises = (around.at_low - around.value) / from_low + (around.at_high - around.value) / from_high
+    return rises / (from_low + from_high)
+
+
+@kernel
+def _put_nearest(points: FloatArray, x: float) -> None:
+    """Let the point nearest to x be x."""
+    nearest = 0
+    for k in range(points.size):
+        if abs(points[k] - x) < abs(points[nearest] - x):
+            nearest = k
+    points[nearest] = x
+
+
+@kernel
+def _may_reach(around: _Bracket, bound: float) -> bool:
+    """Whether the lowest value between the neighbors of the lowest point may be as low as that.
+
+    It is taken to be lower than at the lowest point by no more than the objective is higher at the neighbors.
+    """
+    return around.value - max(around.at_low, around.at_high) + around.value <= bound
+
+
+@kernel
+def _bracket_of(cell: FloatArray) -> _Bracket:
+    return _Bracket(cell[LOW], cell[LOWEST], cell[HIGH], cell[AT_LOW], cell[VALUE], cell[AT_HIGH])
+
+
+@kernel
+def _vertex_of(around: _Bracket) -> tuple[float, float]:
+    """Where the parabola through three points is lowest, and how low; NaN if the objective is infinite at one."""
+    curvature = _curvature_of(around)
+    slope = (around.at_high - around.value) / (around.high - around.x) - curvature * (around.high - around.x)
+    step = 0.0 if curvature <= 0.0 else -0.5 * slope / curvature
+    return around.x + step, around.value + 0.5 * slope * step
+
+
+@kernel
+def _tightened(around: _Bracket, points: FloatArray, values: FloatArray, best: int) -> _Bracket:
+    """The lowest of the old and the new points, and the nearest on both sides."""
+    low, x, high, at_low, value, at_high = around
+    if values[best] <= value:
+        if x < points[best] and value < math.inf:
+            low, at_low = x, value
+        elif x > points[best] and value < math.inf:
+            high, at_high = x, value
+        x, value = points[best], values[best]
+    for k in range(points.size):
+        if low < points[k] < x:
+            low, at_low = points[k], values[k]
+        elif x < points[k] < high:
+            high, at_high = points[k], values[k]
+    return _Bracket(low, x, high, at_low, value, at_high)
+
+
+@kernel
+def is_known(cells: FloatArray, k: int) -> bool:
+    """Whether an earlier search ended in this cell, no higher than the cell's own value."""
+    for j in range(k):
+        if cells[k, LOW] <= cells[j, MINIMISER] <= cells[k, HIGH] and cells[j, VALUE] <= cells[k, VALUE]:
+            return True
+    return False

@@ -1,0 +1,173 @@
+"""The results of a column: its status, consistency factors, and the values kept in its own units."""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import kernel
+from powerkern._status import Route, Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.log import log
+from powerkern.kernels.results import (
+    BAD_INFINITE,
+    BAD_NOT_POSITIVE,
+    CENTER,
+    DIVISOR,
+    INTERCEPT,
+    KEPT_HIGH,
+    KEPT_LOW,
+    LMBDA0,
+    N_KEPT,
+    N_OBS,
+    NLL,
+    OBJECTIVE,
+    ROUTE,
+    SCALE,
+    SLOPE,
+    STATUS,
+    is_identity,
+    write_identity,
+    write_range,
+)
+from powerkern.kernels.robust import reweighting as refits
+from powerkern.kernels.robust.huber import sd_within
+from powerkern.kernels.robust.objective import huber_of
+from powerkern.kernels.robust.options import CARROLL, QQ, Options, Sorted, Start
+from powerkern.kernels.robust.order_statistics import position_of
+from powerkern.kernels.robust.prestandardization import Prescaling, divisor_of, original, total_weight
+from powerkern.kernels.robust.qq import normal_quantile
+from powerkern.kernels.robust.reweighted_likelihood import Kept
+from powerkern.kernels.robust.weights import Counts, inside_of, unit_of
+from powerkern.kernels.transforms.family import lowest
+from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, transform_sorted
+
+_OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
+_NOT_CERTIFIED = int(Status.NOT_CERTIFIED)
+_MULTIMODAL, _SCANNED = int(Status.MULTIMODAL), int(Status.SCANNED)
+_TAIL_KEPT, _FEW_VALUES = int(Status.TAIL_KEPT), int(Status.FEW_VALUES)
+_REFIT, _REFIT_BOTH_SIDES = int(Route.REFIT), int(Route.REFIT_BOTH_SIDES)
+#: Among so many values none can be told to be an outlier (with allowance for the rounding of weights).
+_FEW = 3.0 + 1e-9
+
+
+@kernel
+def is_unfitted(row: FloatArray, kept: Kept) -> bool:
+    """Whether a fit gave no finite results, or left fewer than two values."""
+    return is_identity(row) or row[STATUS] < 0.0 or kept.stop - kept.start < 2
+
+
+@kernel
+def refusal(x: FloatArray, family: int) -> int:
+    """Why a sorted column cannot be fitted, or OK."""
+    n = x.size
+    if n == 0:
+        return _EMPTY
+    if x[0] == -math.inf or x[n - 1] == math.inf:
+        return BAD_INFINITE
+    if x[0] <= lowest(family):
+        return BAD_NOT_POSITIVE
+    return _CONSTANT if x[0] == x[n - 1] else _OK
+
+
+@kernel
+def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) -> None:
+    """Write the row of a column that is left as it is."""
+    n = x.size
+    write_range(row, n_obs, x[0] if n > 0 else math.nan, x[n - 1] if n > 0 else math.nan)
+    write_identity(row, status)
+
+
+@kernel
+def finish(
+    x: FloatArray,
+    weight: FloatArray | None,
+    counts: Counts | None,
+    below: float,
+    prescaling: Prescaling,
+    found: Start,
+    kept: Kept,
+    tail_kept: bool,
+    correction: float,
+    options: Options,
+    row: FloatArray,
+) -> None:
+    """Complete a row: what concerns the column as a whole, and its location and scale by the estimator's rule."""
+    nll = row[NLL] + log(prescaling.divisor) if below > 0.0 else row[NLL]
+    write_range(row, total_weight(weight, x.size), x[0], x[-1])
+    row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
+    row[OBJECTIVE] = found.value
+    row[DIVISOR] = divisor_of(below, prescaling)
+    if row[STATUS] == _OK:
+        row[STATUS] = _MULTIMODAL if found.n_rivals > 0 else _SCANNED
+    is_short = row[N_OBS] <= _FEW * value_weight(counts)
+    if is_short and row[STATUS] != _NOT_CERTIFIED:
+        row[STATUS] = _FEW_VALUES
+    if options.criterion == CARROLL:
+        return
+    row[ROUTE] = _REFIT_BOTH_SIDES if options.rule == BOTH else _REFIT
+    row[N_KEPT] = weight_kept(counts, kept)
+    row[KEPT_LOW], row[KEPT_HIGH] = x[kept.start], x[kept.stop - 1]
+    if tail_kept and not is_short and row[STATUS] != _NOT_CERTIFIED:
+        row[STATUS] = _TAIL_KEPT
+    row[SCALE] *= correction
+    row[INTERCEPT] /= correction
+    row[SLOPE] /= correction
+    if options.criterion == QQ and kept.rule == NOT_RECTIFIED:
+        reach = kept.cutoff * kept.scale
+        low = original(kept.loc - reach, kept.lmbda, below, prescaling)
+        high = original(kept.loc + reach, kept.lmbda, below, prescaling)
+        row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
+
+
+@kernel
+def scale_correction(n_kept: float, share: float, cutoff: float, options: Options) -> float:
+    """What makes the standard deviation of the values kept that of all where they are normal; R divides by n - 1."""
+    if options.cellwise:
+        return math.sqrt(n_kept / (n_kept - 1.0))
+    if options.criterion == QQ:
+        return 1.0 / sd_within(cutoff)
+    return 1.0 / sd_within(-normal_quantile(0.5 - 0.5 * share)) if share < 1.0 else 1.0
+
+
+@kernel
+def keeps_far_tail(at: Sorted, lmbda: float, kept: Kept, options: Options) -> bool:
+    """Whether all values on one side were kept, and many of them are far out on the transform rectified there."""
+    n = at.column.n
+    if kept.stop <= kept.start or (kept.start > 0 and kept.stop < n):
+        return False
+    transform_sorted(at.column, lmbda, BOTH, at.y)
+    y = at.y[:n]
+    estimate = huber_of(y, at.counts, options.criterion)
+    reach = refits.FAR * estimate.scale
+    if not 0.0 < reach < math.inf:
+        return False
+    low = inside_of(at.counts, 0, position_of(y, estimate.loc, -reach, 0)) if kept.start == 0 else 0.0
+    high = inside_of(at.counts, position_of(y, estimate.loc, reach, n), n) if kept.stop == n else 0.0
+    return max(low, high) >= max(refits.FAR_NUMBER * unit_of(at.counts), refits.FAR_SHARE * inside_of(at.counts, 0, n))
+
+
+@kernel
+def weight_kept(counts: Counts | None, kept: Kept) -> float:
+    """The weight of the values kept."""
+    if counts is None:
+        return float(kept.stop - kept.start)
+    return (inside_of(counts, kept.start, kept.stop) - kept.below - kept.above) / counts.factor
+
+
+@kernel
+def value_weight(counts: Counts | None) -> float:
+    """The weight of what counts as one value."""
+    if counts is None:
+        return 1.0
+    return counts.unit / counts.factor
+
+
+@kernel
+def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
+    """A bound that keeps x[last] but, however it was rounded, not its neighbour on that side (-1 or 1)."""
+    if not (bound - x[last]) * side >= 0.0:
+        return float(x[last])
+    beyond = last + int(side)
+    if 0 <= beyond < x.size and not (x[beyond] - bound) * side > 0.0:
+        return float(x[last])
+    return bound

@@ -1,0 +1,178 @@
+"""Prestandardised columns: their scale is divided out, and their signed logs are taken."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from powerkern._jit import for_none, kernel, widest_vectors
+from powerkern._status import Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.exp import exp
+from powerkern.kernels.elementary.log import log, log1p
+from powerkern.kernels.likelihood.logs import centered_log
+from powerkern.kernels.likelihood.one_pass_logs import LogUnits
+from powerkern.kernels.robust.options import CARROLL, MAD, QQ, RAW, Options, RobustWork, Sorted, change_ranks
+from powerkern.kernels.robust.order_statistics import position_of
+from powerkern.kernels.robust.qq import CLOSE, PAPER, normal_nodes, normal_scores
+from powerkern.kernels.robust.trimmed import mean_of
+from powerkern.kernels.robust.weights import Counts, CountsWork, Nodes, counts_of, median_and_mad, part_of
+from powerkern.kernels.transforms.family import is_mirrored
+from powerkern.kernels.transforms.rectified import ROOM, SortedColumn, log_at, value_at
+
+_OK = int(Status.OK)
+_NO_SPREAD = int(Status.NO_SPREAD)
+#: The constant of R's mad(), which prestandardises.
+_MAD_FACTOR = 1.4826
+
+
+class Prescaling(NamedTuple):
+    """Prestandardisation: ``(x - center)/divisor`` (Yeo-Johnson), ``(x/divisor)**(1/power)`` (Box-Cox)."""
+
+    center: float
+    divisor: float
+    power: float
+    status: int
+
+
+@kernel
+def _prestandardized(
+    x: FloatArray, counts: Counts | None, family: int, options: Options, work: RobustWork
+) -> tuple[Prescaling, SortedColumn]:
+    """The column that transforms act on, in `work.values`, and its signed logs in `work.logs`."""
+    n, how = x.size, options.prestandardize
+    lower, upper = change_ranks(counts, n, options)
+    values, logs = work.values[: n + ROOM], work.logs[: n + ROOM]
+    values[n:] = 1.0
+    logs[n:] = 0.0
+    median, mad = median_and_mad(x, counts)
+    mad *= _MAD_FACTOR
+    status = _OK if mad > 0.0 else _NO_SPREAD
+    if not is_mirrored(family):
+        divisor, power = median if how != RAW else 1.0, 1.0
+        _logs_about(x, divisor, logs)
+        if how == MAD:  # exp((ln x - median)/MAD)
+            middle, power = median_and_mad(logs[:n], counts)
+            power *= _MAD_FACTOR
+            _standardize(logs[:n], middle, power, logs)
+            divisor *= exp(middle)
+        _exponentials(logs[:n], values)
+        return Prescaling(0.0, divisor, power, status), SortedColumn(values, logs, n, 0, 0.0, lower, upper)
+    center, divisor = (0.0, 1.0) if how == RAW else (median, mad)
+    _standardize(x, center, divisor, values)
+    _signed_logs(values[:n], logs)
+    n_negative = position_of(logs[:n], 0.0, 0.0, n >> 1)
+    return Prescaling(center, divisor, 1.0, status), SortedColumn(values, logs, n, n_negative, 2.0, lower, upper)
+
+
+@kernel
+def _standardize(x: FloatArray, center: float, divisor: float, out: FloatArray) -> None:
+    widest_vectors()
+    for i in range(x.size):
+        out[i] = (x[i] - center) / divisor
+
+
+@kernel
+def _logs_about(x: FloatArray, divisor: float, logs: FloatArray) -> None:
+    """logs = ln(x/divisor)."""
+    widest_vectors()
+    log_divisor = log(divisor)
+    for i in range(x.size):
+        logs[i] = centered_log(x[i], 0.0, divisor, log_divisor)
+
+
+@kernel
+def _exponentials(logs: FloatArray, values: FloatArray) -> None:
+    widest_vectors()
+    for i in range(logs.size):
+        values[i] = exp(logs[i])
+
+
+@kernel
+def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
+    widest_vectors()
+    for i in range(values.size):
+        logs[i] = math.copysign(log1p(abs(values[i])), values[i])
+
+
+@kernel
+def units_of(below: float, prescaling: Prescaling) -> LogUnits:
+    """What the logs of a prestandardised column stand for."""
+    if below > 0.0:
+        return LogUnits(1.0, 0.0, 0.0)
+    return LogUnits(prescaling.power, prescaling.divisor, log(prescaling.divisor))
+
+
+@kernel
+def _no_counts(weight: None, n: int, work: CountsWork) -> None:
+    return None
+
+
+@for_none(_no_counts)
+def _counts(weight: FloatArray, n: int, work: CountsWork) -> Counts | None:
+    return counts_of(weight[:n], work)
+
+
+@kernel
+def _plain_scores(counts: None, n: int, options: Options, work: RobustWork) -> FloatArray:
+    """One table serves all columns of a length."""
+    scores = work.scores[:n]
+    if work.scores_of[0] != n:
+        normal_scores(scores)
+        work.scores_of[0] = n
+    return scores
+
+
+@for_none(_plain_scores)
+def _scores(counts: Counts, n: int, options: Options, work: RobustWork) -> FloatArray | Nodes:
+    """The normal scores of a column, where its objective has any."""
+    if options.criterion == QQ:
+        return normal_nodes(counts, PAPER, CLOSE * options.c)
+    nodes = counts.nodes
+    return Nodes(nodes.row, nodes.score, nodes.spread, nodes.weight)
+
+
+@kernel
+def total_weight(weight: FloatArray | None, n: int) -> float:
+    """The weight of the first n values."""
+    if weight is None:
+        return float(n)
+    total = 0.0
+    for i in range(n):
+        total += weight[i]
+    return total
+
+
+@kernel
+def prepared(
+    x: FloatArray, weight: FloatArray | None, family: int, options: Options, work: RobustWork
+) -> tuple[Prescaling, Sorted]:
+    """How a sorted column without NaN is prestandardised, and what its objective is evaluated on."""
+    n = x.size
+    counts = _counts(weight, n, work.counts)
+    prescaling, column = _prestandardized(x, counts, family, options, work)
+    scores, jacobian = _scores(counts, n, options, work), math.nan
+    if options.criterion == CARROLL:
+        jacobian = mean_of(column.logs[:n], part_of(counts, 0, n))
+    outward = (work.mle.spare, work.mle.split, work.mle.weight)
+    return prescaling, Sorted(column, counts, scores, jacobian, work.y[: n + ROOM], work.lanes, outward)
+
+
+@kernel
+def divisor_of(below: float, prescaling: Prescaling) -> float:
+    """What values of the column are divided by; that of Box-Cox leaves lambda as it is."""
+    return prescaling.divisor if below > 0.0 else 1.0
+
+
+@kernel
+def original(y: float, lmbda: float, below: float, prescaling: Prescaling) -> float:
+    """The value of the column whose transform is y; the end of the range beyond it."""
+    return value_of(log_at(y, lmbda, below), below, prescaling)
+
+
+@kernel
+def value_of(at: float, below: float, prescaling: Prescaling) -> float:
+    """The value of the column with this signed log."""
+    if below == 0.0:
+        return prescaling.divisor * exp(prescaling.power * at)
+    return prescaling.center + prescaling.divisor * value_at(at, below)

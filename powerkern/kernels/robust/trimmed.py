@@ -1,0 +1,169 @@
+"""The trimmed likelihood: the window of sorted values of least variance."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from powerkern._jit import for_none, kernel, reduction, widest_vectors
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.log import log
+from powerkern.kernels.robust.options import Sorted
+from powerkern.kernels.robust.order_statistics import SLACK
+from powerkern.kernels.robust.weights import Counts, position_at
+
+
+@reduction
+def mean_of(x: FloatArray, w: FloatArray | None) -> float:
+    """The mean of values, with their weights or without."""
+    widest_vectors()
+    total, weight = 0.0, 0.0
+    for i in range(x.size):
+        if w is None:
+            total += x[i]
+        else:
+            total += w[i] * x[i]
+            weight += w[i]
+    return total / (x.size if w is None else weight)
+
+
+class Window(NamedTuple):
+    """Values from `start` to `stop`, without a weight of the first and of the last, and the trimmed likelihood."""
+
+    start: int
+    stop: int
+    below: float
+    above: float
+    value: float
+
+
+@kernel
+def window_size(n: float, fraction: float) -> float:
+    """How many of n values a fraction is: more than half of them. Between whole numbers it is interpolated."""
+    whole = float(np.floor(n))
+    size = _whole_window(whole, fraction)
+    return size if whole == n else size + (n - whole) * (_whole_window(whole + 1.0, fraction) - size)
+
+
+@kernel
+def _whole_window(n: float, fraction: float) -> float:
+    return min(max(float(np.ceil(fraction * n)), float(np.floor(0.5 * n)) + 1.0), n)
+
+
+@kernel
+def _best_plain_window(counts: None, at: Sorted, lmbda: float, fraction: float) -> Window:
+    size = int(window_size(float(at.column.n), fraction))
+    start, value = _best_start(at, lmbda, size)
+    return Window(start, start + size, 0.0, 0.0, value)
+
+
+@for_none(_best_plain_window)
+def best_window(counts: Counts, at: Sorted, lmbda: float, fraction: float) -> Window:
+    """The consecutive values, a fraction of all, with the largest likelihood.
+
+    Every window has those in the middle in common. Sums about their mean, cumulated outwards from there, only grow:
+    nothing is subtracted, and infinite values spoil only the windows that they are in.
+    """
+    return _best_weighted_window(at, counts, lmbda, counts.unit * window_size(counts.total / counts.unit, fraction))
+
+
+@kernel
+def _best_start(at: Sorted, lmbda: float, size: int) -> tuple[int, float]:
+    """Start and objective of the best `size` consecutive values."""
+    n, y, logs = at.column.n, at.y, at.column.logs
+    first, last = n - size, size
+    center = mean_of(y[first:last], None)
+    unit = 1.0 / (y[last - 1] - y[first]) if y[last - 1] > y[first] else 1.0
+    total, squares, jacobian = 0.0, 0.0, 0.0
+    for i in range(first, last):
+        d = (y[i] - center) * unit
+        total += d
+        squares += d * d
+        jacobian += logs[i]
+    left, left_squares, left_jacobian = at.outward
+    left[0] = left_squares[0] = left_jacobian[0] = 0.0
+    for k in range(first):
+        d = (y[first - 1 - k] - center) * unit
+        left[k + 1] = left[k] + d
+        left_squares[k + 1] = left_squares[k] + d * d
+        left_jacobian[k + 1] = left_jacobian[k] + logs[first - 1 - k]
+    best, best_start = math.inf, first
+    for start in range(first + 1):
+        if start > 0:
+            d = (y[last + start - 1] - center) * unit
+            total += d
+            squares += d * d
+            jacobian += logs[last + start - 1]
+        k = first - start
+        mean = (total + left[k]) / size
+        variance = (squares + left_squares[k]) / size - mean * mean
+        if variance > 0.0:
+            value = 0.5 * log(variance) - (lmbda - 1.0) * (jacobian + left_jacobian[k]) / size
+            if value < best:
+                best, best_start = value, start
+    return best_start, best - log(unit)
+
+
+@kernel
+def _best_weighted_window(at: Sorted, counts: Counts, lmbda: float, size: float) -> Window:
+    """Windows of a given weight that begin or end between two values: those in between have a lower likelihood.
+
+    For mean and mean square are linear between, so that the log of the variance is concave.
+    """
+    n, y, before = at.column.n, at.y, counts.before
+    tolerance, end = SLACK * counts.total, 0.0
+    middle = counts.lower
+    first, last = y[position_at(counts, 1.0 - size / counts.total)], y[position_at(counts, size / counts.total)]
+    unit = 1.0 / (last - first) if last > first else 1.0
+    _cumulate_outwards(at, counts, middle, unit)
+    best, right = Window(0, n, 0.0, 0.0, math.inf), (0.0, 0.0, 0.0)
+    i, j, start = 0, 0, 0.0
+    while True:
+        while i < middle and before[i + 1] <= start + tolerance:
+            i += 1
+        end = start + size
+        while j < n - 1 and before[j + 1] < end - tolerance:
+            if j > middle:
+                right = _added(right, at, counts.w[j], j, middle, unit)
+            j += 1
+        total = right if j <= middle else _added(right, at, end - before[j], j, middle, unit)
+        if i < middle:
+            left = (at.outward[0][i + 1], at.outward[1][i + 1], at.outward[2][i + 1])
+            left = _added(left, at, before[i + 1] - start, i, middle, unit)
+            total = (total[0] + left[0], total[1] + left[1], total[2] + left[2])
+        mean = total[0] / size
+        variance = total[1] / size - mean * mean
+        if variance > 0.0:
+            value = 0.5 * log(variance) - (lmbda - 1.0) * (at.column.logs[middle] + total[2] / size) - log(unit)
+            if value < best.value:
+                below, above = start - before[i], before[j + 1] - end
+                below, above = below if below > tolerance else 0.0, above if above > tolerance else 0.0
+                best = Window(i, j + 1, below, above, value)
+        following = j
+        while following < n and before[following + 1] <= end + tolerance:  # weights may be smaller than the tolerance
+            following += 1
+        if following == n:
+            return best
+        start = min(before[i + 1], before[following + 1] - size)
+
+
+@kernel
+def _cumulate_outwards(at: Sorted, counts: Counts, middle: int, unit: float) -> None:
+    """Sums from each value up to the one in the middle, to `at.outward`."""
+    left, left_squares, left_jacobian = at.outward
+    left[middle] = left_squares[middle] = left_jacobian[middle] = 0.0
+    for i in range(middle - 1, -1, -1):
+        inner = (left[i + 1], left_squares[i + 1], left_jacobian[i + 1])
+        left[i], left_squares[i], left_jacobian[i] = _added(inner, at, counts.w[i], i, middle, unit)
+
+
+@kernel
+def _added(
+    sums: tuple[float, float, float], at: Sorted, weight: float, i: int, middle: int, unit: float
+) -> tuple[float, float, float]:
+    """Sum, sum of squares, and of logs, all relative to the value in the middle, with value i of that weight."""
+    d = (at.y[i] - at.y[middle]) * unit
+    step = weight * d
+    return sums[0] + step, sums[1] + step * d, sums[2] + weight * (at.column.logs[i] - at.column.logs[middle])
