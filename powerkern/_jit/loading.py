@@ -16,8 +16,8 @@ _LOADED: list[Any] = []
 
 #: Functions of the C library that machine code may call; LLVM finds them in the process.
 LIBRARY = frozenset(
-    ("ceil", "erf", "erfc", "exp", "exp2", "expm1", "floor", "fma", "free", "frexp", "hypot", "ldexp", "log", "log10",
-     "log1p", "log2", "malloc", "memcpy", "memmove", "memset", "pow", "rint", "trunc")
+    ("ceil", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor", "fma", "free", "frexp", "hypot", "ldexp", "log",
+     "log10", "log1p", "log2", "malloc", "memcpy", "memmove", "memset", "pow", "rint", "sinh", "trunc")
 )  # fmt: skip
 
 
