@@ -213,6 +213,25 @@ def wrap(
     >>> wrap(x, loc=0.0, scale=1.0).values.round(2)
     array([-1.43, -1.3 , -0.6 , -0.1 ,  0.2 ,  0.5 ,  1.2 ,  1.46,  0. ])
     """
+    fit = fit_wrap(
+        X, b, c, method=method, loc=loc, scale=scale, missing=missing, n_threads=n_threads, progress=progress
+    )
+    return replace(fit, values=fit.transform(X, n_threads=n_threads))
+
+
+def fit_wrap(
+    X: object,
+    b: float,
+    c: float,
+    *,
+    method: str,
+    missing: str,
+    loc: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    n_threads: int | None = None,
+    progress: bool = False,
+) -> Wrapped:
+    """`wrap`, without the wrapped values."""
     matrix = as_matrix(X)
     constants, threads = wrap_constants(b, c), thread_count(n_threads)
     as_choice("missing", missing, _MISSING)
@@ -223,8 +242,7 @@ def wrap(
     else:
         found = standardization(matrix, method, constants, threads, progress)
     warn_of_scales(found.scale, matrix.names, "left as they are")
-    fit = Wrapped(None, found.loc, found.scale, found.status, constants, missing, matrix.names)
-    return replace(fit, values=fit.transform(X, n_threads=n_threads))
+    return Wrapped(None, found.loc, found.scale, found.status, constants, missing, matrix.names)
 
 
 # --- correlations ---------------------------------------------------------------------------------------

@@ -1,26 +1,25 @@
-"""Wrapping and deviating cells as estimators of scikit-learn: the one module here that needs it."""
+"""Wrapping and deviating cells as estimators of scikit-learn."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, OutlierMixin, TransformerMixin
+from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern.cellwise.cells import Cells, ddc
-from powerkern.cellwise.wrapping import wrap
+from powerkern.cellwise.wrapping import fit_wrap
 from powerkern.location import METHODS
 from powerkern.sklearn.private import Interval, StrOptions, fit_context
-from powerkern.sklearn.reading import read, refuse_values
-
-_THREADS: list[Any] = [None, Interval(Integral, 1, None, closed="left")]
+from powerkern.sklearn.reading import N_THREADS, FloatTransformer, read_finite
 
 
-class Wrapper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
+@dataclass(eq=False, repr=False, kw_only=True)
+class Wrapper(FloatTransformer):
     """Wrap columns: outlying cells are pulled in to the center of their column; see `powerkern.cellwise.wrap`.
 
     In front of principal components, covariances or linear models, it bounds the influence of each cell.
@@ -60,63 +59,37 @@ class Wrapper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         "c": [Interval(Real, 0, 40, closed="neither")],
         "method": [StrOptions({"wrapping", "mcd", *METHODS})],
         "missing": [StrOptions({"keep", "center"})],
-        "n_threads": _THREADS,
+        "n_threads": N_THREADS,
     }
 
-    def __init__(
-        self,
-        *,
-        b: float = 1.5,
-        c: float = 4.0,
-        method: str = "wrapping",
-        missing: str = "keep",
-        n_threads: int | None = None,
-    ) -> None:
-        self.b = b
-        self.c = c
-        self.method = method
-        self.missing = missing
-        self.n_threads = n_threads
+    b: float = 1.5
+    c: float = 4.0
+    method: str = "wrapping"
+    missing: str = "keep"
+    n_threads: int | None = None
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Wrapper:
-        """Locations and scales of the columns of `X`, an (n, p) array or data frame; `y` is ignored."""
-        self._fit(X)
+        """Estimate locations and scales of the columns of `X`, an (n, p) array or data frame; `y` is ignored."""
+        self._wrapped = fit_wrap(
+            read_finite(self, X), self.b, self.c, method=self.method, missing=self.missing, n_threads=self.n_threads
+        )
+        self.loc_, self.scale_ = self._wrapped.loc, self._wrapped.scale
         return self
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit_transform(self, X: Any, y: Any = None) -> NDArray[np.floating]:
-        """Fit, and wrap the same data."""
-        return self._fit(X)
-
     def transform(self, X: Any) -> NDArray[np.floating]:
-        """`X` wrapped about the locations that were fitted."""
+        """Wrap `X` about the fitted locations."""
         check_is_fitted(self)
-        values = read(self, X, reset=False)
-        refuse_values(self, values)
+        values = read_finite(self, X, reset=False)
         wrapped: NDArray[np.floating] = self._wrapped.transform(values, n_threads=self.n_threads)
         return wrapped
 
-    def _fit(self, X: Any) -> NDArray[np.floating]:
-        values = read(self, X, reset=True)
-        refuse_values(self, values)
-        fit = wrap(values, self.b, self.c, method=self.method, missing=self.missing, n_threads=self.n_threads)
-        self.loc_, self.scale_ = fit.loc, fit.scale
-        self._wrapped = replace(fit, values=None)
-        wrapped: NDArray[np.floating] = fit.values
-        return wrapped
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-class DDC(OneToOneFeatureMixin, OutlierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is untyped
     """Detect deviating cells, replace them, and tell which rows deviate as a whole; see `powerkern.cellwise.ddc`.
 
-    `transform` replaces deviating and missing cells by predictions from the other cells of their row; `predict` says
+    `transform` replaces deviating and missing cells by predictions from the other cells of their row; `predict` tells
     which rows are outliers. Columns that `powerkern.cellwise.check_data` drops stay as they are.
 
     Parameters
@@ -167,52 +140,38 @@ class DDC(OneToOneFeatureMixin, OutlierMixin, TransformerMixin, BaseEstimator): 
         "max_missing": [Interval(Real, 0, 1, closed="both")],
         "max_discrete": [Interval(Integral, 0, None, closed="left")],
         "min_scale": [Interval(Real, 0, None, closed="left")],
-        "n_threads": _THREADS,
+        "n_threads": N_THREADS,
     }
 
-    def __init__(
-        self,
-        *,
-        quantile: float = 0.99,
-        min_correlation: float = 0.5,
-        include_self: bool = True,
-        search: str = "auto",
-        n_neighbors: int = 100,
-        max_missing: float = 0.5,
-        max_discrete: int = 3,
-        min_scale: float = 1e-12,
-        n_threads: int | None = None,
-    ) -> None:
-        self.quantile = quantile
-        self.min_correlation = min_correlation
-        self.include_self = include_self
-        self.search = search
-        self.n_neighbors = n_neighbors
-        self.max_missing = max_missing
-        self.max_discrete = max_discrete
-        self.min_scale = min_scale
-        self.n_threads = n_threads
+    quantile: float = 0.99
+    min_correlation: float = 0.5
+    include_self: bool = True
+    search: str = "auto"
+    n_neighbors: int = 100
+    max_missing: float = 0.5
+    max_discrete: int = 3
+    min_scale: float = 1e-12
+    n_threads: int | None = None
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> DDC:
         """Judge the cells of `X`, an (n, p) array or data frame; `y` is ignored."""
-        values = read(self, X, reset=True, ensure_min_samples=2)
-        refuse_values(self, values)
+        values = read_finite(self, X, ensure_min_samples=2)
         options = self.get_params(deep=False)
         self.fit_ = ddc(values, **{**options, "include_self": bool(self.include_self)})
         self.offset_ = -self.fit_.cutoff
         return self
 
     def transform(self, X: Any) -> NDArray[np.floating]:
-        """`X` with deviating and missing cells replaced by their predictions."""
-        values = self._read(X)
+        """Replace deviating and missing cells of `X` by their predictions."""
+        values, cells = self._judged(X)
         imputed: NDArray[np.floating] = values.copy()
-        imputed[:, self.fit_.remaining_columns] = self._cells(values).imputed
+        imputed[:, self.fit_.remaining_columns] = cells.imputed
         return imputed
 
     def score_samples(self, X: Any) -> NDArray[np.floating]:
         """Minus the outlyingness of the rows: low scores are outliers; NaN for rows without values."""
-        return np.asarray(-self._cells(self._read(X)).row_outlyingness)
+        return np.asarray(-self._judged(X)[1].row_outlyingness)
 
     def decision_function(self, X: Any) -> NDArray[np.floating]:
         """`score_samples` less `offset_`: negative for outliers."""
@@ -220,19 +179,9 @@ class DDC(OneToOneFeatureMixin, OutlierMixin, TransformerMixin, BaseEstimator): 
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """-1 for rows that deviate as a whole, 1 for the others."""
-        return np.where(self._cells(self._read(X)).flagged_rows, -1, 1)
+        return np.where(self._judged(X)[1].flagged_rows, -1, 1)
 
-    def _read(self, X: Any) -> NDArray[np.floating]:
+    def _judged(self, X: Any) -> tuple[NDArray[np.floating], Cells]:
         check_is_fitted(self)
-        values: NDArray[np.floating] = read(self, X, reset=False)
-        refuse_values(self, values)
-        return values
-
-    def _cells(self, values: NDArray[np.floating]) -> Cells:
-        return self.fit_.predict(values, n_threads=self.n_threads)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+        values = read_finite(self, X, reset=False)
+        return values, self.fit_.predict(values, n_threads=self.n_threads)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from powerkern._estimators.estimators import ESTIMATORS, Estimator
@@ -17,10 +17,19 @@ from powerkern._input.labels import GroupsLike, without_names
 from powerkern._results.grouped_fit import UnknownGroups
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn.private import StrOptions, fit_context
-from powerkern.sklearn.reading import FLOATS, N_THREADS, feature_names, note_features, numbers_only, read
+from powerkern.sklearn.reading import (
+    FLOATS,
+    N_THREADS,
+    FloatTransformer,
+    feature_names,
+    note_features,
+    numbers_only,
+    read,
+)
 
 
-class GroupedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class GroupedPowerTransformer(FloatTransformer):
     """Box-Cox or Yeo-Johnson transform with lambdas of each group of samples, as a scikit-learn transformer.
 
     Parameters
@@ -85,30 +94,17 @@ class GroupedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         "n_threads": N_THREADS,
     }
 
-    def __init__(
-        self,
-        method: str = "yeo-johnson",
-        *,
-        groups: str | list[str] | None = None,
-        standardize: bool = True,
-        estimator: Estimator | str = "mle",
-        bounds: Bounds | None = None,
-        dropna: bool | None = None,
-        unknown: UnknownGroups = "raise",
-        shrink: bool = False,
-        out_of_range: fitting.OutOfRange = "nan",
-        n_threads: int | None = None,
-    ) -> None:
-        self.method = method
-        self.groups = groups
-        self.standardize = standardize
-        self.estimator = estimator
-        self.bounds = bounds
-        self.dropna = dropna
-        self.unknown = unknown
-        self.shrink = shrink
-        self.out_of_range = out_of_range
-        self.n_threads = n_threads
+    method: str = "yeo-johnson"
+    _: KW_ONLY
+    groups: str | list[str] | None = None
+    standardize: bool = True
+    estimator: Estimator | str = "mle"
+    bounds: Bounds | None = None
+    dropna: bool | None = None
+    unknown: UnknownGroups = "raise"
+    shrink: bool = False
+    out_of_range: fitting.OutOfRange = "nan"
+    n_threads: int | None = None
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
@@ -244,9 +240,7 @@ class GroupedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstima
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         tags.input_tags.positive_only = self.method == "box-cox"
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

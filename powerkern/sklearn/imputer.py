@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.impute import MissingIndicator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -19,7 +19,7 @@ from powerkern.completion.decomposition import Normalize, uv_decompose, warn_emp
 from powerkern.completion.normalization import NORMALIZATIONS, Normalization, limits, rms
 from powerkern.completion.selection import choose
 from powerkern.sklearn.private import Interval, MissingValues, StrOptions, fit_context
-from powerkern.sklearn.reading import read, refuse_nan, refuse_values
+from powerkern.sklearn.reading import N_THREADS, FloatTransformer, read, refuse_nan, refuse_values
 
 #: Share of the entries that `UVImputer.score` hides.
 _HIDDEN = 0.2
@@ -27,7 +27,8 @@ _HIDDEN = 0.2
 _SHRINKAGE = 0.2
 
 
-class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
+@dataclass(eq=False, repr=False)
+class UVImputer(FloatTransformer):
     """Replace missing values by the predictions of a decomposition and of the nearest rows.
 
     By default everything is chosen by the error on held-out entries: rank and shrinkage of the decomposition, and the
@@ -151,45 +152,27 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
-        "n_threads": [None, Interval(Integral, 1, None, closed="left")],
+        "n_threads": N_THREADS,
         "missing_values": [MissingValues(numeric_only=True)],
         "add_indicator": ["boolean"],
     }
 
-    def __init__(
-        self,
-        rank: int | str = "auto",
-        *,
-        shrinkage: float | None = None,
-        normalize: Normalize | None = "zscores",
-        n_neighbors: int = 10,
-        budget: float = 10.0,
-        max_deviation: float | None = 40.0,
-        method: str = "als",
-        n_starts: int = 1,
-        combine: str = "best",
-        tol: float = 1e-4,
-        max_epochs: int = 200,
-        random_state: Any = None,
-        n_threads: int | None = None,
-        missing_values: Any = np.nan,
-        add_indicator: bool = False,
-    ) -> None:
-        self.rank = rank
-        self.shrinkage = shrinkage
-        self.normalize = normalize
-        self.n_neighbors = n_neighbors
-        self.budget = budget
-        self.max_deviation = max_deviation
-        self.method = method
-        self.n_starts = n_starts
-        self.combine = combine
-        self.tol = tol
-        self.max_epochs = max_epochs
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
+    rank: int | str = "auto"
+    _: KW_ONLY
+    shrinkage: float | None = None
+    normalize: Normalize | None = "zscores"
+    n_neighbors: int = 10
+    budget: float = 10.0
+    max_deviation: float | None = 40.0
+    method: str = "als"
+    n_starts: int = 1
+    combine: str = "best"
+    tol: float = 1e-4
+    max_epochs: int = 200
+    random_state: Any = None
+    n_threads: int | None = None
+    missing_values: Any = np.nan
+    add_indicator: bool = False
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> UVImputer:
@@ -307,5 +290,4 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._nan_is_missing()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern.location import location_scale
 from powerkern.sklearn.private import fit_context
-from powerkern.sklearn.reading import N_THREADS, own_options, read, refuse_values
+from powerkern.sklearn.reading import N_THREADS, FloatTransformer, own_options, read_finite
 
 #: Arguments that the estimator passes to `location_scale` itself.
 _OF_LOCATION = ("X", "method", "sample_weight", "n_threads")
 
 
-class LocationScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class LocationScaler(FloatTransformer):
     """Subtract a location from every feature and divide by a scale, by any method of `powerkern.location`.
 
     Like `sklearn.preprocessing.RobustScaler`, whose method is about "median-niqr", with a choice of M-estimators.
@@ -61,18 +62,11 @@ class LocationScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         "n_threads": N_THREADS,
     }
 
-    def __init__(
-        self,
-        method: str = "median-mad",
-        *,
-        constants: dict[str, Any] | None = None,
-        copy: bool = True,
-        n_threads: int | None = None,
-    ) -> None:
-        self.method = method
-        self.constants = constants
-        self.copy = copy
-        self.n_threads = n_threads
+    method: str = "median-mad"
+    _: KW_ONLY
+    constants: dict[str, Any] | None = None
+    copy: bool = True
+    n_threads: int | None = None
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -93,10 +87,8 @@ class LocationScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
             Itself.
         """
         constants = own_options("constants", self.constants, _OF_LOCATION)
-        matrix = read(self, X)
-        refuse_values(self, matrix)
         estimate = location_scale(
-            matrix, self.method, sample_weight=sample_weight, n_threads=self.n_threads, **constants
+            read_finite(self, X), self.method, sample_weight=sample_weight, n_threads=self.n_threads, **constants
         )
         self.center_ = estimate.loc
         self.scale_ = np.where(estimate.scale == 0.0, 1.0, estimate.scale)
@@ -132,12 +124,4 @@ class LocationScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
 
     def _values(self, X: object) -> NDArray[np.floating]:
         """The array to work in."""
-        values: NDArray[np.floating] = read(self, X, copy=self.copy, force_writeable=True, reset=False)
-        refuse_values(self, values)
-        return values
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+        return read_finite(self, X, copy=self.copy, force_writeable=True, reset=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ _CAUTIOUS = 0.997
 _HUGE = np.finfo(np.float64).max / 2.0
 
 
+@dataclass(eq=False, repr=False)
 class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Outlier probabilities from detectors of scikit-learn or PyOD.
 
@@ -110,32 +112,18 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     10
     """
 
-    def __init__(
-        self,
-        detector: Any = None,
-        *,
-        center: str | ArrayLike = "mean",
-        scale: str = "nmad",
-        method: str = "gaussian",
-        trim: float = 0.1,
-        estimator: Estimator | str = "rewml",
-        combination: str = "mean",
-        contamination: float | str = "auto",
-        threshold: float | None = None,
-        greater_is_outlier: bool | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.detector = detector
-        self.center = center
-        self.scale = scale
-        self.method = method
-        self.trim = trim
-        self.estimator = estimator
-        self.combination = combination
-        self.contamination = contamination
-        self.threshold = threshold
-        self.greater_is_outlier = greater_is_outlier
-        self.n_threads = n_threads
+    detector: Any = None
+    _: KW_ONLY
+    center: str | ArrayLike = "mean"
+    scale: str = "nmad"
+    method: str = "gaussian"
+    trim: float = 0.1
+    estimator: Estimator | str = "rewml"
+    combination: str = "mean"
+    contamination: float | str = "auto"
+    threshold: float | None = None
+    greater_is_outlier: bool | None = None
+    n_threads: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the detector to X, and the map from its scores to probabilities.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -21,7 +21,7 @@ from powerkern._status import Status
 from powerkern._typing import Bounds
 from powerkern.sklearn.exchange import arguments_of, as_sklearn, fit_of
 from powerkern.sklearn.private import StrOptions, fit_context
-from powerkern.sklearn.reading import FLOATS, N_THREADS, feature_names, numbers_only, read
+from powerkern.sklearn.reading import FLOATS, N_THREADS, FloatTransformer, feature_names, numbers_only, read
 
 
 def _by_likelihood(transformer: PowerTransformer) -> bool:
@@ -29,7 +29,8 @@ def _by_likelihood(transformer: PowerTransformer) -> bool:
     return transformer.origin is None and transformer.estimator in (ML.name, ML())
 
 
-class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
+@dataclass(eq=False, repr=False)
+class PowerTransformer(FloatTransformer):
     """Box-Cox or Yeo-Johnson transform of every feature, as a scikit-learn transformer.
 
     Takes the place of `sklearn.preprocessing.PowerTransformer`: change one import line. On top of its parameters there
@@ -107,30 +108,17 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         "n_threads": N_THREADS,
     }
 
-    def __init__(
-        self,
-        method: str = "yeo-johnson",
-        *,
-        standardize: bool = True,
-        shift: ArrayLike = 0.0,
-        origin: str | None = None,
-        bounds: Bounds | None = None,
-        ymax: float | None = None,
-        copy: bool = True,
-        estimator: Estimator | str = "mle",
-        out_of_range: fitting.OutOfRange = "nan",
-        n_threads: int | None = None,
-    ) -> None:
-        self.method = method
-        self.standardize = standardize
-        self.shift = shift
-        self.origin = origin
-        self.bounds = bounds
-        self.ymax = ymax
-        self.copy = copy
-        self.estimator = estimator
-        self.out_of_range = out_of_range
-        self.n_threads = n_threads
+    method: str = "yeo-johnson"
+    _: KW_ONLY
+    standardize: bool = True
+    shift: ArrayLike = 0.0
+    origin: str | None = None
+    bounds: Bounds | None = None
+    ymax: float | None = None
+    copy: bool = True
+    estimator: Estimator | str = "mle"
+    out_of_range: fitting.OutOfRange = "nan"
+    n_threads: int | None = None
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -378,7 +366,5 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         tags.input_tags.positive_only = self.method == "box-cox" and not np.any(self.shift)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

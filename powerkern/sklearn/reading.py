@@ -1,4 +1,4 @@
-"""How the scikit-learn estimators read their input, and their messages about input that is not numeric."""
+"""Base of transformers of numbers; how estimators read their input, and their messages about input of other types."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
 from powerkern._input.arrays import column_label, filled, refuse_non_numbers
@@ -22,6 +23,16 @@ FLOATS = (np.float64, np.float32)
 
 #: The constraint on the parameter `n_threads`.
 N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
+
+
+class FloatTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
+    """A transformer of numbers: takes NaN, and returns float32 for float32, otherwise float64."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 def own_options(parameter: str, given: dict[str, Any] | None, taken: tuple[str, ...]) -> dict[str, Any]:
@@ -42,6 +53,13 @@ def read(estimator: Any, X: Any, **options: Any) -> Any:
     X = filled(X)
     with numbers_only(X):
         return validate_data(estimator, X, **{"dtype": FLOATS, "ensure_all_finite": False, **options})
+
+
+def read_finite(estimator: Any, X: Any, **options: Any) -> NDArray[np.floating]:
+    """`read`, with an error for the first infinite value."""
+    values: NDArray[np.floating] = read(estimator, X, **options)
+    refuse_values(estimator, values)
+    return values
 
 
 def note_features(estimator: Any, X: Any, reset: bool = True) -> None:

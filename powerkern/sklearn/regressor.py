@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -33,9 +34,10 @@ from powerkern.sklearn.private import (
     check_sample_weight,
     fit_context,
 )
-from powerkern.sklearn.reading import note_features, numbers_only
+from powerkern.sklearn.reading import N_THREADS, note_features, numbers_only
 
 
+@dataclass(eq=False, repr=False)
 class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Regression on a power transform of the response, whose lambda is estimated given the features.
 
@@ -123,33 +125,20 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "covariates": [HasMethods(["fit_transform"]), None],
         "cv": ["cv_object"],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+        "n_threads": N_THREADS,
     }
 
-    def __init__(
-        self,
-        regressor: Any = None,
-        *,
-        family: str = "yeo-johnson",
-        lmbda: ArrayLike | None = None,
-        shift: ArrayLike = 0.0,
-        bounds: object = None,
-        kind: str = "median",
-        quantile: float = 0.5,
-        covariates: Any = None,
-        cv: Any = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.regressor = regressor
-        self.family = family
-        self.lmbda = lmbda
-        self.shift = shift
-        self.bounds = bounds
-        self.kind = kind
-        self.quantile = quantile
-        self.covariates = covariates
-        self.cv = cv
-        self.n_threads = n_threads
+    regressor: Any = None
+    _: KW_ONLY
+    family: str = "yeo-johnson"
+    lmbda: ArrayLike | None = None
+    shift: ArrayLike = 0.0
+    bounds: object = None
+    kind: str = "median"
+    quantile: float = 0.5
+    covariates: Any = None
+    cv: Any = None
+    n_threads: int | None = None
 
     @fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: object, y: object, sample_weight: ArrayLike | None = None, **fit_params: Any) -> Self:

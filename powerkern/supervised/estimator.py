@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.naive_bayes import GaussianNB
@@ -23,7 +24,7 @@ from powerkern._input.arguments import given_bounds
 from powerkern._input.arrays import as_choice, as_reals, as_weights, check_n_features
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn.private import HasMethods, Interval, StrOptions, fit_context, routing_enabled
-from powerkern.sklearn.reading import note_features, read, refuse_values
+from powerkern.sklearn.reading import N_THREADS, FloatTransformer, note_features, read, refuse_values
 from powerkern.supervised import searches
 from powerkern.supervised.columns import Columns, scaling
 from powerkern.supervised.naive_bayes import NaiveBayes
@@ -37,7 +38,8 @@ _GRID = np.linspace(-5.0, 5.0, 11)
 _LEAST_TRIALS = 20
 
 
-class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class SupervisedPowerTransformer(FloatTransformer):
     """Power transforms with which a classifier or regressor scores best.
 
     Every column is scaled (for Box-Cox to [1, 2], for Yeo-Johnson to mean 0 and standard deviation 1), transformed with
@@ -178,55 +180,31 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         "progress": ["boolean"],
         "n_jobs": [None, Integral],
         "random_state": ["random_state"],
-        "n_threads": [None, Interval(Integral, 1, None, closed="left")],
+        "n_threads": N_THREADS,
     }
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        family: str = "box-cox",
-        search: str = "iterative",
-        scoring: Any = None,
-        cv: Any = 5,
-        lmbdas: ArrayLike | None = None,
-        bounds: Bounds | None = None,
-        variables: Any = None,
-        max_trials: int | None = None,
-        max_epochs: int = 4,
-        starts: Any = ("mle", "ones"),
-        restart_every: int | None = None,
-        shuffle_every: int | None = None,
-        refine_every: int | None = None,
-        patience: int | None = None,
-        tol: float = 0.0,
-        max_time: float | None = None,
-        progress: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.family = family
-        self.search = search
-        self.scoring = scoring
-        self.cv = cv
-        self.lmbdas = lmbdas
-        self.bounds = bounds
-        self.variables = variables
-        self.max_trials = max_trials
-        self.max_epochs = max_epochs
-        self.starts = starts
-        self.restart_every = restart_every
-        self.shuffle_every = shuffle_every
-        self.refine_every = refine_every
-        self.patience = patience
-        self.tol = tol
-        self.max_time = max_time
-        self.progress = progress
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.n_threads = n_threads
+    estimator: Any
+    _: KW_ONLY
+    family: str = "box-cox"
+    search: str = "iterative"
+    scoring: Any = None
+    cv: Any = 5
+    lmbdas: ArrayLike | None = None
+    bounds: Bounds | None = None
+    variables: Any = None
+    max_trials: int | None = None
+    max_epochs: int = 4
+    starts: Any = ("mle", "ones")
+    restart_every: int | None = None
+    shuffle_every: int | None = None
+    refine_every: int | None = None
+    patience: int | None = None
+    tol: float = 0.0
+    max_time: float | None = None
+    progress: bool = False
+    n_jobs: int | None = None
+    random_state: Any = None
+    n_threads: int | None = None
 
     @fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
@@ -462,7 +440,6 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.allow_nan = takes_missing(self.estimator)
         return tags
 
