@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,15 +14,8 @@ from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
 from powerkern._input.arguments import as_number, as_whole, refuse_infinite
-from powerkern._input.arrays import (
-    Matrix,
-    as_choice,
-    as_flag,
-    as_matrix,
-    check_n_features,
-    position_of,
-)
-from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._input.arrays import as_choice, as_flag, as_matrix, check_n_features, position_of
+from powerkern._typing import BoolArray, FloatArray
 from powerkern.cellwise.checking import DataCheck, check_data
 from powerkern.cellwise.neighbors import Neighbors, Relations, by_pairs, by_wrapping, in_parts
 from powerkern.cellwise.wrapping import columns_of
@@ -34,23 +27,33 @@ MANY_COLUMNS = 750
 _SEARCHES = ("auto", "pairs", "wrapped")
 
 
-class Cells(NamedTuple):
-    """Predictions, residuals and flags of cells and rows, of the rows and columns kept by `check_data`.
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Judged cells and rows: of all rows given, and of the columns that `check_data` keeps.
 
     Arrays for arrays; frames and series with the index and the names of the data for data frames.
+
+    Attributes
+    ----------
+    predicted : (n, p) ndarray or data frame
+        Predictions from the other columns, in the units of the data.
+    residuals : (n, p) ndarray or data frame
+        Standardized residuals; NaN for missing cells.
+    flagged : (n, p) ndarray or data frame of bool
+        The deviating cells.
+    imputed : (n, p) ndarray or data frame
+        The data with flagged and missing cells replaced by their predictions.
+    row_outlyingness : (n,) ndarray or series
+        Standardized outlyingness of whole rows.
+    flagged_rows : (n,) ndarray or series of bool
+        The rows that deviate as a whole.
     """
 
-    #: Predictions from the other columns, in the units of the data, (n, p).
     predicted: Any
-    #: Standardized residuals of the cells, (n, p); NaN for missing ones.
     residuals: Any
-    #: Which cells deviate, (n, p).
     flagged: Any
-    #: The data with flagged and missing cells replaced by their predictions.
     imputed: Any
-    #: Standardized outlyingness of whole rows, (n,).
     row_outlyingness: Any
-    #: Which rows deviate as a whole, (n,).
     flagged_rows: Any
 
 
@@ -68,91 +71,46 @@ class _Rule(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DDCFit:
-    """Deviating cells of a matrix, and the rule to judge new rows, returned by `ddc`.
+class DDCFit(Cells):
+    """Deviating cells of the rows and columns kept by `check_data`, and the rule to judge new rows; see `ddc`.
 
     Attributes
     ----------
-    cells : Cells
-        The cells and rows of the data fitted.
+    predicted, residuals, flagged, imputed, row_outlyingness, flagged_rows
+        As in `Cells`, of the data fitted.
     check : DataCheck
         The columns and rows kept, and the reasons for dropping others.
     search : {"pairs", "wrapped"}
         Search used for correlated columns.
     include_self : bool
         Whether cells take part in their own predictions.
+    loc, scale : (p,) ndarray
+        Robust location and scale of each column.
+    deshrinkage : (p,) ndarray
+        Factor that undoes the shrinkage of the predictions.
+    residual_scale : (p,) ndarray
+        Scale of the residuals of each column, in units of `scale`.
+    cutoff : float
+        Absolute standardized residual beyond which a cell is flagged.
+    connected : (p,) ndarray of bool
+        Columns that others predict; the rest are judged alone.
     """
 
-    cells: Cells
     check: DataCheck
     search: str
     include_self: bool
+    loc: FloatArray
+    scale: FloatArray
+    deshrinkage: FloatArray
+    residual_scale: FloatArray
+    cutoff: float
+    connected: BoolArray
     _rule: _Rule
-
-    @property
-    def remaining_columns(self) -> IntArray:
-        """Positions of the columns that were kept."""
-        return self.check.columns
-
-    @property
-    def remaining_rows(self) -> IntArray:
-        """Positions of the rows that were kept."""
-        return self.check.rows
 
     @property
     def column_names(self) -> list[str] | None:
         """Names of the columns that were kept."""
         return self.check.column_names
-
-    @property
-    def residuals(self) -> Any:
-        """Standardized residuals of the cells, (n, p)."""
-        return self.cells.residuals
-
-    @property
-    def flagged(self) -> Any:
-        """Which cells deviate, (n, p)."""
-        return self.cells.flagged
-
-    @property
-    def imputed(self) -> Any:
-        """The data with flagged and missing cells replaced by their predictions."""
-        return self.cells.imputed
-
-    @property
-    def flagged_rows(self) -> Any:
-        """Which rows deviate as a whole, (n,)."""
-        return self.cells.flagged_rows
-
-    @property
-    def loc(self) -> FloatArray:
-        """Robust location of each column, (p,)."""
-        return self._rule.loc
-
-    @property
-    def scale(self) -> FloatArray:
-        """Robust scale of each column, (p,)."""
-        return self._rule.scale
-
-    @property
-    def deshrinkage(self) -> FloatArray:
-        """Factor that undoes the shrinkage of the predictions, (p,)."""
-        return self._rule.deshrinkage
-
-    @property
-    def residual_scale(self) -> FloatArray:
-        """Scale of the residuals of each column, in units of `scale`, (p,)."""
-        return self._rule.residual_scale
-
-    @property
-    def cutoff(self) -> float:
-        """Absolute standardized residual beyond which a cell is flagged."""
-        return self._rule.cutoff
-
-    @property
-    def connected(self) -> BoolArray:
-        """Columns that others predict; the rest are judged alone."""
-        return np.asarray(np.diff(self._rule.relations.first) > 0)
 
     def neighbors(self, column: int | str) -> Neighbors:
         """The columns that predict this one, given by its name or its position among the columns kept."""
@@ -181,22 +139,21 @@ class DDCFit:
         TypeError, ValueError
             Columns that do not match the fit, or infinite values.
         """
-        part, matrix = self._kept(X)
-        threads = thread_count(n_threads)
+        part, threads = self._kept(X), thread_count(n_threads)
+        matrix = as_matrix(part)
+        refuse_infinite(matrix)
         z = _standardized(matrix.values, self.loc, self.scale, threads)
         predicted = _predictions(_without_outliers(z, self.cutoff), self._rule.relations, threads)
         return _labelled(part, _judged(part, z, predicted, self._rule))
 
-    def _kept(self, X: Any) -> tuple[Any, Matrix]:
-        """The columns kept, as given and as a matrix."""
+    def _kept(self, X: Any) -> Any:
+        """The columns kept."""
         part = frames.columns_named(X, self.column_names)
-        if part is X and not (self.column_names and frames.names_of(X) == self.column_names):
-            matrix = as_matrix(X)
-            check_n_features(matrix.values, self.check.n_columns, matrix.names, self.check.names)
-            part = X if self.loc.size == self.check.n_columns else frames.taken(X, None, self.check.columns)
-        matrix = as_matrix(part)
-        refuse_infinite(matrix)
-        return part, matrix
+        if part is not X or (self.column_names and frames.names_of(X) == self.column_names):
+            return part
+        matrix = as_matrix(X)
+        check_n_features(matrix.values, self.check.n_columns, matrix.names, self.check.names)
+        return X if self.loc.size == self.check.n_columns else frames.taken(X, None, self.check.columns)
 
 
 def ddc(
@@ -299,38 +256,34 @@ def ddc(
     >>> float(abs(fit.imputed[7, 2] - X[7, 0]).round(1))
     0.0
     """
-    _check_options(quantile, min_correlation, n_neighbors)
+    quantile, least = as_number("quantile", quantile, "(0, 1)"), as_number("min_correlation", min_correlation, "(0, 1]")
+    most, own = as_whole("n_neighbors", n_neighbors), as_flag("include_self", include_self)
     as_choice("search", search, _SEARCHES)
     threads = thread_count(n_threads)
-    check = check_data(
-        X, max_missing=max_missing, max_discrete=max_discrete, min_scale=min_scale, n_threads=n_threads
-    )  # fmt: skip
+    check = check_data(X, max_missing=max_missing, max_discrete=max_discrete, min_scale=min_scale, n_threads=n_threads)
     if check.values.size == 0:
         raise ValueError("check_data leaves no column, or no row, of X: " + " ".join(check.messages[:10]))
     cutoff = math.sqrt(chdtri(1, 1.0 - quantile))
     loc, scale = one_step(check.values, threads)
     z = _standardized(check.values, loc, scale, threads)
     u = _without_outliers(z, cutoff)
-    least, own = float(min_correlation), as_flag("include_self", include_self)
     found = search
     if search == "auto":
         found = "pairs" if loc.size <= MANY_COLUMNS else "wrapped"
     if found == "pairs":
-        relations = by_pairs(u, float(quantile), least, own, threads, progress)
+        relations = by_pairs(u, quantile, least, own, threads, progress)
     else:
-        relations = by_wrapping(z, least, int(n_neighbors), own, threads, progress)
+        relations = by_wrapping(z, least, most, own, threads, progress)
     predicted = _predictions(u, relations, threads)
     deshrinkage, residual_scale = _deshrinkage(z, predicted, cutoff, threads)
     rule = _Rule(loc, scale, relations, deshrinkage, residual_scale, 0.0, 1.0, cutoff)
     cells = _judged(check.part, z, predicted, rule)
     rule = _with_rows(rule, cells.row_outlyingness)
-    return DDCFit(_labelled(check.part, _judged_rows(cells, rule)), check, found, own, rule)
-
-
-def _check_options(quantile: object, min_correlation: object, n_neighbors: object) -> None:
-    as_number("quantile", quantile, "(0, 1)")
-    as_number("min_correlation", min_correlation, "(0, 1]")
-    as_whole("n_neighbors", n_neighbors)
+    cells = _labelled(check.part, _judged_rows(cells, rule))
+    return DDCFit(
+        **vars(cells), check=check, search=found, include_self=own, loc=loc, scale=scale, deshrinkage=deshrinkage,
+        residual_scale=residual_scale, cutoff=cutoff, connected=np.diff(relations.first) > 0, _rule=rule,
+    )  # fmt: skip
 
 
 # --- columns ----------------------------------------------------------------------------------------------
@@ -430,11 +383,10 @@ def _with_rows(rule: _Rule, outlying: FloatArray) -> _Rule:
 def _judged_rows(cells: Cells, rule: _Rule) -> Cells:
     """Cells with standardized outlyingness of rows, and flags."""
     outlying = (cells.row_outlyingness - rule.row_center) / rule.row_scale
-    return cells._replace(row_outlyingness=outlying, flagged_rows=outlying > rule.cutoff)
+    return replace(cells, row_outlyingness=outlying, flagged_rows=outlying > rule.cutoff)
 
 
 def _labelled(part: Any, cells: Cells) -> Cells:
     """Cells with the index and the names of the data, where these are a data frame."""
-    figures = cells._asdict()
-    figures.pop("imputed")  # has them
-    return cells._replace(**{name: frames.labelled(part, values) for name, values in figures.items()})
+    figures = {name: frames.labelled(part, values) for name, values in vars(cells).items() if name != "imputed"}
+    return replace(cells, **figures)  # imputed ones have them

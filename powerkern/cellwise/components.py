@@ -188,7 +188,7 @@ def wrapped_pca(
     _check_options(n_components, quantile, matrix)
     constants = wrap_constants(b, c)
     found = standardization(matrix, method, constants, threads)
-    usable = found.usable
+    usable = is_usable(found.scale)
     if not usable.any():
         raise ValueError("no column of X has a positive, finite scale; there are no components")
     warn_of_scales(found.scale, matrix.names, "left out of the components")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -20,42 +19,27 @@ from powerkern._typing import BoolArray, FloatArray
 from powerkern.cellwise.constants import WrapConstants, moments
 from powerkern.kernels.multivariate.wrapping import KEPT, mcd_columns, step_columns
 from powerkern.kernels.robust.loc_scale import BAD_INFINITE
-from powerkern.location import METHODS, location_scale
+from powerkern.location import METHODS, LocationScale, location_scale
 
 _N_RESULTS = 4
 
 
-@dataclass(frozen=True)
-class Standardization:
-    """Robust location, scale and status of each column."""
-
-    loc: FloatArray
-    scale: FloatArray
-    status: NDArray[np.int64]
-
-    @property
-    def usable(self) -> BoolArray:
-        """Columns whose scale is positive and finite."""
-        return is_usable(self.scale)
-
-
 def standardization(
     matrix: Matrix, method: str, constants: WrapConstants, n_threads: int, progress: bool = False
-) -> Standardization:
+) -> LocationScale:
     """Location and scale by the named method; infinite values are refused."""
     as_choice("method", method, ("wrapping", "mcd", *METHODS))
     if method in METHODS:
         values = matrix.values[:, 0] if matrix.was_vector else matrix.values
-        found = location_scale(values, method, n_threads=n_threads, progress=progress)
-        return Standardization(found.loc, found.scale, found.status)
+        return location_scale(values, method, n_threads=n_threads, progress=progress)
     results = mcd(matrix.values, n_threads, progress, step=constants if method == "wrapping" else None)
-    status = results[:, 3].astype(np.int64)
+    n_iter, status = results[:, 2:].T.astype(np.int64)
     if (status == BAD_INFINITE).any():
         refuse_infinite(matrix)
-    return Standardization(results[:, 0].copy(), results[:, 1].copy(), status)
+    return LocationScale(results[:, 0].copy(), results[:, 1].copy(), n_iter, status)
 
 
-def given_standardization(loc: ArrayLike, scale: ArrayLike, p: int) -> Standardization:
+def given_standardization(loc: ArrayLike, scale: ArrayLike, p: int) -> LocationScale:
     """Location and scale of p columns as the caller gives them, checked."""
     both = [as_reals(name, value) for name, value in (("loc", loc), ("scale", scale))]
     for what, value in zip(("loc", "scale"), both, strict=True):
@@ -64,7 +48,7 @@ def given_standardization(loc: ArrayLike, scale: ArrayLike, p: int) -> Standardi
     if (both[1] <= 0.0).any():
         raise ValueError("scale must be positive")
     loc, scale = (np.full(p, value) for value in both)
-    return Standardization(loc, scale, np.full(p, int(LocationStatus.CONVERGED)))
+    return LocationScale(loc, scale, np.zeros(p, dtype=np.int64), np.full(p, int(LocationStatus.CONVERGED)))
 
 
 def is_usable(scale: FloatArray) -> BoolArray:

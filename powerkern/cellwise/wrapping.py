@@ -19,14 +19,9 @@ from powerkern._input.arrays import as_choice, as_matrix
 from powerkern._input.reading import read_fitted, restored
 from powerkern._typing import FloatArray
 from powerkern.cellwise.constants import WrapConstants, wrap_constants
-from powerkern.cellwise.standardization import (
-    Standardization,
-    given_standardization,
-    is_usable,
-    standardization,
-    warn_of_scales,
-)
+from powerkern.cellwise.standardization import given_standardization, is_usable, standardization, warn_of_scales
 from powerkern.kernels.multivariate.wrapping import wrap_columns
+from powerkern.location import LocationScale
 
 _MISSING = ("keep", "center")
 
@@ -95,22 +90,6 @@ class Wrapped:
         result = changed_matrix(change, matrix.values, thread_count(n_threads))
         return restored(matrix, result)
 
-    def correlation(self, *, n_threads: int | None = None) -> FloatArray:
-        """Product-moment correlation of the wrapped columns; see `wrapped_correlation`."""
-        usable = is_usable(self.scale)
-
-        def change(part: FloatArray, group: slice) -> None:
-            part -= self.loc[group, None]
-            part[~usable[group]] = 0.0
-            np.nan_to_num(part, copy=False)
-
-        threads = thread_count(n_threads)
-        return _correlation(columns_of(as_matrix(self.values).values, change, threads), threads)
-
-    def covariance(self, *, n_threads: int | None = None) -> FloatArray:
-        """``scale_j scale_k`` times the correlation of the wrapped columns; see `wrapped_covariance`."""
-        return np.asarray(self.correlation(n_threads=n_threads) * np.outer(self.scale, self.scale))
-
 
 def wrap(
     X: object,
@@ -152,9 +131,9 @@ def wrap(
     Returns
     -------
     Wrapped
-        ``values``, in the units of the data, with the ``loc`` and ``scale`` used, and methods ``transform``,
-        ``correlation`` and ``covariance``. Wrapped values of a normal column have the standard deviation 0.868
-        ``scale``: unlike R's ``wrap``, they are not rescaled to ``loc`` and ``scale``.
+        ``values``, in the units of the data, with the ``loc`` and ``scale`` used, and ``transform`` for other rows.
+        Wrapped values of a normal column have the standard deviation 0.868 ``scale``: unlike R's ``wrap``, they are not
+        rescaled to ``loc`` and ``scale``.
 
     Raises
     ------
@@ -290,12 +269,7 @@ def wrapped_correlation(
     >>> print(f"{np.corrcoef(X, rowvar=False)[0, 1]:.3f} {wrapped_correlation(X)[0, 1]:.3f}")
     0.017 0.892
     """
-    matrix = as_matrix(X)
-    threads = thread_count(n_threads)
-    constants = wrap_constants(b, c)
-    found = standardization(matrix, method, constants, threads)
-    warn_of_scales(found.scale, matrix.names, "their correlations are NaN")
-    return _correlation(wrapped_scores(matrix.values, found, constants, threads), threads)
+    return _robust_correlation(X, b, c, method, n_threads, "correlations")[0]
 
 
 def wrapped_covariance(
@@ -326,20 +300,29 @@ def wrapped_covariance(
     >>> np.sqrt(np.diag(wrapped_covariance(X))).round(1)
     array([1. , 9.8])
     """
-    matrix = as_matrix(X)
-    threads = thread_count(n_threads)
+    correlation, scale = _robust_correlation(X, b, c, method, n_threads, "covariances")
+    return np.asarray(correlation * np.outer(scale, scale))
+
+
+def _robust_correlation(
+    X: object, b: float, c: float, method: str, n_threads: int | None, wanted: str
+) -> tuple[FloatArray, FloatArray]:
+    """The correlation matrix of wrapped columns, and their scales; warns where those are not positive."""
+    matrix, threads = as_matrix(X), thread_count(n_threads)
     constants = wrap_constants(b, c)
     found = standardization(matrix, method, constants, threads)
-    warn_of_scales(found.scale, matrix.names, "their covariances are NaN")
+    warn_of_scales(found.scale, matrix.names, f"their {wanted} are NaN")
     block = wrapped_scores(matrix.values, found, constants, threads)
-    return np.asarray(_correlation(block, threads) * np.outer(found.scale, found.scale))
+    unit_rows(block, threads)
+    correlation = np.clip(products.gram(block, threads), -1.0, 1.0)
+    known = ~np.isnan(np.diag(correlation))
+    np.fill_diagonal(correlation, np.where(known, 1.0, np.nan))
+    return correlation, found.scale
 
 
-def wrapped_scores(
-    values: NDArray[Any], found: Standardization, constants: WrapConstants, n_threads: int
-) -> FloatArray:
+def wrapped_scores(values: NDArray[Any], found: LocationScale, constants: WrapConstants, n_threads: int) -> FloatArray:
     """psi of the standardized columns, as rows, (p, n); 0 for missing values and columns without a scale."""
-    usable = found.usable
+    usable = is_usable(found.scale)
 
     def change(part: FloatArray, group: slice) -> None:
         center, unit = np.zeros(part.shape[0]), np.ones(part.shape[0])
@@ -375,12 +358,3 @@ def unit_rows(block: FloatArray, n_threads: int) -> None:
             part /= np.where(lengths > 0.0, lengths, np.nan)[:, None]
 
     for_each_group(job, (block.shape[1], block.shape[0]), n_threads)
-
-
-def _correlation(block: FloatArray, n_threads: int) -> FloatArray:
-    """Correlation matrix of the rows, which are overwritten."""
-    unit_rows(block, n_threads)
-    correlation = np.clip(products.gram(block, n_threads), -1.0, 1.0)
-    known = ~np.isnan(np.diag(correlation))
-    np.fill_diagonal(correlation, np.where(known, 1.0, np.nan))
-    return correlation

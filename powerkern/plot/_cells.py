@@ -129,14 +129,8 @@ def _of_transforms(X: object, fit: PowerFit) -> _Drawn:
 def _of_deviations(X: object, fit: DDCFit) -> _Drawn:
     cells = fit.predict(X)
     failed = np.zeros(fit.loc.size, dtype=bool)
-    return _Drawn(
-        np.asarray(cells.residuals),
-        fit.cutoff,
-        np.ones(failed.size),
-        fit.column_names,
-        failed,
-        np.flatnonzero(cells.flagged_rows),
-    )
+    rows = np.flatnonzero(cells.flagged_rows)
+    return _Drawn(np.asarray(cells.residuals), fit.cutoff, np.ones(failed.size), fit.column_names, failed, rows)
 
 
 def _mark_rows(ax: Axes, rows: IntArray) -> Any:

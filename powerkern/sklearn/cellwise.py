@@ -166,7 +166,7 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
         """Replace deviating and missing cells of `X` by their predictions."""
         values, cells = self._judged(X)
         imputed: NDArray[np.floating] = values.copy()
-        imputed[:, self.fit_.remaining_columns] = cells.imputed
+        imputed[:, self.fit_.check.columns] = cells.imputed
         return imputed
 
     def score_samples(self, X: Any) -> NDArray[np.floating]:

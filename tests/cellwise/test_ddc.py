@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pandas as pd
 import plain_ddc as plain
 import polars as pl
 import pytest
 
-from powerkern.cellwise import ddc, wrapped_pca
+from powerkern.cellwise import Cells, ddc, wrapped_pca
 
 
 def contaminated(n=90, p=6, seed=0, missing=0.05):
@@ -19,6 +21,10 @@ def contaminated(n=90, p=6, seed=0, missing=0.05):
     x[:2] = 8.0 * rng.choice([-1.0, 1.0], (2, p))
     x[rng.random((n, p)) < missing] = np.nan
     return x * 10.0 ** rng.integers(-2, 3, p) + rng.normal(size=p)
+
+
+def parts(cells):
+    return [getattr(cells, field.name) for field in fields(Cells)]
 
 
 def assert_same(a, b):
@@ -36,7 +42,7 @@ def test_beside_the_plain_implementation(seed, quantile, least, include_self):
     np.testing.assert_allclose(fit.residuals, residuals, rtol=1e-8, atol=1e-9)
     np.testing.assert_array_equal(fit.flagged, flagged)
     np.testing.assert_allclose(fit.imputed, imputed, rtol=1e-8)
-    np.testing.assert_allclose(fit.cells.row_outlyingness, rows, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(fit.row_outlyingness, rows, rtol=1e-7, atol=1e-9)
     np.testing.assert_array_equal(fit.flagged_rows, flagged_rows)
 
 
@@ -44,8 +50,8 @@ def test_beside_the_plain_implementation(seed, quantile, least, include_self):
 def test_predict_on_the_same_rows_says_the_same(search):
     x = contaminated()
     fit = ddc(x, search=search)
-    assert_same(fit.predict(x), fit.cells)
-    assert_same(fit.predict(x[10:20]), [part[10:20] for part in fit.cells])
+    assert_same(parts(fit.predict(x)), parts(fit))
+    assert_same(parts(fit.predict(x[10:20])), [part[10:20] for part in parts(fit)])
 
 
 @pytest.mark.parametrize("search", ["pairs", "wrapped"])
@@ -101,11 +107,11 @@ def test_auto_takes_pairs_for_few_columns_and_products_for_many():
 @pytest.mark.parametrize("search", ["pairs", "wrapped"])
 def test_the_same_bits_for_any_threads_layout_and_order(search):
     x = contaminated(2000, 24)
-    base = ddc(x, search=search, n_threads=1)
-    assert_same(ddc(np.asfortranarray(x), search=search, n_threads=3).cells, base.cells)
+    base = parts(ddc(x, search=search, n_threads=1))
+    assert_same(parts(ddc(np.asfortranarray(x), search=search, n_threads=3)), base)
     order = np.random.default_rng(0).permutation(24)
-    other = ddc(x[:, order], search=search, n_threads=2).cells
-    expected = [part[:, order] if np.ndim(part) == 2 else part for part in base.cells]
+    other = parts(ddc(x[:, order], search=search, n_threads=2))
+    expected = [part[:, order] if np.ndim(part) == 2 else part for part in base]
     assert_same(other, expected)
 
 
@@ -142,9 +148,9 @@ def test_what_is_left_out():
     x = np.column_stack([np.arange(1.0, 91.0), x, np.ones(90)])
     x[4, 1:] = np.nan
     fit = ddc(x)
-    assert fit.remaining_columns.tolist() == [1, 2, 3, 4, 5, 6]
-    assert 4 not in fit.remaining_rows
-    assert fit.residuals.shape == (fit.remaining_rows.size, 6)
+    assert fit.check.columns.tolist() == [1, 2, 3, 4, 5, 6]
+    assert 4 not in fit.check.rows
+    assert fit.residuals.shape == (fit.check.rows.size, 6)
     found = fit.predict(x)
     assert found.residuals.shape == (90, 6)
     assert np.isnan(found.residuals[4]).all()
@@ -162,8 +168,8 @@ def test_frames():
     assert list(fit.imputed.columns) == list("abcdef")
     np.testing.assert_array_equal(fit.residuals, ddc(frame[list("abcdef")].to_numpy()).residuals)
     again = fit.predict(frame[["f", "e", "d", "c", "b", "a"]])
-    pd.testing.assert_frame_equal(again.residuals.iloc[fit.remaining_rows], fit.residuals)
-    pd.testing.assert_frame_equal(fit.predict(frame).flagged.iloc[fit.remaining_rows], fit.flagged)
+    pd.testing.assert_frame_equal(again.residuals.iloc[fit.check.rows], fit.residuals)
+    pd.testing.assert_frame_equal(fit.predict(frame).flagged.iloc[fit.check.rows], fit.flagged)
     assert isinstance(ddc(pl.DataFrame(frame)).imputed, pl.DataFrame)
     assert fit.neighbors("a").columns.tolist() == fit.neighbors(0).columns.tolist()
 

@@ -111,10 +111,10 @@ def test_cells_rows_and_components_go_by_the_names_of_the_data(X):
     data.iloc[7, :3] = np.nan
     found = ddc(data)
     kept = [name for name in X.index if name != "row 7"]
-    for figure in (found.residuals, found.flagged, found.cells.predicted, found.imputed):
+    for figure in (found.residuals, found.flagged, found.predicted, found.imputed):
         assert figure.index.tolist() == kept
         assert figure.columns.tolist() == found.column_names
-    assert found.flagged_rows.index.tolist() == found.cells.row_outlyingness.index.tolist() == kept
+    assert found.flagged_rows.index.tolist() == found.row_outlyingness.index.tolist() == kept
     again = found.predict(data[["dose", "income", "age"]].iloc[:5])
     assert again.flagged.index.tolist() == X.index[:5].tolist()
 
