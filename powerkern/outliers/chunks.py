@@ -11,21 +11,10 @@ from numpy.typing import ArrayLike
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._fit.fit import PowerFit
-from powerkern._input.arrays import as_choice
 from powerkern._input.frames import NonNumeric
+from powerkern._typing import FloatArray
 from powerkern.location import LocationScale
-from powerkern.outliers.rules import (
-    METHODS,
-    PROPOSALS,
-    SCALES,
-    Rule,
-    by_rule,
-    center_of,
-    proposal2,
-    refuse_overflow,
-    trim_of,
-    warn_of,
-)
+from powerkern.outliers.rules import Figures, moments_by, rule_of, warn_of
 from powerkern.outliers.scaling import ScoreScaling, without_infinite
 from powerkern.sketch import fit_with
 from powerkern.sketch.chunks import reading
@@ -86,30 +75,26 @@ def scaling_with(
     >>> np.allclose(scaling.probability([1.0, 9.0]), fit_scaling(scores, center="median").probability([1.0, 9.0]))
     True
     """
-    as_choice("method", method, METHODS)
-    as_choice("scale", scale, SCALES)
     finite = _Changed(map_reduce, _finite)
     scores, power = Located(Passes(finite, n_threads=task_threads)), None
     ranges = scores.range
-    rule = used = Rule(center_of(center, ranges.n_features), scale, trim_of(trim))
+    rule = rule_of(center, scale, method, trim, ranges.n_features)
     if method == "yeo-johnson":
         power = fit_with(finite, "yeo-johnson", estimator, task_threads=task_threads)
         transformed = _Changed(finite, _Transformed(power))
-        scores, used = Located(Passes(transformed, n_threads=task_threads)), rule.through(power)
-    if method == "linear":
+        scores = Located(Passes(transformed, n_threads=task_threads))
+
+    def extent() -> tuple[FloatArray, FloatArray]:
         with np.errstate(over="ignore", invalid="ignore"):
             some = ranges.count > 0.0
-            mu = np.where(some, ranges.x_min, np.nan)
-            sigma = np.where(some, ranges.x_max - ranges.x_min, np.nan)
-        refuse_overflow(sigma, ranges.column_names)
-    elif method == "gamma":
-        mu, sigma = scores.locate("mean-sd")
+            return np.where(some, ranges.x_min, np.nan), np.where(some, ranges.x_max - ranges.x_min, np.nan)
+
+    def bessel() -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):
-            sigma = sigma * np.where(ranges.count > 1.0, np.sqrt(ranges.count / (ranges.count - 1.0)), np.nan)
-    elif method in PROPOSALS:
-        mu, sigma = proposal2(scores.locate, method)
-    else:
-        mu, sigma = by_rule(scores.locate, used, _trimmed_moments)
+            return np.where(ranges.count > 1.0, np.sqrt(ranges.count / (ranges.count - 1.0)), np.nan)
+
+    figures = Figures(scores.locate, _trimmed_moments, extent, bessel)
+    mu, sigma = moments_by(method, rule, figures, power, ranges.column_names)
     warn_of(method, mu, sigma, ranges.column_names)
     return ScoreScaling(method, rule.center, scale, mu, sigma, power, ranges.column_names)
 

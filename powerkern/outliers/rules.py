@@ -44,7 +44,27 @@ class Rule(NamedTuple):
         return self._replace(center=power.transform(self.center[None, :])[0])
 
 
-def center_of(center: str | ArrayLike, p: int) -> str | FloatArray:
+class Figures(NamedTuple):
+    """Figures of the scores of all detectors, each computed when a rule asks for it."""
+
+    #: `powerkern.location.location_scale` of the scores.
+    locate: Callable[..., LocationScale]
+    #: Mean and standard deviation without this fraction of the scores, the largest.
+    trimmed_moments: Callable[[float], LocationScale]
+    #: Minimum and range.
+    extent: Callable[[], tuple[FloatArray, FloatArray]]
+    #: Ratio of the standard deviations with divisors n - 1 and n.
+    bessel: Callable[[], FloatArray]
+
+
+def rule_of(center: str | ArrayLike, scale: str, method: str, trim: object, p: int) -> Rule:
+    """The validated arguments for p detectors."""
+    as_choice("method", method, METHODS)
+    as_choice("scale", scale, SCALES)
+    return Rule(_center_of(center, p), scale, as_number("trim", trim, "[0, 1)"))
+
+
+def _center_of(center: str | ArrayLike, p: int) -> str | FloatArray:
     """The validated center: a word, or a number for each of p detectors."""
     if isinstance(center, str):
         return as_choice("center", center, _CENTERS)
@@ -55,31 +75,36 @@ def center_of(center: str | ArrayLike, p: int) -> str | FloatArray:
     return np.full(p, given, dtype=np.float64)
 
 
-def trim_of(trim: object) -> float:
-    """The validated fraction to trim."""
-    return as_number("trim", trim, "[0, 1)")
-
-
-def contamination_of(contamination: object) -> float | None:
-    """The validated share of outliers."""
-    return None if contamination is None else as_number("contamination", contamination, "(0, 0.5]")
-
-
-def by_rule(
-    locate: Callable[..., LocationScale], rule: Rule, trimmed_moments: Callable[[float], LocationScale]
+def moments_by(
+    method: str, rule: Rule, figures: Figures, power: PowerFit | None, names: list[str] | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Location and scale by a rule; `locate` is `location_scale` of the scores."""
+    """mu and sigma by a method; `figures` are of transformed scores where there is a `power`."""
+    if method == "linear":
+        mu, sigma = figures.extent()
+        if np.isinf(sigma).any():
+            label = column_label(int(np.argmax(np.isinf(sigma))), names)
+            raise ValueError(f"{label}: the range of the scores is beyond the range of float64; divide them by 4")
+        return mu, sigma
+    if method == "gamma":
+        mu, sigma = figures.locate("mean-sd")
+        return mu, sigma * figures.bessel()
+    if method in PROPOSALS:
+        return _proposal2(figures.locate, method)
+    return _by_rule(figures, rule if power is None else rule.through(power))
+
+
+def _by_rule(figures: Figures, rule: Rule) -> tuple[FloatArray, FloatArray]:
+    """Center and scale, the root mean square about a given center for standard deviations."""
     given = not isinstance(rule.center, str)
     center = "mean" if given else rule.center
     constants: dict[str, Any] = {"fraction": rule.trim, "sides": "upper"} if center == "trimmed" else {}
-    mu, sigma = locate(f"{center}-{SCALES[rule.scale]}", **constants)
+    mu, sigma = figures.locate(f"{center}-{SCALES[rule.scale]}", **constants)
     mean = mu
     if rule.scale == "trimmed-sd":
-        mean, sigma = trimmed_moments(rule.trim)
+        mean, sigma = figures.trimmed_moments(rule.trim)
     if not given:
         return mu, sigma
-    known = ~np.isnan(mu)
-    fixed = np.where(known, rule.center, np.nan)
+    fixed = np.where(np.isnan(mu), np.nan, rule.center)
     return fixed, np.hypot(sigma, mean - fixed) if rule.scale.endswith("sd") else sigma
 
 
@@ -96,7 +121,7 @@ def trimmed_moments(scores: Any, n_threads: int, trim: float) -> LocationScale:
         return location_scale(values, "mean-sd", n_threads=n_threads)
 
 
-def proposal2(locate: Callable[..., LocationScale], method: str) -> tuple[FloatArray, FloatArray]:
+def _proposal2(locate: Callable[..., LocationScale], method: str) -> tuple[FloatArray, FloatArray]:
     """Huber's proposal 2, started from median and nMAD; median and 0 where nMAD is 0."""
     name, constants = PROPOSALS[method]
     with warnings.catch_warnings():
@@ -106,7 +131,7 @@ def proposal2(locate: Callable[..., LocationScale], method: str) -> tuple[FloatA
     return np.where(spread == 0.0, start, mu), np.where(spread == 0.0, 0.0, sigma)
 
 
-def range_of(values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+def extent_of(values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
     """Minimum and range of each column."""
 
     def ends(block: FloatArray, group: slice) -> FloatArray:
@@ -116,15 +141,6 @@ def range_of(values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray
 
     mu, sigma = column_figures(ends, values, 2, n_threads).T
     return mu, sigma
-
-
-def refuse_overflow(ranges: FloatArray, names: list[str] | None) -> None:
-    """Raise if the range of a column overflows."""
-    if np.isinf(ranges).any():
-        j = int(np.argmax(np.isinf(ranges)))
-        raise ValueError(
-            f"{column_label(j, names)}: the range of the scores is beyond the range of float64; divide them by 4"
-        )
 
 
 def warn_of(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from powerkern._estimators.estimators import Estimator, as_estimator
 from powerkern._fit.fit import PowerFit, fit
 from powerkern._input import frames, special
 from powerkern._input.arguments import as_number
-from powerkern._input.arrays import Matrix, as_choice, as_matrix
+from powerkern._input.arrays import Matrix, as_matrix
 from powerkern._input.reading import read_fitted, restored
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.elementary.erf import gaussian_probabilities
@@ -24,17 +25,10 @@ from powerkern.location import location_scale
 from powerkern.outliers.distances import bessel_factor
 from powerkern.outliers.rules import (
     CHOOSING,
-    METHODS,
-    PROPOSALS,
-    SCALES,
-    Rule,
-    by_rule,
-    center_of,
-    contamination_of,
-    proposal2,
-    range_of,
-    refuse_overflow,
-    trim_of,
+    Figures,
+    extent_of,
+    moments_by,
+    rule_of,
     trimmed_moments,
     warn_of,
 )
@@ -44,6 +38,7 @@ from powerkern.outliers.rules import (
 _ROOM = 3.0
 
 
+@dataclass(eq=False, repr=False)
 class ScoreScaling:
     """Map from outlier scores to probabilities, fitted by `fit_scaling`.
 
@@ -64,25 +59,14 @@ class ScoreScaling:
         Names of the detectors, where the scores had names.
     """
 
-    def __init__(
-        self,
-        method: str,
-        center: str | FloatArray,
-        scale: str,
-        mu: FloatArray,
-        sigma: FloatArray,
-        power: PowerFit | None = None,
-        column_names: list[str] | None = None,
-        contamination: float | None = None,
-    ) -> None:
-        self.method = method
-        self.center = center
-        self.scale = scale
-        self.mu = mu
-        self.sigma = sigma
-        self.power = power
-        self.column_names = column_names
-        self.contamination = contamination
+    method: str
+    center: str | FloatArray
+    scale: str
+    mu: FloatArray
+    sigma: FloatArray
+    power: PowerFit | None = None
+    column_names: list[str] | None = None
+    contamination: float | None = None
 
     def __repr__(self) -> str:
         rule = f", center={self.center!r}" if self.method in CHOOSING else ""
@@ -168,14 +152,14 @@ class ScoreScaling:
         array([5.90584695])
         """
         probability = as_number("probability", probability, "[0, 1]")
-        below, above = (np.full(self.mu.size, rank) for rank in _RANKS)
-        for _ in range(64):  # halves, of all float64 as they are ordered
-            middle = below + (above - below) // np.uint64(2)
+
+        def is_within(scores: FloatArray) -> BoolArray:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of scores that no transform reaches
-                beyond = self.probability(_float_of(middle)[None, :], n_threads=1)[0] > probability
-            below, above = np.where(beyond, below, middle), np.where(beyond, middle, above)
-        return np.where(np.isnan(self.mu), np.nan, _float_of(below))
+                return ~np.asarray(self.probability(scores[None, :], n_threads=1)[0] > probability)
+
+        found = _largest(is_within, -np.finfo(np.float64).max, self.mu.size)
+        return np.where(np.isnan(self.mu), np.nan, found)
 
     def _mapped(self, scores: object, change: Callable[[FloatArray, slice], None], n_threads: int | None) -> Any:
         """Scores, transformed if the rule has a transform, and mapped by `change`; -inf becomes 0 and inf 1."""
@@ -256,7 +240,29 @@ def fit_scaling(
     >>> scaling.probability([0.2, 0.3, 0.4])
     array([0. , 0.79198684, 0.9995474 ])
     """
-    return _fitted(scores, center, scale, method, contamination, trim, estimator, n_threads)
+    share = None if contamination is None else as_number("contamination", contamination, "(0, 0.5]")
+    finite, matrix = without_infinite(scores)
+    rule = rule_of(center, scale, method, trim, matrix.values.shape[1])
+    threads, estimator = thread_count(n_threads), as_estimator(estimator)
+    values, power = matrix.values, None
+    if method == "yeo-johnson":
+        power = fit(finite, "yeo-johnson", estimator, n_threads=threads)
+        # infinite in units of a robust scale: as far as numbers go
+        finite = values = np.nan_to_num(power.transform(values, n_threads=threads), copy=False, nan=np.nan)
+    figures = Figures(
+        functools.partial(location_scale, finite, n_threads=threads),
+        functools.partial(trimmed_moments, finite, threads),
+        functools.partial(extent_of, values, threads),
+        functools.partial(bessel_factor, values, 1, threads),
+    )
+    mu, sigma = moments_by(method, rule, figures, power, matrix.names)
+    if share is not None:
+        mu = np.minimum(mu, _quantile(values, 1.0 - _ROOM * share))
+    scaling = ScoreScaling(method, rule.center, scale, mu, sigma, power, matrix.names, share)
+    if share is not None:
+        scaling.sigma = _calibrated_sigma(scaling, scores, share, threads)
+    warn_of(method, mu, scaling.sigma, matrix.names)
+    return scaling
 
 
 def outlier_probability(
@@ -369,51 +375,10 @@ def outlier_probability(
     >>> outlier_probability([1.0, 2.0, 3.0, 4.0, 5.0, 60.0], center="median").round(3)
     array([0. , 0. , 0. , 0.178, 0.5 , 1. ])
     """
-    scaling = _fitted(scores, center, scale, method, contamination, trim, estimator, n_threads)
+    scaling = fit_scaling(
+        scores, center, scale, method, contamination=contamination, trim=trim, estimator=estimator, n_threads=n_threads
+    )
     return scaling.probability(scores, n_threads=n_threads)
-
-
-def _fitted(
-    scores: object,
-    center: str | ArrayLike,
-    scale: str,
-    method: str,
-    contamination: float | None,
-    trim: float,
-    estimator: Estimator | str,
-    n_threads: int | None,
-) -> ScoreScaling:
-    as_choice("method", method, METHODS)
-    as_choice("scale", scale, SCALES)
-    share, estimator, given = contamination_of(contamination), as_estimator(estimator), scores
-    scores, matrix = without_infinite(scores)
-    rule = Rule(center_of(center, matrix.values.shape[1]), scale, trim_of(trim))
-    threads = thread_count(n_threads)
-    values, power = matrix.values, None
-    locate = functools.partial(location_scale, scores, n_threads=threads)
-    if method == "yeo-johnson":
-        power = fit(scores, "yeo-johnson", estimator, n_threads=threads)
-        # infinite in units of a robust scale: as far as numbers go
-        values = np.nan_to_num(power.transform(values, n_threads=threads), copy=False, nan=np.nan)
-        values_of = functools.partial(location_scale, values, n_threads=threads)
-        mu, sigma = by_rule(values_of, rule.through(power), functools.partial(trimmed_moments, values, threads))
-    elif method == "linear":
-        mu, sigma = range_of(values, threads)
-        refuse_overflow(sigma, matrix.names)
-    elif method == "gamma":
-        mu, sigma = locate("mean-sd")
-        sigma = sigma * bessel_factor(values, 1, threads)
-    elif method in PROPOSALS:
-        mu, sigma = proposal2(locate, method)
-    else:
-        mu, sigma = by_rule(locate, rule, functools.partial(trimmed_moments, scores, threads))
-    if share is not None:
-        mu = np.minimum(mu, _quantile(values, 1.0 - _ROOM * share))
-    scaling = ScoreScaling(method, rule.center, scale, mu, sigma, power, matrix.names, share)
-    if share is not None:
-        scaling.sigma = _calibrated_sigma(scaling, given, share, threads)
-    warn_of(method, mu, scaling.sigma, matrix.names)
-    return scaling
 
 
 def _quantile(values: NDArray[Any], level: float) -> FloatArray:
@@ -426,25 +391,34 @@ def _quantile(values: NDArray[Any], level: float) -> FloatArray:
 def _calibrated_sigma(scaling: ScoreScaling, scores: object, share: float, n_threads: int) -> FloatArray:
     """The largest sigma of each detector at which the mean probability is at least `share`; 0 if there is none.
 
-    The mean probability falls as sigma grows. Bisection over the positive float64 numbers, in their order.
+    The mean probability falls as sigma grows.
     """
     given = scaling.sigma
-    below, above = np.zeros(given.size, dtype=np.uint64), np.full(given.size, _rank_of(np.inf) ^ _SIGN)
-    defined = np.ones(given.size, dtype=bool)
-    for _ in range(63):
-        middle = below + (above - below) // np.uint64(2)
-        scaling.sigma = np.maximum(middle, np.uint64(1)).view(np.float64)
+
+    def mean_probability(sigma: FloatArray) -> FloatArray:
+        scaling.sigma = np.maximum(sigma, _SMALLEST)
         p = as_matrix(scaling.probability(scores, n_threads=n_threads)).values
         with np.errstate(invalid="ignore"):
-            mean = np.nansum(p, axis=0, dtype=np.float64) / np.count_nonzero(~np.isnan(p), axis=0)
-        defined = ~np.isnan(mean)
-        below, above = np.where(mean >= share, middle, below), np.where(mean >= share, above, middle)
-    return np.where(defined, below.view(np.float64), given)
+            return np.asarray(np.nansum(p, axis=0, dtype=np.float64) / np.count_nonzero(~np.isnan(p), axis=0))
+
+    found = _largest(lambda sigma: mean_probability(sigma) >= share, 0.0, given.size)
+    return np.where(np.isnan(mean_probability(found)), given, found)
 
 
 # --- floating-point numbers as they are ordered ----------------------------------------------------------
 
 _SIGN = np.uint64(1 << 63)
+_SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
+
+
+def _largest(holds: Callable[[FloatArray], BoolArray], start: float, n: int) -> FloatArray:
+    """The largest float64 at which a condition holds, for each of n columns, by bisection of all from `start` on."""
+    below, above = np.full(n, _rank_of(start)), np.full(n, _rank_of(np.inf))
+    for _ in range(64):
+        middle = below + (above - below) // np.uint64(2)
+        held = holds(_float_of(middle))
+        below, above = np.where(held, middle, below), np.where(held, above, middle)
+    return _float_of(below)
 
 
 def _float_of(rank: NDArray[np.uint64]) -> FloatArray:
@@ -455,10 +429,6 @@ def _float_of(rank: NDArray[np.uint64]) -> FloatArray:
 def _rank_of(number: float) -> np.uint64:
     bits = np.float64(number).view(np.uint64)
     return np.uint64(~bits if bits >= _SIGN else bits ^ _SIGN)
-
-
-#: Rank of the smallest number, and of infinity.
-_RANKS = (_rank_of(-np.finfo(np.float64).max), _rank_of(np.inf))
 
 
 # --- infinite scores -------------------------------------------------------------------------------------
