@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -216,33 +215,20 @@ def _singular(j: int, names: Sequence[str] | None, why: str) -> ValueError:
 
 
 def ks_distance(
-    X: ArrayLike,
-    loc: ArrayLike | None = None,
-    scale: ArrayLike | None = None,
-    *,
-    distribution: Any = "norm",
-    n_threads: int | None = None,
+    X: ArrayLike, loc: ArrayLike | None = None, scale: ArrayLike | None = None, *, n_threads: int | None = None
 ) -> float | FloatArray:
-    """Kolmogorov-Smirnov distance of each column from a distribution, by default the normal one fitted to it.
+    """Kolmogorov-Smirnov distance of each column from a normal distribution, by default the one fitted to it.
 
-    ``max_i max(i/n - F(x_i), F(x_i) - (i - 1)/n)`` for the ascending ``x_i``, with ``F(x) = Phi((x - loc)/scale)`` by
-    default.
+    ``max_i max(i/n - F(x_i), F(x_i) - (i - 1)/n)`` for the ascending ``x_i``, with ``F(x) = Phi((x - loc)/scale)``.
 
     Parameters
     ----------
     X : (n, p) or (n,) array-like
         The columns. NaN is missing.
-    loc : float or (p,) array-like, optional
-        Mean of the normal distribution, location of others; by default fitted to the column.
-    scale : float or (p,) array-like, optional
-        Standard deviation of the normal distribution, by default the column's, with n - 1; scale of others.
-    distribution : str or object, default "norm"
-        A continuous distribution of `scipy.stats`, by name or itself: parameters that are not given, shapes too, are
-        fitted to each column by its ``fit`` (maximum likelihood, milliseconds to seconds per column). Or a frozen
-        distribution, such as ``scipy.stats.gamma(2.0)``, or anything with a ``cdf``, evaluated at
-        ``(x - loc)/scale``, by default at x.
+    loc, scale : float or (p,) array-like, optional
+        Mean and standard deviation of the distribution; default: those of the column, with n - 1.
     n_threads : int, optional
-        Threads to use for the normal distribution; default: all CPUs of this process.
+        Threads to use; default: all CPUs of this process.
 
     Returns
     -------
@@ -252,28 +238,23 @@ def ks_distance(
 
     Raises
     ------
-    TypeError
-        A distribution that is discrete, or none.
     ValueError
-        Infinite values, a scale that is not positive, shapes that do not fit, an unknown name, or a distribution that
-        cannot be fitted to a column.
+        Infinite values, a scale that is not positive, or shapes that do not fit.
+
+    See Also
+    --------
+    scipy.stats.kstest : the distance from any other distribution, such as the ``cdf`` of a `ScoreScaling`.
 
     Notes
     -----
     Where the distribution is fitted, the distance is smaller than for a given one, and the usual p-values do not hold
-    (Lilliefors' do for the normal one).
+    (Lilliefors' do).
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from scipy import stats
     >>> from powerkern.outliers import ks_distance
     >>> ks_distance([-1.0, 0.0, 1.0])
     0.1746780794
-    >>> ks_distance([0.1, 0.5, 0.9], distribution=stats.uniform())
-    0.2333333333
-    >>> ks_distance([[1.0, 2.0], [2.0, 4.0], [7.0, 9.0]], loc=0.0, distribution="expon")
-    array([0.25918178, 0.32967995])
     """
     matrix = as_matrix(X)
     p = matrix.values.shape[1]
@@ -283,10 +264,6 @@ def ks_distance(
             row[:] = _fitting(what, np.full(p, value) if np.ndim(value) == 0 else value, (p,))
     if (given[1] <= 0.0).any():
         raise ValueError("scale must be positive")
-    if not (isinstance(distribution, str) and distribution == "norm"):
-        refuse_infinite(matrix)
-        distances = _ks_of(np.asarray(matrix.values, dtype=np.float64), given, distribution, matrix.names)
-        return float(distances[0]) if matrix.was_vector else distances
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
         block.sort(axis=1)  # NaN last
@@ -298,51 +275,3 @@ def ks_distance(
     if np.isinf(figures).any():
         refuse_infinite(matrix)
     return float(figures[0]) if matrix.was_vector else figures
-
-
-def _ks_of(values: FloatArray, given: FloatArray, distribution: Any, names: Sequence[str] | None) -> FloatArray:
-    """Distances from a distribution of scipy.stats with given location and scale of each column (NaN: by default)."""
-    law, fitted = _law(distribution)
-    out = np.full(values.shape[1], np.nan)
-    for j, column in enumerate(values.T):
-        x = np.sort(column[~np.isnan(column)])
-        loc, scale = given[:, j]
-        if fitted and np.isnan(given[:, j]).any() and (x.size < 2 or x[0] == x[-1]):
-            continue
-        if x.size:
-            below = _fitted_cdf(law, x, loc, scale, column_label(j, names)) if fitted else _cdf(law, x, loc, scale)
-            steps = np.arange(x.size + 1) / x.size
-            out[j] = max((steps[1:] - below).max(), (below - steps[:-1]).max())
-    return out
-
-
-def _law(distribution: Any) -> tuple[Any, bool]:
-    """The object with the CDF, and whether its parameters are to be fitted."""
-    from scipy import stats  # costs more time than to import powerkern
-
-    law = getattr(stats, distribution, None) if isinstance(distribution, str) else distribution
-    if isinstance(distribution, str) and not isinstance(law, stats.rv_continuous):
-        raise ValueError(f"scipy.stats has no continuous distribution {distribution!r}")
-    if isinstance(getattr(law, "dist", law), stats.rv_discrete):
-        raise TypeError(f"distribution must be continuous, got {distribution!r}")
-    if isinstance(law, type) or not callable(getattr(law, "cdf", None)):
-        raise TypeError(f"distribution must be one of scipy.stats, or have a cdf, got {distribution!r}")
-    return law, isinstance(law, stats.rv_continuous)
-
-
-def _cdf(law: Any, x: FloatArray, loc: float, scale: float) -> FloatArray:
-    z = (x - (0.0 if np.isnan(loc) else loc)) / (1.0 if np.isnan(scale) else scale)
-    return np.asarray(law.cdf(z), dtype=np.float64)
-
-
-def _fitted_cdf(law: Any, x: FloatArray, loc: float, scale: float, label: str) -> FloatArray:
-    fixed = {name: value for name, value in (("floc", loc), ("fscale", scale)) if not np.isnan(value)}
-    if law.numargs == 0 and len(fixed) == 2:
-        return _cdf(law, x, loc, scale)
-    try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the search for the parameters
-            parameters = law.fit(x, **fixed)
-    except (ValueError, RuntimeError) as error:
-        raise ValueError(f"{label}: the distribution {law.name!r} cannot be fitted: {error}") from error
-    return np.asarray(law.cdf(x, *parameters), dtype=np.float64)

@@ -104,7 +104,6 @@ class ScoreScaling:
         """CDF of the scores under the fitted rule.
 
         It is normal; uniform for "linear", gamma for the gamma rules, and normal after the transform for "yeo-johnson".
-        ``ks_distance(scores, distribution=scaling)`` measures how far scores are from it, and
         `powerkern.plot.score_plot` draws its density.
 
         Parameters

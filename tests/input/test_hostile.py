@@ -151,7 +151,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "refinement_error: y_true": lambda v: outliers.refinement_error(v, P),
     "sharpness_error: y_prob": lambda v: outliers.sharpness_error(None, v),
     "combine_probabilities: P": outliers.combine_probabilities,
-    "combine_probabilities: weights": lambda v: outliers.combine_probabilities(P, weights=v),
     "fit_scaling: scores": outliers.fit_scaling,
     "fit_scaling: center": lambda v: outliers.fit_scaling(X, v),
     "fit_scaling: contamination": lambda v: outliers.fit_scaling(X, contamination=v),

@@ -19,8 +19,6 @@ def test_combinations():
     assert np.array_equal(combine_probabilities(P, "median"), np.median(P, axis=1))
     assert np.array_equal(combine_probabilities(P, "maximum"), P.max(axis=1))
     assert np.array_equal(combine_probabilities(P, "minimum"), P.min(axis=1))
-    weights = rng.uniform(size=9)
-    assert combine_probabilities(P, weights=weights) == pytest.approx(np.average(P, axis=1, weights=weights), rel=1e-13)
     assert combine_probabilities(pd.DataFrame(P[:, :2])).to_numpy() == pytest.approx(P[:, :2].mean(axis=1))
     assert combine_probabilities(P[:, 0]) == pytest.approx(P[:, 0])
 
@@ -43,12 +41,6 @@ def test_order_and_layout_do_not_matter(method):
     assert np.array_equal(combine_probabilities(P[::-1], method), expected[::-1])
 
 
-def test_order_does_not_matter_with_weights():
-    weights, order = rng.uniform(size=9), rng.permutation(9)
-    expected = combine_probabilities(P, weights=weights)
-    assert np.array_equal(combine_probabilities(P[:, order], weights=weights[order]), expected)
-
-
 def test_equal_probabilities_stay_what_they_are():
     for p in (0.1, 1.0 / 3.0, 0.7, 1.0):
         assert combine_probabilities(np.full((1, 7), p)) <= p
@@ -60,16 +52,8 @@ def test_equal_probabilities_stay_what_they_are():
     [
         (lambda: combine_probabilities([[0.1, 1.5]]), "column 1, row 0: 1.5 is no probability"),
         (lambda: combine_probabilities(P, "average"), "method must be one of"),
-        (lambda: combine_probabilities(P, "median", weights=np.ones(9)), "weights are for method='mean'"),
-        (lambda: combine_probabilities(P, weights=np.ones(3)), "one number for each of 9 detectors"),
-        (lambda: combine_probabilities(P, weights=-np.ones(9)), "none negative"),
-        (lambda: combine_probabilities(P, weights=np.zeros(9)), "not all 0"),
     ],
 )
 def test_refuses(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_detectors_without_weight_do_not_decide_where_the_others_are_missing():
-    assert np.isnan(combine_probabilities([[math.nan, 0.5]], weights=[1.0, 0.0])).all()
