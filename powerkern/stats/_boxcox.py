@@ -127,9 +127,8 @@ def boxcox(
     if contains_nan(x, nan_policy):
         if nan_policy == "propagate":
             nan = nan_of(x)
-            return (
-                (transformed(BOXCOX, x, nan), nan) if alpha is None else (transformed(BOXCOX, x, nan), nan, (nan, nan))
-            )
+            y = transformed(BOXCOX, x, nan)
+            return (y, nan) if alpha is None else (y, nan, (nan, nan))
         column, low, high = column_of(without_nan(column))
         if low == high:
             raise ValueError("Data must not be constant.")
@@ -172,8 +171,7 @@ def boxcox_normmax(
         Bound on the magnitude of transformed data. Default: the largest number of x's dtype, divided by 10,000.
         Infinity: no bound. It applies to every method, as in SciPy (whose documentation says otherwise).
     nan_policy : {"propagate", "omit", "raise"}, optional
-        Treatment of NaN in `x`: make the result NaN, omit it, or raise ValueError.
-        Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
+        As in `boxcox`.
 
     Returns
     -------

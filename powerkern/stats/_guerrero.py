@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -95,8 +95,8 @@ def boxcox_guerrero(
     n_seasons = len(columns) // as_whole("`season_length`", season_length, 2)
     if n_seasons < 2:
         raise ValueError(f"`x` has {len(columns)} values, fewer than two seasons of {season_length}")
-    level, spread = _seasons(columns[len(columns) - n_seasons * int(season_length) :], n_seasons)
-    found = _lowest(level, spread, low, high)
+    seasons = _Seasons.of(columns[len(columns) - n_seasons * int(season_length) :], n_seasons)
+    found = _lowest(seasons, low, high)
     return found if given.ndim == 2 else np.float64(found[0])
 
 
@@ -135,84 +135,76 @@ def _ends(bounds: tuple[float, float]) -> tuple[float, float]:
     return float(pair[0]), float(pair[1])
 
 
-def _seasons(columns: FloatArray, n_seasons: int) -> tuple[FloatArray, FloatArray]:
-    """Logs of means and standard deviations of the seasons of each series: (p, seasons); -inf: a spread of 0."""
-    parts = np.ascontiguousarray(columns.T).reshape(columns.shape[1], n_seasons, -1)
-    count = np.count_nonzero(~np.isnan(parts), axis=2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        size = np.nanmax(np.where(np.isnan(parts), 0.0, parts), axis=2)  # squares neither overflow nor underflow
-        scaled = parts / size[..., np.newaxis]
-        mean = np.nansum(scaled, axis=2) / count
-        squares = np.nansum((scaled - mean[..., np.newaxis]) ** 2, axis=2)
-        level, spread = np.log(mean) + np.log(size), 0.5 * np.log(squares / (count - 1)) + np.log(size)
-    short = count < 2
-    level[short], spread[short] = 0.0, np.nan
-    return level, spread
+class _Seasons(NamedTuple):
+    """Logs of the means m and standard deviations s of the seasons of each series, (p, seasons)."""
+
+    level: FloatArray
+    #: -inf: all values are equal.
+    spread: FloatArray
+    #: Seasons of two values or more.
+    known: BoolArray
+
+    @classmethod
+    def of(cls, columns: FloatArray, n_seasons: int) -> _Seasons:
+        """The seasons of series of so many each."""
+        parts = np.ascontiguousarray(columns.T).reshape(columns.shape[1], n_seasons, -1)
+        count = np.count_nonzero(~np.isnan(parts), axis=2)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            size = np.nanmax(np.where(np.isnan(parts), 0.0, parts), axis=2)  # squares neither overflow nor underflow
+            scaled = parts / size[..., np.newaxis]
+            mean = np.nansum(scaled, axis=2) / count
+            squares = np.nansum((scaled - mean[..., np.newaxis]) ** 2, axis=2)
+            level, spread = np.log(mean) + np.log(size), 0.5 * np.log(squares / (count - 1)) + np.log(size)
+        short = count < 2
+        level[short], spread[short] = 0.0, np.nan
+        flat = np.isfinite(spread).sum(axis=1) < 2
+        if flat.any():
+            raise ValueError(f"series {int(np.argmax(flat))} has no two seasons whose values differ")
+        return cls(level, spread, ~np.isnan(spread))
+
+    def ratios(self, lmbda: FloatArray) -> FloatArray:
+        """``r = s/m**(1 - lambda)``, up to a factor for each series; 0 for seasons that are not known."""
+        logs = np.where(self.known, self.spread + (lmbda[:, np.newaxis] - 1.0) * self.level, -np.inf)
+        return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
+
+    def log_variation(self, lmbda: FloatArray) -> FloatArray:
+        """The log of the squared coefficient of variation of the ratios."""
+        r, n = self.ratios(lmbda), self.known.sum(axis=1)
+        mean = r.sum(axis=1) / n
+        away = np.where(self.known, r - mean[:, np.newaxis], 0.0)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log((away * away).sum(axis=1)) - 2.0 * np.log(mean))
+
+    def slope(self, lmbda: FloatArray) -> FloatArray:
+        """A quantity with the sign of the coefficient's derivative: Cov(r, r (u - U)), u = ln m, U its r-mean."""
+        r, n = self.ratios(lmbda), self.known.sum(axis=1)
+        total = r.sum(axis=1)
+        center = (r * self.level).sum(axis=1) / total
+        change = r * (self.level - center[:, np.newaxis])  # sums to 0
+        away = np.where(self.known, r - (total / n)[:, np.newaxis], 0.0)
+        return np.asarray((away * change).sum(axis=1))
+
+    def minimum(self, start: float, stop: float) -> FloatArray:
+        """The point at which the slope changes from negative to positive, by bisection."""
+        low, high = np.full(len(self.level), start), np.full(len(self.level), stop)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            falls = self.slope(middle) < 0.0
+            low, high = np.where(falls, middle, low), np.where(falls, high, middle)
+        return np.asarray(0.5 * (low + high))
 
 
-def _lowest(level: FloatArray, spread: FloatArray, low: float, high: float) -> FloatArray:
+def _lowest(seasons: _Seasons, low: float, high: float) -> FloatArray:
     """The lowest minimum of the coefficient of variation within the bounds, for each series."""
-    usable = np.isfinite(spread)
-    if (usable.sum(axis=1) < 2).any():
-        j = int(np.argmax(usable.sum(axis=1) < 2))
-        raise ValueError(f"series {j} has no two seasons whose values differ")
-    known = ~np.isnan(spread)
+    p = len(seasons.level)
     points = np.linspace(low, high, _POINTS)
-    slopes = np.array([_slope(level, spread, known, np.full(len(level), at)) for at in points])
-    best = np.full(len(level), low)
-    lowest = _log_variation(level, spread, known, best)
-    for start, stop, a, b in zip(points[:-1], points[1:], slopes[:-1], slopes[1:], strict=True):
-        if ((a < 0.0) & (b >= 0.0)).any():
-            at = _root(level, spread, known, start, stop)
-            best, lowest = _better(level, spread, known, at, (a < 0.0) & (b >= 0.0), best, lowest)
-    return _better(level, spread, known, np.full(len(level), high), np.full(len(level), True), best, lowest)[0]
-
-
-def _better(
-    level: FloatArray,
-    spread: FloatArray,
-    known: BoolArray,
-    at: FloatArray,
-    chosen: BoolArray,
-    best: FloatArray,
-    lowest: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Update the best lambdas so far, and their values, with further candidates."""
-    value = _log_variation(level, spread, known, at)
-    better = chosen & (value < lowest)
-    return np.where(better, at, best), np.where(better, value, lowest)
-
-
-def _root(level: FloatArray, spread: FloatArray, known: BoolArray, start: float, stop: float) -> FloatArray:
-    """The point at which the slope changes from negative to positive, by bisection."""
-    low, high = np.full(len(level), start), np.full(len(level), stop)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        falls = _slope(level, spread, known, middle) < 0.0
-        low, high = np.where(falls, middle, low), np.where(falls, high, middle)
-    return np.asarray(0.5 * (low + high))
-
-
-def _ratios(level: FloatArray, spread: FloatArray, known: BoolArray, lmbda: FloatArray) -> FloatArray:
-    """s/m**(1 - lambda), up to a factor for each series; 0 for seasons that are not known."""
-    logs = np.where(known, spread + (lmbda[:, np.newaxis] - 1.0) * level, -np.inf)
-    return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
-
-
-def _log_variation(level: FloatArray, spread: FloatArray, known: BoolArray, lmbda: FloatArray) -> FloatArray:
-    """The log of the squared coefficient of variation."""
-    r, n = _ratios(level, spread, known, lmbda), known.sum(axis=1)
-    mean = r.sum(axis=1) / n
-    away = np.where(known, r - mean[:, np.newaxis], 0.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log((away * away).sum(axis=1)) - 2.0 * np.log(mean))
-
-
-def _slope(level: FloatArray, spread: FloatArray, known: BoolArray, lmbda: FloatArray) -> FloatArray:
-    """A quantity with the sign of the coefficient's derivative: Cov(r, r (u - U)), u log levels, U their r-mean."""
-    r, n = _ratios(level, spread, known, lmbda), known.sum(axis=1)
-    total = r.sum(axis=1)
-    center = (r * level).sum(axis=1) / total
-    change = r * (level - center[:, np.newaxis])  # sums to 0
-    away = np.where(known, r - (total / n)[:, np.newaxis], 0.0)
-    return np.asarray((away * change).sum(axis=1))
+    slopes = np.array([seasons.slope(np.full(p, at)) for at in points])
+    turns = (slopes[:-1] < 0.0) & (slopes[1:] >= 0.0)
+    candidates = [(seasons.minimum(points[k], points[k + 1]), turns[k]) for k in np.flatnonzero(turns.any(axis=1))]
+    best = np.full(p, low)
+    lowest = seasons.log_variation(best)
+    for at, is_minimum in [*candidates, (np.full(p, high), np.full(p, True))]:
+        value = seasons.log_variation(at)
+        better = is_minimum & (value < lowest)
+        best, lowest = np.where(better, at, best), np.where(better, value, lowest)
+    return best

@@ -44,9 +44,7 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
     lmbda : array_like of float, optional
         Transform by this; it broadcasts against `x`.
     nan_policy : {"propagate", "omit", "raise"}, optional
-        Treatment of NaN in `x`: make all results NaN; omit it from the fit and keep it NaN; raise ValueError. With
-        `lmbda` given, NaN stays NaN except under "raise".
-        Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
+        As in `boxcox`.
 
     Returns
     -------
@@ -119,8 +117,7 @@ def yeojohnson_normmax(
         root of the largest number of x's dtype, so that the variance of the transformed data is finite too.
         Infinity: no bound.
     nan_policy : {"propagate", "omit", "raise"}, optional
-        Treatment of NaN in `x`: make the result NaN, omit it, or raise ValueError.
-        Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
+        As in `boxcox`.
 
     Returns
     -------
@@ -246,21 +243,14 @@ def inv_yeojohnson(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None
 
     Parameters
     ----------
-    y, lmbda : array_like of float
-        Transformed values and lambdas; they broadcast against each other.
-    out : ndarray, optional
-        Array for the result.
+    y, lmbda, out
+        As in `inv_boxcox`; errors are also the same.
 
     Returns
     -------
     x : ndarray or float
         NaN where `y` is outside the range of the transform: ``1 + lmbda y < 0`` for ``y >= 0``,
         ``1 - (2 - lmbda) y < 0`` for ``y < 0``.
-
-    Raises
-    ------
-    TypeError
-        `y` is not real.
 
     See Also
     --------
