@@ -7,15 +7,14 @@ returns them. Colors of text, lines and backgrounds follow matplotlib's style, l
 from powerkern.plot._cells import cell_map
 from powerkern.plot._forest import forest_plot
 from powerkern.plot._histograms import before_after_plot, histogram_plot
+from powerkern.plot._lambda_map import lambda_map
 from powerkern.plot._lambdas import objective_plot, profile_plot, sensitivity_plot
 from powerkern.plot._outliers import outlier_map, reliability_plot, score_plot
 from powerkern.plot._qq import qq_plot, residual_plot
-from powerkern.plot._searches import elbow_plot, lambda_map, search_plot
 
 __all__ = [
     "before_after_plot",
     "cell_map",
-    "elbow_plot",
     "forest_plot",
     "histogram_plot",
     "lambda_map",
@@ -26,6 +25,5 @@ __all__ = [
     "reliability_plot",
     "residual_plot",
     "score_plot",
-    "search_plot",
     "sensitivity_plot",
 ]

@@ -54,6 +54,13 @@ class Column(NamedTuple):
     kept: BoolArray
 
 
+def one_column(X: object, fit: PowerFit | JointFit, column: int | str) -> Column:
+    """One column, by position or by name, of the data and of the fit."""
+    fit = by_column(X, fit)
+    matrix = matrix_of(X, fit)
+    return column_of(matrix, fit, position(column, matrix, fit))
+
+
 def column_of(matrix: Matrix, fit: PowerFit, j: int) -> Column:
     """Column j of the data and of the fit."""
     names = matrix.names or fit.column_names

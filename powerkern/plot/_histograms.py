@@ -13,7 +13,7 @@ from powerkern._input.arrays import listed
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
 from powerkern.plot._drawing import axes_of, ink, mixed, pyplot, set_title
-from powerkern.plot._fits import Column, by_column, column_of, matrix_of, position, positions
+from powerkern.plot._fits import Column, by_column, column_of, matrix_of, one_column, positions
 from powerkern.plot._qq import draw_qq
 
 if TYPE_CHECKING:
@@ -37,14 +37,8 @@ def histogram_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0
 
     Parameters
     ----------
-    X : (n, p) array-like, or (n,) where the fit was to one column
-        The data; missing values are left out.
-    fit : PowerFit or JointFit
-        The fit.
-    column : int or str, default 0
-        Which column, by position or by name.
-    ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
+    X, fit, column, ax
+        As in `qq_plot`.
 
     Returns
     -------
@@ -60,9 +54,7 @@ def histogram_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0
     >>> [patch.get_label() for patch in ax.patches]
     ['before', 'after']
     """
-    fit = by_column(X, fit)
-    matrix = matrix_of(X, fit)
-    one = column_of(matrix, fit, position(column, matrix, fit))
+    one = one_column(X, fit, column)
     ax = axes_of(ax)
     _draw_histograms(ax, one)
     ax.legend()
@@ -83,16 +75,12 @@ def before_after_plot(
 
     Parameters
     ----------
-    X : (n, p) array-like, or (n,) where the fit was to one column
-        The data; missing values are left out.
-    fit : PowerFit or JointFit
-        The fit.
+    X, fit, band
+        As in `qq_plot`.
     columns : sequence of int or str, optional
         Which columns, by position or by name; default: all.
     kinds : sequence of {"histogram", "qq"}, default ("histogram", "qq")
         What to draw of each column.
-    band : float or None, default 0.95
-        As in `qq_plot`.
     ax : (k, len(kinds)) array-like of matplotlib Axes, optional
         Where to draw, a row for each column; default: a new figure.
 

@@ -12,7 +12,7 @@ from powerkern._typing import BoolArray, FloatArray
 from powerkern.joint import JointFit
 from powerkern.plot._band import normal_scores, simultaneous_band
 from powerkern.plot._drawing import axes_of, faint, ink, set_title
-from powerkern.plot._fits import Column, by_column, check_fit, column_of, matrix_of, position, title_label
+from powerkern.plot._fits import Column, check_fit, matrix_of, one_column, position, title_label
 from powerkern.regression import RegressionFit, fit_regression
 
 if TYPE_CHECKING:
@@ -79,10 +79,7 @@ def qq_plot(
     >>> [line.get_label() for line in ax.lines[:2]]
     ['before', 'after']
     """
-    fit = by_column(X, fit)
-    matrix = matrix_of(X, fit)
-    one = column_of(matrix, fit, position(column, matrix, fit))
-    return _finished(axes_of(ax), one, band, "standardized value")
+    return _finished(axes_of(ax), one_column(X, fit, column), band, "standardized value")
 
 
 def residual_plot(

@@ -34,7 +34,6 @@ DDC = cellwise.ddc(np.vstack([X, 1.1 * X, 0.9 * X]))
 LOW_RANK = completion.uv_decompose(X, 1, random_state=0)
 RATINGS = (np.arange(N) % 4, np.arange(N) % 3, X[:, 0])
 MODEL = completion.fit_ratings(RATINGS, 1, random_state=0)
-PROFILE = completion.rank_profile(X, [1, 2], random_state=0)
 CHUNKED = da.from_array(X, chunks=(6, 3))
 ARRAY = xr.DataArray(X, dims=("row", "column"))
 LABELLED = pkx.fit(ARRAY, dim="row")
@@ -72,8 +71,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "plot.cell_map: fit": lambda v: plot.cell_map(X, v),
     "plot.cell_map: cutoff": lambda v: plot.cell_map(X, FIT, cutoff=v),
     "plot.cell_map: max_shape": lambda v: plot.cell_map(X, FIT, max_shape=v),
-    "plot.elbow_plot: profile": plot.elbow_plot,
-    "plot.elbow_plot: ax": lambda v: plot.elbow_plot(PROFILE, ax=v),
     "plot.forest_plot: X": lambda v: plot.forest_plot(v, FIT),
     "plot.forest_plot: fit": lambda v: plot.forest_plot(X, v),
     "plot.forest_plot: columns": lambda v: plot.forest_plot(X, FIT, columns=v),
@@ -110,7 +107,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "plot.score_plot: scores": plot.score_plot,
     "plot.score_plot: rules": lambda v: plot.score_plot(X[:, 0], v),
     "plot.score_plot: bins": lambda v: plot.score_plot(X[:, 0], bins=v),
-    "plot.search_plot: scores": plot.search_plot,
     "plot.sensitivity_plot: x": lambda v: plot.sensitivity_plot(v, [1.0, 2.0]),
     "plot.sensitivity_plot: points": lambda v: plot.sensitivity_plot(X[:, 0], v),
     "plot.sensitivity_plot: family": lambda v: plot.sensitivity_plot(X[:, 0], [1.0], family=v),
@@ -300,7 +296,6 @@ FAILED = {
     "plot.objective_plot: X": ["one row", "constant"],
     "plot.before_after_plot: kinds": ["memoryview"],
     "plot.residual_plot: Y": ["list of None", "pandas nullable"],
-    "plot.search_plot: scores": ["complex", "list of huge"],
     "plot.sensitivity_plot: estimators": ["memoryview"],
     "dask.fit: column_names": ["memoryview"],
     "dask.inverse_transform: out_of_range": ["np.ma.masked"],

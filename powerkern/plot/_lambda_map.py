@@ -1,4 +1,4 @@
-"""Pictures of searches: errors by rank, scores by trial, scores of pairs of lambdas."""
+"""Maps of the scores of pairs of lambdas."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._input.arrays import as_reals, listed
 from powerkern._typing import FloatArray
-from powerkern.completion import RankProfile
-from powerkern.plot._drawing import axes_of, faint, ink, key_above
+from powerkern.plot._drawing import axes_of, ink, key_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,86 +18,6 @@ if TYPE_CHECKING:
 
 #: Markers of pairs of lambdas on a map of scores, in order.
 _MARKS = "*oDsX^v"
-
-
-def elbow_plot(profile: RankProfile, *, ax: Axes | None = None) -> Axes:
-    """Elbow plot: errors of decompositions, on entries fitted to and on entries held out, against the rank.
-
-    The first falls with every component, the second as long as components predict the entries held out: the best rank
-    has the smallest error, and the elbow lies farthest below the dotted line from the first point to the best.
-
-    Parameters
-    ----------
-    profile : RankProfile
-        The errors, by `powerkern.completion.rank_profile`.
-    ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-        Its lines are the errors on the entries fitted to, those on the entries held out, the straight line, and the
-        marks of the best rank and of the elbow.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.completion import rank_profile
-    >>> from powerkern.plot import elbow_plot
-    >>> rng = np.random.default_rng(0)
-    >>> M = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 40)) + 0.1 * rng.normal(size=(80, 40))
-    >>> ax = elbow_plot(rank_profile(M, random_state=0))
-    >>> [line.get_label() for line in ax.lines[-2:]]
-    ['best: 3', 'elbow: 3']
-    """
-    if not isinstance(profile, RankProfile):
-        raise TypeError(f"profile must be a RankProfile, got {type(profile).__name__}")
-    ax = axes_of(ax)
-    ax.plot(profile.ranks, profile.rmse, ".-", color=faint(ax), label="fitted to")
-    ax.plot(profile.ranks, profile.validation_rmse, ".-", color="C0", label="held out")
-    error = dict(zip(profile.ranks.tolist(), profile.validation_rmse.tolist(), strict=True))
-    ends = int(profile.ranks[0]), profile.best
-    ax.plot(ends, [error[rank] for rank in ends], ":", color=ink(ax), linewidth=0.8, label="first to best")
-    for rank, name, marker, size in ((profile.best, "best", "o", 9.0), (profile.elbow, "elbow", "s", 13.0)):
-        style = {"markersize": size, "markerfacecolor": "none", "color": ink(ax), "linestyle": ""}
-        ax.plot([rank], [error[rank]], marker, label=f"{name}: {rank}", **style)
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.set(xlabel="rank", ylabel="root mean square error")
-    ax.legend()
-    return ax
-
-
-def search_plot(scores: ArrayLike, *, ax: Axes | None = None) -> Axes:
-    """History of a search: the score of every trial, and the best one so far.
-
-    Parameters
-    ----------
-    scores : (k,) array-like
-        Scores in the order of the trials, greater being better; NaN for trials that failed.
-    ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-        Its first two lines are the trials and the best so far.
-
-    Examples
-    --------
-    >>> from powerkern.plot import search_plot
-    >>> search_plot([0.7, 0.6, 0.9, 0.8]).lines[1].get_ydata().tolist()
-    [0.7, 0.7, 0.9, 0.9]
-    """
-    history = as_reals("scores", scores)
-    if history.ndim != 1 or history.size == 0:
-        raise ValueError(f"scores must be a one-dimensional array of at least one score, got shape {history.shape}")
-    trials = np.arange(1, history.size + 1)
-    ax = axes_of(ax)
-    ax.plot(trials, history, ".", color=faint(ax), label="trial")
-    ax.plot(trials, np.fmax.accumulate(history), color="C0", drawstyle="steps-post", label="best so far")
-    ax.set(xlabel="trial", ylabel="score")
-    ax.legend()
-    return ax
 
 
 def lambda_map(

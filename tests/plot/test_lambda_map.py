@@ -1,0 +1,53 @@
+"""Maps of the scores of pairs of lambdas, by the data of what is drawn."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from powerkern.plot import lambda_map
+
+
+def marks_of(ax):
+    """Where the marks of a map are, and what their labels say they score."""
+    return {
+        line.get_label().split(":")[0]: (*np.ravel(line.get_data()), float(line.get_label().split(":")[1]))
+        for line in ax.lines
+    }
+
+
+def test_lambda_map_marks_the_optima():
+    first, second = np.array([-1.0, 0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0])
+    scores = np.random.default_rng(4).random((4, 3)).round(3)
+    ax = lambda_map(scores, [first, second], marks={"likely": (0.2, 1.9)})
+    best = max(itertools.product(range(4), range(3)), key=lambda at: scores[at])
+    equal = max([0.0, 1.0, 2.0], key=lambda lmbda: scores[int(lmbda) + 1, int(lmbda)])
+    apart = int(np.argmax(scores[:, 1])), int(np.argmax(scores[2]))
+    assert marks_of(ax) == {
+        "full": (first[best[0]], second[best[1]], scores[best]),
+        "spherical": (equal, equal, scores[int(equal) + 1, int(equal)]),
+        "diagonal": (first[apart[0]], second[apart[1]], scores[apart]),
+        "likely": (0.2, 1.9, scores[1, 2]),
+    }
+    assert np.array_equal(np.ravel(ax.collections[0].get_array()), scores.T.ravel())  # across: the first lambda
+
+
+def test_lambda_map_of_lambdas_that_are_never_equal_and_of_missing_scores():
+    ax = lambda_map([[np.nan, 0.5], [0.25, np.nan]], [[0.0, 1.0], [2.0, 3.0]])
+    assert marks_of(ax) == {"full": (0.0, 3.0, 0.5), "diagonal": (1.0, 2.0, 0.25)}
+
+
+@pytest.mark.parametrize(
+    ("scores", "lmbdas", "message"),
+    [
+        ([[0.1, 0.2]], [[0.0], [0.0]], r"a table of two lists of lambdas, got shape \(1, 2\)"),
+        ([0.1, 0.2], [[0.0, 1.0], [0.0]], "a table of two lists of lambdas"),
+        ([[0.1]], [[[0.0]], [0.0]], "a table of two lists of lambdas"),
+        ([[np.nan]], [[0.0], [0.0]], "no pair of lambdas has a score"),
+    ],
+)
+def test_lambda_map_refuses_what_is_no_map(scores, lmbdas, message):
+    with pytest.raises(ValueError, match=message):
+        lambda_map(scores, lmbdas)
