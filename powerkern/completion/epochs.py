@@ -1,7 +1,9 @@
-"""Half an epoch of a decomposition, on several threads: one factor improved with the other held fixed."""
+"""Epochs of a decomposition, by halves on several threads: one factor improved with the other held fixed."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,8 @@ import numpy as np
 from powerkern._engine.by_column import for_each_group
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.completion import Cells, pack_rows
+
+_MAX_EPOCHS = 100
 
 
 def half_epoch(
@@ -24,6 +28,16 @@ def half_epoch(
 
     for_each_group(job, (max(1, -(-cells.value.size // n_rows)), n_rows), n_threads)
     return squares
+
+
+def until_still(epoch: Callable[[], FloatArray], tol: float) -> None:
+    """Call `epoch`, which returns sums of squared residuals, until the root of their total changes by at most `tol`."""
+    before = math.inf
+    for _ in range(_MAX_EPOCHS):
+        error = math.sqrt(float(epoch().sum()))
+        if abs(before - error) <= tol * error:
+            return
+        before = error
 
 
 def packed(values: FloatArray, n_threads: int) -> Cells:

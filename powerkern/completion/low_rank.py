@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from powerkern._engine.products import cross
 from powerkern._typing import FloatArray
-from powerkern.completion.epochs import half_epoch, packed
+from powerkern.completion.epochs import half_epoch, packed, until_still
 from powerkern.completion.normalization import means, rms
 from powerkern.kernels.multivariate.completion import least_squares_rows
-
-_MAX_EPOCHS = 100
 
 
 @dataclass(frozen=True)
@@ -98,14 +96,12 @@ class LowRankPath:
         """The fit with another ridge: epochs until the error on the entries fitted to stands still."""
         ridge = shrinkage * sum(map(math.sqrt, self._shape))
         U, Vt = start.U.copy(), start.model.Vt.copy()
-        before = math.inf
-        for _ in range(_MAX_EPOCHS):
+
+        def epoch() -> FloatArray:
             half_epoch(least_squares_rows, self._rows, Vt, U, ridge, 1.0, self._n_threads)
-            squares = half_epoch(least_squares_rows, self._columns, U, Vt, ridge, 1.0, self._n_threads)
-            error = math.sqrt(float(squares.sum()))
-            if abs(before - error) <= self._tol * error:
-                break
-            before = error
+            return half_epoch(least_squares_rows, self._columns, U, Vt, ridge, 1.0, self._n_threads)
+
+        until_still(epoch, self._tol)
         return FittedLowRank(LowRank(Vt, shrinkage, ridge, self._caution), U, self._bias)
 
 

@@ -16,7 +16,7 @@ from powerkern._input.arguments import as_generator, as_number
 from powerkern._input.arrays import as_reals, is_whole
 from powerkern._typing import FloatArray
 from powerkern.completion.entries import Entries, positions, read, weights_of
-from powerkern.completion.epochs import half_epoch
+from powerkern.completion.epochs import half_epoch, until_still
 from powerkern.completion.normalization import rms, unit_of
 from powerkern.kernels.multivariate.completion import Cells, least_squares_rows
 
@@ -28,7 +28,7 @@ _RANKS, _PATIENCE = (1, 2, 3, 5, 8, 12, 16, 24, 32, 48, 64), 2
 _GAIN = 1e-3
 #: The first shrinkage, the factor from one to the next, and the maximum number of steps.
 _FIRST, _STEP, _MOST_STEPS = 0.5, math.sqrt(2.0), 20
-_MAX_EPOCHS, _TOL, _FINAL_TOL = 100, 2e-4, 1e-6
+_TOL, _FINAL_TOL = 2e-4, 1e-6
 #: Entries whose factors are gathered at a time: for all entries they may not fit in memory.
 _AT_A_TIME = 1 << 20
 
@@ -345,14 +345,12 @@ class _Fit:
 
     def improved(self, model: _Model, tol: float = _TOL) -> _Model:
         """The model after epochs until the error stands still, changed in place."""
-        before = math.inf
-        for _ in range(_MAX_EPOCHS):
+
+        def epoch() -> FloatArray:
             self._half_epoch(self._by_row, self.entries.column, model.Vt, model.U, model)
-            squares = self._half_epoch(self._by_column, self.entries.row, model.U, model.Vt, model)
-            error = math.sqrt(float(squares.sum()))
-            if abs(before - error) <= tol * error:
-                break
-            before = error
+            return self._half_epoch(self._by_column, self.entries.row, model.U, model.Vt, model)
+
+        until_still(epoch, tol)
         return model
 
     def _half_epoch(

@@ -115,12 +115,7 @@ _NOTHING = _Chosen(math.inf, math.nan, [])
 
 
 def choose(
-    values: FloatArray,
-    shrinkage: float | None,
-    n_neighbors: int,
-    budget: float,
-    generator: np.random.Generator,
-    n_threads: int,
+    values: FloatArray, n_neighbors: int, budget: float, generator: np.random.Generator, n_threads: int
 ) -> Completion:
     """The completion of a normalized matrix with the smallest error on held-out entries.
 
@@ -128,8 +123,6 @@ def choose(
     ----------
     values : (n, p) ndarray
         NaN is missing; at least one entry is observed.
-    shrinkage : float or None
-        If given, only decompositions of low rank with this shrinkage are tried; None: it is chosen.
     n_neighbors : int
         Rows to borrow from; 0: none.
     budget : float
@@ -137,13 +130,13 @@ def choose(
     generator : numpy.random.Generator
     n_threads : int
     """
-    if shrinkage is None and (rows := _rows_for_gaussian(values, budget)):
+    if rows := _rows_for_gaussian(values, budget):
         values_fitted = values[_sample(len(values), rows, generator)]
         folds = list(_folds(values_fitted, generator))
         model, models = _gaussian(values_fitted, folds, n_threads)
     else:
         folds = list(_folds(values, generator))
-        model, models = _low_rank(values, folds, shrinkage, budget, generator, n_threads)
+        model, models = _low_rank(values, folds, budget, generator, n_threads)
     if not folds:
         return Completion(model, None, np.array([1.0, 0.0, 0.0]), n_neighbors, math.nan)
     weights, rmse = _weights(folds, models, n_neighbors, generator, n_threads)
@@ -174,17 +167,12 @@ def _gaussian(values: FloatArray, folds: list[_Fold], n_threads: int) -> tuple[M
 
 
 def _low_rank(
-    values: FloatArray,
-    folds: list[_Fold],
-    shrinkage: float | None,
-    budget: float,
-    generator: np.random.Generator,
-    n_threads: int,
+    values: FloatArray, folds: list[_Fold], budget: float, generator: np.random.Generator, n_threads: int
 ) -> tuple[Model, Sequence[Model]]:
     """The decomposition with the best rank and shrinkage, fitted to all entries, and fitted to each fold."""
     path = LowRankPath(values, n_threads, _FINAL_TOL)
     if not folds:
-        return path.improved(path.grown(None, 1, generator), shrinkage or path.first).model, []
+        return path.improved(path.grown(None, 1, generator), path.first).model, []
     paths = [LowRankPath(fold.values, n_threads) for fold in folds]
     best, latest, failures, spent = _NOTHING, _NOTHING, 0, 0.0
     for rank in (rank for rank in _RANKS if rank <= min(values.shape)):
@@ -193,19 +181,15 @@ def _low_rank(
             break
         starts = latest.fitted or [None] * len(folds)
         grown = [one.grown(start, rank, generator) for one, start in zip(paths, starts, strict=True)]
-        first = shrinkage if shrinkage is not None else latest.setting * path.step if latest.fitted else path.first
-        latest = _search(paths, grown, first, path.step if shrinkage is None else None, folds)
+        first = latest.setting * path.step if latest.fitted else path.first
+        latest = _search(paths, grown, first, path.step, folds)
         failures = 0 if latest.error < (1.0 - _GAIN) * best.error else failures + 1
         best = min(best, latest, key=lambda found: found.error)
     return path.improved(best.fitted[0], best.setting).model, best.models
 
 
-def _search(
-    paths: Sequence[Any], starts: Sequence[Any], first: float, step: float | None, folds: list[_Fold]
-) -> _Chosen:
-    """The best setting going down or, if that is the first, going up; without a `step`, the first."""
-    if step is None:
-        return _along(paths, starts, [first], folds)
+def _search(paths: Sequence[Any], starts: Sequence[Any], first: float, step: float, folds: list[_Fold]) -> _Chosen:
+    """The best setting going down or, if that is the first, going up."""
     down = _along(paths, starts, (first * step**-k for k in range(_MAX_STEPS)), folds)
     if down.setting < first:
         return down

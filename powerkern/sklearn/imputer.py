@@ -23,8 +23,6 @@ from powerkern.sklearn.reading import N_THREADS, FloatTransformer, read, refuse_
 
 #: Share of the entries that `UVImputer.score` hides.
 _HIDDEN = 0.2
-#: Shrinkage where a rank is given without.
-_SHRINKAGE = 0.2
 
 
 @dataclass(eq=False, repr=False)
@@ -39,10 +37,10 @@ class UVImputer(FloatTransformer):
     ----------
     rank : "auto" or int, default "auto"
         Number of components; the number of rows or columns where that is smaller.
-    shrinkage : float, optional
-        The ridge of a decomposition of low rank in units of ``sqrt(n) + sqrt(p)``, which is about the largest singular
-        value of a (n, p) matrix of standard normal noise. Without it, rows with few values make wild predictions.
-        Default: 0.2 where the rank is given, otherwise chosen.
+    shrinkage : float, default 0.2
+        With a rank: the ridge of the decomposition in units of ``sqrt(n) + sqrt(p)``, which is about the largest
+        singular value of an (n, p) matrix of standard normal noise. Without it, rows with few values make wild
+        predictions.
     normalize : {"zscores", "columns", "rows", "both", None}, default "zscores"
         Offsets and scales, as in `powerkern.completion.uv_decompose`.
     n_neighbors : int, default 10
@@ -59,10 +57,7 @@ class UVImputer(FloatTransformer):
     method : {"als", "cd"}, default "als"
         With a rank: how to descend.
     n_starts : int, default 1
-        With a rank: random starts to try.
-    combine : {"best", "average"}, default "best"
-        With a rank: whether the start with the smallest error predicts, or all do, their predictions averaged with
-        weights ``1/RMSE**2``.
+        With a rank: random starts to try; the one with the smallest error predicts.
     tol : float, default 1e-4
         With a rank: relative change of the error at which to stop.
     max_epochs : int, default 200
@@ -141,14 +136,13 @@ class UVImputer(FloatTransformer):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "rank": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "shrinkage": [None, Interval(Real, 0, None, closed="left")],
+        "shrinkage": [Interval(Real, 0, None, closed="left")],
         "normalize": [None, StrOptions(set(NORMALIZATIONS))],
         "n_neighbors": [Interval(Integral, 0, None, closed="left")],
         "budget": [Interval(Real, 0, None, closed="left")],
         "max_deviation": [None, Interval(Real, 0, None, closed="neither")],
         "method": [StrOptions({"als", "cd"})],
         "n_starts": [Interval(Integral, 1, None, closed="left")],
-        "combine": [StrOptions({"best", "average"})],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -159,14 +153,13 @@ class UVImputer(FloatTransformer):
 
     rank: int | str = "auto"
     _: KW_ONLY
-    shrinkage: float | None = None
+    shrinkage: float = 0.2
     normalize: Normalize | None = "zscores"
     n_neighbors: int = 10
     budget: float = 10.0
     max_deviation: float | None = 40.0
     method: str = "als"
     n_starts: int = 1
-    combine: str = "best"
     tol: float = 1e-4
     max_epochs: int = 200
     random_state: Any = None
@@ -200,30 +193,25 @@ class UVImputer(FloatTransformer):
         self._normalization = Normalization.of(values, self.normalize).with_mean_square_1(values)
         rows = self._normalization.normalized(values, self._normalization.row_offsets(values))
         generator, threads = np.random.default_rng(seed), thread_count(self.n_threads)
-        found = choose(rows, self.shrinkage, self.n_neighbors, self.budget * 1e9, generator, threads)
+        found = choose(rows, self.n_neighbors, self.budget * 1e9, generator, threads)
         self.rank_, self.shrinkage_ = found.model.rank, found.model.shrinkage
         self.weights_, self.validation_rmse_ = found.weights, found.validation_rmse
         self._completion = found
 
     def _decompose(self, values: FloatArray, rank: int, seed: int) -> None:
-        self.rank_, self.shrinkage_ = rank, _SHRINKAGE if self.shrinkage is None else self.shrinkage
-        together = self.combine == "best"
-        self._decompositions = [
-            uv_decompose(
-                values,
-                rank,
-                self.method,
-                normalize=self.normalize,
-                n_starts=self.n_starts if together else 1,
-                ridge=self.shrinkage_ * sum(map(math.sqrt, values.shape)),
-                tol=self.tol,
-                max_epochs=self.max_epochs,
-                random_state=start,
-                n_threads=self.n_threads,
-            )
-            for start in ([seed] if together else range(seed, seed + self.n_starts))
-        ]
-        self.decomposition_ = min(self._decompositions, key=lambda one: one.rmse)
+        self.rank_, self.shrinkage_ = rank, self.shrinkage
+        self.decomposition_ = uv_decompose(
+            values,
+            rank,
+            self.method,
+            normalize=self.normalize,
+            n_starts=self.n_starts,
+            ridge=self.shrinkage * sum(map(math.sqrt, values.shape)),
+            tol=self.tol,
+            max_epochs=self.max_epochs,
+            random_state=seed,
+            n_threads=self.n_threads,
+        )
 
     def transform(self, X: Any) -> NDArray[np.floating]:
         """`X` with its missing values filled in, as float32 where `X` is, else as float64."""
@@ -241,22 +229,12 @@ class UVImputer(FloatTransformer):
         return np.concatenate([names, self.indicator_.get_feature_names_out(names)])
 
     def _filled(self, values: FloatArray) -> FloatArray:
-        return self._chosen(values) if self.rank == "auto" else self._averaged(values)
-
-    def _chosen(self, values: FloatArray) -> FloatArray:
-        row_offset = self._normalization.row_offsets(values)
-        rows = self._completion.completed(
-            self._normalization.normalized(values, row_offset), thread_count(self.n_threads)
-        )
-        return self._normalization.restored(rows, row_offset)
-
-    def _averaged(self, values: FloatArray) -> FloatArray:
-        if len(self._decompositions) == 1:
+        if self.rank != "auto":
             return self.decomposition_.fold_in(values, n_threads=self.n_threads)
-        least = max(self.decomposition_.rmse, np.finfo(float).tiny)
-        weights = np.array([(least / max(one.rmse, least)) ** 2 for one in self._decompositions])
-        filled = [one.fold_in(values, n_threads=self.n_threads) for one in self._decompositions]
-        return np.asarray(np.average(filled, axis=0, weights=weights))
+        row_offset = self._normalization.row_offsets(values)
+        rows = self._normalization.normalized(values, row_offset)
+        completed = self._completion.completed(rows, thread_count(self.n_threads))
+        return self._normalization.restored(completed, row_offset)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the RMSE, in units of `scale_`, on a fifth of the values of `X`, which it hides; `y` is ignored.

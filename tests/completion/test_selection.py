@@ -22,8 +22,8 @@ def matrix(n=120, p=12, rank=3, noise=0.3, missing=0.2, seed=0):
     return np.where(mask, nan, full), full, mask
 
 
-def chosen(values, seed=0, n_threads=1, budget=1e9, shrinkage=None, n_neighbors=10):
-    return choose(values, shrinkage, n_neighbors, budget, np.random.default_rng(seed), n_threads)
+def chosen(values, seed=0, n_threads=1, budget=1e9, n_neighbors=10):
+    return choose(values, n_neighbors, budget, np.random.default_rng(seed), n_threads)
 
 
 def error(found, full, mask, n_threads=1):
@@ -132,13 +132,6 @@ def test_they_do_not_where_rows_are_on_a_plane():
     values, _, _ = matrix(n=400, noise=0.05)
     found = chosen(values)
     assert found.weights[0] > 0.9
-
-
-def test_a_given_shrinkage_is_that_of_a_low_rank():
-    values, _, _ = matrix()
-    found = chosen(values, shrinkage=0.07)
-    assert found.model.shrinkage == 0.07
-    assert found.model.rank < 12
 
 
 def test_what_is_held_out_tells_the_error():
