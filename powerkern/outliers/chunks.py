@@ -39,7 +39,7 @@ def scaling_with(
     map_reduce : function
         The engine, as for `powerkern.sketch.fit_with`.
     center, scale, method, trim, estimator
-        As in `powerkern.outliers.outlier_probability`, except the scale "trimmed-sd", which needs all scores at once.
+        As in `outlier_probability`, except the scale "trimmed-sd", which needs all scores at once.
     task_threads : int or None, default 1
         Threads of each call of the function passed to the engine.
 
@@ -47,21 +47,7 @@ def scaling_with(
     -------
     ScoreScaling
         Its `probability` maps the chunks one by one. mu and sigma are as exact as `powerkern.sketch.location_with`, for
-        "yeo-johnson" as `powerkern.sketch.fit_with`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `powerkern.outliers.fit_scaling`, and for "trimmed-sd".
-
-    Warns
-    -----
-    UserWarning
-        As `powerkern.outliers.fit_scaling`.
-
-    See Also
-    --------
-    scaling_chunks : for chunks that this process reads.
+        "yeo-johnson" as `powerkern.sketch.fit_with`; errors and warnings are those of `fit_scaling`.
 
     Examples
     --------
@@ -116,25 +102,15 @@ def scaling_chunks(
     Parameters
     ----------
     chunks, non_numeric, progress
-        As for `powerkern.sketch.fit_chunks`.
+        As for `powerkern.sketch.fit_chunks`, with its errors.
     center, scale, method, trim, estimator
-        As for `scaling_with`.
+        As for `scaling_with`, with its errors and warnings.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 
     Returns
     -------
     ScoreScaling
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `scaling_with` and `powerkern.sketch.fit_chunks`.
-
-    Warns
-    -----
-    UserWarning
-        As `powerkern.outliers.fit_scaling`.
 
     Examples
     --------

@@ -49,19 +49,13 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int 
 
     Raises
     ------
-    TypeError
-        X does not hold real numbers, or the method has no such constant.
-    ValueError
-        Infinite values, a wrong shape, or an unknown method.
+    TypeError, ValueError
+        As `powerkern.location.location_scale`.
 
     Warns
     -----
     UserWarning
         Listing the columns whose scale is 0, and those with fewer values than their scale needs, or none.
-
-    See Also
-    --------
-    mahalanobis : distances of whole rows.
 
     Examples
     --------

@@ -40,7 +40,7 @@ class ReliabilityDiagram(NamedTuple):
 
 
 def brier_score(y_true: ArrayLike, y_prob: ArrayLike, *, stratum: Stratum = "all") -> float | FloatArray:
-    """Mean squared difference of probability and label, ``mean((p - y)**2)``.
+    """Mean squared difference of probability and label, ``mean((p - y)**2)`` [1]_.
 
     Parameters
     ----------
@@ -81,18 +81,8 @@ def brier_score(y_true: ArrayLike, y_prob: ArrayLike, *, stratum: Stratum = "all
 def sharpness_error(y_true: ArrayLike | None, y_prob: ArrayLike, *, stratum: Stratum = "all") -> float | FloatArray:
     """Mean entropy of the probabilities in bits, ``mean(-p log2 p - (1 - p) log2(1 - p))``.
 
-    0 for a method that always says 0 or 1, right or wrong; 1 for one that always says 1/2.
-
-    Parameters
-    ----------
-    y_true : (n,) array-like or None
-        Labels as in `brier_score`; only a stratum needs them.
-    y_prob, stratum
-        As in `brier_score`.
-
-    Returns
-    -------
-    float or (k,) ndarray
+    0 for a method that always says 0 or 1, right or wrong; 1 for one that always says 1/2. Arguments and result are as
+    in `brier_score`; `y_true` may be None, unless there is a stratum.
 
     Examples
     --------
@@ -129,7 +119,7 @@ def refinement_error(
     Parameters
     ----------
     y_true, y_prob, stratum
-        As in `brier_score`.
+        As in `brier_score`, with its errors.
     strategy : {"equal-area", "equal-count", "equal-width"}, default "equal-area"
         Partition of [0, 1] into bins. "equal-area": from the left, each bin is as wide as it can be with its number of
         scores times its width at most a common area, the smallest that the number of bins allows; so bins are narrow
@@ -141,11 +131,6 @@ def refinement_error(
     -------
     float or (k,) ndarray
         0 when every bin is pure.
-
-    Raises
-    ------
-    ValueError
-        As `brier_score`, and for numbers of bins below 1.
 
     Examples
     --------
@@ -167,24 +152,8 @@ def calibration_error(
 ) -> float | FloatArray:
     """Mean distance of probabilities from frequencies in bins, ``sum_b w_b |o_b - mean(p in b)|``.
 
-    Parameters
-    ----------
-    y_true, y_prob, stratum, strategy, n_bins
-        As in `refinement_error`, with the same bins and weights.
-
-    Returns
-    -------
-    float or (k,) ndarray
-        0 when in every bin the mean probability is the fraction of outliers.
-
-    Raises
-    ------
-    ValueError
-        As `refinement_error`.
-
-    See Also
-    --------
-    reliability_diagram : the bins themselves.
+    Arguments, bins and weights are as in `refinement_error`. The error is 0 when in every bin the mean probability is
+    the fraction of outliers; `reliability_diagram` has the bins themselves.
 
     Examples
     --------
@@ -213,8 +182,7 @@ def reliability_diagram(
     Returns
     -------
     ReliabilityDiagram
-        Arrays `edges`, `n_scores`, `mean_prob` and `frequency`. Bins are ``[edge, next edge)``, and the last one holds
-        1, as in `numpy.histogram`.
+        Bins are ``[edge, next edge)``, and the last one holds 1, as in `numpy.histogram`.
 
     Examples
     --------

@@ -82,7 +82,7 @@ class ScoreScaling:
         Parameters
         ----------
         scores : (n, p) or (n,) array-like
-            New or the same scores of the detectors the map was fitted to. NaN stays NaN; -inf becomes 0 and inf 1.
+            New or the same scores of the p detectors. NaN stays NaN; -inf becomes 0 and inf 1.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -90,31 +90,16 @@ class ScoreScaling:
         -------
         ndarray or data frame
             Like `scores`: a data frame for a data frame, float32 for float32, else float64.
-
-        Raises
-        ------
-        ValueError
-            The number of detectors does not match the fit.
         """
         gammas = dict.fromkeys(("gamma", "robust-gamma"), self._gamma)
         change = {"linear": self._linear, **gammas}.get(self.method, self._gaussian)
         return self._mapped(scores, change, n_threads)
 
     def cdf(self, scores: object, *, n_threads: int | None = None) -> Any:
-        """CDF of the scores under the fitted rule.
+        """Cumulative distribution function of the scores under the fitted rule; arguments and result as in `probability`.
 
         It is normal; uniform for "linear", gamma for the gamma rules, and normal after the transform for "yeo-johnson".
-        `powerkern.plot.score_plot` draws its density.
-
-        Parameters
-        ----------
-        scores, n_threads
-            As in `probability`.
-
-        Returns
-        -------
-        ndarray or data frame
-            Like `scores`; NaN stays NaN. Where sigma is 0, a step at mu, for "linear" 0.
+        Where sigma is 0, it is a step at mu, for "linear" 0. `powerkern.plot.score_plot` draws its density.
 
         Examples
         --------
@@ -127,22 +112,9 @@ class ScoreScaling:
         return self._mapped(scores, change, n_threads)
 
     def score_at(self, probability: float) -> FloatArray:
-        """The largest score of each detector with at most this probability: the inverse of the map.
+        """The inverse of the map: the largest float64 of each detector with at most this probability, from 0 to 1.
 
-        Parameters
-        ----------
-        probability : float
-            From 0 to 1.
-
-        Returns
-        -------
-        (p,) ndarray
-            The largest float64 with ``probability(score) <= probability``; NaN for a detector without finite scores.
-
-        Raises
-        ------
-        ValueError
-            A probability outside [0, 1].
+        NaN for a detector without finite scores.
 
         Examples
         --------
@@ -221,14 +193,7 @@ def fit_scaling(
 ) -> ScoreScaling:
     """Fit the map from scores to probabilities that `outlier_probability` applies, for use on new scores.
 
-    Parameters
-    ----------
-    scores, center, scale, method, contamination, trim, estimator, n_threads
-        As in `outlier_probability`.
-
-    Returns
-    -------
-    ScoreScaling
+    Arguments, errors and warnings are those of `outlier_probability`.
 
     Examples
     --------

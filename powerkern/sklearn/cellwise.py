@@ -39,10 +39,8 @@ class Wrapper(FloatTransformer):
     ----------
     loc_, scale_ : (n_features,) ndarray
         Robust location and scale of the columns.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Their names, where the training data had names.
+    n_features_in_, feature_names_in_
+        Number and names of the columns, as in scikit-learn.
 
     Examples
     --------
@@ -115,10 +113,8 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
         Cells and rows of the training data, and how they were judged.
     offset_ : float
         `score_samples` of a row at the border.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Their names, where the training data had names.
+    n_features_in_, feature_names_in_
+        Number and names of the columns, as in scikit-learn.
 
     Examples
     --------

@@ -7,25 +7,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from powerkern._estimators.estimators import ESTIMATORS, Estimator
 from powerkern._fit import fit as fitting
 from powerkern._input import frames
-from powerkern._input.arrays import as_matrix, check_n_features, filled
+from powerkern._input.arrays import as_matrix, check_n_features
 from powerkern._input.labels import GroupsLike, without_names
 from powerkern._results.grouped_fit import UnknownGroups
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn.private import StrOptions, fit_context
-from powerkern.sklearn.reading import (
-    FLOATS,
-    N_THREADS,
-    FloatTransformer,
-    feature_names,
-    note_features,
-    numbers_only,
-    read,
-)
+from powerkern.sklearn.reading import N_THREADS, FloatTransformer, feature_names, note_features, read, read_array
 
 
 @dataclass(eq=False, repr=False)
@@ -63,10 +55,8 @@ class GroupedPowerTransformer(FloatTransformer):
         The fit, without the training data.
     lambdas_ : ndarray, shape (n_groups, n_features)
         The transformation parameters; rows as in `grouped_fit_.groups`.
-    n_features_in_ : int
-        Number of features, labels among them.
-    feature_names_in_ : ndarray of str
-        Names of the features, where X is a data frame with names.
+    n_features_in_, feature_names_in_
+        Number and names of the features, labels among them, as in scikit-learn.
 
     Examples
     --------
@@ -114,23 +104,16 @@ class GroupedPowerTransformer(FloatTransformer):
         groups: GroupsLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Find the parameters of every feature in every group.
+        """Find the parameters of every feature of `X` in every group; `y` is ignored.
 
         Parameters
         ----------
         X : (n_samples, n_features) array-like
             Training data.
-        y : None
-            Ignored.
         groups : (n_samples,) array-like, optional
             Labels, where the parameter `groups` names no columns.
         sample_weight : (n_samples,) array-like, optional
             Non-negative weights.
-
-        Returns
-        -------
-        GroupedPowerTransformer
-            Itself.
         """
         values, labels = self._read(X, groups, reset=True)
         names = feature_names(self)
@@ -163,42 +146,20 @@ class GroupedPowerTransformer(FloatTransformer):
         return self.transform(X, groups=groups)
 
     def transform(self, X: object, groups: GroupsLike | None = None) -> NDArray[np.floating]:
-        """Transform every sample by the fit of its group.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array-like
-            Data; NaN stays NaN.
-        groups : (n_samples,) array-like, optional
-            Labels, where the parameter `groups` names no columns.
-
-        Returns
-        -------
-        (n_samples, n_features - n_labels) ndarray, or what `set_output` asks for
-        """
+        """Transform every sample of `X` by the fit of its group, given as in `fit`; NaN stays NaN, labels go."""
         check_is_fitted(self)
         values, labels = self._read(X, groups, reset=False)
         Z: NDArray[np.floating] = self.grouped_fit_.transform(values, labels, n_threads=self.n_threads)
         return Z
 
     def inverse_transform(self, X: object, groups: GroupsLike | None = None) -> NDArray[np.floating]:
-        """Undo `transform`.
+        """Undo `transform` of `X`, which is without labels.
 
-        Parameters
-        ----------
-        X : (n_samples, n_features) array-like
-            Transformed data, as `transform` returns them.
-        groups : (n_samples,) array-like, or data frame with a column for each key
-            Labels of the samples; not needed where `fit` had none.
-
-        Returns
-        -------
-        (n_samples, n_features) ndarray
+        `groups` holds these: (n_samples,) array-like, or a data frame with a column for each key; none where `fit` had
+        none.
         """
         check_is_fitted(self)
-        X = filled(X)
-        with numbers_only(X):
-            Z = check_array(X, dtype=FLOATS, ensure_all_finite="allow-nan")
+        Z = read_array(X)
         if groups is None and self.groups is not None:
             raise TypeError("pass groups=, the labels of the samples: transformed data are without them")
         check_n_features(Z, self.grouped_fit_.n_features, None, None)

@@ -91,10 +91,8 @@ class UVImputer(FloatTransformer):
         The smallest and the largest value of each column that is believed.
     indicator_ : sklearn.impute.MissingIndicator or None
         Makes the columns of `add_indicator`.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Their names, where the training data had names.
+    n_features_in_, feature_names_in_
+        Number and names of the columns, as in scikit-learn.
 
     See Also
     --------

@@ -41,10 +41,8 @@ class LocationScaler(FloatTransformer):
         replaced by 1.
     status_ : ndarray of int, shape (n_features,)
         A `powerkern.location.LocationStatus` each.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str, shape (n_features,)
-        Names of the features, where X is a data frame with names.
+    n_features_in_, feature_names_in_
+        Number and names of the features, as in scikit-learn.
 
     Examples
     --------
@@ -70,21 +68,9 @@ class LocationScaler(FloatTransformer):
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Estimate location and scale of every feature.
+        """Estimate location and scale of every feature of `X`, (n_samples, n_features); NaN is missing, `y` is ignored.
 
-        Parameters
-        ----------
-        X : (n_samples, n_features) array-like
-            Training data; NaN is missing.
-        y : None
-            Ignored.
-        sample_weight : (n_samples,) array-like, optional
-            Non-negative weights; integer weights act as if rows were repeated.
-
-        Returns
-        -------
-        LocationScaler
-            Itself.
+        `sample_weight`, (n_samples,), must not be negative; integer weights act as if rows were repeated.
         """
         constants = own_options("constants", self.constants, _OF_LOCATION)
         estimate = location_scale(
@@ -96,18 +82,7 @@ class LocationScaler(FloatTransformer):
         return self
 
     def transform(self, X: object) -> NDArray[np.floating]:
-        """Subtract the locations and divide by the scales.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array-like
-            Data; NaN stays NaN.
-
-        Returns
-        -------
-        (n_samples, n_features) ndarray, or what `set_output` asks for
-            float32 for float32 input, else float64.
-        """
+        """Subtract the locations from `X` and divide by the scales; float32 gives float32, anything else float64."""
         check_is_fitted(self)
         values = self._values(X)
         values -= self.center_
@@ -115,7 +90,7 @@ class LocationScaler(FloatTransformer):
         return values
 
     def inverse_transform(self, X: object) -> NDArray[np.floating]:
-        """Undo `transform`: multiply by the scales and add the locations; the result is an array of the type of X."""
+        """Undo `transform`: multiply by the scales and add the locations."""
         check_is_fitted(self)
         values = self._values(X)
         values *= self.scale_

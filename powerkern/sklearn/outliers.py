@@ -76,10 +76,8 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         The fraction of the training data that is outlying, given or found.
     offset_ : float
         ``decision_function(X) = score_samples(X) - offset_``.
-    n_features_in_ : int
-        Number of features, where X has columns.
-    feature_names_in_ : ndarray of str
-        Names of the features, where X has any.
+    n_features_in_, feature_names_in_
+        Number and names of the features, as in scikit-learn.
 
     Notes
     -----
@@ -126,18 +124,9 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     n_threads: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the detector to X, and the map from its scores to probabilities.
+        """Fit the detector to `X`, as it takes it, and the map from its scores to probabilities.
 
-        Parameters
-        ----------
-        X : (n, n_features) array-like
-            Training data, as the detector takes them.
-        y : object
-            Passed to the detector where it is not None.
-
-        Returns
-        -------
-        self
+        A `y` that is not None is passed to the detector.
         """
         self._check_decision()
         note_features(self, X)  # names and number of the features
@@ -160,18 +149,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of being an inlier and of being an outlier.
-
-        Parameters
-        ----------
-        X : (n, n_features) array-like
-            Data.
-
-        Returns
-        -------
-        (n, 2) ndarray
-            The second column agrees with `powerkern.outliers.outlier_probability`.
-        """
+        """Probabilities of being an inlier and of being an outlier, (n, 2)."""
         p = self._combined(self._scores(X))
         return np.column_stack([1.0 - p, p])
 
@@ -184,26 +162,11 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """-1 for outliers, 1 for inliers, as `contamination` or `threshold` says.
-
-        Parameters
-        ----------
-        X : (n, n_features) array-like
-            Data.
-
-        Returns
-        -------
-        (n,) ndarray
-
-        Raises
-        ------
-        ValueError
-            A row has no score.
-        """
+        """-1 for outliers, 1 for inliers, by `contamination` or `threshold`; ValueError for a row without a score."""
         return self._labels(self._outlyingness(self._scores(X)))
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
-        """Fit, and judge the training data by the scores of `probability_`; ValueError for a row without a score."""
+        """Fit, and judge the training data as `predict` does, by the scores behind `probability_`."""
         return self._labels(self.fit(X, y)._training)
 
     # --- decisions --------------------------------------------------------------------------------------------

@@ -9,19 +9,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from powerkern import sketch
 from powerkern._estimators.estimators import ESTIMATORS, Estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.shift import given_shift
 from powerkern._fit import fit as fitting
-from powerkern._input.arrays import as_reals, filled
+from powerkern._input.arrays import as_reals
 from powerkern._status import Status
 from powerkern._typing import Bounds
 from powerkern.sklearn.exchange import arguments_of, as_sklearn, fit_of
 from powerkern.sklearn.private import StrOptions, fit_context
-from powerkern.sklearn.reading import FLOATS, N_THREADS, FloatTransformer, feature_names, numbers_only, read
+from powerkern.sklearn.reading import N_THREADS, FloatTransformer, feature_names, read, read_array
 
 
 def _by_likelihood(transformer: PowerTransformer) -> bool:
@@ -72,10 +72,8 @@ class PowerTransformer(FloatTransformer):
         training data: pass X to `PowerFit.confint` and `PowerFit.profile`.
     sketch_ : Sketch or None
         Of all rows that `partial_fit` has seen.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str, shape (n_features,)
-        Names of the features, where X is a data frame with names.
+    n_features_in_, feature_names_in_
+        Number and names of the features, as in scikit-learn.
 
     Notes
     -----
@@ -122,21 +120,9 @@ class PowerTransformer(FloatTransformer):
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Find the parameters of every feature.
+        """Find the parameters of every feature of `X`, (n_samples, n_features); `y` is ignored.
 
-        Parameters
-        ----------
-        X : (n_samples, n_features) array-like
-            Training data.
-        y : None
-            Ignored.
-        sample_weight : (n_samples,) array-like, optional
-            Non-negative weights; integer weights act as if rows were repeated.
-
-        Returns
-        -------
-        PowerTransformer
-            Itself.
+        `sample_weight`, (n_samples,), must not be negative; integer weights act as if rows were repeated.
         """
         matrix = read(self, X)
         fit = fitting.fit(
@@ -161,25 +147,11 @@ class PowerTransformer(FloatTransformer):
     @available_if(_by_likelihood)  # type: ignore[untyped-decorator]
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on with further rows, of data that are never in memory as a whole.
+        """Go on with the next rows of data that are never in memory as a whole; arguments as in `fit`.
 
         The rows are summarised in a sketch (`powerkern.sketch`) of some 60 kilobytes per feature, from which the
-        likelihood is known to about 1e-13. Available only with ``estimator="mle"``. The first call
-        after `fit` starts afresh: `fit` makes no sketch.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array-like
-            The next rows.
-        y : None
-            Ignored.
-        sample_weight : (n_samples,) array-like, optional
-            Non-negative weights.
-
-        Returns
-        -------
-        PowerTransformer
-            Itself, fitted to all rows seen by this method.
+        likelihood is known to about 1e-13. Available only with ``estimator="mle"``. The first call after `fit` starts
+        afresh: `fit` makes no sketch.
         """
         seen: sketch.Sketch | None = getattr(self, "sketch_", None)
         if seen is not None and seen.grid.family != self.method:
@@ -208,22 +180,9 @@ class PowerTransformer(FloatTransformer):
         return self
 
     def transform(self, X: object) -> NDArray[np.floating]:
-        """Transform every feature.
+        """Transform every feature of `X`, (n_samples, n_features), to float32 for float32, else to float64.
 
-        Parameters
-        ----------
-        X : (n_samples, n_features) array-like
-            Data; NaN stays NaN.
-
-        Returns
-        -------
-        (n_samples, n_features) ndarray, or what `set_output` asks for
-            float32 for float32 input, else float64.
-
-        Raises
-        ------
-        ValueError
-            Infinite values, or values not above -shift under Box-Cox.
+        NaN stays NaN. Raises a ValueError for infinite values, and under Box-Cox for values not above -shift.
         """
         check_is_fitted(self)
         matrix = read(self, X, force_writeable=not self.copy, reset=False)
@@ -233,27 +192,12 @@ class PowerTransformer(FloatTransformer):
         return Z
 
     def inverse_transform(self, X: object) -> NDArray[np.floating]:
-        """Undo `transform`.
+        """Undo `transform`; the result is float32 for float32, else float64.
 
-        Parameters
-        ----------
-        X : (n_samples, n_features) array-like
-            Transformed data; NaN stays NaN.
-
-        Returns
-        -------
-        (n_samples, n_features) ndarray
-            float32 for float32 input, else float64.
-
-        Warns
-        -----
-        UserWarning
-            Values beyond the range of the transform, which have no inverse, became NaN (``out_of_range="nan"``).
+        NaN stays NaN. Values beyond the range of the transform have no inverse: see `out_of_range`.
         """
         check_is_fitted(self)
-        X = filled(X)
-        with numbers_only(X):
-            Z = check_array(X, dtype=FLOATS, ensure_all_finite="allow-nan", force_writeable=not self.copy)
+        Z = read_array(X, force_writeable=not self.copy)
         if Z.shape[1] != self.power_fit_.n_features:
             raise ValueError(
                 f"X has {Z.shape[1]} features, but {type(self).__name__} is expecting "
@@ -290,13 +234,10 @@ class PowerTransformer(FloatTransformer):
         self.power_fit_ = fitting.fit(ends, self.method, lmbda=lambdas, shift=shift, standardize=False).without_data()
 
     def to_sklearn(self) -> Any:
-        """The fitted `sklearn.preprocessing.PowerTransformer` that transforms alike, for those without powerkern.
+        """Convert to the fitted `sklearn.preprocessing.PowerTransformer` that transforms alike.
 
-        Returns
-        -------
-        sklearn.preprocessing.PowerTransformer
-            Agrees with this one to 1e-12 on data of ordinary range. Where lambda is large its formula, the mean taken
-            from transformed values, loses digits that are kept here, down to half of them.
+        It agrees with this one to 1e-12 on data of ordinary range. Where lambda is large its formula, with the mean
+        taken from transformed values, loses digits that are kept here, down to half of them.
 
         Raises
         ------
@@ -319,25 +260,11 @@ class PowerTransformer(FloatTransformer):
 
     @classmethod
     def from_sklearn(cls, transformer: Any) -> Self:
-        """The transformer that a fitted `sklearn.preprocessing.PowerTransformer` is, with its lambdas.
+        """Convert a fitted `sklearn.preprocessing.PowerTransformer`, with its lambdas.
 
-        Parameters
-        ----------
-        transformer : sklearn.preprocessing.PowerTransformer
-            Fitted.
-
-        Returns
-        -------
-        PowerTransformer
-            With the status `Status.FIXED` for all features. Nothing is known of the training data: likelihoods are NaN,
-            and `x_min` and `x_max` the ends of the domain.
-
-        Raises
-        ------
-        TypeError
-            Another estimator.
-        sklearn.exceptions.NotFittedError
-            If it is not fitted.
+        All features have the status `Status.FIXED`. Nothing is known of the training data: likelihoods are NaN, and
+        `x_min` and `x_max` the ends of the domain. Raises a TypeError for another estimator, and
+        `sklearn.exceptions.NotFittedError`.
 
         Examples
         --------

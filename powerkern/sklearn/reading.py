@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from powerkern._input.arrays import column_label, filled, refuse_non_numbers
 from powerkern._input.foreign import frame_library, refuse_foreign, refuse_remote
@@ -36,7 +36,7 @@ class FloatTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
 
 def own_options(parameter: str, given: dict[str, Any] | None, taken: tuple[str, ...]) -> dict[str, Any]:
-    """Further options of a function, checked to be none that the estimator passes itself."""
+    """Further options of a function; those that the estimator passes itself are refused."""
     for name in given or {}:
         if name in taken:
             raise ValueError(f"{parameter} must not have {name!r}, which the estimator passes itself")
@@ -44,15 +44,22 @@ def own_options(parameter: str, given: dict[str, Any] | None, taken: tuple[str, 
 
 
 def read(estimator: Any, X: Any, **options: Any) -> Any:
-    """scikit-learn's `validate_data`, which does not say which column of a data frame it cannot read: this does.
+    """scikit-learn's `validate_data`, with the name of a column that is not numeric; masked values are missing.
 
-    Masked values are missing, NaN and infinite values pass: `refuse_values` looks at them.
+    NaN and infinite values pass.
     """
     refuse_foreign(X)
     _refuse_repeated_names(X)
     X = filled(X)
     with numbers_only(X):
         return validate_data(estimator, X, **{"dtype": FLOATS, "ensure_all_finite": False, **options})
+
+
+def read_array(X: Any, what: str = "X", **options: Any) -> Any:
+    """scikit-learn's `check_array` of numbers, of which no estimator knows the columns; NaN passes."""
+    X = filled(X)
+    with numbers_only(X, what):
+        return check_array(X, **{"dtype": FLOATS, "ensure_all_finite": "allow-nan", "input_name": what, **options})
 
 
 def read_finite(estimator: Any, X: Any, **options: Any) -> NDArray[np.floating]:
@@ -63,7 +70,7 @@ def read_finite(estimator: Any, X: Any, **options: Any) -> NDArray[np.floating]:
 
 
 def note_features(estimator: Any, X: Any, reset: bool = True) -> None:
-    """Set the number and the names of the features, or compare them, of data that something else reads."""
+    """Set or compare the number and the names of the features of data that something else reads."""
     refuse_remote(X)
     _refuse_repeated_names(X)
     try:

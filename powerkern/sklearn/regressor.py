@@ -14,14 +14,9 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clon
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import (
-    check_array,
-    check_is_fitted,
-    has_fit_parameter,
-)
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from powerkern._engine.threads import thread_count
-from powerkern._input.arrays import filled
 from powerkern._input.messages import warn
 from powerkern._results.back import back_transformed
 from powerkern._typing import FloatArray
@@ -34,7 +29,7 @@ from powerkern.sklearn.private import (
     check_sample_weight,
     fit_context,
 )
-from powerkern.sklearn.reading import N_THREADS, note_features, numbers_only
+from powerkern.sklearn.reading import N_THREADS, note_features, read_array
 
 
 @dataclass(eq=False, repr=False)
@@ -85,10 +80,8 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
     residual_scale_ : float, or ndarray of shape (n_outputs,)
         Standard deviation s of the transformed response about its predictions, in units of the scale of the linear
         model. 1 where the regressor is that linear model.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, where X is a data frame with names.
+    n_features_in_, feature_names_in_
+        Number and names of the features, as in scikit-learn.
 
     Notes
     -----
@@ -155,11 +148,6 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         **fit_params
             Further arguments of the regressor's `fit`.
 
-        Returns
-        -------
-        PowerTransformedRegressor
-            Itself.
-
         Raises
         ------
         ValueError
@@ -183,17 +171,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         return self
 
     def predict(self, X: object) -> FloatArray:
-        """Predict medians, means or quantiles (`kind`) of the response, on its own scale.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array-like
-            Features.
-
-        Returns
-        -------
-        (n_samples,) or (n_samples, n_outputs) ndarray
-        """
+        """Predict medians, means or quantiles (`kind`) of the response, on its own scale and of its shape."""
         check_is_fitted(self)
         Z = np.asarray(self.regressor_.predict(X), dtype=np.float64)
         threads = thread_count(self.n_threads)
@@ -222,9 +200,8 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         note_features(self, X)  # sets the number and the names of the features
         if self.covariates is not None:
             X = clone(self.covariates).fit_transform(X)
-        X = filled(X)
-        with numbers_only(X):
-            design: FloatArray = check_array(X, dtype=np.float64, ensure_min_samples=2, input_name="X", estimator=self)
+        options = {"ensure_all_finite": True, "ensure_min_samples": 2, "estimator": self}
+        design: FloatArray = read_array(X, dtype=np.float64, **options)
         if len(design) != n:
             raise ValueError(f"X has {len(design)} rows, y has {n}; pass the same rows")
         if design.shape[1] + 1 < n:
@@ -261,9 +238,7 @@ def _responses(y: object) -> FloatArray:
     """The responses, (n,) or (n, p); none missing or infinite."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    y = filled(y)
-    with numbers_only(y, "y"):
-        return np.asarray(check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"))
+    return np.asarray(read_array(y, "y", dtype=np.float64, ensure_all_finite=True, ensure_2d=False))
 
 
 def _name_of_weights(regressor: Any) -> str:

@@ -116,10 +116,8 @@ class SupervisedPowerTransformer(FloatTransformer):
         The lambdas along these axes.
     power_fit_ : PowerFit
         The transforms of the scaled columns.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Their names, where the training data had names.
+    n_features_in_, feature_names_in_
+        Number and names of the columns, as in scikit-learn.
 
     Notes
     -----
@@ -222,11 +220,6 @@ class SupervisedPowerTransformer(FloatTransformer):
         **params
             ``groups`` goes to the splitter, all else to the estimator's ``fit``. With scikit-learn's metadata routing
             each object gets what it requests.
-
-        Returns
-        -------
-        SupervisedPowerTransformer
-            Itself.
         """
         self._tuned(X, y, sample_weight, params)
         return self
