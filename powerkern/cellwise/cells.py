@@ -125,7 +125,8 @@ class DDCFit(Cells):
         Parameters
         ----------
         X : (n, p) array-like
-            Rows with all columns of the fitted data; a data frame needs only the columns kept.
+            Rows with all columns of the fitted data; a data frame needs only the columns kept. Other columns, and
+            infinite values, are errors.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -133,11 +134,6 @@ class DDCFit(Cells):
         -------
         Cells
             For all rows and the columns kept.
-
-        Raises
-        ------
-        TypeError, ValueError
-            Columns that do not match the fit, or infinite values.
         """
         part, threads = self._kept(X), thread_count(n_threads)
         matrix = as_matrix(part)
@@ -202,10 +198,8 @@ def ddc(
 
     Raises
     ------
-    TypeError
-        X does not hold real numbers, or an option is of the wrong type.
-    ValueError
-        Infinite values, an option out of range, or no usable column or row.
+    TypeError, ValueError
+        X that does not hold real numbers, or infinite ones; an unsuitable option; no usable column or row.
 
     See Also
     --------

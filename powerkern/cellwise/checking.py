@@ -99,10 +99,9 @@ def check_data(
 
     Raises
     ------
-    TypeError
-        An array that does not hold real numbers, or a data frame without a numeric column.
-    ValueError
-        Infinite values, or an option out of range.
+    TypeError, ValueError
+        An array that does not hold real numbers, a data frame without a numeric column, infinite values, or an
+        unsuitable option.
 
     References
     ----------

@@ -135,7 +135,7 @@ def wrapped_pca(
     b, c, method
         As in `wrap`.
     quantile : float, default 0.975
-        That of both cut-offs.
+        Share of regular rows below either cut-off.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 
@@ -145,20 +145,14 @@ def wrapped_pca(
 
     Raises
     ------
-    TypeError
-        X does not hold real numbers, or an option is of the wrong type.
-    ValueError
-        Infinite values, no column with a positive scale, more components than the wrapped data have dimensions, or an
-        option out of range.
+    TypeError, ValueError
+        X that does not hold real numbers, or infinite ones; no column with a positive scale, more components than the
+        wrapped data have dimensions, or an unsuitable option.
 
     Warns
     -----
     UserWarning
         Listing the columns without a positive scale, which are left out: their loadings are 0.
-
-    See Also
-    --------
-    powerkern.plot.outlier_map
 
     Notes
     -----
@@ -185,7 +179,10 @@ def wrapped_pca(
     """
     matrix = as_matrix(X)
     threads = thread_count(n_threads)
-    _check_options(n_components, quantile, matrix)
+    largest = min(matrix.values.shape)
+    if n_components is not None and as_whole("n_components", n_components) > largest:
+        raise ValueError(f"n_components must be from 1 to {largest}, the smaller side of X, got {n_components}")
+    quantile = as_number("quantile", quantile, "(0, 1)")
     constants = wrap_constants(b, c)
     found = standardization(matrix, method, constants, threads)
     usable = is_usable(found.scale)
@@ -207,19 +204,12 @@ def wrapped_pca(
         components, values, values / total, center, divisor, found.loc, found.scale,
         frames.labelled(X, scores, _component_names(values.size)),
         frames.labelled(X, inside), frames.labelled(X, outside), float(np.sqrt(chdtri(values.size, 1.0 - quantile))),
-        _orthogonal_cutoff(outside, quantile), float(quantile), matrix.names,
+        _orthogonal_cutoff(outside, quantile), quantile, matrix.names,
     )  # fmt: skip
 
 
 def _component_names(k: int) -> list[str]:
     return [f"PC{i}" for i in range(1, k + 1)]
-
-
-def _check_options(n_components: object, quantile: object, matrix: Matrix) -> None:
-    largest = min(matrix.values.shape)
-    if n_components is not None and as_whole("n_components", n_components) > largest:
-        raise ValueError(f"n_components must be from 1 to {largest}, the smaller side of X, got {n_components}")
-    as_number("quantile", quantile, "(0, 1)")
 
 
 def _eigen(block: FloatArray, n_components: int | None, n_threads: int) -> tuple[FloatArray, FloatArray, float]:

@@ -55,24 +55,9 @@ class Wrapped:
     column_names: list[str] | None
 
     def transform(self, X: object, *, n_threads: int | None = None) -> Any:
-        """Wrap other rows with the same locations and scales.
+        """Wrap other rows, (n, p) or (n,), with the same locations and scales; a data frame gives a data frame.
 
-        Parameters
-        ----------
-        X : (n, p) or (n,) array-like
-            Data with the columns of the fit.
-        n_threads : int, optional
-            Threads to use; default: all CPUs of this process.
-
-        Returns
-        -------
-        ndarray or data frame
-            Like `X`.
-
-        Raises
-        ------
-        ValueError
-            Columns that do not match the fit, or infinite values.
+        Raises a ValueError for columns that do not match the fit, and for infinite values.
         """
         matrix = read_fitted(X, self.column_names, self.loc.size)
         refuse_infinite(matrix)
@@ -137,11 +122,9 @@ def wrap(
 
     Raises
     ------
-    TypeError
-        X does not hold real numbers.
-    ValueError
-        Infinite values, a wrong shape, unsuitable b and c, an unknown option, `loc` without `scale`, or a scale that is
-        not positive.
+    TypeError, ValueError
+        X that does not hold real numbers, or infinite ones; unsuitable b and c, an unknown option, `loc` without
+        `scale`, or a scale that is not positive.
 
     Warns
     -----
@@ -239,7 +222,7 @@ def wrapped_correlation(
     X : (n, p) array-like
         Array or data frame. Missing values (NaN) count as the location of their column, like far outliers.
     b, c, method
-        As in `wrap`.
+        As in `wrap`, with its errors.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results are the same bits for any number of threads, memory
         order, and order of the columns.
@@ -247,17 +230,7 @@ def wrapped_correlation(
     Returns
     -------
     (p, p) ndarray
-        NaN for columns without a positive scale.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `wrap`.
-
-    Warns
-    -----
-    UserWarning
-        Listing the columns without a positive scale.
+        NaN for columns without a positive scale, which a UserWarning lists.
 
     Examples
     --------
@@ -277,20 +250,7 @@ def wrapped_covariance(
 ) -> FloatArray:
     """Robust covariance matrix: `wrapped_correlation` times the products of the robust scales.
 
-    Parameters
-    ----------
-    X, b, c, method, n_threads
-        As in `wrapped_correlation`.
-
-    Returns
-    -------
-    (p, p) ndarray
-        The diagonal holds the squared robust scales; NaN for columns without a positive scale.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `wrap`.
+    The diagonal holds the squared robust scales. Arguments, errors and warnings are those of `wrapped_correlation`.
 
     Examples
     --------

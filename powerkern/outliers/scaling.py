@@ -96,7 +96,7 @@ class ScoreScaling:
         return self._mapped(scores, change, n_threads)
 
     def cdf(self, scores: object, *, n_threads: int | None = None) -> Any:
-        """Cumulative distribution function of the scores under the fitted rule; arguments and result as in `probability`.
+        """CDF of the scores under the fitted rule; arguments and result as in `probability`.
 
         It is normal; uniform for "linear", gamma for the gamma rules, and normal after the transform for "yeo-johnson".
         Where sigma is 0, it is a step at mu, for "linear" 0. `powerkern.plot.score_plot` draws its density.

@@ -24,7 +24,7 @@ from powerkern._input.arguments import given_bounds
 from powerkern._input.arrays import as_choice, as_reals, as_weights, check_n_features
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn.private import HasMethods, Interval, StrOptions, fit_context, routing_enabled
-from powerkern.sklearn.reading import N_THREADS, FloatTransformer, note_features, read, refuse_values
+from powerkern.sklearn.reading import N_THREADS, FloatTransformer, feature_names, note_features, read, refuse_values
 from powerkern.supervised import searches
 from powerkern.supervised.columns import Columns, scaling
 from powerkern.supervised.naive_bayes import NaiveBayes
@@ -293,8 +293,7 @@ class SupervisedPowerTransformer(FloatTransformer):
             table = Table(X if is_frame(X) else values, np.arange(self.n_features_in_))
         else:
             note_features(self, X, reset)
-            names = getattr(self, "feature_names_in_", None)
-            table = Table(as_table(X), positions(self.variables, names, self.n_features_in_))
+            table = Table(as_table(X), positions(self.variables, feature_names(self), self.n_features_in_))
             got = read(BaseEstimator(), table.part, **options)
             values = np.zeros((len(table.whole), self.n_features_in_))
             values[:, table.chosen] = got[0] if isinstance(got, tuple) else got

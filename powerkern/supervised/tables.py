@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.arrays import filled
+from powerkern._input.arrays import filled, listed, position_of
 from powerkern._input.foreign import frame_library, refuse_foreign
 from powerkern._input.frames import restored, taken
 
@@ -63,27 +63,10 @@ def positions(variables: Sequence[Any] | None, names: Sequence[str] | None, p: i
     if variables is None:
         return np.arange(p)
     given = np.asarray(variables)
-    if given.dtype == np.bool_ and given.shape == (p,):
-        at = np.flatnonzero(given)
-    elif given.ndim == 1 and given.dtype.kind in "iu":
-        at = _counted(given, p)
+    if given.dtype != np.bool_:
+        at = np.array([position_of(one, names, p) for one in listed(variables)], dtype=np.intp)
     else:
-        at = np.array([_named(name, names) for name in variables], dtype=np.intp)
+        at = np.flatnonzero(given) if given.shape == (p,) else np.empty(0, dtype=np.intp)
     if at.size == 0 or np.unique(at).size < at.size:
         raise ValueError(f"variables must be one or more columns, each once, got {variables!r}")
     return at
-
-
-def _counted(given: NDArray[Any], p: int) -> NDArray[np.intp]:
-    beyond = given[(given < -p) | (given >= p)]
-    if beyond.size:
-        raise ValueError(f"variables has {beyond[0]}, and X has {p} columns")
-    return np.asarray(given % p, dtype=np.intp)
-
-
-def _named(name: Any, names: Sequence[str] | None) -> int:
-    if names is None:
-        raise ValueError(f"variables has {name!r}, and X is no data frame with names; pass positions of columns")
-    if name not in list(names):
-        raise ValueError(f"variables has {name!r}, and no column of X has that name")
-    return list(names).index(name)

@@ -287,8 +287,8 @@ def test_variables_of_arrays(wine, variables):
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        (["malic"], "variables has 'malic', and X is no data frame with names"),
-        ([3], "variables has 3, and X has 3 columns"),
+        (["malic"], "there is no column 'malic'; the columns have no names"),
+        ([3], "there is no column 3; there are 3"),
         ([0, 0], "one or more columns, each once"),
         ([], "one or more columns, each once"),
     ],
@@ -299,7 +299,7 @@ def test_bad_variables(wine, variables, message):
 
 
 def test_variables_that_are_not_there(wine):
-    with pytest.raises(ValueError, match="variables has 'hue', and no column of X has that name"):
+    with pytest.raises(ValueError, match=r"there is no column 'hue'; the columns are .*color"):
         SupervisedPowerTransformer(GaussianNB(), variables=["hue"]).fit(frames(wine[0]), wine[1])
 
 
