@@ -60,7 +60,7 @@ Epoch = Callable[[FloatArray, FloatArray], float]
 
 
 def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: Settings, size: float) -> Run:
-    """Epochs until the criterion stands still, or the validation RMSE rises; `size` is the RMS of the entries."""
+    """Run epochs until the criterion settles, or the validation RMSE rises; `size` is the RMS of the entries."""
     history: list[float] = []
     errors: list[float] = []
     best, kept, converged = 0, (U, Vt), False

@@ -93,7 +93,7 @@ class LowRankPath:
         return FittedLowRank(LowRank(Vt, 0.0, 0.0, self._caution), U, self._bias)
 
     def improved(self, start: FittedLowRank, shrinkage: float) -> FittedLowRank:
-        """The fit with another ridge: epochs until the error on the entries fitted to stands still."""
+        """The fit with another ridge, after epochs until its error settles."""
         ridge = shrinkage * sum(map(math.sqrt, self._shape))
         U, Vt = start.U.copy(), start.model.Vt.copy()
 

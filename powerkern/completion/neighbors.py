@@ -62,6 +62,6 @@ class Donors:
         return np.where(np.isnan(means), completed, means), completed + corrections
 
     def _reach(self, n_neighbors: int) -> int:
-        """Twice the number of rows that on average include so many with a value."""
+        """Twice the number of rows that on average include `n_neighbors` with a value."""
         share = np.count_nonzero(~np.isnan(self.values)) / self.values.size
         return min(math.ceil(2.0 * n_neighbors / share), _FARTHEST)

@@ -344,7 +344,7 @@ class _Fit:
         return _Model(np.zeros((n, 1)), np.zeros((p, 1)), ridge, ridge)
 
     def improved(self, model: _Model, tol: float = _TOL) -> _Model:
-        """The model after epochs until the error stands still, changed in place."""
+        """The model after epochs until its error settles; it is changed in place."""
 
         def epoch() -> FloatArray:
             self._half_epoch(self._by_row, self.entries.column, model.Vt, model.U, model)

@@ -1,6 +1,6 @@
 """Pictures of fits, drawn with matplotlib.
 
-The data come first, the fit second. Each function draws on the axes given as `ax`, or on those of a new figure, and
+The data come first, the fit second. Each function draws on the axes given as `ax`, or on a new figure, and
 returns them. Colors of text, lines and backgrounds follow matplotlib's style, light or dark.
 """
 

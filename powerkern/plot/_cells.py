@@ -154,7 +154,7 @@ def _mark_missing(ax: Axes, z: FloatArray, failed: BoolArray) -> Any:
 
 
 def draw_cells(ax: Axes, z: FloatArray, shape: tuple[int, ...], cutoff: float, darkest: float) -> None:
-    """Standardized values, one a cell or block of a matrix of this shape, with a bar of their colors."""
+    """Draw standardized values, one for each cell or block of a matrix of this shape, with a bar of their colors."""
     excess = np.clip((np.abs(z) - cutoff) / (darkest - cutoff), 0.0, 1.0) * np.sign(z)
     extent = (-0.5, shape[1] - 0.5, shape[0] - 0.5, -0.5)
     image = ax.imshow(
@@ -210,7 +210,7 @@ def _mark_failed(ax: Axes, failed: BoolArray) -> Any:
 
 
 def _name(axis: Any, what: str, names: list[str] | None, n: int, block: int) -> None:
-    """Names, as many as there is room for, or what is counted; the size of blocks."""
+    """Label an axis: names, as many as there is room for, or a noun, and the size of blocks."""
     if names is not None:
         room, across = most_names(axis.axes, what == "column"), what == "column"
         at = np.arange(0, n, max(block, -(-n // room)))

@@ -29,7 +29,7 @@ def pyplot() -> Any:
 
 
 def axes_of(ax: Axes | None, **figure_options: Any) -> Axes:
-    """The axes given, or those of a new figure."""
+    """The axes given, or the axes of a new figure."""
     plt = pyplot()
     if ax is None:
         ax = plt.subplots(layout="constrained", **figure_options)[1]
@@ -89,7 +89,7 @@ def set_title(ax: Axes, label: str, lmbda: float) -> None:
 
 
 def shortened(label: str, length: int) -> str:
-    """A label of at most so many characters, an ellipsis in place of its middle."""
+    """A label of at most `length` characters, with an ellipsis in place of its middle."""
     if len(label) <= length:
         return label
     tail = (length - 1) // 2

@@ -17,9 +17,9 @@ from powerkern.regression import RegressionFit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Names of columns are shortened to so many characters an inch of the figure's width.
+#: Names of columns are shortened to this number of characters per inch of the figure's width.
 _LABEL = 4.0
-#: Height of a line and of what is above and below, in inches.
+#: Height of a line, and of the space above and below all lines, in inches.
 _LINE, _FRAME = 0.24, 1.0
 
 
@@ -33,9 +33,9 @@ def forest_plot(
     limits: tuple[float, float] = (-5.0, 5.0),
     ax: Axes | None = None,
 ) -> Axes:
-    """Lambda of many columns with its interval, a line a column.
+    """Lambda of every column with its interval, one line for each.
 
-    Dashed lines mark lambda = 1, which leaves a column as it is, and 0, the logarithm (of Box-Cox).
+    Dashed lines mark lambda = 1, no transform, and 0, the logarithm (of Box-Cox).
 
     Parameters
     ----------
@@ -46,12 +46,12 @@ def forest_plot(
     columns : sequence of int or str, optional
         Which columns, by position or by name, from above; default: all.
     level : float or None, default 0.95
-        Confidence level of the intervals, those of the fit's `confint`; None draws none.
+        Confidence level of the intervals, by the fit's `confint`; None draws none.
     sort : bool, default False
         Order the columns by lambda, the greatest above.
     limits : (float, float), default (-5, 5)
-        Of the axis of lambda, which is narrower where nothing reaches that far. A lambda beyond them is an arrowhead at
-        the edge with its value in the right margin, so that one extreme lambda does not squeeze all others.
+        Widest range of the axis of lambda. A lambda beyond it is an arrowhead at the edge with its value in the right
+        margin, so that one extreme lambda does not squeeze all others.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure, as high as it has columns.
 

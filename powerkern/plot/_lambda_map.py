@@ -39,7 +39,7 @@ def lambda_map(
         Scores, greater being better; the first lambda changes from row to row: `grid_scores_` of a
         `powerkern.supervised.SupervisedPowerTransformer`. NaN for pairs that have none.
     lmbdas : pair of (m,) and (k,) array-like
-        Increasing lambdas: `grid_lambdas_`. There is no spherical optimum where none is in both.
+        Increasing lambdas: `grid_lambdas_`. There is no spherical optimum unless both have a lambda in common.
     marks : dict of str to (2,) array-like, optional
         Further pairs to mark, by name.
     ax : matplotlib Axes, optional
@@ -49,11 +49,6 @@ def lambda_map(
     -------
     matplotlib Axes
         The labels of the marks have their scores; a further mark has the score of the closest pair.
-
-    Raises
-    ------
-    ValueError
-        If the scores are not a table of the lambdas, or none is a number.
 
     References
     ----------

@@ -110,27 +110,23 @@ def objective_plot(
 ) -> Axes:
     """Objective of the estimator over lambda for one column, with its minima and the start and end of the fit.
 
-    The objective of a robust fit (see `PowerFit.objective_curve`) often has several minima. The picture shows whether
-    the one taken stands out.
+    The objective of a robust fit (see `PowerFit.objective_curve`) often has several minima; the picture shows whether
+    the chosen one stands out.
 
     Parameters
     ----------
-    X : (n, p) array-like or None
-        The fitted data; None where the fit still has them.
+    X, column, ax
+        As in `profile_plot`.
     fit : PowerFit
         The fit.
-    column : int or str, default 0
-        Which column, by position or by name.
     lmbdas : (k,) array-like, optional
         Where to evaluate; default: 600 points as far as 2.5 from `lmbda0` and `lmbda`, in units of the spread (MAD)
         of the logs that the transform takes.
-    ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
 
     Returns
     -------
     matplotlib Axes
-        Its lines are the curve, the minima on it, and vertical ones at `lmbda0` and at `lmbda`.
+        Its lines are the curve, the minima on it, and two vertical ones, at `lmbda0` and at `lmbda`.
 
     Raises
     ------

@@ -53,7 +53,7 @@ def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10,
     Raises
     ------
     ValueError
-        The columns of `X` are not those of the fit, or there is not one label a row.
+        `X` has other columns than the fit, or the number of labels is not the number of rows.
 
     References
     ----------
@@ -94,7 +94,7 @@ def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10,
 def _row_labels(
     labels: Sequence[str] | int, names: list[str] | None, beyond: FloatArray
 ) -> tuple[Sequence[str], Sequence[int]]:
-    """A label a row, and the rows to label, the most distant first."""
+    """The label of each row, and the rows to label, the most distant first."""
     far = np.flatnonzero(beyond > 1.0)
     far = far[np.argsort(-beyond[far], kind="stable")]
     if isinstance(labels, int | np.integer):
@@ -132,13 +132,8 @@ def score_plot(
     Returns
     -------
     matplotlib Axes
-        One line a rule, its density. The last axes of the figure have one line a rule of residuals: in each bin,
+        One line for each rule, its density. The last axes of the figure have the residuals of each rule: in every bin,
         density of the histogram minus mean density by the rule.
-
-    Raises
-    ------
-    ValueError
-        Scores of more than one detector, no finite scores, axes placed by hand, or as `powerkern.outliers.fit_scaling`.
 
     References
     ----------

@@ -34,9 +34,9 @@ def qq_plot(
     """Normal QQ plot of one column before and after its transform.
 
     The sorted values, less their mean and divided by their standard deviation, over the normal scores
-    ``Phi^-1((i - 1/3)/(n + 1/3))``. What is normal lies on the diagonal. Values after a fit with
+    ``Phi^-1((i - 1/3)/(n + 1/3))``. Normal values lie on the diagonal. Values after a fit with
     ``standardize=True`` are drawn as `PowerFit.transform` gives them, so that a robust fit shows outliers as such:
-    those that it left out are red, and the blue stripe holds what it kept (`PowerFit.weights`).
+    values that it left out are red, and the blue stripe holds the values that it kept (`PowerFit.weights`).
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def residual_plot(
     """Normal QQ plot of the residuals of one response, untransformed and transformed.
 
     The sorted residuals over their standard deviation (``sqrt(RSS/n)``), over the normal scores
-    ``Phi^-1((i - 1/3)/(n + 1/3))``: those of the linear model of the response as it is (lambda = 1), and of the fit.
+    ``Phi^-1((i - 1/3)/(n + 1/3))``: of the linear model of the untransformed response (lambda = 1), and of the fit.
 
     Parameters
     ----------
@@ -104,12 +104,10 @@ def residual_plot(
         The covariates, or the data frame that the fit's formula was evaluated in.
     fit : RegressionFit
         The fit.
-    column : int or str, default 0
-        Which response, by position or by name.
+    column, ax
+        As in `qq_plot`.
     band : float or None, default 0.95
         Probability with which the grey band would hold all points, were the residuals independent; see `qq_plot`.
-    ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
 
     Returns
     -------

@@ -15,12 +15,12 @@ from powerkern._status import Route, Status, is_failed
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import FIELDS, N_RESULTS
 
-#: A mean so many times the scale takes half of the digits of their difference.
+#: A mean of this many scales costs half of the digits of their difference.
 _LARGEST_RATIO = 1e8
 
 
 def as_sklearn(ours: Any) -> PowerTransformer:
-    """A fitted transformer of scikit-learn that transforms as ours does."""
+    """The fitted transformer of scikit-learn that transforms as ours does."""
     fit: PowerFit = ours.power_fit_
     loc, scale = _moments(fit)
     theirs = PowerTransformer(method=ours.method, standardize=fit.standardize, copy=ours.copy)
@@ -38,7 +38,7 @@ def as_sklearn(ours: Any) -> PowerTransformer:
 
 
 def _moments(fit: PowerFit) -> tuple[FloatArray, FloatArray]:
-    """Means and scales of raw transformed values; those of unfitted columns let them pass unchanged."""
+    """Means and scales of raw transformed values; of unfitted columns, such that values pass unchanged."""
     passes, box_cox = is_failed(fit.status), fit.family == "box-cox"
     _refuse(fit, fit.shift != 0.0, "has a shift or an origin; add it to the data, and fit these")
     rescaled = ~passes & (fit.center != 0.0) | (fit.divisor != 1.0)

@@ -43,7 +43,7 @@ class GroupedPowerTransformer(FloatTransformer):
     unknown : {"raise", "nan", "pooled"}, default "raise"
         What `transform` does with groups that `fit` has not seen: an error, NaN, or the transform of all samples.
     shrink : bool, default False
-        Draw lambda of each group towards that of all samples.
+        Draw lambda of each group towards the lambda of all samples.
     out_of_range : {"nan", "raise", "clip"}, default "nan"
         What `inverse_transform` does with values that have no inverse.
     n_threads : int, optional
@@ -169,7 +169,7 @@ class GroupedPowerTransformer(FloatTransformer):
         return back
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Names of the output: those of the features but for the labels."""
+        """Names of the output: of all features but the labels."""
         names = super().get_feature_names_out(input_features)
         return np.array([name for name in names if name not in self._keys()], dtype=object)
 

@@ -146,7 +146,7 @@ class _Seasons(NamedTuple):
 
     @classmethod
     def of(cls, columns: FloatArray, n_seasons: int) -> _Seasons:
-        """The seasons of series of so many each."""
+        """The seasons of series of `n_seasons` each."""
         parts = np.ascontiguousarray(columns.T).reshape(columns.shape[1], n_seasons, -1)
         count = np.count_nonzero(~np.isnan(parts), axis=2)
         with np.errstate(invalid="ignore", divide="ignore"):

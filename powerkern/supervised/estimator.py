@@ -77,7 +77,7 @@ class SupervisedPowerTransformer(FloatTransformer):
     max_epochs : int, default 4
         Rounds of the iterative search. A round that could change nothing is skipped.
     starts : "mle", "ones", a (p,) array, or a sequence of these, default ("mle", "ones")
-        Lambdas from which a search, iterative or by blocks, may start: those of maximum likelihood, no transform, or
+        Lambdas from which a search, iterative or by blocks, may start: the ones of maximum likelihood, no transform, or
         given ones. All are scored.
     restart_every, shuffle_every, refine_every : int, optional
         After every so many rounds: go on from a random point of the grid; visit the columns in a new random order;
@@ -225,7 +225,7 @@ class SupervisedPowerTransformer(FloatTransformer):
         return self
 
     def transform(self, X: Any) -> Any:
-        """The columns of `X` scaled, transformed and standardised as those of the training data."""
+        """Scale, transform and standardise the columns of `X` as in the training data."""
         check_is_fitted(self)
         table, values = self._read(X, reset=False)
         Z = self._transformed(values)

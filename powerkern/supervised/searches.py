@@ -17,7 +17,7 @@ _ROUNDING = 1e-13
 #: Without bounds, blocks move columns to this lambda or its negative: all values but those near one end of the range
 #: then become nearly equal.
 _REACH = 20.0
-#: The first block has one column in so many; factors by which blocks grow and shrink.
+#: The first block has one column in this number; factors by which blocks grow and shrink.
 _FIRST_BLOCK = 5
 _GROWTH, _DECAY = 1.5, 0.75
 
