@@ -24,15 +24,13 @@ from powerkern.location import METHODS, LocationScale, location_scale
 _N_RESULTS = 4
 
 
-def standardization(
-    matrix: Matrix, method: str, constants: WrapConstants, n_threads: int, progress: bool = False
-) -> LocationScale:
+def standardization(matrix: Matrix, method: str, constants: WrapConstants, n_threads: int) -> LocationScale:
     """Location and scale by the named method; infinite values are refused."""
     as_choice("method", method, ("wrapping", "mcd", *METHODS))
     if method in METHODS:
         values = matrix.values[:, 0] if matrix.was_vector else matrix.values
-        return location_scale(values, method, n_threads=n_threads, progress=progress)
-    results = mcd(matrix.values, n_threads, progress, step=constants if method == "wrapping" else None)
+        return location_scale(values, method, n_threads=n_threads)
+    results = mcd(matrix.values, n_threads, step=constants if method == "wrapping" else None)
     n_iter, status = results[:, 2:].T.astype(np.int64)
     if (status == BAD_INFINITE).any():
         refuse_infinite(matrix)
@@ -63,9 +61,7 @@ def warn_of_scales(scale: FloatArray, names: list[str] | None, consequence: str)
         warn(f"{column_labels(bad, names)}: no positive, finite scale; {consequence}")
 
 
-def mcd(
-    values: NDArray[Any], n_threads: int = 1, progress: bool = False, *, step: WrapConstants | None = None
-) -> FloatArray:
+def mcd(values: NDArray[Any], n_threads: int = 1, *, step: WrapConstants | None = None) -> FloatArray:
     """Location, scale, 0 and status of every column by the reweighted MCD, and one M-step if given its psi; (p, 4)."""
     n = values.shape[0]
     factors = np.array(_mcd_factors(n))
@@ -79,7 +75,7 @@ def mcd(
             step_columns(block, step.array, step_factors, out)
         return out
 
-    return column_figures(measure, values, _N_RESULTS, n_threads, progress)
+    return column_figures(measure, values, _N_RESULTS, n_threads)
 
 
 # --- consistency factors ----------------------------------------------------------------------------------

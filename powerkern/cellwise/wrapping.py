@@ -86,7 +86,6 @@ def wrap(
     scale: ArrayLike | None = None,
     missing: str = "keep",
     n_threads: int | None = None,
-    progress: bool = False,
 ) -> Wrapped:
     """Wrap every column: ``loc + scale psi((x - loc)/scale)``.
 
@@ -110,8 +109,6 @@ def wrap(
         Missing values stay missing, or become the location of their column, as far outliers do.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it.
-    progress : bool, default False
-        Show a progress bar (needs tqdm).
 
     Returns
     -------
@@ -175,9 +172,7 @@ def wrap(
     >>> wrap(x, loc=0.0, scale=1.0).values.round(2)
     array([-1.43, -1.3 , -0.6 , -0.1 ,  0.2 ,  0.5 ,  1.2 ,  1.46,  0. ])
     """
-    fit = fit_wrap(
-        X, b, c, method=method, loc=loc, scale=scale, missing=missing, n_threads=n_threads, progress=progress
-    )
+    fit = fit_wrap(X, b, c, method=method, loc=loc, scale=scale, missing=missing, n_threads=n_threads)
     return replace(fit, values=fit.transform(X, n_threads=n_threads))
 
 
@@ -191,7 +186,6 @@ def fit_wrap(
     loc: ArrayLike | None = None,
     scale: ArrayLike | None = None,
     n_threads: int | None = None,
-    progress: bool = False,
 ) -> Wrapped:
     """`wrap`, without the wrapped values."""
     matrix = as_matrix(X)
@@ -202,7 +196,7 @@ def fit_wrap(
     if loc is not None and scale is not None:
         found = given_standardization(loc, scale, matrix.values.shape[1])
     else:
-        found = standardization(matrix, method, constants, threads, progress)
+        found = standardization(matrix, method, constants, threads)
     warn_of_scales(found.scale, matrix.names, "left as they are")
     return Wrapped(None, found.loc, found.scale, found.status, constants, missing, matrix.names)
 

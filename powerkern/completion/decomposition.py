@@ -215,9 +215,9 @@ def uv_decompose(
         `UVDecomposition.reconstruct`.
     init : {"random", "mean", "means"} or (U, V), default "random"
         Start from normal variates whose products have the entries' root mean square; from the constant
-        ``sqrt(abs(mean)/d)``, with ``U V = mean`` (all components start equal: for "cd" only); from half the mean of
-        the row plus half the mean of the column, which has rank 2 (further components have U = 0 and a random V); or from
-        given factors.
+        ``sqrt(abs(mean)/d)``, with ``U V = mean`` (all components start equal: for "cd" only); from the average of the
+        row's mean and the column's, which has rank 2 (further components have U = 0 and a random V); or from given
+        factors.
     n_starts : int, default 1
         Random starts to try; the one with the smallest (validation) RMSE is returned.
     order : {"fixed", "columns-first", "permuted"} or sequence of ("U" or "V", row, column), default "fixed"

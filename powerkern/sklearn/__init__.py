@@ -32,17 +32,6 @@ _HOMES = {
     "Wrapper": "powerkern.sklearn.cellwise",
 }
 
-__all__ = [
-    "DDC",
-    "Classifier",
-    "GroupedPowerTransformer",
-    "LocationScaler",
-    "OutlierProbability",
-    "PowerTransformedRegressor",
-    "PowerTransformer",
-    "SupervisedPowerTransformer",
-    "UVImputer",
-    "Wrapper",
-]
+__all__ = list(_HOMES)
 
 __getattr__ = imported_when_used(__name__, _HOMES)

@@ -200,8 +200,9 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         note_features(self, X)  # sets the number and the names of the features
         if self.covariates is not None:
             X = clone(self.covariates).fit_transform(X)
-        options = {"ensure_all_finite": True, "ensure_min_samples": 2, "estimator": self}
-        design: FloatArray = read_array(X, dtype=np.float64, **options)
+        design: FloatArray = read_array(
+            X, dtype=np.float64, ensure_all_finite=True, ensure_min_samples=2, estimator=self
+        )
         if len(design) != n:
             raise ValueError(f"X has {len(design)} rows, y has {n}; pass the same rows")
         if design.shape[1] + 1 < n:
