@@ -135,19 +135,9 @@ class UVDecomposition:
     def fold_in(self, M: object, *, n_threads: int | None = None) -> FloatArray:
         """Rows, old or new, with NaN replaced by estimates.
 
-        Each row is fitted to its own entries by least squares (with the decomposition's ridge), V held fixed. Where
-        they do not determine it, the shortest solution is taken; a row without entries becomes `column_offset`.
-
-        Parameters
-        ----------
-        M : (k, n) array-like
-            As many columns as the decomposed matrix; NaN is missing.
-        n_threads : int, optional
-            Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
-
-        Returns
-        -------
-        (k, n) ndarray
+        Each row of `M`, (k, n), is fitted to its own entries by least squares (with the decomposition's ridge), V held
+        fixed. Where they do not determine it, the shortest solution is taken; a row without entries becomes
+        `column_offset`. Results do not depend on `n_threads`, bit for bit.
 
         Examples
         --------
@@ -250,11 +240,9 @@ def uv_decompose(
 
     Raises
     ------
-    TypeError
-        Data that are not real numbers, or arguments of the wrong kind.
-    ValueError
-        Infinite entries (naming column and row), no entries at all, a rank larger than the matrix, and arguments out
-        of range.
+    TypeError, ValueError
+        Data that are not real numbers, infinite entries (naming column and row), no entries at all, a rank larger than
+        the matrix, or unsuitable arguments.
 
     Warns
     -----

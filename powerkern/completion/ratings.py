@@ -84,21 +84,10 @@ class RatingModel:
         )
 
     def predict(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
-        """Estimates of pairs of a row and a column, by their labels.
+        """Estimates of pairs of a row and a column, given by labels that broadcast against each other.
 
-        Parameters
-        ----------
-        rows, columns : array-like of labels, which broadcast against each other
-            A row or column without ratings has no bias and no factors: of two such the estimate is the mean.
-
-        Returns
-        -------
-        ndarray
-
-        Raises
-        ------
-        TypeError
-            Numbers for labels that are text, or text for numbers.
+        A row or column without ratings has no bias and no factors: of two such the estimate is the mean. Numbers for labels
+        that are text, or text for numbers, are a TypeError.
         """
         (i, known), (j, known_too) = positions(self.rows, rows), positions(self.columns, columns)
         products = np.einsum("...k,...k->...", self.U[i], self.V.T[j])
@@ -116,10 +105,6 @@ class RatingModel:
             Its ratings.
         weight : (k,) array-like, optional
             Their weights; default: the mean weight of the ratings fitted to, 1 where these have none.
-
-        Returns
-        -------
-        FoldedRow
         """
         given, found = np.asarray(columns), as_reals("values", values)
         if given.ndim != 1 or given.shape != found.shape or not np.isfinite(found).all():

@@ -26,14 +26,8 @@ class Wrapper(FloatTransformer):
 
     Parameters
     ----------
-    b, c : float, default 1.5 and 4
-        Where psi leaves the identity, and where it vanishes.
-    method : str, default "wrapping"
-        Location and scale of the columns, as in `powerkern.cellwise.wrap`.
-    missing : {"keep", "center"}, default "keep"
-        Whether missing values stay, or become the location of their column.
-    n_threads : int, optional
-        Threads to use; default: all CPUs of this process. Results do not depend on it.
+    b, c, method, missing, n_threads
+        As in `powerkern.cellwise.wrap`.
 
     Attributes
     ----------
@@ -92,20 +86,8 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
 
     Parameters
     ----------
-    quantile : float, default 0.99
-        Share of regular cells that are not flagged.
-    min_correlation : float, default 0.5
-        Columns whose robust correlation is, in absolute value, at least so large predict each other.
-    include_self : bool, default True
-        Whether a cell takes part in its own prediction.
-    search : {"auto", "pairs", "wrapped"}, default "auto"
-        How correlated columns are found.
-    n_neighbors : int, default 100
-        Largest number of columns that predict one, with the wrapped search.
-    max_missing, max_discrete, min_scale
-        As in `powerkern.cellwise.check_data`.
-    n_threads : int, optional
-        Threads to use; default: all CPUs of this process. Results do not depend on it.
+    quantile, min_correlation, include_self, search, n_neighbors, max_missing, max_discrete, min_scale, n_threads
+        As in `powerkern.cellwise.ddc`.
 
     Attributes
     ----------

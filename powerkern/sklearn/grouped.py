@@ -26,28 +26,18 @@ class GroupedPowerTransformer(FloatTransformer):
 
     Parameters
     ----------
-    method : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
-        The transform.
+    method, standardize, estimator, bounds, out_of_range, n_threads
+        As in `powerkern.sklearn.PowerTransformer`.
     groups : str or list of str, optional
         The column, or columns, of a data frame that hold the labels of the groups; the output is without them. Default:
         labels are passed to `fit` and `transform` as ``groups=``, where a pipeline routes them if they are requested
         (``set_fit_request(groups=True)``); without these, all samples are one group.
-    standardize : bool, default True
-        Give each feature of each group mean 0 and standard deviation 1.
-    estimator : Estimator or str, default "mle"
-        How lambda is found, as for `powerkern.fit`.
-    bounds : (low, high), optional
-        Smallest and largest lambda, as for `powerkern.fit`.
     dropna : bool, optional
         Samples without a label: True makes them NaN, False a group. Default: an error.
     unknown : {"raise", "nan", "pooled"}, default "raise"
         What `transform` does with groups that `fit` has not seen: an error, NaN, or the transform of all samples.
     shrink : bool, default False
         Draw lambda of each group towards the lambda of all samples.
-    out_of_range : {"nan", "raise", "clip"}, default "nan"
-        What `inverse_transform` does with values that have no inverse.
-    n_threads : int, optional
-        Threads to use; default: all CPUs of this process.
 
     Attributes
     ----------

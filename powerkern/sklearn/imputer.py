@@ -54,14 +54,8 @@ class UVImputer(FloatTransformer):
         where the rest of their row is completed, and come out of `transform` as they are. The unit is 1.4826 times the
         median deviation of the values on the same side of the median (where that is 0, of all values that differ from
         it). None: all values are believed.
-    method : {"als", "cd"}, default "als"
-        With a rank: how to descend.
-    n_starts : int, default 1
-        With a rank: random starts to try; the one with the smallest error predicts.
-    tol : float, default 1e-4
-        With a rank: relative change of the error at which to stop.
-    max_epochs : int, default 200
-        With a rank: maximum number of epochs.
+    method, n_starts, tol, max_epochs
+        With a rank: as in `powerkern.completion.uv_decompose`; the default method is "als".
     random_state : int, RandomState or None, default None
         Seed of held-out entries and of random starts.
     n_threads : int, optional

@@ -49,12 +49,9 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         of the linear model.
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
         The transform; Box-Cox takes positive responses only, or those above -shift.
-    lmbda : float or (n_outputs,) array-like, optional
-        Take this lambda instead of estimating it.
-    shift : float or (n_outputs,) array-like, default 0
-        Box-Cox only: ``y + shift`` is transformed.
-    bounds : (low, high), optional
-        Smallest and largest lambda, as in `powerkern.regression.fit_regression`.
+    lmbda, shift, bounds
+        A given lambda, the shift of Box-Cox, and the smallest and largest lambda, as in
+        `powerkern.regression.fit_regression`.
     kind : {"median", "mean", "quantile"}, default "median"
         The prediction. A plain inverse transform of predicted means is the median. The mean, which minimises
         squared error, is the integral of ``psi^-1(f(X) + s z) phi(z)``.
