@@ -86,8 +86,8 @@ class RatingModel:
     def predict(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
         """Estimates of pairs of a row and a column, given by labels that broadcast against each other.
 
-        A row or column without ratings has no bias and no factors: of two such the estimate is the mean. Numbers for labels
-        that are text, or text for numbers, are a TypeError.
+        A row or column without ratings has no bias and no factors: of two such the estimate is the mean. Numbers for
+        labels that are text, or text for numbers, are a TypeError.
         """
         (i, known), (j, known_too) = positions(self.rows, rows), positions(self.columns, columns)
         products = np.einsum("...k,...k->...", self.U[i], self.V.T[j])

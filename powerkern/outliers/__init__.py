@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from powerkern._input.foreign import imported_when_used
-from powerkern.outliers.chunks import scaling_chunks, scaling_with
 from powerkern.outliers.combining import combine_probabilities
 from powerkern.outliers.distances import ks_distance, mahalanobis, zscore
 from powerkern.outliers.measures import (
@@ -37,8 +36,6 @@ __all__ = [
     "outlier_probability",
     "refinement_error",
     "reliability_diagram",
-    "scaling_chunks",
-    "scaling_with",
     "sharpness_error",
     "zscore",
 ]

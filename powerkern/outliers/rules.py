@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +11,11 @@ from numpy.typing import ArrayLike
 from powerkern._engine.by_column import column_figures
 from powerkern._fit.fit import PowerFit
 from powerkern._input.arguments import as_number
-from powerkern._input.arrays import as_choice, as_matrix, column_label, column_labels
+from powerkern._input.arrays import Matrix, as_choice, as_matrix, column_label, column_labels
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 from powerkern.location import LocationScale, location_scale
+from powerkern.outliers.distances import bessel_factor
 
 METHODS = ("gaussian", "huber", "tukey", "linear", "gamma", "robust-gamma", "yeo-johnson")
 #: Methods with a choice of center and scale.
@@ -44,19 +44,6 @@ class Rule(NamedTuple):
         return self._replace(center=power.transform(self.center[None, :])[0])
 
 
-class Figures(NamedTuple):
-    """Figures of the scores of all detectors, each computed when a rule asks for it."""
-
-    #: `powerkern.location.location_scale` of the scores.
-    locate: Callable[..., LocationScale]
-    #: Mean and standard deviation without this fraction of the scores, the largest.
-    trimmed_moments: Callable[[float], LocationScale]
-    #: Minimum and range.
-    extent: Callable[[], tuple[FloatArray, FloatArray]]
-    #: Ratio of the standard deviations with divisors n - 1 and n.
-    bessel: Callable[[], FloatArray]
-
-
 def rule_of(center: str | ArrayLike, scale: str, method: str, trim: object, p: int) -> Rule:
     """The validated arguments for p detectors."""
     as_choice("method", method, METHODS)
@@ -75,40 +62,60 @@ def _center_of(center: str | ArrayLike, p: int) -> str | FloatArray:
     return np.full(p, given, dtype=np.float64)
 
 
-def moments_by(
-    method: str, rule: Rule, figures: Figures, power: PowerFit | None, names: list[str] | None
-) -> tuple[FloatArray, FloatArray]:
-    """mu and sigma by a method; `figures` are of transformed scores where there is a `power`."""
+def moments_by(method: str, rule: Rule, scores: Any, n_threads: int) -> tuple[FloatArray, FloatArray]:
+    """mu and sigma of scores, or of transformed scores, by a method."""
+    matrix = as_matrix(scores)
     if method == "linear":
-        mu, sigma = figures.extent()
-        if np.isinf(sigma).any():
-            label = column_label(int(np.argmax(np.isinf(sigma))), names)
-            raise ValueError(f"{label}: the range of the scores is beyond the range of float64; divide them by 4")
-        return mu, sigma
+        return _extent(matrix, n_threads)
     if method == "gamma":
-        mu, sigma = figures.locate("mean-sd")
-        return mu, sigma * figures.bessel()
+        mu, sigma = location_scale(scores, "mean-sd", n_threads=n_threads)
+        return mu, sigma * bessel_factor(matrix.values, 1, n_threads)
     if method in PROPOSALS:
-        return _proposal2(figures.locate, method)
-    return _by_rule(figures, rule if power is None else rule.through(power))
+        return _proposal2(scores, method, n_threads)
+    return _by_rule(rule, scores, n_threads)
 
 
-def _by_rule(figures: Figures, rule: Rule) -> tuple[FloatArray, FloatArray]:
-    """Center and scale, the root mean square about a given center for standard deviations."""
+def _extent(matrix: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
+    """Minimum and range of each column."""
+
+    def ends(block: FloatArray, group: slice) -> FloatArray:
+        low = np.fmin.reduce(block, axis=1)
+        with np.errstate(over="ignore"):
+            return np.column_stack([low, np.fmax.reduce(block, axis=1) - low])
+
+    mu, sigma = column_figures(ends, matrix.values, 2, n_threads).T
+    if np.isinf(sigma).any():
+        label = column_label(int(np.argmax(np.isinf(sigma))), matrix.names)
+        raise ValueError(f"{label}: the range of the scores is beyond the range of float64; divide them by 4")
+    return mu, sigma
+
+
+def _proposal2(scores: Any, method: str, n_threads: int) -> tuple[FloatArray, FloatArray]:
+    """Huber's proposal 2, started from median and nMAD; median and 0 where nMAD is 0."""
+    name, constants = PROPOSALS[method]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the other call says the same
+        start, spread = location_scale(scores, "median-mad", n_threads=n_threads)
+    mu, sigma = location_scale(scores, name, n_threads=n_threads, **constants)
+    return np.where(spread == 0.0, start, mu), np.where(spread == 0.0, 0.0, sigma)
+
+
+def _by_rule(rule: Rule, scores: Any, n_threads: int) -> tuple[FloatArray, FloatArray]:
+    """Center and scale; about a given center, standard deviations are root mean squares."""
     given = not isinstance(rule.center, str)
     center = "mean" if given else rule.center
     constants: dict[str, Any] = {"fraction": rule.trim, "sides": "upper"} if center == "trimmed" else {}
-    mu, sigma = figures.locate(f"{center}-{SCALES[rule.scale]}", **constants)
+    mu, sigma = location_scale(scores, f"{center}-{SCALES[rule.scale]}", n_threads=n_threads, **constants)
     mean = mu
     if rule.scale == "trimmed-sd":
-        mean, sigma = figures.trimmed_moments(rule.trim)
+        mean, sigma = _trimmed_moments(scores, n_threads, rule.trim)
     if not given:
         return mu, sigma
     fixed = np.where(np.isnan(mu), np.nan, rule.center)
     return fixed, np.hypot(sigma, mean - fixed) if rule.scale.endswith("sd") else sigma
 
 
-def trimmed_moments(scores: Any, n_threads: int, trim: float) -> LocationScale:
+def _trimmed_moments(scores: Any, n_threads: int, trim: float) -> LocationScale:
     """Mean and standard deviation of each column without its largest scores."""
     values = np.array(as_matrix(scores).values, dtype=np.float64)
     order = np.argsort(values, axis=0)  # NaN last
@@ -119,28 +126,6 @@ def trimmed_moments(scores: Any, n_threads: int, trim: float) -> LocationScale:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the caller has warned of columns without scores
         return location_scale(values, "mean-sd", n_threads=n_threads)
-
-
-def _proposal2(locate: Callable[..., LocationScale], method: str) -> tuple[FloatArray, FloatArray]:
-    """Huber's proposal 2, started from median and nMAD; median and 0 where nMAD is 0."""
-    name, constants = PROPOSALS[method]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the other call says the same
-        start, spread = locate("median-mad")
-    mu, sigma = locate(name, **constants)
-    return np.where(spread == 0.0, start, mu), np.where(spread == 0.0, 0.0, sigma)
-
-
-def extent_of(values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-    """Minimum and range of each column."""
-
-    def ends(block: FloatArray, group: slice) -> FloatArray:
-        low = np.fmin.reduce(block, axis=1)
-        with np.errstate(over="ignore"):
-            return np.column_stack([low, np.fmax.reduce(block, axis=1) - low])
-
-    mu, sigma = column_figures(ends, values, 2, n_threads).T
-    return mu, sigma
 
 
 def warn_of(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | None) -> None:

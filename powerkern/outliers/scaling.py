@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,17 +20,7 @@ from powerkern._input.arrays import Matrix, as_matrix
 from powerkern._input.reading import read_fitted, restored
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.elementary.erf import gaussian_probabilities
-from powerkern.location import location_scale
-from powerkern.outliers.distances import bessel_factor
-from powerkern.outliers.rules import (
-    CHOOSING,
-    Figures,
-    extent_of,
-    moments_by,
-    rule_of,
-    trimmed_moments,
-    warn_of,
-)
+from powerkern.outliers.rules import CHOOSING, moments_by, rule_of, warn_of
 
 #: At least this multiple of the contamination lies above mu. Below 2, few scores have probabilities other than 0 and 1;
 #: above 4, they are too flat where detectors are good.
@@ -40,7 +29,7 @@ _ROOM = 3.0
 
 @dataclass(eq=False, repr=False)
 class ScoreScaling:
-    """Map from outlier scores to probabilities, fitted by `fit_scaling`.
+    """Map from outlier scores to probabilities, fitted by `fit_scaling`, or made from a known mu and sigma.
 
     Attributes
     ----------
@@ -205,21 +194,16 @@ def fit_scaling(
     array([0. , 0.79198684, 0.9995474 ])
     """
     share = None if contamination is None else as_number("contamination", contamination, "(0, 0.5]")
-    finite, matrix = without_infinite(scores)
+    finite, matrix = _without_infinite(scores)
     rule = rule_of(center, scale, method, trim, matrix.values.shape[1])
     threads, estimator = thread_count(n_threads), as_estimator(estimator)
-    values, power = matrix.values, None
+    values, power, used = matrix.values, None, rule
     if method == "yeo-johnson":
         power = fit(finite, "yeo-johnson", estimator, n_threads=threads)
         # infinite in units of a robust scale: as far as numbers go
         finite = values = np.nan_to_num(power.transform(values, n_threads=threads), copy=False, nan=np.nan)
-    figures = Figures(
-        functools.partial(location_scale, finite, n_threads=threads),
-        functools.partial(trimmed_moments, finite, threads),
-        functools.partial(extent_of, values, threads),
-        functools.partial(bessel_factor, values, 1, threads),
-    )
-    mu, sigma = moments_by(method, rule, figures, power, matrix.names)
+        used = rule.through(power)
+    mu, sigma = moments_by(method, used, finite, threads)
     if share is not None:
         mu = np.minimum(mu, _quantile(values, 1.0 - _ROOM * share))
     scaling = ScoreScaling(method, rule.center, scale, mu, sigma, power, matrix.names, share)
@@ -407,7 +391,7 @@ def _finite(values: NDArray[Any]) -> tuple[NDArray[Any], BoolArray | None]:
     return (np.where(infinite, np.nan, values), infinite) if infinite.any() else (values, None)
 
 
-def without_infinite(scores: object) -> tuple[Any, Matrix]:
+def _without_infinite(scores: object) -> tuple[Any, Matrix]:
     """The scores with missing in place of infinite ones, and as a matrix."""
     matrix = as_matrix(scores, what="scores")
     values, infinite = _finite(matrix.values)

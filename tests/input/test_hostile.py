@@ -166,7 +166,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "zscore: X": outliers.zscore,
     "zscore: method": lambda v: outliers.zscore(X, v),
     "zscore: ddof": lambda v: outliers.zscore(X, ddof=v),
-    "scaling_chunks: chunks": outliers.scaling_chunks,
     "fit_ratings: ratings": completion.fit_ratings,
     "fit_ratings: value": lambda v: completion.fit_ratings((RATINGS[0], RATINGS[1], v), 1),
     "fit_ratings: row": lambda v: completion.fit_ratings((v, RATINGS[1], RATINGS[2]), 1),
@@ -235,7 +234,7 @@ OTHERS = """
     ML Route Status Interval LikelihoodRatio Summary Normality CentralNormality NormalityFigures JointStatus
     LocationScale LocationStatus Cells DDCFit DataCheck Neighbors WrapConstants Wrapped WrappedPCA ReliabilityDiagram
     FoldedRow RankProfile Column Grid MapReduce Outcome Pass Range Sketch beside checked_bounds columns_to_read
-    finish_results fit_groups_with fit_with location_with scaling_with merged_outcome naming outcome_of replaced
+    finish_results fit_groups_with fit_with location_with merged_outcome naming outcome_of replaced
     resolved unresolved
 """
 

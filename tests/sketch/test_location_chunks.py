@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 
 import numpy as np
@@ -11,7 +10,7 @@ from engines import Engine
 from numpy.testing import assert_allclose, assert_array_equal
 
 from powerkern.location import METHODS, LocationScale, LocationStatus, location_scale
-from powerkern.outliers import fit_scaling, scaling_chunks, scaling_with
+from powerkern.outliers import ScoreScaling, fit_scaling
 from powerkern.sketch import location_chunks, location_with
 
 rng = np.random.default_rng(140)
@@ -104,49 +103,13 @@ def test_wrong_use():
 
 # --- maps of outlier scores -------------------------------------------------------------------------------
 
-SCORES = np.column_stack([rng.gamma(2.0, size=N), rng.lognormal(size=N)])
-SCORES[:50, 1] = np.inf
-SCORES[50:90, 0] = np.nan
 
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"center": "median", "scale": "niqr"},
-        {"center": "trimmed", "scale": "sd", "trim": 0.05},
-        {"center": 1.0, "scale": "sd"},
-        {"method": "huber"},
-        {"method": "tukey"},
-        {"method": "gamma"},
-        {"method": "robust-gamma", "center": "median"},
-        {"method": "linear"},
-    ],
-)
-def test_maps_of_scores(options):
-    expected = fit_scaling(SCORES, **options)
-    chunks = np.split(SCORES, CUTS)
-    engine = Engine(*((part,) for part in chunks))
-    for found in (scaling_with(engine, **options), scaling_chunks(chunks, **options)):
-        assert_allclose(found.mu, expected.mu, rtol=1e-8)
-        assert_allclose(found.sigma, expected.sigma, rtol=1e-8)
-        assert_allclose(found.probability(chunks[-1]), expected.probability(chunks[-1]), rtol=1e-6, atol=1e-8)
-
-
-def test_a_map_through_a_transform():
-    expected, found = (
-        make(SCORES, method="yeo-johnson") for make in (fit_scaling, lambda s, **o: scaling_chunks([s], **o))
-    )
-    assert_allclose(found.power.lmbda, expected.power.lmbda, atol=3e-3)
-    assert_allclose(found.probability(SCORES), expected.probability(SCORES), atol=5e-3)
-
-
-def test_what_needs_all_scores_is_refused():
-    with pytest.raises(ValueError, match="scale='trimmed-sd' needs all scores at once"):
-        scaling_chunks([SCORES], scale="trimmed-sd")
-
-
-def test_reduce_by_hand():
-    chunks = np.array_split(SCORES[:, 0], 5)
-    found = scaling_with(lambda function, merge: functools.reduce(merge, map(function, chunks)), method="linear")
-    assert_allclose(found.mu + found.sigma, np.nanmax(SCORES[:, 0]))
+@pytest.mark.parametrize(("center", "scale"), [("mean", "nmad"), ("median", "niqr"), ("mean", "sd")])
+def test_maps_of_scores_from_a_location_and_a_scale(center, scale):
+    scores = np.column_stack([rng.gamma(2.0, size=N), rng.lognormal(size=N)])
+    scores[50:90, 0] = np.nan
+    chunks = np.split(scores, CUTS)
+    method = {"nmad": "mad"}.get(scale, scale)
+    found = ScoreScaling("gaussian", center, scale, *location_chunks(chunks, f"{center}-{method}"))
+    expected = fit_scaling(scores, center, scale)
+    assert_allclose(found.probability(chunks[-1]), expected.probability(chunks[-1]), rtol=1e-6, atol=1e-8)
