@@ -50,16 +50,11 @@ def wrap_constants(b: float = 1.5, c: float = 4.0) -> WrapConstants:
     Parameters
     ----------
     b, c : float
-        ``0 < b < c``.
+        ``0 < b < c < 40``.
 
     Returns
     -------
     WrapConstants
-
-    Raises
-    ------
-    ValueError
-        If not ``0 < b < c < 40``.
 
     References
     ----------

@@ -144,14 +144,8 @@ def wrap(
 
     "wrapping" then takes the mean and standard deviation of all values with weights ``psi(z)/z``, z standardized by the
     MCD; the standard deviation is made consistent and unbiased likewise (within 2.5 % from n = 4 on, for the default b
-    and c). Variances for normal data, 40,000 samples each:
-
-    ======================  ======  ======  =======
-    n var(loc)              n = 20  n = 50  n = 200
-    ======================  ======  ======  =======
-    "mcd"                   1.63    1.55    1.50
-    "wrapping"              1.18    1.10    1.09
-    ======================  ======  ======  =======
+    and c). For normal data, ``n var(loc)`` is 1.18, 1.10 and 1.09 at n = 20, 50 and 200 (40,000 samples each); by "mcd"
+    it is 1.63, 1.55 and 1.50.
 
     psi is evaluated to a relative accuracy of about 1e-15.
 

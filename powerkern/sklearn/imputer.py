@@ -94,18 +94,11 @@ class UVImputer(FloatTransformer):
 
     Notes
     -----
-    With ``rank="auto"`` one of two decompositions is followed from much shrinkage to little, each fit starting from the
-    one before, until the error on a tenth of the entries, held out, no longer falls:
-
-    * Rows are draws from a normal distribution with covariance ``V.T @ V + shrinkage * I``, and gaps become conditional
-      means [1]_: a decomposition of rank p that accounts for how well a row determines its coefficients. It is used
-      where at least ``p (p + 1)/2`` entries, the number of its parameters, are observed and `budget` allows it.
-    * Otherwise rows are a bias and a combination of few components, for ranks 1, 2, 3 and so on until two in succession
-      gain nothing. Biases are shrunk towards 0, the more the less they differ.
-
-    Either is blended with the `n_neighbors` nearest rows that have the value. Distances are over the observed values of
-    the row, to rows as completed by the decomposition; closer rows weigh more. The weights minimize the error on the
-    held-out entries.
+    With ``rank="auto"`` rows are draws from a normal distribution with covariance ``V.T @ V + shrinkage * I``, and gaps
+    become conditional means [1]_, where at least ``p (p + 1)/2`` entries, the number of its parameters, are observed
+    and `budget` allows it; otherwise rows are a bias and a combination of few components. Either is blended with the
+    `n_neighbors` nearest rows that have the value. Distances are over the observed values of the row, to rows as
+    completed by the decomposition; closer rows weigh more. The user guide has the details.
 
     A column without values in training is filled with 0, a constant column with its value. A row without values becomes
     the decomposition's means of the columns.

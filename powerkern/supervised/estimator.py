@@ -250,11 +250,10 @@ class SupervisedPowerTransformer(FloatTransformer):
 
     def get_metadata_routing(self) -> Any:
         """Metadata requested by the estimator, the scorer and the splitter (see scikit-learn's guide)."""
-        mapping = MethodMapping().add
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)
-            .add(estimator=self.estimator, method_mapping=mapping(caller="fit", callee="fit"))
+            .add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
             .add(scorer=self._scorer(), method_mapping=MethodMapping().add(caller="fit", callee="score"))
             .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
         )
