@@ -6,14 +6,14 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
-from powerkern.completion.gaussian import GaussianPath
-from powerkern.completion.low_rank import LowRankPath
+from powerkern.completion.gaussian import FittedGaussian, Gaussian, GaussianPath
+from powerkern.completion.low_rank import FittedLowRank, LowRank, LowRankPath
 from powerkern.completion.neighbors import Donors
 
 #: Fraction of the entries held out of each fold, number wanted in all, and maximum number of folds.
@@ -33,30 +33,9 @@ _FINAL_TOL = 1e-5
 _DONORS, _JUDGED = 8192, 2048
 
 
-class Model(Protocol):
-    """A model that completes rows."""
-
-    @property
-    def rank(self) -> int:
-        """Number of components."""
-
-    @property
-    def shrinkage(self) -> float:
-        """How strongly they are shrunk."""
-
-    def completed(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-        """Rows with NaN replaced by estimates, and the residuals of the observed values."""
-
-
-class Fitted(Protocol):
-    """A model, with its estimates of the rows that it was fitted to."""
-
-    @property
-    def model(self) -> Model:
-        """The model, which completes other rows too."""
-
-    def at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
-        """Estimates of missing entries."""
+#: A model that completes rows, and one with its estimates of the rows that it was fitted to.
+Model = Gaussian | LowRank
+Fitted = FittedGaussian | FittedLowRank
 
 
 @dataclass(frozen=True)

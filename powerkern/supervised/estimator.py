@@ -29,7 +29,7 @@ from powerkern.supervised import searches
 from powerkern.supervised.columns import Columns, scaling
 from powerkern.supervised.naive_bayes import NaiveBayes
 from powerkern.supervised.objective import Objective, OutOfTime, Refitted, Split, Task, Watched
-from powerkern.supervised.searches import Found, Record, Schedule, Space
+from powerkern.supervised.searches import Found, Schedule, SearchHistory, Space, Trial
 from powerkern.supervised.tables import Table, as_table, is_frame, positions
 
 #: The published grid.
@@ -355,18 +355,20 @@ class SupervisedPowerTransformer(FloatTransformer):
         """The search, until it ends or is out of time."""
         for earlier in ("start_scores_", "grid_scores_", "grid_lambdas_"):  # left by an earlier search
             self.__dict__.pop(earlier, None)
-        record = Record()
+        trials: list[Trial] = []
         with progress_bar(self._most_trials(space), " trials", self.progress) as bar:
             watched = Watched(objective, self.max_time, bar)
             try:
-                found = self._search(watched, scaled, space, weight, record)
+                found = self._search(watched, scaled, space, weight, trials)
                 self.timed_out_ = False
             except OutOfTime:
                 found = Found(*watched.best)
                 self.timed_out_ = True
         if not np.isfinite(found.score):
             raise ValueError(f"the score is {found.score} from the start; choose another scoring or cv")
-        self.history_ = record.history(self._chosen[self._scaling.varies])
+        epoch, column, *others = map(np.array, zip(*trials, strict=True))
+        varied = self._chosen[self._scaling.varies]
+        self.history_ = SearchHistory(epoch, np.append(varied, -1)[column], *others)
         return found
 
     def _max_trials(self, space: Space) -> int:
@@ -384,27 +386,27 @@ class SupervisedPowerTransformer(FloatTransformer):
         return int(most.get(self.search, n_starts + self.max_epochs * p * m))
 
     def _search(
-        self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None, record: Record
+        self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None, trials: list[Trial]
     ) -> Found:
         if self.search == "spherical":
-            return searches.spherical(objective, space, record)
+            return searches.spherical(objective, space, trials)
         if self.search == "diagonal":
-            return searches.diagonal(objective, space, record)
+            return searches.diagonal(objective, space, trials)
         if self.search == "grid":
-            found, self.grid_scores_, self.grid_lambdas_ = searches.full_grid(objective, space, record)
+            found, self.grid_scores_, self.grid_lambdas_ = searches.full_grid(objective, space, trials)
             return found
         starts = [(start, np.nan) for start in self._starts(scaled, space, weight)]
         if not starts:
             raise ValueError("starts is empty; pass at least one")
-        begin = searches.best_of(objective, starts, space, -1, record)
-        self.start_scores_ = record.scores()
+        begin = searches.best_of(objective, starts, space, -1, trials)
+        self.start_scores_ = [trial.score for trial in trials]
         random = check_random_state(self.random_state)
         if self.search == "blocks":
-            return searches.blocks(objective, space, begin, self._max_trials(space), self.patience, record, random)
+            return searches.blocks(objective, space, begin, self._max_trials(space), self.patience, trials, random)
         schedule = Schedule(
             self.max_epochs, self.restart_every, self.shuffle_every, self.refine_every, self.patience, self.tol
         )
-        return searches.iterative(objective, space, begin, schedule, record, random)
+        return searches.iterative(objective, space, begin, schedule, trials, random)
 
     def _each_start(self) -> list[Any]:
         each = list(self.starts)

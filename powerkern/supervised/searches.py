@@ -22,6 +22,16 @@ _FIRST_BLOCK = 5
 _GROWTH, _DECAY = 1.5, 0.75
 
 
+class Trial(NamedTuple):
+    """A trial: see `SearchHistory`, except that the column is counted among the columns that vary."""
+
+    epoch: int
+    column: int
+    lmbda: float
+    score: float
+    accepted: bool
+
+
 class SearchHistory(NamedTuple):
     """All trials of a search in order, one entry each."""
 
@@ -42,38 +52,6 @@ class Found(NamedTuple):
 
     lmbdas: FloatArray
     score: float
-
-
-class Record:
-    """The record of a search."""
-
-    def __init__(self) -> None:
-        self._trials: list[tuple[int, int, float, float, bool]] = []
-
-    def whole(self, epoch: int, score: float, accepted: bool, lmbda: float = np.nan) -> None:
-        """A trial of all columns, with one lambda or with several."""
-        self._trials.append((epoch, -1, lmbda, score, accepted))
-
-    def block(self, columns: NDArray[np.intp], lmbdas: FloatArray, score: float, accepted: bool) -> None:
-        """A trial of a block of columns."""
-        if columns.size == 1:
-            self._trials.append((0, int(columns[0]), float(lmbdas[0]), score, accepted))
-        else:
-            self.whole(0, score, accepted)
-
-    def line(self, epoch: int, j: int, candidates: FloatArray, scores: FloatArray, accepted: int | None) -> None:
-        """Trials of column j."""
-        for k, (lmbda, score) in enumerate(zip(candidates, scores, strict=True)):
-            self._trials.append((epoch, j, lmbda, score, k == accepted))
-
-    def scores(self) -> list[float]:
-        """The score of each trial."""
-        return [score for *_, score, _ in self._trials]
-
-    def history(self, varied: NDArray[np.intp]) -> SearchHistory:
-        """The history, for columns at these positions in X."""
-        epoch, column, lmbda, score, accepted = (np.array(part) for part in zip(*self._trials, strict=True))
-        return SearchHistory(epoch, np.append(varied, -1)[column], lmbda, score, accepted)
 
 
 class Space(NamedTuple):
@@ -118,7 +96,7 @@ def _due(epoch: int, period: int | None) -> bool:
 
 
 def iterative(
-    objective: Objective, space: Space, start: Found, schedule: Schedule, record: Record, random: Any
+    objective: Objective, space: Space, start: Found, schedule: Schedule, trials: list[Trial], random: Any
 ) -> Found:
     """Coordinate ascent: column after column, the best lambda with all others fixed."""
     best = current = start
@@ -130,7 +108,7 @@ def iterative(
         if _due(epoch, schedule.restart_every):
             lmbdas = space.within(random.choice(grid, space.n_columns))
             current = Found(lmbdas, objective.score(lmbdas))
-            record.whole(epoch, current.score, True)
+            trials.append(Trial(epoch, -1, np.nan, current.score, True))
             begin, halvings, settled = epoch, 0, False
         if _due(epoch, schedule.shuffle_every):
             order = random.permutation(order)
@@ -140,7 +118,7 @@ def iterative(
             before = current.score
             for j in map(int, order):
                 around = np.append(current.lmbdas[j] + 0.5**halvings * offsets, 1.0) if halvings else grid
-                current = _step(objective, current, j, space.line(j, around), epoch, record)
+                current = _step(objective, current, j, space.line(j, around), epoch, trials)
             # a point that no single change improves is final until there is a new point or grid
             settled = current.score - before <= schedule.tol
         unimproved = 0 if current.score > best.score + schedule.tol else unimproved + 1
@@ -160,7 +138,9 @@ def first_best(scores: FloatArray) -> int:
     return int(np.argmax(scores >= most - _ROUNDING * abs(most))) if np.isfinite(most) else int(np.argmax(scores))
 
 
-def _step(objective: Objective, current: Found, j: int, candidates: FloatArray, epoch: int, record: Record) -> Found:
+def _step(
+    objective: Objective, current: Found, j: int, candidates: FloatArray, epoch: int, trials: list[Trial]
+) -> Found:
     """The best of the candidates for column j, if it is better than the current lambda."""
     candidates = candidates[candidates != current.lmbdas[j]]
     if candidates.size == 0:
@@ -168,7 +148,8 @@ def _step(objective: Objective, current: Found, j: int, candidates: FloatArray, 
     scores = objective.along(current.lmbdas, j, candidates)
     k = first_best(scores)
     better = _is_better(scores[k], current.score)
-    record.line(epoch, j, candidates, scores, k if better else None)
+    accepted = np.arange(candidates.size) == (k if better else -1)
+    trials.extend(Trial(epoch, j, *one) for one in zip(candidates, scores, accepted, strict=True))
     if not better:
         return current
     lmbdas = current.lmbdas.copy()
@@ -177,7 +158,13 @@ def _step(objective: Objective, current: Found, j: int, candidates: FloatArray, 
 
 
 def blocks(
-    objective: Objective, space: Space, start: Found, max_trials: int, patience: int | None, record: Record, random: Any
+    objective: Objective,
+    space: Space,
+    start: Found,
+    max_trials: int,
+    patience: int | None,
+    trials: list[Trial],
+    random: Any,
 ) -> Found:
     """Random blocks of columns, moved to the ends of their ranges and, if that is not better, to the opposite ends.
 
@@ -198,56 +185,57 @@ def blocks(
             lmbdas[block] = space.ends[towards, block]
             tried = Found(lmbdas, objective.score(lmbdas))
             better, left = _is_better(tried.score, current.score), left - 1
-            record.block(block, lmbdas[block], tried.score, better)
+            one = (int(block[0]), float(lmbdas[block[0]])) if block.size == 1 else (-1, np.nan)
+            trials.append(Trial(0, *one, tried.score, better))
             if better:
                 current = tried
                 break
         size = min(p / 2.0, size * _GROWTH) if better else max(1.0, size * _DECAY)
         stale = 0 if better else stale + 1
-    return _left_alone(objective, space, current, record)
+    return _left_alone(objective, space, current, trials)
 
 
-def spherical(objective: Objective, space: Space, record: Record) -> Found:
+def spherical(objective: Objective, space: Space, trials: list[Trial]) -> Found:
     """One lambda for all columns except those that score better without a transform."""
     points = [(np.full(space.n_columns, lmbda), float(lmbda)) for lmbda in space.grid]
-    return _left_alone(objective, space, best_of(objective, points, space, 0, record), record)
+    return _left_alone(objective, space, best_of(objective, points, space, 0, trials), trials)
 
 
-def _left_alone(objective: Objective, space: Space, current: Found, record: Record) -> Found:
+def _left_alone(objective: Objective, space: Space, current: Found, trials: list[Trial]) -> Found:
     """Each column in turn without a transform, where that is better."""
     for j in range(space.n_columns):
-        current = _step(objective, current, j, space.line(j, np.ones(1)), 0, record)
+        current = _step(objective, current, j, space.line(j, np.ones(1)), 0, trials)
     return current
 
 
 def best_of(
-    objective: Objective, points: list[tuple[FloatArray, float]], space: Space, epoch: int, record: Record
+    objective: Objective, points: list[tuple[FloatArray, float]], space: Space, epoch: int, trials: list[Trial]
 ) -> Found:
     """The first of the best of these points; each has one lambda for all columns, or NaN."""
     best = None
     for lmbdas, lmbda in points:
         tried = Found(space.within(lmbdas), objective.score(space.within(lmbdas)))
         better = best is None or _is_better(tried.score, best.score)
-        record.whole(epoch, tried.score, better, lmbda)
+        trials.append(Trial(epoch, -1, lmbda, tried.score, better))
         best = tried if best is None or better else best
     assert best is not None  # there are points
     return best
 
 
-def diagonal(objective: Objective, space: Space, record: Record) -> Found:
+def diagonal(objective: Objective, space: Space, trials: list[Trial]) -> Found:
     """Each column by itself, all others at 1; then all together."""
     ones = space.within(np.ones(space.n_columns))
     untransformed = Found(ones, objective.score(ones))
-    record.whole(-1, untransformed.score, True, 1.0)
+    trials.append(Trial(-1, -1, 1.0, untransformed.score, True))
     lines = [space.line(j, space.grid) for j in range(space.n_columns)]
-    each = [_step(objective, untransformed, j, line, 0, record).lmbdas[j] for j, line in enumerate(lines)]
+    each = [_step(objective, untransformed, j, line, 0, trials).lmbdas[j] for j, line in enumerate(lines)]
     together = np.array(each)
     score = objective.score(together)
-    record.whole(0, score, True)
+    trials.append(Trial(0, -1, np.nan, score, True))
     return Found(together, score)
 
 
-def full_grid(objective: Objective, space: Space, record: Record) -> tuple[Found, FloatArray, list[FloatArray]]:
+def full_grid(objective: Objective, space: Space, trials: list[Trial]) -> tuple[Found, FloatArray, list[FloatArray]]:
     """Every combination; also all scores, one axis a column, and the lambdas along the axes."""
     axes = [space.line(j, space.grid) for j in range(space.n_columns)]
     shape = tuple(axis.size for axis in axes)
@@ -261,6 +249,6 @@ def full_grid(objective: Objective, space: Space, record: Record) -> tuple[Found
     for index in np.ndindex(*shape[:-1]):
         lmbdas = np.append([axis[i] for axis, i in zip(axes, index, strict=False)], 1.0)
         scores[index] = objective.along(lmbdas, last, axes[last])
-        record.line(0, last, axes[last], scores[index], None)
+        trials.extend(Trial(0, last, *one, False) for one in zip(axes[last], scores[index], strict=True))
     at = np.unravel_index(first_best(scores.ravel()), shape)
     return Found(np.array([axis[i] for axis, i in zip(axes, at, strict=True)]), float(scores[at])), scores, axes
