@@ -193,10 +193,6 @@ def boxcox_normmax(
         The bound is active. The log-likelihood is concave, so the bounded maximum is the unbounded one
         moved to the bound.
 
-    See Also
-    --------
-    boxcox, boxcox_llf
-
     Notes
     -----
     Maximum likelihood: within 1e-12 of the true maximiser for well-conditioned data. The correlation is evaluated
@@ -208,7 +204,6 @@ def boxcox_normmax(
 
     References
     ----------
-    Box and Cox (1964), An Analysis of Transformations, J. R. Stat. Soc. B 26, 211-252, equation 8.
     Filliben (1975), The Probability Plot Correlation Coefficient Test for Normality, Technometrics 17, 111-117.
     Corless et al. (1996), On the Lambert W Function, Adv. Comput. Math. 5, 329-359.
 
@@ -296,18 +291,10 @@ def boxcox_llf(
     RuntimeWarning
         A slice is empty, or is left empty without its NaN (`scipy.stats`' SmallSampleWarning); its result is NaN.
 
-    See Also
-    --------
-    boxcox, boxcox_normmax
-
     Notes
     -----
     Evaluated without overflow or cancellation: exact to rounding even for tight clusters, where SciPy's
     log-sum-exp loses all digits.
-
-    References
-    ----------
-    Box and Cox (1964), An Analysis of Transformations, J. R. Stat. Soc. B 26, 211-252, equation 8.
 
     Examples
     --------
@@ -340,10 +327,6 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) ->
     ------
     TypeError
         `y` is not real.
-
-    See Also
-    --------
-    boxcox
 
     Examples
     --------

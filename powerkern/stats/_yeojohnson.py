@@ -72,7 +72,7 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
     References
     ----------
     Yeo and Johnson (2000), A New Family of Power Transformations to Improve Normality or Symmetry, Biometrika 87,
-    954-959, equation 2.1.
+    954-959, equations 2.1 and 3.1.
 
     Examples
     --------
@@ -137,20 +137,11 @@ def yeojohnson_normmax(
     UserWarning
         The given `ymax` is active. The default bound is silent, as in SciPy.
 
-    See Also
-    --------
-    yeojohnson, yeojohnson_llf
-
     Notes
     -----
     Within 1e-12 of the true maximiser for well-conditioned data. SciPy bounds lambda much earlier, as though the
     data were 20 times larger, and returns its bound silently: -110 instead of -14,427 for one 1 among
     9,999 zeros. Given `brack` it fails with BracketError, or returns an arbitrary point if the likelihood overflows.
-
-    References
-    ----------
-    Yeo and Johnson (2000), A New Family of Power Transformations to Improve Normality or Symmetry, Biometrika 87,
-    954-959, equation 3.1.
 
     Examples
     --------
@@ -211,18 +202,9 @@ def yeojohnson_llf(
     llf : float or ndarray
         NaN where a value is not finite, inf where all values are equal.
 
-    See Also
-    --------
-    boxcox_llf, yeojohnson, yeojohnson_normmax
-
     Notes
     -----
     Evaluated without overflow or cancellation, for any finite `lmb`.
-
-    References
-    ----------
-    Yeo and Johnson (2000), A New Family of Power Transformations to Improve Normality or Symmetry, Biometrika 87,
-    954-959, equation 3.1.
 
     Examples
     --------
@@ -251,10 +233,6 @@ def inv_yeojohnson(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None
     x : ndarray or float
         NaN where `y` is outside the range of the transform: ``1 + lmbda y < 0`` for ``y >= 0``,
         ``1 - (2 - lmbda) y < 0`` for ``y < 0``.
-
-    See Also
-    --------
-    yeojohnson
 
     Examples
     --------
