@@ -25,7 +25,7 @@ from powerkern.federated.search import METHODS
 from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import Range
-from powerkern.sketch.summaries import checked_bounds
+from powerkern.sketch.grids import checked_bounds
 
 FloatArray = NDArray[np.float64]
 

@@ -28,12 +28,12 @@ from powerkern.kernels.results import (
     X_MIN,
     is_identity,
 )
-from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.kernels.transforms.gather import APPLY, INVERSE_STANDARDIZED
 from powerkern.sketch.engine import Passes
+from powerkern.sketch.grids import Range
 from powerkern.sketch.order import Bins, equal_points
 from powerkern.sketch.passes import BinsPass, kept_sums
-from powerkern.sketch.summaries import Range
 
 #: Between which standardised values the correlation with normal quantiles counts.
 _STEPS = np.linspace(-8.0, 8.0, 1025)
@@ -69,23 +69,22 @@ def box_cox_is_better(
     low, high = kept_by_both(box_cox, yeo_johnson)
     low, high = np.maximum(low, box_cox[:, X_MIN]), np.minimum(high, box_cox[:, X_MAX])
 
-    names = {code: name for name, code in FAMILIES.items()}
-    families = ((BOX_COX, box_cox), (YEO_JOHNSON, yeo_johnson))
+    families = (("box-cox", box_cox), ("yeo-johnson", yeo_johnson))
 
     def compared(asked: BoolArray) -> BoolArray:
         better, both = np.zeros_like(asked), asked & (low < high)
         if both.any():
             own = np.zeros_like(chosen)
             own[np.flatnonzero(chosen)[both]] = True
-            better[both] = np.less(*(distance(code, fit[both], both, own) for code, fit in families))
+            better[both] = np.less(*(distance(name, fit[both], both, own) for name, fit in families))
         return better[asked]
 
-    def distance(code: int, fit: FloatArray, both: BoolArray, own: BoolArray) -> FloatArray:
+    def distance(family: str, fit: FloatArray, both: BoolArray, own: BoolArray) -> FloatArray:
         intervals = np.column_stack([low[both], high[both], fit[:, [CENTER, DIVISOR]], np.full(len(fit), np.nan)])
-        weight, none = float(ranges.n_obs[own].max()), np.full((len(fit), 2, 3), np.nan)
-        kept = kept_sums(passes, intervals, none, np.zeros(len(fit), np.int64), own, ranges, names[code], weight)
+        zones, quantum = np.full((len(fit), 2, 3), np.nan), np.zeros(len(fit), np.int64)
+        kept = kept_sums(passes, ranges, own, family, intervals, zones, quantum)
         rows = kept.sketch.power_sums().fit(fit[:, LMBDA].copy(), n_threads)[0]
-        return _DISTANCES[criterion](_Compared(passes, ranges, own, intervals, code, rows))
+        return _DISTANCES[criterion](_Compared(passes, ranges, own, intervals, FAMILIES[family], rows))
 
     return better_of_two(box_cox, yeo_johnson, None if criterion == LIKELIHOOD and keeps_all else compared)
 

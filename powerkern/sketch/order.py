@@ -20,9 +20,8 @@ from powerkern._input import special
 from powerkern._input.arrays import column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.power_sums.ranges import R_MAX, R_MIN
-from powerkern.sketch.columns import Additive, beside
-from powerkern.sketch.merging import merge
-from powerkern.sketch.summaries import Range
+from powerkern.sketch.grids import Range
+from powerkern.sketch.summary import Summary, beside
 
 #: Values of the sample of a column, and edges of bins at most: some 50 kB either.
 SAMPLE, EDGES = 2048, 2048
@@ -41,7 +40,7 @@ _HUGE = 2.0**1020
 # --- the first pass -----------------------------------------------------------------------------------
 
 
-class Sample(Additive):
+class Sample(Summary):
     """Ranges of the columns and a sample of the values of each, in proportion to their weights.
 
     Every sampled row has a key, an exponential variable over its weight, made from its value and its place in the
@@ -91,7 +90,7 @@ class Sample(Additive):
 
     def merged(self, other: Self) -> Self:
         """The sample of the rows of both."""
-        both = merge(self.range, other.range)
+        both = self.range.merged(other.range)
         top = np.maximum(self.weights[:, 0], other.weights[:, 0])
         share, of_other = (part.weights[:, 0] / np.where(top > 0.0, top, 1.0) for part in (self, other))
         sums = [self.weights[:, k] * share**k + other.weights[:, k] * of_other**k for k in (1, 2)]
@@ -181,7 +180,7 @@ def _after(x: FloatArray | float) -> FloatArray:
     return np.asarray(np.nextafter(x, np.inf))
 
 
-class Bins(Additive):
+class Bins(Summary):
     """Rows, weights, moments and extremes of the values between edges, for each column.
 
     Weights and sums of ``t`` and ``t**2``, t the place in the bin from 0 to 1, are whole numbers of ``2**quantum``:

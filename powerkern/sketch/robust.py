@@ -22,13 +22,10 @@ from powerkern._estimators.robust import Robust
 from powerkern._estimators.shift import to_own_units
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import N_RESULTS
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.certificate import end_error, open_zones, search_error, start_error, step_error
 from powerkern.sketch.engine import Passes
-from powerkern.sketch.order import (
-    Cells,
-    Sample,
-    first_edges,
-)
+from powerkern.sketch.order import Cells, Sample, first_edges
 from powerkern.sketch.passes import BinsPass, Kept, kept_sums
 from powerkern.sketch.robust_column import Column
 
@@ -37,18 +34,13 @@ _N_DIVISIONS = 2
 
 
 def fit_robust(
-    passes: Passes,
-    estimator: Robust,
-    family: int,
-    first: Sample,
-    limit: LambdaLimit,
-    n_threads: int,
+    passes: Passes, estimator: Robust, first: Sample, limit: LambdaLimit, n_threads: int
 ) -> tuple[FloatArray, FloatArray]:
     """Results of every column, and bounds on the difference in lambda from a fit of the rows in memory.
 
     `first` is the sample of all chunks. Columns are shared out to the threads.
     """
-    shift, p = first.range.shift, first.range.n_features
+    family, p = FAMILIES[first.range.family], first.range.n_features
     columns = [Column(first, j, estimator, family) for j in range(p)]
     reader = Reader(passes, first)
     binned = [column for column in columns if column.is_binned]
@@ -71,9 +63,8 @@ def fit_robust(
     def refit(at: IntArray, bounded: FloatArray) -> FloatArray:
         return np.stack([columns[j].moved(lmbda) for j, lmbda in zip(at, bounded, strict=True)])
 
-    names = first.range.column_names
-    apply_limit(refit, family, results, names, limit._replace(ymax=np.inf), np.full(p, np.nan))
-    to_own_units(results, shift)
+    apply_limit(refit, family, results, first.range.column_names, limit, np.full(p, np.nan))
+    to_own_units(results, first.range.shift)
     return results, np.array([column.bound for column in columns])
 
 
@@ -97,27 +88,19 @@ class Reader(NamedTuple):
         some = [k for k, each in enumerate(edges) if each.size]
         if not some:
             return
-        at = np.array([columns[k].j for k in some])
-        found = self.passes(
-            BinsPass,
-            edges=[edges[k] for k in some],
-            quantum=self.first.quantum[at],
-            shift=self.first.range.shift[at],
-            chosen=self._chosen(at),
-        )
+        own = self._mask([columns[k].j for k in some])
+        shift, quantum = self.first.range.shift[own], self.first.quantum[own]
+        found = self.passes(BinsPass, edges=[edges[k] for k in some], quantum=quantum, shift=shift, chosen=own)
         for k, finer in zip(some, found.cells(), strict=True):
             columns[k].divide(finer)
 
     def kept(self, columns: Sequence[Column]) -> Kept:
         """Power sums of the kept values of each column."""
-        chosen = self._chosen(np.array([column.j for column in columns]))
-        intervals = np.array([column.interval for column in columns])
-        weight = max(column.weight for column in columns)
-        ranges = self.first.range
-        zones, quantum = np.array([column.zones for column in columns]), self.first.quantum[chosen]
-        return kept_sums(self.passes, intervals, zones, quantum, chosen, ranges, ranges.family, weight)
+        own, ranges = self._mask([column.j for column in columns]), self.first.range
+        intervals, zones = (np.array([getattr(column, name) for column in columns]) for name in ("interval", "zones"))
+        return kept_sums(self.passes, ranges, own, ranges.family, intervals, zones, self.first.quantum[own])
 
-    def _chosen(self, at: IntArray) -> BoolArray:
+    def _mask(self, at: list[int]) -> BoolArray:
         chosen = np.zeros(self.first.range.n_features, dtype=bool)
         chosen[at] = True
         return chosen

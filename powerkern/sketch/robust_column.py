@@ -64,7 +64,6 @@ from powerkern.kernels.robust.options import (
 from powerkern.kernels.robust.reweighting import N_WIDER, WIDER
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
-from powerkern.sketch.merging import sketch
 from powerkern.sketch.order import (
     Cells,
     Sample,
@@ -79,7 +78,8 @@ from powerkern.sketch.order import (
     weighted_median,
 )
 from powerkern.sketch.passes import Kept
-from powerkern.sketch.summaries import Sketch
+from powerkern.sketch.sketches import Sketch
+from powerkern.sketch.steps import sketch
 
 #: Reweighting steps until the values kept settle, as in memory; sets of points drawn at random.
 _MOST_TURNS, _N_DRAWN = 50, 6
