@@ -13,10 +13,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood import partial_moments
 from powerkern.kernels.likelihood import score as lk
 
-FloatArray = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 #: Every entry of a vector is at most this many bits, and a sign.

@@ -17,20 +17,17 @@ from powerkern._estimators.limits import LambdaLimit, at_bound, bounded_lambdas,
 from powerkern._estimators.shift import to_own_units
 from powerkern._input.arguments import given_lambdas
 from powerkern._status import Status
-from powerkern._typing import Bounds
+from powerkern._typing import Bounds, FloatArray
 from powerkern.federated import pool
 from powerkern.federated.integers import moments_of_total, score_error
 from powerkern.federated.messages import Kind
 from powerkern.federated.pool import PooledColumn
-from powerkern.federated.requests import write_moments_request
 from powerkern.federated.search import Evaluation, Found, Search, at_point, search
 from powerkern.kernels.likelihood import partial_moments
 from powerkern.kernels.likelihood import score as lk
 from powerkern.kernels.results import LMBDA, LMBDA0, STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import Range, merge
-
-FloatArray = NDArray[np.float64]
 
 #: Most rounds of a fit; a column that is not done by then has the status NOT_CERTIFIED or UNRESOLVED.
 MAX_ROUNDS = 30
@@ -233,7 +230,7 @@ class _Moments(NamedTuple):
         """Merged moments of some columns at exponents of each, and bounds of the error of their scores."""
         plan, which = self.plan, np.array(asked)
         shape = (len(asked), len(at[0]), partial_moments.N_PARTIAL)
-        body = write_moments_request([(j, self.columns[j]) for j in asked], at)
+        body = pool.write_moments_request([(j, self.columns[j]) for j in asked], at)
         rounding = 0.5 * plan.quantum * plan.n_sites
 
         def read_open(moments: NDArray[Any], sender: str) -> FloatArray:
