@@ -66,7 +66,8 @@ def search_error(column: Column) -> float:
 def open_zones(column: Column, turn: int) -> FloatArray:
     """(2, 3): the lower and the upper end of the values kept, between the bounds of where they may be."""
     here = _ends(column, column.cut(column.lmbda, column.rule)[0])
-    moved = [other.cut(other.lmbda if turn == 0 else column.lmbda, column.rule) for other in column.others]
+    starts = [float(other.row[LMBDA0]) if turn == 0 else column.lmbda for other in column.others]
+    moved = [column.cut(at, column.rule, other)[0] for at, other in zip(starts, column.others, strict=True)]
     reach = SAFETY * _farthest(column, here, moved)
     error = column.searched if turn == 0 else column.error
     moved = [column.cut(column.lmbda + side * error, column.rule)[0] for side in (-1.0, 1.0)]
@@ -120,7 +121,7 @@ def _error_of_scaling(column: Column) -> float:
     if column.family == BOX_COX:
         return 0.0
     center, divisor = column.interval[2:4]
-    others = np.array([other.cut(column.lmbda, column.rule) for other in column.others])
+    others = np.array([column.cut(column.lmbda, column.rule, other)[0] for other in column.others])
     shift, factor = (others[:, CUT_CENTER] - center) / divisor, others[:, CUT_DIVISOR] / divisor
     if (shift == 0.0).all() and (factor == 1.0).all():
         return 0.0

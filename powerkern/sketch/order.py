@@ -9,6 +9,7 @@ by the unknown order within bins. Short columns are kept as they are.
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
@@ -52,12 +53,6 @@ class Sample(Summary):
         self.weights = weights  #: (p, 3): the largest; the sums of weights over it, and of their squares
         self.drawn = drawn  #: (m, 3) a column: key, value, weight
         self.weighted = weighted
-
-    @property
-    def is_complete(self) -> BoolArray:
-        """Columns all of whose values are in the sample."""
-        complete: BoolArray = np.array([len(drawn) for drawn in self.drawn]) == self.range.count
-        return complete
 
     @property
     def ends(self) -> FloatArray:
@@ -295,13 +290,6 @@ class Cells(NamedTuple):
         return Cells(*(each[chosen] for each in self))
 
 
-def counted(first: Sample, j: int, found: Cells) -> Cells:
-    """The cells counted in a column, checked to have the weight of the first pass."""
-    label = column_label(j, first.range.column_names)
-    check_unchanged(label, first.total[j], float(found.weight.sum()), first.slack[j])
-    return found
-
-
 def has_changed(before: ArrayLike, after: ArrayLike, slack: float = 0.0) -> BoolArray:
     """Whether weights differ by more than rounding."""
     return np.asarray(np.abs(np.subtract(after, before)) > _ROUNDED * np.maximum(before, _TINY) + slack)
@@ -385,6 +373,37 @@ def divided(cells: Cells, chosen: BoolArray, finer: Cells, label: str) -> Cells:
     check_unchanged(label, float(cells.weight[chosen].sum()), float(own.weight.sum()))
     both = [np.concatenate(pair) for pair in zip(cells.part(~chosen), own, strict=True)]
     return Cells(*both).part(np.lexsort((both[3], both[2])))
+
+
+class CountedColumn(ABC):
+    """A column whose values passes count in cells, which are divided and counted again where that matters."""
+
+    def __init__(self, first: Sample, j: int) -> None:
+        self.first, self.j = first, j
+        self.label = column_label(j, first.range.column_names)
+        self.is_binned = len(first.drawn[j]) < first.range.count[j]
+        self.cells = rows_as_cells(first.drawn[j])
+        self._is_counted, self._chosen = False, np.empty(0, dtype=bool)
+
+    @abstractmethod
+    def parts(self) -> IntArray:
+        """Number of parts into which to divide each cell."""
+
+    def narrow(self) -> FloatArray:
+        """Edges between which values are to be counted, or counted again."""
+        if not self._is_counted:
+            return first_edges(self.first, self.j)
+        parts = self.parts()
+        self._chosen = parts > 1
+        return narrower_edges(self.cells, parts)
+
+    def divide(self, finer: Cells) -> None:
+        """Use the new counts."""
+        if self._is_counted:
+            self.cells = divided(self.cells, self._chosen, finer, self.label)
+        else:
+            self.cells, self._is_counted = finer, True
+            check_unchanged(self.label, self.first.total[self.j], float(finer.weight.sum()), self.first.slack[self.j])
 
 
 def equal_points(

@@ -12,7 +12,7 @@ The order of the rows within bins is unknown; `powerkern.sketch.certificate` bou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.certificate import end_error, open_zones, search_error, start_error, step_error
 from powerkern.sketch.engine import Passes
-from powerkern.sketch.order import Cells, Sample, first_edges
+from powerkern.sketch.order import CountedColumn, Sample
 from powerkern.sketch.passes import BinsPass, Kept, kept_sums
 from powerkern.sketch.robust_column import Column
 
@@ -44,12 +44,12 @@ def fit_robust(
     columns = [Column(first, j, estimator, family) for j in range(p)]
     reader = Reader(passes, first)
     binned = [column for column in columns if column.is_binned]
-    reader.divide(binned, [first_edges(first, column.j) for column in binned])
+    reader.divide(binned)
     inexact = [column for column in columns if not column.is_whole]
     _each(Column.start, inexact, n_threads)
     for _ in range(_N_DIVISIONS):
         inexact = [column for column in inexact if column.is_fitted]
-        reader.divide(inexact, [column.narrow() for column in inexact])
+        reader.divide(inexact)
         _each(Column.start, inexact, n_threads)
     inexact = [column for column in inexact if column.is_fitted and not column.is_whole]
     _reweight(reader, inexact, n_threads)
@@ -68,31 +68,23 @@ def fit_robust(
     return results, np.array([column.bound for column in columns])
 
 
-class Divisible(Protocol):
-    """A column that takes in finer counts of some of its cells."""
-
-    j: int
-
-    def divide(self, finer: Cells) -> None:
-        """Replace cells by the counts between their edges."""
-
-
 class Reader(NamedTuple):
     """Passes over the data that concern some of the columns."""
 
     passes: Passes
     first: Sample
 
-    def divide(self, columns: Sequence[Divisible], edges: list[FloatArray]) -> None:
-        """Count the values of columns between edges, and divide the cells that lie there."""
-        some = [k for k, each in enumerate(edges) if each.size]
-        if not some:
-            return
-        own = self._mask([columns[k].j for k in some])
-        shift, quantum = self.first.range.shift[own], self.first.quantum[own]
-        found = self.passes(BinsPass, edges=[edges[k] for k in some], quantum=quantum, shift=shift, chosen=own)
-        for k, finer in zip(some, found.cells(), strict=True):
-            columns[k].divide(finer)
+    def divide(self, columns: Sequence[CountedColumn]) -> bool:
+        """Count the values of columns between the edges that they ask for; False if none of them asks for any."""
+        asked = [(column, edges) for column in columns if (edges := column.narrow()).size]
+        if asked:
+            own = self._mask([column.j for column, _ in asked])
+            shift, quantum = self.first.range.shift[own], self.first.quantum[own]
+            each = [edges for _, edges in asked]
+            found = self.passes(BinsPass, edges=each, quantum=quantum, shift=shift, chosen=own)
+            for (column, _), finer in zip(asked, found.cells(), strict=True):
+                column.divide(finer)
+        return bool(asked)
 
     def kept(self, columns: Sequence[Column]) -> Kept:
         """Power sums of the kept values of each column."""

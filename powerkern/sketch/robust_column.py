@@ -9,7 +9,7 @@ import numpy as np
 from powerkern._estimators.robust import Robust
 from powerkern._estimators.robust_bounds import huber_of_standardized, moved_to, restandardize
 from powerkern._estimators.ties import count_ties
-from powerkern._input.arrays import NO_WEIGHTS, column_label
+from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._status import Route, Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import (
@@ -65,16 +65,12 @@ from powerkern.kernels.robust.reweighting import N_WIDER, WIDER
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.order import (
-    Cells,
+    CountedColumn,
     Sample,
     check_unchanged,
-    counted,
-    divided,
     equal_points,
     moment_points,
-    narrower_edges,
     parts_of,
-    rows_as_cells,
     weighted_median,
 )
 from powerkern.sketch.passes import Kept
@@ -92,23 +88,13 @@ _MOST_ROWS = 65_536
 _NEGLIGIBLE, _MARGIN = 0.01, 4.0
 
 
-class OtherPoints(NamedTuple):
-    """Other points for the cells of a column, and the robust fit of these."""
+class Points(NamedTuple):
+    """Other points for the cells of a column, with weights, the robust fit of these, and its options."""
 
-    column: Column
     x: FloatArray
     w: FloatArray
     row: FloatArray
-
-    @property
-    def lmbda(self) -> float:
-        """The start of this fit."""
-        return float(self.row[LMBDA0])
-
-    def cut(self, lmbda: float, rule: int) -> FloatArray:
-        """The kept interval at a lambda."""
-        options = self.column.estimator.options
-        return self.column.cut_of(self.x, self.w, _options_of(options, self.row), lmbda, rule)[0]
+    options: Options
 
 
 def _options_of(options: Options, row: FloatArray) -> Options:
@@ -117,25 +103,22 @@ def _options_of(options: Options, row: FloatArray) -> Options:
     return with_rule(options, QUARTILES) if options.rule == BOTH and not both else options
 
 
-class Column:
+class Column(CountedColumn):
     """The state of the fit of one column."""
 
     def __init__(self, first: Sample, j: int, estimator: Robust, family: int) -> None:
-        self.j, self.family, self.estimator = j, family, estimator
-        self.cells = rows_as_cells(first.drawn[j])
-        self.is_binned = not first.is_complete[j]
+        super().__init__(first, j)
+        self.family, self.estimator = family, estimator
         self.weighted, self.unit = first.weighted, float(first.unit[j]) if first.weighted else 1.0
         self.ends, self.n_rows = first.ends[j], float(first.range.count[j])
-        self.first, self.label = first, column_label(j, first.range.column_names)
         self.options: Options = estimator.options
         self.begun = np.empty(N_RESULTS)  # the fit to points, of which the start counts
         self.tie, self.tied = np.nan, 0.0
-        self.critical = np.empty(0, dtype=bool)  # cells that are to be divided
         self.lmbda, self.interval = np.nan, np.full(5, np.nan)
         self.row, self.kept_ends, self.status = np.empty(0), np.empty(0), int(Status.OK)  # of the last fit
         self.n_eval, self.settled = 0.0, False
         self.adaptive, self.last_cutoff = 0, np.nan  # whether the cut-off is adaptive; the last cut-off
-        self.error, self.is_given, self.others = 0.0, False, list[OtherPoints]()
+        self.error, self.is_given, self.others = 0.0, False, list[Points]()
         self.searched = 0.0  # how far from the minimum a search may end
         self.zones = np.full((2, 3), np.nan)
         _, total, squares = first.weights[j]
@@ -166,18 +149,9 @@ class Column:
         """The weight of all values."""
         return float(self.cells.weight.sum())
 
-    def narrow(self) -> FloatArray:
-        """Edges between which values are to be counted again."""
-        parts = parts_of(self.cells, self._critical())
-        self.critical = parts > 1
-        return narrower_edges(self.cells, parts)
-
-    def divide(self, finer: Cells) -> None:
-        """Use the new counts."""
-        if self.critical.size:
-            self.cells = divided(self.cells, self.critical, finer, self.label)
-        else:
-            self.cells = counted(self.first, self.j, finer)
+    def parts(self) -> IntArray:
+        """Number of parts into which to divide each cell."""
+        return parts_of(self.cells, self._critical())
 
     @property
     def standard_error(self) -> float:
@@ -208,7 +182,7 @@ class Column:
             w /= self.unit
             row = self.fitted_points(self.search, x, w)
             if not is_identity(row):
-                self.others.append(OtherPoints(self, x, w, row))
+                self.others.append(Points(x, w, row, _options_of(self.estimator.options, row)))
 
     def _fit_points(self) -> None:
         others = self.cells.part(self.cells.mean != self.tie)
@@ -264,14 +238,9 @@ class Column:
         row: FloatArray = out[0]
         return row
 
-    def cut(self, lmbda: float, rule: int) -> tuple[FloatArray, FloatArray]:
-        """The kept interval at a lambda (see `kernels.robust.cut_column`), and the transformed points."""
-        return self.cut_of(self.x, self.w, self.options, lmbda, rule)
-
-    def cut_of(
-        self, x: FloatArray, w: FloatArray, options: Options, lmbda: float, rule: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """`cut` of other points."""
+    def cut(self, lmbda: float, rule: int, points: Points | None = None) -> tuple[FloatArray, FloatArray]:
+        """The kept interval of the points at a lambda (see `kernels.robust.cut_column`), and the transformed points."""
+        x, w, options = (self.x, self.w, self.options) if points is None else (points.x, points.w, points.options)
         figures, y = np.empty(N_CUT), np.empty(x.size)
         cut_column(x, w, self.family, options, lmbda, rule, self.adaptive, self.work, y, figures)
         return figures, y
@@ -300,7 +269,7 @@ class Column:
     def _cuts(self) -> list[tuple[float, int]]:
         """The lambdas, as the points predict them, at which cut-offs will be applied, each with its rule."""
         found = [(self.lmbda, self.options.first_rule)]
-        if self.options.criterion == QQ and 0 < self._n_fits < _MOST_TURNS:
+        if self.has_cut_off and 0 < self._n_fits < _MOST_TURNS:
             for n in range(1, self._n_fits):
                 sooner = self.estimator.options._replace(n_reweight=n)
                 found.append((float(self.fitted_points(sooner, self.x, self.w)[LMBDA]), NOT_RECTIFIED))
@@ -422,7 +391,7 @@ class Column:
             return int(self.row[STATUS])
         if self.begun[STATUS] == Status.NOT_CERTIFIED:
             return int(Status.NOT_CERTIFIED)
-        if options.criterion == QQ and not options.cellwise and self.cut(self.lmbda, NOT_RECTIFIED)[0][CUT_TAIL]:
+        if self.has_cut_off and not options.cellwise and self.cut(self.lmbda, NOT_RECTIFIED)[0][CUT_TAIL]:
             return int(Status.TAIL_KEPT)
         if not settled:
             return int(Status.NOT_SETTLED)
@@ -475,7 +444,7 @@ class Column:
             row[ROUTE] = Route.REFIT_BOTH_SIDES if options.rule == BOTH else Route.REFIT
             row[N_KEPT], row[[KEPT_LOW, KEPT_HIGH]] = n_kept, self.kept_ends
             restandardize(row[None], 0.0, self._correction(row))
-            if options.criterion == QQ and self.rule == NOT_RECTIFIED:
+            if self.has_cut_off and self.rule == NOT_RECTIFIED:
                 row[[KEPT_LOW, KEPT_HIGH]] = self.limits
         row[N_OBS] = self.weight
         if not np.isnan(self.tie):
