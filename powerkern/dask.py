@@ -162,7 +162,7 @@ def transform(X: Any, fit: PowerFit) -> Any:
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:
     """Undo `transform`, lazily: `PowerFit.inverse_transform` of each chunk.
 
-    `out_of_range` is as there; warnings appear where the chunk is computed.
+    `out_of_range` is as for `PowerFit.inverse_transform`; warnings appear where the chunk is computed.
     """
     as_choice("out_of_range", out_of_range, get_args(OutOfRange))
     return _applied(Z, fit, functools.partial(_transformed, method="inverse_transform", out_of_range=out_of_range))
@@ -236,11 +236,6 @@ def _fused(trees: list[Any]) -> Any:
 # --- transforms ---------------------------------------------------------------------------------------
 
 
-def _of_any_value(fit: PowerFit) -> PowerFit:
-    """A fit of the same columns without a domain, for the dummy values from which Dask infers result types."""
-    return fit.with_columns(ColumnResults(fit.columns.raw, "yeo-johnson"))
-
-
 def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
     if len(block) == 0:
         return block.astype(output_type(block.dtype)) if isinstance(block, np.ndarray) else block
@@ -252,7 +247,8 @@ def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
     if _is_list(X):
         return [dask.delayed(function, pure=False, traverse=False)(chunk, fit) for chunk in X]
     if _is_frame(X):
-        meta = _transformed(X._meta_nonempty, _of_any_value(fit), "transform").iloc[:0]
+        everywhere = fit.with_columns(ColumnResults(fit.columns.raw, "yeo-johnson"))  # dummy values are in its domain
+        meta = _transformed(X._meta_nonempty, everywhere, "transform").iloc[:0]
         return X.map_partitions(function, fit, meta=meta)
     _check_array(X)
     p = 1 if X.ndim == 1 else X.shape[1]
@@ -305,7 +301,11 @@ def _check_array(X: Any) -> None:
 def _blocks(X: Any, sample_weight: Any) -> list[_Columns]:
     """The chunks of each block of columns."""
     if _is_list(X):
-        weights = _weights_of_each(sample_weight, len(X))
+        weights = sample_weight
+        if sample_weight is None or isinstance(sample_weight, str):
+            weights = [sample_weight] * len(X)
+        elif not isinstance(sample_weight, list | tuple) or len(sample_weight) != len(X):
+            raise ValueError(f"sample_weight must be a list of the weights of each of the {len(X)} chunks")
         return [_Columns(None, [_Chunk(*one, f"chunk {i}") for i, one in enumerate(zip(X, weights, strict=True))])]
     if _is_frame(X):
         parts = X.to_delayed()
@@ -330,15 +330,6 @@ def _blocks(X: Any, sample_weight: Any) -> list[_Columns]:
         )
         for j, width in enumerate(widths)
     ]
-
-
-def _weights_of_each(sample_weight: Any, n_chunks: int) -> list[Any]:
-    """Weights of the rows of each delayed chunk."""
-    if sample_weight is None or isinstance(sample_weight, str):
-        return [sample_weight] * n_chunks
-    if not isinstance(sample_weight, list | tuple) or len(sample_weight) != n_chunks:
-        raise ValueError(f"sample_weight must be a list of the weights of each of the {n_chunks} chunks")
-    return list(sample_weight)
 
 
 def _weights(sample_weight: Any, rows: tuple[float, ...] | None, n_chunks: int) -> list[Any]:

@@ -169,7 +169,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _map_reduce(X: Any, names: list[str], keys: Sequence[str] = ()) -> MapReduce:
-    """The engine: one job for each pass over the named columns of numbers, and those of labels."""
+    """The engine: one job for each pass over the named numeric columns and the columns of labels."""
     fields = _fields([*names, *keys])[len(names) :]
     labels = [_column(key).alias(field) for key, field in zip(keys, fields, strict=True)]
     table = X.select([*_doubles(names), *labels])

@@ -31,14 +31,14 @@ from powerkern.sketch import Range, merge
 
 #: Most rounds of a fit; a column that is not done by then has the status NOT_CERTIFIED or UNRESOLVED.
 MAX_ROUNDS = 30
-#: A bound of the error of lambda up to this part of its standard error is as good as none.
+#: An error of lambda of at most this part of its standard error does not change the status.
 _NEGLIGIBLE = 0.01
 
 
 class Plan(NamedTuple):
     """The options of a fit that are settled before the first round; see `Server`.
 
-    Sites answer for columns plus `shift`, and `data_bounds` are bounds of these. `quantum` is 0 for open sums.
+    Sites answer for columns plus `shift`, whose bounds are `data_bounds`. `quantum` is 0 for open sums.
     """
 
     family: str
@@ -143,7 +143,7 @@ class _Task(NamedTuple):
 
 
 def _search_all(talk: _Moments, tasks: dict[int, _Task], outcome: Outcome) -> Generator[Request, list[Any], None]:
-    """Advance the searches of several columns in step, and write what they find to `outcome`."""
+    """Advance the searches of several columns in step, and write their results to `outcome`."""
     points = {j: next(task.search) for j, task in tasks.items()}
     while points:
         width = max(map(len, points.values()))
@@ -166,7 +166,7 @@ def _advance(
     errors: FloatArray,
     outcome: Outcome,
 ) -> list[float]:
-    """Where to look next, given the moments at `points`; nowhere once the column is done."""
+    """The next points of a column's search, given the moments at `points`; none once the column is done."""
     column, total = talk.columns[j], float(moments[0, lk.WEIGHT])
     if total == 0.0 or not np.isfinite(errors).all():
         outcome.results[j] = pool.identity_row(column, total, Status.UNRESOLVED if total else Status.EMPTY)

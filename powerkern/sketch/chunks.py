@@ -25,7 +25,7 @@ from powerkern.sketch.grouped import fit_groups_with
 from powerkern.sketch.location import location_with
 from powerkern.sketch.summary import S
 
-#: In place of a chunk, or of its weights, where there are no more.
+#: Stands for a chunk, or its weights, after the last one.
 _NONE_LEFT = object()
 
 
@@ -178,17 +178,7 @@ def location_chunks(
     Returns
     -------
     LocationScale
-        As exact as `location_with` says.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `powerkern.location.location_scale` and `fit_chunks`.
-
-    Warns
-    -----
-    UserWarning
-        As `powerkern.location.location_scale`.
+        As `location_with`, which also describes accuracy, errors and warnings.
 
     Examples
     --------

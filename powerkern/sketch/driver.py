@@ -66,13 +66,13 @@ def fit_with(
         The engine: ``map_reduce(function, merge)`` calls ``function(chunk)``, or ``function(chunk, sample_weight)``
         where rows have weights, for every chunk of rows, wherever it is, and returns the results merged by
         ``merge(a, b)``, two at a time, in any order; None if there are no chunks. It is called once for each pass over
-        the data. `function` and what it returns, some 10 kB a column, can be pickled; chunks are anything that
+        the data. `function` and its results, some 10 kB per column, can be pickled; chunks are anything that
         `powerkern.fit` takes, and may have no rows. See `powerkern.sketch.engine` for chunks of some of the columns.
     family, estimator
         As for `fit_chunks`.
     sample_weight : str, optional
         The column that holds the weights of the rows, where chunks are data frames; it is not fitted. Default: the
-        weights that the engine hands over with the chunks, or none.
+        weights that the engine passes with the chunks, or none.
     task_threads : int or None, default 1
         Threads of each call of `function`; None: all CPUs of the process that calls it. One is right for engines that
         call it side by side.
@@ -134,7 +134,7 @@ def fit_columns(
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> tuple[PowerFit, bool]:
-    """`fit_with` before its warnings; and whether nothing has kept raw values from overflowing."""
+    """The fit of `fit_with`, without its warnings; and whether nothing kept raw values from overflowing."""
     as_choice("family", family, FIT_FAMILIES)
     as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))
     estimator = as_estimator(estimator)
@@ -226,7 +226,7 @@ class _Fits(NamedTuple):
 
 
 def _mixed(found: _Found, other: _Found, at: IntArray, better: BoolArray) -> _Found:
-    """The results of every column, by the other family where it is better; `at`: the columns that it fitted."""
+    """The results of every column, from the other family where that is better; it fitted the columns `at`."""
     chosen = at[better]
     found.results[chosen], found.families[chosen] = other.results[better], other.families[better]
     if found.error is not None and other.error is not None:

@@ -4,8 +4,8 @@
 and the summaries that they return can be pickled. Chunks that hold only some of the columns are summarised by
 `Pass.part`; `beside` puts their summaries side by side.
 
-Engines run a task that raises again and again, and report its error as a page of traces. A chunk that is refused once
-is refused always: the refusal travels as a result, and is raised where the fit was asked for.
+Engines retry a task that raises, and report its error as a page of traces. A chunk that is refused once is always
+refused, so the refusal travels as a result (`Outcome`) and is raised in the process that called `fit`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ __all__ = [
     "merged_outcome",
     "outcome_of",
 ]
-#: The complaint of engines whose data have no rows.
+
+#: The message of engines whose data have no rows.
 NO_ROWS = "X has no rows; there is nothing to do"
 
 
@@ -154,7 +155,7 @@ class Passes:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A summary, or the error in its place; both None where there were no rows."""
+    """A summary, or the error in its place; both are None without rows."""
 
     summary: Any = None
     error: TypeError | ValueError | None = None
@@ -169,7 +170,7 @@ class Outcome:
 
 
 def outcome_of(name: str, function: Callable[..., Any], *chunk: object) -> Outcome:
-    """``function(*chunk)``; a refusal names the chunk, from whose start it counts rows."""
+    """The outcome of ``function(*chunk)``; errors name the chunk and count rows from its start."""
     try:
         with naming(name):
             return Outcome(function(*chunk))
@@ -178,7 +179,7 @@ def outcome_of(name: str, function: Callable[..., Any], *chunk: object) -> Outco
 
 
 def merged_outcome(merge: Callable[[Any, Any], Any], a: Outcome, b: Outcome) -> Outcome:
-    """Both summaries merged, or an error of either."""
+    """Both summaries merged, or the error of either."""
     if a.error is not None or b.error is not None:
         return a if a.error is not None else b
     if a.summary is None or b.summary is None:

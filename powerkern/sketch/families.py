@@ -1,8 +1,8 @@
 """The better of the two families, column by column, of data that only passes over chunks can see.
 
-Both are fitted by themselves, Box-Cox to the columns whose values are all positive. They are compared as
-`_fit.best_family` compares them, by the values that both keep: from their power sums, which are exact, or from
-their counts between points that the fitted normal distribution says.
+Each family is fitted by itself, Box-Cox to the columns whose values are all positive. They are compared as in
+`_fit.best_family`, by the values that both keep: from power sums, which are exact, or from counts between quantiles of
+the fitted normal distribution.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from powerkern.sketch.grids import Range
 from powerkern.sketch.order import Bins, equal_points
 from powerkern.sketch.passes import BinsPass, kept_sums
 
-#: Between which standardised values the correlation with normal quantiles counts.
+#: Standardised values between which values are counted for their correlation with normal quantiles.
 _STEPS = np.linspace(-8.0, 8.0, 1025)
 #: Sums of weights stay below 2**_BITS quanta.
 _BITS = 60
@@ -45,7 +45,7 @@ _BITS = 60
 
 
 class _Compared(NamedTuple):
-    """Fits by one family to the values that both fits keep, of the columns that have such values."""
+    """Fits by one family to the values that both families keep, for the columns that have such values."""
 
     passes: Passes
     ranges: Range
@@ -130,7 +130,7 @@ def _counted(of: _Compared, ends: list[FloatArray]) -> Bins:
         x = z[None].copy()
         APPLY[of.family, INVERSE_STANDARDIZED](x, of.rows[j : j + 1].copy(), np.zeros(1, dtype=np.int64))
         inside = center[j] + divisor[j] * x[0]
-        inside = inside[(low[j] < inside) & (inside <= high[j])]  # not NaN, which is beyond the transform
+        inside = inside[(low[j] < inside) & (inside <= high[j])]  # NaN is beyond the range of the transform
         edges.append(np.unique([low[j], *inside, np.nextafter(high[j], np.inf)]))
     own = of.chosen
     quantum = np.frexp(of.ranges.n_obs[own])[1].astype(np.int64) - _BITS

@@ -27,18 +27,18 @@ from powerkern.kernels.transforms.family import FAMILIES, is_mirrored, lowest
 from powerkern.sketch.serial import array_of, damaged, pack, shift_of, unpack
 from powerkern.sketch.summary import Summary
 
-#: A refined grid has bins narrower by this power of two.
+#: Bins of a refined grid are narrower by this power of two.
 _REFINEMENT = 3
-#: Bins per column of a stream, whose grid is as fine as they allow.
+#: Most bins per column of a stream; its grid is as fine as they allow.
 _STREAM_BINS = 1024
 #: No logarithm of a float64 is larger.
 _LARGEST_LOG = 800.0
-#: Whole numbers up to this one are added exactly; and levels of digits of weights are up to this one.
+#: Largest whole number that is added exactly, and largest level of the digits of weights.
 _LARGEST_WHOLE, _MOST_LEVELS = 2.0**53, 42
 #: A column without values, in the table of a range.
 EMPTY_RANGE = np.zeros(ranges.N_RANGE)
 EMPTY_RANGE[[ranges.R_MIN, ranges.R_MAX]] = np.inf, -np.inf
-#: Exponents of the quanta for the smallest and the largest weight.
+#: Smallest and largest exponent of the quanta of weights.
 _QUANTA = (-1030, 970)
 
 
@@ -76,7 +76,7 @@ class _Columns:
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Self]) -> Self:
-        """Different columns of the same rows as one table; they have names if those of all parts have."""
+        """Different columns of the same rows as one table, with names if all parts have names."""
         names = [name for part in parts for name in part.column_names or ()]
         table, shift = np.concatenate([part.table for part in parts]), np.concatenate([part.shift for part in parts])
         was_vector = len(parts) == 1 and parts[0].was_vector
@@ -183,7 +183,7 @@ class Range(_Columns, Summary):
         )
 
     def stream_grid(self) -> Grid:
-        """A grid for the first rows of a stream: as fine as may be, and such that other streams' have a common one."""
+        """A grid for the first rows of a stream: as fine as possible, with a common grid with other streams."""
         return self._laid(stream=True)._relaid(np.full(self.n_features, -np.inf), _STREAM_BINS)
 
     def _laid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
@@ -246,7 +246,7 @@ class Range(_Columns, Summary):
         return found
 
     def _possible(self) -> NDArray[np.bool_]:
-        """Which columns have a range that rows can have; without values there is one only."""
+        """Mask of the columns whose range some rows can have; without values, only `EMPTY_RANGE` is possible."""
         count, weight, low, high, sample, logs, squares, squares_low, *digits, level = self.table.T
         with np.errstate(invalid="ignore", over="ignore"):
             seen = np.isfinite(self.table).all(axis=1) & (count > 0.0) & (weight > 0.0) & (low <= high)
@@ -299,7 +299,7 @@ class Grid(_Columns):
 
     @property
     def quantum(self) -> IntArray:
-        """The sums of each column are held as whole numbers of ``2**quantum``."""
+        """Exponents of the units of the sums: each column's sums are whole multiples of ``2**quantum``."""
         return self.table[:, G_QUANTUM].astype(np.int64)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Fits of groups from chunks: every column of every group is a column of its own, which most rows lack."""
+"""Fits of groups from chunks: every column of every group is a column of its own, missing in the rows of others."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class _GroupedPass(_FramePass[S]):
 
 
 def _wide(matrix: Matrix, codes: IntArray, n_groups: int) -> Iterator[tuple[FloatArray, IntArray]]:
-    """The rows of each group side by side, some at a time, NaN where a group has none; and their numbers."""
+    """The rows of all groups side by side, some at a time, padded with NaN; and the numbers of the rows."""
     values, p = matrix.values, matrix.values.shape[1]
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(n_groups))
@@ -203,7 +203,7 @@ def fit_groups_with(
 
 
 def _of_groups(name: str, value: Any, n: int, p: int) -> Any:
-    """An argument with an entry for each column, for the columns of n groups."""
+    """An argument with an entry for each column, repeated for n groups."""
     if name == "bounds":
         return tuple(None if end is None else _of_groups("an end of bounds", end, n, p) for end in listed(value))
     given = as_reals(name, value)

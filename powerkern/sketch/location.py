@@ -22,9 +22,10 @@ from powerkern.sketch.order import CountedColumn, even_parts, moment_points
 from powerkern.sketch.passes import SamplePass
 from powerkern.sketch.robust import Reader
 
-#: How often bins are divided at most: a thousandfold each time where few matter.
+#: How often bins are divided at most; each time into some thousand parts where few bins matter.
 _DIVISIONS = 6
-#: The share of the values in a bin times the cube of its width in scales that is too much for a polynomial psi.
+#: For a polynomial psi, bins are divided if their share of the values times the cube of their width, in scales, exceeds
+#: this.
 _UNEVEN = 1e-10
 
 
@@ -46,12 +47,10 @@ def location_with(
     method, **constants
         As for `powerkern.location.location_scale`.
     sample_weight : str, optional
-        The weight column, where chunks are data frames. Default: the weights that the engine
-        hands over with the chunks, or none.
-    task_threads : int or None, default 1
-        Threads of each call of the function that engines are given.
-    progress : bool, default False
-        Show a bar (needs tqdm) that counts the passes over the data.
+        The weight column, where chunks are data frames. Default: the weights that the engine passes with the chunks,
+        or none.
+    task_threads, progress
+        As for `fit_with`.
 
     Returns
     -------
@@ -76,8 +75,7 @@ def location_with(
     Mean and standard deviation take two passes, order statistics up to eight; summaries take some 50 kB per column.
     Median, nMAD, quartiles and trimmed means are exact to rounding. M-estimators are exact where psi is linear or
     constant within every bin; bins at its corners are divided. For a polynomial psi, bins are divided until they hardly
-    matter: "bisquare" and "bisquare-proposal2" were within 1e-11 of the
-    scale, "biweight" within 1e-7.
+    matter: errors were within 1e-11 of the scale for "bisquare" and "bisquare-proposal2", and 1e-7 for "biweight".
 
     Examples
     --------
@@ -164,7 +162,7 @@ class _Column(CountedColumn):
     estimate: _Estimate
 
     def row(self) -> FloatArray:
-        """The results, as far as is known."""
+        """The results, from the current counts."""
         x, w, _ = moment_points(self.cells)
         return self.estimate.function(x, w)
 

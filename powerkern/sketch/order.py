@@ -24,15 +24,15 @@ from powerkern.kernels.power_sums.ranges import R_MAX, R_MIN
 from powerkern.sketch.grids import Range
 from powerkern.sketch.summary import Summary, beside
 
-#: Values of the sample of a column, and edges of bins at most: some 50 kB either.
+#: Largest numbers of sampled values and of bin edges of a column: some 50 kB each.
 SAMPLE, EDGES = 2048, 2048
-#: Edges between the sample and the extremes on each side, ever farther apart.
+#: Edges between the sample and the extreme value on either side, with growing distances.
 _TAIL = 16
 #: Points of equal weight in a bin; and in all bins at least, if there are as many rows.
 _POINTS, _FEWEST = 4, 1024
 #: Sums stay below 2**_BITS quanta.
 _BITS = 60
-#: By how much the weight of a column may seem to change, being rounded; below the other one, to fewer digits.
+#: Relative change of a column's weight that may be rounding; weights below _TINY have fewer digits.
 _ROUNDED, _TINY = 1e-9, 1e-270
 #: Beyond this, differences may overflow.
 _HUGE = 2.0**1020
@@ -50,8 +50,9 @@ class Sample(Summary):
 
     def __init__(self, of_range: Range, weights: FloatArray, drawn: list[FloatArray], weighted: bool) -> None:
         self.range = of_range
-        self.weights = weights  #: (p, 3): the largest; the sums of weights over it, and of their squares
-        self.drawn = drawn  #: (m, 3) a column: key, value, weight
+        #: (p, 3): the largest weight; the sums of the weights divided by it, and of the squares of these
+        self.weights = weights
+        self.drawn = drawn  #: of each column, (m, 3): key, value, weight
         self.weighted = weighted
 
     @property
@@ -123,7 +124,7 @@ def sample_of(values: FloatArray, weight: FloatArray, of_range: Range, n_threads
 
 
 def present(x: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Values that are not missing and have a weight, and their weights if there are any."""
+    """Observed values of positive weight, and their weights if there are any."""
     there = ~np.isnan(x)
     if weight.size:
         there &= weight > 0.0
@@ -150,7 +151,7 @@ def _exponentials(x: FloatArray, place: IntArray) -> FloatArray:
 
 
 def first_edges(sample: Sample, j: int) -> FloatArray:
-    """Edges of bins that have about the same weight, narrow ones beyond the sample; values seen twice have their own.
+    """Edges of bins of about equal weight; repeated values have bins of their own, and tails are divided ever finer.
 
     Bins are closed on the left; the last edge is beyond the largest value.
     """
@@ -225,7 +226,7 @@ class Bins(Summary):
 def bins_of(
     values: FloatArray, weight: FloatArray, edges: list[FloatArray], quantum: IntArray, n_threads: int = 1
 ) -> Bins:
-    """Count the values of a chunk between edges; those beyond them are left out."""
+    """Count the values of a chunk between edges; values beyond the edges are left out."""
     sizes = [max(each.size - 1, 0) for each in edges]
     sums, ends = np.zeros((4, sum(sizes)), np.int64), np.empty((2, sum(sizes)))
     ends[0], ends[1] = np.inf, -np.inf
@@ -325,7 +326,7 @@ def rows_as_cells(drawn: FloatArray) -> Cells:
 
 
 def narrower_edges(cells: Cells, parts: IntArray) -> FloatArray:
-    """Edges that divide each cell into so many parts, where these are several; nothing between those is to be read."""
+    """Edges that divide each cell into `parts` parts; cells of one part have none, and are not counted again."""
     at = np.flatnonzero(parts > 1)
     if not at.size:
         return np.empty(0)
@@ -337,7 +338,7 @@ def narrower_edges(cells: Cells, parts: IntArray) -> FloatArray:
 
 
 def even_parts(chosen: BoolArray) -> IntArray:
-    """The same number of parts for each of the chosen cells; others stay whole."""
+    """The same number of parts for every chosen cell; others stay whole."""
     return np.where(chosen, max(2, EDGES // max(1, int(np.count_nonzero(chosen))) - 2), 1)
 
 
@@ -376,7 +377,7 @@ def divided(cells: Cells, chosen: BoolArray, finer: Cells, label: str) -> Cells:
 
 
 class CountedColumn(ABC):
-    """A column whose values passes count in cells, which are divided and counted again where that matters."""
+    """A column counted in cells, which are divided and counted again where that matters."""
 
     def __init__(self, first: Sample, j: int) -> None:
         self.first, self.j = first, j
@@ -462,7 +463,7 @@ def moment_points(cells: Cells) -> tuple[FloatArray, FloatArray, IntArray]:
     sd = cells.sd
     left, right = cells.mean - sd, cells.mean + sd
     with np.errstate(divide="ignore", invalid="ignore"):
-        beyond = left < cells.low  # then from the lowest value on, with the weight that goes with it
+        beyond = left < cells.low  # moved to the lowest value; the other point then keeps mean and variance
         left = np.where(beyond, cells.low, left)
         right = np.where(beyond, cells.mean + sd * (sd / (cells.mean - cells.low)), right)
         over = right > cells.high

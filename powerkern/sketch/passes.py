@@ -1,4 +1,4 @@
-"""The passes that fits make: functions that summarise a chunk."""
+"""The passes of fits from chunks: functions that summarise a chunk."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _moved(matrix: Matrix, shift: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class BinsPass(Pass[Bins]):
-    """How many values of the chosen columns lie between edges, and their moments there.
+    """Counts and moments of the values of the chosen columns between edges.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class Kept(Summary):
         self.sketch = sketch
         self.ends = ends  #: (2, p)
         self.weight = weight  #: of all values, kept or not
-        #: (4, p): below and above either end, of the values that may be on its other side, in quanta
+        #: (4, p), in quanta: below and above either end, the weight of the values that may be on its other side
         self.near = near
 
     def merged(self, other: Self) -> Self:

@@ -69,7 +69,7 @@ def fit_robust(
 
 
 class Reader(NamedTuple):
-    """Passes over the data that concern some of the columns."""
+    """Passes over some of the columns of the data."""
 
     passes: Passes
     first: Sample
@@ -99,12 +99,12 @@ class Reader(NamedTuple):
 
 
 def _each(job: Callable[[Column], object], columns: Sequence[Column], n_threads: int) -> None:
-    """Call the job with each of the columns, which is always worth a thread."""
+    """Call the job with every column; each is worth a thread."""
     for_each(lambda k: job(columns[k]), len(columns), SERIAL_VALUES, n_threads)
 
 
 def _reweight(reader: Reader, columns: list[Column], n_threads: int) -> None:
-    """Reweighting steps: fit the kept values, as often as the estimator asks, until a column settles."""
+    """Fit the kept values as often as the estimator's options say, or until a column settles."""
 
     def begin(column: Column) -> None:
         column.compare()

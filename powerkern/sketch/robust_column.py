@@ -77,14 +77,14 @@ from powerkern.sketch.passes import Kept
 from powerkern.sketch.sketches import Sketch
 from powerkern.sketch.steps import sketch
 
-#: Reweighting steps until the values kept settle, as in memory; sets of points drawn at random.
+#: Most reweighting steps, as in memory; number of sets of points drawn at random.
 _MOST_TURNS, _N_DRAWN = 50, 6
-#: Number of quantiles for a search without weights; half-width of the search by all points around its minimum, and how
-#: far from the start that may be another minimum.
+#: Number of quantiles in a search without weights; half-width of the search by all points around its minimum; the
+#: distance from the start beyond which that is another minimum.
 _N_QUANTILES, _REACH, _APART = 2048, 0.1, 0.01
-#: Rows that are fitted as in memory, at most, where their few values are known.
+#: Columns of at most so many rows are fitted as in memory if all their values are known.
 _MOST_ROWS = 65_536
-#: Largest error of lambda, in standard errors, that does not change the status; a larger one is multiplied.
+#: Largest error of lambda, in standard errors, that does not change the status; larger ones are multiplied by _MARGIN.
 _NEGLIGIBLE, _MARGIN = 0.01, 4.0
 
 
@@ -112,7 +112,7 @@ class Column(CountedColumn):
         self.weighted, self.unit = first.weighted, float(first.unit[j]) if first.weighted else 1.0
         self.ends, self.n_rows = first.ends[j], float(first.range.count[j])
         self.options: Options = estimator.options
-        self.begun = np.empty(N_RESULTS)  # the fit to points, of which the start counts
+        self.begun = np.empty(N_RESULTS)  # the fit to points, for its start
         self.tie, self.tied = np.nan, 0.0
         self.lmbda, self.interval = np.nan, np.full(5, np.nan)
         self.row, self.kept_ends, self.status = np.empty(0), np.empty(0), int(Status.OK)  # of the last fit
@@ -136,7 +136,7 @@ class Column(CountedColumn):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether there is a start to go on from."""
+        """Whether a start was found."""
         return not is_identity(self.begun)
 
     @property
@@ -155,7 +155,7 @@ class Column(CountedColumn):
 
     @property
     def standard_error(self) -> float:
-        """Of lambda, by the likelihood of the values kept."""
+        """The standard error of lambda, by the likelihood of the values kept."""
         information = self.row[CURVATURE] * self.row[N_OBS] / self.unit
         return float(1.0 / np.sqrt(information)) if information > 0.0 else np.inf
 
@@ -174,7 +174,7 @@ class Column(CountedColumn):
         self.lmbda = float(self.begun[LMBDA0])
 
     def compare(self) -> None:
-        """Fit other points for the cells: those with their moments, and some drawn at random, from a fixed seed."""
+        """Fit other points for the cells: points with their moments, and points drawn at random from a fixed seed."""
         cells, rng = self.cells.part(self.cells.mean != self.tie), np.random.default_rng(0)
         sets = [moment_points(cells), *(equal_points(cells, rng, self.share) for _ in range(_N_DRAWN))]
         self.others = []
@@ -197,7 +197,7 @@ class Column(CountedColumn):
             self._search_where_lower()
 
     def _search_where_lower(self) -> None:
-        """Begin with another minimum if the search without weights, which sees more of them, has found a lower one."""
+        """Start from another minimum if the search without weights, which is finer, has found a lower one."""
         total = self.w.sum()
         m = int(min(total, _N_QUANTILES))
         x = self.x[np.searchsorted(np.cumsum(self.w), (np.arange(m) + 0.5) * total / m)]
@@ -267,7 +267,7 @@ class Column(CountedColumn):
         return chosen & ~self.cells.is_one_value
 
     def _cuts(self) -> list[tuple[float, int]]:
-        """The lambdas, as the points predict them, at which cut-offs will be applied, each with its rule."""
+        """The lambdas, predicted from the points, at which cut-offs will be applied, each with its rule."""
         found = [(self.lmbda, self.options.first_rule)]
         if self.has_cut_off and 0 < self._n_fits < _MOST_TURNS:
             for n in range(1, self._n_fits):
@@ -367,14 +367,16 @@ class Column(CountedColumn):
     def result(self) -> FloatArray:
         """The row of results."""
         row = self._found()
-        if self.cells.rows.sum() < self.n_rows:  # weights that are nothing beside others were rounded to nothing
+        if self.cells.rows.sum() < self.n_rows:  # weights that are negligible beside others were rounded to 0
             row[STATUS], self.error = Status.UNRESOLVED, np.inf
         return row
 
     def _found(self) -> FloatArray:
         if self.is_whole:
-            self.whole = self._whole_fit()
-            return self.whole
+            x, weight = self._rows()
+            whole: FloatArray = self.estimator.fit(x[:, None], self.family, weight, 1)[0]
+            self.whole = whole
+            return whole
         if not (self.is_fitted and self.row.size) or is_identity(self.row):
             row = self.begun.copy()
             write_range(row, self.weight, *self.ends)
@@ -405,11 +407,11 @@ class Column(CountedColumn):
 
     @property
     def bound(self) -> float:
-        """Bound on the error of lambda, wide where rows are close to the cut-offs: their effects add up."""
+        """Bound on the error of lambda, with a margin where rows are close to the cut-offs, whose effects add up."""
         return _MARGIN * self.error if self._is_open else self.error
 
     def moved(self, lmbda: float) -> FloatArray:
-        """The row at a bound of lambda, of the same values."""
+        """The results of the same values at another lambda, which is a bound."""
         given = np.array([lmbda])
         if self.is_whole:
             x, weight = self._rows()
@@ -424,14 +426,8 @@ class Column(CountedColumn):
             return np.array([np.nan]), NO_WEIGHTS
         return (x, w) if self.weighted else (np.repeat(x, w.astype(np.int64)), NO_WEIGHTS)
 
-    def _whole_fit(self) -> FloatArray:
-        """The fit in memory, of a column whose values are all known."""
-        x, weight = self._rows()
-        row: FloatArray = self.estimator.fit(x[:, None], self.family, weight, 1)[0]
-        return row
-
     def _finished(self, row: FloatArray) -> FloatArray:
-        """A fit of the kept values, completed by the figures of the whole column, as in `kernels.robust`."""
+        """The results of a fit of the kept values, completed by those of the whole column, as in `kernels.robust`."""
         n_kept, options = row[N_OBS], self.options
         center, divisor = self.interval[2:4]
         write_range(row, self.weight - self.tied, *self.ends)
@@ -443,7 +439,9 @@ class Column(CountedColumn):
         else:
             row[ROUTE] = Route.REFIT_BOTH_SIDES if options.rule == BOTH else Route.REFIT
             row[N_KEPT], row[[KEPT_LOW, KEPT_HIGH]] = n_kept, self.kept_ends
-            restandardize(row[None], 0.0, self._correction(row))
+            share = n_kept / row[N_OBS]  # for the consistency factor of a truncated normal standard deviation
+            correction = scale_correction(n_kept / self.unit, share, self.last_cutoff, options)
+            restandardize(row[None], 0.0, np.array([correction]))
             if self.has_cut_off and self.rule == NOT_RECTIFIED:
                 row[[KEPT_LOW, KEPT_HIGH]] = self.limits
         row[N_OBS] = self.weight
@@ -451,14 +449,9 @@ class Column(CountedColumn):
             count_ties(row[None], np.array([self.tie]), np.array([self.tied]))
         return row
 
-    def _correction(self, row: FloatArray) -> FloatArray:
-        """Consistency factor for a truncated normal standard deviation."""
-        share = row[N_KEPT] / row[N_OBS]
-        return np.array([scale_correction(row[N_KEPT] / self.unit, share, self.last_cutoff, self.options)])
-
 
 def _order_points(x: FloatArray, w: FloatArray, about: float | None = None) -> FloatArray:
-    """Median, and that and `about` plus and minus their median distances."""
+    """The median; it and `about`, each minus and plus the median distance from it."""
     median = weighted_median(x, w)
     centers = [median] if about is None else [median, about]
     found = [median]

@@ -68,7 +68,7 @@ class Sketch(Summary):
         return Sketch(grid, a.sums + b.sums, a.roundings + b.roundings)
 
     def on(self, grid: Grid) -> Sketch:
-        """The same rows on another grid, with bins as wide or wider by powers of two, that has their range."""
+        """The sketch on another grid that has its range, with bins as wide, or wider by powers of two."""
         return self if self.grid == grid else _regridded(self, grid)
 
     @classmethod
@@ -121,7 +121,7 @@ class Sketch(Summary):
         return found
 
     def is_sound(self) -> bool:
-        """Whether some rows can have these sums."""
+        """Whether these can be the sums of some rows."""
         sums = self.sums.astype(np.float64)
         totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[self.grid.starts])
         return bool(
@@ -155,7 +155,7 @@ def _regridded(old: Sketch, grid: Grid) -> Sketch:
 
 
 def _on_cell(own: IntArray, first: int, cell: FloatArray, new: FloatArray) -> tuple[IntArray, int]:
-    """Sums of a column from bin `first` on, and where they are to be, in the quanta and bins of a new cell."""
+    """A column's sums from bin `first` on, in the quanta and bins of a new cell, and the number of their first bin."""
     levels = int(new[G_EXPONENT] - cell[G_EXPONENT])
     begin = (first >> levels) - int(new[G_FIRST])
     end = ((first + len(own) - 1) >> levels) + 1 - int(new[G_FIRST])
