@@ -16,7 +16,6 @@ import powerkern as pk
 from powerkern._engine import by_column
 from powerkern.kernels.transforms.family import FAMILIES as FAMILY_CODES
 from powerkern.sketch import extend, finish, fit_chunks, merge, range_of, sketch
-from powerkern.sketch.columns import unresolved
 
 from ._measure import FAMILIES, ORDERS, InTurns, matrix
 from .bench_fit import Accuracy
@@ -204,4 +203,4 @@ class Equality:
 
     @staticmethod
     def _is_coarse(family: str, x: np.ndarray) -> bool:
-        return bool(unresolved(sketch(x, range_of(x, family).grid()))[0])
+        return bool(sketch(x, range_of(x, family).grid()).unresolved()[0])

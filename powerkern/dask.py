@@ -11,21 +11,19 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, Unpack, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.shift import given_shift
-from powerkern._fit.best_family import LIKELIHOOD
-from powerkern._input.arrays import as_choice, as_names, as_weights, check_n_features, output_type
+from powerkern._input.arrays import as_choice, as_names, as_weights, check_n_features, naming, output_type
 from powerkern._results.columns import ColumnResults
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
-from powerkern._typing import Bounds, IntArray
 from powerkern.sketch import fit_groups_with, fit_with
-from powerkern.sketch.engine import Pass, S, beside, named, naming
+from powerkern.sketch.driver import FitOptions
+from powerkern.sketch.engine import MapReduce, Pass, S, beside
 
 try:
     import dask
@@ -55,15 +53,9 @@ def fit(
     family: str = "yeo-johnson",
     estimator: Estimator | str = "mle",
     *,
-    standardize: bool = True,
     sample_weight: Any = None,
-    lmbda: ArrayLike | None = None,
-    shift: ArrayLike = 0.0,
-    ymax: float | None = None,
-    bounds: Bounds | None = None,
-    criterion: str = LIKELIHOOD,
-    column_names: Sequence[str] | None = None,
     progress: bool = False,
+    **options: Unpack[FitOptions],
 ) -> PowerFit:
     """Fit a power transform to every column of a Dask collection: `powerkern.fit` in two passes over its chunks.
 
@@ -78,21 +70,17 @@ def fit(
     X : dask array of shape (n, p) or (n,), dask data frame or series, or list of delayed chunks
         Any real dtype; NaN means missing. Chunk sizes may be unknown. Delayed chunks are blocks of rows in any form
         that `powerkern.fit` accepts.
-    family, estimator, standardize, lmbda, shift, ymax, bounds, criterion, column_names
+    family, estimator, progress, **options
         As for `powerkern.sketch.fit_with`.
     sample_weight : (n,) dask array or series, (n,) array-like, list, or str, optional
         Non-negative row weights. For a data frame with partitions of unknown lengths: a Dask series or array with the
         same partitions. For delayed chunks: a list with one array per chunk. For data frames, delayed or not, also
         the name of the weight column, which is not fitted.
-    progress : bool, default False
-        Show a progress bar (needs tqdm) that counts passes over the data.
 
     Returns
     -------
     PowerFit
-        Lambda agrees with `powerkern.fit` to about 1e-13. `profile` and `confint` need no data. Columns that
-        the first grid does not resolve (rare: see `powerkern.sketch.finish`) are read again, up to three times, on
-        finer grids; `Status.UNRESOLVED` marks columns that remain unresolved.
+        As `powerkern.sketch.fit_chunks`.
 
     Raises
     ------
@@ -113,46 +101,24 @@ def fit(
     >>> transform(X, fitted)
     dask.array<...shape=(10000, 4), dtype=float64, chunksize=(1000, 2)...>
     """
-    blocks = _blocks(X, sample_weight if named(sample_weight) is None else None)
-    columns: list[IntArray | None] = [None]
+    blocks = _blocks(X, sample_weight)
     if len(blocks) > 1:
-        edges = np.cumsum([0, *(block.width for block in blocks)])
-        columns = [np.arange(a, b) for a, b in itertools.pairwise(edges)]
-        column_names = None if column_names is None else as_names(column_names, edges[-1])
-        shift = given_shift(shift, family, edges[-1])
-
+        p = sum(block.width for block in blocks if block.width)
+        names = options.get("column_names")
+        options["column_names"] = None if names is None else as_names(names, p)
+        options["shift"] = given_shift(options.get("shift", 0.0), family, p)
     makes_chunks = isinstance(X, da.Array) and not _is_in_memory(X)
-
-    def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S:
-        trees = [
-            _tree(_summaries(own, block.chunks), merge)
-            for block, at in zip(blocks, columns, strict=True)
-            if (own := function if at is None else function.part(at)) is not None
-        ]
-        parts = dask.compute(*(_fused(trees) if makes_chunks else trees))
-        if not parts or parts[0] is None:
-            raise ValueError("X has no rows or no columns; there is nothing to do")
-        whole: S = parts[0] if len(blocks) == 1 else beside(parts)
-        return whole
-
-    return fit_with(
-        map_reduce,
-        family,
-        estimator,
-        standardize=standardize,
-        sample_weight=named(sample_weight),
-        lmbda=lmbda,
-        shift=shift,
-        ymax=ymax,
-        bounds=bounds,
-        criterion=criterion,
-        column_names=column_names,
-        progress=progress,
-    )
+    return fit_with(_engine(blocks, makes_chunks), family, estimator, progress=progress, **options)
 
 
 def fit_groups(
-    X: Any, groups: str | Sequence[str], family: str = "yeo-johnson", estimator: Estimator | str = "mle", **options: Any
+    X: Any,
+    groups: str | Sequence[str],
+    family: str = "yeo-johnson",
+    estimator: Estimator | str = "mle",
+    *,
+    progress: bool = False,
+    **options: Unpack[FitOptions],
 ) -> GroupedFit:
     """Fit groups of rows of a Dask data frame: `powerkern.fit` with ``groups=``, without a shuffle of rows.
 
@@ -162,8 +128,8 @@ def fit_groups(
         Rows of a group may be in any partitions.
     groups : str or list of str
         The column, or columns, that hold the labels.
-    family, estimator, **options
-        As for `powerkern.sketch.fit_with`, but for `sample_weight`.
+    family, estimator, progress, **options
+        As for `powerkern.sketch.fit_with`.
 
     Returns
     -------
@@ -172,13 +138,7 @@ def fit_groups(
     """
     if not (_is_list(X) or _is_frame(X)):
         raise TypeError(f"X must be a Dask data frame, whose columns `groups` names, got {type(X).__name__}")
-    (block,) = _blocks(X, None)
-
-    def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
-        whole: S | None = dask.compute(_tree(_summaries(function, block.chunks), merge))[0]
-        return whole
-
-    return fit_groups_with(map_reduce, groups, family, estimator=estimator, **options)
+    return fit_groups_with(_engine(_blocks(X, None)), groups, family, estimator, progress=progress, **options)
 
 
 def transform(X: Any, fit: PowerFit) -> Any:
@@ -202,13 +162,35 @@ def transform(X: Any, fit: PowerFit) -> Any:
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:
     """Undo `transform`, lazily: `PowerFit.inverse_transform` of each chunk.
 
-    `out_of_range` is as there; warnings appear where the chunk is computed.
+    `out_of_range` is as for `PowerFit.inverse_transform`; warnings appear where the chunk is computed.
     """
     as_choice("out_of_range", out_of_range, get_args(OutOfRange))
     return _applied(Z, fit, functools.partial(_transformed, method="inverse_transform", out_of_range=out_of_range))
 
 
-# --- tasks --------------------------------------------------------------------------------------------
+# --- passes -------------------------------------------------------------------------------------------
+
+
+def _engine(blocks: list[_Columns], makes_chunks: bool = False) -> MapReduce:
+    """The engine: one graph for each pass over all blocks, fused where its tasks also make the chunks."""
+    edges = np.cumsum([0, *(block.width or 0 for block in blocks)])
+
+    def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S:
+        own: list[Pass[S] | None] = [function]
+        if len(blocks) > 1:
+            own = [function.part(np.arange(a, b)) for a, b in itertools.pairwise(edges)]
+        trees = [
+            _tree(_summaries(each, block.chunks), merge)
+            for each, block in zip(own, blocks, strict=True)
+            if each is not None
+        ]
+        parts = dask.compute(*(_fused(trees) if makes_chunks else trees))
+        if not parts or parts[0] is None:
+            raise ValueError("X has no rows or no columns; there is nothing to do")
+        whole: S = parts[0] if len(blocks) == 1 else beside(parts)
+        return whole
+
+    return map_reduce
 
 
 def _on_chunk(function: Pass[S], data: Any, weight: Any, name: str) -> S | None:
@@ -224,20 +206,6 @@ def _merged(merge: Callable[[S, S], S], a: S | None, b: S | None) -> S | None:
     if a is None or b is None:
         return b if a is None else a
     return merge(a, b)
-
-
-def _of_any_value(fit: PowerFit) -> PowerFit:
-    """A fit of the same columns without a domain, for the dummy values from which Dask infers result types."""
-    return fit.with_columns(ColumnResults(fit.columns.raw, "yeo-johnson"))
-
-
-def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
-    if len(block) == 0:
-        return block.astype(output_type(block.dtype)) if isinstance(block, np.ndarray) else block
-    return getattr(fit, method)(block, n_threads=1, **options)
-
-
-# --- graphs -------------------------------------------------------------------------------------------
 
 
 def _summaries(function: Pass[S], chunks: list[_Chunk]) -> list[Any]:
@@ -265,12 +233,22 @@ def _fused(trees: list[Any]) -> Any:
         return dask.optimize(*trees)
 
 
+# --- transforms ---------------------------------------------------------------------------------------
+
+
+def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
+    if len(block) == 0:
+        return block.astype(output_type(block.dtype)) if isinstance(block, np.ndarray) else block
+    return getattr(fit, method)(block, n_threads=1, **options)
+
+
 def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
     as_power_fit(fit)
     if _is_list(X):
         return [dask.delayed(function, pure=False, traverse=False)(chunk, fit) for chunk in X]
     if _is_frame(X):
-        meta = _transformed(X._meta_nonempty, _of_any_value(fit), "transform").iloc[:0]
+        everywhere = fit.with_columns(ColumnResults(fit.columns.raw, "yeo-johnson"))  # dummy values are in its domain
+        meta = _transformed(X._meta_nonempty, everywhere, "transform").iloc[:0]
         return X.map_partitions(function, fit, meta=meta)
     _check_array(X)
     p = 1 if X.ndim == 1 else X.shape[1]
@@ -323,7 +301,11 @@ def _check_array(X: Any) -> None:
 def _blocks(X: Any, sample_weight: Any) -> list[_Columns]:
     """The chunks of each block of columns."""
     if _is_list(X):
-        weights = _weights_of_each(sample_weight, len(X))
+        weights = sample_weight
+        if sample_weight is None or isinstance(sample_weight, str):
+            weights = [sample_weight] * len(X)
+        elif not isinstance(sample_weight, list | tuple) or len(sample_weight) != len(X):
+            raise ValueError(f"sample_weight must be a list of the weights of each of the {len(X)} chunks")
         return [_Columns(None, [_Chunk(*one, f"chunk {i}") for i, one in enumerate(zip(X, weights, strict=True))])]
     if _is_frame(X):
         parts = X.to_delayed()
@@ -350,19 +332,10 @@ def _blocks(X: Any, sample_weight: Any) -> list[_Columns]:
     ]
 
 
-def _weights_of_each(sample_weight: Any, n_chunks: int) -> list[Any]:
-    """Weights of the rows of each delayed chunk."""
-    if sample_weight is None:
-        return [None] * n_chunks
-    if not isinstance(sample_weight, list | tuple) or len(sample_weight) != n_chunks:
-        raise ValueError(f"sample_weight must be a list of the weights of each of the {n_chunks} chunks")
-    return list(sample_weight)
-
-
 def _weights(sample_weight: Any, rows: tuple[float, ...] | None, n_chunks: int) -> list[Any]:
     """Weights of the rows of each chunk."""
-    if sample_weight is None:
-        return [None] * n_chunks
+    if sample_weight is None or isinstance(sample_weight, str):
+        return [sample_weight] * n_chunks
     n = math.nan if rows is None else sum(rows)
     if not dask.is_dask_collection(sample_weight):
         if rows is None or math.isnan(n):

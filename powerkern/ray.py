@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._input.arrays import naming
@@ -17,7 +17,17 @@ from powerkern._input.batches import CELLS
 from powerkern._input.kinds import is_numeric
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import fit_with
-from powerkern.sketch.engine import Column, MapReduce, Outcome, Pass, columns_to_read, merged_outcome, outcome_of
+from powerkern.sketch.driver import FitOptions
+from powerkern.sketch.engine import (
+    NO_ROWS,
+    Column,
+    MapReduce,
+    Outcome,
+    Pass,
+    columns_to_read,
+    merged_outcome,
+    outcome_of,
+)
 
 try:
     import pyarrow
@@ -37,7 +47,8 @@ def fit(
     *,
     columns: Sequence[str] | None = None,
     sample_weight: str | Sequence[Any] | None = None,
-    **options: Any,
+    progress: bool = False,
+    **options: Unpack[FitOptions],
 ) -> PowerFit:
     """Fit a power transform to every column of data in Ray: `powerkern.fit` in two passes over its blocks.
 
@@ -49,15 +60,12 @@ def fit(
     X : ray.data.Dataset, or sequence of ObjectRef or of functions
         A dataset, in which null and NaN mean missing; or chunks of rows, each an object that `powerkern.fit` accepts,
         or a function without arguments that returns one and is called in a task once per pass.
-    family, estimator
+    family, estimator, progress, **options
         As for `powerkern.sketch.fit_with`.
     columns : sequence of str, optional
         The columns of a dataset to fit, in this order; default: all numeric and boolean columns except the weights.
     sample_weight : str, or sequence of ObjectRef or of functions, optional
         Non-negative row weights: the name of their column, or one object or function per chunk.
-    **options
-        ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``n_threads`` (on the driver), ``progress``, and
-        for chunks ``column_names``, as for `powerkern.sketch.fit_with`.
 
     Returns
     -------
@@ -97,12 +105,12 @@ def fit(
     """
     by_name = sample_weight if isinstance(sample_weight, str) else None
     if isinstance(X, ray.data.Dataset):
-        map_reduce = _over_blocks(X, columns_to_read(_table(_schema(X)), columns, sample_weight))
+        map_reduce = _over_blocks(X, columns_to_read(_table(X.schema()), columns, sample_weight))
     elif columns is not None:
         raise TypeError(f"columns= is for datasets; X is a {type(X).__name__}")
     else:
         map_reduce = _over_chunks(_chunks(X, None if by_name else sample_weight))
-    return fit_with(map_reduce, family, estimator, sample_weight=by_name, **options)
+    return fit_with(map_reduce, family, estimator, sample_weight=by_name, progress=progress, **options)
 
 
 def transform(X: Any, fit: PowerFit) -> Any:
@@ -182,19 +190,10 @@ def _settled(parts: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
             step()
     while running:
         step()
-    if not single:
-        raise _no_rows()
-    summary = _merged(merge, ray.get(single[0])).value()
-    if summary is None:
-        raise _no_rows()
-    return summary
+    return _merged(merge, *map(ray.get, single)).value()
 
 
-def _no_rows() -> ValueError:
-    return ValueError("X has no rows; there is nothing to do")
-
-
-def _summarised(function: Pass[Any], name: str, *given: Any) -> Outcome[Any]:
+def _summarised(function: Pass[Any], name: str, *given: Any) -> Outcome:
     """The outcome of a chunk and its weights, each given as data or as a function that returns it."""
     return outcome_of(name, lambda: function(*(one() if callable(one) else one for one in given)))
 
@@ -203,20 +202,20 @@ def _summarised_block(
     function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], block: pyarrow.Table
 ) -> pyarrow.Table:
     """The outcome of a block, read a few rows at a time."""
-    total, rows = Outcome[Any](), 0
+    total, rows = Outcome(), 0
     for part in _parts(block.select(names)):
         total = merged_outcome(merge, total, outcome_of(_place(rows), function, part))
         rows += part.num_rows
     return pyarrow.table({"outcome": [pickle.dumps(total)]})
 
 
-def _merged(merge: Callable[[Any, Any], Any], *parts: Any) -> Outcome[Any]:
+def _merged(merge: Callable[[Any, Any], Any], *parts: Any) -> Outcome:
     """Merge outcomes, and blocks of outcomes, one by one."""
     each = (outcome for part in parts for outcome in _outcomes(part))
-    return functools.reduce(functools.partial(merged_outcome, merge), each, Outcome[Any]())
+    return functools.reduce(functools.partial(merged_outcome, merge), each, Outcome())
 
 
-def _outcomes(part: Outcome[Any] | pyarrow.Table) -> Iterator[Outcome[Any]]:
+def _outcomes(part: Outcome | pyarrow.Table) -> Iterator[Outcome]:
     if isinstance(part, Outcome):
         yield part
     elif part.num_rows:
@@ -265,15 +264,10 @@ def _place(rows: int) -> str:
 # --- input --------------------------------------------------------------------------------------------
 
 
-def _schema(X: Any) -> Any:
-    schema = X.schema()
-    if schema is None:
-        raise _no_rows()
-    return schema
-
-
 def _table(schema: Any) -> list[Column]:
     """The columns of a dataset or of a block."""
+    if schema is None:
+        raise ValueError(NO_ROWS)
     return [Column(name, str(kind), is_numeric(kind)) for name, kind in zip(schema.names, schema.types, strict=True)]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from powerkern._input.arrays import check_n_features, naming
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import fit_groups_with, fit_with
+from powerkern.sketch.driver import FitOptions
 from powerkern.sketch.engine import Column, MapReduce, Outcome, Pass, columns_to_read, merged_outcome, outcome_of
 
 try:
@@ -43,7 +44,8 @@ def fit(
     *,
     columns: Sequence[str] | None = None,
     sample_weight: str | None = None,
-    **options: Any,
+    progress: bool = False,
+    **options: Unpack[FitOptions],
 ) -> PowerFit:
     """Fit a power transform to columns of a Spark data frame: `powerkern.fit` in two passes over its partitions.
 
@@ -54,15 +56,12 @@ def fit(
     ----------
     X : pyspark.sql.DataFrame
         Classic or of Spark Connect. Null and NaN mean missing.
-    family, estimator
+    family, estimator, progress, **options
         As for `powerkern.sketch.fit_with`.
     columns : sequence of str, optional
         The columns to fit, in this order; default: all numeric and boolean columns except the weights.
     sample_weight : str, optional
         The column of non-negative row weights.
-    **options
-        ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``n_threads`` (on the driver), ``progress``,
-        as for `powerkern.sketch.fit_with`.
 
     Returns
     -------
@@ -98,7 +97,8 @@ def fit(
     DataFrame[id: bigint, x: double]
     """
     names = columns_to_read(_table(X), columns, sample_weight)
-    return fit_with(_map_reduce(X, names), family, estimator, sample_weight=sample_weight, **options)
+    engine = _map_reduce(X, names)
+    return fit_with(engine, family, estimator, sample_weight=sample_weight, progress=progress, **options)
 
 
 def fit_groups(
@@ -108,7 +108,8 @@ def fit_groups(
     estimator: Estimator | str = "mle",
     *,
     columns: Sequence[str] | None = None,
-    **options: Any,
+    progress: bool = False,
+    **options: Unpack[FitOptions],
 ) -> GroupedFit:
     """Fit groups of rows of a Spark data frame: `powerkern.fit` with ``groups=``, without a shuffle of rows.
 
@@ -118,8 +119,8 @@ def fit_groups(
         As for `fit`; rows of a group may be in any partitions.
     groups : str or list of str
         The column, or columns, that hold the labels.
-    family, estimator, columns, **options
-        As for `fit`, but for `sample_weight`.
+    family, estimator, columns, progress, **options
+        As for `fit`.
 
     Returns
     -------
@@ -133,7 +134,7 @@ def fit_groups(
             known = ", ".join(repr(one.name) for one in table)
             raise ValueError(f"groups={key!r}: there is no column of that name among {known}")
     names = columns_to_read([one for one in table if one.name not in keys], columns, None)
-    return fit_groups_with(_map_reduce(X, names, keys), groups, family, estimator=estimator, **options)
+    return fit_groups_with(_map_reduce(X, names, keys), groups, family, estimator, progress=progress, **options)
 
 
 def transform(X: Any, fit: PowerFit) -> Any:
@@ -168,7 +169,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _map_reduce(X: Any, names: list[str], keys: Sequence[str] = ()) -> MapReduce:
-    """The engine: one job for each pass over the named columns of numbers, and those of labels."""
+    """The engine: one job for each pass over the named numeric columns and the columns of labels."""
     fields = _fields([*names, *keys])[len(names) :]
     labels = [_column(key).alias(field) for key, field in zip(keys, fields, strict=True)]
     table = X.select([*_doubles(names), *labels])
@@ -181,8 +182,6 @@ def _map_reduce(X: Any, names: list[str], keys: Sequence[str] = ()) -> MapReduce
         for level in _levels(partitions):
             parts = parts.repartition(*level, "part").mapInArrow(functools.partial(_merged, merge), _OUTCOME)
         rows = parts.collect()
-        if not rows:
-            raise ValueError("X has no rows; there is nothing to do")
         partitions = sum(row.partitions for row in rows)
         return _total(merge, (row.outcome for row in rows)).value()
 
@@ -203,16 +202,16 @@ def _levels(partitions: int | None) -> Iterator[tuple[int, ...]]:
         yield (partitions,)
 
 
-def _total(merge: Callable[[Any, Any], Any], outcomes: Iterable[Any]) -> Outcome[Any]:
+def _total(merge: Callable[[Any, Any], Any], outcomes: Iterable[Any]) -> Outcome:
     """Merge pickled outcomes one by one."""
-    return functools.reduce(functools.partial(merged_outcome, merge), map(pickle.loads, outcomes), Outcome[Any]())
+    return functools.reduce(functools.partial(merged_outcome, merge), map(pickle.loads, outcomes), Outcome())
 
 
 def _summarised(
     function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], batches: Iterator[pyarrow.RecordBatch]
 ) -> Iterator[pyarrow.RecordBatch]:
     """Reduce a partition to one row, its outcome, or to no row if it is empty."""
-    total, rows = Outcome[Any](), 0
+    total, rows = Outcome(), 0
     for batch in batches:
         outcome = outcome_of(_place(rows), function, batch.rename_columns(names))
         total = merged_outcome(merge, total, outcome)
@@ -225,7 +224,7 @@ def _summarised(
 
 def _merged(merge: Callable[[Any, Any], Any], batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """Merge the outcomes sent to this task into one row."""
-    total, partitions = Outcome[Any](), 0
+    total, partitions = Outcome(), 0
     for batch in batches:
         some = _total(merge, (outcome.as_buffer() for outcome in batch.column("outcome")))
         total = merged_outcome(merge, total, some)
@@ -234,7 +233,7 @@ def _merged(merge: Callable[[Any, Any], Any], batches: Iterator[pyarrow.RecordBa
         yield _row(partitions, total)
 
 
-def _row(partitions: int, outcome: Outcome[Any]) -> pyarrow.RecordBatch:
+def _row(partitions: int, outcome: Outcome) -> pyarrow.RecordBatch:
     arrays = [
         pyarrow.array([_partition()], pyarrow.int32()),
         pyarrow.array([partitions], pyarrow.int32()),

@@ -16,7 +16,7 @@ from powerkern._estimators.estimators import Estimator
 from powerkern._fit import fit as fitting
 from powerkern._input.arrays import listed, naming
 from powerkern._results.power_fit import OutOfRange, PowerFit
-from powerkern._typing import Bounds, IntArray
+from powerkern._typing import IntArray
 
 try:
     import xarray as xr
@@ -30,12 +30,9 @@ def fit(
     estimator: Estimator | str = "mle",
     *,
     dim: str | Iterable[Hashable] | None = None,
-    standardize: bool = True,
     sample_weight: Any = None,
     lmbda: Any = None,
     shift: Any = 0.0,
-    ymax: float | None = None,
-    bounds: Bounds | None = None,
     **options: Any,
 ) -> XarrayFit:
     """Fit power transforms to labelled arrays: `powerkern.fit` over some dimensions, for every point of the others.
@@ -45,7 +42,7 @@ def fit(
     X : xarray.DataArray or xarray.Dataset
         Real numbers; NaN is missing. Either in memory, or Dask arrays, which are read chunk by chunk, twice, and never
         gathered or rechunked. The variables of a Dataset are fitted separately.
-    family, estimator, standardize, ymax, bounds
+    family, estimator
         As for `powerkern.fit`.
     dim : str or iterable of str, optional
         The dimensions that a column runs along, as for `xarray.DataArray.mean`; default: all. ``dim="time"`` fits a
@@ -57,8 +54,8 @@ def fit(
         As for `powerkern.fit`: one number, or an array along dimensions other than `dim`; a Dataset has one by
         variable.
     **options
-        Further arguments of `powerkern.fit` (for Dask arrays, of `powerkern.dask.fit`), such as `n_threads`
-        and `progress`.
+        Further arguments of `powerkern.fit` (for Dask arrays, of `powerkern.dask.fit`), such as `standardize`,
+        `bounds`, `n_threads` and `progress`.
 
     Returns
     -------
@@ -99,12 +96,9 @@ def fit(
                 table.matrix,
                 family,
                 estimator,
-                standardize=standardize,
                 sample_weight=None if sample_weight is None else table.weights(sample_weight),
                 lmbda=_of_columns(lmbda, name, one, table),
                 shift=_of_columns(shift, name, one, table),
-                ymax=ymax,
-                bounds=bounds,
                 **options,
             )
             columns[name] = _Columns(fitted, _numbered(one, table.features, np.argsort(table.order)))
@@ -122,18 +116,13 @@ class _Columns(NamedTuple):
         return self.position.copy(data=np.asarray(values)[self.position.values]).rename(name)
 
 
-class _Figure:
+def _figure(name: str) -> Any:
     """An attribute of `PowerFit` with one number per column, as a DataArray or, by variable, as a Dataset."""
 
-    def __init__(self) -> None:
-        self.__doc__: str | None = None
+    def figures(fit: XarrayFit) -> Any:
+        return fit._gathered({key: one.figure(getattr(one.fit, name), name) for key, one in fit._columns.items()})
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-        self.__doc__ = f"`PowerFit.{name}`."
-
-    def __get__(self, fit: XarrayFit | None, owner: type) -> Any:
-        return self if fit is None else fit._labelled(lambda one: getattr(one, self._name), self._name)
+    return property(figures, doc=f"`PowerFit.{name}`.")
 
 
 class XarrayFit:
@@ -153,19 +142,19 @@ class XarrayFit:
         As for `PowerFit`.
     """
 
-    lmbda = _Figure()
-    lmbda_error = _Figure()
-    loc = _Figure()
-    scale = _Figure()
-    log_factor = _Figure()
-    nll = _Figure()
-    information = _Figure()
-    n_obs = _Figure()
-    n_kept = _Figure()
-    x_min = _Figure()
-    x_max = _Figure()
-    shift = _Figure()
-    status = _Figure()
+    lmbda = _figure("lmbda")
+    lmbda_error = _figure("lmbda_error")
+    loc = _figure("loc")
+    scale = _figure("scale")
+    log_factor = _figure("log_factor")
+    nll = _figure("nll")
+    information = _figure("information")
+    n_obs = _figure("n_obs")
+    n_kept = _figure("n_kept")
+    x_min = _figure("x_min")
+    x_max = _figure("x_max")
+    shift = _figure("shift")
+    status = _figure("status")
 
     def __init__(self, columns: Mapping[Hashable, _Columns], of_dataset: bool) -> None:
         self._columns = dict(columns)
@@ -227,9 +216,6 @@ class XarrayFit:
         """
         options["out_of_range"] = out_of_range
         return self._applied(Z, lambda interface, matrix, fit: interface.inverse_transform(matrix, fit, **options))
-
-    def _labelled(self, of: Callable[[PowerFit], Any], what: str) -> Any:
-        return self._gathered({name: one.figure(of(one.fit), what) for name, one in self._columns.items()})
 
     def _gathered(self, figures: Mapping[Hashable, Any]) -> Any:
         """Results of a Dataset by variable, or of a DataArray."""
@@ -383,27 +369,21 @@ def _along(value: Any, like: Any, what: str) -> Any:
 
 def _transformed(X: Any, columns: _Columns, function: Callable[[Any, Any, PowerFit], Any]) -> Any:
     """Apply a function of matrices to a DataArray, with the column of the fit that has the same coordinates."""
-    table = _Table(X, _found(columns.position, X))
-    at = _aligned(columns.position, X).to_numpy().reshape(-1)[table.order]
+    position = _aligned(columns.position, X)
+    table = _Table(X, position.dims)
+    at = position.to_numpy().reshape(-1)[table.order]
     return table.restored(function(table.interface, table.matrix, columns.fit.part(at)))
 
 
-def _found(position: Any, X: Any) -> list[Hashable]:
-    """The dimensions of a fit, all of which X must have."""
+def _aligned(position: Any, X: Any) -> Any:
+    """The columns of a fit for the points of X, matched by coordinates if there are any."""
     for d in position.dims:
         if d not in X.dims:
             raise ValueError(f"X has no dimension {d!r}, and the fit has one column for each point along it")
-    return list(position.dims)
-
-
-def _aligned(position: Any, X: Any) -> Any:
-    """The columns for the points of X, matched by coordinates if there are any."""
-    wanted = position
-    for d in position.dims:
         if d in position.indexes and d in X.indexes and not position.indexes[d].equals(X.indexes[d]):
-            wanted = wanted.reindex({d: X.indexes[d]}, fill_value=-1)
-            if (wanted < 0).any():
+            position = position.reindex({d: X.indexes[d]}, fill_value=-1)
+            if (position < 0).any():
                 raise ValueError(f"X has coordinates along {d!r} that the data of the fit had not")
-        if wanted.sizes[d] != X.sizes[d]:
-            raise ValueError(f"X has {X.sizes[d]} points along {d!r}, the data of the fit had {wanted.sizes[d]}")
-    return wanted
+        if position.sizes[d] != X.sizes[d]:
+            raise ValueError(f"X has {X.sizes[d]} points along {d!r}, the data of the fit had {position.sizes[d]}")
+    return position

@@ -13,14 +13,13 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._input.arrays import NO_WEIGHTS, as_flag, column_label
 from powerkern._input.reading import read_chunk
+from powerkern._typing import FloatArray
 from powerkern.federated.integers import Integers, checked_quantum, vector_of_moments
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
-from powerkern.federated.requests import MomentsRequest, read_moments_request
+from powerkern.federated.pool import MomentsRequest, read_moments_request
 from powerkern.kernels.likelihood import partial_moments
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import Range, range_of
-
-FloatArray = NDArray[np.float64]
 
 
 class Client:

@@ -13,13 +13,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood import partial_moments
 from powerkern.kernels.likelihood import score as lk
 
-FloatArray = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Every entry of a vector is at most this many bits, and a sign.
+#: Every entry of a vector has at most this many bits and a sign.
 DIGIT_BITS = 20
 #: Raw sums are below 2**_SUM_BITS: values are at most 4.1 in units of the frame, so weights may be up to 5e12.
 _SUM_BITS = 46

@@ -46,8 +46,8 @@ class ProtocolError(ValueError):
     Attributes
     ----------
     detail : str
-        For the log of the site that raised it: the text together with what it leaves out, such as rows and values.
-        Lost when the error is pickled.
+        For the log of the site that raised it: the text with the rows and values that it leaves out. Lost when the
+        error is pickled.
     """
 
     def __init__(self, text: str, detail: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""A column as the server sees it: the frame that all sites share, and how their moments become a fit.
+"""A column of all sites: the frame that they share, requests for moments in it, and the fit from merged moments.
 
 The merged moments are those that `powerkern.fit` forms of the pooled rows, and the code that follows is the same.
 """
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._status import Route, Status
+from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood import partial_moments
 from powerkern.kernels.likelihood import score as lk
 from powerkern.kernels.likelihood.logs import Bounds, centered_log, offset_log, unit_of
@@ -20,9 +21,7 @@ from powerkern.kernels.likelihood.optimum import write_fit
 from powerkern.kernels.likelihood.two_pass import optimum
 from powerkern.kernels.power_sums.ranges import R_COUNT, R_MAX, R_MIN, mean_log
 from powerkern.kernels.results import N_RESULTS, write_identity, write_range
-from powerkern.kernels.transforms.family import log_offset
-
-FloatArray = NDArray[np.float64]
+from powerkern.kernels.transforms.family import BOX_COX, log_offset
 
 _NONE = np.empty(0)
 _LARGEST_LOG = 709.0
@@ -30,6 +29,15 @@ _LARGEST_LOG = 709.0
 _REACH, _ROUNDING = 4.1, 1e-26
 #: Weights that are equal up to the rounding of their sums.
 _SAME_WEIGHT = 1e-9
+
+# a row: number of the column, bounds of its values, frame, exponents
+_INDEX, _LOW, _HIGH, _FRAME = 0, 1, 2, 3
+_AT = _FRAME + partial_moments.N_SCALING
+
+#: Most exponents of a column in one request.
+MOST_POINTS = 1024
+#: Two machines may form frames of the same bounds that differ by rounding.
+_SAME_FRAME = 1e-9
 
 
 class PooledColumn(NamedTuple):
@@ -96,6 +104,69 @@ def frame_between(base: float, x_min: float, x_max: float, reference: float) -> 
 def _without_fit(base: float, x_min: float, x_max: float, status: Status) -> PooledColumn:
     frame = partial_moments.Scaling(True, 0.0, 0.0, 0.0, 0.0, 1.0)
     return PooledColumn(base, 0.0, x_min, x_max, frame, 0.0, status)
+
+
+# --- requests for moments -----------------------------------------------------------------------------
+
+
+class MomentsRequest(NamedTuple):
+    """The columns of a request, bounds of their values, their frames, and the exponents."""
+
+    which: NDArray[np.intp]
+    low: FloatArray
+    high: FloatArray
+    frames: FloatArray
+    at: FloatArray
+
+
+def write_moments_request(columns: Sequence[tuple[int, PooledColumn]], at: Sequence[Sequence[float]]) -> FloatArray:
+    """Body of a request for moments of some columns at exponents of each."""
+    rows = [
+        [float(j), column.x_min, column.x_max, *map(float, column.frame), *points]
+        for (j, column), points in zip(columns, at, strict=True)
+    ]
+    return np.array(rows)
+
+
+def read_moments_request(body: FloatArray, n_columns: int, family: int) -> MomentsRequest:
+    """The parts of a request's body.
+
+    Raises
+    ------
+    ValueError
+        They make no sense for `n_columns` columns.
+    """
+    if body.ndim != 2 or body.dtype.kind != "f" or body.shape[0] == 0 or not 0 < body.shape[1] - _AT <= MOST_POINTS:
+        raise ValueError("not a table of exponents")
+    if not np.isfinite(body).all():
+        raise ValueError("NaN or infinite values")
+    column = body[:, _INDEX]
+    if not np.isin(column, np.arange(n_columns)).all() or np.unique(column).size < column.size:
+        raise ValueError(f"columns other than 0 to {n_columns - 1}")
+    low, high, frames = np.array(body[:, _LOW]), np.array(body[:, _HIGH]), np.array(body[:, _FRAME:_AT])
+    if not (frames[:, partial_moments.SIGMA] > 0.0).all():
+        raise ValueError("a unit that is not positive")
+    if not (low < high).all() or (family == BOX_COX and not (low > 0.0).all()):
+        raise ValueError("bounds that no values can have")
+    for x_min, x_max, frame in zip(low.tolist(), high.tolist(), frames.tolist(), strict=True):
+        _check_frame(family, x_min, x_max, frame)
+    return MomentsRequest(column.astype(np.intp), low, high, frames, np.array(body[:, _AT:]))
+
+
+def _check_frame(family: int, low: float, high: float, given: list[float]) -> None:
+    """Refuse a frame that does not follow from its bounds."""
+    reference, sigma = given[partial_moments.REFERENCE], given[partial_moments.SIGMA]
+    expected = frame_between(log_offset(family), low, high, reference)
+    unit = expected.sigma / sigma
+    ends = [expected.low * unit, expected.high * unit, expected.neg_high * unit]
+    own = given[partial_moments.LOW : partial_moments.NEG_HIGH + 1]
+    if not (
+        float(expected.both_signs) == given[partial_moments.BOTH_SIGNS]
+        and expected.reference == reference
+        and 0.5 <= unit <= 2.0
+        and all(abs(a - b) <= _SAME_FRAME for a, b in zip(ends, own, strict=True))
+    ):
+        raise ValueError("a frame that does not follow from its bounds")
 
 
 # --- moments ------------------------------------------------------------------------------------------

@@ -17,12 +17,11 @@ from powerkern._estimators.limits import LambdaLimit, at_bound, bounded_lambdas,
 from powerkern._estimators.shift import to_own_units
 from powerkern._input.arguments import given_lambdas
 from powerkern._status import Status
-from powerkern._typing import Bounds
+from powerkern._typing import Bounds, FloatArray
 from powerkern.federated import pool
 from powerkern.federated.integers import moments_of_total, score_error
 from powerkern.federated.messages import Kind
 from powerkern.federated.pool import PooledColumn
-from powerkern.federated.requests import write_moments_request
 from powerkern.federated.search import Evaluation, Found, Search, at_point, search
 from powerkern.kernels.likelihood import partial_moments
 from powerkern.kernels.likelihood import score as lk
@@ -30,18 +29,16 @@ from powerkern.kernels.results import LMBDA, LMBDA0, STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import Range, merge
 
-FloatArray = NDArray[np.float64]
-
 #: Most rounds of a fit; a column that is not done by then has the status NOT_CERTIFIED or UNRESOLVED.
 MAX_ROUNDS = 30
-#: A bound of the error of lambda up to this part of its standard error is as good as none.
+#: An error of lambda of at most this part of its standard error does not change the status.
 _NEGLIGIBLE = 0.01
 
 
 class Plan(NamedTuple):
     """The options of a fit that are settled before the first round; see `Server`.
 
-    Sites answer for columns plus `shift`, and `data_bounds` are bounds of these. `quantum` is 0 for open sums.
+    Sites answer for columns plus `shift`, whose bounds are `data_bounds`. `quantum` is 0 for open sums.
     """
 
     family: str
@@ -146,7 +143,7 @@ class _Task(NamedTuple):
 
 
 def _search_all(talk: _Moments, tasks: dict[int, _Task], outcome: Outcome) -> Generator[Request, list[Any], None]:
-    """Advance the searches of several columns in step, and write what they find to `outcome`."""
+    """Advance the searches of several columns in step, and write their results to `outcome`."""
     points = {j: next(task.search) for j, task in tasks.items()}
     while points:
         width = max(map(len, points.values()))
@@ -169,7 +166,7 @@ def _advance(
     errors: FloatArray,
     outcome: Outcome,
 ) -> list[float]:
-    """Where to look next, given the moments at `points`; nowhere once the column is done."""
+    """The next points of a column's search, given the moments at `points`; none once the column is done."""
     column, total = talk.columns[j], float(moments[0, lk.WEIGHT])
     if total == 0.0 or not np.isfinite(errors).all():
         outcome.results[j] = pool.identity_row(column, total, Status.UNRESOLVED if total else Status.EMPTY)
@@ -233,7 +230,7 @@ class _Moments(NamedTuple):
         """Merged moments of some columns at exponents of each, and bounds of the error of their scores."""
         plan, which = self.plan, np.array(asked)
         shape = (len(asked), len(at[0]), partial_moments.N_PARTIAL)
-        body = write_moments_request([(j, self.columns[j]) for j in asked], at)
+        body = pool.write_moments_request([(j, self.columns[j]) for j in asked], at)
         rounding = 0.5 * plan.quantum * plan.n_sites
 
         def read_open(moments: NDArray[Any], sender: str) -> FloatArray:

@@ -86,7 +86,7 @@ def search(start: float, method: str, max_rounds: int) -> Search:
 
 
 def at_point(x: float) -> Search:
-    """Ask for the likelihood at a given point."""
+    """A search that asks for the likelihood at one given point."""
     (last,) = yield [x]
     return Found(last, True, 1)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from powerkern._estimators.limits import lambda_limit
 from powerkern._estimators.shift import given_shift
@@ -17,7 +17,7 @@ from powerkern._input.messages import warn
 from powerkern._results.columns import ColumnResults, FitInfo
 from powerkern._results.power_fit import PowerFit, finished
 from powerkern._status import Status
-from powerkern._typing import Bounds
+from powerkern._typing import Bounds, FloatArray
 from powerkern.federated.integers import checked_quantum
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
 from powerkern.federated.protocol import MergeError, Outcome, Plan, Request, conversation
@@ -25,9 +25,7 @@ from powerkern.federated.search import METHODS
 from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import Range
-from powerkern.sketch.summaries import checked_bounds
-
-FloatArray = NDArray[np.float64]
+from powerkern.sketch.grids import checked_bounds
 
 
 class Server:
@@ -88,27 +86,16 @@ class Server:
         column_names: Sequence[str] | None = None,
     ) -> None:
         self._names = _checked_names(clients)
-        self._family = as_choice("family", family, FAMILIES)
-        self._standardize = as_flag("standardize", standardize)
-        self._shift = as_reals("shift", shift)
-        given_shift(self._shift, self._family, max(self._shift.size, 1))
-        limits = None if data_bounds is None else _limits(data_bounds, self._family, self._shift)
-        self._columns, self._n_columns = _known_columns(column_names, limits, self._shift)
+        as_choice("family", family, FAMILIES)
+        standardize = as_flag("standardize", standardize)
+        moved = as_reals("shift", shift)
+        given_shift(moved, family, max(moved.size, 1))
+        limits = None if data_bounds is None else _limits(data_bounds, family, moved)
+        self._columns, self._n_columns = _known_columns(column_names, limits, moved)
         _check_lambda(lmbda, ymax, bounds, self._n_columns, standardize)
-        self._is_given = lmbda is not None
-        self._quantum = 0.0 if quantum is None else checked_quantum(quantum)
-        plan = Plan(
-            self._family,
-            self._shift,
-            as_choice("search", search, METHODS),
-            limits,
-            self._quantum,
-            len(self._names),
-            self._standardize,
-            lmbda,
-            ymax,
-            bounds,
-        )
+        step, n = 0.0 if quantum is None else checked_quantum(quantum), len(self._names)
+        as_choice("search", search, METHODS)
+        self._plan = Plan(family, moved, search, limits, step, n, standardize, lmbda, ymax, bounds)
         self._session = secrets.token_hex(16)
         self._read: dict[str, Any] = {}
         self._request_bytes = b""
@@ -116,7 +103,7 @@ class Server:
         self._failure = ""
         self.round = 0
         self.bytes_sent = self.bytes_received = 0
-        self._talk = conversation(plan)
+        self._talk = conversation(self._plan)
         self._open(next(self._talk))
 
     # --- the conversation -------------------------------------------------------------------------------
@@ -249,25 +236,23 @@ class Server:
         self._read = {}
         self.round += 1
         details: dict[str, Any] = {
-            "family": self._family,
+            "family": self._plan.family,
             "clients": self._names,
             "n_columns": self._n_columns,
             "column_names": self._columns,
-            "shift": self._shift.tolist(),
+            "shift": self._plan.shift.tolist(),
         }
         if request.kind == Kind.SUMS:
-            details["quantum"] = self._quantum
+            details["quantum"] = self._plan.quantum
         self._request_bytes = pack(Message(request.kind, self._session, self.round, SERVER, details, request.body))
         self.bytes_sent += len(self._names) * len(self._request_bytes)
 
     def _finish(self, outcome: Outcome) -> None:
         results, error = outcome
         self._read = {}
-        self._fit = finished(
-            FitInfo(self._family, standardize=self._standardize, column_names=self._columns),
-            ColumnResults(results, self._family, lmbda_error=error),
-            unbounded=self._is_given,
-        )
+        family, standardize, is_given = self._plan.family, self._plan.standardize, self._plan.lmbda is not None
+        info = FitInfo(family, standardize=standardize, column_names=self._columns)
+        self._fit = finished(info, ColumnResults(results, family, lmbda_error=error), unbounded=is_given)
         rough = np.flatnonzero(results[:, STATUS] == Status.BRACKETED)
         if rough.size:
             text = f"{column_labels(rough, self._columns)}: lambda is off by up to lmbda_error"

@@ -13,10 +13,12 @@ None; then ``finish(total)``. `powerkern.sketch.engine` is for authors of engine
 
 from powerkern.sketch.chunks import fit_chunks, fit_groups, location_chunks
 from powerkern.sketch.driver import fit_with
+from powerkern.sketch.grids import Grid, Range
 from powerkern.sketch.grouped import fit_groups_with
 from powerkern.sketch.location import location_with
-from powerkern.sketch.merging import extend, finish, merge, range_of, sketch
-from powerkern.sketch.summaries import Grid, Range, Sketch
+from powerkern.sketch.sketches import Sketch
+from powerkern.sketch.steps import extend, finish, range_of, sketch
+from powerkern.sketch.summary import merge
 
 __all__ = [
     "Grid",

@@ -20,15 +20,15 @@ from powerkern.kernels.robust.fit import CUT_CENTER, CUT_DIVISOR, CUT_HIGH, CUT_
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.sketch.robust_column import Column
 
-#: Safety factor for differences between sets of points; accuracy of two fits of the same values.
+#: Safety factor for differences between sets of points; relative difference of two fits of the same values.
 SAFETY, EXACT = 2.0, 1e-11
-#: Largest ratio of the effect of a row to its influence.
+#: Largest ratio of the effect of a row to its influence, which is its effect to first order.
 _CURVED = 1.25
-#: Searches like the last stage of those in memory: intervals about the start, their tolerance, evaluations at most.
+#: Searches like the last stage of the search in memory: intervals about the start, tolerance, most evaluations.
 _INTERVALS = [(off - reach, off + reach) for reach in (0.03, 0.05) for off in np.linspace(-0.004, 0.004, 6)]
 _XTOL, _MAX_EVAL = 1e-5, 100
-#: How far the search in memory may end from the minimum, in units of the prestandardised column; and where rows of
-#: different weights are tied, whose order it takes as it comes.
+#: How far from the minimum the search in memory may end, in units of the prestandardised column; and the same if rows
+#: of different weights are tied, whose order is arbitrary.
 _SEARCHED, _TIED = 2e-5, 2e-4
 
 
@@ -44,9 +44,10 @@ def start_error(column: Column) -> float:
 
 
 def search_error(column: Column) -> float:
-    """How far from the minimum the search in memory may end: close to it the objective of order statistics is rough.
+    """How far from the minimum the search in memory may end: near it, the objective of order statistics is rough.
 
-    That is found by searches for the minimum of the points' objective that begin a little to the left and to the right.
+    This is measured by searches for the minimum of the points' objective that begin a little to the left or right. Of
+    910 fuzzed columns of up to 60,000 rows, two exceeded their bounds without it.
     """
     tied = column.weighted and column.has_cut_off and (column.cells.is_one_value & (column.cells.rows > 1.0)).any()
     tolerance, power = _TIED if tied else _SEARCHED, column.power
@@ -64,9 +65,10 @@ def search_error(column: Column) -> float:
 
 
 def open_zones(column: Column, turn: int) -> FloatArray:
-    """(2, 3): the lower and the upper end of the values kept, between the bounds of where they may be."""
+    """The lower and the upper end of the kept interval, each between the bounds of its uncertainty; (2, 3)."""
     here = _ends(column, column.cut(column.lmbda, column.rule)[0])
-    moved = [other.cut(other.lmbda if turn == 0 else column.lmbda, column.rule) for other in column.others]
+    starts = [float(other.row[LMBDA0]) if turn == 0 else column.lmbda for other in column.others]
+    moved = [column.cut(at, column.rule, other)[0] for at, other in zip(starts, column.others, strict=True)]
     reach = SAFETY * _farthest(column, here, moved)
     error = column.searched if turn == 0 else column.error
     moved = [column.cut(column.lmbda + side * error, column.rule)[0] for side in (-1.0, 1.0)]
@@ -75,7 +77,7 @@ def open_zones(column: Column, turn: int) -> FloatArray:
 
 
 def _farthest(column: Column, here: FloatArray, moved: list[FloatArray]) -> FloatArray:
-    """How far the ends at any of these cuts are from those here."""
+    """The largest distances of the ends at any of these cuts from the ends `here`."""
     farthest: FloatArray = np.max([np.abs(_ends(column, figures) - here) for figures in moved], axis=0, initial=0.0)
     return farthest
 
@@ -116,11 +118,14 @@ def _influences(column: Column) -> FloatArray:
 
 
 def _error_of_scaling(column: Column) -> float:
-    """Effect on lambda of a center and a divisor known to within a bin; none under Box-Cox."""
+    """Effect on lambda of a center and a divisor known to within a bin; none under Box-Cox.
+
+    It decides in long columns: without it, 5 of 16 columns of 300,000 and of a million rows exceeded their bounds.
+    """
     if column.family == BOX_COX:
         return 0.0
     center, divisor = column.interval[2:4]
-    others = np.array([other.cut(column.lmbda, column.rule) for other in column.others])
+    others = np.array([column.cut(column.lmbda, column.rule, other)[0] for other in column.others])
     shift, factor = (others[:, CUT_CENTER] - center) / divisor, others[:, CUT_DIVISOR] / divisor
     if (shift == 0.0).all() and (factor == 1.0).all():
         return 0.0

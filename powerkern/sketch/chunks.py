@@ -6,27 +6,26 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import progress_bar
 from powerkern._estimators.estimators import Estimator
-from powerkern._fit.best_family import LIKELIHOOD
-from powerkern._input import frames as _frames
+from powerkern._input import frames
 from powerkern._input.arrays import naming
 from powerkern._input.batches import batches_of
 from powerkern._input.foreign import refuse_foreign
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import PowerFit
-from powerkern._typing import Bounds
 from powerkern.location import LocationScale
-from powerkern.sketch.driver import fit_with
-from powerkern.sketch.engine import MapReduce, Pass, S, in_turn, named
+from powerkern.sketch.driver import FitOptions, fit_with
+from powerkern.sketch.engine import MapReduce, Pass
 from powerkern.sketch.grouped import fit_groups_with
 from powerkern.sketch.location import location_with
+from powerkern.sketch.summary import S
 
-#: In place of a chunk, or of its weights, where there are no more.
+#: Stands for a chunk, or its weights, after the last one.
 _NONE_LEFT = object()
 
 
@@ -35,17 +34,10 @@ def fit_chunks(
     family: str = "yeo-johnson",
     estimator: Estimator | str = "mle",
     *,
-    standardize: bool = True,
     sample_weight: Sequence[ArrayLike] | Callable[[], Iterable[ArrayLike]] | str | None = None,
-    lmbda: ArrayLike | None = None,
-    shift: ArrayLike = 0.0,
-    ymax: float | None = None,
-    bounds: Bounds | None = None,
-    criterion: str = LIKELIHOOD,
-    column_names: Sequence[str] | None = None,
-    non_numeric: _frames.NonNumeric = "raise",
-    n_threads: int | None = None,
+    non_numeric: frames.NonNumeric = "raise",
     progress: bool = False,
+    **options: Unpack[FitOptions],
 ) -> PowerFit:
     """Fit of data larger than memory: `powerkern.fit` in two passes over chunks of rows.
 
@@ -63,13 +55,14 @@ def fit_chunks(
     sample_weight : sequence of array-like, function that returns an iterable, or str, optional
         Non-negative weights of the rows: an array for each chunk, or the name of the column of data frames that holds
         them.
-    standardize, lmbda, shift, ymax, bounds, criterion, column_names, n_threads
-        As for `powerkern.fit`.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
         Treatment of non-numeric columns, as for `powerkern.fit`; the first chunk decides which they are. They are not
         read from tables.
     progress : bool, default False
         Show a bar (needs tqdm) that counts chunks, as often as they are read, when it takes more than about a second.
+    **options
+        ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``criterion``, ``column_names`` and ``n_threads``,
+        as for `powerkern.fit`.
 
     Returns
     -------
@@ -117,25 +110,17 @@ def fit_chunks(
     True
     """
     with reading(chunks, sample_weight, non_numeric, progress) as map_reduce:
-        return fit_with(
-            map_reduce,
-            family,
-            estimator,
-            standardize=standardize,
-            sample_weight=named(sample_weight),
-            lmbda=lmbda,
-            shift=shift,
-            ymax=ymax,
-            bounds=bounds,
-            criterion=criterion,
-            column_names=column_names,
-            n_threads=n_threads,
-            task_threads=n_threads,
-        )
+        return fit_with(map_reduce, family, estimator, task_threads=options.get("n_threads"), **options)
 
 
 def fit_groups(
-    chunks: Any, groups: str | Sequence[str], family: str = "yeo-johnson", *, progress: bool = False, **options: Any
+    chunks: Any,
+    groups: str | Sequence[str],
+    family: str = "yeo-johnson",
+    estimator: Estimator | str = "mle",
+    *,
+    progress: bool = False,
+    **options: Unpack[FitOptions],
 ) -> GroupedFit:
     """Fit of groups of rows of data larger than memory: `powerkern.fit` with ``groups=``, in passes over chunks.
 
@@ -145,8 +130,8 @@ def fit_groups(
         Data frames, or a table that is read in batches, as for `fit_chunks`.
     groups : str or list of str
         The column, or columns, that hold the labels.
-    family, progress, **options
-        As for `fit_chunks`, but for `sample_weight` and `non_numeric`.
+    family, estimator, progress, **options
+        As for `fit_chunks`.
 
     Returns
     -------
@@ -164,7 +149,9 @@ def fit_groups(
     True
     """
     with reading(chunks, None, "raise", progress) as map_reduce:
-        return fit_groups_with(map_reduce, groups, family, **options)
+        return fit_groups_with(
+            map_reduce, groups, family, estimator, task_threads=options.get("n_threads"), **options
+        )  # fmt: skip
 
 
 def location_chunks(
@@ -172,7 +159,7 @@ def location_chunks(
     method: str = "median-mad",
     *,
     sample_weight: Sequence[ArrayLike] | Callable[[], Iterable[ArrayLike]] | str | None = None,
-    non_numeric: _frames.NonNumeric = "raise",
+    non_numeric: frames.NonNumeric = "raise",
     n_threads: int | None = None,
     progress: bool = False,
     **constants: Any,
@@ -191,17 +178,7 @@ def location_chunks(
     Returns
     -------
     LocationScale
-        As exact as `location_with` says.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `powerkern.location.location_scale` and `fit_chunks`.
-
-    Warns
-    -----
-    UserWarning
-        As `powerkern.location.location_scale`.
+        As `location_with`, which also describes accuracy, errors and warnings.
 
     Examples
     --------
@@ -214,27 +191,31 @@ def location_chunks(
     True
     """
     with reading(chunks, sample_weight, non_numeric, progress) as map_reduce:
-        return location_with(
-            map_reduce, method, sample_weight=named(sample_weight), task_threads=n_threads, **constants
-        )  # fmt: skip
+        return location_with(map_reduce, method, task_threads=n_threads, **constants)
 
 
 @contextlib.contextmanager
-def reading(chunks: Any, sample_weight: Any, non_numeric: _frames.NonNumeric, progress: bool) -> Iterator[MapReduce]:
-    """The engine that reads chunks in this process, one after the other."""
-    weights = sample_weight if named(sample_weight) is None else None
+def reading(chunks: Any, sample_weight: Any, non_numeric: frames.NonNumeric, progress: bool) -> Iterator[MapReduce]:
+    """The engine that reads chunks in this process, one after the other, each with its weights or their name."""
+    by_name = sample_weight if isinstance(sample_weight, str) else None
     if batches_of(chunks) is None:
         _check_rereadable("chunks", chunks)
-    elif weights is not None:
+    elif sample_weight is not None and by_name is None:
         raise TypeError("sample_weight must be the name of a column where chunks is a table that is read in batches")
-    if weights is not None:
-        _check_rereadable("sample_weight", weights)
+    if sample_weight is not None and by_name is None:
+        _check_rereadable("sample_weight", sample_weight)
     first = None if non_numeric == "raise" else _first(chunks)
-    columns = _frames.chosen_positions(first, non_numeric, named(sample_weight))
+    columns = frames.chosen_positions(first, non_numeric, by_name)
 
     def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
-        each = enumerate(_pairs(chunks, weights, columns))
-        return in_turn(function, merge, ((naming(f"chunk {i}"), pair) for i, pair in each), bar)
+        total = None
+        for i, (chunk, weight) in enumerate(_with_weights(_read(chunks, columns), sample_weight)):
+            with naming(f"chunk {i}"):
+                part = function(chunk, weight)
+                total = part if total is None else merge(total, part)
+            if bar is not None:
+                bar.update()
+        return total
 
     with progress_bar(None, " chunks", progress) as bar:
         yield map_reduce
@@ -276,23 +257,19 @@ def _read(chunks: Any, columns: list[int] | None) -> Iterator[Any]:
     opened = chunks() if callable(chunks) else chunks
     source = batches_of(opened)
     if source is not None:
-        names = _frames.names_of(source.blank) or []
+        names = frames.names_of(source.blank) or []
         return source.of(None if columns is None else [names[j] for j in columns])
     if columns is None:
         return iter(opened)
-    return (_frames.taken(chunk, None, columns) for chunk in opened)
+    return (frames.taken(chunk, None, columns) for chunk in opened)
 
 
-def _pairs(chunks: Any, sample_weight: Any, columns: list[int] | None) -> Iterator[tuple[object, Any]]:
-    """Chunks and their weights, from the start."""
-    each = _read(chunks, columns)
-    if sample_weight is None:
-        return ((chunk, None) for chunk in each)
-    return _side_by_side(each, sample_weight() if callable(sample_weight) else sample_weight)
-
-
-def _side_by_side(chunks: Iterator[Any], weights: Iterable[ArrayLike]) -> Iterator[tuple[object, Any]]:
-    """Chunks paired with their weights; an error unless there are equally many."""
+def _with_weights(chunks: Iterator[Any], sample_weight: Any) -> Iterator[tuple[object, Any]]:
+    """Chunks with their weights, or with the name of the column of weights; an error if either ends first."""
+    if sample_weight is None or isinstance(sample_weight, str):
+        yield from zip(chunks, itertools.repeat(sample_weight), strict=False)
+        return
+    weights = sample_weight() if callable(sample_weight) else sample_weight
     for i, (chunk, weight) in enumerate(itertools.zip_longest(chunks, weights, fillvalue=_NONE_LEFT)):
         if chunk is _NONE_LEFT or weight is _NONE_LEFT:
             more, fewer = ("sample_weight", "chunks") if chunk is _NONE_LEFT else ("chunks", "sample_weight")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,29 +12,40 @@ from numpy.typing import ArrayLike
 from powerkern._engine.threads import progress_bar, thread_count
 from powerkern._estimators.estimators import Estimator, as_estimator
 from powerkern._estimators.likelihood import ML
-from powerkern._estimators.limits import lambda_limit
+from powerkern._estimators.limits import LambdaLimit
 from powerkern._estimators.nearest_normal import NearestNormal
 from powerkern._estimators.power_sums import MixedSums, PowerSums
 from powerkern._estimators.robust import Robust
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.best_family import CRITERIA, LIKELIHOOD
 from powerkern._fit.fit import check_together
+from powerkern._input.arguments import given_bounds
 from powerkern._input.arrays import as_choice, as_flag, column_label, listed
 from powerkern._results.columns import ColumnResults, FitInfo, Source
 from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, finished
 from powerkern._typing import BoolArray, Bounds, FloatArray, IntArray
-from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
-from powerkern.sketch.columns import resolved
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.engine import MapReduce, Passes
 from powerkern.sketch.families import box_cox_is_better
-from powerkern.sketch.merging import finish_results
+from powerkern.sketch.grids import Grid, Range
 from powerkern.sketch.order import check_unchanged, has_changed
-from powerkern.sketch.passes import RangePass, SamplePass, SketchPass
+from powerkern.sketch.passes import RangePass, SamplePass, SketchPass, resolved
 from powerkern.sketch.robust import fit_robust
-from powerkern.sketch.summaries import Grid, Range, Sketch
+from powerkern.sketch.sketches import Sketch
+from powerkern.sketch.steps import finish_results
 
-#: Families by their codes.
-_NAMES = {code: name for name, code in FAMILIES.items()}
+
+class FitOptions(TypedDict, total=False):
+    """The arguments of `powerkern.fit` that every fit from chunks has, whatever reads them."""
+
+    standardize: bool
+    lmbda: ArrayLike | None
+    shift: ArrayLike
+    ymax: float | None
+    bounds: Bounds | None
+    criterion: str
+    column_names: Sequence[str] | None
+    n_threads: int | None
 
 
 def fit_with(
@@ -41,17 +53,10 @@ def fit_with(
     family: str = "yeo-johnson",
     estimator: Estimator | str = "mle",
     *,
-    standardize: bool = True,
     sample_weight: str | None = None,
-    lmbda: ArrayLike | None = None,
-    shift: ArrayLike = 0.0,
-    ymax: float | None = None,
-    bounds: Bounds | None = None,
-    criterion: str = LIKELIHOOD,
-    column_names: Sequence[str] | None = None,
-    n_threads: int | None = None,
     task_threads: int | None = 1,
     progress: bool = False,
+    **options: Unpack[FitOptions],
 ) -> PowerFit:
     """Fit of data that some engine holds: `powerkern.fit` in passes of "ask every chunk, and merge the answers".
 
@@ -61,24 +66,20 @@ def fit_with(
         The engine: ``map_reduce(function, merge)`` calls ``function(chunk)``, or ``function(chunk, sample_weight)``
         where rows have weights, for every chunk of rows, wherever it is, and returns the results merged by
         ``merge(a, b)``, two at a time, in any order; None if there are no chunks. It is called once for each pass over
-        the data. `function` and what it returns, some 10 kB a column, can be pickled; chunks are anything that
+        the data. `function` and its results, some 10 kB per column, can be pickled; chunks are anything that
         `powerkern.fit` takes, and may have no rows. See `powerkern.sketch.engine` for chunks of some of the columns.
-    family, standardize, lmbda, shift, ymax, bounds, criterion, column_names
-        As for `powerkern.fit`. ``family="best"`` fits both families, one after the other, and compares them; see Notes
-        of `fit_chunks`.
-    estimator : Estimator or str, default "mle"
-        As for `powerkern.fit`, except "ks" and "ppcc". Robust estimators take seven passes, or some more, see Notes of
-        `fit_chunks`.
+    family, estimator
+        As for `fit_chunks`.
     sample_weight : str, optional
-        The column that holds the weights of the rows, where chunks are data frames; it is not fitted. Default: those
-        that the engine hands over with the chunks, or none.
-    n_threads : int, optional
-        Threads that fit the sums, here; default: all CPUs of this process.
+        The column that holds the weights of the rows, where chunks are data frames; it is not fitted. Default: the
+        weights that the engine passes with the chunks, or none.
     task_threads : int or None, default 1
         Threads of each call of `function`; None: all CPUs of the process that calls it. One is right for engines that
         call it side by side.
     progress : bool, default False
         Show a bar (needs tqdm) that counts the passes over the data.
+    **options
+        As for `fit_chunks`; ``n_threads`` are the threads that fit the sums, here.
 
     Returns
     -------
@@ -112,32 +113,19 @@ def fit_with(
     >>> bool(np.abs(fit.lmbda - pk.fit(X).lmbda).max() < 1e-12)
     True
     """
-    fit, unbounded = fit_columns(
-        map_reduce,
-        family,
-        estimator,
-        standardize=standardize,
-        sample_weight=sample_weight,
-        lmbda=lmbda,
-        shift=shift,
-        ymax=ymax,
-        bounds=bounds,
-        criterion=criterion,
-        column_names=column_names,
-        n_threads=n_threads,
-        task_threads=task_threads,
-        progress=progress,
-    )
+    fit, unbounded = fit_columns(map_reduce, family, estimator, sample_weight, task_threads, progress, **options)
     return finished(fit.info, fit.columns, fit.source, unbounded=unbounded)
 
 
 def fit_columns(
     map_reduce: MapReduce,
-    family: str = "yeo-johnson",
-    estimator: Estimator | str = "mle",
+    family: str,
+    estimator: Estimator | str,
+    sample_weight: str | None,
+    task_threads: int | None,
+    progress: bool,
     *,
     standardize: bool = True,
-    sample_weight: str | None = None,
     lmbda: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
     ymax: float | None = None,
@@ -145,35 +133,33 @@ def fit_columns(
     criterion: str = LIKELIHOOD,
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
-    task_threads: int | None = 1,
-    progress: bool = False,
 ) -> tuple[PowerFit, bool]:
-    """`fit_with` before its warnings; and whether nothing has kept raw values from overflowing."""
+    """The fit of `fit_with`, without its warnings; and whether nothing kept raw values from overflowing."""
     as_choice("family", family, FIT_FAMILIES)
     as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))
     estimator = as_estimator(estimator)
     check_together(family, estimator, lmbda, ymax, criterion)
     if isinstance(estimator, ML) and estimator.prestandardize != "none":
         raise ValueError("ML(prestandardize=...) needs the rows in memory: pk.fit(X, ...), not chunks of them")
-    other = estimator.solver()
-    if isinstance(other, NearestNormal):
+    solver = estimator.solver()
+    if isinstance(solver, NearestNormal):
         raise ValueError(
             f"estimator={estimator.name!r} needs every value in its order, which no summary of chunks holds; draw rows "
             "at random and fit these by powerkern.fit, or use 'mle' or a robust estimator"
         )
-    asked = _Asked(other, as_flag("standardize", standardize), lmbda, ymax, thread_count(n_threads))
+    standardize = as_flag("standardize", standardize)
     names = None if column_names is None else tuple(listed(column_names))
-    first = YEO_JOHNSON if family == BEST else FAMILIES[family]
-    with progress_bar(2 if other is None and family != BEST else None, " passes", progress) as bar:
+    with progress_bar(2 if solver is None and family != BEST else None, " passes", progress) as bar:
         passes = Passes(map_reduce, sample_weight, task_threads, bar)
+        fits = _Fits(passes, solver, standardize, lmbda, ymax, thread_count(n_threads))
         if family == BEST:
             given_shift(shift, BEST, np.size(shift))
-            found = _better(passes, _Columns(_NAMES[first], 0.0, names), asked, bounds, criterion)
+            found = fits.better(names, bounds, criterion)
         else:
-            found = asked.fit(passes, _Columns(family, shift, names), bounds)
-    info = FitInfo(family, estimator, asked.standardize, found.range.column_names, found.range.was_vector)
+            found = fits.by(family, shift, names, bounds)
+    info = FitInfo(family, estimator, standardize, found.range.column_names, found.range.was_vector)
     columns = ColumnResults(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error)
-    return PowerFit(info, columns, Source(sums=found.sums)), lmbda is not None or other is not None
+    return PowerFit(info, columns, Source(sums=found.sums)), lmbda is not None or solver is not None
 
 
 class _Found(NamedTuple):
@@ -188,85 +174,61 @@ class _Found(NamedTuple):
     unit_weights: FloatArray | None = None
 
 
-class _Columns(NamedTuple):
-    """The columns to fit, as a `FirstPass` has them."""
+class _Fits(NamedTuple):
+    """Fits by one family, or by the better of both."""
 
-    family: str
-    shift: ArrayLike
-    column_names: tuple[str, ...] | None
-
-
-class _Asked(NamedTuple):
-    """The options of a fit, whatever the family."""
-
-    other: Robust | None
+    passes: Passes
+    solver: Robust | None
     standardize: bool
     lmbda: ArrayLike | None
     ymax: float | None
     n_threads: int
 
-    def fit(self, passes: Passes, columns: _Columns, bounds: Bounds | None) -> _Found:
+    def by(self, family: str, shift: ArrayLike, names: tuple[str, ...] | None, bounds: Bounds | None) -> _Found:
         """The fit of every column by one family."""
-        if self.other is not None:
-            return self._fit_robustly(self.other, passes, columns, bounds)
+        if self.solver is not None:
+            return self._robustly(self.solver, family, shift, names, bounds)
 
         def read(grid: Grid, chosen: BoolArray) -> Sketch:
-            return passes(SketchPass, grid=grid.part(chosen), chosen=chosen)
+            return self.passes(SketchPass, grid=grid, chosen=chosen)
 
-        found = passes(RangePass, **columns._asdict())
+        found = self.passes(RangePass, family=family, shift=shift, column_names=names)
         total = resolved(found.grid(), read)
         _check_unchanged(found, np.arange(found.n_features), total.n_obs)
-        results, sums = finish_results(
-            total,
-            standardize=self.standardize,
-            lmbda=self.lmbda,
-            ymax=self.ymax,
-            bounds=bounds,
-            n_threads=self.n_threads,
-        )
-        return _Found(found, results, _families(columns, results), total, sums)
+        results, sums = finish_results(total, self.standardize, self.lmbda, self.ymax, bounds, self.n_threads)
+        return _Found(found, results, np.full(len(results), FAMILIES[family]), total, sums)
 
-    def _fit_robustly(self, other: Robust, passes: Passes, columns: _Columns, bounds: Bounds | None) -> _Found:
-        first = passes(SamplePass, **columns._asdict())
-        limit = lambda_limit(None, bounds, first.range.n_features, self.standardize)
-        results, error = fit_robust(passes, other, FAMILIES[columns.family], first, limit, self.n_threads)
+    def _robustly(
+        self, solver: Robust, family: str, shift: ArrayLike, names: tuple[str, ...] | None, bounds: Bounds | None
+    ) -> _Found:
+        first = self.passes(SamplePass, family=family, shift=shift, column_names=names)
+        limit = LambdaLimit(np.inf, False, given_bounds(bounds, first.range.n_features))
+        results, error = fit_robust(self.passes, solver, first, limit, self.n_threads)
         unit = first.unit if first.weighted and (first.unit < 1.0).any() else None
-        return _Found(first.range, results, _families(columns, results), error=error, unit_weights=unit)
+        families = np.full(len(results), FAMILIES[family])
+        return _Found(first.range, results, families, error=error, unit_weights=unit)
 
-
-def _families(columns: _Columns, results: FloatArray) -> IntArray:
-    return np.full(len(results), FAMILIES[columns.family])
-
-
-def _better(passes: Passes, columns: _Columns, asked: _Asked, bounds: Bounds | None, criterion: str) -> _Found:
-    """The fit of every column by the better of the two families, of which Box-Cox is for positive columns only."""
-    found = asked.fit(passes, columns, bounds)
-    positive = np.asarray((found.range.x_min > 0.0) & (found.range.count > 0.0))
-    if not positive.any():
-        return found
-    p = positive.size
-    names = found.range.column_names or [str(j) for j in range(p)]
-    limits = lambda_limit(None, bounds, p, asked.standardize).bounds[:, positive]
-    own = columns._replace(family=_NAMES[BOX_COX], column_names=tuple(np.array(names, dtype=object)[positive]))
-    other = asked.fit(passes.on(positive), own, (limits[0], limits[1]))
-    _check_unchanged(found.range, np.flatnonzero(positive), other.range.n_obs)
-    better = box_cox_is_better(
-        passes,
-        found.range,
-        positive,
-        other.results,
-        found.results[positive],
-        criterion,
-        asked.other is None,
-        asked.n_threads,
-    )
-    return _mixed(found, other, np.flatnonzero(positive), better)
+    def better(self, names: tuple[str, ...] | None, bounds: Bounds | None, criterion: str) -> _Found:
+        """The fit of every column by the better of the two families, of which Box-Cox is for positive columns only."""
+        found = self.by("yeo-johnson", 0.0, names, bounds)
+        positive = np.asarray((found.range.x_min > 0.0) & (found.range.count > 0.0))
+        if not positive.any():
+            return found
+        at, p = np.flatnonzero(positive), positive.size
+        names = tuple(found.range.column_names or map(str, range(p)))
+        low, high = given_bounds(bounds, p)[:, positive]
+        own = self._replace(passes=dataclasses.replace(self.passes, columns=positive))
+        other = own.by("box-cox", 0.0, names, (low, high))
+        _check_unchanged(found.range, at, other.range.n_obs)
+        keeps_all, fits = self.solver is None, (other.results, found.results[positive])
+        better = box_cox_is_better(self.passes, found.range, positive, *fits, criterion, keeps_all, self.n_threads)
+        return _mixed(found, other, at, better)
 
 
 def _mixed(found: _Found, other: _Found, at: IntArray, better: BoolArray) -> _Found:
-    """The results of every column, by the other family where it is better; `at`: the columns that it fitted."""
+    """The results of every column, from the other family where that is better; it fitted the columns `at`."""
     chosen = at[better]
-    found.results[chosen], found.families[chosen] = other.results[better], BOX_COX
+    found.results[chosen], found.families[chosen] = other.results[better], other.families[better]
     if found.error is not None and other.error is not None:
         found.error[chosen] = other.error[better]
     if found.total is None or other.total is None:

@@ -4,29 +4,29 @@
 and the summaries that they return can be pickled. Chunks that hold only some of the columns are summarised by
 `Pass.part`; `beside` puts their summaries side by side.
 
-Engines run a task that raises again and again, and report its error as a page of traces. A chunk that is refused once
-is refused always: the refusal travels as a result, and is raised where the fit was asked for.
+Engines retry a task that raises, and report its error as a page of traces. A chunk that is refused once is always
+refused, so the refusal travels as a result (`Outcome`) and is raised in the process that called `fit`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input.arrays import Matrix, naming
+from powerkern._input.arrays import Matrix, check_n_features, naming
 from powerkern._input.reading import read_chunk
-from powerkern._typing import BoolArray
-from powerkern.sketch.columns import beside
-from powerkern.sketch.merging import merge
+from powerkern._typing import BoolArray, IntArray
+from powerkern.sketch.summary import S, beside, merge
 
 __all__ = [
+    "NO_ROWS",
     "Column",
     "MapReduce",
     "Outcome",
@@ -35,14 +35,12 @@ __all__ = [
     "S",
     "beside",
     "columns_to_read",
-    "in_turn",
     "merged_outcome",
-    "named",
-    "naming",
     "outcome_of",
 ]
 
-S = TypeVar("S")
+#: The message of engines whose data have no rows.
+NO_ROWS = "X has no rows; there is nothing to do"
 
 
 # --- passes -------------------------------------------------------------------------------------------
@@ -60,24 +58,48 @@ class Pass(ABC, Generic[S]):
         Threads of each call; None: all CPUs of the process.
     column_names : tuple of str or None
         Names of the columns, instead of the names in the chunks.
+    chosen : (p,) ndarray of bool or None
+        The columns to summarise, as if there were no others; None: all.
     """
 
     sample_weight: str | None = None
     n_threads: int | None = 1
     column_names: tuple[str, ...] | None = None
+    chosen: BoolArray | None = None
 
     def __call__(self, chunk: Any, sample_weight: Any = None) -> S:
         """The summary of a chunk of rows, possibly none, with their weights."""
         weight = sample_weight if self.sample_weight is None else self.sample_weight
-        return self.summary(read_chunk(chunk, weight, self.column_names))
+        return self.of(read_chunk(chunk, weight, self.column_names))
+
+    def of(self, matrix: Matrix) -> S:
+        """The summary of the chosen columns of some rows."""
+        if self.chosen is not None:
+            check_n_features(matrix.values, self.chosen.size, None, None)
+            if not self.chosen.all():
+                names = matrix.names and list(itertools.compress(matrix.names, self.chosen))
+                matrix = matrix._replace(values=matrix.values[:, self.chosen], names=names)
+        return self.summary(matrix)
+
+    def part(self, columns: ArrayLike) -> Self | None:
+        """The pass over chunks that have only these columns (indices); None if it needs none of them."""
+        at = np.asarray(columns)
+        chosen, own = None, at
+        if self.chosen is not None:
+            chosen = self.chosen[at]
+            own = (np.cumsum(self.chosen) - 1)[at][chosen]
+        if not own.size:
+            return None
+        names = None if self.column_names is None else tuple(self.column_names[j] for j in at)
+        return dataclasses.replace(self, chosen=chosen, column_names=names, **self.fields_of(own))
 
     @abstractmethod
     def summary(self, matrix: Matrix) -> S:
-        """The summary of the rows of a chunk."""
+        """The summary of some rows, which have the chosen columns."""
 
     @abstractmethod
-    def part(self, columns: ArrayLike) -> Self | None:
-        """The pass over chunks that have only these columns (indices); None if it needs none of them."""
+    def fields_of(self, own: IntArray) -> dict[str, Any]:
+        """The fields that have an entry for each chosen column, for these of them."""
 
 
 class MapReduce(Protocol):
@@ -103,7 +125,7 @@ class Passes:
         As every `Pass` has them.
     bar : object, optional
         A progress bar, which counts the passes.
-    chosen : (p,) ndarray of bool, optional
+    columns : (p,) ndarray of bool, optional
         The columns to pass over, as if there were no others; default: all.
     """
 
@@ -111,96 +133,44 @@ class Passes:
     sample_weight: str | None = None
     n_threads: int | None = 1
     bar: Any = None
-    chosen: BoolArray | None = None
+    columns: BoolArray | None = None
 
-    def __call__(self, kind: Callable[..., Pass[S]], **fields: Any) -> S:
+    def __call__(self, kind: Callable[..., Pass[S]], *, chosen: BoolArray | None = None, **fields: Any) -> S:
         """The summary of all chunks by a pass of this kind, which has these fields."""
-        common: dict[str, Any] = {"sample_weight": self.sample_weight, "n_threads": self.n_threads}
-        function = kind(**fields, **common)
-        if self.chosen is not None:
-            function = OnColumns(inner=function, chosen=self.chosen, **common)
-        total = self.map_reduce(function, _merged)
+        if self.columns is not None:
+            among, chosen = chosen, self.columns.copy()
+            chosen[self.columns] = True if among is None else among
+        total = self.map_reduce(
+            kind(sample_weight=self.sample_weight, n_threads=self.n_threads, chosen=chosen, **fields), merge
+        )
         if total is None:
             raise ValueError("there are no chunks: none were given, or they could be read only once")
         if self.bar is not None:
             self.bar.update()
         return total
 
-    def on(self, chosen: BoolArray) -> Passes:
-        """Passes over these columns, as if there were no others."""
-        return dataclasses.replace(self, chosen=chosen)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OnColumns(Pass[S]):
-    """A pass over some of the columns, as if there were no others.
-
-    Attributes
-    ----------
-    inner : Pass
-        The pass.
-    chosen : (p,) ndarray of bool
-        The columns.
-    """
-
-    inner: Pass[S]
-    chosen: BoolArray
-
-    def summary(self, matrix: Matrix) -> S:
-        """The summary of the chosen columns."""
-        names = None if self.inner.column_names is None else list(self.inner.column_names)
-        return self.inner.summary(matrix._replace(values=matrix.values[:, self.chosen], names=names))
-
-    def part(self, columns: ArrayLike) -> Self | None:
-        """The same pass, over the chosen columns among these."""
-        at = np.asarray(columns)
-        inner = self.inner.part((np.cumsum(self.chosen) - 1)[at][self.chosen[at]])
-        return None if inner is None else dataclasses.replace(self, inner=inner, chosen=self.chosen[at])
-
-
-def _merged(a: S, b: S) -> S:
-    """`merge` for summaries of any kind."""
-    both: Any = (a, b)
-    whole: S = merge(*both)
-    return whole
-
-
-def in_turn(
-    function: Callable[..., S],
-    merge: Callable[[S, S], S],
-    chunks: Iterable[tuple[contextlib.AbstractContextManager[Any], tuple[Any, ...]]],
-    bar: Any = None,
-) -> S | None:
-    """The engine of one thread: chunks with their weights, each in a context that names it in errors."""
-    total: S | None = None
-    for context, chunk in chunks:
-        with context:
-            part = function(*chunk)
-            total = part if total is None else merge(total, part)
-        if bar is not None:
-            bar.update()
-    return total
-
 
 # --- refusals that travel as results ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[S]):
-    """A summary, or the error in its place; both None where there were no rows."""
+class Outcome:
+    """A summary, or the error in its place; both are None without rows."""
 
-    summary: S | None = None
+    summary: Any = None
     error: TypeError | ValueError | None = None
 
-    def value(self) -> S | None:
-        """The summary; raises the error if there is one."""
+    def value(self) -> Any:
+        """The summary; raises the error if there is one, or if there were no rows."""
         if self.error is not None:
             raise self.error
+        if self.summary is None:
+            raise ValueError(NO_ROWS)
         return self.summary
 
 
-def outcome_of(name: str, function: Callable[..., S], *chunk: object) -> Outcome[S]:
-    """``function(*chunk)``; a refusal names the chunk, from whose start it counts rows."""
+def outcome_of(name: str, function: Callable[..., Any], *chunk: object) -> Outcome:
+    """The outcome of ``function(*chunk)``; errors name the chunk and count rows from its start."""
     try:
         with naming(name):
             return Outcome(function(*chunk))
@@ -208,8 +178,8 @@ def outcome_of(name: str, function: Callable[..., S], *chunk: object) -> Outcome
         return Outcome(error=error)
 
 
-def merged_outcome(merge: Callable[[S, S], S], a: Outcome[S], b: Outcome[S]) -> Outcome[S]:
-    """Both summaries merged, or an error of either."""
+def merged_outcome(merge: Callable[[Any, Any], Any], a: Outcome, b: Outcome) -> Outcome:
+    """Both summaries merged, or the error of either."""
     if a.error is not None or b.error is not None:
         return a if a.error is not None else b
     if a.summary is None or b.summary is None:
@@ -221,11 +191,6 @@ def merged_outcome(merge: Callable[[S, S], S], a: Outcome[S], b: Outcome[S]) -> 
 
 
 # --- columns of a table -------------------------------------------------------------------------------
-
-
-def named(sample_weight: object) -> str | None:
-    """The column that holds the weights, where a name is given; None for arrays of weights, or none."""
-    return sample_weight if isinstance(sample_weight, str) else None
 
 
 class Column(NamedTuple):
@@ -244,14 +209,14 @@ def columns_to_read(table: Sequence[Column], columns: Sequence[str] | None, samp
     table : sequence of Column
         All columns.
     columns : sequence of str, optional
-        Those to fit; default: all of numbers but the weights.
+        The columns to fit; default: all numeric columns except the weights.
     sample_weight : str, optional
         The column of weights.
 
     Raises
     ------
     TypeError, ValueError
-        Columns that are not there, that hold no numbers, that are named twice, or none at all.
+        A column that does not exist, holds no numbers or is named twice; no columns at all.
     """
     if not (sample_weight is None or isinstance(sample_weight, str)):
         raise TypeError(f"sample_weight must be the name of a column, got {type(sample_weight).__name__}")
@@ -265,11 +230,6 @@ def columns_to_read(table: Sequence[Column], columns: Sequence[str] | None, samp
     names = [*columns, *weights]
     if not columns or len(set(names)) < len(names):
         raise ValueError(f"columns must name at least one column, each once, and not the weights, got {list(columns)}")
-    return _checked(table, names)
-
-
-def _checked(table: Sequence[Column], names: Sequence[str]) -> list[str]:
-    """These names; an error where a column is not there once, or holds no numbers."""
     for name in names:
         found = [one for one in table if one.name == name]
         if len(found) != 1:
@@ -278,4 +238,4 @@ def _checked(table: Sequence[Column], names: Sequence[str]) -> list[str]:
         if not found[0].is_numeric:
             kind = found[0].kind
             raise TypeError(f"column {name!r} is of type {kind}, which holds no numbers; convert it or leave it out")
-    return list(names)
+    return names

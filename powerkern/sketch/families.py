@@ -1,8 +1,8 @@
 """The better of the two families, column by column, of data that only passes over chunks can see.
 
-Both are fitted by themselves, Box-Cox to the columns whose values are all positive. They are compared as
-`_fit.best_family` compares them, by the values that both keep: from their power sums, which are exact, or from
-their counts between points that the fitted normal distribution says.
+Each family is fitted by itself, Box-Cox to the columns whose values are all positive. They are compared as in
+`_fit.best_family`, by the values that both keep: from power sums, which are exact, or from counts between quantiles of
+the fitted normal distribution.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from powerkern.kernels.results import (
     X_MIN,
     is_identity,
 )
-from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.kernels.transforms.gather import APPLY, INVERSE_STANDARDIZED
 from powerkern.sketch.engine import Passes
+from powerkern.sketch.grids import Range
 from powerkern.sketch.order import Bins, equal_points
 from powerkern.sketch.passes import BinsPass, kept_sums
-from powerkern.sketch.summaries import Range
 
-#: Between which standardised values the correlation with normal quantiles counts.
+#: Standardised values between which values are counted for their correlation with normal quantiles.
 _STEPS = np.linspace(-8.0, 8.0, 1025)
 #: Sums of weights stay below 2**_BITS quanta.
 _BITS = 60
@@ -45,7 +45,7 @@ _BITS = 60
 
 
 class _Compared(NamedTuple):
-    """Fits by one family to the values that both fits keep, of the columns that have such values."""
+    """Fits by one family to the values that both families keep, for the columns that have such values."""
 
     passes: Passes
     ranges: Range
@@ -69,23 +69,22 @@ def box_cox_is_better(
     low, high = kept_by_both(box_cox, yeo_johnson)
     low, high = np.maximum(low, box_cox[:, X_MIN]), np.minimum(high, box_cox[:, X_MAX])
 
-    names = {code: name for name, code in FAMILIES.items()}
-    families = ((BOX_COX, box_cox), (YEO_JOHNSON, yeo_johnson))
+    families = (("box-cox", box_cox), ("yeo-johnson", yeo_johnson))
 
     def compared(asked: BoolArray) -> BoolArray:
         better, both = np.zeros_like(asked), asked & (low < high)
         if both.any():
             own = np.zeros_like(chosen)
             own[np.flatnonzero(chosen)[both]] = True
-            better[both] = np.less(*(distance(code, fit[both], both, own) for code, fit in families))
+            better[both] = np.less(*(distance(name, fit[both], both, own) for name, fit in families))
         return better[asked]
 
-    def distance(code: int, fit: FloatArray, both: BoolArray, own: BoolArray) -> FloatArray:
+    def distance(family: str, fit: FloatArray, both: BoolArray, own: BoolArray) -> FloatArray:
         intervals = np.column_stack([low[both], high[both], fit[:, [CENTER, DIVISOR]], np.full(len(fit), np.nan)])
-        weight, none = float(ranges.n_obs[own].max()), np.full((len(fit), 2, 3), np.nan)
-        kept = kept_sums(passes, intervals, none, np.zeros(len(fit), np.int64), own, ranges, names[code], weight)
+        zones, quantum = np.full((len(fit), 2, 3), np.nan), np.zeros(len(fit), np.int64)
+        kept = kept_sums(passes, ranges, own, family, intervals, zones, quantum)
         rows = kept.sketch.power_sums().fit(fit[:, LMBDA].copy(), n_threads)[0]
-        return _DISTANCES[criterion](_Compared(passes, ranges, own, intervals, code, rows))
+        return _DISTANCES[criterion](_Compared(passes, ranges, own, intervals, FAMILIES[family], rows))
 
     return better_of_two(box_cox, yeo_johnson, None if criterion == LIKELIHOOD and keeps_all else compared)
 
@@ -131,7 +130,7 @@ def _counted(of: _Compared, ends: list[FloatArray]) -> Bins:
         x = z[None].copy()
         APPLY[of.family, INVERSE_STANDARDIZED](x, of.rows[j : j + 1].copy(), np.zeros(1, dtype=np.int64))
         inside = center[j] + divisor[j] * x[0]
-        inside = inside[(low[j] < inside) & (inside <= high[j])]  # not NaN, which is beyond the transform
+        inside = inside[(low[j] < inside) & (inside <= high[j])]  # NaN is beyond the range of the transform
         edges.append(np.unique([low[j], *inside, np.nextafter(high[j], np.inf)]))
     own = of.chosen
     quantum = np.frexp(of.ranges.n_obs[own])[1].astype(np.int64) - _BITS

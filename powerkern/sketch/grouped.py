@@ -1,4 +1,4 @@
-"""Fits of groups from chunks: every column of every group is a column of its own, which most rows lack."""
+"""Fits of groups from chunks: every column of every group is a column of its own, missing in the rows of others."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powerkern._estimators.estimators import Estimator
 from powerkern._input.arrays import Matrix, as_reals, column_label, listed
 from powerkern._input.frames import names_of
 from powerkern._input.labels import UNKNOWN, Keys, without_groups, without_names
@@ -18,16 +19,15 @@ from powerkern._input.places import place_of
 from powerkern._input.reading import read_chunk
 from powerkern._results.grouped_fit import GroupedFit, finished_groups
 from powerkern._typing import FloatArray, IntArray
-from powerkern.sketch.columns import Additive
-from powerkern.sketch.driver import fit_columns
-from powerkern.sketch.engine import MapReduce, Pass, Passes, S
-from powerkern.sketch.merging import merge
+from powerkern.sketch.driver import FitOptions, fit_columns
+from powerkern.sketch.engine import MapReduce, Pass, Passes
+from powerkern.sketch.summary import S, Summary, merge
 
 #: Cells of a matrix that has all columns of all groups.
 _CELLS = 4_000_000
 
 
-class _Labels(Additive):
+class _Labels(Summary):
     """The groups of some rows, and the columns of their data."""
 
     def __init__(self, keys: Keys | None, names: list[str] | None, p: int) -> None:
@@ -48,7 +48,24 @@ class _Labels(Additive):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _LabelsPass(Pass[_Labels]):
+class _FramePass(Pass[S]):
+    """A pass over data frames with all columns, whose labels it reads."""
+
+    def part(self, columns: ArrayLike) -> Self | None:
+        """Labels are in every chunk."""
+        raise TypeError("groups need chunks that have all columns")
+
+    def summary(self, matrix: Matrix) -> S:
+        """The numbers of a chunk do not have its labels."""
+        raise NotImplementedError
+
+    def fields_of(self, own: IntArray) -> dict[str, Any]:
+        """There are no parts."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LabelsPass(_FramePass[_Labels]):
     """The first pass: which groups there are."""
 
     groups: tuple[str, ...]
@@ -67,17 +84,9 @@ class _LabelsPass(Pass[_Labels]):
         keys = without_groups(chunk, list(self.groups), None)[1][0] if len(matrix.values) else None
         return _Labels(keys, matrix.names, matrix.values.shape[1])
 
-    def summary(self, matrix: Matrix) -> _Labels:
-        """Labels are not among the numbers of a chunk."""
-        raise NotImplementedError
-
-    def part(self, columns: ArrayLike) -> Self | None:
-        """Labels are in every chunk."""
-        raise TypeError("groups need chunks that have all columns")
-
 
 @dataclass(frozen=True, kw_only=True)
-class _GroupedPass(Pass[S]):
+class _GroupedPass(_FramePass[S]):
     """A pass over the columns of all groups."""
 
     inner: Pass[S]
@@ -92,19 +101,11 @@ class _GroupedPass(Pass[S]):
             raise ValueError("a pass found groups that the one before did not: the data have changed")
         codes = np.repeat(runs.codes, runs.lengths)
         summaries = (self._of(wide, rows, matrix) for wide, rows in _wide(matrix, codes, len(self.keys)))
-        return functools.reduce(merge, summaries)  # type: ignore[arg-type]
-
-    def summary(self, matrix: Matrix) -> S:
-        """The summary of columns of groups."""
-        return self.inner.summary(matrix)
-
-    def part(self, columns: ArrayLike) -> Self | None:
-        """Labels are in every chunk."""
-        raise TypeError("groups need chunks that have all columns")
+        return functools.reduce(merge, summaries)
 
     def _of(self, wide: FloatArray, rows: IntArray, matrix: Matrix) -> S:
         try:
-            return self.inner.summary(Matrix(wide, None, False))
+            return self.inner.of(Matrix(wide, None, False))
         except ValueError as error:
             place = place_of(error)
             if place is None or place.column is None:
@@ -115,7 +116,7 @@ class _GroupedPass(Pass[S]):
 
 
 def _wide(matrix: Matrix, codes: IntArray, n_groups: int) -> Iterator[tuple[FloatArray, IntArray]]:
-    """The rows of each group side by side, some at a time, NaN where a group has none; and their numbers."""
+    """The rows of all groups side by side, some at a time, padded with NaN; and the numbers of the rows."""
     values, p = matrix.values, matrix.values.shape[1]
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(n_groups))
@@ -130,7 +131,14 @@ def _wide(matrix: Matrix, codes: IntArray, n_groups: int) -> Iterator[tuple[Floa
 
 
 def fit_groups_with(
-    map_reduce: MapReduce, groups: str | Sequence[str], family: str = "yeo-johnson", **options: Any
+    map_reduce: MapReduce,
+    groups: str | Sequence[str],
+    family: str = "yeo-johnson",
+    estimator: Estimator | str = "mle",
+    *,
+    task_threads: int | None = 1,
+    progress: bool = False,
+    **options: Unpack[FitOptions],
 ) -> GroupedFit:
     """Fit of groups of rows of data that some engine holds: `powerkern.fit` with ``groups=``, in passes.
 
@@ -140,8 +148,8 @@ def fit_groups_with(
         The engine, as for `fit_with`; its chunks are data frames.
     groups : str or list of str
         The column, or columns, of the chunks that hold the labels. A missing label is an error.
-    family, **options
-        As for `fit_with`, but for `sample_weight`.
+    family, estimator, task_threads, progress, **options
+        As for `fit_with`.
 
     Returns
     -------
@@ -171,14 +179,14 @@ def fit_groups_with(
     >>> bool(np.abs(fit.lmbda - pk.fit(frame, "box-cox", groups="site").lmbda).max() < 1e-10)
     True
     """
-    if options.pop("sample_weight", None) is not None:
+    given: dict[str, Any] = dict(options)
+    if given.pop("sample_weight", None) is not None:
         raise ValueError("weights do not go with groups in chunks; use powerkern.fit")
     names = [groups] if isinstance(groups, str) else groups
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
         raise TypeError("groups must name the column, or the columns, of the chunks that hold the labels")
-    own = options.pop("column_names", None)
-    own = None if own is None else tuple(own)
-    found = Passes(map_reduce)(_LabelsPass, groups=tuple(names), column_names=own)
+    own = given.pop("column_names", None)
+    found = Passes(map_reduce)(_LabelsPass, groups=tuple(names), column_names=None if own is None else tuple(own))
     if found.keys is None:
         raise ValueError("the chunks have no rows")
     keys = dataclasses.replace(found.keys, several=not isinstance(groups, str))
@@ -187,15 +195,15 @@ def fit_groups_with(
         return map_reduce(_GroupedPass(inner=function, keys=keys), merge)
 
     for name in ("lmbda", "shift", "bounds"):
-        if options.get(name) is not None:
-            options[name] = _of_groups(name, options[name], len(keys), found.p)
-    wide, unbounded = fit_columns(on_groups, family, **options)
+        if given.get(name) is not None:
+            given[name] = _of_groups(name, given[name], len(keys), found.p)
+    wide, unbounded = fit_columns(on_groups, family, estimator, None, task_threads, progress, **given)
     info = dataclasses.replace(wide.info, column_names=found.names, was_vector=False)
     return finished_groups(GroupedFit(info, keys, wide.columns), unbounded)
 
 
 def _of_groups(name: str, value: Any, n: int, p: int) -> Any:
-    """An argument with an entry for each column, for the columns of n groups."""
+    """An argument with an entry for each column, repeated for n groups."""
     if name == "bounds":
         return tuple(None if end is None else _of_groups("an end of bounds", end, n, p) for end in listed(value))
     given = as_reals(name, value)

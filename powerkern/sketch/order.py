@@ -9,6 +9,7 @@ by the unknown order within bins. Short columns are kept as they are.
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
@@ -20,19 +21,18 @@ from powerkern._input import special
 from powerkern._input.arrays import column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.power_sums.ranges import R_MAX, R_MIN
-from powerkern.sketch.columns import Additive, beside
-from powerkern.sketch.merging import merge
-from powerkern.sketch.summaries import Range
+from powerkern.sketch.grids import Range
+from powerkern.sketch.summary import Summary, beside
 
-#: Values of the sample of a column, and edges of bins at most: some 50 kB either.
+#: Largest numbers of sampled values and of bin edges of a column: some 50 kB each.
 SAMPLE, EDGES = 2048, 2048
-#: Edges between the sample and the extremes on each side, ever farther apart.
+#: Edges between the sample and the extreme value on either side, with growing distances.
 _TAIL = 16
 #: Points of equal weight in a bin; and in all bins at least, if there are as many rows.
 _POINTS, _FEWEST = 4, 1024
 #: Sums stay below 2**_BITS quanta.
 _BITS = 60
-#: By how much the weight of a column may seem to change, being rounded; below the other one, to fewer digits.
+#: Relative change of a column's weight that may be rounding; weights below _TINY have fewer digits.
 _ROUNDED, _TINY = 1e-9, 1e-270
 #: Beyond this, differences may overflow.
 _HUGE = 2.0**1020
@@ -41,7 +41,7 @@ _HUGE = 2.0**1020
 # --- the first pass -----------------------------------------------------------------------------------
 
 
-class Sample(Additive):
+class Sample(Summary):
     """Ranges of the columns and a sample of the values of each, in proportion to their weights.
 
     Every sampled row has a key, an exponential variable over its weight, made from its value and its place in the
@@ -50,15 +50,10 @@ class Sample(Additive):
 
     def __init__(self, of_range: Range, weights: FloatArray, drawn: list[FloatArray], weighted: bool) -> None:
         self.range = of_range
-        self.weights = weights  #: (p, 3): the largest; the sums of weights over it, and of their squares
-        self.drawn = drawn  #: (m, 3) a column: key, value, weight
+        #: (p, 3): the largest weight; the sums of the weights divided by it, and of the squares of these
+        self.weights = weights
+        self.drawn = drawn  #: of each column, (m, 3): key, value, weight
         self.weighted = weighted
-
-    @property
-    def is_complete(self) -> BoolArray:
-        """Columns all of whose values are in the sample."""
-        complete: BoolArray = np.array([len(drawn) for drawn in self.drawn]) == self.range.count
-        return complete
 
     @property
     def ends(self) -> FloatArray:
@@ -91,7 +86,7 @@ class Sample(Additive):
 
     def merged(self, other: Self) -> Self:
         """The sample of the rows of both."""
-        both = merge(self.range, other.range)
+        both = self.range.merged(other.range)
         top = np.maximum(self.weights[:, 0], other.weights[:, 0])
         share, of_other = (part.weights[:, 0] / np.where(top > 0.0, top, 1.0) for part in (self, other))
         sums = [self.weights[:, k] * share**k + other.weights[:, k] * of_other**k for k in (1, 2)]
@@ -129,7 +124,7 @@ def sample_of(values: FloatArray, weight: FloatArray, of_range: Range, n_threads
 
 
 def present(x: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Values that are not missing and have a weight, and their weights if there are any."""
+    """Observed values of positive weight, and their weights if there are any."""
     there = ~np.isnan(x)
     if weight.size:
         there &= weight > 0.0
@@ -156,7 +151,7 @@ def _exponentials(x: FloatArray, place: IntArray) -> FloatArray:
 
 
 def first_edges(sample: Sample, j: int) -> FloatArray:
-    """Edges of bins that have about the same weight, narrow ones beyond the sample; values seen twice have their own.
+    """Edges of bins of about equal weight; repeated values have bins of their own, and tails are divided ever finer.
 
     Bins are closed on the left; the last edge is beyond the largest value.
     """
@@ -181,7 +176,7 @@ def _after(x: FloatArray | float) -> FloatArray:
     return np.asarray(np.nextafter(x, np.inf))
 
 
-class Bins(Additive):
+class Bins(Summary):
     """Rows, weights, moments and extremes of the values between edges, for each column.
 
     Weights and sums of ``t`` and ``t**2``, t the place in the bin from 0 to 1, are whole numbers of ``2**quantum``:
@@ -231,7 +226,7 @@ class Bins(Additive):
 def bins_of(
     values: FloatArray, weight: FloatArray, edges: list[FloatArray], quantum: IntArray, n_threads: int = 1
 ) -> Bins:
-    """Count the values of a chunk between edges; those beyond them are left out."""
+    """Count the values of a chunk between edges; values beyond the edges are left out."""
     sizes = [max(each.size - 1, 0) for each in edges]
     sums, ends = np.zeros((4, sum(sizes)), np.int64), np.empty((2, sum(sizes)))
     ends[0], ends[1] = np.inf, -np.inf
@@ -296,13 +291,6 @@ class Cells(NamedTuple):
         return Cells(*(each[chosen] for each in self))
 
 
-def counted(first: Sample, j: int, found: Cells) -> Cells:
-    """The cells counted in a column, checked to have the weight of the first pass."""
-    label = column_label(j, first.range.column_names)
-    check_unchanged(label, first.total[j], float(found.weight.sum()), first.slack[j])
-    return found
-
-
 def has_changed(before: ArrayLike, after: ArrayLike, slack: float = 0.0) -> BoolArray:
     """Whether weights differ by more than rounding."""
     return np.asarray(np.abs(np.subtract(after, before)) > _ROUNDED * np.maximum(before, _TINY) + slack)
@@ -338,7 +326,7 @@ def rows_as_cells(drawn: FloatArray) -> Cells:
 
 
 def narrower_edges(cells: Cells, parts: IntArray) -> FloatArray:
-    """Edges that divide each cell into so many parts, where these are several; nothing between those is to be read."""
+    """Edges that divide each cell into `parts` parts; cells of one part have none, and are not counted again."""
     at = np.flatnonzero(parts > 1)
     if not at.size:
         return np.empty(0)
@@ -350,7 +338,7 @@ def narrower_edges(cells: Cells, parts: IntArray) -> FloatArray:
 
 
 def even_parts(chosen: BoolArray) -> IntArray:
-    """The same number of parts for each of the chosen cells; others stay whole."""
+    """The same number of parts for every chosen cell; others stay whole."""
     return np.where(chosen, max(2, EDGES // max(1, int(np.count_nonzero(chosen))) - 2), 1)
 
 
@@ -386,6 +374,37 @@ def divided(cells: Cells, chosen: BoolArray, finer: Cells, label: str) -> Cells:
     check_unchanged(label, float(cells.weight[chosen].sum()), float(own.weight.sum()))
     both = [np.concatenate(pair) for pair in zip(cells.part(~chosen), own, strict=True)]
     return Cells(*both).part(np.lexsort((both[3], both[2])))
+
+
+class CountedColumn(ABC):
+    """A column counted in cells, which are divided and counted again where that matters."""
+
+    def __init__(self, first: Sample, j: int) -> None:
+        self.first, self.j = first, j
+        self.label = column_label(j, first.range.column_names)
+        self.is_binned = len(first.drawn[j]) < first.range.count[j]
+        self.cells = rows_as_cells(first.drawn[j])
+        self._is_counted, self._chosen = False, np.empty(0, dtype=bool)
+
+    @abstractmethod
+    def parts(self) -> IntArray:
+        """Number of parts into which to divide each cell."""
+
+    def narrow(self) -> FloatArray:
+        """Edges between which values are to be counted, or counted again."""
+        if not self._is_counted:
+            return first_edges(self.first, self.j)
+        parts = self.parts()
+        self._chosen = parts > 1
+        return narrower_edges(self.cells, parts)
+
+    def divide(self, finer: Cells) -> None:
+        """Use the new counts."""
+        if self._is_counted:
+            self.cells = divided(self.cells, self._chosen, finer, self.label)
+        else:
+            self.cells, self._is_counted = finer, True
+            check_unchanged(self.label, self.first.total[self.j], float(finer.weight.sum()), self.first.slack[self.j])
 
 
 def equal_points(
@@ -444,7 +463,7 @@ def moment_points(cells: Cells) -> tuple[FloatArray, FloatArray, IntArray]:
     sd = cells.sd
     left, right = cells.mean - sd, cells.mean + sd
     with np.errstate(divide="ignore", invalid="ignore"):
-        beyond = left < cells.low  # then from the lowest value on, with the weight that goes with it
+        beyond = left < cells.low  # moved to the lowest value; the other point then keeps mean and variance
         left = np.where(beyond, cells.low, left)
         right = np.where(beyond, cells.mean + sd * (sd / (cells.mean - cells.low)), right)
         over = right > cells.high

@@ -1,10 +1,8 @@
-"""The passes that fits make: functions that summarise a chunk."""
+"""The passes of fits from chunks: functions that summarise a chunk."""
 
 from __future__ import annotations
 
-import dataclasses
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,13 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import thread_count
-from powerkern._input.arrays import Matrix, check_n_features
+from powerkern._input.arrays import Matrix
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern.sketch.columns import Additive, beside, resolved
-from powerkern.sketch.engine import Pass, Passes, S
-from powerkern.sketch.merging import merge, range_of_matrix, sketch_of_matrix
+from powerkern.sketch.engine import Pass, Passes
+from powerkern.sketch.grids import Grid, Range
 from powerkern.sketch.order import Bins, Sample, bins_of, sample_of
-from powerkern.sketch.summaries import Grid, Range, Sketch
+from powerkern.sketch.sketches import Sketch
+from powerkern.sketch.steps import range_of_matrix, sketch_of_matrix
+from powerkern.sketch.summary import S, Summary, beside
+
+#: How often columns that their grid does not resolve are read again, on a finer one.
+_REREADINGS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +31,8 @@ class FirstPass(Pass[S]):
     ----------
     family : str
         The transform that is to be fitted.
-    shift : float or (p,) ndarray
-        Added to the values.
+    shift : float or ndarray
+        Added to the values; one for all columns, or one for each chosen column.
     """
 
     family: str
@@ -40,14 +42,10 @@ class FirstPass(Pass[S]):
         """Ranges of the columns of a chunk."""
         return range_of_matrix(matrix, self.family, self.shift, self.n_threads)
 
-    def part(self, columns: ArrayLike) -> Self | None:
-        """The same, over these columns."""
-        at = np.asarray(columns)
-        if not at.size:
-            return None
+    def fields_of(self, own: IntArray) -> dict[str, Any]:
+        """The shift of these columns."""
         shift = np.asarray(self.shift)
-        names = None if self.column_names is None else tuple(self.column_names[j] for j in at)
-        return dataclasses.replace(self, shift=shift[at] if shift.ndim else shift, column_names=names)
+        return {"shift": shift[own] if shift.ndim else shift}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,39 +64,12 @@ class SamplePass(FirstPass[Sample]):
     def summary(self, matrix: Matrix) -> Sample:
         """The sample of a chunk."""
         found = self.ranges(matrix)
-        moved = _moved(matrix, np.ones(found.n_features, dtype=bool), found.shift)
-        return sample_of(moved, matrix.weight, found, thread_count(self.n_threads))
+        return sample_of(_moved(matrix, found.shift), matrix.weight, found, thread_count(self.n_threads))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChosenPass(Pass[S]):
-    """A pass over some of the columns.
-
-    Attributes
-    ----------
-    chosen : (p,) ndarray of bool
-        Which columns of the data those are.
-    """
-
-    chosen: BoolArray
-
-    def part(self, columns: ArrayLike) -> Self | None:
-        """The same pass, over the chosen columns among these."""
-        at = np.asarray(columns)
-        chosen = self.chosen[at]
-        if not chosen.any():
-            return None
-        own = (np.cumsum(self.chosen) - 1)[at][chosen]
-        return dataclasses.replace(self, chosen=chosen, **self._of(own))
-
-    @abstractmethod
-    def _of(self, own: IntArray) -> dict[str, Any]:
-        """Fields that have an entry for each chosen column, for these of them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SketchPass(ChosenPass[Sketch]):
-    """A later pass: power sums of some of the columns.
+class SketchPass(Pass[Sketch]):
+    """Power sums of the chosen columns.
 
     Attributes
     ----------
@@ -109,29 +80,49 @@ class SketchPass(ChosenPass[Sketch]):
     grid: Grid
 
     def summary(self, matrix: Matrix) -> Sketch:
-        """Sums of the chosen columns, whose names the first pass has checked, or replaced."""
-        if not self.chosen.all():
-            matrix = matrix._replace(values=matrix.values[:, self.chosen])
-        check_n_features(matrix.values, self.grid.n_features, None, self.grid.column_names)
+        """Sums of a chunk, whose names the first pass has checked, or replaced."""
         return sketch_of_matrix(matrix, self.grid, self.n_threads)
 
-    def _of(self, own: IntArray) -> dict[str, Any]:
+    def fields_of(self, own: IntArray) -> dict[str, Any]:
+        """The grid of these columns."""
         return {"grid": self.grid.part(own)}
 
 
-# --- passes for estimators that need the order of the values -----------------------------------------------
+def resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
+    """The sketch of all data, columns that their grid does not resolve on finer ones.
+
+    Parameters
+    ----------
+    grid : Grid
+        For the range of the data.
+    read : function
+        ``read(grid, chosen)`` passes over the data and returns the sketch of the columns of the mask `chosen`, whose
+        grid it is.
+    """
+    at = np.arange(grid.n_features)
+    total = read(grid, np.ones(at.size, dtype=bool))
+    for _ in range(_REREADINGS):
+        coarse = total.unresolved()
+        if not coarse.any():
+            break
+        again = read(total.grid.refined(coarse).part(coarse), coarse)
+        total = beside([total, again]).part(np.where(coarse, at.size + np.cumsum(coarse) - 1, at))
+    return total
 
 
-def _moved(matrix: Matrix, chosen: BoolArray, shift: FloatArray) -> FloatArray:
-    """The chosen columns of a chunk plus their shifts."""
-    values: FloatArray = matrix.values[:, chosen].astype(np.float64)
+# --- passes for estimators that need the order of the values ------------------------------------------
+
+
+def _moved(matrix: Matrix, shift: FloatArray) -> FloatArray:
+    """The columns of a chunk plus their shifts."""
+    values: FloatArray = matrix.values.astype(np.float64)
     values += shift
     return values
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinsPass(ChosenPass[Bins]):
-    """How many values of the chosen columns lie between edges, and their moments there.
+class BinsPass(Pass[Bins]):
+    """Counts and moments of the values of the chosen columns between edges.
 
     Attributes
     ----------
@@ -145,30 +136,32 @@ class BinsPass(ChosenPass[Bins]):
 
     def summary(self, matrix: Matrix) -> Bins:
         """Counts of a chunk."""
-        moved = _moved(matrix, self.chosen, self.shift)
+        moved = _moved(matrix, self.shift)
         return bins_of(moved, matrix.weight, self.edges, self.quantum, thread_count(self.n_threads))
 
-    def _of(self, own: IntArray) -> dict[str, Any]:
+    def fields_of(self, own: IntArray) -> dict[str, Any]:
+        """Edges, quanta and shifts of these columns."""
         return {"edges": [self.edges[j] for j in own], "quantum": self.quantum[own], "shift": self.shift[own]}
 
 
-class Kept(Additive):
+class Kept(Summary):
     """Power sums of the values inside an interval, the smallest and the largest of them, and some weights."""
 
     def __init__(self, sketch: Sketch, ends: FloatArray, weight: FloatArray, near: IntArray) -> None:
         self.sketch = sketch
         self.ends = ends  #: (2, p)
         self.weight = weight  #: of all values, kept or not
-        #: (4, p): below and above either end, of the values that may be on its other side, in quanta
+        #: (4, p), in quanta: below and above either end, the weight of the values that may be on its other side
         self.near = near
 
     def merged(self, other: Self) -> Self:
         """The sums of the rows of both."""
         ends = np.stack([np.minimum(self.ends[0], other.ends[0]), np.maximum(self.ends[1], other.ends[1])])
-        return type(self)(merge(self.sketch, other.sketch), ends, self.weight + other.weight, self.near + other.near)
+        sketch, weight = self.sketch.merged(other.sketch), self.weight + other.weight
+        return type(self)(sketch, ends, weight, self.near + other.near)
 
     def part(self, k: int) -> Self:
-        """Of one column."""
+        """The sums of one column."""
         return type(self)(self.sketch.part([k]), self.ends[:, [k]], self.weight[[k]], self.near[:, [k]])
 
     @classmethod
@@ -183,7 +176,7 @@ class Kept(Additive):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptPass(ChosenPass[Kept]):
+class KeptPass(Pass[Kept]):
     """Power sums of the values inside an interval of each chosen column, moved and scaled.
 
     Attributes
@@ -206,7 +199,7 @@ class KeptPass(ChosenPass[Kept]):
 
     def summary(self, matrix: Matrix) -> Kept:
         """Sums of a chunk."""
-        x, weights = _moved(matrix, self.chosen, self.shift), matrix.weight
+        x, weights = _moved(matrix, self.shift), matrix.weight
         low, high, center, divisor, tied = self.interval.T
         there = ~np.isnan(x)
         weight_of_all = weights @ there if weights.size else np.count_nonzero(there, axis=0).astype(np.float64)
@@ -226,45 +219,33 @@ class KeptPass(ChosenPass[Kept]):
         own = sketch_of_matrix(Matrix(x, None, False, weights), self.grid, self.n_threads)
         return Kept(own, ends, weight_of_all, near)
 
-    def _of(self, own: IntArray) -> dict[str, Any]:
+    def fields_of(self, own: IntArray) -> dict[str, Any]:
+        """Grid, intervals, zones, quanta and shifts of these columns."""
         each = {name: getattr(self, name)[own] for name in ("interval", "zones", "quantum", "shift")}
         return {"grid": self.grid.part(own), **each}
 
 
 def kept_sums(
     passes: Passes,
-    intervals: FloatArray,
+    ranges: Range,
+    chosen: BoolArray,
+    family: str,
+    interval: FloatArray,
     zones: FloatArray,
     quantum: IntArray,
-    chosen: BoolArray,
-    ranges: Range,
-    family: str,
-    weight: float,
 ) -> Kept:
-    """Power sums of the values inside an interval of each chosen column, see `KeptPass`; `weight` is their largest."""
-    at = np.flatnonzero(chosen)
-    first: list[Kept] = []  # later ones are of some columns only
+    """Power sums of the values inside an interval of each chosen column, as `KeptPass` has them."""
+    at, first = np.flatnonzero(chosen), list[Kept]()  # later readings are of some columns only
 
     def read(grid: Grid, some: BoolArray) -> Sketch:
         own = np.zeros_like(chosen)
         own[at[some]] = True
-        kept = passes(
-            KeptPass,
-            grid=grid.part(some),
-            interval=intervals[some],
-            zones=zones[some],
-            quantum=quantum[some],
-            shift=ranges.shift[own],
-            chosen=own,
-        )
+        each = {"interval": interval[some], "zones": zones[some], "quantum": quantum[some], "shift": ranges.shift[own]}
+        kept = passes(KeptPass, grid=grid, chosen=own, **each)
         first.append(kept)
         return kept.sketch
 
-    total = resolved(_grid_of(intervals, family, weight), read)
+    low, high = ((interval[:, k] - interval[:, 2]) / interval[:, 3] for k in range(2))
+    high, weight = np.maximum(high, np.nextafter(low, np.inf)), float(ranges.n_obs[chosen].max())
+    total = resolved(Range.from_bounds(low, high, family, weight).grid(), read)
     return Kept(total, first[0].ends, first[0].weight, first[0].near)
-
-
-def _grid_of(intervals: FloatArray, family: str, weight: float) -> Grid:
-    """A grid for the values inside intervals, moved and scaled."""
-    low, high = ((intervals[:, k] - intervals[:, 2]) / intervals[:, 3] for k in range(2))
-    return Range.from_bounds(low, np.maximum(high, np.nextafter(low, np.inf)), family, weight).grid()

@@ -12,7 +12,7 @@ The order of the rows within bins is unknown; `powerkern.sketch.certificate` bou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,13 +22,10 @@ from powerkern._estimators.robust import Robust
 from powerkern._estimators.shift import to_own_units
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import N_RESULTS
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.certificate import end_error, open_zones, search_error, start_error, step_error
 from powerkern.sketch.engine import Passes
-from powerkern.sketch.order import (
-    Cells,
-    Sample,
-    first_edges,
-)
+from powerkern.sketch.order import CountedColumn, Sample
 from powerkern.sketch.passes import BinsPass, Kept, kept_sums
 from powerkern.sketch.robust_column import Column
 
@@ -37,27 +34,22 @@ _N_DIVISIONS = 2
 
 
 def fit_robust(
-    passes: Passes,
-    estimator: Robust,
-    family: int,
-    first: Sample,
-    limit: LambdaLimit,
-    n_threads: int,
+    passes: Passes, estimator: Robust, first: Sample, limit: LambdaLimit, n_threads: int
 ) -> tuple[FloatArray, FloatArray]:
     """Results of every column, and bounds on the difference in lambda from a fit of the rows in memory.
 
     `first` is the sample of all chunks. Columns are shared out to the threads.
     """
-    shift, p = first.range.shift, first.range.n_features
+    family, p = FAMILIES[first.range.family], first.range.n_features
     columns = [Column(first, j, estimator, family) for j in range(p)]
     reader = Reader(passes, first)
     binned = [column for column in columns if column.is_binned]
-    reader.divide(binned, [first_edges(first, column.j) for column in binned])
+    reader.divide(binned)
     inexact = [column for column in columns if not column.is_whole]
     _each(Column.start, inexact, n_threads)
     for _ in range(_N_DIVISIONS):
         inexact = [column for column in inexact if column.is_fitted]
-        reader.divide(inexact, [column.narrow() for column in inexact])
+        reader.divide(inexact)
         _each(Column.start, inexact, n_threads)
     inexact = [column for column in inexact if column.is_fitted and not column.is_whole]
     _reweight(reader, inexact, n_threads)
@@ -71,65 +63,48 @@ def fit_robust(
     def refit(at: IntArray, bounded: FloatArray) -> FloatArray:
         return np.stack([columns[j].moved(lmbda) for j, lmbda in zip(at, bounded, strict=True)])
 
-    names = first.range.column_names
-    apply_limit(refit, family, results, names, limit._replace(ymax=np.inf), np.full(p, np.nan))
-    to_own_units(results, shift)
+    apply_limit(refit, family, results, first.range.column_names, limit, np.full(p, np.nan))
+    to_own_units(results, first.range.shift)
     return results, np.array([column.bound for column in columns])
 
 
-class Divisible(Protocol):
-    """A column that takes in finer counts of some of its cells."""
-
-    j: int
-
-    def divide(self, finer: Cells) -> None:
-        """Replace cells by the counts between their edges."""
-
-
 class Reader(NamedTuple):
-    """Passes over the data that concern some of the columns."""
+    """Passes over some of the columns of the data."""
 
     passes: Passes
     first: Sample
 
-    def divide(self, columns: Sequence[Divisible], edges: list[FloatArray]) -> None:
-        """Count the values of columns between edges, and divide the cells that lie there."""
-        some = [k for k, each in enumerate(edges) if each.size]
-        if not some:
-            return
-        at = np.array([columns[k].j for k in some])
-        found = self.passes(
-            BinsPass,
-            edges=[edges[k] for k in some],
-            quantum=self.first.quantum[at],
-            shift=self.first.range.shift[at],
-            chosen=self._chosen(at),
-        )
-        for k, finer in zip(some, found.cells(), strict=True):
-            columns[k].divide(finer)
+    def divide(self, columns: Sequence[CountedColumn]) -> bool:
+        """Count the values of columns between the edges that they ask for; False if none of them asks for any."""
+        asked = [(column, edges) for column in columns if (edges := column.narrow()).size]
+        if asked:
+            own = self._mask([column.j for column, _ in asked])
+            shift, quantum = self.first.range.shift[own], self.first.quantum[own]
+            each = [edges for _, edges in asked]
+            found = self.passes(BinsPass, edges=each, quantum=quantum, shift=shift, chosen=own)
+            for (column, _), finer in zip(asked, found.cells(), strict=True):
+                column.divide(finer)
+        return bool(asked)
 
     def kept(self, columns: Sequence[Column]) -> Kept:
         """Power sums of the kept values of each column."""
-        chosen = self._chosen(np.array([column.j for column in columns]))
-        intervals = np.array([column.interval for column in columns])
-        weight = max(column.weight for column in columns)
-        ranges = self.first.range
-        zones, quantum = np.array([column.zones for column in columns]), self.first.quantum[chosen]
-        return kept_sums(self.passes, intervals, zones, quantum, chosen, ranges, ranges.family, weight)
+        own, ranges = self._mask([column.j for column in columns]), self.first.range
+        intervals, zones = (np.array([getattr(column, name) for column in columns]) for name in ("interval", "zones"))
+        return kept_sums(self.passes, ranges, own, ranges.family, intervals, zones, self.first.quantum[own])
 
-    def _chosen(self, at: IntArray) -> BoolArray:
+    def _mask(self, at: list[int]) -> BoolArray:
         chosen = np.zeros(self.first.range.n_features, dtype=bool)
         chosen[at] = True
         return chosen
 
 
 def _each(job: Callable[[Column], object], columns: Sequence[Column], n_threads: int) -> None:
-    """Call the job with each of the columns, which is always worth a thread."""
+    """Call the job with every column; each is worth a thread."""
     for_each(lambda k: job(columns[k]), len(columns), SERIAL_VALUES, n_threads)
 
 
 def _reweight(reader: Reader, columns: list[Column], n_threads: int) -> None:
-    """Reweighting steps: fit the kept values, as often as the estimator asks, until a column settles."""
+    """Fit the kept values as often as the estimator's options say, or until a column settles."""
 
     def begin(column: Column) -> None:
         column.compare()

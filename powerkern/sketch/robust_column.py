@@ -9,7 +9,7 @@ import numpy as np
 from powerkern._estimators.robust import Robust
 from powerkern._estimators.robust_bounds import huber_of_standardized, moved_to, restandardize
 from powerkern._estimators.ties import count_ties
-from powerkern._input.arrays import NO_WEIGHTS, column_label
+from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._status import Route, Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import (
@@ -64,51 +64,37 @@ from powerkern.kernels.robust.options import (
 from powerkern.kernels.robust.reweighting import N_WIDER, WIDER
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
-from powerkern.sketch.merging import sketch
 from powerkern.sketch.order import (
-    Cells,
+    CountedColumn,
     Sample,
     check_unchanged,
-    counted,
-    divided,
     equal_points,
     moment_points,
-    narrower_edges,
     parts_of,
-    rows_as_cells,
     weighted_median,
 )
 from powerkern.sketch.passes import Kept
-from powerkern.sketch.summaries import Sketch
+from powerkern.sketch.sketches import Sketch
+from powerkern.sketch.steps import sketch
 
-#: Reweighting steps until the values kept settle, as in memory; sets of points drawn at random.
+#: Most reweighting steps, as in memory; number of sets of points drawn at random.
 _MOST_TURNS, _N_DRAWN = 50, 6
-#: Number of quantiles for a search without weights; half-width of the search by all points around its minimum, and how
-#: far from the start that may be another minimum.
+#: Number of quantiles in a search without weights; half-width of the search by all points around its minimum; the
+#: distance from the start beyond which that is another minimum.
 _N_QUANTILES, _REACH, _APART = 2048, 0.1, 0.01
-#: Rows that are fitted as in memory, at most, where their few values are known.
+#: Columns of at most so many rows are fitted as in memory if all their values are known.
 _MOST_ROWS = 65_536
-#: Largest error of lambda, in standard errors, that does not change the status; a larger one is multiplied.
+#: Largest error of lambda, in standard errors, that does not change the status; larger ones are multiplied by _MARGIN.
 _NEGLIGIBLE, _MARGIN = 0.01, 4.0
 
 
-class OtherPoints(NamedTuple):
-    """Other points for the cells of a column, and the robust fit of these."""
+class Points(NamedTuple):
+    """Other points for the cells of a column, with weights, the robust fit of these, and its options."""
 
-    column: Column
     x: FloatArray
     w: FloatArray
     row: FloatArray
-
-    @property
-    def lmbda(self) -> float:
-        """The start of this fit."""
-        return float(self.row[LMBDA0])
-
-    def cut(self, lmbda: float, rule: int) -> FloatArray:
-        """The kept interval at a lambda."""
-        options = self.column.estimator.options
-        return self.column.cut_of(self.x, self.w, _options_of(options, self.row), lmbda, rule)[0]
+    options: Options
 
 
 def _options_of(options: Options, row: FloatArray) -> Options:
@@ -117,25 +103,22 @@ def _options_of(options: Options, row: FloatArray) -> Options:
     return with_rule(options, QUARTILES) if options.rule == BOTH and not both else options
 
 
-class Column:
+class Column(CountedColumn):
     """The state of the fit of one column."""
 
     def __init__(self, first: Sample, j: int, estimator: Robust, family: int) -> None:
-        self.j, self.family, self.estimator = j, family, estimator
-        self.cells = rows_as_cells(first.drawn[j])
-        self.is_binned = not first.is_complete[j]
+        super().__init__(first, j)
+        self.family, self.estimator = family, estimator
         self.weighted, self.unit = first.weighted, float(first.unit[j]) if first.weighted else 1.0
         self.ends, self.n_rows = first.ends[j], float(first.range.count[j])
-        self.first, self.label = first, column_label(j, first.range.column_names)
         self.options: Options = estimator.options
-        self.begun = np.empty(N_RESULTS)  # the fit to points, of which the start counts
+        self.begun = np.empty(N_RESULTS)  # the fit to points, for its start
         self.tie, self.tied = np.nan, 0.0
-        self.critical = np.empty(0, dtype=bool)  # cells that are to be divided
         self.lmbda, self.interval = np.nan, np.full(5, np.nan)
         self.row, self.kept_ends, self.status = np.empty(0), np.empty(0), int(Status.OK)  # of the last fit
         self.n_eval, self.settled = 0.0, False
         self.adaptive, self.last_cutoff = 0, np.nan  # whether the cut-off is adaptive; the last cut-off
-        self.error, self.is_given, self.others = 0.0, False, list[OtherPoints]()
+        self.error, self.is_given, self.others = 0.0, False, list[Points]()
         self.searched = 0.0  # how far from the minimum a search may end
         self.zones = np.full((2, 3), np.nan)
         _, total, squares = first.weights[j]
@@ -153,7 +136,7 @@ class Column:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether there is a start to go on from."""
+        """Whether a start was found."""
         return not is_identity(self.begun)
 
     @property
@@ -166,22 +149,13 @@ class Column:
         """The weight of all values."""
         return float(self.cells.weight.sum())
 
-    def narrow(self) -> FloatArray:
-        """Edges between which values are to be counted again."""
-        parts = parts_of(self.cells, self._critical())
-        self.critical = parts > 1
-        return narrower_edges(self.cells, parts)
-
-    def divide(self, finer: Cells) -> None:
-        """Use the new counts."""
-        if self.critical.size:
-            self.cells = divided(self.cells, self.critical, finer, self.label)
-        else:
-            self.cells = counted(self.first, self.j, finer)
+    def parts(self) -> IntArray:
+        """Number of parts into which to divide each cell."""
+        return parts_of(self.cells, self._critical())
 
     @property
     def standard_error(self) -> float:
-        """Of lambda, by the likelihood of the values kept."""
+        """The standard error of lambda, by the likelihood of the values kept."""
         information = self.row[CURVATURE] * self.row[N_OBS] / self.unit
         return float(1.0 / np.sqrt(information)) if information > 0.0 else np.inf
 
@@ -200,7 +174,7 @@ class Column:
         self.lmbda = float(self.begun[LMBDA0])
 
     def compare(self) -> None:
-        """Fit other points for the cells: those with their moments, and some drawn at random, from a fixed seed."""
+        """Fit other points for the cells: points with their moments, and points drawn at random from a fixed seed."""
         cells, rng = self.cells.part(self.cells.mean != self.tie), np.random.default_rng(0)
         sets = [moment_points(cells), *(equal_points(cells, rng, self.share) for _ in range(_N_DRAWN))]
         self.others = []
@@ -208,7 +182,7 @@ class Column:
             w /= self.unit
             row = self.fitted_points(self.search, x, w)
             if not is_identity(row):
-                self.others.append(OtherPoints(self, x, w, row))
+                self.others.append(Points(x, w, row, _options_of(self.estimator.options, row)))
 
     def _fit_points(self) -> None:
         others = self.cells.part(self.cells.mean != self.tie)
@@ -223,7 +197,7 @@ class Column:
             self._search_where_lower()
 
     def _search_where_lower(self) -> None:
-        """Begin with another minimum if the search without weights, which sees more of them, has found a lower one."""
+        """Start from another minimum if the search without weights, which is finer, has found a lower one."""
         total = self.w.sum()
         m = int(min(total, _N_QUANTILES))
         x = self.x[np.searchsorted(np.cumsum(self.w), (np.arange(m) + 0.5) * total / m)]
@@ -264,14 +238,9 @@ class Column:
         row: FloatArray = out[0]
         return row
 
-    def cut(self, lmbda: float, rule: int) -> tuple[FloatArray, FloatArray]:
-        """The kept interval at a lambda (see `kernels.robust.cut_column`), and the transformed points."""
-        return self.cut_of(self.x, self.w, self.options, lmbda, rule)
-
-    def cut_of(
-        self, x: FloatArray, w: FloatArray, options: Options, lmbda: float, rule: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """`cut` of other points."""
+    def cut(self, lmbda: float, rule: int, points: Points | None = None) -> tuple[FloatArray, FloatArray]:
+        """The kept interval of the points at a lambda (see `kernels.robust.cut_column`), and the transformed points."""
+        x, w, options = (self.x, self.w, self.options) if points is None else (points.x, points.w, points.options)
         figures, y = np.empty(N_CUT), np.empty(x.size)
         cut_column(x, w, self.family, options, lmbda, rule, self.adaptive, self.work, y, figures)
         return figures, y
@@ -298,9 +267,9 @@ class Column:
         return chosen & ~self.cells.is_one_value
 
     def _cuts(self) -> list[tuple[float, int]]:
-        """The lambdas, as the points predict them, at which cut-offs will be applied, each with its rule."""
+        """The lambdas, predicted from the points, at which cut-offs will be applied, each with its rule."""
         found = [(self.lmbda, self.options.first_rule)]
-        if self.options.criterion == QQ and 0 < self._n_fits < _MOST_TURNS:
+        if self.has_cut_off and 0 < self._n_fits < _MOST_TURNS:
             for n in range(1, self._n_fits):
                 sooner = self.estimator.options._replace(n_reweight=n)
                 found.append((float(self.fitted_points(sooner, self.x, self.w)[LMBDA]), NOT_RECTIFIED))
@@ -398,14 +367,16 @@ class Column:
     def result(self) -> FloatArray:
         """The row of results."""
         row = self._found()
-        if self.cells.rows.sum() < self.n_rows:  # weights that are nothing beside others were rounded to nothing
+        if self.cells.rows.sum() < self.n_rows:  # weights that are negligible beside others were rounded to 0
             row[STATUS], self.error = Status.UNRESOLVED, np.inf
         return row
 
     def _found(self) -> FloatArray:
         if self.is_whole:
-            self.whole = self._whole_fit()
-            return self.whole
+            x, weight = self._rows()
+            whole: FloatArray = self.estimator.fit(x[:, None], self.family, weight, 1)[0]
+            self.whole = whole
+            return whole
         if not (self.is_fitted and self.row.size) or is_identity(self.row):
             row = self.begun.copy()
             write_range(row, self.weight, *self.ends)
@@ -422,7 +393,7 @@ class Column:
             return int(self.row[STATUS])
         if self.begun[STATUS] == Status.NOT_CERTIFIED:
             return int(Status.NOT_CERTIFIED)
-        if options.criterion == QQ and not options.cellwise and self.cut(self.lmbda, NOT_RECTIFIED)[0][CUT_TAIL]:
+        if self.has_cut_off and not options.cellwise and self.cut(self.lmbda, NOT_RECTIFIED)[0][CUT_TAIL]:
             return int(Status.TAIL_KEPT)
         if not settled:
             return int(Status.NOT_SETTLED)
@@ -436,11 +407,11 @@ class Column:
 
     @property
     def bound(self) -> float:
-        """Bound on the error of lambda, wide where rows are close to the cut-offs: their effects add up."""
+        """Bound on the error of lambda, with a margin where rows are close to the cut-offs, whose effects add up."""
         return _MARGIN * self.error if self._is_open else self.error
 
     def moved(self, lmbda: float) -> FloatArray:
-        """The row at a bound of lambda, of the same values."""
+        """The results of the same values at another lambda, which is a bound."""
         given = np.array([lmbda])
         if self.is_whole:
             x, weight = self._rows()
@@ -455,14 +426,8 @@ class Column:
             return np.array([np.nan]), NO_WEIGHTS
         return (x, w) if self.weighted else (np.repeat(x, w.astype(np.int64)), NO_WEIGHTS)
 
-    def _whole_fit(self) -> FloatArray:
-        """The fit in memory, of a column whose values are all known."""
-        x, weight = self._rows()
-        row: FloatArray = self.estimator.fit(x[:, None], self.family, weight, 1)[0]
-        return row
-
     def _finished(self, row: FloatArray) -> FloatArray:
-        """A fit of the kept values, completed by the figures of the whole column, as in `kernels.robust`."""
+        """The results of a fit of the kept values, completed by those of the whole column, as in `kernels.robust`."""
         n_kept, options = row[N_OBS], self.options
         center, divisor = self.interval[2:4]
         write_range(row, self.weight - self.tied, *self.ends)
@@ -474,22 +439,19 @@ class Column:
         else:
             row[ROUTE] = Route.REFIT_BOTH_SIDES if options.rule == BOTH else Route.REFIT
             row[N_KEPT], row[[KEPT_LOW, KEPT_HIGH]] = n_kept, self.kept_ends
-            restandardize(row[None], 0.0, self._correction(row))
-            if options.criterion == QQ and self.rule == NOT_RECTIFIED:
+            share = n_kept / row[N_OBS]  # for the consistency factor of a truncated normal standard deviation
+            correction = scale_correction(n_kept / self.unit, share, self.last_cutoff, options)
+            restandardize(row[None], 0.0, np.array([correction]))
+            if self.has_cut_off and self.rule == NOT_RECTIFIED:
                 row[[KEPT_LOW, KEPT_HIGH]] = self.limits
         row[N_OBS] = self.weight
         if not np.isnan(self.tie):
             count_ties(row[None], np.array([self.tie]), np.array([self.tied]))
         return row
 
-    def _correction(self, row: FloatArray) -> FloatArray:
-        """Consistency factor for a truncated normal standard deviation."""
-        share = row[N_KEPT] / row[N_OBS]
-        return np.array([scale_correction(row[N_KEPT] / self.unit, share, self.last_cutoff, self.options)])
-
 
 def _order_points(x: FloatArray, w: FloatArray, about: float | None = None) -> FloatArray:
-    """Median, and that and `about` plus and minus their median distances."""
+    """The median; it and `about`, each minus and plus the median distance from it."""
     median = weighted_median(x, w)
     centers = [median] if about is None else [median, about]
     found = [median]

@@ -49,7 +49,7 @@ def unpack(data: bytes, kind: int, what: str) -> tuple[dict[str, Any], bytes]:
         names = head["column_names"]
         sound = (
             head["family"] in FAMILIES
-            and type(head["columns"]) is int  # True is no number of columns
+            and type(head["columns"]) is int  # and not bool
             and head["columns"] > 0
             and isinstance(head["vector"], bool)
             and shift_of(head).shape == (head["columns"],)
@@ -67,7 +67,7 @@ def _are_names(names: object, n: int) -> bool:
 
 
 def shift_of(head: dict[str, Any]) -> FloatArray:
-    """The shift that a description has, or none; ValueError where no fit can have it."""
+    """The shift in a description, or zeros; ValueError if no fit can have it."""
     p = head["columns"]
     return given_shift(head["shift"], head["family"], p) if "shift" in head else np.zeros(p)
 
@@ -76,7 +76,7 @@ _KINDS = {1: "a range", 2: "a grid", 3: "a sketch"}
 
 
 def array_of(payload: bytes, shape: tuple[int, int], dtype: str, what: str) -> NDArray[Any]:
-    """The array that some bytes hold; ValueError where they are too few or too many."""
+    """The array in some bytes; ValueError if they are too few or too many."""
     if len(payload) != 8 * shape[0] * shape[1]:
         raise damaged(what)
     return np.frombuffer(payload, dtype).reshape(shape).astype(dtype[1:])

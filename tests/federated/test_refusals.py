@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 
 from powerkern.federated import Client, ProtocolError, Server, fit_federated
 from powerkern.federated.messages import Kind, Message, pack, unpack
-from powerkern.federated.requests import MOST_POINTS
+from powerkern.federated.pool import MOST_POINTS
 from powerkern.federated.transport import run
 from powerkern.kernels.likelihood import score as lk
 from powerkern.sketch import range_of

@@ -11,9 +11,9 @@ import pytest
 import powerkern as pk
 from powerkern import Status
 from powerkern.sketch import fit_chunks, fit_with, merge
-from powerkern.sketch.merging import range_of
 from powerkern.sketch.order import EDGES, bins_of, equal_points, first_edges, moment_points, rows_as_cells, sample_of
 from powerkern.sketch.robust_column import Column
+from powerkern.sketch.steps import range_of
 from tests.fuzz.robust_partitions import case_of, outcome
 
 ESTIMATORS = ["rewml", "rewml-nr", "mtl", "carroll"]

@@ -514,7 +514,7 @@ def test_a_number_of_columns_that_is_none(columns):
     made = range_of(np.arange(5.0))
     described = {**made._describe(), "columns": columns}
     with pytest.raises(ValueError, match="damaged or truncated"):
-        Range.from_bytes(pack(1, described, made._table))
+        Range.from_bytes(pack(1, described, made.table))
 
 
 @pytest.mark.parametrize(
@@ -559,8 +559,8 @@ def test_no_thread_waits_for_another_that_looks_where_bins_start(monkeypatch):
     """A child, forked while one does, would wait for a thread that it does not have."""
     grids = [range_of(np.arange(1.0, 9.0) + k).grid() for k in range(2)]
     both, found = threading.Barrier(2, timeout=5), []
-    monkeypatch.setattr("powerkern.sketch.summaries.starts_of", lambda cells: both.wait())
-    lookers = [threading.Thread(target=lambda grid: found.append(grid._starts), args=(grid,)) for grid in grids]
+    monkeypatch.setattr("powerkern.sketch.grids.starts_of", lambda cells: both.wait())
+    lookers = [threading.Thread(target=lambda grid: found.append(grid.starts), args=(grid,)) for grid in grids]
     for thread in lookers:
         thread.start()
     for thread in lookers:

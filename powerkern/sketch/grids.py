@@ -1,47 +1,49 @@
-"""Summaries of some rows: their range, a grid for it, and power sums on that grid."""
+"""Ranges of the columns of some rows, and the grids that are made from them."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, final
+from collections.abc import Sequence
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._estimators.power_sums import (
-    N_ROUNDINGS,
     ROOM,
-    PowerSums,
     grids_for,
     is_on_reference_grid,
+    on_reference_grid,
+    quanta_for,
     signed_logs,
     starts_of,
 )
-from powerkern._estimators.ranges import in_digits, weight_of
+from powerkern._estimators.ranges import in_digits, merged_ranges, weight_of
 from powerkern._input.arguments import as_number, column_positions
 from powerkern._input.arrays import as_choice, as_reals, column_label
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.power_sums import grids, ranges
-from powerkern.kernels.power_sums.gauss import N_POWERS
-from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_QUANTUM
-from powerkern.kernels.transforms.family import FAMILIES, lowest
+from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_QUANTUM, G_REF, G_SIGN
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored, lowest
 from powerkern.sketch.serial import array_of, damaged, pack, shift_of, unpack
+from powerkern.sketch.summary import Summary
 
-#: A refined grid has bins narrower by this power of two.
+#: Bins of a refined grid are narrower by this power of two.
 _REFINEMENT = 3
+#: Most bins per column of a stream; its grid is as fine as they allow.
+_STREAM_BINS = 1024
 #: No logarithm of a float64 is larger.
 _LARGEST_LOG = 800.0
-#: Whole numbers up to this one are added exactly; and levels of digits of weights are up to this one.
+#: Largest whole number that is added exactly, and largest level of the digits of weights.
 _LARGEST_WHOLE, _MOST_LEVELS = 2.0**53, 42
 #: A column without values, in the table of a range.
 EMPTY_RANGE = np.zeros(ranges.N_RANGE)
 EMPTY_RANGE[[ranges.R_MIN, ranges.R_MAX]] = np.inf, -np.inf
-#: Exponents of the quanta for the smallest and the largest weight.
+#: Smallest and largest exponent of the quanta of weights.
 _QUANTA = (-1030, 970)
 
 
-class _Summary:
-    """The columns that a range or a grid describes."""
+class _Columns:
+    """The columns of a range or of a grid, described by the rows of `table`, which is read-only."""
 
     def __init__(
         self,
@@ -55,26 +57,30 @@ class _Summary:
         # the table describes the columns plus their shift
         self.shift = np.zeros(len(table)) if shift is None else shift
         self.column_names = column_names
-        self._table = table
+        self.table = table
         self.was_vector = was_vector
-        self._table.flags.writeable = False
+        self.table.flags.writeable = False
 
     @property
     def n_features(self) -> int:
         """Number of columns."""
-        return len(self._table)
-
-    @property
-    def table(self) -> FloatArray:
-        """A row for each column, as `powerkern.kernels.power_sums.ranges` numbers its entries; read-only."""
-        return self._table
+        return len(self.table)
 
     @property
     def _code(self) -> int:
         return FAMILIES[self.family]
 
-    def _column(self, k: int) -> FloatArray:
-        return self._table[:, k]
+    def _with(self, table: FloatArray) -> Self:
+        """The same columns, described by another table."""
+        return type(self)(self.family, table, self.column_names, self.was_vector, self.shift)
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence[Self]) -> Self:
+        """Different columns of the same rows as one table, with names if all parts have names."""
+        names = [name for part in parts for name in part.column_names or ()]
+        table, shift = np.concatenate([part.table for part in parts]), np.concatenate([part.shift for part in parts])
+        was_vector = len(parts) == 1 and parts[0].was_vector
+        return cls(parts[0].family, table, names if len(names) == len(table) else None, was_vector, shift)
 
     def _describe(self) -> dict[str, Any]:
         return {
@@ -85,7 +91,7 @@ class _Summary:
             **({"shift": self.shift.tolist()} if self.shift.any() else {}),
         }
 
-    def check_same_columns(self, other: _Summary) -> None:
+    def check_same_columns(self, other: _Columns) -> None:
         """Refuse to merge with a summary of another family or of other columns."""
         if self.family != other.family:
             raise ValueError(f"one is of family {self.family!r}, the other of {other.family!r}; they do not merge")
@@ -109,16 +115,16 @@ class _Summary:
     def __eq__(self, other: object) -> bool:
         return self is other or (
             type(self) is type(other)
-            and isinstance(other, _Summary)
+            and isinstance(other, _Columns)
             and self._describe() == other._describe()
-            and np.array_equal(self._table, other._table, equal_nan=True)
+            and np.array_equal(self.table, other.table, equal_nan=True)
         )
 
     __hash__ = None  # type: ignore[assignment]
 
 
 @final
-class Range(_Summary):
+class Range(_Columns, Summary):
     """Extremes, counts and rough spread of the columns of some rows, from which to make a grid. Made by `range_of`.
 
     Attributes
@@ -136,22 +142,22 @@ class Range(_Summary):
     @property
     def count(self) -> FloatArray:
         """Number of values of each column that are not missing and have a weight."""
-        return self._column(ranges.R_COUNT)
+        return self.table[:, ranges.R_COUNT]
 
     @property
     def n_obs(self) -> FloatArray:
         """Total weight (without weights: number) of the values of each column that are not missing."""
-        return weight_of(self._table)
+        return weight_of(self.table)
 
     @property
     def x_min(self) -> FloatArray:
         """Smallest value of each column; inf without values."""
-        return self._column(ranges.R_MIN) - self.shift
+        return self.table[:, ranges.R_MIN] - self.shift
 
     @property
     def x_max(self) -> FloatArray:
         """Largest value of each column; -inf without values."""
-        return self._column(ranges.R_MAX) - self.shift
+        return self.table[:, ranges.R_MAX] - self.shift
 
     def __repr__(self) -> str:
         return f"Range(family={self.family!r}, {self.n_features} columns)"
@@ -176,9 +182,20 @@ class Range(_Summary):
             0.0 if largest_exponent is None else as_number("largest_exponent", largest_exponent, "[0, inf)")
         )
 
+    def stream_grid(self) -> Grid:
+        """A grid for the first rows of a stream: as fine as possible, with a common grid with other streams."""
+        return self._laid(stream=True)._relaid(np.full(self.n_features, -np.inf), _STREAM_BINS)
+
     def _laid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
-        cells = grids_for(self._table.copy(), self._code, largest_exponent, stream)
+        cells = grids_for(self.table.copy(), self._code, largest_exponent, stream)
         return Grid(self.family, cells, self.column_names, self.was_vector, self.shift)
+
+    def merged(self, other: Range) -> Range:
+        """The range of the rows of both."""
+        self.check_same_columns(other)
+        table = merged_ranges(np.array([self.table, other.table]))
+        names, was_vector = self.column_names or other.column_names, self.was_vector and other.was_vector
+        return Range(self.family, table, names, was_vector, self.shift)
 
     @classmethod
     def from_bounds(
@@ -215,7 +232,7 @@ class Range(_Summary):
 
     def to_bytes(self) -> bytes:
         """Write the range as bytes that `from_bytes` reads back."""
-        return pack(1, self._describe(), self._table)
+        return pack(1, self._describe(), self.table)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Range:
@@ -229,17 +246,17 @@ class Range(_Summary):
         return found
 
     def _possible(self) -> NDArray[np.bool_]:
-        """Which columns have a range that rows can have; without values there is one only."""
-        count, weight, low, high, sample, logs, squares, squares_low, *digits, level = self._table.T
+        """Mask of the columns whose range some rows can have; without values, only `EMPTY_RANGE` is possible."""
+        count, weight, low, high, sample, logs, squares, squares_low, *digits, level = self.table.T
         with np.errstate(invalid="ignore", over="ignore"):
-            seen = np.isfinite(self._table).all(axis=1) & (count > 0.0) & (weight > 0.0) & (low <= high)
+            seen = np.isfinite(self.table).all(axis=1) & (count > 0.0) & (weight > 0.0) & (low <= high)
             seen &= (sample >= 0.0) & (sample <= count) & (abs(logs) <= sample * _LARGEST_LOG / ranges.LOG_UNIT)
             whole = np.array([weight, *digits, squares, squares_low])
             seen &= ((whole >= 0.0) & (whole <= _LARGEST_WHOLE) & (whole == np.rint(whole))).all(axis=0)
             seen &= (level == np.rint(level)) & (abs(level) <= _MOST_LEVELS)
             seen &= squares <= sample * (_LARGEST_LOG / ranges.LOG_UNIT) ** 2 / ranges.LIMB
         seen &= low > lowest(FAMILIES[self.family])
-        possible: NDArray[np.bool_] = seen | (self._table == EMPTY_RANGE).all(axis=1)
+        possible: NDArray[np.bool_] = seen | (self.table == EMPTY_RANGE).all(axis=1)
         return possible
 
 
@@ -256,60 +273,46 @@ def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
     return ends
 
 
-class Grid(_Summary):
+class Grid(_Columns):
     """Where the bins of each column's sketch lie. Made by `Range.grid`; all chunks are sketched on one grid.
 
     Attributes
     ----------
-    family : str
-        "box-cox" or "yeo-johnson".
-    shift : ndarray
-        Shifted Box-Cox: the number added to each column; otherwise 0.
-    column_names : list of str or None
-        Names of the columns, where the data had names.
-    n_features : int
-        Number of columns.
+    family, shift, column_names, n_features
+        As for `Range`.
     """
-
-    # kept without a lock, which a forked child could find taken (see `powerkern._engine.gather.FitScratch`)
-    _kept_starts: IntArray | None = None
-    _kept_room: FloatArray | None = None
 
     @property
     def n_bins(self) -> IntArray:
         """Number of bins of each column."""
-        return self._column(G_BINS).astype(np.int64)
+        return self.table[:, G_BINS].astype(np.int64)
 
     @property
     def x_min(self) -> FloatArray:
         """Smallest value of each column that the grid holds."""
-        return self._column(G_MIN) - self.shift
+        return self.table[:, G_MIN] - self.shift
 
     @property
     def x_max(self) -> FloatArray:
         """Largest value of each column that the grid holds."""
-        return self._column(G_MAX) - self.shift
+        return self.table[:, G_MAX] - self.shift
 
     @property
     def quantum(self) -> IntArray:
-        """The sums of each column are held as whole numbers of ``2**quantum``."""
-        return self._column(G_QUANTUM).astype(np.int64)
+        """Exponents of the units of the sums: each column's sums are whole multiples of ``2**quantum``."""
+        return self.table[:, G_QUANTUM].astype(np.int64)
 
     def __repr__(self) -> str:
         return f"Grid(family={self.family!r}, {self.n_features} columns, {int(self.n_bins.sum())} bins)"
 
     @property
-    def _starts(self) -> IntArray:
-        if self._kept_starts is None:
-            self._kept_starts = starts_of(self._table)
-        return self._kept_starts
+    def starts(self) -> IntArray:
+        """Where the bins of each column start, and where the last ones end."""
+        return starts_of(self.table)
 
-    @property
-    def _room(self) -> FloatArray:
-        """Sums of each column fit into 64 bits while their weight is less: four times that it was made for does."""
-        if self._kept_room is None:
-            self._kept_room = np.where(self.n_bins == 0, np.inf, np.ldexp(1.0, self.quantum + ROOM))
-        return self._kept_room
+    def has_room_for(self, weight: FloatArray) -> bool:
+        """Whether sums of this total weight fit into 64 bits: up to four times the weight that the grid is for."""
+        return bool((weight < np.where(self.n_bins == 0, np.inf, np.ldexp(1.0, self.quantum + ROOM))).all())
 
     def refined(self, columns: ArrayLike | None = None) -> Grid:
         """The same grid with bins an eighth as wide, in the given columns (indices or mask; default: all).
@@ -318,22 +321,78 @@ class Grid(_Summary):
         """
         chosen = np.zeros(self.n_features, dtype=bool)
         chosen[slice(None) if columns is None else column_positions(columns, self.n_features)] = True
-        return self._relaid(self._column(G_EXPONENT) - _REFINEMENT * chosen, grids.MAX_REFINED)
+        return self._relaid(self.table[:, G_EXPONENT] - _REFINEMENT * chosen, grids.MAX_REFINED)
 
     def part(self, columns: ArrayLike) -> Grid:
         """The grid of some of the columns (indices or mask)."""
         chosen = column_positions(columns, self.n_features)
         names = None if self.column_names is None else [self.column_names[j] for j in chosen]
-        return Grid(self.family, self._table[chosen], names, self.was_vector, self.shift[chosen])
+        return Grid(self.family, self.table[chosen], names, self.was_vector, self.shift[chosen])
 
     def _relaid(self, exponents: FloatArray, max_bins: int) -> Grid:
-        cells = self._table.copy()
+        cells = self.table.copy()
         grids.lay_columns(cells, self._code, np.array(exponents), max_bins)
-        return Grid(self.family, cells, self.column_names, self.was_vector, self.shift)
+        return self._with(cells)
+
+    # --- streams --------------------------------------------------------------------------------------
+
+    def grown(self, fresh: Grid, weight: FloatArray) -> Grid:
+        """The grid of a stream, extended to the grid of its next rows; `weight` is the total."""
+        cells = self._joined(fresh)
+        self._make_room(cells, weight)
+        self._refer(cells, self._is_streamed)
+        return self._with(cells)._relaid(cells[:, G_EXPONENT], _STREAM_BINS)
+
+    def common(self, other: Grid, weight: FloatArray) -> Grid:
+        """A grid to which sketches on both grids can be brought, with room for their total weight."""
+        both, streamed = (self.n_bins > 0) & (other.n_bins > 0), self._is_streamed & other._is_streamed
+        names = self.column_names or other.column_names
+        apart = np.any(self.table[:, [G_SIGN, G_REF]] != other.table[:, [G_SIGN, G_REF]], axis=1)
+        if (unrelated := both & apart & ~streamed).any():
+            raise ValueError(
+                f"{column_label(int(np.argmax(unrelated)), names)}: the sketches are on grids that have no common one; "
+                "sketch all chunks on one grid, made from their merged ranges"
+            )
+        cells = self._joined(other)
+        for entry in (G_EXPONENT, G_QUANTUM):
+            cells[both, entry] = np.maximum(self.table[both, entry], other.table[both, entry])
+        self._make_room(cells, weight)
+        self._refer(cells, streamed)
+        whole = Grid(self.family, cells, names, self.was_vector, self.shift)
+        return whole._relaid(cells[:, G_EXPONENT], max(_STREAM_BINS, *self.n_bins, *other.n_bins))
+
+    @property
+    def _is_streamed(self) -> BoolArray:
+        """Mask of the columns whose grid is a stream's."""
+        if is_mirrored(self._code):
+            streamed: BoolArray = self.table[:, G_SIGN] == 0.0
+            return streamed
+        return is_on_reference_grid(self.table)
+
+    def _joined(self, other: Grid) -> FloatArray:
+        """The cells, extended to the ranges of another grid; its cells where this grid has none."""
+        a, b = self.table, other.table
+        cells = np.where((a[:, G_BINS] > 0)[:, None], a, b)
+        both = (a[:, G_BINS] > 0) & (b[:, G_BINS] > 0)
+        cells[both, G_MIN] = np.minimum(a[both, G_MIN], b[both, G_MIN])
+        cells[both, G_MAX] = np.maximum(a[both, G_MAX], b[both, G_MAX])
+        return cells
+
+    def _make_room(self, cells: FloatArray, weight: FloatArray) -> None:
+        """Raise the quanta so that sums of this total weight fit."""
+        used = cells[:, G_BINS] > 0
+        cells[used, G_QUANTUM] = np.maximum(cells[used, G_QUANTUM], quanta_for(weight[used]))
+
+    def _refer(self, cells: FloatArray, streamed: BoolArray) -> None:
+        """Set the references of a stream's columns from their extremes."""
+        if not is_mirrored(self._code):
+            cells[streamed, G_REF] = on_reference_grid(cells[streamed])[1]
+
+    # --- bytes ----------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
         """Write the grid as bytes that `from_bytes` reads back."""
-        return pack(2, self._describe(), self._table)
+        return pack(2, self._describe(), self.table)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Grid:
@@ -351,7 +410,7 @@ class Grid(_Summary):
 
     def _is_possible(self) -> bool:
         """Whether the bins lie where the extremes of the columns put them, give or take one for a rounded logarithm."""
-        used = self._table[(self._table != 0.0).any(axis=1)]
+        used = self.table[(self.table != 0.0).any(axis=1)]
         sign, reference, exponent, _, bins, low, high, quantum = used.T
         nearest = np.where(sign < 0.0, -high, low)
         farthest = np.maximum(abs(low), abs(high))
@@ -378,85 +437,3 @@ class Grid(_Summary):
         whole = used[:, [G_EXPONENT, G_FIRST, G_BINS, G_QUANTUM]]
         near = (abs(ends - own) <= 1.0).all() and (laid[:, G_EXPONENT] == exponent).all()
         return bool(near and (whole == np.rint(whole)).all())
-
-
-@final
-class Sketch:
-    """Power sums of the columns of some rows. Made by `sketch` or `extend`, added by `merge`, fitted by `finish`.
-
-    Attributes
-    ----------
-    grid : Grid
-        Where the bins lie.
-    sums : (bins of all columns, 8) ndarray of int64
-        In each bin the weighted sums of ``t**k``, k = 0..7, t the local coordinate between -1 and 1, in units of
-        ``2**grid.quantum``, a column's own. Nothing else is kept of the rows.
-    roundings : (p, 4) ndarray of int64
-        Counts for the error bound, merged by addition: how often the sums of each column were rounded to whole
-        numbers, the number of rows summed, how many sums of weights were rounded to 0, and how often the sums were
-        moved to another reference.
-    """
-
-    def __init__(self, grid: Grid, sums: IntArray, roundings: IntArray) -> None:
-        self.grid = grid
-        self.sums = sums
-        self.roundings = roundings
-
-    @property
-    def n_obs(self) -> FloatArray:
-        """Total weight of the values of each column."""
-        counts, starts = np.zeros(len(self.sums) + 1, dtype=np.int64), self.grid._starts
-        self.sums[:, 0].cumsum(out=counts[1:])
-        total: FloatArray = np.ldexp((counts[starts[1:]] - counts[starts[:-1]]).astype(np.float64), self.grid.quantum)
-        return total
-
-    def power_sums(self) -> PowerSums:
-        """The sums, ready to be fitted."""
-        return PowerSums(self.sums, self.roundings, self.grid._code, self.grid._table.copy())
-
-    def part(self, columns: ArrayLike) -> Sketch:
-        """The sketch of some of the columns (indices or mask)."""
-        starts = self.grid._starts
-        chosen = column_positions(columns, self.grid.n_features)
-        own = [self.sums[starts[j] : starts[j + 1]] for j in chosen]
-        return Sketch(self.grid.part(chosen), np.concatenate([self.sums[:0], *own]), self.roundings[chosen])
-
-    def __repr__(self) -> str:
-        return f"Sketch({self.grid!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Sketch)
-            and self.grid == other.grid
-            and np.array_equal(self.sums, other.sums)
-            and np.array_equal(self.roundings, other.roundings)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def to_bytes(self) -> bytes:
-        """Write the sketch as bytes that `from_bytes` reads back: 64 bytes per bin, and 88 per column."""
-        return pack(3, self.grid._describe(), self.grid._table, self.sums, self.roundings)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Sketch:
-        """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
-        head, payload = unpack(data, 3, "a sketch")
-        border = 8 * head["columns"] * grids.N_GRID
-        grid = Grid._read(head, payload[:border], "a sketch")
-        end = len(payload) - 8 * head["columns"] * N_ROUNDINGS
-        sums = array_of(payload[border:end], (int(grid.n_bins.sum()), N_POWERS), "<i8", "a sketch")
-        found = cls(grid, sums, array_of(payload[end:], (head["columns"], N_ROUNDINGS), "<i8", "a sketch"))
-        if not found.is_sound():
-            raise damaged("a sketch")
-        return found
-
-    def is_sound(self) -> bool:
-        """Whether some rows can have these sums."""
-        sums = self.sums.astype(np.float64)
-        totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[self.grid._starts])
-        return bool(
-            (np.abs(sums) <= 1.001 * sums[:, :1]).all()  # |t| <= 1, but for rounding
-            and (totals < math.ldexp(1.0, ROOM)).all()
-            and (self.roundings >= 0).all()
-        )

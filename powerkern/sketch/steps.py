@@ -1,4 +1,4 @@
-"""Chunks summarised, summaries merged, and the sum fitted."""
+"""The steps of a fit from chunks: their ranges, their sketches, and the fit of the sum."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import power_sums
 from powerkern._estimators.limits import apply_limit, lambda_limit
-from powerkern._estimators.ranges import merged_ranges, range_matrix
+from powerkern._estimators.ranges import range_matrix
 from powerkern._estimators.shift import given_shift, to_own_units
 from powerkern._input.arguments import domain_error_in, given_lambdas
 from powerkern._input.arrays import Matrix, as_choice, as_flag, check_n_features, column_label
@@ -21,9 +21,8 @@ from powerkern._results.power_fit import PowerFit, finished
 from powerkern._typing import Bounds, FloatArray
 from powerkern.kernels.power_sums import ranges as kernels
 from powerkern.kernels.transforms.family import FAMILIES
-from powerkern.sketch.columns import Additive, Mergeable
-from powerkern.sketch.streams import added, grown_grid, regridded, stream_grid
-from powerkern.sketch.summaries import Grid, Range, Sketch
+from powerkern.sketch.grids import Grid, Range
+from powerkern.sketch.sketches import Sketch
 
 
 def range_of(
@@ -152,40 +151,6 @@ def sketch_of_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketc
     return Sketch(grid, found.totals, found.roundings)
 
 
-def merge(a: Mergeable, b: Mergeable) -> Mergeable:
-    """The range, or the sketch, of the rows of both.
-
-    Sketches on one grid are sums of whole numbers, and so are ranges: the same chunks give the same bits in whatever
-    order and grouping they are merged. Rows divided into other chunks give another grid, and lambda to about 1e-14.
-    Sketches of streams are first brought to a common grid (see `extend`), which any two streams of one column have; the
-    order of merging then matters at the level of 1e-13.
-
-    Parameters
-    ----------
-    a, b : Range or Sketch
-        Two ranges or two sketches.
-
-    Returns
-    -------
-    Range or Sketch
-
-    Raises
-    ------
-    ValueError
-        Different families or columns, or grids that have no common one.
-    """
-    if isinstance(a, Additive) and type(a) is type(b):
-        return a.merged(b)
-    if isinstance(a, Range) and isinstance(b, Range):
-        a.check_same_columns(b)
-        table = merged_ranges(np.array([a.table, b.table]))
-        return Range(a.family, table, a.column_names or b.column_names, a.was_vector and b.was_vector, a.shift)
-    if not (isinstance(a, Sketch) and isinstance(b, Sketch)):
-        raise TypeError(f"merge takes two ranges or two sketches, got {type(a).__name__} and {type(b).__name__}")
-    a.grid.check_same_columns(b.grid)
-    return added(a, b)
-
-
 def extend(
     total: Sketch | None,
     chunk: object,
@@ -233,12 +198,12 @@ def extend(
     matrix = read_chunk(chunk, sample_weight, column_names)
     if total is None:
         found = range_of_matrix(matrix, family, shift, n_threads)
-        return sketch_of_matrix(matrix, stream_grid(found), n_threads)
+        return sketch_of_matrix(matrix, found.stream_grid(), n_threads)
     own = total.grid
     check_n_features(matrix.values, own.n_features, matrix.names, own.column_names)
     found = range_of_matrix(matrix._replace(names=own.column_names), own.family, own.shift, n_threads)
-    grid = grown_grid(own, stream_grid(found), total.n_obs + found.n_obs)
-    return added(regridded(total, grid), sketch_of_matrix(matrix, grid, n_threads))
+    grid = own.grown(found.stream_grid(), total.n_obs + found.n_obs)
+    return total.on(grid).merged(sketch_of_matrix(matrix, grid, n_threads))
 
 
 def finish(
@@ -302,10 +267,10 @@ def finish(
     >>> bool(abs(fit.lmbda[0] - pk.fit(x, "box-cox").lmbda[0]) < 1e-12)
     True
     """
+    if not isinstance(total, Sketch):
+        raise TypeError(f"finish takes a Sketch, got {type(total).__name__}")
     standardize = as_flag("standardize", standardize)
-    results, sums = finish_results(
-        total, standardize=standardize, lmbda=lmbda, ymax=ymax, bounds=bounds, n_threads=n_threads
-    )
+    results, sums = finish_results(total, standardize, lmbda, ymax, bounds, n_threads)
     grid = total.grid
     info = FitInfo(grid.family, standardize=standardize, column_names=grid.column_names, was_vector=grid.was_vector)
     return finished(info, ColumnResults(results, grid.family), Source(sums=sums), unbounded=lmbda is not None)
@@ -313,19 +278,13 @@ def finish(
 
 def finish_results(
     total: Sketch,
-    *,
-    standardize: bool = True,
-    lmbda: ArrayLike | None = None,
-    ymax: float | None = None,
-    bounds: Bounds | None = None,
-    n_threads: int | None = None,
+    standardize: bool,
+    lmbda: ArrayLike | None,
+    ymax: float | None,
+    bounds: Bounds | None,
+    n_threads: int | None,
 ) -> tuple[FloatArray, power_sums.PowerSums]:
-    """The results (one row per column) and power sums from which `finish` builds its fit; no warnings.
-
-    The parameters are as for `finish`; ``results[:, STATUS]`` says which columns have no reliable fit.
-    """
-    if not isinstance(total, Sketch):
-        raise TypeError(f"finish takes a Sketch, got {type(total).__name__}")
+    """The results (one row per column) and power sums from which `finish` builds its fit; no warnings."""
     grid, sums = total.grid, total.power_sums()
     threads = thread_count(n_threads)
     given = given_lambdas(lmbda, grid.n_features)
