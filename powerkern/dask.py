@@ -30,7 +30,7 @@ try:
     import dask.array as da
     from dask.delayed import Delayed
 except ImportError:
-    raise ImportError("powerkern.dask needs Dask: pip install 'powerkern[dask]'") from None
+    raise ImportError("powerkern.dask needs Dask: pip install 'dask[array]'") from None
 
 
 class _Chunk(NamedTuple):

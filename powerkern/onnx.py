@@ -30,7 +30,7 @@ try:
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
-    raise ImportError("powerkern.onnx needs ONNX: pip install 'powerkern[onnx]'") from error
+    raise ImportError("powerkern.onnx needs ONNX: pip install skl2onnx onnxruntime") from error
 
 __all__ = ["to_onnx"]
 

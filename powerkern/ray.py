@@ -34,7 +34,7 @@ try:
     import ray
     import ray.data
 except ImportError:
-    raise ImportError("powerkern.ray needs Ray Data: pip install 'powerkern[ray]'") from None
+    raise ImportError("powerkern.ray needs Ray Data: pip install 'ray[data]'") from None
 
 #: Tasks in flight per CPU of the cluster.
 _AHEAD = 2

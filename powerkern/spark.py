@@ -30,7 +30,7 @@ try:
     from pyspark.sql.functions import coalesce, col, lit, pandas_udf, struct, when
     from pyspark.sql.types import BooleanType, DoubleType, FloatType, NumericType, StructField, StructType
 except ImportError:
-    raise ImportError("powerkern.spark needs PySpark, pandas and PyArrow: pip install 'powerkern[spark]'") from None
+    raise ImportError("powerkern.spark needs PySpark, pandas and PyArrow: pip install pyspark pandas pyarrow") from None
 
 #: Average number of summaries that a task of a merging stage receives.
 _FAN_IN = 8

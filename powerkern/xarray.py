@@ -21,7 +21,7 @@ from powerkern._typing import IntArray
 try:
     import xarray as xr
 except ImportError:
-    raise ImportError("powerkern.xarray needs xarray: pip install 'powerkern[xarray]'") from None
+    raise ImportError("powerkern.xarray needs xarray: pip install xarray") from None
 
 
 def fit(

@@ -315,4 +315,4 @@ def test_the_guide(tmp_path):
 
 def test_without_ray_the_import_says_what_to_install():
     _, complaint = processes.start("import sys; sys.modules['ray'] = None; import powerkern.ray").communicate()
-    assert "powerkern.ray needs Ray Data: pip install 'powerkern[ray]'" in complaint
+    assert "powerkern.ray needs Ray Data: pip install 'ray[data]'" in complaint

@@ -337,7 +337,7 @@ def test_the_guide(spark, tmp_path):
 
 def test_without_pyspark_the_import_says_what_to_install():
     _, complaint = processes.start("import sys; sys.modules['pyspark'] = None; import powerkern.spark").communicate()
-    assert "powerkern.spark needs PySpark, pandas and PyArrow: pip install 'powerkern[spark]'" in complaint
+    assert "powerkern.spark needs PySpark, pandas and PyArrow: pip install pyspark pandas pyarrow" in complaint
 
 
 def test_groups_of_rows_in_any_partitions(spark):

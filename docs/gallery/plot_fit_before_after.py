@@ -2,8 +2,8 @@
 Make skewed columns normal, and see how well it worked
 ======================================================
 
-A power transform bends each column until it looks as normal as it can. Here is what it does to three measurements of
-178 Italian wines.
+A power transform bends each column until it looks as normal as it can. Here are three measurements of 178 Italian
+wines, before and after.
 """
 
 # %%
@@ -28,15 +28,16 @@ print(fit.summary())
 # ----------
 # Histograms before and after, and QQ plots: normal values lie on the diagonal, within the band.
 
-before_after_plot(X, fit)
+_, axes = plt.subplots(3, 2, figsize=(7, 8.5), layout="constrained")
+before_after_plot(X, fit, ax=axes)
 plt.show()
 
 # %%
-# No power straightens malic acid: it has two humps, and a transform that keeps the order of values keeps those.
+# No power straightens malic acid: it has two humps, and a transform that keeps the order of the values keeps both.
 #
-# And back
-# --------
-# Quantiles of the transformed values, taken back, are quantiles in the units of the data.
+# Back to the units of the data
+# -----------------------------
+# The inverse transform turns quantiles of the transformed values into quantiles of the data.
 
 quantiles = fit.inverse_transform(np.array([[-1.96] * 3, [0.0] * 3, [1.96] * 3]))
 for name, (low, middle, high) in zip(X.columns, np.asarray(quantiles).T, strict=True):

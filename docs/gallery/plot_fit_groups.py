@@ -34,11 +34,11 @@ ax.legend(loc="lower right")
 # %%
 # Normal quantile plots of one cultivar
 # -------------------------------------
-# Before (grey) and after, by the lambda of all wines and by its own.
+# Before (grey) and after: on the left with the lambda of all wines, on the right with the cultivar's own.
 
 own = wine.loc[wine["target"] == 2, "malic_acid"].to_numpy()
 fixed = pk.fit(own, "box-cox", lmbda=together.lmbda[0])
-fig, axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained", sharey=True)
+fig, axes = plt.subplots(1, 2, figsize=(7, 3.8), layout="constrained", sharey=True)
 for ax, each, title in zip(axes, (fixed, fit[2]), ("lambda of all wines", "lambda of class_2"), strict=True):
     qq_plot(own, each, ax=ax)
     ax.set_title(title)

@@ -35,7 +35,7 @@ origins = np.linspace(x.min() - 2.0, x.max() + 1.0, 300)
 unit = fitted.divisor[0]
 profile = pk.fit((x[:, np.newaxis] - origins) / unit)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.6), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.6), layout="constrained")
 left.plot(origins, -(profile.nll + x.size * np.log(unit)), color="C0")
 left.axvline(fitted.center[0], color="C3", linewidth=1.0)
 left.plot(x, np.full(x.size, -profile.nll.max()), "|", color="0.7")

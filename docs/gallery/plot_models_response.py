@@ -43,7 +43,7 @@ print(f"lambda given the features:     {given_features.lambda_:.2f}")
 # Predictions of new rows, over the truth. The first model predicts NaN where a prediction is beyond the range of the
 # transform; those are left out, in its favour.
 
-fig, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharex=True, sharey=True)
+fig, axes = plt.subplots(1, 2, figsize=(7, 3.8), layout="constrained", sharex=True, sharey=True)
 warnings.simplefilter("ignore")  # it counts those predictions
 models = {"TransformedTargetRegressor": marginal, "PowerTransformedRegressor": given_features}
 for ax, (name, model) in zip(axes, models.items(), strict=True):
@@ -62,7 +62,7 @@ axes[0].set_ylabel("prediction")
 # after.
 
 fit = fit_regression(y, X)
-fig, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(7, 3.8), layout="constrained")
 profile_plot(None, fit, ax=axes[0])
 residual_plot(y, X, fit, ax=axes[1])
 print(fit.summary())

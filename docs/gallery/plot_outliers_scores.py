@@ -51,7 +51,7 @@ rules = {
     "robust Yeo-Johnson": {"method": "yeo-johnson", "center": "median"},
 }
 shown = factors[factors < 2.5]
-fig, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
+fig, axes = plt.subplots(2, 1, figsize=(7, 9), layout="constrained")
 score_plot(shown, rules, bins=40, ax=axes[0])
 axes[0].set_title("local outlier factors")
 score_plot(distances, {name: rule for name, rule in rules.items() if rule["center"] != 1.0}, bins=40, ax=axes[1])

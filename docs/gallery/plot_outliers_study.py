@@ -132,7 +132,7 @@ def skill_score(error, reference):
 
 skills = np.array([skill_score(table, table[classical]) for table in errors])  # case, rule, error
 robust = [j for j in range(len(names)) if j != classical]
-fig, axes = plt.subplots(1, 3, figsize=(13, 7), layout="constrained", sharey=True)
+fig, axes = plt.subplots(1, 3, figsize=(7.2, 7.5), layout="constrained", sharey=True)
 for i, (ax, measure) in enumerate(zip(axes, ("sharpness", "refinement", "calibration"), strict=True)):
     for c, stratum in enumerate(("outliers", "inliers")):
         table = np.clip(skills[:, robust, 2 * i + c], -6.0, 6.0)
@@ -184,11 +184,13 @@ end = -1
 for i in range(len(names)):
     j = max(k for k in range(i, len(names)) if alike[np.ix_(order[i : k + 1], order[i : k + 1])].all())
     if j > max(i, end):
-        ax.plot([mean_ranks[order[i]]] * 2, [i - 0.2, j + 0.2], color="C1", linewidth=3.0, alpha=0.6)
+        label = "no significant difference" if end < 0 else None
+        ax.plot([mean_ranks[order[i]]] * 2, [i - 0.2, j + 0.2], color="C1", linewidth=3.0, alpha=0.6, label=label)
         end = j
 ax.set_yticks(range(len(names)), names[order])
 ax.invert_yaxis()
 ax.set_xlabel("mean rank")
+ax.legend()
 
 print(f"{len(cases)} combinations of data and detector; 'above 1/2' is the share given a probability above 1/2")
 print("                     mean rank   outliers above 1/2   inliers above 1/2   mean Brier score")

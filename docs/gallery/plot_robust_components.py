@@ -34,7 +34,7 @@ print(f"outlying cells: {fit.outliers(X).mean():.1%}")
 # Distances within the space of the components, and from it. Points right of the vertical line are far out along the
 # components; points above the horizontal one do not follow them.
 
-figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(7, 3.8), layout="constrained")
 for ax, (label, values) in zip(axes, {"as they are": X, "transformed": fit.transform(X)}.items(), strict=True):
     components = wrapped_pca(values, 4)
     far = components.score_distances > components.score_cutoff

@@ -43,12 +43,12 @@ for label, fit in fits.items():
     print(f"{label:20s} lambda: {text}")
 
 # %%
-# QQ plots: maximum likelihood above, RewML below. Above, all but the outliers are bent in order to draw these in;
-# below, the center is on the diagonal, and outliers are where they should be.
+# QQ plots, maximum likelihood on the left, RewML on the right. Maximum likelihood bends the center to draw the outliers
+# in; RewML keeps the center on the diagonal and leaves the outliers where they belong.
 
-figure, axes = plt.subplots(2, 3, figsize=(10, 6.5), layout="constrained")
-for row, (label, fit) in zip(axes, fits.items(), strict=True):
-    for ax, name in zip(row, names, strict=True):
+figure, axes = plt.subplots(3, 2, figsize=(7, 9), layout="constrained", sharex=True, sharey=True)
+for column, (label, fit) in zip(axes.T, fits.items(), strict=True):
+    for ax, name in zip(column, names, strict=True):
         qq_plot(X, fit, column=name, ax=ax)
         ax.set_title(f"{name}, {label}")
         ax.set_ylim(-12, 12)

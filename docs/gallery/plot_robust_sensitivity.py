@@ -39,7 +39,7 @@ CONVENTIONS = {
 
 
 def draw(estimators, limit):
-    _, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    _, axes = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
     for ax, family in zip(axes, ("yeo-johnson", "box-cox"), strict=True):
         x, points = (np.exp(quantiles), np.exp(z)) if family == "box-cox" else (quantiles, z)
         for name, estimator in estimators.items():
@@ -49,7 +49,7 @@ def draw(estimators, limit):
             ax.plot(z, curve, label=name)
         ax.set(xlabel="z" if family == "yeo-johnson" else "ln z", ylabel="100 (lambda with z - lambda)", title=family)
         ax.set_ylim(-limit, limit)
-    axes[0].legend()
+    axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
 draw(ESTIMATORS, 60)

@@ -76,35 +76,37 @@ for case in CASES:
 # Against k, with 10 % contamination
 # ----------------------------------
 
-figure, axes = plt.subplots(2, len(CASES), figsize=(13, 6), layout="constrained", sharex=True)
-for case, (above, below) in zip(CASES, axes.T, strict=True):
+figure, axes = plt.subplots(len(CASES), 2, figsize=(7, 10), layout="constrained", sharex=True)
+for case, (left, right) in zip(CASES, axes, strict=True):
     ks = np.arange(0.0, 10.5, 2.0)
     found = [errors(case, 0.1, k) for k in ks]
     for name in ESTIMATORS:
-        above.plot(ks, [e[name].mean() for e in found], label=name)
-        below.plot(ks, [np.mean(e[name] ** 2) for e in found], label=name)
-    above.set_title(f"{case[0]}, {case[1]}")
-    below.set_xlabel("k")
-axes[0, 0].set_ylabel("bias")
-axes[1, 0].set_ylabel("mean squared error")
-figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(ESTIMATORS))
+        left.plot(ks, [e[name].mean() for e in found], label=name)
+        right.plot(ks, [np.mean(e[name] ** 2) for e in found], label=name)
+    left.set_ylabel(f"{case[0]}, {case[1]}")
+axes[0, 0].set_title("bias")
+axes[0, 1].set_title("mean squared error")
+for ax in axes[-1]:
+    ax.set_xlabel("k")
+figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 # %%
 # Against the share of outliers at k = 10
 # ---------------------------------------
 
-figure, axes = plt.subplots(2, len(CASES), figsize=(13, 6), layout="constrained", sharex=True)
-for case, (above, below) in zip(CASES, axes.T, strict=True):
+figure, axes = plt.subplots(len(CASES), 2, figsize=(7, 10), layout="constrained", sharex=True)
+for case, (left, right) in zip(CASES, axes, strict=True):
     shares = np.arange(0.0, 0.16, 0.025)
     found = [errors(case, share, 10.0) for share in shares]
     for name in ESTIMATORS:
-        above.plot(100 * shares, [e[name].mean() for e in found], label=name)
-        below.plot(100 * shares, [np.mean(e[name] ** 2) for e in found], label=name)
-    above.set_title(f"{case[0]}, {case[1]}")
-    below.set_xlabel("outliers, %")
-axes[0, 0].set_ylabel("bias")
-axes[1, 0].set_ylabel("mean squared error")
-figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(ESTIMATORS))
+        left.plot(100 * shares, [e[name].mean() for e in found], label=name)
+        right.plot(100 * shares, [np.mean(e[name] ** 2) for e in found], label=name)
+    left.set_ylabel(f"{case[0]}, {case[1]}")
+axes[0, 0].set_title("bias")
+axes[0, 1].set_title("mean squared error")
+for ax in axes[-1]:
+    ax.set_xlabel("outliers, %")
+figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 # %%
 # Conclusions

@@ -69,7 +69,7 @@ print(f"lambda from sketches {fit.lmbda[0]:.6f}, pooled {pooled.lmbda[0]:.6f}")
 
 low, high = fit.confint()[0][0], fit.confint()[1][0]
 far = np.linspace(2 * low - high, 2 * high - low, 401)
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.8), layout="constrained")
 left.plot(near, naive, ".", markersize=3, label="sums of squares")
 left.plot(near, ours, label="sketches")
 left.set(xlabel="lambda", ylabel="negative log-likelihood", title="near lambda = 1", ylim=(ours[0] - 30, ours[0] + 30))

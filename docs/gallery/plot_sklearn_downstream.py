@@ -83,14 +83,14 @@ show(dirty)
 # -----------
 # One minus the area, on a logarithmic scale: further left is better.
 
-figure, panels = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")
+figure, panels = plt.subplots(2, 1, figsize=(7, 8), layout="constrained")
 for ax, table, title in zip(panels, (clean, dirty), ("as they come", "2 % of the cells wrong"), strict=True):
     for k, name in enumerate(TRANSFORMS):
-        ax.plot(np.maximum(1.0 - table[:, k], 1e-5), range(len(ROWS)), "o", label=name, alpha=0.7)
+        ax.plot(np.maximum(1.0 - table[:, k], 1e-5), np.arange(len(ROWS)) + 0.12 * (k - 2), "o", label=name)
     ax.set(xscale="log", xlabel="1 - area under the curve (1e-5: perfect)", title=title)
-panels[0].set(yticks=range(len(ROWS)), yticklabels=ROWS)
-panels[0].invert_yaxis()
-panels[1].legend()
+    ax.set(yticks=range(len(ROWS)), yticklabels=ROWS)
+    ax.invert_yaxis()
+figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 # %%
 # - These data are easy, and clean: every transform is as good as another to the third decimal. LDA does not even notice

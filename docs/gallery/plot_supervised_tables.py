@@ -59,20 +59,22 @@ for (name, (X, y)), (kind, classifier) in ((d, c) for d in data.items() for c in
 # %%
 # The maps
 # --------
-# Of a linear classifier and of nearest neighbors. Where the map is bent, the two lambdas have to be found together.
+# A linear classifier on the left, nearest neighbors on the right, with the full optimum as a star, the spherical one
+# as a circle and the diagonal one as a diamond. Where the map is bent, the two lambdas have to be found together.
 
-fig, axs = plt.subplots(2, 4, figsize=(13, 7), layout="constrained")
-for row, kind in zip(axs, ("linear", "nearest neighbors"), strict=True):
-    for ax, name in zip(row, data, strict=True):
+fig, axs = plt.subplots(4, 2, figsize=(7, 11), layout="constrained")
+for column, kind in zip(axs.T, ("linear", "nearest neighbors"), strict=True):
+    for ax, name in zip(column, data, strict=True):
         search = searches[name, kind]
         lambda_map(search.grid_scores_, search.grid_lambdas_, ax=ax)
         ax.set_title(f"{name}, {kind}", fontsize=9)
         ax.get_legend().remove()
         ax.set(xlabel="", ylabel="")
-axs[0, 0].legend(loc="lower left", fontsize=6)
+fig.supxlabel("lambda of the first column")
+fig.supylabel("lambda of the second column")
 
 # %%
-# Those three optima again, on one map with its legend:
+# One of the maps again, with its legend and the columns that are only scaled:
 
 search = searches["quantiles", "linear"]
 ax = lambda_map(search.grid_scores_, search.grid_lambdas_, marks={"scaled only": (1.0, 1.0)})

@@ -159,7 +159,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 def add_groups(parser: argparse.ArgumentParser, help: str) -> None:
     """The column of groups."""
-    parser.add_argument("--groups", metavar="NAME", help=help)
+    parser.add_argument("--groups", "--by", metavar="NAME", help=help)
 
 
 def add_text(parser: argparse.ArgumentParser) -> None:

@@ -46,13 +46,14 @@ def run(args: argparse.Namespace) -> None:
     if args.save:
         with sentences("write", args.save):
             args.save.mkdir(parents=True, exist_ok=True)
-    say = (lambda *_: None) if args.json else print
+    say = (lambda *_, **__: None) if args.json else print
     n_threads = args.n_threads or default_threads()
     say(f"powerkern {pk.__version__}: {args.rows:,} x {args.columns:,} simulated values each, {n_threads} threads")
     started = time.perf_counter()
     _warm_up(args)
     say(f"compiled, or loaded from the cache, in {time.perf_counter() - started:.1f} s\n")
-    figures = [_demo(family, args) for family in ("box-cox", "yeo-johnson")]
+    figures = [_demo(family, args, say) for family in ("box-cox", "yeo-johnson")]
+    say()
     if args.json:
         print_json(
             {
@@ -95,16 +96,18 @@ def _demo_rows(figures: Sequence[_Figures]) -> list[list[str]]:
 def _warm_up(args: argparse.Namespace) -> None:
     """Compile everything that is timed later."""
     for family in FAMILIES:
-        x = _simulate(family, np.ones(2), 50, np.random.default_rng(0))
-        fit = pk.fit(x, family=family, n_threads=args.n_threads)
+        for rows in (50, args.rows):  # short columns have a kernel of their own
+            x = _simulate(family, np.ones(2), rows, np.random.default_rng(0))
+            fit = pk.fit(x, family=family, n_threads=args.n_threads)
         fit.inverse_transform(fit.transform(x))
 
 
-def _demo(family: str, args: argparse.Namespace) -> _Figures:
+def _demo(family: str, args: argparse.Namespace, say: Callable[..., None]) -> _Figures:
     rng = np.random.default_rng([args.seed, FAMILIES.index(family)])
     # Yeo-Johnson reaches every real number, so that the truth can be exactly normal, for 0 <= lambda <= 2
     truth = rng.uniform(*((-1, 1) if family == "box-cox" else (0, 2)), args.columns)
     x = _simulate(family, truth, args.rows, rng)
+    say(f"timing {family}: powerkern", end="", flush=True)
     seconds, fit = _best(lambda: pk.fit(x, family=family, n_threads=args.n_threads))
     transform_seconds, z = _best(lambda: fit.transform(x, n_threads=args.n_threads))
     inverse_seconds, back = _best(lambda: fit.inverse_transform(z, n_threads=args.n_threads))
@@ -115,6 +118,8 @@ def _demo(family: str, args: argparse.Namespace) -> _Figures:
             np.save(part, x)
         write_text(args.save / f"{family}.json", fit.to_json() + "\n")
     per_value = 1e9 / x.size
+    peers = _peers(family, np.ascontiguousarray(x[:, :_PEER_COLUMNS]), say)
+    say()
     return _Figures(
         family=family,
         rms_error=math.sqrt(np.mean(error**2)),
@@ -124,7 +129,7 @@ def _demo(family: str, args: argparse.Namespace) -> _Figures:
         transform_ns_per_value=transform_seconds * per_value,
         inverse_ns_per_value=inverse_seconds * per_value,
         round_trip_error=float(np.max(np.abs(back - x) / (1 + np.abs(x)))),
-        peers=_peers(family, np.ascontiguousarray(x[:, :_PEER_COLUMNS])),
+        peers=peers,
     )
 
 
@@ -150,7 +155,7 @@ def _best(work: Callable[[], Any]) -> tuple[float, Any]:
     return seconds, result
 
 
-def _peers(family: str, x: NDArray[np.float64]) -> dict[str, float]:
+def _peers(family: str, x: NDArray[np.float64], say: Callable[..., None]) -> dict[str, float]:
     """Nanoseconds a value that the installed peers take to find lambda."""
     figures = {}
     for package, peer in (("scipy", _fit_scipy), ("scikit-learn", _fit_sklearn)):
@@ -158,6 +163,7 @@ def _peers(family: str, x: NDArray[np.float64]) -> dict[str, float]:
             version = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
+        say(f", {package}", end="", flush=True)
         peer(family, x[:100])  # its imports are not what is timed
         seconds, _ = _best(lambda: peer(family, x))  # noqa: B023 - called at once
         figures[f"{package} {version}"] = seconds * 1e9 / x.size

@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> None:
         import matplotlib as mpl
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise BadInput("plots need matplotlib: pip install 'powerkern[plot]'") from error
+        raise BadInput("plots need matplotlib: pip install matplotlib") from error
     _check(args, plt)
     fit, table = fitted(args)
     previous = mpl.get_backend(auto_select=False)

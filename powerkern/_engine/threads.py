@@ -203,7 +203,7 @@ def progress_bar(total: int | None, unit: str, wanted: bool) -> AbstractContextM
     try:
         from tqdm import tqdm
     except ImportError:
-        raise ImportError("progress=True needs tqdm: pip install 'powerkern[progress]'") from None
+        raise ImportError("progress=True needs tqdm: pip install tqdm") from None
     return closing(tqdm(total=total, unit=unit, delay=_PROGRESS_DELAY))
 
 

@@ -128,6 +128,6 @@ def imported_when_used(module: str, homes: Mapping[str, str]) -> Callable[[str],
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] != "sklearn":
                 raise
-            raise ImportError(f"{name} needs scikit-learn: pip install 'powerkern[sklearn]'") from None
+            raise ImportError(f"{name} needs scikit-learn: pip install scikit-learn") from None
 
     return __getattr__

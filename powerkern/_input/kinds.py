@@ -22,13 +22,15 @@ _NAMED_KINDS = (
     ("time", r"date|time|duration|period"),
 )
 
+_LEFT_OUT = "or leave it out (of a data frame: pk.fit(X, non_numeric='ignore'))"
+
 COMPLAINTS = {
     "complex": "is complex ({}); fit its real and imaginary parts, or its modulus, as columns of their own",
-    "time": "holds dates or times ({}); convert it to numbers first, such as days since a fixed day, or leave it out",
-    "category": "is categorical ({}); encode it as numbers if they mean amounts, or leave it out",
-    "text": "holds text ({}); convert it to numbers, or leave it out",
-    "object": "is of type {}; convert it to numbers, or leave it out",
-    "other": "is of type {}; convert it to numbers, or leave it out",
+    "time": "holds dates or times ({}); convert it to numbers first, such as days since a fixed day, " + _LEFT_OUT,
+    "category": "is categorical ({}); encode it as numbers if they mean amounts, " + _LEFT_OUT,
+    "text": "holds text ({}); convert it to numbers, " + _LEFT_OUT,
+    "object": "is of type {}; convert it to numbers, " + _LEFT_OUT,
+    "other": "is of type {}; convert it to numbers, " + _LEFT_OUT,
 }
 
 
@@ -79,4 +81,6 @@ def _shortened(cell: object) -> str:
 def _cell_remedy(cell: object) -> str:
     if isinstance(cell, Complex):
         return "fit real and imaginary parts, or the modulus, as columns of their own"
-    return "convert the column to numbers (missing values: NaN), or leave it out"
+    if isinstance(cell, str) and re.fullmatch(r"\s*-?\d[\d.]*(,\d+)+(\.\d+)?\s*", cell):
+        return "read commas with decimal=',' or thousands=',' of pandas.read_csv"
+    return f"convert the column to numbers (missing values: NaN), {_LEFT_OUT}"

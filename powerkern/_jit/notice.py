@@ -42,8 +42,8 @@ def _say(kernel: str, said: threading.Event) -> None:
     text = f"powerkern: compiling {kernel}"
     if not _explained:
         text += (
-            " for this computer, once; such a wait takes 5 to 60 seconds "
-            "(none with compiled code: install a wheel that has it, or run python -m powerkern compile)"
+            " for this computer, once, which takes 5 to 60 seconds; "
+            "python -m powerkern compile, or a wheel with compiled code, does so in advance"
         )
     _explained = True
     logging.getLogger("powerkern").info(text)

@@ -177,7 +177,7 @@ def _model_matrix(X: object, formula: str) -> Any:
     try:
         import formulaic
     except ImportError:
-        raise ImportError("a formula needs formulaic: pip install 'powerkern[formula]'") from None
+        raise ImportError("a formula needs formulaic: pip install formulaic") from None
     if not isinstance(formula, str):
         raise TypeError(f"formula must be a string such as '~ weight + C(group)', got {formula!r}")
     try:

@@ -2,7 +2,7 @@
 
 Requests for ranges and open moments travel as queries, those for integers as training messages, the only kind that
 SecAgg+ knows. Flower starts a process for every message, so a round takes seconds whatever its size. Needs flwr 1.41 or
-later: ``pip install 'powerkern[flower]'``.
+later: ``pip install flwr``.
 """
 
 from __future__ import annotations
@@ -196,4 +196,4 @@ def _flwr(module: str) -> Any:
     try:
         return importlib.import_module(f"flwr.{module}")
     except ImportError:
-        raise ImportError("powerkern.federated.flower needs flwr: pip install 'powerkern[flower]'") from None
+        raise ImportError("powerkern.federated.flower needs flwr: pip install flwr") from None

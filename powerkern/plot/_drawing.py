@@ -24,7 +24,7 @@ def pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError("powerkern.plot needs matplotlib: pip install 'powerkern[plot]'") from None
+        raise ImportError("powerkern.plot needs matplotlib: pip install matplotlib") from None
     return plt
 
 

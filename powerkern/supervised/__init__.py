@@ -15,6 +15,6 @@ try:
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "sklearn":
         raise
-    raise ImportError("powerkern.supervised needs scikit-learn: pip install 'powerkern[sklearn]'") from error
+    raise ImportError("powerkern.supervised needs scikit-learn: pip install scikit-learn") from error
 
 __all__ = ["Classifier", "SearchHistory", "SupervisedPowerTransformer"]

@@ -411,7 +411,7 @@ def test_parquet_without_pyarrow(run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     code, _, err = run("fit", tmp_path / "x.parquet")
     assert code == 2
-    one_sentence(err, "pip install 'powerkern[parquet]'")
+    one_sentence(err, "pip install pyarrow")
 
 
 def test_box_cox_names_column_and_row(run, tmp_path):

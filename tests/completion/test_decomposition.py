@@ -453,4 +453,4 @@ def test_functions_need_no_scikit_learn():
         "except ImportError as error: print(error)\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "UVImputer needs scikit-learn: pip install 'powerkern[sklearn]'"
+    assert run.stdout.strip() == "UVImputer needs scikit-learn: pip install scikit-learn"

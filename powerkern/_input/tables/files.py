@@ -32,7 +32,7 @@ def _open_zstandard(path: Path, mode: str) -> Any:
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise BadInput(".zst files need Python 3.14 or pyarrow: pip install 'powerkern[parquet]'") from error
+        raise BadInput(".zst files need Python 3.14 or pyarrow: pip install pyarrow") from error
     opened = path.open(mode)
     stream = pa.CompressedInputStream if mode == "rb" else pa.CompressedOutputStream
     return stream(opened, "zstd")

@@ -23,7 +23,7 @@ def pyarrow() -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise BadInput("Parquet files need pyarrow: pip install 'powerkern[parquet]'") from error
+        raise BadInput("Parquet files need pyarrow: pip install pyarrow") from error
     return pyarrow
 
 
