@@ -49,10 +49,10 @@ from powerkern.kernels.robust.fit import (
     fit_sorted_columns,
     fit_weighted_columns,
 )
+from powerkern.kernels.robust.huber import HUBER_K
 from powerkern.kernels.robust.options import (
     CARROLL,
     GLOBAL,
-    HUBER_K,
     MAD,
     QQ,
     TRIMMED,

@@ -8,7 +8,7 @@ from powerkern._jit import COLUMN, ROWS, entry, inlined, kernel, reduction, wide
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import expm1
 from powerkern.kernels.robust.loc_scale import BAD_INFINITE, EMPTY, ZERO_SCALE, LocScale, outcome
-from powerkern.kernels.robust.order_statistics import position_of
+from powerkern.kernels.robust.order_statistics import n_present, position_of
 
 #: Values within this multiple of the raw scale keep their weight: the root of the 0.975 quantile of chi-square 1.
 KEPT = 2.241402727604947
@@ -24,10 +24,7 @@ def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out:
     factors: what the raw and the final scale of n values are multiplied by, (2, more than n); work: (2, n).
     """
     for j in range(columns.shape[0]):
-        y = columns[j]
-        n = y.size
-        while n > 0 and math.isnan(y[n - 1]):
-            n -= 1
+        y, n = columns[j], n_present(columns[j])
         if n > 0 and (math.isinf(y[0]) or math.isinf(y[n - 1])):
             out[j, 0], out[j, 1], out[j, 2], out[j, 3] = math.nan, math.nan, 0.0, BAD_INFINITE
         else:
@@ -161,10 +158,7 @@ def step_columns(columns: FloatArray, constants: FloatArray, factors: FloatArray
     without a positive scale keep what they have.
     """
     for j in range(columns.shape[0]):
-        y = columns[j]
-        n = y.size
-        while n > 0 and math.isnan(y[n - 1]):
-            n -= 1
+        y, n = columns[j], n_present(columns[j])
         loc, scale = out[j, 0], out[j, 1]
         if scale > 0.0:
             total, first, second = _weighted_sums(y[:n], loc, scale, constants)

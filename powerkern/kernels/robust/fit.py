@@ -41,6 +41,7 @@ from powerkern.kernels.robust.column_results import (
 )
 from powerkern.kernels.robust.objective import objective
 from powerkern.kernels.robust.options import CARROLL, QQ, Options, RobustWork, Sorted, Start, with_rule
+from powerkern.kernels.robust.order_statistics import n_present
 from powerkern.kernels.robust.prestandardization import Prescaling, divisor_of, prepared, total_weight, value_of
 from powerkern.kernels.robust.qq_search import CELL_WORK
 from powerkern.kernels.robust.reweighted_likelihood import (
@@ -158,19 +159,6 @@ def _widened(low: float, high: float, lmbda: float) -> tuple[float, float, bool]
     return low, high, False
 
 
-@kernel
-def _count(x: FloatArray) -> int:
-    """How many values come before the NaN that end a sorted column."""
-    low, high = 0, x.size
-    while low < high:
-        middle = (low + high) >> 1
-        if x[middle] == x[middle]:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 # --- short columns, side by side ------------------------------------------------------------------------
 
 
@@ -178,7 +166,7 @@ def _count(x: FloatArray) -> int:
 def _fit_rows(columns: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray) -> None:
     """Fit short columns side by side, with others as long, and one by one those that need more care, and long ones."""
     for j in range(columns.shape[0]):
-        out[j, STATUS], out[j, N_OBS] = LEFT, _count(columns[j])
+        out[j, STATUS], out[j, N_OBS] = LEFT, n_present(columns[j])
     for alone in range(2):
         n = _next_length(out, columns.shape[1] + 1)
         while n >= 0:
@@ -230,7 +218,7 @@ def _objectives(
     """The objective of one sorted column, NaN last, at `lmbdas` of the data; NaN where there is none."""
     if options.rule == BOTH and route != _REFIT_BOTH_SIDES:
         options = with_rule(options, QUARTILES)
-    x = x[: _count(x)]
+    x = x[: n_present(x)]
     out[:] = math.nan
     if refusal(x, family) != _OK:
         return
@@ -262,7 +250,7 @@ def fit_weighted_columns(
 ) -> None:
     """`fit_sorted_columns` with the weights of the values, positive (those of NaN, which come last, are not read)."""
     for j in range(columns.shape[0]):
-        fit_sorted(columns[j, : _count(columns[j])], weights[j], family, options, work, out[j], -1)
+        fit_sorted(columns[j, : n_present(columns[j])], weights[j], family, options, work, out[j], -1)
 
 
 @entry((ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))

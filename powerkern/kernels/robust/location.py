@@ -172,7 +172,7 @@ def _huber_scale_by(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np
         return huber_scale_of(y, w, table, math.nan, k, options[2])
     if options[0] == 1.0:
         return huber(y, w, table, k)
-    return huber_one_step(y, w, table, k, beta_of(k))
+    return huber_one_step(y, w, k, beta_of(k))
 
 
 @kernel

@@ -12,9 +12,9 @@ import math
 from powerkern._jit import for_none, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.robust.huber import CELLWISE_BETA, huber_likelihood_of, one_step_of
+from powerkern.kernels.robust.huber import CELLWISE_BETA, HUBER_K, huber_likelihood_of, one_step_of
 from powerkern.kernels.robust.loc_scale import LocScale
-from powerkern.kernels.robust.options import CARROLL, HUBER_K, TRIMMED, Options, Sorted
+from powerkern.kernels.robust.options import CARROLL, TRIMMED, Options, Sorted
 from powerkern.kernels.robust.qq import bisquare_objective_of, weighted_bisquare_of
 from powerkern.kernels.robust.trimmed import best_window
 from powerkern.kernels.robust.weights import Counts, Nodes

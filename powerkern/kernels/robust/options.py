@@ -31,8 +31,6 @@ RAW, MEDIAN, MAD = range(3)
 GLOBAL, BRENT = range(2)
 #: Number of reweighting steps: as many as it takes until the values kept no longer change.
 UNTIL_SETTLED = -1
-#: Huber's constant for location and scale.
-HUBER_K = 1.5
 #: R's default tolerance of optimize(): the fourth root of the rounding unit.
 CELLWISE_XTOL = 0.0001220703125
 #: Order statistics used by the scan; longer columns than ALL are searched on them, too, before all values are.

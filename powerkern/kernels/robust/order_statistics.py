@@ -156,10 +156,14 @@ def weight_before(col: Sorted, position: int) -> float:
 @kernel
 def n_present(y: np.ndarray) -> int:
     """How many values come before the NaN that end a sorted column."""
-    n = y.size
-    while n > 0 and math.isnan(y[n - 1]):
-        n -= 1
-    return n
+    low, high = 0, y.size
+    while low < high:
+        middle = (low + high) >> 1
+        if y[middle] == y[middle]:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from powerkern._jit import LANES, for_none, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp
+from powerkern.kernels.robust.huber import HUBER_K
 from powerkern.kernels.robust.objective import carroll_value, huber_of, objective
 from powerkern.kernels.robust.options import (
     ALL,
@@ -17,7 +18,6 @@ from powerkern.kernels.robust.options import (
     FLOOR,
     GLOBAL,
     HIGH,
-    HUBER_K,
     LOW,
     LOWEST,
     MINIMISER,

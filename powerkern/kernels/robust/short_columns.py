@@ -10,8 +10,8 @@ from powerkern.kernels.likelihood.optimum import write_fit
 from powerkern.kernels.results import LEFT, STATUS, is_identity
 from powerkern.kernels.robust import reweighting as refits
 from powerkern.kernels.robust.column_results import finish
-from powerkern.kernels.robust.huber import sd_within
-from powerkern.kernels.robust.options import ALL, HUBER_K, QQ, UNTIL_SETTLED, Options, Start, change_ranks, with_rule
+from powerkern.kernels.robust.huber import HUBER_K, sd_within
+from powerkern.kernels.robust.options import ALL, QQ, UNTIL_SETTLED, Options, Start, change_ranks, with_rule
 from powerkern.kernels.robust.prestandardization import Prescaling, units_of
 from powerkern.kernels.robust.reweighted_likelihood import MAX_TURNS, Kept
 from powerkern.kernels.transforms.family import is_mirrored

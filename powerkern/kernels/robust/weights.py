@@ -150,6 +150,14 @@ def unit_of(counts: Counts | None) -> float:
 
 
 @kernel
+def weight_at(counts: Counts | None, i: int) -> float:
+    """Weight of value number i."""
+    if counts is None:
+        return 1.0
+    return float(counts.w[i])
+
+
+@kernel
 def outside_of(counts: Counts | None, lo: int, hi: int, n: int) -> tuple[float, float]:
     """Weight of the values before position `lo`, and from position `hi` on."""
     if counts is None:
