@@ -61,7 +61,7 @@ from powerkern.kernels.robust.options import (
     new_robust_work,
     with_rule,
 )
-from powerkern.kernels.robust.reweighting import N_WIDER, WIDER
+from powerkern.kernels.robust.reweighting_lanes import N_WIDER, WIDER
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.merging import sketch

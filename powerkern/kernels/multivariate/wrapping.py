@@ -71,8 +71,8 @@ def _tightest(y: FloatArray, h: int, unit: float, work: FloatArray) -> int:
     n = y.size
     middle, center = n // 2, y[n // 2]
     first, second = work[0], work[1]
-    _cumulate_down(y, center, unit, middle, first, second)
-    _cumulate_up(y, center, unit, middle, first, second)
+    _cumulate(y[:middle][::-1], center, unit, first[:middle][::-1], second[:middle][::-1])
+    _cumulate(y[middle:], center, unit, first[middle:n], second[middle:n])
     best, at = math.inf, n // 2 - h // 2
     for i in range(n - h + 1):
         s, q = first[i + h - 1], second[i + h - 1]
@@ -86,23 +86,10 @@ def _tightest(y: FloatArray, h: int, unit: float, work: FloatArray) -> int:
 
 
 @kernel
-def _cumulate_up(y: FloatArray, center: float, unit: float, middle: int, first: FloatArray, second: FloatArray) -> None:
-    """Sums of the differences from the center, and of their squares, from the middle up."""
+def _cumulate(y: FloatArray, center: float, unit: float, first: FloatArray, second: FloatArray) -> None:
+    """Running sums of the differences from the center, and of their squares."""
     s = q = 0.0
-    for i in range(middle, y.size):
-        d = (y[i] - center) / unit
-        s += d
-        q += d * d
-        first[i], second[i] = s, q
-
-
-@kernel
-def _cumulate_down(
-    y: FloatArray, center: float, unit: float, middle: int, first: FloatArray, second: FloatArray
-) -> None:
-    """The same from below the middle down."""
-    s = q = 0.0
-    for i in range(middle - 1, -1, -1):
+    for i in range(y.size):
         d = (y[i] - center) / unit
         s += d
         q += d * d

@@ -7,7 +7,17 @@ from typing import NamedTuple
 
 from powerkern._jit import LANES, kernel
 from powerkern._typing import FloatArray
-from powerkern.kernels.robust.options import AT_HIGH, AT_LOW, HIGH, LOW, LOWEST, MINIMISER, VALUE, Options, Sorted
+from powerkern.kernels.robust.options import (
+    AT_HIGH,
+    AT_LOW,
+    HIGH,
+    LOW,
+    LOWEST,
+    MINIMISER,
+    VALUE,
+    Options,
+    Prestandardized,
+)
 from powerkern.kernels.robust.scan import evaluate
 
 #: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
@@ -44,7 +54,7 @@ class _Bracket(NamedTuple):
 
 @kernel
 def narrowed(
-    at: Sorted, cell: FloatArray, xtol: float, bound: float, options: Options, grid: FloatArray
+    at: Prestandardized, cell: FloatArray, xtol: float, bound: float, options: Options, grid: FloatArray
 ) -> LocalMinimum:
     """A minimum in a cell, LANES points at a time: about where it is expected, or evenly spaced.
 

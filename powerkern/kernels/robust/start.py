@@ -6,10 +6,10 @@ from powerkern._jit import LANES, kernel
 from powerkern._status import Status
 from powerkern.kernels.results import LMBDA, N_EVAL
 from powerkern.kernels.robust.column_results import is_unfitted
-from powerkern.kernels.robust.options import SAMPLE, Options, RobustWork, Sorted, Start, with_rule
+from powerkern.kernels.robust.options import SAMPLE, Options, Prestandardized, RobustWork, Start, with_rule
 from powerkern.kernels.robust.prestandardization import Prescaling
 from powerkern.kernels.robust.qq import near_quantiles
-from powerkern.kernels.robust.reweighted_likelihood import refitted
+from powerkern.kernels.robust.reweighting import refitted
 from powerkern.kernels.robust.scan import sampled
 from powerkern.kernels.robust.search import find_start, is_lower_below
 from powerkern.kernels.robust.weights import inside_of, total_of
@@ -24,7 +24,7 @@ _BETTER, _LEFT_OUT = 0.02, 0.5
 
 @kernel
 def started(
-    every: Sorted, low: float, high: float, family: int, options: Options, work: RobustWork
+    every: Prestandardized, low: float, high: float, family: int, options: Options, work: RobustWork
 ) -> tuple[Start, Options]:
     """Where a fit begins, and by which rule: BOTH only where its start, if lower, is the better one."""
     chosen = with_rule(options, QUARTILES) if options.rule == BOTH else options
@@ -41,7 +41,7 @@ def started(
 
 @kernel
 def _is_better(
-    every: Sorted, lmbda0: float, family: int, options: Options, rival: Options, work: RobustWork
+    every: Prestandardized, lmbda0: float, family: int, options: Options, rival: Options, work: RobustWork
 ) -> tuple[bool, float]:
     """Whether the start by another rule, if below `lmbda0`, leaves more values at their quantiles; and evaluations.
 
@@ -60,7 +60,7 @@ def _is_better(
 
 @kernel
 def _share_at_quantiles(
-    at: Sorted, lmbda0: float, family: int, options: Options, work: RobustWork
+    at: Prestandardized, lmbda0: float, family: int, options: Options, work: RobustWork
 ) -> tuple[float, float]:
     """Share of the values that the fit from `lmbda0` brings to the quantiles of the normal distribution it cuts off.
 
