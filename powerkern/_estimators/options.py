@@ -79,8 +79,8 @@ def _steps(name: str, value: object) -> int | str:
     return int(value)
 
 
-def _bisquare_constant(name: str, value: object) -> float:
-    return as_number(name, value, "(0, inf)")
+def _number_in(interval: str) -> Callable[[str, object], float]:
+    return lambda name, value: as_number(name, value, interval)
 
 
 def _quartiles(name: str, value: object) -> tuple[float, float]:
@@ -97,10 +97,6 @@ def _range(name: str, value: object) -> tuple[float, float]:
     return low, high
 
 
-def _fraction(name: str, value: object) -> float:
-    return as_number(name, value, "(0.5, 1]")
-
-
 def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str)
 
@@ -115,12 +111,12 @@ def _pair(name: str, value: object) -> tuple[float, float]:
 
 #: Every option by name: takes its name and value, and returns the value or raises.
 _CHECKS: dict[str, Callable[[str, object], object]] = {
-    "c": _bisquare_constant,
+    "c": _number_in("(0, inf)"),
     "change_points": _quartiles,
     "convention": _one_of(CONVENTIONS),
     "cutoff": checked_cutoff,
     "first_weights": _one_of(FIRST_WEIGHTS),
-    "h": _fraction,
+    "h": _number_in("(0.5, 1]"),
     "n_reweight": _steps,
     "prestandardize": _one_of(PRESTANDARDIZE),
     "rectify": _one_of(RECTIFY),

@@ -42,8 +42,9 @@ _MOST_LANES, _MOST_STEPS = 512, 2 * _FARTHEST + LANES
 
 
 class _Task(NamedTuple):
-    """What the criterion of a column needs; `y`, `left` and `right` are scratch."""
+    """A column, its weights and a criterion; `y`, `left` and `right` are scratch."""
 
+    weighing: Weighing
     logs: ScaledLogs
     which: int
     y: FloatArray
@@ -73,15 +74,15 @@ class _Scan(NamedTuple):
 
 
 @kernel
-def _block(weighing: Weighing, task: _Task, first: float, step: float) -> None:
+def _block(task: _Task, first: float, step: float) -> None:
     """The criterion at LANES exponents from `first` on."""
     for i in range(LANES):
         task.work.exponents[i] = first + i * step
     if task.logs.d.size <= _MOST_LANES:
-        evaluate_lanes(weighing, task.logs, task.which, task.work)
+        evaluate_lanes(task.weighing, task.logs, task.which, task.work)
         return
     for i in range(LANES):
-        task.work.values[i] = criterion(weighing, task.logs, task.work.exponents[i], task.which, task.y)
+        task.work.values[i] = criterion(task.weighing, task.logs, task.work.exponents[i], task.which, task.y)
 
 
 @kernel
@@ -91,18 +92,18 @@ def _has_floors(task: _Task) -> bool:
 
 
 @kernel
-def _scan(weighing: Weighing, task: _Task, origin: float) -> _Scan:
+def _scan(task: _Task, origin: float) -> _Scan:
     """The criterion at steps from `origin`, and on up and down as long as it descends, to `work.steps`."""
     steps, floors = task.work.steps, task.work.floors
-    first = _lower_end(weighing, task, origin)
+    first = _lower_end(task, origin)
     for i in range(LANES - 1, WIDTH * task.logs.d.size if _has_floors(task) else 0, WIDTH):
         task.work.y[i] = 0.0
     best, count, lowest, highest = 0, 0, math.inf, 0.0
     while first + count < _POINTS or (first + count < _FARTHEST and steps[count - 1] < steps[count - 2] - _FLAT):
         if count:
-            _block(weighing, task, origin + (first + count) * _STEP, _STEP)
+            _block(task, origin + (first + count) * _STEP, _STEP)
         if _has_floors(task):
-            floor, change = floors_lanes(weighing, task.work.y, task.logs.d.size)
+            floor, change = floors_lanes(task.weighing, task.work.y, task.logs.d.size)
             store(floors, (count,), floor - select(change < _MARGIN, change, in_all_lanes(_MARGIN)))
         for i in range(LANES):
             value = task.work.values[i]
@@ -115,12 +116,12 @@ def _scan(weighing: Weighing, task: _Task, origin: float) -> _Scan:
 
 
 @kernel
-def _lower_end(weighing: Weighing, task: _Task, origin: float) -> int:
+def _lower_end(task: _Task, origin: float) -> int:
     """The step from which the scan goes up, evaluated with those after it."""
     first, falls = LANES, True
     while falls:
         first -= LANES
-        _block(weighing, task, origin + first * _STEP, _STEP)
+        _block(task, origin + first * _STEP, _STEP)
         falls = first > -_FARTHEST and task.work.values[0] < task.work.values[1] - _FLAT
     return first
 
@@ -146,7 +147,7 @@ def _lowest_of(values: FloatArray, n: int) -> int:
 
 
 @kernel
-def _lowest_kink(weighing: Weighing, task: _Task, origin: float, scan: _Scan) -> _Point:
+def _lowest_kink(task: _Task, origin: float, scan: _Scan) -> _Point:
     """The lowest kink of the KS distance, or a point that is lower.
 
     Steps between whose ends it may fall below what has been found are divided, the most promising first, and kinks are
@@ -163,14 +164,14 @@ def _lowest_kink(weighing: Weighing, task: _Task, origin: float, scan: _Scan) ->
         k = _lowest_of(parts, _FINEST)
         if parts[k] < best.value - _FLAT:
             parts[k] = math.inf
-            best = _lower(best, _kink(weighing, task, low + (k - 1) * size, low + k * size))
+            best = _lower(best, _kink(task, low + (k - 1) * size, low + k * size))
             continue
         k = _lowest_of(floors, scan.n_steps)
         if floors[k] >= best.value:
             return best
         floors[k] = math.inf
         low, size = origin + (scan.first + k - 1) * _STEP, _PART
-        best = _lower(best, _divide(weighing, task, low))
+        best = _lower(best, _divide(task, low))
 
 
 @kernel
@@ -181,12 +182,12 @@ def _lower(best: _Point, other: _Point) -> _Point:
 
 
 @kernel
-def _divide(weighing: Weighing, task: _Task, low: float) -> _Point:
+def _divide(task: _Task, low: float) -> _Point:
     """The lowest of _FINEST points from `low` on; the floors between them, to `work.parts`."""
     x, lowest = low, math.inf
     for k in range(0, _FINEST, LANES):
-        _block(weighing, task, low + k * _PART, _PART)
-        floor, _ = floors_lanes(weighing, task.work.y, task.logs.d.size)
+        _block(task, low + k * _PART, _PART)
+        floor, _ = floors_lanes(task.weighing, task.work.y, task.logs.d.size)
         store(task.work.parts, (k,), floor)
         for i in range(LANES):
             if task.work.values[i] < lowest:
@@ -201,7 +202,7 @@ def _clear(floors: FloatArray) -> None:
 
 
 @kernel
-def _kink(weighing: Weighing, task: _Task, low: float, high: float) -> _Point:
+def _kink(task: _Task, low: float, high: float) -> _Point:
     """Where a departure that falls from `low` on meets one that rises to `high`, and none is larger.
 
     They meet near where their chords do. Of the departures, that which is largest there takes the place of the one or
@@ -210,10 +211,10 @@ def _kink(weighing: Weighing, task: _Task, low: float, high: float) -> _Point:
     y, left, right = task.y, task.left, task.right
     x, value, nearest, i, j, side = low, math.inf, math.inf, 0, 0, 0
     for n_eval in range(1, _MAX_KINK):
-        value = criterion(weighing, task.logs, x, KS, y)
+        value = criterion(task.weighing, task.logs, x, KS, y)
         if nearest <= _XTOL:
             return _Point(x, value, n_eval, True)
-        k = farthest(weighing, y, value)
+        k = farthest(task.weighing, y, value)
         if n_eval == 2 or (n_eval > 2 and _rises(y[k], left[k], right[k], x - low, high - x)):
             high, j, side = x, k, min(side, 0) - 1
             copy(y, right)
@@ -222,7 +223,7 @@ def _kink(weighing: Weighing, task: _Task, low: float, high: float) -> _Point:
             copy(y, left)
         x = high
         if n_eval > 1:
-            step = 0.5 * (weighing.share[i] - weighing.share[j])
+            step = 0.5 * (task.weighing.share[i] - task.weighing.share[j])
             gap = abs(left[i]) - math.copysign(1.0, right[j]) * left[j] + step
             rest = abs(right[j]) - math.copysign(1.0, left[i]) * right[i] - step
             if not (gap >= 0.0 and rest >= 0.0 and gap + rest > 0.0):
@@ -243,33 +244,33 @@ def _rises(here: float, before: float, after: float, width_before: float, width_
 
 
 @kernel
-def _brent(weighing: Weighing, task: _Task, center: float, reach: float) -> _Point:
+def _brent(task: _Task, center: float, reach: float) -> _Point:
     """A minimum about an exponent."""
     state = brent_start(-reach, reach, _XTOL, _MAX_EVAL)
     while state.status == RUNNING:
-        state = brent_step(state, criterion(weighing, task.logs, center + state.x, task.which, task.y))
+        state = brent_step(state, criterion(task.weighing, task.logs, center + state.x, task.which, task.y))
     return _Point(center + state.best, state.fun, state.n_eval, state.status == CONVERGED)
 
 
 @kernel
-def _search(weighing: Weighing, task: _Task, start: float, out: FloatArray) -> None:
+def _search(task: _Task, start: float, out: FloatArray) -> None:
     """`out` = the best lambda, its criterion, evaluations and the status.
 
     A scan that goes on as long as it descends; kinks; Brent's method where the lowest point is none.
     """
     scale = task.logs.scale
     origin = start * scale - _REACH
-    scan = _scan(weighing, task, origin)
+    scan = _scan(task, origin)
     out[FOUND_LMBDA], out[FOUND_VALUE] = start, scan.lowest
     out[FOUND_N_EVAL], out[FOUND_STATUS] = scan.n_steps, _SCANNED
     if scan.highest - scan.lowest < _FLAT:
         return
     best = _Point(origin + (scan.first + scan.best) * _STEP, scan.lowest, 0, False)
     if task.which == KS:
-        best = _lowest_kink(weighing, task, origin, scan)
+        best = _lowest_kink(task, origin, scan)
     certified = best.converged
     if not certified:
-        smooth = _brent(weighing, task, best.x, _PART if _has_floors(task) else _STEP)
+        smooth = _brent(task, best.x, _PART if _has_floors(task) else _STEP)
         best, certified = _lower(best, smooth), smooth.converged
     out[FOUND_LMBDA], out[FOUND_VALUE] = best.x / scale, best.value
     out[FOUND_N_EVAL] += best.n_eval
@@ -341,8 +342,8 @@ def criterion_columns(
             n = n_present(block[j])
             weighing = weighing_of(weighed, figures, j, n)
             logs = logs_of(weighing, block[j, :n], family, work[0, :n], work[1, :n])
-            task = _Task(logs, which, work[1, :n], work[2, :n], work[3, :n], each)
-            _search(weighing, task, start[j], out[j])
+            task = _Task(weighing, logs, which, work[1, :n], work[2, :n], work[3, :n], each)
+            _search(task, start[j], out[j])
 
 
 @kernel

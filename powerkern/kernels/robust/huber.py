@@ -295,10 +295,7 @@ def _sum_about(part: np.ndarray, w: FloatArray | None, center: float, point: flo
     widest_vectors()
     total = 0.0
     for i in range(part.size):
-        if w is None:
-            total += (part[i] - center) - point
-        else:
-            total += w[i] * ((part[i] - center) - point)
+        total += (1.0 if w is None else w[i]) * ((part[i] - center) - point)
     return total
 
 
@@ -307,10 +304,7 @@ def _inverse_distances(part: np.ndarray, w: FloatArray | None, origin: float) ->
     widest_vectors()
     total = 0.0
     for i in range(part.size):
-        if w is None:
-            total += 1.0 / abs(part[i] - origin)
-        else:
-            total += w[i] / abs(part[i] - origin)
+        total += (1.0 if w is None else w[i]) / abs(part[i] - origin)
     return total
 
 
@@ -321,16 +315,18 @@ def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, poin
     total = 0.0
     for i in range(part.size):
         d = min(abs((part[i] - center) - point), reach)
-        if w is None:
-            total += d * d
-        else:
-            total += w[i] * (d * d)
+        total += (1.0 if w is None else w[i]) * (d * d)
     return total
 
 
 @kernel
 def starting_scale(col: Sorted, k: float, dof: float) -> float:
-    """Scale to start from: the normalised MAD; where that is 0, one that reaches beyond the values that are equal."""
+    """Scale to start from: the normalised MAD; where that is 0, one that reaches beyond the values that are equal.
+
+    0 without degrees of freedom.
+    """
+    if not dof > 0.0:
+        return 0.0
     mad = MAD_FACTOR * mad_about(col, col.median)
     if mad > 0.0:
         return mad

@@ -148,7 +148,7 @@ def excess_beyond(cutoff: float, outside: float, n: float) -> float:
 
 @kernel
 def _adapted_cutoffs(batch: LaneBatch, shape: Shape, loc: Lanes, scale: Lanes, cutoff: float) -> Lanes:
-    """The cut-off of each lane: see `powerkern.kernels.robust.reweighted_likelihood`."""
+    """The cut-off of each lane: see `powerkern.kernels.robust.reweighting`."""
     widest_vectors()
     y, fields, zero = batch.y[0], batch.fields, in_all_lanes(0.0)
     for k in range(N_WIDER):

@@ -250,10 +250,7 @@ def _pull_of_nearest(
     for i in range(y.size):
         u, v = (y[i] - center_y) * unit_y, (z[i] - center_z) * unit_z
         nearest = max(min(u, v), -max(u, v), 0.0)
-        if w is None:
-            total += nearest * min(nearest, HUBER_K)
-        else:
-            total += w[i] * nearest * min(nearest, HUBER_K)
+        total += (1.0 if w is None else w[i]) * nearest * min(nearest, HUBER_K)
     return total
 
 

@@ -196,11 +196,8 @@ def position_at(counts: Counts, share: float) -> int:
 @kernel
 def position_from_above(counts: Counts, share: float) -> int:
     """Position of the last value from which on there is that share of the weight."""
-    return (
-        counts.w.size
-        - 1
-        - min(_first_above(counts.after[::-1], share * counts.total * (1.0 - SLACK)), counts.w.size - 1)
-    )
+    last = counts.w.size - 1
+    return last - min(_first_above(counts.after[::-1], share * counts.total * (1.0 - SLACK)), last)
 
 
 @kernel

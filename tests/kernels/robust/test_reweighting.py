@@ -87,7 +87,7 @@ def refitted(columns, lmbda0, family=YEO_JOHNSON):
         _, every = prestandardization.prepared(x, None, family, options, work)
         found = robust_options.Start(start, 0, 0, True, 0.0)
         short_columns.put_aside(
-            every.column, prestandardization.Prescaling(0.0, 1.0, 1.0, 0), found, options, lane, work.eight
+            every.column, prestandardization.Prescaling(0.0, 1.0, 1.0, 0), found, options, lane, work.batch
         )
     lower, upper = robust_options.change_ranks(None, n, options)
     shape, scores = reweighting_lanes.Shape(n, lower, upper, 2.0), work.scores[:n]
