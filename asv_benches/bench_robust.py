@@ -176,7 +176,7 @@ def _transform(
 
 @numba.njit(error_model="numpy")
 def _huber(y: np.ndarray, table: np.ndarray) -> loc_scale.LocScale:
-    return huber.huber_one_step(y, y[:0], table, 1.5, huber.CELLWISE_BETA)
+    return huber.huber_one_step(y, y[:0], 1.5, huber.CELLWISE_BETA)
 
 
 class _Column:

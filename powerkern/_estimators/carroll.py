@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from powerkern._estimators.options import CUTOFF, SEARCH_RANGE, check_options, short_repr
+from powerkern._estimators.options import CUTOFF, SEARCH_RANGE, CheckedOptions
 from powerkern._estimators.robust import Robust, robust
 from powerkern.kernels.robust.options import CARROLL
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Carroll:
+class Carroll(CheckedOptions):
     r"""Maximum likelihood with Huber's scale in place of the standard deviation [1]_, ``estimator="carroll"``.
 
     lambda minimises ``ln scale - (lambda - 1) mean(J)``. Location and scale are those of Huber's least favourable
@@ -48,12 +48,6 @@ class Carroll:
     search_range: Sequence[float] = SEARCH_RANGE
 
     name: ClassVar[str] = "carroll"
-    keeps_all: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    __repr__ = short_repr
 
     def solver(self) -> Robust:
         """The estimator as kernels run it."""

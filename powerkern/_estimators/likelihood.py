@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from powerkern._estimators.options import CUTOFF, short_repr
+from powerkern._estimators.options import CUTOFF, CheckedOptions
 from powerkern._estimators.standard_units import STANDARDIZED
 from powerkern._input.arrays import as_choice
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ML:
+class ML(CheckedOptions):
     r"""Maximum likelihood, ``estimator="mle"``: lambda minimises the negative log-likelihood of the transformed values.
 
     .. math:: g(\lambda) = \tfrac{1}{2} \ln \operatorname{Var} \psi_\lambda(x) - (\lambda - 1)\, \overline J
@@ -41,13 +41,10 @@ class ML:
     prestandardize: str = "none"
 
     name: ClassVar[str] = "mle"
-    keeps_all: ClassVar[bool] = True
     cutoff: ClassVar[float] = CUTOFF
 
     def __post_init__(self) -> None:
         as_choice("prestandardize", self.prestandardize, STANDARDIZED)
-
-    __repr__ = short_repr
 
     def solver(self) -> None:
         """None: lambda is a root of sums over the data."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from powerkern._estimators.options import CUTOFF, SEARCH_RANGE, check_options, short_repr
+from powerkern._estimators.options import CUTOFF, SEARCH_RANGE, CheckedOptions
 from powerkern._estimators.robust import Robust, robust
 from powerkern.kernels.robust.options import TRIMMED
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class MTL:
+class MTL(CheckedOptions):
     """Maximum trimmed likelihood, ``estimator="mtl"``: of the best ``h n`` consecutive order statistics [1]_.
 
     lambda and the window minimise ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` of the values inside. It breaks down with
@@ -50,11 +50,6 @@ class MTL:
 
     name: ClassVar[str] = "mtl"
     keeps_all: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    __repr__ = short_repr
 
     def solver(self) -> Robust:
         """The estimator as kernels run it."""

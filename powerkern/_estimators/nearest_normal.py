@@ -9,9 +9,9 @@ import numpy as np
 from powerkern._engine.by_column import column_figures, fit_matrix
 from powerkern._engine.shifted import Columns
 from powerkern._estimators.ties import sorted_with
+from powerkern._input import special
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.normality import criterion as normality_criterion
 from powerkern.kernels.normality import search as normality_search
 from powerkern.kernels.normality.criteria import weigh_columns
 from powerkern.kernels.results import LMBDA, N_EVAL, OBJECTIVE, STATUS
@@ -37,15 +37,10 @@ class NearestNormal(NamedTuple):
 
         def search(block: FloatArray, group: slice) -> FloatArray:
             out, lanes, work = np.empty((len(block), width)), np.empty(room), np.empty((4, block.shape[1]))
-            if weight.size:
-                columns, weighed, figures = weighed_with(block, weight)
-                normality_search.weighted_criterion_columns(
-                    columns, weighed, figures, family, self.criterion, start[group], work, lanes, out
-                )
-                return out
-            block.sort(axis=1)  # NaN last
-            quantiles = normal_quantiles_of(block) if self.criterion == normality_criterion.PPCC else block
-            normality_search.criterion_columns(block, family, self.criterion, start[group], quantiles, work, lanes, out)
+            columns, weighed, figures = weighed_with(block, weight)
+            normality_search.criterion_columns(
+                columns, weighed, figures, family, self.criterion, start[group], work, lanes, out
+            )
             return out
 
         found = column_figures(search, values, width, n_threads, progress)
@@ -70,42 +65,37 @@ class NearestNormal(NamedTuple):
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
             out, work = np.full((block.shape[0], lmbdas.size), np.nan), np.empty((2, block.shape[1]))
-            if weight.size:
-                block, weighed, figures = weighed_with(block, weight)
-            else:
-                block.sort(axis=1)
-                quantiles = normal_quantiles_of(block)
-            counts = block.shape[1] - np.isnan(block).sum(axis=1)
-            for j in range(len(block)):
-                x, one = block[j, : counts[j]], slice(j, j + 1)
-                if x.size < 2 or not x[0] < x[-1]:
-                    continue
-                if weight.size:
-                    own = np.ascontiguousarray(weighed[:, one, : x.size])
-                    normality_search.weighted_criterion_at(
-                        x, own, figures[one], family, self.criterion, lmbdas, work, out[j]
-                    )
-                else:
-                    q = quantiles[j, : x.size]
-                    normality_search.criterion_at(x, family, self.criterion, lmbdas, q, work, out[j])
+            columns, weighed, figures = weighed_with(block, weight)
+            for j, n in enumerate(np.count_nonzero(~np.isnan(columns), axis=1)):
+                x, one = columns[j, :n], slice(j, j + 1)
+                if n > 1 and x[0] < x[-1]:
+                    own = np.ascontiguousarray(weighed[:, one, :n])
+                    normality_search.criterion_at(x, own, figures[one], family, self.criterion, lmbdas, work, out[j])
             return out
 
         return column_figures(evaluate, values, lmbdas.size, n_threads)
 
 
 def weighed_with(block: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The sorted rows of a block, with the weights and figures from `weigh_columns`."""
+    """The sorted rows of a block, and the weights and figures that `weigh_columns` writes, equal without `weight`."""
     columns, weights = sorted_with(block, weight)
-    assert weights is not None
     weighed, figures = np.zeros((3, *block.shape)), np.zeros((len(block), 2))
-    weigh_columns(columns, weights, new_counts_work(block.shape[1]), weighed, figures)
+    if weights is not None:
+        weigh_columns(columns, weights, new_counts_work(block.shape[1]), weighed, figures)
+        return columns, weighed, figures
+    counts = np.count_nonzero(~np.isnan(columns), axis=1)
+    figures[:, 0] = counts
+    for n in np.unique(counts[counts > 0]):
+        share, quantile, middle = 1.0 / n, np.sqrt(n) * normal_quantiles(n), (np.arange(n) + 0.5) / n
+        rows = counts == n if counts.min() < n else slice(None)
+        weighed[0, rows, :n], weighed[1, rows, :n], weighed[2, rows, :n] = share, quantile, middle
     return columns, weighed, figures
 
 
-def normal_quantiles_of(block: FloatArray) -> FloatArray:
-    """`normality_search.normal_quantiles` for the values of each row, NaN last."""
-    quantiles = np.zeros_like(block)
-    counts = block.shape[1] - np.isnan(block).sum(axis=1)
-    for n in np.unique(counts[counts > 1]):
-        quantiles[counts == n, :n] = normality_search.normal_quantiles(n)
-    return quantiles
+def normal_quantiles(n: int) -> FloatArray:
+    """Normal quantiles at Filliben's (1975) medians of n uniform order statistics, as a vector of length 1."""
+    medians = (np.arange(1, n + 1) - 0.3175) / (n + 0.365)
+    medians[-1] = 0.5 ** (1.0 / n)
+    medians[0] = 1.0 - medians[-1]
+    q = special.ndtri(medians)
+    return np.asarray(q / np.sqrt(q @ q)) if n > 1 else np.zeros(1)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from powerkern._estimators.nearest_normal import NearestNormal
-from powerkern._estimators.options import CUTOFF, check_options, short_repr
+from powerkern._estimators.options import CUTOFF, CheckedOptions
 from powerkern.kernels.normality import criterion
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class KS:
+class KS(CheckedOptions):
     """Least Kolmogorov-Smirnov distance from the fitted normal distribution, ``estimator="ks"``.
 
     The distance is ``max_i max(i/n - Phi(z_i), Phi(z_i) - (i - 1)/n)`` of the ascending transformed values, less their
@@ -45,12 +45,6 @@ class KS:
     cutoff: float = CUTOFF
 
     name: ClassVar[str] = "ks"
-    keeps_all: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    __repr__ = short_repr
 
     def solver(self) -> NearestNormal:
         """The estimator as kernels run it."""
@@ -58,7 +52,7 @@ class KS:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PPCC:
+class PPCC(CheckedOptions):
     """Largest probability plot correlation coefficient, the straightest QQ plot, ``estimator="ppcc"``.
 
     The correlation of the ascending transformed values with normal quantiles at Filliben's median ranks [1]_, as in
@@ -90,12 +84,6 @@ class PPCC:
     cutoff: float = CUTOFF
 
     name: ClassVar[str] = "ppcc"
-    keeps_all: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    __repr__ = short_repr
 
     def solver(self) -> NearestNormal:
         """The estimator as kernels run it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
-from typing import Any, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 
@@ -34,20 +34,27 @@ FIRST_WEIGHTS = ("rectified", "plain")
 RECTIFY = ("one", "both")
 
 
-def check_options(estimator: Any) -> None:
-    """Replace every field of an estimator, a frozen data class, by its checked value in plain types of Python."""
-    for field in fields(estimator):
-        value = getattr(estimator, field.name)
-        if not (value is None and field.default is None):  # by the convention
-            object.__setattr__(estimator, field.name, _CHECKS[field.name](field.name, value))
+class CheckedOptions:
+    """Base of estimators, frozen data classes whose fields are options: checked, and shown unless they are defaults."""
 
+    name: ClassVar[str]
+    keeps_all: ClassVar[bool] = True  #: whether it leaves no value out
 
-def short_repr(estimator: Any) -> str:
-    """The expression that makes an estimator, without options that have their defaults."""
-    given = ((field.name, getattr(estimator, field.name)) for field in fields(estimator))
-    defaults = {field.name: field.default for field in fields(estimator)}
-    options = ", ".join(f"{name}={value!r}" for name, value in given if value != defaults[name])
-    return f"{type(estimator).__name__}({options})"
+    def __post_init__(self) -> None:
+        """Replace every field by its checked value in plain types of Python."""
+        for name, default in self._defaults().items():
+            value = getattr(self, name)
+            if not (value is None and default is None):  # by the convention
+                object.__setattr__(self, name, _CHECKS[name](name, value))
+
+    def __repr__(self) -> str:
+        given = ((name, default, getattr(self, name)) for name, default in self._defaults().items())
+        options = ", ".join(f"{name}={value!r}" for name, default, value in given if value != default)
+        return f"{type(self).__name__}({options})"
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        return {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
 
 
 def checked_cutoff(name: str, value: object) -> float:
@@ -72,8 +79,8 @@ def _steps(name: str, value: object) -> int | str:
     return int(value)
 
 
-def _bisquare_constant(name: str, value: object) -> float:
-    return as_number(name, value, "(0, inf)")
+def _number_in(interval: str) -> Callable[[str, object], float]:
+    return lambda name, value: as_number(name, value, interval)
 
 
 def _quartiles(name: str, value: object) -> tuple[float, float]:
@@ -90,10 +97,6 @@ def _range(name: str, value: object) -> tuple[float, float]:
     return low, high
 
 
-def _fraction(name: str, value: object) -> float:
-    return as_number(name, value, "(0.5, 1]")
-
-
 def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str)
 
@@ -108,12 +111,12 @@ def _pair(name: str, value: object) -> tuple[float, float]:
 
 #: Every option by name: takes its name and value, and returns the value or raises.
 _CHECKS: dict[str, Callable[[str, object], object]] = {
-    "c": _bisquare_constant,
+    "c": _number_in("(0, inf)"),
     "change_points": _quartiles,
     "convention": _one_of(CONVENTIONS),
     "cutoff": checked_cutoff,
     "first_weights": _one_of(FIRST_WEIGHTS),
-    "h": _fraction,
+    "h": _number_in("(0.5, 1]"),
     "n_reweight": _steps,
     "prestandardize": _one_of(PRESTANDARDIZE),
     "rectify": _one_of(RECTIFY),

@@ -12,7 +12,7 @@ import numpy as np
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.shifted import Columns, Shifted, shifted
 from powerkern._estimators.likelihood import ML
-from powerkern._estimators.options import CUTOFF, check_options, short_repr
+from powerkern._estimators.options import CUTOFF, CheckedOptions
 from powerkern._estimators.power_sums import fit_matrix
 from powerkern._estimators.rewml import RewML, RewMLNR
 from powerkern._estimators.robust import Robust
@@ -53,7 +53,7 @@ _SETTLED = (Status.OK, Status.SCANNED, Status.MULTIMODAL)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CentralML:
+class CentralML(CheckedOptions):
     r"""Maximum likelihood of the central values, ``estimator="central-mle"``; only with ``origin="fit"``.
 
     Values count by their rank [1]_: with :math:`q = |2p - 1|`, p from 0 (smallest) to 1, Yeo-Johnson's weights are 1 up
@@ -83,12 +83,6 @@ class CentralML:
     cutoff: float = CUTOFF
 
     name: ClassVar[str] = "central-mle"
-    keeps_all: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    __repr__ = short_repr
 
     def solver(self) -> None:
         """There is none without an origin.

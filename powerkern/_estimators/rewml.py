@@ -13,8 +13,7 @@ from powerkern._estimators.options import (
     SEARCH_RANGE,
     SEARCHES,
     SETTLED,
-    check_options,
-    short_repr,
+    CheckedOptions,
 )
 from powerkern._estimators.robust import Robust, robust
 from powerkern.kernels.robust.options import QQ, UNTIL_SETTLED
@@ -23,7 +22,46 @@ from powerkern.kernels.transforms.rectified import BOTH, CELLWISE, NOT_RECTIFIED
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class RewML:
+class Reweighted(CheckedOptions):
+    """Options and solver that `RewML` and `RewMLNR` have in common."""
+
+    convention: str = "adaptive"
+    cutoff: float = CUTOFF
+    n_reweight: int | str | None = None
+    prestandardize: str | None = None
+    search: str | None = None
+    search_range: Sequence[float] = SEARCH_RANGE
+    c: float = C
+
+    keeps_all: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        low, high = self.search_range
+        if self.convention == "cellwise" and not low < 1.0 < high:
+            raise ValueError(f"search_range must contain 1 with convention='cellwise', got {self.search_range!r}")
+
+    def solver(self) -> Robust:
+        """The estimator as kernels run it."""
+        cellwise = self.convention == "cellwise"
+        n_reweight, _, _, adaptive = CONVENTIONS[self.convention]
+        if self.n_reweight is not None:
+            n_reweight = UNTIL_SETTLED if self.n_reweight == SETTLED else int(self.n_reweight)
+        return robust(
+            QQ,
+            self.cutoff,
+            self.prestandardize or ("median" if cellwise else "mad"),
+            self.search_range,
+            search=SEARCHES[self.search or ("brent" if cellwise else "global")],
+            cellwise=cellwise,
+            n_reweight=n_reweight,
+            adaptive=adaptive,
+            c=self.c,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RewML(Reweighted):
     r"""Reweighted maximum likelihood of Raymaekers and Rousseeuw [1]_, ``estimator="rewml"`` or ``"robust"``.
 
     1. Columns are brought to a common scale, see `prestandardize`.
@@ -96,27 +134,16 @@ class RewML:
     (RewML(cutoff=0.999), True)
     """
 
-    convention: str = "adaptive"
-    cutoff: float = CUTOFF
-    n_reweight: int | str | None = None
-    prestandardize: str | None = None
-    search: str | None = None
-    search_range: Sequence[float] = SEARCH_RANGE
-    c: float = C
     change_points: Sequence[float] = CHANGE_POINTS
     rectify: str | None = None
     first_weights: str | None = None
 
     name: ClassVar[str] = "rewml"
-    keeps_all: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_options(self)
-        _check_range(self)
+        super().__post_init__()
         if self.convention == "cellwise" and self.rectify == "both":
             raise ValueError("convention='cellwise' rectifies on one side: rectify='both' goes with the others")
-
-    __repr__ = short_repr
 
     def solver(self) -> Robust:
         """The estimator as kernels run it."""
@@ -124,17 +151,19 @@ class RewML:
         rule = QUARTILES if (self.rectify or sides) == "one" else BOTH
         rule = CELLWISE if self.convention == "cellwise" else rule
         lower, upper = self.change_points
-        options = _reweighting(self).options._replace(
-            rule=rule,
-            first_rule=NOT_RECTIFIED if (self.first_weights or first_weights) == "plain" else rule,
-            lower_tail=lower,
-            upper_tail=1.0 - upper,
+        options = super().solver().options
+        return Robust(
+            options._replace(
+                rule=rule,
+                first_rule=NOT_RECTIFIED if (self.first_weights or first_weights) == "plain" else rule,
+                lower_tail=lower,
+                upper_tail=1.0 - upper,
+            )
         )
-        return Robust(options)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class RewMLNR:
+class RewMLNR(Reweighted):
     """`RewML` without rectification of the transform in the search for lambda0, ``estimator="rewml-nr"``.
 
     It breaks down earlier than `RewML`: for lambda below 1 large outliers hide where the transform flattens them, for
@@ -152,48 +181,4 @@ class RewMLNR:
     RewMLNR(n_reweight=1)
     """
 
-    convention: str = "adaptive"
-    cutoff: float = CUTOFF
-    n_reweight: int | str | None = None
-    prestandardize: str | None = None
-    search: str | None = None
-    search_range: Sequence[float] = SEARCH_RANGE
-    c: float = C
-
     name: ClassVar[str] = "rewml-nr"
-    keeps_all: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_options(self)
-        _check_range(self)
-
-    __repr__ = short_repr
-
-    def solver(self) -> Robust:
-        """The estimator as kernels run it."""
-        return _reweighting(self)
-
-
-def _check_range(estimator: RewML | RewMLNR) -> None:
-    low, high = estimator.search_range
-    if estimator.convention == "cellwise" and not low < 1.0 < high:
-        raise ValueError(f"search_range must contain 1 with convention='cellwise', got {estimator.search_range!r}")
-
-
-def _reweighting(estimator: RewML | RewMLNR) -> Robust:
-    """The solver without rectification."""
-    cellwise = estimator.convention == "cellwise"
-    n_reweight, _, _, adaptive = CONVENTIONS[estimator.convention]
-    if estimator.n_reweight is not None:
-        n_reweight = UNTIL_SETTLED if estimator.n_reweight == SETTLED else int(estimator.n_reweight)
-    return robust(
-        QQ,
-        estimator.cutoff,
-        estimator.prestandardize or ("median" if cellwise else "mad"),
-        estimator.search_range,
-        search=SEARCHES[estimator.search or ("brent" if cellwise else "global")],
-        cellwise=cellwise,
-        n_reweight=n_reweight,
-        adaptive=adaptive,
-        c=estimator.c,
-    )

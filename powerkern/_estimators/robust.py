@@ -22,7 +22,7 @@ from powerkern.kernels.robust.fit import (
     objective_columns,
     weighted_objective_columns,
 )
-from powerkern.kernels.robust.options import GLOBAL, Options, RobustWork, new_robust_work
+from powerkern.kernels.robust.options import GLOBAL, Options, new_robust_work
 from powerkern.kernels.robust.qq import C
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 
@@ -39,7 +39,7 @@ class Robust(NamedTuple):
         self, values: Columns, family: int, weight: FloatArray, n_threads: int, progress: bool = False
     ) -> FloatArray:
         """Results of every column: (p, N_RESULTS)."""
-        scratch = _RobustScratch(values.shape[0])
+        scratch = _Scratch(values.shape[0], weight.size > 0)
 
         def fit(block: FloatArray, group: slice) -> FloatArray:
             columns, weights = sorted_with(block, weight)
@@ -51,9 +51,9 @@ class Robust(NamedTuple):
         def fit_sorted(columns: FloatArray, weights: FloatArray | None) -> FloatArray:
             out = np.empty((len(columns), N_RESULTS))
             if weights is None:
-                fit_sorted_columns(columns, family, self.options, scratch.plain, out)
+                fit_sorted_columns(columns, family, self.options, scratch.work, out)
             else:
-                fit_weighted_columns(columns, weights, family, self.options, scratch.weighted, out)
+                fit_weighted_columns(columns, weights, family, self.options, scratch.work, out)
             return out
 
         return column_figures(fit, values, N_RESULTS, n_threads, progress)
@@ -68,7 +68,7 @@ class Robust(NamedTuple):
         routes: FloatArray,
     ) -> FloatArray:
         """The objective of every column, by the route of its fit, at every lambda: (p, len(lmbdas))."""
-        scratch = _RobustScratch(values.shape[0])
+        scratch = _Scratch(values.shape[0], weight.size > 0)
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
             columns, weights = sorted_with(block, weight)
@@ -81,37 +81,19 @@ class Robust(NamedTuple):
         def at_sorted(columns: FloatArray, weights: FloatArray | None, routes: FloatArray) -> FloatArray:
             out = np.empty((len(columns), lmbdas.size))
             if weights is None:
-                objective_columns(columns, family, self.options, routes, lmbdas, scratch.plain, out)
+                objective_columns(columns, family, self.options, routes, lmbdas, scratch.work, out)
             else:
-                weighted_objective_columns(
-                    columns, weights, family, self.options, routes, lmbdas, scratch.weighted, out
-                )
+                weighted_objective_columns(columns, weights, family, self.options, routes, lmbdas, scratch.work, out)
             return out
 
         return column_figures(evaluate, values, lmbdas.size, n_threads)
 
 
-class _RobustScratch(threading.local):
-    """Each thread's arrays of `kernels.robust_search.RobustWork`, made when they are needed (see `FitScratch`)."""
+class _Scratch(threading.local):
+    """Arrays of each thread."""
 
-    def __init__(self, n: int) -> None:
-        self._n = n
-        self._plain: RobustWork | None = None
-        self._weighted: RobustWork | None = None
-
-    @property
-    def plain(self) -> RobustWork:
-        """For columns without weights."""
-        if self._plain is None:
-            self._plain = new_robust_work(self._n)
-        return self._plain
-
-    @property
-    def weighted(self) -> RobustWork:
-        """For columns with weights."""
-        if self._weighted is None:
-            self._weighted = new_robust_work(self._n, weighted=True)
-        return self._weighted
+    def __init__(self, n: int, weighted: bool) -> None:
+        self.work = new_robust_work(n, weighted)
 
 
 def robust(criterion: int, cutoff: float, prestandardize: str, search_range: Sequence[float], **changes: Any) -> Robust:

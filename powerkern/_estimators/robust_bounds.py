@@ -30,7 +30,7 @@ from powerkern.kernels.results import (
     SLOPE,
     STATUS,
 )
-from powerkern.kernels.robust.huber_likelihood import likelihood_columns, weighted_likelihood_columns
+from powerkern.kernels.robust.huber import likelihood_columns, weighted_likelihood_columns
 from powerkern.kernels.robust.options import CARROLL
 from powerkern.kernels.robust.weights import new_counts_work
 from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import column_figures
-from powerkern._estimators.nearest_normal import normal_quantiles_of, weighed_with
+from powerkern._estimators.nearest_normal import weighed_with
 from powerkern._input import special
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality.criteria import (
@@ -18,7 +18,6 @@ from powerkern.kernels.normality.criteria import (
     PPCC,
     SKEWNESS,
     normality_columns,
-    weighted_normality_columns,
 )
 from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
 
@@ -73,18 +72,11 @@ def moments_matrix(
     def measure(block: FloatArray, group: slice) -> FloatArray:
         rows, n = block.shape
         work, out = np.empty((2, n)), np.empty((2, rows, N_NORMALITY))
-        if weight.size:
-            block, weighed, figures = weighed_with(block, weight)
-        else:
-            block.sort(axis=1)  # NaN last; increasing transforms keep the order
-            quantiles = normal_quantiles_of(block)
+        columns, weighed, figures = weighed_with(block, weight)
         for k in range(2):
-            if k == 1:
-                APPLY[family, FORWARD_STANDARDIZED](block, results[group], np.zeros(rows, dtype=np.int64))
-            if weight.size:
-                weighted_normality_columns(block, weighed, figures, work, out[k])
-            else:
-                normality_columns(block, quantiles, work, out[k])
+            if k == 1:  # increasing transforms keep the order
+                APPLY[family, FORWARD_STANDARDIZED](columns, results[group], np.zeros(rows, dtype=np.int64))
+            normality_columns(columns, weighed, figures, work, out[k])
         return out.swapaxes(0, 1).reshape(rows, -1)
 
     return column_figures(measure, values, 2 * N_NORMALITY, n_threads).reshape(-1, 2, N_NORMALITY)

@@ -49,10 +49,10 @@ from powerkern.kernels.robust.fit import (
     fit_sorted_columns,
     fit_weighted_columns,
 )
+from powerkern.kernels.robust.huber import HUBER_K
 from powerkern.kernels.robust.options import (
     CARROLL,
     GLOBAL,
-    HUBER_K,
     MAD,
     QQ,
     TRIMMED,
@@ -61,7 +61,7 @@ from powerkern.kernels.robust.options import (
     new_robust_work,
     with_rule,
 )
-from powerkern.kernels.robust.reweighting import N_WIDER, WIDER
+from powerkern.kernels.robust.reweighting_lanes import N_WIDER, WIDER
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.order import (

@@ -10,11 +10,12 @@ import numpy as np
 from scipy import optimize, special
 
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
+from powerkern._estimators.nearest_normal import weighed_with
 from powerkern._input.messages import warn
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality.criterion import PPCC
-from powerkern.kernels.normality.search import criterion_at, normal_quantiles
+from powerkern.kernels.normality.search import criterion_at
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.lambda_bounds import lambda_ranges
 from powerkern.stats._arrays import FLOAT32, FLOAT64, as_scalar
@@ -92,10 +93,11 @@ def best_correlation(
 
 def _one_minus_correlation(x: FloatArray) -> Callable[[Any], float]:
     """One minus the correlation of transformed ascending data and normal quantiles, as a function of lambda."""
-    quantiles, work, out = normal_quantiles(x.size), np.empty((2, x.size)), np.empty(1)
+    columns, weighed, figures = weighed_with(x[np.newaxis].copy(), np.empty(0))
+    work, out = np.empty((2, x.size)), np.empty(1)
 
     def one_minus_correlation(lmbda: Any) -> float:
-        criterion_at(x, BOX_COX, PPCC, np.array([as_scalar(lmbda)]), quantiles, work, out)
+        criterion_at(columns[0], weighed, figures, BOX_COX, PPCC, np.array([as_scalar(lmbda)]), work, out)
         return float(out[0])
 
     return one_minus_correlation

@@ -46,7 +46,7 @@ from powerkern._jit import (
     widest_vectors,
 )
 from powerkern._typing import FloatArray
-from powerkern.kernels.multivariate.products import dot
+from powerkern.kernels.multivariate.products import add_multiple, dot
 
 #: Added to the diagonal of normal equations, relative to its mean: directions that the observed cells leave open
 #: are left where they are.
@@ -108,7 +108,7 @@ def coordinate_rows(
         for s in range(d):
             step = damping * _step(residual, work[s, : end - begin], own[i, s], ridge)
             own[i, s] += step
-            _subtract(residual, work[s, : end - begin], step)
+            add_multiple(-step, work[s, : end - begin], residual)
         squares[i] = dot(residual, residual)
     release(work)
 
@@ -152,7 +152,7 @@ def _solve_row(
     _solve(gram, step, ridge)
     for s in range(d):
         own[s] += damping * step[s]
-        _subtract(residual, work[s, :n], damping * step[s])
+        add_multiple(-(damping * step[s]), work[s, :n], residual)
     return dot(residual, residual)
 
 
@@ -180,14 +180,7 @@ def _residuals(value: FloatArray, work: FloatArray, own: FloatArray, residual: F
     for c in range(value.size):
         residual[c] = value[c]
     for k in range(own.size):
-        _subtract(residual, work[k, : value.size], own[k])
-
-
-@kernel
-def _subtract(residual: FloatArray, other: FloatArray, factor: float) -> None:
-    widest_vectors()
-    for c in range(residual.size):
-        residual[c] -= factor * other[c]
+        add_multiple(-own[k], work[k, : value.size], residual)
 
 
 @kernel

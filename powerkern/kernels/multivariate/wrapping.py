@@ -8,7 +8,7 @@ from powerkern._jit import COLUMN, ROWS, entry, inlined, kernel, reduction, wide
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import expm1
 from powerkern.kernels.robust.loc_scale import BAD_INFINITE, EMPTY, ZERO_SCALE, LocScale, outcome
-from powerkern.kernels.robust.order_statistics import position_of
+from powerkern.kernels.robust.order_statistics import n_present, position_of
 
 #: Values within this multiple of the raw scale keep their weight: the root of the 0.975 quantile of chi-square 1.
 KEPT = 2.241402727604947
@@ -24,10 +24,7 @@ def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out:
     factors: what the raw and the final scale of n values are multiplied by, (2, more than n); work: (2, n).
     """
     for j in range(columns.shape[0]):
-        y = columns[j]
-        n = y.size
-        while n > 0 and math.isnan(y[n - 1]):
-            n -= 1
+        y, n = columns[j], n_present(columns[j])
         if n > 0 and (math.isinf(y[0]) or math.isinf(y[n - 1])):
             out[j, 0], out[j, 1], out[j, 2], out[j, 3] = math.nan, math.nan, 0.0, BAD_INFINITE
         else:
@@ -74,8 +71,8 @@ def _tightest(y: FloatArray, h: int, unit: float, work: FloatArray) -> int:
     n = y.size
     middle, center = n // 2, y[n // 2]
     first, second = work[0], work[1]
-    _cumulate_down(y, center, unit, middle, first, second)
-    _cumulate_up(y, center, unit, middle, first, second)
+    _cumulate(y[:middle][::-1], center, unit, first[:middle][::-1], second[:middle][::-1])
+    _cumulate(y[middle:], center, unit, first[middle:n], second[middle:n])
     best, at = math.inf, n // 2 - h // 2
     for i in range(n - h + 1):
         s, q = first[i + h - 1], second[i + h - 1]
@@ -89,23 +86,10 @@ def _tightest(y: FloatArray, h: int, unit: float, work: FloatArray) -> int:
 
 
 @kernel
-def _cumulate_up(y: FloatArray, center: float, unit: float, middle: int, first: FloatArray, second: FloatArray) -> None:
-    """Sums of the differences from the center, and of their squares, from the middle up."""
+def _cumulate(y: FloatArray, center: float, unit: float, first: FloatArray, second: FloatArray) -> None:
+    """Running sums of the differences from the center, and of their squares."""
     s = q = 0.0
-    for i in range(middle, y.size):
-        d = (y[i] - center) / unit
-        s += d
-        q += d * d
-        first[i], second[i] = s, q
-
-
-@kernel
-def _cumulate_down(
-    y: FloatArray, center: float, unit: float, middle: int, first: FloatArray, second: FloatArray
-) -> None:
-    """The same from below the middle down."""
-    s = q = 0.0
-    for i in range(middle - 1, -1, -1):
+    for i in range(y.size):
         d = (y[i] - center) / unit
         s += d
         q += d * d
@@ -161,10 +145,7 @@ def step_columns(columns: FloatArray, constants: FloatArray, factors: FloatArray
     without a positive scale keep what they have.
     """
     for j in range(columns.shape[0]):
-        y = columns[j]
-        n = y.size
-        while n > 0 and math.isnan(y[n - 1]):
-            n -= 1
+        y, n = columns[j], n_present(columns[j])
         loc, scale = out[j, 0], out[j, 1]
         if scale > 0.0:
             total, first, second = _weighted_sums(y[:n], loc, scale, constants)

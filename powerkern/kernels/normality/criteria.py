@@ -12,14 +12,13 @@ from powerkern._jit import (
     bits_of,
     entry,
     float_of,
-    for_none,
     kernel,
     reduction,
     widest_vectors,
 )
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.erf import erf
-from powerkern.kernels.moments import Moments, moments_of, sum_of, weighted_moments_of, weighted_sum_of
+from powerkern.kernels.moments import moments_of, weighted_moments_of, weighted_sum_of
 from powerkern.kernels.robust.order_statistics import n_present
 from powerkern.kernels.robust.qq import FILLIBEN, filliben_end, first_score, normal_nodes
 from powerkern.kernels.robust.weights import COUNTS_WORK, Counts, CountsWork, counts_of
@@ -51,17 +50,6 @@ def ks_of(x: FloatArray, loc: float, scale: float) -> float:
     return float_of(largest) + 0.5 / n
 
 
-@reduction
-def decorrelation_of(y: FloatArray, q: FloatArray, mean: float, scale: float) -> float:
-    """1 - r, without cancellation, for the correlation r of y with q, where (y - mean) scale and q have unit length."""
-    widest_vectors()
-    total = 0.0
-    for i in range(y.size):
-        difference = (y[i] - mean) * scale - q[i]
-        total += difference * difference
-    return 0.5 * total
-
-
 class Weighing(NamedTuple):
     """Weights of a sorted column and what its values are compared with, see `weigh_columns`."""
 
@@ -73,51 +61,14 @@ class Weighing(NamedTuple):
 
 
 @reduction
-def _weighted_decorrelation_of(weighing: Weighing, y: FloatArray, mean: float, scale: float) -> float:
+def decorrelation_of(weighing: Weighing, y: FloatArray, mean: float, scale: float) -> float:
+    """1 - r, without cancellation, for the correlation r of y with its quantiles; (y - mean) scale has variance 1."""
     widest_vectors()
     total = 0.0
     for i in range(y.size):
         difference = (y[i] - mean) * scale - weighing.quantile[i]
         total += weighing.share[i] * (difference * difference)
     return 0.5 * total + weighing.spread
-
-
-@kernel
-def _plain_decorrelation_of(weighing: None, y: FloatArray, q: FloatArray, mean: float, scale: float) -> float:
-    return decorrelation_of(y, q, mean, scale)
-
-
-@for_none(_plain_decorrelation_of)
-def decorrelation_by(weighing: Weighing, y: FloatArray, q: FloatArray, mean: float, scale: float) -> float:
-    """`decorrelation_of` values with the quantiles of all copies of each, or without weights (None) with `q`."""
-    return _weighted_decorrelation_of(weighing, y, mean, scale)
-
-
-@kernel
-def _plain_moments(weighing: None, y: FloatArray) -> Moments:
-    return moments_of(y)
-
-
-@for_none(_plain_moments)
-def moments_by(weighing: Weighing, y: FloatArray) -> Moments:
-    """`moments_of` values with weights that sum to one, or without (None)."""
-    return weighted_moments_of(y, weighing.share)
-
-
-@kernel
-def number_of(weighing: Weighing | None, n: int) -> float:
-    """How many values there are, or the weights are worth."""
-    if weighing is None:
-        return float(n)
-    return weighing.n
-
-
-@kernel
-def ddof_of(weighing: Weighing | None, n: int) -> float:
-    """By what a sum of squares is divided for an unbiased variance."""
-    if weighing is None:
-        return n - 1.0
-    return 1.0 - 1.0 / weighing.n
 
 
 @entry((ROWS, ROWS, COUNTS_WORK, BLOCKS, ROWS))
@@ -216,26 +167,11 @@ def _deviations(y: FloatArray, mean: float, squares: FloatArray) -> None:
 
 
 @kernel
-def _plain_sum(weighing: None, x: FloatArray) -> float:
-    return sum_of(x)
-
-
-@for_none(_plain_sum)
-def _sum_by(weighing: Weighing, x: FloatArray) -> float:
-    return weighted_sum_of(x, weighing.share)
-
-
-@kernel
-def _plain_product(weighing: None, x: FloatArray, y: FloatArray) -> float:
-    return weighted_sum_of(x, y)
-
-
-@for_none(_plain_product)
-def _product_by(weighing: Weighing, x: FloatArray, y: FloatArray) -> float:
-    """The sum of products of values."""
+def _sum_of_products(share: FloatArray, x: FloatArray, y: FloatArray) -> float:
+    """The weighted sum of products of values, compensated."""
     total, lost = 0.0, 0.0
     for i in range(x.size):
-        term = weighing.share[i] * (x[i] * y[i])
+        term = share[i] * (x[i] * y[i])
         new = total + term
         lost += (total - new) + term if abs(total) >= abs(term) else (term - new) + total
         total = new
@@ -243,37 +179,38 @@ def _product_by(weighing: Weighing, x: FloatArray, y: FloatArray) -> float:
 
 
 @kernel
-def _normality_of(
-    weighing: Weighing | None, x: FloatArray, q: FloatArray, y: FloatArray, squares: FloatArray, out: FloatArray
-) -> None:
-    """Figures of ascending finite values, two of them distinct, given normal quantiles q of unit length."""
+def _normality_of(weighing: Weighing, x: FloatArray, y: FloatArray, squares: FloatArray, out: FloatArray) -> None:
+    """Figures of ascending finite values, two of them distinct."""
+    share = weighing.share
     _largest_one(x, y)
-    sample = moments_by(weighing, y)
+    sample = weighted_moments_of(y, share)
     n = sample.weight
     _deviations(y, sample.mean, squares)
     variance = sample.m2 / n
-    shift = _sum_by(weighing, y) / n  # the mean is rounded, which is felt where the values are adjacent numbers
+    shift = weighted_sum_of(y, share) / n  # the mean is rounded, which is felt where the values are adjacent numbers
     square = shift * shift
-    third = _product_by(weighing, y, squares) / n
-    fourth = _product_by(weighing, squares, squares) / n - shift * (
+    third = _sum_of_products(share, y, squares) / n
+    fourth = _sum_of_products(share, squares, squares) / n - shift * (
         4.0 * third - 6.0 * shift * variance - 3.0 * shift * square
     )
     third -= shift * (3.0 * variance + square)
     out[SKEWNESS] = third / (variance * math.sqrt(variance))
     out[KURTOSIS] = fourth / (variance * variance) - 3.0
-    out[PPCC] = 1.0 - decorrelation_by(weighing, y, q, shift, 1.0 / math.sqrt(sample.m2))
+    out[PPCC] = 1.0 - decorrelation_of(weighing, y, shift, 1.0 / math.sqrt(sample.m2))
 
 
-@entry((ROWS, ROWS, ROWS, ROWS))
-def normality_columns(block: FloatArray, quantiles: FloatArray, work: FloatArray, out: FloatArray) -> None:
+@entry((ROWS, BLOCKS, ROWS, ROWS, ROWS))
+def normality_columns(
+    block: FloatArray, weighed: FloatArray, figures: FloatArray, work: FloatArray, out: FloatArray
+) -> None:
     """Skewness, excess kurtosis, correlation with normal quantiles, and number of values of each row.
 
     Parameters
     ----------
     block : (p, n)
         Columns as rows, sorted, NaN last.
-    quantiles : (p, n)
-        Normal quantiles of the positions of each row's values, as a vector of unit length.
+    weighed, figures : (3, p, n), (p, 2)
+        Their weights, see `weigh_columns`.
     work : (2, n)
         Scratch.
     out : (p, N_NORMALITY)
@@ -281,30 +218,17 @@ def normality_columns(block: FloatArray, quantiles: FloatArray, work: FloatArray
     """
     for j in range(block.shape[0]):
         n = n_present(block[j])
+        weighing = weighing_of(weighed, figures, j, n)
         out[j] = math.nan
-        out[j, COUNT] = n
+        out[j, COUNT] = weighing.n if n > 0 else 0.0
         if _is_spread(block[j, :n]):
-            _normality_of(None, block[j, :n], quantiles[j, :n], work[0, :n], work[1, :n], out[j])
+            _normality_of(weighing, block[j, :n], work[0, :n], work[1, :n], out[j])
 
 
 @kernel
 def _is_spread(x: FloatArray) -> bool:
     """Whether ascending values are finite, and two of them distinct."""
     return x.size > 1 and -math.inf < x[0] < x[-1] < math.inf
-
-
-@entry((ROWS, BLOCKS, ROWS, ROWS, ROWS))
-def weighted_normality_columns(
-    block: FloatArray, weighed: FloatArray, figures: FloatArray, work: FloatArray, out: FloatArray
-) -> None:
-    """`normality_columns` with weights; `weighed` and `figures` are those of `weigh_columns`."""
-    for j in range(block.shape[0]):
-        n = n_present(block[j])
-        weighing = weighing_of(weighed, figures, j, n)
-        out[j] = math.nan
-        out[j, COUNT] = weighing.n if n > 0 else 0.0
-        if _is_spread(block[j, :n]):
-            _normality_of(weighing, block[j, :n], weighing.quantile, work[0, :n], work[1, :n], out[j])
 
 
 @kernel

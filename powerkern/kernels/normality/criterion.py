@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import bits_of, float_of, inlined, kernel, widest_vectors
+from powerkern._jit import bits_of, float_of, kernel, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.erf import erf
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.likelihood.logs import centered_log, offset_log
-from powerkern.kernels.normality.criteria import Weighing, ddof_of, decorrelation_by, moments_by
+from powerkern.kernels.moments import weighted_moments_of
+from powerkern.kernels.normality.criteria import Weighing, decorrelation_of
 from powerkern.kernels.transforms.family import log_offset
 
 #: Criteria.
@@ -42,7 +43,7 @@ class ScaledLogs(NamedTuple):
 
 
 @kernel
-def logs_of(weighing: Weighing | None, x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> ScaledLogs:
+def logs_of(weighing: Weighing, x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> ScaledLogs:
     """The logs, in `d`; `y` is scratch."""
     widest_vectors()
     base = log_offset(family)
@@ -58,7 +59,7 @@ def logs_of(weighing: Weighing | None, x: FloatArray, family: int, d: FloatArray
     for i in range(x.size):  # twice, because the square of a tiny scale would be 0
         d[i] /= largest
         y[i] = -d[i] if i < border else d[i]
-    moments = moments_by(weighing, y)
+    moments = weighted_moments_of(y, weighing.share)
     sd = math.sqrt(moments.m2 / moments.weight)
     for i in range(x.size):
         d[i] /= sd
@@ -102,59 +103,39 @@ def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
 # --- the criteria -------------------------------------------------------------------------------------
 
 
-@inlined
-def middle(weighing: Weighing | None, i: int, per_n: float) -> float:
-    """The empirical distribution half way up its step at order statistic i."""
-    if weighing is None:
-        return (i + 0.5) * per_n
-    middle: float = weighing.middle[i]
-    return middle
-
-
-@inlined
-def half_step(weighing: Weighing | None, i: int, per_n: float) -> float:
-    """Half of that step."""
-    if weighing is None:
-        return 0.5 * per_n
-    share: float = weighing.share[i]
-    return 0.5 * share
-
-
 @kernel
-def _depart(weighing: Weighing | None, y: FloatArray, loc: float, scale: float) -> float:
+def _depart(weighing: Weighing, y: FloatArray, loc: float, scale: float) -> float:
     """KS distance of ascending values from N(loc, scale**2); departures, with their signs, are left in their place."""
     widest_vectors()
-    per_n = 1.0 / y.size
+    middle, share = weighing.middle, weighing.share
     largest = 0  # bit patterns of positive floats are ordered as they are; integers have a maximum that vectorises
     for i in range(y.size):
-        y[i] = 0.5 + 0.5 * erf((y[i] - loc) / scale * SQRT_HALF) - middle(weighing, i, per_n)
-        largest = max(largest, bits_of(abs(y[i]) + half_step(weighing, i, per_n)))
+        y[i] = 0.5 + 0.5 * erf((y[i] - loc) / scale * SQRT_HALF) - middle[i]
+        largest = max(largest, bits_of(abs(y[i]) + 0.5 * share[i]))
     return float_of(largest)
 
 
 @kernel
-def farthest(weighing: Weighing | None, departures: FloatArray, distance: float) -> int:
+def farthest(weighing: Weighing, departures: FloatArray, distance: float) -> int:
     """Where the departure is that the KS distance is made of."""
     widest_vectors()
-    per_n, found = 1.0 / departures.size, departures.size - 1
+    share, found = weighing.share, departures.size - 1
     for i in range(departures.size):
-        here = abs(departures[i]) + half_step(weighing, i, per_n) >= distance
+        here = abs(departures[i]) + 0.5 * share[i] >= distance
         found = min(found, i) if here else found
     return found
 
 
 @kernel
-def criterion(
-    weighing: Weighing | None, logs: ScaledLogs, exponent: float, which: int, q: FloatArray, y: FloatArray
-) -> float:
-    """KS distance from the fitted normal, or 1 - r, r the correlation with normal quantiles of unit length `q`.
+def criterion(weighing: Weighing, logs: ScaledLogs, exponent: float, which: int, y: FloatArray) -> float:
+    """KS distance from the fitted normal, or 1 - r, r the correlation with normal quantiles.
 
     `y` is scratch; for the KS distance the departures from normal, with their signs, are left there.
     """
     _transform(logs, exponent, y)
-    sample = moments_by(weighing, y)
+    sample = weighted_moments_of(y, weighing.share)
     if not 0.0 < sample.m2 < math.inf:
         return WORST
     if which == KS:
-        return _depart(weighing, y, sample.mean, math.sqrt(sample.m2 / ddof_of(weighing, y.size)))
-    return decorrelation_by(weighing, y, q, sample.mean, 1.0 / math.sqrt(sample.m2))
+        return _depart(weighing, y, sample.mean, math.sqrt(sample.m2 / (1.0 - 1.0 / weighing.n)))
+    return decorrelation_of(weighing, y, sample.mean, 1.0 / math.sqrt(sample.m2))

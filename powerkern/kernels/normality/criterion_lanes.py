@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import LANES, Lanes, in_all_lanes, inlined, kernel, load, select, square_root, store
+from powerkern._jit import LANES, Lanes, in_all_lanes, kernel, load, select, square_root, store
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.erf import erf_lanes
 from powerkern.kernels.elementary.exp import expm1_lanes, greater
-from powerkern.kernels.normality.criteria import Weighing, ddof_of
-from powerkern.kernels.normality.criterion import KS, MODERATE, SQRT_HALF, TINY, WORST, ScaledLogs, half_step, middle
+from powerkern.kernels.normality.criteria import Weighing
+from powerkern.kernels.normality.criterion import KS, MODERATE, SQRT_HALF, TINY, WORST, ScaledLogs
 
 #: Room for a value at those exponents, and at the one before.
 WIDTH = 2 * LANES
@@ -33,9 +33,7 @@ class LaneWork(NamedTuple):
 
 
 @kernel
-def _transform_lanes(
-    weighing: Weighing | None, logs: ScaledLogs, exponent: Lanes, y: FloatArray
-) -> tuple[Lanes, Lanes]:
+def _transform_lanes(weighing: Weighing, logs: ScaledLogs, exponent: Lanes, y: FloatArray) -> tuple[Lanes, Lanes]:
     """`_transform` at LANES exponents; returns mean and sum of squares about it."""
     d, border, n = logs.d, logs.n_negative, logs.d.size
     mirrored, nothing = 2.0 * logs.scale - exponent, in_all_lanes(0.0)
@@ -57,81 +55,59 @@ def _transform_lanes(
         for i in range(border if side else 0, n if side else border):
             value = (expm1_lanes(m * (d[i] - top) - excess) + one) * factor
             store(y, (WIDTH * i + LANES,), value)
-            total += _times(weighing, i, value)
-    mean, squares = total * (1.0 / _sum_of_weights(weighing, n)), in_all_lanes(0.0)
+            total += weighing.share[i] * value
+    squares = in_all_lanes(0.0)
     for i in range(n):
-        difference = load(y, (WIDTH * i + LANES,)) - mean
-        squares += _times(weighing, i, difference * difference)
-    return mean, squares
-
-
-@inlined
-def _times(weighing: Weighing | None, i: int, x: Lanes) -> Lanes:
-    """What value number i adds to a sum."""
-    if weighing is None:
-        return x
-    return weighing.share[i] * x
+        difference = load(y, (WIDTH * i + LANES,)) - total
+        squares += weighing.share[i] * (difference * difference)
+    return total, squares
 
 
 @kernel
-def _sum_of_weights(weighing: Weighing | None, n: int) -> float:
-    if weighing is None:
-        return float(n)
-    return 1.0
-
-
-@kernel
-def _distance_lanes(weighing: Weighing | None, mean: Lanes, squares: Lanes, y: FloatArray, n: int) -> Lanes:
+def _distance_lanes(weighing: Weighing, mean: Lanes, squares: Lanes, y: FloatArray, n: int) -> Lanes:
     """KS distances of the transforms `y`, in place of which are left the departures from normal, with their signs."""
-    per_n, per_scale = 1.0 / n, SQRT_HALF / square_root(squares * (1.0 / ddof_of(weighing, n)))
+    per_scale = SQRT_HALF / square_root(squares * (1.0 / (1.0 - 1.0 / weighing.n)))
     worst = in_all_lanes(0.0)
     for i in range(n):
         z = (load(y, (WIDTH * i + LANES,)) - mean) * per_scale
-        departure = 0.5 + 0.5 * erf_lanes(z) - middle(weighing, i, per_n)
+        departure = 0.5 + 0.5 * erf_lanes(z) - weighing.middle[i]
         store(y, (WIDTH * i + LANES,), departure)
-        worst = greater(worst, abs(departure) + half_step(weighing, i, per_n))
+        worst = greater(worst, abs(departure) + 0.5 * weighing.share[i])
     return worst
 
 
 @kernel
-def _decorrelation_lanes(weighing: Weighing | None, mean: Lanes, squares: Lanes, q: FloatArray, y: FloatArray) -> Lanes:
-    """`decorrelation_by` of the transforms `y`."""
+def _decorrelation_lanes(weighing: Weighing, mean: Lanes, squares: Lanes, y: FloatArray, n: int) -> Lanes:
+    """`decorrelation_of` the transforms `y`."""
     per_scale, total = 1.0 / square_root(squares), in_all_lanes(0.0)
-    for i in range(q.size):
-        difference = (load(y, (WIDTH * i + LANES,)) - mean) * per_scale - q[i]
-        total += _times(weighing, i, difference * difference)
-    return 0.5 * total + _spread_of(weighing)
+    for i in range(n):
+        difference = (load(y, (WIDTH * i + LANES,)) - mean) * per_scale - weighing.quantile[i]
+        total += weighing.share[i] * (difference * difference)
+    return 0.5 * total + weighing.spread
 
 
 @kernel
-def _spread_of(weighing: Weighing | None) -> float:
-    if weighing is None:
-        return 0.0
-    return weighing.spread
-
-
-@kernel
-def evaluate_lanes(weighing: Weighing | None, logs: ScaledLogs, which: int, q: FloatArray, work: LaneWork) -> None:
+def evaluate_lanes(weighing: Weighing, logs: ScaledLogs, which: int, work: LaneWork) -> None:
     """`criterion` at all `work.exponents`."""
     mean, squares = _transform_lanes(weighing, logs, load(work.exponents, (0,)), work.y)
     if which == KS:
         found = _distance_lanes(weighing, mean, squares, work.y, logs.d.size)
     else:
-        found = _decorrelation_lanes(weighing, mean, squares, q, work.y)
+        found = _decorrelation_lanes(weighing, mean, squares, work.y, logs.d.size)
     usable = select(squares < math.inf, squares, in_all_lanes(0.0))
     store(work.values, (0,), select(usable > 0.0, found, in_all_lanes(WORST)))
 
 
 @kernel
-def floors_lanes(weighing: Weighing | None, y: FloatArray, n: int) -> tuple[Lanes, Lanes]:
+def floors_lanes(weighing: Weighing, y: FloatArray, n: int) -> tuple[Lanes, Lanes]:
     """KS distances if every departure were the smaller of those at the last exponent and this; this is then the last.
 
     And by how much a departure changes at most.
     """
-    per_n, floor, change = 1.0 / n, in_all_lanes(0.0), in_all_lanes(0.0)
+    floor, change = in_all_lanes(0.0), in_all_lanes(0.0)
     for i in range(n):
         last, this = load(y, (WIDTH * i + LANES - 1,)), load(y, (WIDTH * i + LANES,))
-        least = select(abs(last) < abs(this), abs(last), abs(this)) + half_step(weighing, i, per_n)
+        least = select(abs(last) < abs(this), abs(last), abs(this)) + 0.5 * weighing.share[i]
         floor = greater(floor, select(last * this > 0.0, least, in_all_lanes(0.0)))
         change = greater(change, abs(this - last))
     for i in range(n):

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
-from powerkern._input import special
 from powerkern._jit import BLOCKS, COLUMN, INTEGER, LANES, ROWS, entry, in_all_lanes, inlined, kernel, select, store
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.normality.criteria import Weighing, weighing_of
-from powerkern.kernels.normality.criterion import KS, ScaledLogs, criterion, farthest, half_step, logs_of
+from powerkern.kernels.normality.criterion import KS, ScaledLogs, criterion, farthest, logs_of
 from powerkern.kernels.normality.criterion_lanes import WIDTH, LaneWork, evaluate_lanes, floors_lanes
 from powerkern.kernels.optimize.brent import brent_start, brent_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
@@ -45,11 +42,11 @@ _MOST_LANES, _MOST_STEPS = 512, 2 * _FARTHEST + LANES
 
 
 class _Task(NamedTuple):
-    """What the criterion of a column needs; `y`, `left` and `right` are scratch."""
+    """A column, its weights and a criterion; `y`, `left` and `right` are scratch."""
 
+    weighing: Weighing
     logs: ScaledLogs
     which: int
-    q: FloatArray
     y: FloatArray
     left: FloatArray
     right: FloatArray
@@ -77,15 +74,15 @@ class _Scan(NamedTuple):
 
 
 @kernel
-def _block(weighing: Weighing | None, task: _Task, first: float, step: float) -> None:
+def _block(task: _Task, first: float, step: float) -> None:
     """The criterion at LANES exponents from `first` on."""
     for i in range(LANES):
         task.work.exponents[i] = first + i * step
     if task.logs.d.size <= _MOST_LANES:
-        evaluate_lanes(weighing, task.logs, task.which, task.q, task.work)
+        evaluate_lanes(task.weighing, task.logs, task.which, task.work)
         return
     for i in range(LANES):
-        task.work.values[i] = criterion(weighing, task.logs, task.work.exponents[i], task.which, task.q, task.y)
+        task.work.values[i] = criterion(task.weighing, task.logs, task.work.exponents[i], task.which, task.y)
 
 
 @kernel
@@ -95,18 +92,18 @@ def _has_floors(task: _Task) -> bool:
 
 
 @kernel
-def _scan(weighing: Weighing | None, task: _Task, origin: float) -> _Scan:
+def _scan(task: _Task, origin: float) -> _Scan:
     """The criterion at steps from `origin`, and on up and down as long as it descends, to `work.steps`."""
     steps, floors = task.work.steps, task.work.floors
-    first = _lower_end(weighing, task, origin)
+    first = _lower_end(task, origin)
     for i in range(LANES - 1, WIDTH * task.logs.d.size if _has_floors(task) else 0, WIDTH):
         task.work.y[i] = 0.0
     best, count, lowest, highest = 0, 0, math.inf, 0.0
     while first + count < _POINTS or (first + count < _FARTHEST and steps[count - 1] < steps[count - 2] - _FLAT):
         if count:
-            _block(weighing, task, origin + (first + count) * _STEP, _STEP)
+            _block(task, origin + (first + count) * _STEP, _STEP)
         if _has_floors(task):
-            floor, change = floors_lanes(weighing, task.work.y, task.logs.d.size)
+            floor, change = floors_lanes(task.weighing, task.work.y, task.logs.d.size)
             store(floors, (count,), floor - select(change < _MARGIN, change, in_all_lanes(_MARGIN)))
         for i in range(LANES):
             value = task.work.values[i]
@@ -119,12 +116,12 @@ def _scan(weighing: Weighing | None, task: _Task, origin: float) -> _Scan:
 
 
 @kernel
-def _lower_end(weighing: Weighing | None, task: _Task, origin: float) -> int:
+def _lower_end(task: _Task, origin: float) -> int:
     """The step from which the scan goes up, evaluated with those after it."""
     first, falls = LANES, True
     while falls:
         first -= LANES
-        _block(weighing, task, origin + first * _STEP, _STEP)
+        _block(task, origin + first * _STEP, _STEP)
         falls = first > -_FARTHEST and task.work.values[0] < task.work.values[1] - _FLAT
     return first
 
@@ -150,7 +147,7 @@ def _lowest_of(values: FloatArray, n: int) -> int:
 
 
 @kernel
-def _lowest_kink(weighing: Weighing | None, task: _Task, origin: float, scan: _Scan) -> _Point:
+def _lowest_kink(task: _Task, origin: float, scan: _Scan) -> _Point:
     """The lowest kink of the KS distance, or a point that is lower.
 
     Steps between whose ends it may fall below what has been found are divided, the most promising first, and kinks are
@@ -167,14 +164,14 @@ def _lowest_kink(weighing: Weighing | None, task: _Task, origin: float, scan: _S
         k = _lowest_of(parts, _FINEST)
         if parts[k] < best.value - _FLAT:
             parts[k] = math.inf
-            best = _lower(best, _kink(weighing, task, low + (k - 1) * size, low + k * size))
+            best = _lower(best, _kink(task, low + (k - 1) * size, low + k * size))
             continue
         k = _lowest_of(floors, scan.n_steps)
         if floors[k] >= best.value:
             return best
         floors[k] = math.inf
         low, size = origin + (scan.first + k - 1) * _STEP, _PART
-        best = _lower(best, _divide(weighing, task, low))
+        best = _lower(best, _divide(task, low))
 
 
 @kernel
@@ -185,12 +182,12 @@ def _lower(best: _Point, other: _Point) -> _Point:
 
 
 @kernel
-def _divide(weighing: Weighing | None, task: _Task, low: float) -> _Point:
+def _divide(task: _Task, low: float) -> _Point:
     """The lowest of _FINEST points from `low` on; the floors between them, to `work.parts`."""
     x, lowest = low, math.inf
     for k in range(0, _FINEST, LANES):
-        _block(weighing, task, low + k * _PART, _PART)
-        floor, _ = floors_lanes(weighing, task.work.y, task.logs.d.size)
+        _block(task, low + k * _PART, _PART)
+        floor, _ = floors_lanes(task.weighing, task.work.y, task.logs.d.size)
         store(task.work.parts, (k,), floor)
         for i in range(LANES):
             if task.work.values[i] < lowest:
@@ -205,19 +202,19 @@ def _clear(floors: FloatArray) -> None:
 
 
 @kernel
-def _kink(weighing: Weighing | None, task: _Task, low: float, high: float) -> _Point:
+def _kink(task: _Task, low: float, high: float) -> _Point:
     """Where a departure that falls from `low` on meets one that rises to `high`, and none is larger.
 
     They meet near where their chords do. Of the departures, that which is largest there takes the place of the one or
     the other. Not converged where none falls, or none rises.
     """
-    y, left, right, per_n = task.y, task.left, task.right, 1.0 / task.y.size
+    y, left, right = task.y, task.left, task.right
     x, value, nearest, i, j, side = low, math.inf, math.inf, 0, 0, 0
     for n_eval in range(1, _MAX_KINK):
-        value = criterion(weighing, task.logs, x, KS, task.q, y)
+        value = criterion(task.weighing, task.logs, x, KS, y)
         if nearest <= _XTOL:
             return _Point(x, value, n_eval, True)
-        k = farthest(weighing, y, value)
+        k = farthest(task.weighing, y, value)
         if n_eval == 2 or (n_eval > 2 and _rises(y[k], left[k], right[k], x - low, high - x)):
             high, j, side = x, k, min(side, 0) - 1
             copy(y, right)
@@ -226,7 +223,7 @@ def _kink(weighing: Weighing | None, task: _Task, low: float, high: float) -> _P
             copy(y, left)
         x = high
         if n_eval > 1:
-            step = half_step(weighing, i, per_n) - half_step(weighing, j, per_n)
+            step = 0.5 * (task.weighing.share[i] - task.weighing.share[j])
             gap = abs(left[i]) - math.copysign(1.0, right[j]) * left[j] + step
             rest = abs(right[j]) - math.copysign(1.0, left[i]) * right[i] - step
             if not (gap >= 0.0 and rest >= 0.0 and gap + rest > 0.0):
@@ -247,33 +244,33 @@ def _rises(here: float, before: float, after: float, width_before: float, width_
 
 
 @kernel
-def _brent(weighing: Weighing | None, task: _Task, center: float, reach: float) -> _Point:
+def _brent(task: _Task, center: float, reach: float) -> _Point:
     """A minimum about an exponent."""
     state = brent_start(-reach, reach, _XTOL, _MAX_EVAL)
     while state.status == RUNNING:
-        state = brent_step(state, criterion(weighing, task.logs, center + state.x, task.which, task.q, task.y))
+        state = brent_step(state, criterion(task.weighing, task.logs, center + state.x, task.which, task.y))
     return _Point(center + state.best, state.fun, state.n_eval, state.status == CONVERGED)
 
 
 @kernel
-def _search(weighing: Weighing | None, task: _Task, start: float, out: FloatArray) -> None:
+def _search(task: _Task, start: float, out: FloatArray) -> None:
     """`out` = the best lambda, its criterion, evaluations and the status.
 
     A scan that goes on as long as it descends; kinks; Brent's method where the lowest point is none.
     """
     scale = task.logs.scale
     origin = start * scale - _REACH
-    scan = _scan(weighing, task, origin)
+    scan = _scan(task, origin)
     out[FOUND_LMBDA], out[FOUND_VALUE] = start, scan.lowest
     out[FOUND_N_EVAL], out[FOUND_STATUS] = scan.n_steps, _SCANNED
     if scan.highest - scan.lowest < _FLAT:
         return
     best = _Point(origin + (scan.first + scan.best) * _STEP, scan.lowest, 0, False)
     if task.which == KS:
-        best = _lowest_kink(weighing, task, origin, scan)
+        best = _lowest_kink(task, origin, scan)
     certified = best.converged
     if not certified:
-        smooth = _brent(weighing, task, best.x, _PART if _has_floors(task) else _STEP)
+        smooth = _brent(task, best.x, _PART if _has_floors(task) else _STEP)
         best, certified = _lower(best, smooth), smooth.converged
     out[FOUND_LMBDA], out[FOUND_VALUE] = best.x / scale, best.value
     out[FOUND_N_EVAL] += best.n_eval
@@ -283,27 +280,8 @@ def _search(weighing: Weighing | None, task: _Task, start: float, out: FloatArra
         out[FOUND_STATUS] = _NOT_CERTIFIED
 
 
-def normal_quantiles(n: int) -> FloatArray:
-    """Normal quantiles at Filliben's (1975) medians of n uniform order statistics, as a vector of length 1."""
-    medians = (np.arange(1, n + 1) - 0.3175) / (n + 0.365)
-    medians[-1] = 0.5 ** (1.0 / n)
-    medians[0] = 1.0 - medians[-1]
-    q = special.ndtri(medians)
-    return np.asarray(q / np.sqrt(q @ q))
-
-
-@entry((COLUMN, INTEGER, INTEGER, COLUMN, COLUMN, ROWS, COLUMN))
-def criterion_at(
-    x: FloatArray, family: int, which: int, lmbdas: FloatArray, quantiles: FloatArray, work: FloatArray, out: FloatArray
-) -> None:
-    """The criterion of one ascending column at each of some lambdas; arguments as for `criterion_columns`."""
-    logs = logs_of(None, x, family, work[0, : x.size], work[1, : x.size])
-    for k in range(lmbdas.size):
-        out[k] = criterion(None, logs, lmbdas[k] * logs.scale, which, quantiles, work[1, : x.size])
-
-
 @entry((COLUMN, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, ROWS, COLUMN))
-def weighted_criterion_at(
+def criterion_at(
     x: FloatArray,
     weighed: FloatArray,
     figures: FloatArray,
@@ -313,11 +291,11 @@ def weighted_criterion_at(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """`criterion_at` with weights; `weighed` and `figures` are those of one row by `weigh_columns`."""
+    """The criterion of one ascending column at each of some lambdas; arguments as for `criterion_columns`."""
     weighing = weighing_of(weighed, figures, 0, x.size)
     logs = logs_of(weighing, x, family, work[0, : x.size], work[1, : x.size])
     for k in range(lmbdas.size):
-        out[k] = criterion(weighing, logs, lmbdas[k] * logs.scale, which, x, work[1, : x.size])
+        out[k] = criterion(weighing, logs, lmbdas[k] * logs.scale, which, work[1, : x.size])
 
 
 def room_of_lanes(n: int) -> int:
@@ -325,13 +303,14 @@ def room_of_lanes(n: int) -> int:
     return WIDTH * min(n, _MOST_LANES) + 2 * (LANES + _MOST_STEPS) + _FINEST
 
 
-@entry((ROWS, INTEGER, INTEGER, COLUMN, ROWS, ROWS, COLUMN, ROWS))
+@entry((ROWS, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, ROWS, COLUMN, ROWS))
 def criterion_columns(
     block: FloatArray,
+    weighed: FloatArray,
+    figures: FloatArray,
     family: int,
     which: int,
     start: FloatArray,
-    quantiles: FloatArray,
     work: FloatArray,
     lanes: FloatArray,
     out: FloatArray,
@@ -342,12 +321,12 @@ def criterion_columns(
     ----------
     block : (p, n)
         Columns as rows, each in the domain of the family, with two distinct values at least.
+    weighed, figures : (3, p, n), (p, 2)
+        Their weights, see `weigh_columns`.
     family, which : int
         BOX_COX or YEO_JOHNSON; KS or PPCC.
     start : (p,)
         Where the scans start; rows without one (NaN) are skipped.
-    quantiles : (p, n)
-        For PPCC: normal quantiles of the positions of each row's values, as a vector of unit length.
     work : (4, n)
     lanes : (room_of_lanes(n),)
         Scratch.
@@ -361,9 +340,10 @@ def criterion_columns(
             out[j] = math.nan
         else:
             n = n_present(block[j])
-            logs = logs_of(None, block[j, :n], family, work[0, :n], work[1, :n])
-            task = _Task(logs, which, quantiles[j, :n], work[1, :n], work[2, :n], work[3, :n], each)
-            _search(None, task, start[j], out[j])
+            weighing = weighing_of(weighed, figures, j, n)
+            logs = logs_of(weighing, block[j, :n], family, work[0, :n], work[1, :n])
+            task = _Task(weighing, logs, which, work[1, :n], work[2, :n], work[3, :n], each)
+            _search(task, start[j], out[j])
 
 
 @kernel
@@ -371,28 +351,3 @@ def _lanes_in(lanes: FloatArray) -> LaneWork:
     small, steps = lanes[: 2 * LANES + _FINEST], lanes[2 * LANES + _FINEST :]
     floors, y = steps[_MOST_STEPS : 2 * _MOST_STEPS], steps[2 * _MOST_STEPS :]
     return LaneWork(y, small[:LANES], small[LANES : 2 * LANES], steps[:_MOST_STEPS], floors, small[2 * LANES :])
-
-
-@entry((ROWS, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, ROWS, COLUMN, ROWS))
-def weighted_criterion_columns(
-    block: FloatArray,
-    weighed: FloatArray,
-    figures: FloatArray,
-    family: int,
-    which: int,
-    start: FloatArray,
-    work: FloatArray,
-    lanes: FloatArray,
-    out: FloatArray,
-) -> None:
-    """`criterion_columns` with weights; `weighed` and `figures` are those of `weigh_columns`."""
-    each = _lanes_in(lanes)
-    for j in range(block.shape[0]):
-        if math.isnan(start[j]):
-            out[j] = math.nan
-        else:
-            n = n_present(block[j])
-            weighing = weighing_of(weighed, figures, j, n)
-            logs = logs_of(weighing, block[j, :n], family, work[0, :n], work[1, :n])
-            task = _Task(logs, which, weighing.quantile, work[1, :n], work[2, :n], work[3, :n], each)
-            _search(weighing, task, start[j], out[j])

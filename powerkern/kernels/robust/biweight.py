@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern._typing import FloatArray
 from powerkern.kernels.robust.huber import scale_about, starting_scale
 from powerkern.kernels.robust.loc_scale import EMPTY, MAD_FACTOR, MOST_ITERATIONS, ZERO_SCALE, LocScale, outcome
 from powerkern.kernels.robust.order_statistics import Sorted, mad_about, position_of, sorted_column, without_sums
@@ -19,32 +20,19 @@ _STEEP = 0.2
 
 
 @reduction
-def _biweight_sums(part: np.ndarray, center: float, mu: float, reach: float) -> tuple[float, float, float]:
+def _biweight_sums(
+    part: np.ndarray, w: FloatArray | None, center: float, mu: float, reach: float
+) -> tuple[float, float, float]:
     """Sums of u (1 - u**2)**2, of (1 - u**2)**2 and of (1 - u**2)(1 - 5 u**2), u = (y - center - mu)/reach."""
     widest_vectors()
     psi, weight, slope = 0.0, 0.0, 0.0
     for i in range(part.size):
+        each = 1.0 if w is None else w[i]
         u = ((part[i] - center) - mu) / reach
         v = 1.0 - u * u
-        psi += u * v * v
-        weight += v * v
-        slope += v * (1.0 - 5.0 * u * u)
-    return psi, weight, slope
-
-
-@reduction
-def _weighted_biweight_sums(
-    part: np.ndarray, w: np.ndarray, center: float, mu: float, reach: float
-) -> tuple[float, float, float]:
-    """`_biweight_sums` with weights."""
-    widest_vectors()
-    psi, weight, slope = 0.0, 0.0, 0.0
-    for i in range(part.size):
-        u = ((part[i] - center) - mu) / reach
-        v = 1.0 - u * u
-        psi += w[i] * u * v * v
-        weight += w[i] * v * v
-        slope += w[i] * v * (1.0 - 5.0 * u * u)
+        psi += each * u * v * v
+        weight += each * v * v
+        slope += each * v * (1.0 - 5.0 * u * u)
     return psi, weight, slope
 
 
@@ -67,8 +55,8 @@ def _biweight_at(col: Sorted, mu: float, reach: float) -> tuple[float, float, fl
     lo = position_of(col.y, col.center, mu - reach, 0)
     hi = position_of(col.y, col.center, mu + reach, col.y.size)
     if col.w.size == 0:
-        return _biweight_sums(col.y[lo:hi], col.center, mu, reach)
-    return _weighted_biweight_sums(col.y[lo:hi], col.w[lo:hi], col.center, mu, reach)
+        return _biweight_sums(col.y[lo:hi], None, col.center, mu, reach)
+    return _biweight_sums(col.y[lo:hi], col.w[lo:hi], col.center, mu, reach)
 
 
 @kernel
@@ -129,7 +117,7 @@ def bisquare_proposal2_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: fl
         return LocScale(math.nan, math.nan, 0, EMPTY)
     col = sorted_column(y, w, table)
     dof = col.left_weight + col.right_weight - 1.0
-    start = starting_scale(col, k, dof) if dof > 0.0 else 0.0
+    start = starting_scale(col, k, dof)
     if start == 0.0:
         return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
     mu, scale, n_iter, found = bisquare_proposal2_about(col, start, c, k, dof)

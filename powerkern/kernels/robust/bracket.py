@@ -7,7 +7,17 @@ from typing import NamedTuple
 
 from powerkern._jit import LANES, kernel
 from powerkern._typing import FloatArray
-from powerkern.kernels.robust.options import AT_HIGH, AT_LOW, HIGH, LOW, LOWEST, MINIMISER, VALUE, Options, Sorted
+from powerkern.kernels.robust.options import (
+    AT_HIGH,
+    AT_LOW,
+    HIGH,
+    LOW,
+    LOWEST,
+    MINIMISER,
+    VALUE,
+    Options,
+    Prestandardized,
+)
 from powerkern.kernels.robust.scan import evaluate
 
 #: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
@@ -44,7 +54,7 @@ class _Bracket(NamedTuple):
 
 @kernel
 def narrowed(
-    at: Sorted, cell: FloatArray, xtol: float, bound: float, options: Options, grid: FloatArray
+    at: Prestandardized, cell: FloatArray, xtol: float, bound: float, options: Options, grid: FloatArray
 ) -> LocalMinimum:
     """A minimum in a cell, LANES points at a time: about where it is expected, or evenly spaced.
 
@@ -65,17 +75,15 @@ def narrowed(
         best = evaluate(at, points, values, floors, options)
         n_eval += LANES
         around = _tightened(around, points, values, best)
-        at_kink = math.nan
         if around.x == points[best]:
             vertex, value = _minimum_among(points, values, best)
             if value == value:
                 return LocalMinimum(vertex, value, n_eval)
-            at_kink = _minimum_at_kink(around, points, values, best)
         width = around.high - around.low
         if n_eval >= MAX_EVAL or width <= 2.0 * xtol or not _may_reach(around, bound):
             return LocalMinimum(around.x, around.value, n_eval)
         was_quick = expected != expected or width <= _EVENLY * (before.high - before.low)
-        expected = at_kink if at_kink == at_kink else _vertex_of(around)[0] if was_quick else math.nan
+        expected = _vertex_of(around)[0] if was_quick else math.nan
 
 
 @kernel
@@ -118,40 +126,6 @@ def _thirds_among(points: FloatArray, values: FloatArray, first: int, k: int) ->
     at_k = at_low if k == first + 1 else middle if k == first + 2 else at_high
     is_steady = max(at_low, middle, at_high) - min(at_low, middle, at_high) <= _STEADY * at_k
     return (middle - at_low) / (high.x - low.low), (at_high - middle) / (high.high - low.x), at_k, is_steady
-
-
-@kernel
-def _minimum_at_kink(around: _Bracket, points: FloatArray, values: FloatArray, k: int) -> float:
-    """Where there is a minimum near point number k if one parabola ends, and another begins, between two points.
-
-    NaN if there is none, or are too few points on either side.
-    """
-    last = points.size - 1
-    if k < 2 or k > last - 2:
-        return math.nan
-    above = _curvature_of(_bracket_among(points, values, k + 1))
-    j = k if above > _curvature_of(_bracket_among(points, values, k - 1)) else k - 1
-    if j < 2 or j > last - 3:
-        return math.nan
-    left, right = _bracket_among(points, values, j - 1), _bracket_among(points, values, j + 2)
-    at_low = values[j] - _parabola(right, points[j])[0]
-    at_high = _parabola(left, points[j + 1])[0] - values[j + 1]
-    if not at_low * at_high < 0.0:
-        return math.nan
-    x = points[j] + (points[j + 1] - points[j]) * at_low / (at_low - at_high)
-    if _parabola(right, x)[1] < 0.0:
-        x = _vertex_of(right)[0]
-    elif _parabola(left, x)[1] > 0.0:
-        x = _vertex_of(left)[0]
-    return x if around.low < x < around.high else math.nan
-
-
-@kernel
-def _parabola(around: _Bracket, x: float) -> tuple[float, float]:
-    """The parabola through three points at x, and its slope there."""
-    curvature, to_low, to_high = _curvature_of(around), x - around.low, x - around.high
-    chord = (around.at_high - around.at_low) / (around.high - around.low)
-    return around.at_low + (chord + curvature * to_high) * to_low, chord + curvature * (to_low + to_high)
 
 
 @kernel

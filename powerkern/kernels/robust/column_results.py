@@ -29,14 +29,14 @@ from powerkern.kernels.results import (
     write_identity,
     write_range,
 )
-from powerkern.kernels.robust import reweighting as refits
 from powerkern.kernels.robust.huber import sd_within
 from powerkern.kernels.robust.objective import huber_of
-from powerkern.kernels.robust.options import CARROLL, QQ, Options, Sorted, Start
+from powerkern.kernels.robust.options import CARROLL, QQ, Options, Prestandardized, Start
 from powerkern.kernels.robust.order_statistics import position_of
 from powerkern.kernels.robust.prestandardization import Prescaling, divisor_of, original, total_weight
 from powerkern.kernels.robust.qq import normal_quantile
-from powerkern.kernels.robust.reweighted_likelihood import Kept
+from powerkern.kernels.robust.reweighting import Kept
+from powerkern.kernels.robust.reweighting_lanes import FAR, FAR_NUMBER, FAR_SHARE
 from powerkern.kernels.robust.weights import Counts, inside_of, unit_of
 from powerkern.kernels.transforms.family import lowest
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, transform_sorted
@@ -130,7 +130,7 @@ def scale_correction(n_kept: float, share: float, cutoff: float, options: Option
 
 
 @kernel
-def keeps_far_tail(at: Sorted, lmbda: float, kept: Kept, options: Options) -> bool:
+def keeps_far_tail(at: Prestandardized, lmbda: float, kept: Kept, options: Options) -> bool:
     """Whether all values on one side were kept, and many of them are far out on the transform rectified there."""
     n = at.column.n
     if kept.stop <= kept.start or (kept.start > 0 and kept.stop < n):
@@ -138,12 +138,12 @@ def keeps_far_tail(at: Sorted, lmbda: float, kept: Kept, options: Options) -> bo
     transform_sorted(at.column, lmbda, BOTH, at.y)
     y = at.y[:n]
     estimate = huber_of(y, at.counts, options.criterion)
-    reach = refits.FAR * estimate.scale
+    reach = FAR * estimate.scale
     if not 0.0 < reach < math.inf:
         return False
     low = inside_of(at.counts, 0, position_of(y, estimate.loc, -reach, 0)) if kept.start == 0 else 0.0
     high = inside_of(at.counts, position_of(y, estimate.loc, reach, n), n) if kept.stop == n else 0.0
-    return max(low, high) >= max(refits.FAR_NUMBER * unit_of(at.counts), refits.FAR_SHARE * inside_of(at.counts, 0, n))
+    return max(low, high) >= max(FAR_NUMBER * unit_of(at.counts), FAR_SHARE * inside_of(at.counts, 0, n))
 
 
 @kernel

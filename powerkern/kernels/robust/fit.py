@@ -5,11 +5,12 @@ How a column, sorted and without missing values, is fitted (`fit_sorted`):
 1. `kernels.robust.prestandardization` divides out its scale and takes signed logs; each transform is then one
    exponential per value, and leaves the column sorted, so that medians are lookups and the values kept are consecutive.
 2. `kernels.robust.search` minimises the estimator's objective ([1]_, [2]_) over lambda.
-3. `kernels.robust.reweighted_likelihood` fits the values within the cut-off by maximum likelihood, as often as asked;
+3. `kernels.robust.reweighting` fits the values within the cut-off by maximum likelihood, as often as asked;
    the first cut-off is on the rectified transform, or on the plain one ([1]_, eq. (16)).
 4. `kernels.robust.column_results` completes the row of results.
 
-Short columns go this way until they have a start, and then on with seven others as long (`kernels.robust.reweighting`).
+Short columns go this way until they have a start, and then on with seven others as long
+(`kernels.robust.reweighting_lanes`).
 
 References
 ----------
@@ -28,7 +29,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.likelihood.scratch import WORK
 from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, N_OBS, STATUS
-from powerkern.kernels.robust import reweighting as refits
+from powerkern.kernels.robust import reweighting_lanes as refits
 from powerkern.kernels.robust.column_results import (
     finish,
     is_unfitted,
@@ -40,10 +41,11 @@ from powerkern.kernels.robust.column_results import (
     write_unfitted,
 )
 from powerkern.kernels.robust.objective import objective
-from powerkern.kernels.robust.options import CARROLL, QQ, Options, RobustWork, Sorted, Start, with_rule
+from powerkern.kernels.robust.options import CARROLL, QQ, Options, Prestandardized, RobustWork, Start, with_rule
+from powerkern.kernels.robust.order_statistics import n_present
 from powerkern.kernels.robust.prestandardization import Prescaling, divisor_of, prepared, total_weight, value_of
 from powerkern.kernels.robust.qq_search import CELL_WORK
-from powerkern.kernels.robust.reweighted_likelihood import (
+from powerkern.kernels.robust.reweighting import (
     Kept,
     kept_at,
     likelihood_of_all,
@@ -96,7 +98,7 @@ def fit_sorted(
     values = every.column.x[:n] if is_mirrored(family) else x
     found, chosen, kept = _fitted(every, values, family, prescaling, options, work, row, aside)
     if aside:
-        put_aside(every.column, prescaling, found, chosen, lane, work.eight)
+        put_aside(every.column, prescaling, found, chosen, lane, work.batch)
         return True
     if is_unfitted(row, kept):  # overflowed when prestandardised
         write_unfitted(x, total_weight(weight, n), _UNREPRESENTABLE, row)
@@ -117,7 +119,7 @@ def fit_sorted(
 
 @kernel
 def _fitted(
-    every: Sorted,
+    every: Prestandardized,
     values: FloatArray,
     family: int,
     prescaling: Prescaling,
@@ -158,19 +160,6 @@ def _widened(low: float, high: float, lmbda: float) -> tuple[float, float, bool]
     return low, high, False
 
 
-@kernel
-def _count(x: FloatArray) -> int:
-    """How many values come before the NaN that end a sorted column."""
-    low, high = 0, x.size
-    while low < high:
-        middle = (low + high) >> 1
-        if x[middle] == x[middle]:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 # --- short columns, side by side ------------------------------------------------------------------------
 
 
@@ -178,7 +167,7 @@ def _count(x: FloatArray) -> int:
 def _fit_rows(columns: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray) -> None:
     """Fit short columns side by side, with others as long, and one by one those that need more care, and long ones."""
     for j in range(columns.shape[0]):
-        out[j, STATUS], out[j, N_OBS] = LEFT, _count(columns[j])
+        out[j, STATUS], out[j, N_OBS] = LEFT, n_present(columns[j])
     for alone in range(2):
         n = _next_length(out, columns.shape[1] + 1)
         while n >= 0:
@@ -206,10 +195,10 @@ def _fit_equally_long(
         if out[j, STATUS] == LEFT and out[j, N_OBS] == n:
             lane = -1 if alone else n_aside
             if fit_sorted(columns[j, :n], None, family, options, work, out[j], lane):
-                work.eight.fields[refits.ROW, lane] = j
+                work.batch.fields[refits.ROW, lane] = j
                 n_aside += 1
         if n_aside == LANES or (n_aside > 0 and j == columns.shape[0] - 1):
-            fit_aside(columns, n, n_aside, family, options, work.scores, work.eight, out)
+            fit_aside(columns, n, n_aside, family, options, work.scores, work.batch, out)
             n_aside = 0
 
 
@@ -230,7 +219,7 @@ def _objectives(
     """The objective of one sorted column, NaN last, at `lmbdas` of the data; NaN where there is none."""
     if options.rule == BOTH and route != _REFIT_BOTH_SIDES:
         options = with_rule(options, QUARTILES)
-    x = x[: _count(x)]
+    x = x[: n_present(x)]
     out[:] = math.nan
     if refusal(x, family) != _OK:
         return
@@ -246,7 +235,7 @@ def _objectives(
 
 _ROBUST_WORK = named_tuple(
     RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, COLUMN,
-    COUNTS_WORK, COUNTS_WORK, CELL_WORK, refits.EIGHT,
+    COUNTS_WORK, COUNTS_WORK, CELL_WORK, refits.LANE_BATCH,
 )  # fmt: skip
 
 
@@ -262,7 +251,7 @@ def fit_weighted_columns(
 ) -> None:
     """`fit_sorted_columns` with the weights of the values, positive (those of NaN, which come last, are not read)."""
     for j in range(columns.shape[0]):
-        fit_sorted(columns[j, : _count(columns[j])], weights[j], family, options, work, out[j], -1)
+        fit_sorted(columns[j, : n_present(columns[j])], weights[j], family, options, work, out[j], -1)
 
 
 @entry((ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))

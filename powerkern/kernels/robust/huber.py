@@ -13,8 +13,18 @@ import math
 
 import numpy as np
 
-from powerkern._jit import kernel, reduction, widest_vectors
-from powerkern._typing import FloatArray
+from powerkern._jit import (
+    COUNTS,
+    ROWS,
+    allocated,
+    allocated_integers,
+    entry,
+    kernel,
+    reduction,
+    release,
+    widest_vectors,
+)
+from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.robust.loc_scale import (
@@ -36,13 +46,15 @@ from powerkern.kernels.robust.order_statistics import (
     inside,
     mad_about,
     position_of,
-    range_sums,
     sorted_column,
     weight_before,
-    without_sums,
 )
 from powerkern.kernels.robust.weights import (
+    COUNTS_WORK,
     Counts,
+    CountsWork,
+    Nodes,
+    counts_of,
     inside_of,
     middle_distance,
     middle_positions,
@@ -51,7 +63,8 @@ from powerkern.kernels.robust.weights import (
     total_of,
 )
 
-#: beta(1.5) as R's cellWise rounds it.
+#: The constant of robust fits, and beta of it as R's cellWise rounds it.
+HUBER_K = 1.5
 CELLWISE_BETA = 1.556931 / 2.0
 
 
@@ -173,7 +186,7 @@ def huber(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float) -> LocScale
 
 
 @kernel
-def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, beta: float) -> LocScale:
+def huber_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocScale:
     """One reweighting step of `huber` from median and MAD, as R's cellWise takes it (k = 1.5, beta = `CELLWISE_BETA`).
 
     With u = (y - m0)/s0, m0 the median and s0 the normalised MAD::
@@ -185,29 +198,17 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, be
         return LocScale(math.nan, math.nan, 0, EMPTY)
     if w.size == 0:
         return one_step_of(y, None, k, beta)
-    col = without_sums(y, w, table)
-    total = col.left_weight + col.right_weight
-    s0 = MAD_FACTOR * mad_about(col, col.median)
-    if s0 == 0.0:
-        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
-    reach = k * s0
-    tail = int(TAIL * y.size)
-    lo = position_of(y, col.center, col.median - reach, tail)
-    hi = position_of(y, col.center, col.median + reach, y.size - tail)
-    sums = range_sums(y, w, lo, hi, col.center)  # two ranges are cheaper than a table of sums
-    below = range_sums(y, w, 0, lo, col.center).weight
-    origin = col.center + col.median
-    outer = _inverse_distances(y[:lo], w[:lo], origin) + _inverse_distances(y[hi:], w[hi:], origin)
-    pull = sums.first - sums.weight * col.median + reach * (total - sums.weight - 2.0 * below)
-    mu = col.median + pull / (sums.weight + reach * outer)
-    s1 = MAD_FACTOR * mad_about(col, mu)
-    reach = k * s1
-    lo = position_of(y, col.center, mu - reach, lo)
-    hi = position_of(y, col.center, mu + reach, hi)
-    sums = range_sums(y, w, lo, hi, col.center)
-    squares = sums.second - mu * (2.0 * sums.first - mu * sums.weight) + reach * reach * (total - sums.weight)
-    scale = math.sqrt(max(squares, 0.0) / (total * beta))
-    return LocScale(col.center + mu, scale, 1, CONVERGED if scale > 0.0 else ZERO_SCALE)
+    n = y.size
+    weight, before, after = allocated((n,)), allocated((n + 1,)), allocated((n + 1,))
+    reach, beyond = allocated_integers((n,)), allocated_integers((n,))
+    no_nodes = Nodes(reach, weight, weight, weight)
+    result = one_step_of(y, counts_of(w, CountsWork(weight, before, after, reach, beyond, no_nodes)), k, beta)
+    release(weight)
+    release(before)
+    release(after)
+    release(reach)
+    release(beyond)
+    return result
 
 
 @kernel
@@ -294,10 +295,7 @@ def _sum_about(part: np.ndarray, w: FloatArray | None, center: float, point: flo
     widest_vectors()
     total = 0.0
     for i in range(part.size):
-        if w is None:
-            total += (part[i] - center) - point
-        else:
-            total += w[i] * ((part[i] - center) - point)
+        total += (1.0 if w is None else w[i]) * ((part[i] - center) - point)
     return total
 
 
@@ -306,10 +304,7 @@ def _inverse_distances(part: np.ndarray, w: FloatArray | None, origin: float) ->
     widest_vectors()
     total = 0.0
     for i in range(part.size):
-        if w is None:
-            total += 1.0 / abs(part[i] - origin)
-        else:
-            total += w[i] / abs(part[i] - origin)
+        total += (1.0 if w is None else w[i]) / abs(part[i] - origin)
     return total
 
 
@@ -320,16 +315,18 @@ def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, poin
     total = 0.0
     for i in range(part.size):
         d = min(abs((part[i] - center) - point), reach)
-        if w is None:
-            total += d * d
-        else:
-            total += w[i] * (d * d)
+        total += (1.0 if w is None else w[i]) * (d * d)
     return total
 
 
 @kernel
 def starting_scale(col: Sorted, k: float, dof: float) -> float:
-    """Scale to start from: the normalised MAD; where that is 0, one that reaches beyond the values that are equal."""
+    """Scale to start from: the normalised MAD; where that is 0, one that reaches beyond the values that are equal.
+
+    0 without degrees of freedom.
+    """
+    if not dof > 0.0:
+        return 0.0
     mad = MAD_FACTOR * mad_about(col, col.median)
     if mad > 0.0:
         return mad
@@ -363,3 +360,20 @@ def huber_scale_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, center: floa
     start = MAD_FACTOR * mad_about(col, col.median)
     scale, n_iter, found = scale_about(col, col.median, start, k, dof)
     return outcome(col.center + col.median, scale, n_iter, found)
+
+
+@entry((ROWS, COUNTS, ROWS))
+def likelihood_columns(columns: FloatArray, counts: IntArray, out: FloatArray) -> None:
+    """out = location and scale, by `huber_likelihood_of`, of the first so many values, sorted, of each row."""
+    for j in range(columns.shape[0]):
+        out[j, 0], out[j, 1], _, _ = huber_likelihood_of(columns[j, : counts[j]], None, HUBER_K)
+
+
+@entry((ROWS, ROWS, COUNTS, COUNTS_WORK, ROWS))
+def weighted_likelihood_columns(
+    columns: FloatArray, weights: FloatArray, counts: IntArray, work: CountsWork, out: FloatArray
+) -> None:
+    """`likelihood_columns` with the weights of the values."""
+    for j in range(columns.shape[0]):
+        of_column = counts_of(weights[j, : counts[j]], work)
+        out[j, 0], out[j, 1], _, _ = huber_likelihood_of(columns[j, : counts[j]], of_column, HUBER_K)

@@ -25,7 +25,6 @@ from powerkern.kernels.robust.loc_scale import (
     outcome,
 )
 from powerkern.kernels.robust.order_statistics import (
-    HUGE,
     iqr_of,
     mad_about,
     n_present,
@@ -38,6 +37,8 @@ from powerkern.kernels.robust.proposal2 import huber_proposal2_of
 #: Sizes beyond this, or below its inverse, are multiplied by _SHRINK, or divided by it, before they are squared.
 _LARGE = 1e140
 _SHRINK = 2.0**-600
+#: An eighth of the largest power of two: sums of values below it, over their total weight, do not overflow.
+_SUMMABLE = 2.0**1020
 
 
 class Opened(NamedTuple):
@@ -65,11 +66,17 @@ def _in_units(column: Opened, unit: float) -> Opened:
 
 @kernel
 def _for_differences(column: Opened) -> Opened:
-    """The column scaled so that no difference of its values overflows."""
-    y = column.y
-    if y.size == 0 or column.infinite or max(abs(y[0]), abs(y[-1])) < HUGE:
+    """The column scaled so that neither a difference of its values overflows nor a weighted sum of them."""
+    y, w, total = column.y, column.w, float(column.y.size)
+    if y.size == 0 or column.infinite:
         return column
-    return _in_units(column, 0.25)
+    if w.size > 0:
+        total = 0.0
+        for i in range(w.size):
+            total += w[i]
+    if max(abs(y[0]), abs(y[-1])) < _SUMMABLE / max(total, 1.0):
+        return column
+    return _in_units(column, math.ldexp(0.125, -math.frexp(max(total, 1.0))[1]))
 
 
 @kernel
@@ -172,7 +179,7 @@ def _huber_scale_by(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np
         return huber_scale_of(y, w, table, math.nan, k, options[2])
     if options[0] == 1.0:
         return huber(y, w, table, k)
-    return huber_one_step(y, w, table, k, beta_of(k))
+    return huber_one_step(y, w, k, beta_of(k))
 
 
 @kernel

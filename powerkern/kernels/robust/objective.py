@@ -12,9 +12,9 @@ import math
 from powerkern._jit import for_none, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.robust.huber import CELLWISE_BETA, huber_likelihood_of, one_step_of
+from powerkern.kernels.robust.huber import CELLWISE_BETA, HUBER_K, huber_likelihood_of, one_step_of
 from powerkern.kernels.robust.loc_scale import LocScale
-from powerkern.kernels.robust.options import CARROLL, HUBER_K, TRIMMED, Options, Sorted
+from powerkern.kernels.robust.options import CARROLL, TRIMMED, Options, Prestandardized
 from powerkern.kernels.robust.qq import bisquare_objective_of, weighted_bisquare_of
 from powerkern.kernels.robust.trimmed import best_window
 from powerkern.kernels.robust.weights import Counts, Nodes
@@ -33,7 +33,7 @@ def huber_of(y: FloatArray, counts: Counts | None, criterion: int) -> LocScale:
 
 
 @kernel
-def objective(at: Sorted, lmbda: float, options: Options) -> float:
+def objective(at: Prestandardized, lmbda: float, options: Options) -> float:
     """What the estimator minimises; NaN where it is not defined."""
     transform_sorted(at.column, lmbda, options.rule, at.y)
     y = at.y[: at.column.n]
@@ -48,7 +48,7 @@ def objective(at: Sorted, lmbda: float, options: Options) -> float:
 
 
 @kernel
-def carroll_value(at: Sorted, lmbda: float, scale: float) -> float:
+def carroll_value(at: Prestandardized, lmbda: float, scale: float) -> float:
     """Carroll's objective from the robust scale; NaN where that is 0."""
     return log(scale) - (lmbda - 1.0) * at.jacobian if scale > 0.0 else math.nan
 

@@ -12,7 +12,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.scratch import Work, new_work
 from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.robust.qq_search import MOST_POINTS, CellWork, new_cell_work
-from powerkern.kernels.robust.reweighting import Eight, new_eight
+from powerkern.kernels.robust.reweighting_lanes import LaneBatch, new_lane_batch
 from powerkern.kernels.robust.weights import (
     Counts,
     CountsWork,
@@ -31,8 +31,6 @@ RAW, MEDIAN, MAD = range(3)
 GLOBAL, BRENT = range(2)
 #: Number of reweighting steps: as many as it takes until the values kept no longer change.
 UNTIL_SETTLED = -1
-#: Huber's constant for location and scale.
-HUBER_K = 1.5
 #: R's default tolerance of optimize(): the fourth root of the rounding unit.
 CELLWISE_XTOL = 0.0001220703125
 #: Order statistics used by the scan; longer columns than ALL are searched on them, too, before all values are.
@@ -83,10 +81,10 @@ class RobustWork(NamedTuple):
     counts: CountsWork  #: of a column with weights
     sample_counts: CountsWork
     search: CellWork  #: for columns of up to ALL values
-    eight: Eight  #: the same
+    batch: LaneBatch  #: the same
 
 
-class Sorted(NamedTuple):
+class Prestandardized(NamedTuple):
     """What an objective is evaluated on: a column, its normal scores, its mean log, and room for its transform.
 
     The type of `counts`, weights or None, says which code is compiled; with weights, the scores have nodes.
@@ -122,7 +120,7 @@ def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
     counts, sample_counts = new_counts_work(n if weighted else 0), new_counts_work(SAMPLE if weighted else 0)
     return RobustWork(
         new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells, np.ones(LANES * ALL),
-        np.empty(N_RESULTS), counts, sample_counts, new_cell_work(ALL), new_eight(min(n, ALL)),
+        np.empty(N_RESULTS), counts, sample_counts, new_cell_work(ALL), new_lane_batch(min(n, ALL)),
     )  # fmt: skip
 
 

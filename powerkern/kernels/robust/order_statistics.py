@@ -24,8 +24,6 @@ BLOCK = 128
 
 #: Half of the sum of weights, up to its rounding.
 SLACK = 1e-12
-#: Beyond this, differences, or sums of several values, may overflow: an eighth of the largest power of two.
-HUGE = 2.0**1020
 
 
 class Sorted(NamedTuple):
@@ -59,25 +57,14 @@ def table_width(n: int) -> int:
 
 
 @reduction
-def _block_sums(part: np.ndarray, center: float) -> tuple[float, float]:
-    widest_vectors()
-    first, second = 0.0, 0.0
-    for i in range(part.size):
-        d = part[i] - center
-        first += d
-        second += d * d
-    return first, second
-
-
-@reduction
-def _weighted_block_sums(part: np.ndarray, w: np.ndarray, center: float) -> tuple[float, float, float]:
+def _sums(part: np.ndarray, w: np.ndarray | None, center: float) -> tuple[float, float, float]:
     widest_vectors()
     weight, first, second = 0.0, 0.0, 0.0
     for i in range(part.size):
-        d = part[i] - center
-        weight += w[i]
-        first += w[i] * d
-        second += w[i] * d * d
+        each, d = 1.0 if w is None else w[i], part[i] - center
+        weight += each
+        first += each * d
+        second += each * d * d
     return weight, first, second
 
 
@@ -85,9 +72,9 @@ def _weighted_block_sums(part: np.ndarray, w: np.ndarray, center: float) -> tupl
 def range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: float) -> Inside:
     """Sums over y[start:stop], value by value."""
     if w.size == 0:
-        first, second = _block_sums(y[start:stop], center)
-        return Inside(float(stop - start), first, second)
-    weight, first, second = _weighted_block_sums(y[start:stop], w[start:stop], center)
+        weight, first, second = _sums(y[start:stop], None, center)
+    else:
+        weight, first, second = _sums(y[start:stop], w[start:stop], center)
     return Inside(weight, first, second)
 
 
@@ -156,10 +143,14 @@ def weight_before(col: Sorted, position: int) -> float:
 @kernel
 def n_present(y: np.ndarray) -> int:
     """How many values come before the NaN that end a sorted column."""
-    n = y.size
-    while n > 0 and math.isnan(y[n - 1]):
-        n -= 1
-    return n
+    low, high = 0, y.size
+    while low < high:
+        middle = (low + high) >> 1
+        if y[middle] == y[middle]:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel
@@ -408,38 +399,6 @@ def trimmed_mean(y: np.ndarray, w: np.ndarray, below: float, above: float) -> fl
             above -= w[hi - 1]
             hi -= 1
     center = y[min(max(y.size // 2, lo), hi - 1)]  # of what is kept: far from it, the sums would lose their digits
-    unit = _unit_of_sum(max(abs(y[lo]), abs(y[hi - 1])), float(hi - lo) if w.size == 0 else _sum_of(w[lo:hi]))
-    if unit != 1.0:
-        return _trimmed_in_units(y[lo:hi], w[lo:hi], center, below, above, unit)
     kept = range_sums(y, w, lo, hi, center)
     first = kept.first - (below * (y[lo] - center) + above * (y[hi - 1] - center))
     return float(center + first / (kept.weight - below - above))
-
-
-@kernel
-def _unit_of_sum(size: float, weight: float) -> float:
-    """A power of two that keeps a sum of that weight, of numbers of this size, from overflowing; mostly 1."""
-    if size < HUGE / max(weight, 1.0):
-        return 1.0
-    return math.ldexp(0.125, -math.frexp(max(weight, 1.0))[1])
-
-
-@kernel
-def _sum_of(w: np.ndarray) -> float:
-    total = 0.0
-    for i in range(w.size):
-        total += w[i]
-    return total
-
-
-@kernel
-def _trimmed_in_units(part: np.ndarray, w: np.ndarray, center: float, below: float, above: float, unit: float) -> float:
-    """`trimmed_mean` of values trimmed at the first and the last only, in units in which the sums do not overflow."""
-    origin = unit * center
-    weight = -(below + above)
-    first = -(below * (unit * part[0] - origin) + above * (unit * part[-1] - origin))
-    for i in range(part.size):
-        each = w[i] if w.size > 0 else 1.0
-        weight += each
-        first += each * (unit * part[i] - origin)
-    return float((origin + first / weight) / unit)

@@ -12,7 +12,7 @@ from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.likelihood.logs import centered_log
 from powerkern.kernels.likelihood.one_pass_logs import LogUnits
-from powerkern.kernels.robust.options import CARROLL, MAD, QQ, RAW, Options, RobustWork, Sorted, change_ranks
+from powerkern.kernels.robust.options import CARROLL, MAD, QQ, RAW, Options, Prestandardized, RobustWork, change_ranks
 from powerkern.kernels.robust.order_statistics import position_of
 from powerkern.kernels.robust.qq import CLOSE, PAPER, normal_nodes, normal_scores
 from powerkern.kernels.robust.trimmed import mean_of
@@ -146,7 +146,7 @@ def total_weight(weight: FloatArray | None, n: int) -> float:
 @kernel
 def prepared(
     x: FloatArray, weight: FloatArray | None, family: int, options: Options, work: RobustWork
-) -> tuple[Prescaling, Sorted]:
+) -> tuple[Prescaling, Prestandardized]:
     """How a sorted column without NaN is prestandardised, and what its objective is evaluated on."""
     n = x.size
     counts = _counts(weight, n, work.counts)
@@ -155,7 +155,7 @@ def prepared(
     if options.criterion == CARROLL:
         jacobian = mean_of(column.logs[:n], part_of(counts, 0, n))
     outward = (work.mle.spare, work.mle.split, work.mle.weight)
-    return prescaling, Sorted(column, counts, scores, jacobian, work.y[: n + ROOM], work.lanes, outward)
+    return prescaling, Prestandardized(column, counts, scores, jacobian, work.y[: n + ROOM], work.lanes, outward)
 
 
 @kernel

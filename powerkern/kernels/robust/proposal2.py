@@ -146,7 +146,7 @@ def huber_proposal2_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float
         return LocScale(math.nan, math.nan, 0, EMPTY)
     col = sorted_column(y, w, table)
     dof = col.left_weight + col.right_weight - 1.0
-    start = starting_scale(col, k, dof) if dof > 0.0 else 0.0
+    start = starting_scale(col, k, dof)
     if start == 0.0:
         return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
     mu, scale, n_iter, found = proposal2_about(col, start, k_location, k, dof)

@@ -27,8 +27,9 @@ from powerkern._jit import READ_COLUMN, REAL, compiled_as, entry, kernel, reduct
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log
+from powerkern.kernels.robust.huber import sd_within
 from powerkern.kernels.robust.order_statistics import SLACK
-from powerkern.kernels.robust.weights import Counts, Nodes, inside_of
+from powerkern.kernels.robust.weights import Counts, Nodes, inside_of, unit_of, weight_at
 
 #: The tuning constant of the paper.
 C = 0.5
@@ -256,53 +257,29 @@ def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: floa
 
 
 @kernel
-def near_quantiles(y: FloatArray, cutoff: float, c: float) -> float:
-    """Sum of 1 - rho over sorted values, at their distances from the quantiles of N(0, 1) within +-cutoff.
+def near_quantiles(y: FloatArray, counts: Counts | None, start: int, stop: int, cutoff: float, c: float) -> float:
+    """Weighted sum of 1 - rho over the values from `start` to `stop`, at their distances from normal quantiles.
 
-    Both are standardised by their means and standard deviations; distances are in units of that of N(0, 1).
+    The quantiles are those of N(0, 1) within +-cutoff. They and the values are standardised by their means and standard
+    deviations; distances are in units of that of N(0, 1). Of each value at most _COPIES copies are looked at.
     """
-    m = y.size
     tail = 0.5 * math.erfc(cutoff / math.sqrt(2.0))
-    density = math.exp(-0.5 * cutoff * cutoff) / math.sqrt(2.0 * math.pi)
-    sd_of_scores = math.sqrt(1.0 - 2.0 * cutoff * density / (1.0 - 2.0 * tail))
-    mean, squares = 0.0, 0.0
-    for i in range(m):
-        mean += y[i] / m
-    for i in range(m):
-        squares += (y[i] - mean) * (y[i] - mean)
+    weight, unit, mean, squares = inside_of(counts, start, stop), unit_of(counts), 0.0, 0.0
+    for i in range(start, stop):
+        mean += y[i] * (weight_at(counts, i) / weight)
+    for i in range(start, stop):
+        squares += weight_at(counts, i) * ((y[i] - mean) * (y[i] - mean))
     if not 0.0 < squares < math.inf:
         return 0.0
-    per_scale, near = sd_of_scores / math.sqrt(squares / m), 0.0
-    for i in range((m + 1) // 2):
-        z = normal_quantile(tail + (1.0 - 2.0 * tail) * ((i + 2.0 / 3.0) / (m + 1.0 / 3.0)))
-        near += _nearness((y[i] - mean) * per_scale - z, c)
-        if 2 * i + 1 < m:
-            near += _nearness((y[m - 1 - i] - mean) * per_scale + z, c)
-    return near
-
-
-@kernel
-def near_copies(y: FloatArray, counts: Counts, start: int, stop: int, cutoff: float, c: float) -> float:
-    """`near_quantiles` of the values from `start` to `stop`, weighted; of each at most _COPIES copies are looked at."""
-    tail = 0.5 * math.erfc(cutoff / math.sqrt(2.0))
-    density = math.exp(-0.5 * cutoff * cutoff) / math.sqrt(2.0 * math.pi)
-    sd_of_scores = math.sqrt(1.0 - 2.0 * cutoff * density / (1.0 - 2.0 * tail))
-    weight, mean, squares = inside_of(counts, start, stop), 0.0, 0.0
+    per_scale, near, rank = sd_within(cutoff) / math.sqrt(squares / weight), 0.0, 0.0
     for i in range(start, stop):
-        mean += y[i] * (counts.w[i] / weight)
-    for i in range(start, stop):
-        squares += counts.w[i] * ((y[i] - mean) * (y[i] - mean))
-    if not 0.0 < squares < math.inf:
-        return 0.0
-    per_scale, near, rank = sd_of_scores / math.sqrt(squares / weight), 0.0, 0.0
-    for i in range(start, stop):
-        parts = int(min(max(float(np.floor(counts.w[i] / counts.unit + 0.5)), 1.0), _COPIES))
-        size = counts.w[i] / parts
+        parts = int(min(max(float(np.floor(weight_at(counts, i) / unit + 0.5)), 1.0), _COPIES))
+        size = weight_at(counts, i) / parts
         for k in range(parts):
-            p = (rank + (k + 0.5) * size + counts.unit / 6.0) / (weight + counts.unit / 3.0)
+            p = (rank + (k + 0.5) * size + unit / 6.0) / (weight + unit / 3.0)
             z = normal_quantile(tail + (1.0 - 2.0 * tail) * min(p, 1.0 - p))
             near += size * _nearness((y[i] - mean) * per_scale - (z if p < 0.5 else -z), c)
-        rank += counts.w[i]
+        rank += weight_at(counts, i)
     return near
 
 

@@ -152,7 +152,7 @@ def _objective(
     center = values_at(y, lower)
     median = center + 0.5 * (values_at(y, upper) - center)
     reach = (k * MAD_FACTOR) * _mad(y, counts, n, median)
-    loc = median + pull_of(y, counts, n, median, reach)
+    loc = median + huber_step(y, counts, n, median, reach)
     reach = (k * MAD_FACTOR) * _mad(y, counts, n, loc)
     squares, others = in_lanes_of(lmbda, 0.0), in_lanes_of(lmbda, 0.0)
     for i in range(1, n, 2):  # two sums, neither of which waits for the other
@@ -175,7 +175,7 @@ def _square(y: Floats, counts: Counts | None, i: int, loc: Lanes, reach: Lanes) 
 
 
 @kernel
-def pull_of(y: Floats, counts: Counts | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
+def huber_step(y: Floats, counts: Counts | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
     """How far one step of Huber's location goes from the median.
 
     Values go in pairs, from the ends inwards: only the first ones may be beyond `reach`. A lane in which they are not

@@ -1,324 +1,245 @@
-"""Reweighted maximum likelihood of short columns, eight at a time, one in each lane of vectors.
-
-What follows the search of a robust fit: transform, one step of Huber's estimators from median and MAD, the values
-within the cut-off, and their maximum likelihood by the Halley steps of `likelihood.lockstep`; and once more from
-there. The columns are sorted and equally long, so that their order statistics lie side by side. Each lane does what it
-would do alone: a result depends on its own column only. Columns that need more care are left to
-`powerkern.kernels.robust.fit`, which does the same with one: those in which transforms might overflow, of whose values
-hardly any, or those of one sign only, are kept, whose sums lose digits, or whose optimum is not certified.
-"""
+"""Reweighted maximum likelihood: fits to the values within the cut-off."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-import numpy as np
-
-from powerkern._jit import (
-    LANES,
-    ROWS,
-    Lanes,
-    Mask,
-    any_lane,
-    first_lanes,
-    in_all_lanes,
-    inlined,
-    kernel,
-    load,
-    named_tuple,
-    select,
-    square_root,
-    store,
-    widest_vectors,
-)
+from powerkern._jit import for_none, kernel
+from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.elementary.exp import exp_lanes, expm1_lanes, greater, lesser
-from powerkern.kernels.elementary.log import log
-from powerkern.kernels.likelihood.lockstep import LaneLogs, LaneWalk, walk
-from powerkern.kernels.likelihood.one_pass import ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD
-from powerkern.kernels.likelihood.one_pass_sums import moments_at
-from powerkern.kernels.robust.huber import CELLWISE_BETA
-from powerkern.kernels.robust.loc_scale import MAD_FACTOR
-from powerkern.kernels.robust.qq_lanes import off_0, plain_mad, plain_nearness, pull_of, values_at
-from powerkern.kernels.transforms.rectified import SortedColumn
+from powerkern.kernels.likelihood.mle import fit_column, fit_weighted_column
+from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN
+from powerkern.kernels.likelihood.one_pass_logs import optimum_of_logs
+from powerkern.kernels.likelihood.optimum import write_fit
+from powerkern.kernels.results import (
+    CURVATURE,
+    INTERCEPT,
+    LMBDA,
+    LOC,
+    N_EVAL,
+    N_RESULTS,
+    NLL,
+    SCALE,
+    SLOPE,
+    STATUS,
+    is_identity,
+    write_range,
+)
+from powerkern.kernels.robust.loc_scale import LocScale
+from powerkern.kernels.robust.objective import huber_of
+from powerkern.kernels.robust.options import TRIMMED, UNTIL_SETTLED, Options, Prestandardized, RobustWork
+from powerkern.kernels.robust.order_statistics import position_of
+from powerkern.kernels.robust.prestandardization import Prescaling, units_of
+from powerkern.kernels.robust.reweighting_lanes import EXCESS, N_WIDER, WIDER, excess_beyond
+from powerkern.kernels.robust.trimmed import best_window, mean_of
+from powerkern.kernels.robust.weights import Counts, outside_of, part_of, total_of, unit_of
+from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, transform_sorted
 
-#: A tail is far out if that share of all values, and that many, are further than so many scales from the center.
-FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
-#: Fewer values kept than this have an optimum at the edge of what is certified.
-_FEWEST = 3.0
-#: The exponentials of `powerkern.kernels.elementary.exp` for lanes are exact in this range.
-_LARGEST_LOG = 690.0
-
-# what is put aside of a column, a number for each lane: its row, the start and what the search found there, how it is
-# prestandardised, and whether it is rectified on both sides (1 or 0)
-ROW, START, VALUE, N_SEARCHED, N_RIVALS, INSIDE, CENTER, DIVISOR, POWER, BOTH_SIDES = range(10)
-# what is found: whether there is a fit, whether the values kept have settled, the optimum, number of evaluations; the
-# values kept, what set the cut-off, and of which transform (1: rectified); whether a far tail was kept
-FITTED, SETTLED, EXPONENT, MEAN, VARIANCE, CURVATURE, JACOBIAN, N_REFIT = range(10, 18)
-FIRST, LAST, CUT_LOC, CUT_SCALE, CUT_AT, CUT_RECTIFIED, CUT_OFF, TAIL = range(18, 26)
-# numbers of values beyond the cut-offs that one is chosen from
-BEYOND = 26
-
-#: Steps in which the cut-off is widened, how many, and how clearly (see `excess_beyond`) there are to be more values
-#: beyond it for wider ones not to be taken.
-WIDER, N_WIDER, EXCESS = 0.5, 4, 2.3
-N_FIELDS = BEYOND + N_WIDER
-
-
-class Eight(NamedTuple):
-    """Scratch: columns of up to some number of values side by side, and figures of each."""
-
-    x: FloatArray  #: as prestandardised
-    logs: FloatArray
-    kept: FloatArray  #: the logs of values kept, 0 for others
-    y: FloatArray  #: transforms, (1, LANES n)
-    ones: FloatArray  #: (1, n)
-    fields: FloatArray  #: (N_FIELDS, LANES)
+_OK = int(Status.OK)
+_NOT_CERTIFIED = int(Status.NOT_CERTIFIED)
+_NOT_SETTLED = int(Status.NOT_SETTLED)
+_ONE_PASS = int(Route.ONE_PASS)
+#: Reweighting steps until the values kept settle.
+MAX_TURNS = 50
 
 
-EIGHT = named_tuple(Eight, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS)
+class Kept(NamedTuple):
+    """The consecutive values within the cut-off, the location and scale that set it, and of which transform.
 
+    Of the first and of the last value a weight may be left out: `below` and `above`.
+    """
 
-class Shape(NamedTuple):
-    """What columns side by side have in common: length, ranks of the change points, and as in `SortedColumn`."""
-
-    n: int
-    lower: int
-    upper: int
+    start: int
+    stop: int
+    loc: float
+    scale: float
+    lmbda: float
+    rule: int
+    cutoff: float
     below: float
-
-
-def new_eight(n: int) -> Eight:
-    """The arrays of `Eight` for columns of up to `n` values."""
-    x, logs, kept = (np.ones((n, LANES)) for _ in range(3))
-    return Eight(x, logs, kept, np.empty((1, LANES * n)), np.ones((1, n)), np.ones((N_FIELDS, LANES)))
+    above: float
 
 
 @kernel
-def copy_to_lane(column: SortedColumn, lane: int, eight: Eight) -> None:
-    """Put a column beside others."""
-    for i in range(column.n):
-        eight.x[i, lane], eight.logs[i, lane] = column.x[i], column.logs[i]
-
-
-# --- transforms -----------------------------------------------------------------------------------------
-
-
-@kernel
-def _transform(eight: Eight, shape: Shape, lmbda: Lanes, rectified: bool, by_logs: Mask) -> None:
-    """Transforms of all values, to `eight.y`; `by_logs`: where tangents to small values are in their logs."""
-    widest_vectors()
-    y, m, m_below = eight.y[0], off_0(lmbda), off_0(lmbda - shape.below)
-    r, r_below = 1.0 / m, 1.0 / m_below
-    for i in range(shape.n):
-        a = load(eight.logs, (i, 0))
-        negative = a < 0.0
-        store(y, (LANES * i,), expm1_lanes(select(negative, m_below, m) * a) * select(negative, r_below, r))
-    if rectified:
-        flattened = (by_logs & (lmbda > 0.0)) | (~by_logs & (lmbda > 1.0))
-        _tangents(eight, shape.lower, 0, shape.lower, lmbda, flattened, by_logs)
-        _tangents(eight, shape.upper, shape.upper + 1, shape.n, lmbda, lmbda < 1.0, first_lanes(0))
+def kept_at(at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options) -> Kept:
+    """The best window, or the values with ``|psi - loc| <= cutoff scale``; psi of all values stays in `at.y`."""
+    transform_sorted(at.column, lmbda, rule, at.y)
+    y = at.y[: at.column.n]
+    if options.criterion == TRIMMED:
+        best = best_window(at.counts, at, lmbda, options.fraction)
+        return Kept(best.start, best.stop, math.nan, math.nan, lmbda, rule, math.nan, best.below, best.above)
+    estimate = huber_of(y, at.counts, options.criterion)
+    cutoff = _adapted_cutoff(y, at.counts, estimate, options.cutoff) if adaptive else options.cutoff
+    reach, start, stop = cutoff * estimate.scale, 0, 0
+    if 0.0 < reach < math.inf:
+        start, stop = _within(y, estimate.loc, reach)
+    return Kept(start, stop, estimate.loc, estimate.scale, lmbda, rule, cutoff, 0.0, 0.0)
 
 
 @kernel
-def _tangents(eight: Eight, k: int, first: int, stop: int, lmbda: Lanes, flattened: Mask, by_logs: Mask) -> None:
-    """Tangents at value number k, in x or in its log, in place of transforms that flatten."""
-    y, x, a = eight.y[0], load(eight.x, (k, 0)), load(eight.logs, (k, 0))
-    at, from_k = values_at(y, k), select(by_logs, a, x)
-    slope = exp_lanes(select(by_logs, lmbda, lmbda - 1.0) * a)
-    for i in range(first, stop):
-        distance = select(by_logs, load(eight.logs, (i, 0)), load(eight.x, (i, 0))) - from_k
-        store(y, (LANES * i,), select(flattened, at + distance * slope, values_at(y, i)))
-
-
-# --- the cut-off ----------------------------------------------------------------------------------------
+def _within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]:
+    """Where the sorted values with ``|y - loc| <= reach`` begin and end."""
+    # the smallest number above reach: those at the cut-off itself are kept
+    return position_of(y, loc, -reach, 0), position_of(y, loc, reach * (1.0 + EPS), y.size)
 
 
 @kernel
-def excess_beyond(cutoff: float, outside: float, n: float) -> float:
-    """How clearly more than a normal sample of n has are `outside` a cut-off: twice it is about chi-square, 0 if fewer.
+def _adapted_cutoff(y: FloatArray, counts: Counts | None, estimate: LocScale, cutoff: float) -> float:
+    """The cut-off, from `cutoff` up, beyond which there are most clearly more values than of a normal sample.
 
-    The log-likelihood ratio of a Poisson count.
+    The widest, N_WIDER steps of WIDER further out, where there are not clearly more beyond any.
     """
-    expected = n * math.erfc(cutoff / math.sqrt(2.0))
-    return outside * log(outside / expected) - (outside - expected) if outside > expected else 0.0
-
-
-@kernel
-def _adapted_cutoffs(eight: Eight, shape: Shape, loc: Lanes, scale: Lanes, cutoff: float) -> Lanes:
-    """The cut-off of each lane: see `powerkern.kernels.robust.reweighted_likelihood`."""
-    widest_vectors()
-    y, fields, zero = eight.y[0], eight.fields, in_all_lanes(0.0)
+    n = total_of(counts, y.size) / unit_of(counts)
+    chosen, most = cutoff + N_WIDER * WIDER, EXCESS
     for k in range(N_WIDER):
-        reach, inside = (cutoff + k * WIDER) * scale, zero
-        beyond = reach * (1.0 + EPS)
-        for i in range(shape.n):
-            d = values_at(y, i) - loc
-            inside = inside + select(d < beyond, select(d < -reach, 0.0, 1.0), 0.0)
-        store(fields, (BEYOND + k, 0), float(shape.n) - inside)
-    for lane in range(LANES):
-        chosen, most = cutoff + N_WIDER * WIDER, EXCESS
-        for k in range(N_WIDER):
-            trial = cutoff + k * WIDER
-            excess = excess_beyond(trial, fields[BEYOND + k, lane], float(shape.n))
-            if excess > most:
-                chosen, most = trial, excess
-        fields[BEYOND, lane] = chosen
-    return load(fields, (BEYOND, 0))
-
-
-# --- what is kept ---------------------------------------------------------------------------------------
+        trial = cutoff + k * WIDER
+        start, stop = _within(y, estimate.loc, trial * estimate.scale)
+        below, above = outside_of(counts, start, stop, y.size)
+        excess = excess_beyond(trial, (below + above) / unit_of(counts), n)
+        if excess > most:
+            chosen, most = trial, excess
+    return chosen
 
 
 @kernel
-def _huber(y: FloatArray, n: int, k: float) -> tuple[Lanes, Lanes]:
-    """One step of Huber's location and scale (`powerkern.kernels.robust.huber.one_step_of`)."""
-    center = values_at(y, (n - 1) >> 1)
-    median = center + 0.5 * (values_at(y, n >> 1) - center)
-    reach = (k * MAD_FACTOR) * plain_mad(y, n, median)
-    loc = median + pull_of(y, None, n, median, reach)
-    reach = (k * MAD_FACTOR) * plain_mad(y, n, loc)
-    squares = in_all_lanes(0.0)
-    for i in range(n):
-        d = lesser(abs(values_at(y, i) - loc), reach)
-        squares = squares + d * d
-    return loc, square_root(squares * (1.0 / (n * CELLWISE_BETA)))
-
-
-@kernel
-def _cut(eight: Eight, shape: Shape, loc: Lanes, reach: Lanes) -> tuple[Lanes, Lanes, LaneLogs, Mask]:
-    """The values with ``|psi - loc| <= reach``: how many come before them, and up to their last; their logs.
-
-    These are written to `eight.kept`; and where they can be fitted.
-    """
-    widest_vectors()
-    y, beyond = eight.y[0], reach * (1.0 + EPS)  # those at the cut-off itself are kept
-    first = last = total = squares = farthest = n_negative = in_all_lanes(0.0)
-    for i in range(shape.n):
-        d, a = values_at(y, i) - loc, load(eight.logs, (i, 0))
-        before, up_to = d < -reach, d < beyond
-        first, last = first + select(before, 1.0, 0.0), last + select(up_to, 1.0, 0.0)
-        a = select(up_to & ~before, a, 0.0)
-        store(eight.kept, (i, 0), a)
-        total, squares, farthest = total + a, squares + a * a, greater(abs(a), farthest)
-        n_negative = n_negative + select(a < 0.0, 1.0, 0.0)
-    number, both = last - first, in_all_lanes(shape.below) > 0.0
-    mean = total / number
-    spread = square_root(squares / number - select(both, 0.0, mean * mean))
-    usable = (number >= _FEWEST) & (spread >= ONE_PASS_SPREAD) & (farthest <= ONE_PASS_REACH)
-    usable = usable & ((n_negative > 0.0) & (n_negative < number) | ~both) & (reach > 0.0) & (reach < math.inf)
-    none = in_all_lanes(0.0)
-    return first, last, LaneLogs(number, both, none, mean, spread, farthest, none), usable
-
-
-@kernel
-def _is_tame(eight: Eight, shape: Shape, lmbda: Lanes) -> Mask:
-    """Whether no transform or slope comes near the ends of float64."""
-    farthest = greater(-load(eight.logs, (0, 0)), load(eight.logs, (shape.n - 1, 0)))
-    return (greater(abs(lmbda), abs(lmbda - shape.below)) + 1.0) * farthest <= _LARGEST_LOG
-
-
-@kernel
-def _keeps_far_tail(y: FloatArray, n: int, loc: Lanes, scale: Lanes, first: Lanes, last: Lanes) -> Mask:
-    """Whether all values on one side were kept, and many of them are far out: see `kernels.robust.column_results`."""
-    widest_vectors()
-    reach = FAR * scale
-    low = high = in_all_lanes(0.0)
-    for i in range(n):
-        d = values_at(y, i) - loc
-        low, high = low + select(d < -reach, 1.0, 0.0), high + select(d < reach, 0.0, 1.0)
-    number = greater(select(first > 0.0, 0.0, low), select(last < n, 0.0, high))
-    return (number >= max(FAR_NUMBER, FAR_SHARE * n)) & (reach > 0.0) & (reach < math.inf)
-
-
-# --- eight columns --------------------------------------------------------------------------------------
-
-
-@kernel
-def refit(
-    eight: Eight,
-    n_columns: int,
-    shape: Shape,
-    scores: FloatArray,
-    k: float,
-    c: float,
-    cutoff: float,
-    n_turns: int,
-    rectified: bool,
+def refitted(
+    at: Prestandardized,
+    values: FloatArray,
+    family: int,
+    prescaling: Prescaling,
+    lmbda0: float,
     adaptive: bool,
-) -> None:
-    """Fit the columns put aside, from their starts, `n_turns` times unless the values kept settle before.
+    options: Options,
+    work: RobustWork,
+    row: FloatArray,
+) -> Kept:
+    """Maximum likelihood on the values kept, alternating with the choice of what is kept; ends with their moments.
 
-    If `adaptive`, the cut-off is `cutoff` the first time only. `k` is Huber's constant, `c` that of the bisquare. The
-    first values kept are those within the cut-off of the `rectified` transform, which is what the search has looked
-    at: the objective at the start is that of its residuals.
+    `values` are what is fitted: their exponent times `power` is lambda of the column. The first cut is made by
+    `options.first_rule`: on the rectified transform outliers stand out. The values kept are those of the last fit;
+    where there is none, and in R's conventions, those within the cut-off at the last lambda. Every round raises the
+    trimmed likelihood.
     """
-    widest_vectors()
-    fields, y, none, zero = eight.fields, eight.y[0], in_all_lanes(math.nan), in_all_lanes(0.0)
-    lmbda, by_logs, n_eval = load(fields, (START, 0)), load(fields, (BOTH_SIDES, 0)) > 0.0, zero
-    first, last, turn = zero - 1.0, zero - 1.0, 0
-    open_, fitted, settled = first_lanes(n_columns), first_lanes(0), first_lanes(0)
-    while True:
-        tame = _is_tame(eight, shape, lmbda)
-        open_, fitted = open_ & tame, fitted & tame
-        at_end, on_rectified = turn == n_turns or not any_lane(open_), rectified and turn == 0
-        if at_end:
-            by_logs = first_lanes(LANES if shape.below == 0.0 else 0)
-        _transform(eight, shape, lmbda, at_end or on_rectified, by_logs)
-        loc, scale = _huber(y, shape.n, k)
-        if at_end:
+    trimmed, power = options.criterion == TRIMMED, prescaling.power
+    to_the_end = trimmed or options.n_reweight == UNTIL_SETTLED
+    n_fits = MAX_TURNS if to_the_end else options.n_reweight
+    n_turns = n_fits + 1 if options.cellwise or n_fits == 0 else n_fits
+    last, settled = nothing_kept(), False
+    lmbda, status, n_eval = lmbda0, float(_OK), 0.0
+    row[LMBDA], row[STATUS] = lmbda0 / power, status
+    kept = last
+    for turn in range(n_turns):
+        rule = options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
+        kept = kept_at(at, lmbda, rule, adaptive and turn > 0, options)
+        settled = _same_values(kept, last)
+        if kept.stop - kept.start < 2 or settled:
             break
-        at_cutoff = in_all_lanes(cutoff)
-        if adaptive and turn > 0:
-            at_cutoff = _adapted_cutoffs(eight, shape, loc, scale, cutoff)
-        new_first, new_last, logs, usable = _cut(eight, shape, loc, at_cutoff * scale)
-        _keep(fields, CUT_OFF, open_, at_cutoff)
-        _keep(fields, CUT_LOC, open_, loc)
-        _keep(fields, CUT_SCALE, open_, scale)
-        _keep(fields, CUT_AT, open_, lmbda)
-        _keep(fields, CUT_RECTIFIED, open_, in_all_lanes(1.0 if on_rectified else 0.0))
-        if turn == 0:
-            near = plain_nearness(None, y, scores, c, loc, 1.0 / (c * scale))
-            store(fields, (VALUE, 0), 1.0 - near * (1.0 / shape.n))
-        settled = settled | (open_ & (new_first == first) & (new_last == last))
-        open_ = open_ & ~settled
-        if any_lane(open_):
-            first, last = select(open_, new_first, first), select(open_, new_last, last)
-            best = walk(eight.kept, eight.ones[0, : shape.n], _from(logs, lmbda), none, open_ & usable)
-            open_ = _keep_fit(fields, best, logs.jacobian, open_ & usable)
-            lmbda, n_eval = select(open_, best.x, lmbda), n_eval + select(open_, best.n_eval - 1.0, 0.0)
-            fitted = settled | open_
-        turn += 1
-    tail = fitted & _keeps_far_tail(y, shape.n, loc, scale, first, last)
-    store(fields, (FITTED, 0), select(fitted, 1.0, 0.0))
-    store(fields, (SETTLED, 0), select(settled, 1.0, 0.0))
-    store(fields, (N_REFIT, 0), n_eval)
-    store(fields, (FIRST, 0), first)
-    store(fields, (LAST, 0), last)
-    store(fields, (TAIL, 0), select(tail, 1.0, 0.0))
-
-
-@inlined
-def _from(logs: LaneLogs, start: Lanes) -> LaneLogs:
-    return LaneLogs(logs.weight, logs.both, logs.base, logs.jacobian, logs.spread, logs.farthest, start)
-
-
-@inlined
-def _keep(fields: FloatArray, field: int, where: Mask, value: Lanes) -> None:
-    """Write a field in some lanes."""
-    store(fields, (field, 0), select(where, value, load(fields, (field, 0))))
+        given = row[LMBDA] if turn == n_fits else math.nan
+        ends = _trimmed(at.counts, kept)
+        weight = part_of(at.counts, kept.start, kept.stop)
+        if not _fit_logs(at.column, weight, kept, prescaling, lmbda, given, work.mle.scratch.moments[0], row):
+            _fit(weight, values[kept.start : kept.stop], family, given, work, row)
+        _restore(at.counts, kept, ends)
+        n_eval += row[N_EVAL]
+        if is_identity(row) or row[STATUS] < 0.0:
+            break
+        row[STATUS] = status = status if given == given else row[STATUS]
+        lmbda, last = row[LMBDA] * power, kept
+    row[N_EVAL] = n_eval
+    if row[STATUS] == _OK and to_the_end and not settled:
+        row[STATUS] = _NOT_SETTLED
+    return kept
 
 
 @kernel
-def _keep_fit(fields: FloatArray, best: LaneWalk, jacobian: Lanes, where: Mask) -> Mask:
-    """Write the optima of some lanes, where they are certified; returns where they are."""
-    mean, variance, curvature = moments_at(best.moments, best.x - best.evaluated_at)
-    where = where & best.certified & (variance >= ONE_PASS_SD * ONE_PASS_SD)
-    _keep(fields, EXPONENT, where, best.x)
-    _keep(fields, MEAN, where, mean)
-    _keep(fields, VARIANCE, where, variance)
-    _keep(fields, CURVATURE, where, curvature)
-    _keep(fields, JACOBIAN, where, jacobian)
-    return where
+def _same_values(kept: Kept, last: Kept) -> bool:
+    return kept.start == last.start and kept.stop == last.stop and kept.below == last.below and kept.above == last.above
+
+
+@kernel
+def _trimmed(counts: Counts | None, kept: Kept) -> tuple[float, float]:
+    """Take from the weights of the first and the last value kept what is left out; returns them as they were."""
+    if counts is None:
+        return 0.0, 0.0
+    first, last = counts.w[kept.start], counts.w[kept.stop - 1]
+    counts.w[kept.start] -= kept.below
+    counts.w[kept.stop - 1] -= kept.above
+    return first, last
+
+
+@kernel
+def _restore(counts: Counts | None, kept: Kept, ends: tuple[float, float]) -> None:
+    if counts is not None:
+        counts.w[kept.start], counts.w[kept.stop - 1] = ends
+
+
+@kernel
+def _plain_fit(weight: None, part: FloatArray, family: int, given: float, work: RobustWork, row: FloatArray) -> None:
+    fit_column(part, part[:0], family, given, work.mle, row)
+
+
+@for_none(_plain_fit)
+def _fit(weight: FloatArray, part: FloatArray, family: int, given: float, work: RobustWork, row: FloatArray) -> None:
+    """Fit some values by maximum likelihood."""
+    fit_weighted_column(part, weight, family, given, work.mle, row)
+
+
+@kernel
+def nothing_kept() -> Kept:
+    """No values: before the first fit."""
+    return Kept(0, 0, math.nan, math.nan, math.nan, NOT_RECTIFIED, math.nan, 0.0, 0.0)
+
+
+@kernel
+def _fit_logs(
+    column: SortedColumn,
+    weight: FloatArray | None,
+    kept: Kept,
+    prescaling: Prescaling,
+    start: float,
+    given: float,
+    moments: FloatArray,
+    row: FloatArray,
+) -> bool:
+    """Fit values of a short column by the logs there are, from `start` (of the prestandardised column), or at `given`.
+
+    False where their sums would lose digits, or were not meant for so many values: they are to be fitted otherwise.
+    """
+    mirrored, first, last, units = column.below > 0.0, kept.start, kept.stop, units_of(column.below, prescaling)
+    if last - first >= ONE_PASS_MIN or (mirrored and not first < column.n_negative < last):
+        return False
+    best = optimum_of_logs(column.logs[first:last], weight, mirrored, units, start / units.unit, given, moments)
+    if best.status == _NOT_CERTIFIED:
+        return False
+    write_range(row, float(last - first), column.x[first], column.x[last - 1])
+    write_fit(row, best, 0.0 if mirrored else 1.0, _ONE_PASS)
+    return True
+
+
+@kernel
+def likelihood_of_all(
+    values: FloatArray, weight: FloatArray | None, family: int, work: RobustWork, row: FloatArray
+) -> None:
+    """The likelihood of all values, of an estimator that leaves none out, in a row from those within the cut-off."""
+    whole = work.sample[0, :N_RESULTS]
+    _fit(weight, values, family, row[LMBDA], work, whole)
+    row[NLL], row[CURVATURE] = whole[NLL], whole[CURVATURE]
+    row[N_EVAL] += whole[N_EVAL]
+
+
+@kernel
+def restandardize(row: FloatArray, y: FloatArray, weight: FloatArray | None, loc: float, scale: float) -> None:
+    """Standardise by `loc` and `scale` of the transformed values instead of the mean and standard deviation of `y`."""
+    mean, sd, total = mean_of(y, weight), 0.0, 0.0
+    for i in range(y.size):
+        each = 1.0 if weight is None else weight[i]
+        sd += each * ((y[i] - mean) * (y[i] - mean))
+        total += each
+    sd = math.sqrt(sd / total)
+    shift, factor = (loc - mean) / sd, scale / sd
+    row[LOC] += shift * row[SCALE]
+    row[SCALE] *= factor
+    row[INTERCEPT] = (row[INTERCEPT] - shift) / factor
+    row[SLOPE] /= factor

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from powerkern._jit import LANES, for_none, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp
+from powerkern.kernels.robust.huber import HUBER_K
 from powerkern.kernels.robust.objective import carroll_value, huber_of, objective
 from powerkern.kernels.robust.options import (
     ALL,
@@ -17,7 +18,6 @@ from powerkern.kernels.robust.options import (
     FLOOR,
     GLOBAL,
     HIGH,
-    HUBER_K,
     LOW,
     LOWEST,
     MINIMISER,
@@ -25,8 +25,8 @@ from powerkern.kernels.robust.options import (
     SAMPLE,
     VALUE,
     Options,
+    Prestandardized,
     RobustWork,
-    Sorted,
     change_ranks,
 )
 from powerkern.kernels.robust.qq import sampled_score
@@ -59,7 +59,7 @@ class GridScan(NamedTuple):
 
 
 @kernel
-def sampled(every: Sorted, options: Options, work: RobustWork) -> Sorted:
+def sampled(every: Prestandardized, options: Options, work: RobustWork) -> Prestandardized:
     """SAMPLE evenly spaced order statistics of a column, with their scores."""
     values, logs, y = work.sample[0], work.sample[1], work.sample[3]
     counts, scores = _sample_scores(every.counts, every, work)
@@ -70,7 +70,7 @@ def sampled(every: Sorted, options: Options, work: RobustWork) -> Sorted:
         n_negative += i < every.column.n_negative
     lower, upper = change_ranks(None, SAMPLE, options)
     column = SortedColumn(values, logs, SAMPLE, n_negative, every.column.below, lower, upper)
-    return Sorted(column, counts, scores, mean_of(logs[:SAMPLE], None), y, every.lanes, every.outward)
+    return Prestandardized(column, counts, scores, mean_of(logs[:SAMPLE], None), y, every.lanes, every.outward)
 
 
 @kernel
@@ -82,7 +82,7 @@ def _sample_position(counts: Counts | None, n: int, k: int) -> int:
 
 
 @kernel
-def _plain_sample_scores(counts: None, every: Sorted, work: RobustWork) -> tuple[None, FloatArray]:
+def _plain_sample_scores(counts: None, every: Prestandardized, work: RobustWork) -> tuple[None, FloatArray]:
     scores = work.sample[2]
     for k in range(SAMPLE):
         scores[k] = every.scores[_sample_position(None, every.column.n, k)]
@@ -90,7 +90,9 @@ def _plain_sample_scores(counts: None, every: Sorted, work: RobustWork) -> tuple
 
 
 @for_none(_plain_sample_scores)
-def _sample_scores(counts: Counts, every: Sorted, work: RobustWork) -> tuple[Counts | None, FloatArray | Nodes]:
+def _sample_scores(
+    counts: Counts, every: Prestandardized, work: RobustWork
+) -> tuple[Counts | None, FloatArray | Nodes]:
     """What the sample has instead of the column's counts and scores: each value counts once."""
     of_sample = counts_of(work.sample[4, :SAMPLE], work.sample_counts)
     nodes = work.sample_counts.nodes
@@ -102,7 +104,7 @@ def _sample_scores(counts: Counts, every: Sorted, work: RobustWork) -> tuple[Cou
 
 
 @kernel
-def scan_grid(at: Sorted, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
+def scan_grid(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
     """Local minima of the objective on a grid, as cells after the first, and on a second one.
 
     That is finer, about the lowest point (where cells are divided there is no need of it); or it goes on outwards from
@@ -153,7 +155,7 @@ def _n_steps(low: float, high: float) -> int:
 
 
 @kernel
-def _on_grid(at: Sorted, low: float, high: float, n_parts: int, options: Options, work: RobustWork) -> int:
+def _on_grid(at: Prestandardized, low: float, high: float, n_parts: int, options: Options, work: RobustWork) -> int:
     """Points of even steps, in `work.grid`, and how many."""
     last = _n_steps(low, high) * n_parts
     n_points = (last // LANES + 1) * LANES if by_lanes(at, options) else last + 1
@@ -165,7 +167,7 @@ def _on_grid(at: Sorted, low: float, high: float, n_parts: int, options: Options
 
 @kernel
 def _in_cells(
-    counts: None, scores: FloatArray, at: Sorted, low: float, high: float, options: Options, work: RobustWork
+    counts: None, scores: FloatArray, at: Prestandardized, low: float, high: float, options: Options, work: RobustWork
 ) -> int:
     qq = qq_objective(at.column, scores, options.rule, HUBER_K, options.c, work.search)
     return search_cells(qq, low, high, work.grid, work.search)
@@ -173,14 +175,14 @@ def _in_cells(
 
 @for_none(_in_cells)
 def _scan_points(
-    counts: Counts, scores: Nodes, at: Sorted, low: float, high: float, options: Options, work: RobustWork
+    counts: Counts, scores: Nodes, at: Prestandardized, low: float, high: float, options: Options, work: RobustWork
 ) -> int:
     """Points, in `work.grid`, and how many: wherever the objective may be lowest; of even steps if there are counts."""
     return _on_grid(at, low, high, _WEIGHTED_PARTS, options, work)
 
 
 @kernel
-def _divided_points(at: Sorted, low: float, high: float, options: Options, work: RobustWork) -> int:
+def _divided_points(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> int:
     """Points of even steps, and halfway between any two where Carroll's objective may be lowest; returns how many."""
     points, values, floors = work.grid[0], work.grid[1], work.grid[2]
     last, lowest = _n_steps(low, high), math.inf
@@ -209,7 +211,7 @@ def _divided_points(at: Sorted, low: float, high: float, options: Options, work:
 
 
 @kernel
-def _write_carroll(at: Sorted, k: int, options: Options, work: RobustWork) -> float:
+def _write_carroll(at: Prestandardized, k: int, options: Options, work: RobustWork) -> float:
     """Carroll's objective, location and scale at a point of `work.grid`; the objective is infinite if undefined."""
     grid = work.grid
     transform_sorted(at.column, grid[0, k], options.rule, at.y)
@@ -221,7 +223,7 @@ def _write_carroll(at: Sorted, k: int, options: Options, work: RobustWork) -> fl
 
 
 @kernel
-def _may_be_lower(at: Sorted, k: int, lowest: float, work: RobustWork) -> bool:
+def _may_be_lower(at: Prestandardized, k: int, lowest: float, work: RobustWork) -> bool:
     """Whether Carroll's objective may be lower than that between point k of `work.grid` and the next.
 
     In units of exp((lambda - 1) mean J), in which log(scale) is the objective, the distance of a value from the
@@ -248,21 +250,18 @@ def _pull_of_nearest(
     for i in range(y.size):
         u, v = (y[i] - center_y) * unit_y, (z[i] - center_z) * unit_z
         nearest = max(min(u, v), -max(u, v), 0.0)
-        if w is None:
-            total += nearest * min(nearest, HUBER_K)
-        else:
-            total += w[i] * nearest * min(nearest, HUBER_K)
+        total += (1.0 if w is None else w[i]) * nearest * min(nearest, HUBER_K)
     return total
 
 
 @kernel
-def by_lanes(at: Sorted, options: Options) -> bool:
+def by_lanes(at: Prestandardized, options: Options) -> bool:
     """Whether the objective is evaluated at LANES lambdas at once."""
     return at.column.n <= ALL and options.search == GLOBAL and options.criterion == QQ and options.rule != CELLWISE
 
 
 @kernel
-def evaluate(at: Sorted, points: FloatArray, values: FloatArray, floors: FloatArray, options: Options) -> int:
+def evaluate(at: Prestandardized, points: FloatArray, values: FloatArray, floors: FloatArray, options: Options) -> int:
     """The objective at all points, infinite where it is not defined, and what is likely near; returns the lowest."""
     best, side_by_side = 0, by_lanes(at, options)
     if side_by_side:

@@ -27,8 +27,8 @@ from powerkern.kernels.robust.options import (
     SAMPLE,
     VALUE,
     Options,
+    Prestandardized,
     RobustWork,
-    Sorted,
     Start,
 )
 from powerkern.kernels.robust.scan import GridScan, by_lanes, evaluate, sampled, scan_grid, write_cell
@@ -44,7 +44,7 @@ _COARSE_XTOL, _FINE_XTOL, _REACH, _WIDEST = 2e-3, 1e-5, 0.04, 4.0
 
 
 @kernel
-def find_start(every: Sorted, low: float, high: float, options: Options, work: RobustWork) -> Start:
+def find_start(every: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> Start:
     """The minimiser of the objective: the best of the local minima that the scan saw, or where Brent's method ends.
 
     The first cell is the full interval. It is searched where the scan is coarse (and the answer never worse than
@@ -77,7 +77,7 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
 
 
 @kernel
-def is_lower_below(at: Sorted, lmbda: float, options: Options, work: RobustWork) -> bool:
+def is_lower_below(at: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> bool:
     """Whether the objective is lower at one of a few points below lmbda than there and a little above."""
     points, values, floors = work.grid[0, :LANES], work.grid[1, :LANES], work.grid[2, :LANES]
     for k in range(LANES):
@@ -97,7 +97,7 @@ def _close_in(cells: FloatArray) -> None:
 
 @kernel
 def _descend(
-    at: Sorted,
+    at: Prestandardized,
     cells: FloatArray,
     xtol: float,
     limit: float,
@@ -124,7 +124,9 @@ def _descend(
 
 
 @kernel
-def _minimum(at: Sorted, low: float, high: float, xtol: float, widest: float, options: Options) -> LocalMinimum:
+def _minimum(
+    at: Prestandardized, low: float, high: float, xtol: float, widest: float, options: Options
+) -> LocalMinimum:
     """Brent's method in an interval; again in one 3 times as wide, up to `widest`, while the result is at an end."""
     n_eval = 0
     while True:

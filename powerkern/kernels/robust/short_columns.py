@@ -8,12 +8,12 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.one_pass_logs import optimum_in
 from powerkern.kernels.likelihood.optimum import write_fit
 from powerkern.kernels.results import LEFT, STATUS, is_identity
-from powerkern.kernels.robust import reweighting as refits
+from powerkern.kernels.robust import reweighting_lanes as refits
 from powerkern.kernels.robust.column_results import finish
-from powerkern.kernels.robust.huber import sd_within
-from powerkern.kernels.robust.options import ALL, HUBER_K, QQ, UNTIL_SETTLED, Options, Start, change_ranks, with_rule
+from powerkern.kernels.robust.huber import HUBER_K, sd_within
+from powerkern.kernels.robust.options import ALL, QQ, UNTIL_SETTLED, Options, Start, change_ranks, with_rule
 from powerkern.kernels.robust.prestandardization import Prescaling, units_of
-from powerkern.kernels.robust.reweighted_likelihood import MAX_TURNS, Kept
+from powerkern.kernels.robust.reweighting import MAX_TURNS, Kept
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES, SortedColumn
 
@@ -32,11 +32,11 @@ def suits_lanes(n: int, options: Options) -> bool:
 
 @kernel
 def put_aside(
-    column: SortedColumn, prescaling: Prescaling, found: Start, options: Options, lane: int, eight: refits.Eight
+    column: SortedColumn, prescaling: Prescaling, found: Start, options: Options, lane: int, batch: refits.LaneBatch
 ) -> None:
     """What is needed to go on with a column later."""
-    refits.copy_to_lane(column, lane, eight)
-    fields = eight.fields
+    refits.copy_to_lane(column, lane, batch)
+    fields = batch.fields
     fields[refits.START, lane], fields[refits.VALUE, lane] = found.lmbda, found.value
     fields[refits.INSIDE, lane] = int(found.inside)
     fields[refits.N_SEARCHED, lane], fields[refits.N_RIVALS, lane] = found.n_eval, found.n_rivals
@@ -52,7 +52,7 @@ def fit_aside(
     family: int,
     options: Options,
     scores: FloatArray,
-    eight: refits.Eight,
+    batch: refits.LaneBatch,
     out: FloatArray,
 ) -> None:
     """Fit the columns put aside, of n values, or leave them."""
@@ -61,7 +61,7 @@ def fit_aside(
     n_turns = MAX_TURNS if options.n_reweight == UNTIL_SETTLED else options.n_reweight
     rectified = options.first_rule != NOT_RECTIFIED
     refits.refit(
-        eight,
+        batch,
         n_aside,
         refits.Shape(n, lower, upper, below),
         scores[:n],
@@ -73,9 +73,9 @@ def fit_aside(
         options.adaptive,
     )
     for lane in range(n_aside):
-        j = int(eight.fields[refits.ROW, lane])
-        if eight.fields[refits.FITTED, lane] > 0.0:
-            _write_lane(columns[j, :n], eight.fields[:, lane], below, options, out[j])
+        j = int(batch.fields[refits.ROW, lane])
+        if batch.fields[refits.FITTED, lane] > 0.0:
+            _write_lane(columns[j, :n], batch.fields[:, lane], below, options, out[j])
 
 
 @kernel

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from powerkern._jit import LANES, for_none, kernel
+from powerkern._jit import LANES, kernel
 from powerkern._status import Status
-from powerkern._typing import FloatArray
 from powerkern.kernels.results import LMBDA, N_EVAL
 from powerkern.kernels.robust.column_results import is_unfitted
-from powerkern.kernels.robust.options import SAMPLE, Options, RobustWork, Sorted, Start, with_rule
+from powerkern.kernels.robust.options import SAMPLE, Options, Prestandardized, RobustWork, Start, with_rule
 from powerkern.kernels.robust.prestandardization import Prescaling
-from powerkern.kernels.robust.qq import near_copies, near_quantiles
-from powerkern.kernels.robust.reweighted_likelihood import Kept, refitted
+from powerkern.kernels.robust.qq import near_quantiles
+from powerkern.kernels.robust.reweighting import refitted
 from powerkern.kernels.robust.scan import sampled
 from powerkern.kernels.robust.search import find_start, is_lower_below
-from powerkern.kernels.robust.weights import Counts, inside_of
+from powerkern.kernels.robust.weights import inside_of, total_of
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES, transform_sorted
 
@@ -25,7 +24,7 @@ _BETTER, _LEFT_OUT = 0.02, 0.5
 
 @kernel
 def started(
-    every: Sorted, low: float, high: float, family: int, options: Options, work: RobustWork
+    every: Prestandardized, low: float, high: float, family: int, options: Options, work: RobustWork
 ) -> tuple[Start, Options]:
     """Where a fit begins, and by which rule: BOTH only where its start, if lower, is the better one."""
     chosen = with_rule(options, QUARTILES) if options.rule == BOTH else options
@@ -42,7 +41,7 @@ def started(
 
 @kernel
 def _is_better(
-    every: Sorted, lmbda0: float, family: int, options: Options, rival: Options, work: RobustWork
+    every: Prestandardized, lmbda0: float, family: int, options: Options, rival: Options, work: RobustWork
 ) -> tuple[bool, float]:
     """Whether the start by another rule, if below `lmbda0`, leaves more values at their quantiles; and evaluations.
 
@@ -61,7 +60,7 @@ def _is_better(
 
 @kernel
 def _share_at_quantiles(
-    at: Sorted, lmbda0: float, family: int, options: Options, work: RobustWork
+    at: Prestandardized, lmbda0: float, family: int, options: Options, work: RobustWork
 ) -> tuple[float, float]:
     """Share of the values that the fit from `lmbda0` brings to the quantiles of the normal distribution it cuts off.
 
@@ -75,15 +74,5 @@ def _share_at_quantiles(
         return 0.0, 0.0
     transform_sorted(at.column, row[LMBDA], NOT_RECTIFIED, at.y)
     left_out = 1.0 - inside_of(at.counts, kept.start, kept.stop) / inside_of(at.counts, 0, n)
-    return _share_near(at.counts, at.y[:n], kept, options) + _LEFT_OUT * left_out, float(row[N_EVAL])
-
-
-@kernel
-def _plain_share_near(counts: None, y: FloatArray, kept: Kept, options: Options) -> float:
-    return near_quantiles(y[kept.start : kept.stop], options.cutoff, options.c) / y.size
-
-
-@for_none(_plain_share_near)
-def _share_near(counts: Counts, y: FloatArray, kept: Kept, options: Options) -> float:
-    """Share of the values that are at their quantiles."""
-    return near_copies(y, counts, kept.start, kept.stop, options.cutoff, options.c) / counts.total
+    near = near_quantiles(at.y[:n], at.counts, kept.start, kept.stop, options.cutoff, options.c)
+    return near / total_of(at.counts, n) + _LEFT_OUT * left_out, float(row[N_EVAL])

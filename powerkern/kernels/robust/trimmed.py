@@ -10,7 +10,7 @@ import numpy as np
 from powerkern._jit import for_none, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.robust.options import Sorted
+from powerkern.kernels.robust.options import Prestandardized
 from powerkern.kernels.robust.order_statistics import SLACK
 from powerkern.kernels.robust.weights import Counts, position_at
 
@@ -53,14 +53,14 @@ def _whole_window(n: float, fraction: float) -> float:
 
 
 @kernel
-def _best_plain_window(counts: None, at: Sorted, lmbda: float, fraction: float) -> Window:
+def _best_plain_window(counts: None, at: Prestandardized, lmbda: float, fraction: float) -> Window:
     size = int(window_size(float(at.column.n), fraction))
     start, value = _best_start(at, lmbda, size)
     return Window(start, start + size, 0.0, 0.0, value)
 
 
 @for_none(_best_plain_window)
-def best_window(counts: Counts, at: Sorted, lmbda: float, fraction: float) -> Window:
+def best_window(counts: Counts, at: Prestandardized, lmbda: float, fraction: float) -> Window:
     """The consecutive values, a fraction of all, with the largest likelihood.
 
     Every window has those in the middle in common. Sums about their mean, cumulated outwards from there, only grow:
@@ -70,7 +70,7 @@ def best_window(counts: Counts, at: Sorted, lmbda: float, fraction: float) -> Wi
 
 
 @kernel
-def _best_start(at: Sorted, lmbda: float, size: int) -> tuple[int, float]:
+def _best_start(at: Prestandardized, lmbda: float, size: int) -> tuple[int, float]:
     """Start and objective of the best `size` consecutive values."""
     n, y, logs = at.column.n, at.y, at.column.logs
     first, last = n - size, size
@@ -107,7 +107,7 @@ def _best_start(at: Sorted, lmbda: float, size: int) -> tuple[int, float]:
 
 
 @kernel
-def _best_weighted_window(at: Sorted, counts: Counts, lmbda: float, size: float) -> Window:
+def _best_weighted_window(at: Prestandardized, counts: Counts, lmbda: float, size: float) -> Window:
     """Windows of a given weight that begin or end between two values: those in between have a lower likelihood.
 
     For mean and mean square are linear between, so that the log of the variance is concave.
@@ -150,7 +150,7 @@ def _best_weighted_window(at: Sorted, counts: Counts, lmbda: float, size: float)
 
 
 @kernel
-def _cumulate_outwards(at: Sorted, counts: Counts, middle: int, unit: float) -> None:
+def _cumulate_outwards(at: Prestandardized, counts: Counts, middle: int, unit: float) -> None:
     """Sums from each value up to the one in the middle, to `at.outward`."""
     left, left_squares, left_jacobian = at.outward
     left[middle] = left_squares[middle] = left_jacobian[middle] = 0.0
@@ -161,7 +161,7 @@ def _cumulate_outwards(at: Sorted, counts: Counts, middle: int, unit: float) -> 
 
 @kernel
 def _added(
-    sums: tuple[float, float, float], at: Sorted, weight: float, i: int, middle: int, unit: float
+    sums: tuple[float, float, float], at: Prestandardized, weight: float, i: int, middle: int, unit: float
 ) -> tuple[float, float, float]:
     """Sum, sum of squares, and of logs, all relative to the value in the middle, with value i of that weight."""
     d = (at.y[i] - at.y[middle]) * unit

@@ -150,6 +150,14 @@ def unit_of(counts: Counts | None) -> float:
 
 
 @kernel
+def weight_at(counts: Counts | None, i: int) -> float:
+    """Weight of value number i."""
+    if counts is None:
+        return 1.0
+    return float(counts.w[i])
+
+
+@kernel
 def outside_of(counts: Counts | None, lo: int, hi: int, n: int) -> tuple[float, float]:
     """Weight of the values before position `lo`, and from position `hi` on."""
     if counts is None:
@@ -188,11 +196,8 @@ def position_at(counts: Counts, share: float) -> int:
 @kernel
 def position_from_above(counts: Counts, share: float) -> int:
     """Position of the last value from which on there is that share of the weight."""
-    return (
-        counts.w.size
-        - 1
-        - min(_first_above(counts.after[::-1], share * counts.total * (1.0 - SLACK)), counts.w.size - 1)
-    )
+    last = counts.w.size - 1
+    return last - min(_first_above(counts.after[::-1], share * counts.total * (1.0 - SLACK)), last)
 
 
 @kernel

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from powerkern._estimators.nearest_normal import weighed_with
 from powerkern.kernels.normality import criteria
 
 rng = np.random.default_rng(20240601)
@@ -68,12 +69,8 @@ def test_units_whose_squares_are_out_of_range(factor):
 
 def figures(x):
     block = np.sort(np.array([x], dtype=float), axis=1)
-    q = np.zeros_like(block)
-    n = int(np.isfinite(block).sum())
-    q[0, :n] = stats.probplot(block[0, :n], fit=False)[0] if n > 1 else 0.0
-    q /= max(np.sqrt(np.sum(q**2)), 1.0)
     out = np.empty((1, criteria.N_NORMALITY))
-    criteria.normality_columns(block, q, np.empty((2, block.shape[1])), out)
+    criteria.normality_columns(*weighed_with(block, np.empty(0)), np.empty((2, block.shape[1])), out)
     return out[0]
 
 

@@ -52,7 +52,7 @@ def estimate(y, w, table, k, c, which):
     if which == 0:
         return huber.huber(y, w, table, k)
     if which == 1:
-        return huber.huber_one_step(y, w, table, k, c)
+        return huber.huber_one_step(y, w, k, c)
     if which == 2:
         return huber.huber_location_of(y, w, table, math.nan, k)
     if which == 3:

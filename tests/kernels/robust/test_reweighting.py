@@ -11,7 +11,7 @@ from powerkern._jit import INTEGER, JIT_DISABLED, ROWS, entry, numbers_of
 from powerkern.kernels.results import LEFT, LMBDA0, N_EVAL, N_KEPT, N_RESULTS, OBJECTIVE, ROUTE, STATUS
 from powerkern.kernels.robust import fit as robust
 from powerkern.kernels.robust import options as robust_options
-from powerkern.kernels.robust import prestandardization, reweighting, short_columns
+from powerkern.kernels.robust import prestandardization, reweighting_lanes, short_columns
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
@@ -87,12 +87,12 @@ def refitted(columns, lmbda0, family=YEO_JOHNSON):
         _, every = prestandardization.prepared(x, None, family, options, work)
         found = robust_options.Start(start, 0, 0, True, 0.0)
         short_columns.put_aside(
-            every.column, prestandardization.Prescaling(0.0, 1.0, 1.0, 0), found, options, lane, work.eight
+            every.column, prestandardization.Prescaling(0.0, 1.0, 1.0, 0), found, options, lane, work.batch
         )
     lower, upper = robust_options.change_ranks(None, n, options)
-    shape, scores = reweighting.Shape(n, lower, upper, 2.0), work.scores[:n]
-    reweighting.refit(work.eight, len(columns), shape, scores, 1.5, options.c, options.cutoff, 2, True, False)
-    return work.eight.fields[reweighting.FITTED] > 0.0
+    shape, scores = reweighting_lanes.Shape(n, lower, upper, 2.0), work.scores[:n]
+    reweighting_lanes.refit(work.batch, len(columns), shape, scores, 1.5, options.c, options.cutoff, 2, True, False)
+    return work.batch.fields[reweighting_lanes.FITTED] > 0.0
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")

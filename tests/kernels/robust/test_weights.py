@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
+from powerkern._estimators.nearest_normal import normal_quantiles
 from powerkern.kernels.normality import criteria
-from powerkern.kernels.normality import search as normality_search
 from powerkern.kernels.robust import qq, trimmed
 from powerkern.kernels.robust import weights as counts
 
@@ -148,7 +148,7 @@ def test_quantiles_of_copies_are_fillibens(largest):
     out, figures = np.zeros((3, 1, 15)), np.zeros((1, 2))
     criteria._weigh(counts_of(w), out[0, 0], out[1, 0], out[2, 0], figures[0])
     n = int(w.sum())
-    q = normality_search.normal_quantiles(n) * math.sqrt(n)
+    q = normal_quantiles(n) * math.sqrt(n)
     ends = np.append(0, np.cumsum(w)).astype(int)
     means = [q[a:b].mean() for a, b in pairwise(ends)]
     np.testing.assert_allclose(out[1, 0], means, atol=2e-9)
