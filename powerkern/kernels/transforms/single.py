@@ -22,14 +22,11 @@ from typing import NamedTuple
 from powerkern._jit import bits_of, float_of, inlined, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.exp import exp, expm1
+from powerkern.kernels.elementary.exp import LOG2_E, exp, expm1, polynomial, rounder_of
 from powerkern.kernels.elementary.log import log1p, log1p_finite, split_normal
 from powerkern.kernels.transforms.branch import F_INTERCEPT, F_LMBDA, F_LOG_FACTOR, F_REF, F_SLOPE, HIGH, LOW, N_FIELDS
 
-_LOG2_E = 1.4426950408889634
 _LN2 = 0.6931471805599453
-# 1.5 * 2**52 plus the bias of the exponent: see `elementary`
-_ROUND = 6755399441055744.0 + 1023.0
 
 # (e^r - 1 - r)/r on |r| <= ln(2)/2, to 2**-37.5 of e^r - 1
 _Q = (
@@ -71,26 +68,16 @@ def log_about_one(u: float, f: float) -> float:
     g = f if k == 0.0 else m - 1.0
     s = g / (2.0 + g)
     z = s * s
-    p = _P[3]
-    p = p * z + _P[2]
-    p = p * z + _P[1]
-    p = p * z + _P[0]
-    return k * _LN2 + (2.0 * s + s * (z * p))
+    return k * _LN2 + (2.0 * s + s * (z * polynomial(_P, z)))
 
 
 @inlined
 def _reduced(t: float) -> tuple[float, float, float]:
     """(2**k, r, (e^r - 1 - r)/r**2) with t = k ln 2 + r, |r| <= ln(2)/2, for |t| < 700 or NaN."""
-    shifted = t * _LOG2_E + _ROUND
-    k = shifted - _ROUND
-    r = t - k * _LN2
-    q = _Q[6]
-    q = q * r + _Q[5]
-    q = q * r + _Q[4]
-    q = q * r + _Q[3]
-    q = q * r + _Q[2]
-    q = q * r + _Q[1]
-    return float_of(bits_of(shifted) << 52), r, q * r + _Q[0]
+    rounder = rounder_of(0.0)
+    shifted = t * LOG2_E + rounder
+    r = t - (shifted - rounder) * _LN2
+    return float_of(bits_of(shifted) << 52), r, polynomial(_Q, r)
 
 
 @inlined
