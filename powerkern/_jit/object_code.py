@@ -13,13 +13,17 @@ from numba import types
 from powerkern._jit.cpus import Cpu, this_cpu
 from powerkern._jit.interface import Interface, wrong_array
 from powerkern._jit.llvm_arguments import reader_of
-from powerkern._jit.loading import LIBRARY
 from powerkern._jit.numba_extension import compiling_an_entry, jitted
 
 #: The views of an entry's words: integers, what array objects begin with, and what these refer to.
 _INTEGERS = types.CPointer(types.int64)
 _VIEWS = (_INTEGERS, types.CPointer(_INTEGERS), types.CPointer(types.CPointer(_INTEGERS)))
 
+#: Functions of the C library that machine code may call; LLVM finds them in the process.
+_LIBRARY = frozenset(
+    ("ceil", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor", "fma", "free", "frexp", "hypot", "ldexp", "log",
+     "log10", "log1p", "log2", "malloc", "memcpy", "memmove", "memset", "pow", "rint", "sinh", "trunc")
+)  # fmt: skip
 #: numba's functions that are the C library's under other names.
 _RENAMED = {"@numba_ldexp(": "@ldexp(", "@numba_frexp(": "@frexp("}
 #: Functions of ours in place of numba's: references need no counting, and a square root is an instruction.
@@ -64,8 +68,8 @@ def optimised(function: Callable[..., Any], interface: Interface, symbol: str, m
             each.linkage = llvm.Linkage.private  # unused arguments, and functions with one call site, can go
     _optimise(module, machine)
     outside = {each.name for each in module.functions if each.is_declaration and not each.name.startswith("llvm.")}
-    if outside - LIBRARY:
-        needed = ", ".join(sorted(outside - LIBRARY))
+    if outside - _LIBRARY:
+        needed = ", ".join(sorted(outside - _LIBRARY))
         raise Refused(f"the entry {symbol} allocates, or may raise: its machine code needs {needed}")
     return module
 
