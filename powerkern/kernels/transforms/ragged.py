@@ -37,12 +37,8 @@ def pad(x: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, blo
         start, n = starts[k], lengths[k]
         for j in range(p):
             row = block[k * p + j]
-            if order.size:
-                for i in range(n):
-                    row[i] = x[order[start + i], j]
-            else:
-                for i in range(n):
-                    row[i] = x[start + i, j]
+            for i in range(n):
+                row[i] = x[order[start + i] if order.size else start + i, j]
             for i in range(n, row.size):
                 row[i] = math.nan
 
@@ -56,9 +52,5 @@ def unpad(block: FloatArray, order: IntArray, starts: IntArray, lengths: IntArra
         start, n = starts[k], lengths[k]
         for j in range(p):
             row = block[k * p + j]
-            if order.size:
-                for i in range(n):
-                    out[order[start + i], j] = row[i]
-            else:
-                for i in range(n):
-                    out[start + i, j] = row[i]
+            for i in range(n):
+                out[order[start + i] if order.size else start + i, j] = row[i]

@@ -24,7 +24,17 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.exp import LOG2_E, exp, expm1, polynomial, rounder_of
 from powerkern.kernels.elementary.log import log1p, log1p_finite, split_normal
-from powerkern.kernels.transforms.branch import F_INTERCEPT, F_LMBDA, F_LOG_FACTOR, F_REF, F_SLOPE, HIGH, LOW, N_FIELDS
+from powerkern.kernels.transforms.branch import (
+    F_INTERCEPT,
+    F_LMBDA,
+    F_LOG_FACTOR,
+    F_REF,
+    F_SLOPE,
+    HIGH,
+    LOW,
+    N_FIELDS,
+    of_side,
+)
 
 _LN2 = 0.6931471805599453
 
@@ -112,7 +122,6 @@ _F_CENTER, _F_FAR, _F_SHIFT, _F_LOG_BASE, N_WORK_FIELDS = range(N_FIELDS + 6, N_
 # rows of an array of constants, after those of the bounds
 _M, _REF, _REF_INVERSE, _SLOPE = range(2, 6)
 _SCALE, _M_INVERSE, _CENTER = range(2, 5)
-BOXCOX_CONSTANTS, INV_BOXCOX_CONSTANTS = 6, 5
 
 
 @inlined
@@ -216,7 +225,6 @@ def inv_boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
 # Yeo-Johnson: what depends on the sign of x stands in pairs, the first for x >= 0
 _CENTERS, _INVERSES, _MS, _SLOPES, _OFFSETS = range(2, 12, 2)
 _SCALES, _M_INVERSES, _STARTS, _BASES, _END = range(2, 11, 2)
-YEOJOHNSON_CONSTANTS, INV_YEOJOHNSON_CONSTANTS = 12, 11
 
 
 class _Origin(NamedTuple):
@@ -391,13 +399,6 @@ def inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
 
 
 @inlined
-def _of_side(c: FloatArray, k: int, j: int, negative: bool) -> float:
-    """One of a pair of constants; both are loaded, as a load that depends on a condition would not be vectorised."""
-    upper, lower = float(c[k, j]), float(c[k + 1, j])
-    return lower if negative else upper
-
-
-@inlined
 def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
     """Box-Cox of a block of float32, raw or standardised, as its constants say."""
     widest_vectors()
@@ -431,12 +432,12 @@ def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Float
         v = float(x[j])
         kept[j] = v
         negative, size = v < 0.0, abs(v)
-        inverse = _of_side(c, _INVERSES, j, negative)
-        log_ratio = log_about_one((1.0 + size) * inverse, (size - _of_side(c, _CENTERS, j, negative)) * inverse)
-        t[j] = _of_side(c, _MS, j, negative) * log_ratio + 0.0 * v
+        inverse = of_side(c, _INVERSES, j, negative)
+        log_ratio = log_about_one((1.0 + size) * inverse, (size - of_side(c, _CENTERS, j, negative)) * inverse)
+        t[j] = of_side(c, _MS, j, negative) * log_ratio + 0.0 * v
     for j in range(out.size):
         negative = kept[j] < 0.0
-        out[j] = _of_side(c, _SLOPES, j, negative) * expm1_short(t[j]) + _of_side(c, _OFFSETS, j, negative)
+        out[j] = of_side(c, _SLOPES, j, negative) * expm1_short(t[j]) + of_side(c, _OFFSETS, j, negative)
 
 
 @inlined
@@ -448,8 +449,20 @@ def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: F
         y = float(z[j])
         negative = y < c[_END, j]
         kept[j] = -1.0 if negative else 1.0
-        v = (y - _of_side(c, _STARTS, j, negative)) * _of_side(c, _SCALES, j, negative)
-        d[j] = log_about_one(1.0 + v, v) * _of_side(c, _M_INVERSES, j, negative) + 0.0 * v
+        v = (y - of_side(c, _STARTS, j, negative)) * of_side(c, _SCALES, j, negative)
+        d[j] = log_about_one(1.0 + v, v) * of_side(c, _M_INVERSES, j, negative) + 0.0 * v
     for j in range(out.size):
-        base = _of_side(c, _BASES, j, kept[j] < 0.0)
+        base = of_side(c, _BASES, j, kept[j] < 0.0)
         out[j] = kept[j] * (base + (1.0 + base) * expm1_short(d[j]))
+
+
+#: What begins constants, what computes those of a column, what transforms blocks by them, and how many there are, for a
+#: transform and its inverse.
+BOXCOX_ROWS = (
+    (begin_boxcox, boxcox_constants, boxcox_block, 6),
+    (begin_boxcox, inv_boxcox_constants, inv_boxcox_block, 5),
+)
+YEOJOHNSON_ROWS = (
+    (begin_yeojohnson, yeojohnson_constants, yeojohnson_block, 12),
+    (begin_yeojohnson, inv_yeojohnson_constants, inv_yeojohnson_block, 11),
+)
