@@ -22,9 +22,8 @@
 `marks` has the decorators, and `entries` the entries. These are called through an `interface`, which declares the types
 of their arguments; their machine code is an object file that `disk` has for one of `cpus`, or for all that cover it, in
 `files` that can be trusted. None of these imports numba. Where something must be compiled, `object_code` does it (a
-`notice` says so), with kernels as `numba_extension` shows them to numba, and what plain numba lacks, `intrinsics`, in
-LLVM's terms (`llvm_arguments`, `llvm_intrinsics`, `llvm_lanes`). `deferral` alone uses private parts of numba, to save
-time.
+`notice` says so): `numba_extension` shows kernels to numba, and `llvm_arguments`, `llvm_intrinsics` and `llvm_lanes`
+lower arguments and `intrinsics`, which plain numba lacks. `deferral` alone uses private parts of numba, to save time.
 """
 
 import sys
@@ -34,5 +33,5 @@ from powerkern._jit.interface import *  # noqa: F403
 from powerkern._jit.intrinsics import *  # noqa: F403
 from powerkern._jit.marks import *  # noqa: F403
 
-if "numba" in sys.modules:  # what numba's entry point does for packages that are installed, and imported after it
+if "numba" in sys.modules:  # where powerkern is installed, numba's entry point does this
     from powerkern._jit import numba_extension  # noqa: F401

@@ -30,9 +30,9 @@ _NOTES = re.compile(r", !\w+ !\d+")
 class _Text(JITCodeLibrary):  # type: ignore[misc]
     """Functions as text, neither optimised nor translated."""
 
-    #: There is no machine code, whose environment could be set.
+    #: There is no machine code, and so no environment to set.
     codegen: Any = SimpleNamespace(set_env=lambda *_: None)
-    #: What is defined, and what is declared, by name.
+    #: Definitions, and declarations, by name.
     texts: Any = cached_property(lambda _: ({}, {}))
 
     def add_ir_module(self, ir_module: Any) -> None:
@@ -98,7 +98,7 @@ class _Lowering(typed_passes.BaseNativeLowering):  # type: ignore[misc]
 
 
 class _Typing(Context):  # type: ignore[misc]
-    """numba's knowledge of types, which remembers what it has found."""
+    """numba's typing context, with a memory for the types of calls."""
 
     found: collections.abc.MutableMapping[Any, Any] = {}  # noqa: RUF012
 
@@ -131,7 +131,7 @@ class _Compiler(CompilerBase):  # type: ignore[misc]
         for each in _PASSES:
             if isinstance(each, _Lowering):
                 state.targetctx.enable_nrt = self.counting
-            if self.counting or not isinstance(each, typed_passes.IRLegalization):  # which notes what is not used
+            if self.counting or not isinstance(each, typed_passes.IRLegalization):  # which deletes unused variables
                 each.analysis = collections.defaultdict(set)  # passes keep nothing of what they work on
                 each.run_pass(state)
 
@@ -140,7 +140,7 @@ class _EntryCompiler(_Compiler):
     counting = False
 
 
-#: What kernels go through, in this order.
+#: The passes for kernels, in their order.
 _PASSES = [kind() for kind in (
     untyped.TranslateByteCode, untyped.FixupArgs, untyped.IRProcessing, untyped.RewriteSemanticConstants,
     untyped.DeadBranchPrune, untyped.GenericRewrites, untyped.ReconstructSSA, typed_passes.NopythonTypeInference,

@@ -1,7 +1,7 @@
 """Machine code on disk: a folder for each state of the sources and each CPU, an object file for each entry.
 
-The folder's name has a hash of all that the code is made of: the sources of kernels, and of how they are compiled. It
-depends on no version of Python, NumPy, numba or LLVM. A file starts with a digest of its content; one that does not
+The folder's name has a hash of everything that determines the code: the sources of kernels, and of their compilation.
+It depends on no version of Python, NumPy, numba or LLVM. A file starts with a digest of its content; one that does not
 match is compiled anew and replaced. Where the disk fails, code is used but not kept.
 
 Code compiled for this very CPU goes before code that a wheel, or another machine, has for all CPUs with the same
@@ -24,9 +24,9 @@ from powerkern._jit import cpus, files
 from powerkern._jit.interface import HEADER
 
 PACKAGE = Path(__file__).parents[1]
-#: What a wheel built with compiled code has put there: trusted as the package is, whose sources are run in any case.
+#: Compiled code that a wheel has installed: trusted as the package is, whose sources are run in any case.
 INSTALLED = PACKAGE / "_compiled"
-#: The modules whose entries are kept: those of which every source is in the folder's name.
+#: Only entries of these modules are kept: all of their sources are in the folder's name.
 _COMPILED = "powerkern.kernels."
 _DIGEST_SIZE = hashlib.sha256().digest_size
 

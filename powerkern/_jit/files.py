@@ -97,7 +97,7 @@ class Draft:
         self._open = True
 
     def publish(self, content: bytes) -> None:
-        """Make `content` that of the file, atomically."""
+        """Replace the file by one with this content, atomically."""
         try:
             with open(self._descriptor, "wb", closefd=False) as file:
                 file.truncate()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias, get_type_hints
 
 import numpy as np
 
-# --- the types that signatures are made of --------------------------------------------------------------
+# --- types of arguments -------------------------------------------------------------------------------
 
 
 class Array(NamedTuple):
@@ -88,7 +88,7 @@ def named_tuple(record: type, *fields: Kind) -> Record:
 
 # --- calls --------------------------------------------------------------------------------------------
 
-#: Words of what all Python objects begin with, more in builds without a global lock; its last one is the type.
+#: Words at the beginning of every Python object, more in builds without a global lock; the last one is its type.
 HEADER = object.__basicsize__ // 8
 #: Where array objects have the address of their data, the number of dimensions, the addresses of their lengths, of
 #: strides, and of the type of values, and flags; and where that type has its number and byte order.
@@ -104,15 +104,15 @@ _RESULTS = {"int": Array("int64", 1), "float": Array("float64", 1)}
 
 
 class Interface(NamedTuple):
-    """What an entry is called with."""
+    """How an entry is called."""
 
     signature: tuple[Any, ...]
-    #: The array for what is returned, if anything is.
+    #: The array that takes the returned number, if there is one.
     result: Array | None
 
     @classmethod
     def of(cls, function: Callable[..., Any], signature: tuple[Any, ...]) -> Interface:
-        """The interface of a function by its annotation of what it returns."""
+        """The interface of a function, whose return annotation decides on the result."""
         returned = function.__annotations__.get("return")
         result = _RESULTS.get(getattr(returned, "__name__", str(returned)))
         if result is None and returned not in (None, "None"):
@@ -124,7 +124,7 @@ class Interface(NamedTuple):
         return self.signature if self.result is None else (*self.signature, self.result)
 
     def _checks(self) -> list[int]:
-        """What `wrong_array` checks: the type of array, how many, and of each its place and what it is to be."""
+        """The table for `wrong_array`: NumPy's array type, the number of arrays, the place and description of each."""
         arrays = [(place, kind) for place, kind in enumerate(_leaves(self._kinds)) if isinstance(kind, Array)]
         first = 2 + len(arrays)
         return [id(np.ndarray), len(arrays), *(first + place | _described(kind) << 16 for place, kind in arrays)]
@@ -162,7 +162,7 @@ class Interface(NamedTuple):
         raise TypeError(f"{name} takes {list(_leaves(self.signature))[word]}, got {_shown(value)}")
 
     def callee(self) -> str:
-        """The source of the function that machine code is made of: it reads arguments and calls `inner`."""
+        """The source of the function that is compiled: it reads arguments and calls `inner`."""
         place, values = len(self._checks()), []
         for k, kind in enumerate(self._kinds):
             values.append(f"read{k}(i, {place})")
@@ -174,14 +174,14 @@ class Interface(NamedTuple):
         return "def entry(i, p, q):\n    " + "\n    ".join(lines)
 
     def kinds(self) -> dict[str, Any]:
-        """What `callee` reads by each name."""
+        """The kind of argument for each reader in `callee`."""
         return {f"read{k}": kind for k, kind in enumerate(self._kinds)}
 
 
 def wrong_array(words: Any, objects: Any, parts: Any) -> int:
     """The place of the first array that is not of its type, or 0.
 
-    The same address three times: of integers, of what array objects begin with, and of what these refer to.
+    The same address three times: of integers, of addresses of array objects, and of addresses of addresses in these.
     """
     for k in range(words[1]):
         place = words[2 + k] & 0xFFFF
@@ -214,13 +214,13 @@ def _words(kind: Any, name: str, unpacked: list[str], numbers: Iterator[int]) ->
 
 
 def _leaves(kinds: tuple[Any, ...]) -> Iterator[Any]:
-    """Arrays and numbers, those of records one by one."""
+    """Arrays and numbers, with records taken apart."""
     for kind in kinds:
         yield from _leaves(kind.fields) if isinstance(kind, Record) else (kind,)
 
 
 def _values(kinds: tuple[Any, ...], values: Any) -> Iterator[Any]:
-    """What is given for `_leaves`."""
+    """The values given for `_leaves`."""
     for kind, value in zip(kinds, values, strict=True):
         yield from _values(kind.fields, value) if isinstance(kind, Record) else (value,)
 

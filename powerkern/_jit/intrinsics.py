@@ -1,4 +1,4 @@
-"""What plain numba lacks: bit casts, fused multiply-add, prefetching, atomic counters, and vectors of a chosen width.
+"""Operations that plain numba lacks: bit casts, fused multiply-add, prefetching, atomic counters, vectors.
 
 Each is a plain Python function; jitted code has its twin in `llvm_intrinsics` or `llvm_lanes`.
 """
@@ -86,17 +86,12 @@ def allocated_integers(shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
 
 
 def release(array: npt.NDArray[Any]) -> None:
-    """Give back what `allocated` has made (no effect in plain Python)."""
+    """Free an array from `allocated` (no effect in plain Python)."""
 
 
 def pack_eight(x: npt.NDArray[Any], first: int, within: int, out: npt.NDArray[Any], place: int) -> None:
     """``out[place : place + 8]`` = eight values of x that are `within` apart, from ``x[first]`` on, as one vector."""
     out[place : place + LANES] = [x[first + k * within] for k in range(LANES)]
-
-
-def pack_every_other(x: npt.NDArray[Any], first: int, out: npt.NDArray[Any], place: int) -> None:
-    """`pack_eight` for values that are two apart: two vectors are read."""
-    pack_eight(x, first, 2, out, place)
 
 
 def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float) -> None:

@@ -81,20 +81,6 @@ def _pack_eight(context, builder, signature, args):  # type: ignore[no-untyped-d
     return context.get_dummy_value()
 
 
-@lowered(intrinsics.pack_every_other, lambda x, first, out, place: types.none(x, _NUMBER, out, _NUMBER))
-def _pack_every_other(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    (x, kind), (out, _) = (_values_of(context, builder, signature.args[k], args[k]) for k in (0, 2))
-    halves = []
-    for offset in (0, LANES - 1):  # one less than LANES: nothing beyond the last value is read
-        index = builder.add(args[1], ir.IntType(64)(offset))
-        halves.append(builder.load(builder.bitcast(builder.gep(x, [index]), kind.as_pointer())))
-        halves[-1].align = 4
-    order = [*range(0, LANES, 2), *range(LANES + 1, 2 * LANES, 2)]
-    vector = builder.shuffle_vector(*halves, ir.Constant(ir.VectorType(ir.IntType(32), LANES), order))
-    _store_eight(builder, vector, out, args[3])
-    return context.get_dummy_value()
-
-
 @lowered(
     intrinsics.add_powers, lambda sums, row, t, weight: types.none(sums, types.int64, types.float64, types.float64)
 )

@@ -1,6 +1,6 @@
 """The decorators of everything that is compiled. They only mark: a marked function stays plain Python.
 
-See the package's docstring for which to take; `numba_extension` has what jitted code calls in their place.
+The package's docstring says which to use; `numba_extension` decides which function jitted code calls instead.
 """
 
 from __future__ import annotations

@@ -40,11 +40,6 @@ def pack(x, first, within, out, place):
     _jit.pack_eight(x, first, within, out, place)
 
 
-@numba.njit
-def pack_every_other(x, first, out, place):
-    _jit.pack_every_other(x, first, out, place)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_eight_values_are_packed(dtype):
     """Whatever is between them, up to the last value of the memory; nothing else is written."""
@@ -53,10 +48,6 @@ def test_eight_values_are_packed(dtype):
         out = np.full(13, -1.0, dtype)
         pack(x, first, within, out, 2)
         np.testing.assert_array_equal(out, [-1.0, -1.0, *(first + within * np.arange(8.0)), -1.0, -1.0, -1.0])
-    for first in (0, 25):
-        out = np.full(13, -1.0, dtype)
-        pack_every_other(x, first, out, 5)
-        np.testing.assert_array_equal(out, [*np.full(5, -1.0), *(first + 2 * np.arange(8.0))])
 
 
 FUSED = """

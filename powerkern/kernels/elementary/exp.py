@@ -25,7 +25,7 @@ from powerkern._jit import Lanes, any_lane, bits32_of, bits_of, by_dtype, float3
 #: A number or, as for all functions here, a vector of numbers.
 N = TypeVar("N", float, np.float32)
 
-#: Exponents of e times this are those of 2.
+#: log2(e): exponents of e times this are exponents of 2.
 LOG2_E = 1.4426950408889634
 # ln 2 in two parts; the first ends in 21 zero bits, so its product with any exponent is exact
 LN2_HI = 6.93147180369123816490e-01
@@ -229,7 +229,7 @@ def expm1_excess(t: float) -> float:
 
 @inlined
 def _exp_tail_lanes(r: Lanes) -> Lanes:
-    """`_exp_tail` by Estrin's scheme: half as many operations wait for another, which is what vectors take long for."""
+    """`_exp_tail` by Estrin's scheme, for vectors, which mostly wait: half as many operations depend on another one."""
     square = r * r
     fourth = square * square
     low = (_Q[3] * r + _Q[2]) * square + (_Q[1] * r + _Q[0])
@@ -272,7 +272,7 @@ def _exp_lanes_parts(t: Lanes) -> tuple[Lanes, Lanes]:
 
 @inlined
 def expm1_lanes(t: Lanes) -> Lanes:
-    """e**t - 1 to within a few ulp; beyond |t| = 700 (float32: 80), and for NaN, that of the nearest bound."""
+    """e**t - 1 to within a few ulp; beyond |t| = 700 (float32: 80), and for NaN, the value at the nearest bound."""
     s, p = _exp_lanes_parts(t)
     return s * p + (s - _ONE32)
 

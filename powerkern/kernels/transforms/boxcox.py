@@ -183,7 +183,7 @@ def inv_boxcox_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
 # x**lambda may overflow, and ln x may cancel in a tight cluster, where the standardised value is an ordinary number.
 # So the logarithm is taken relative to a reference in the data: with d = ln(x/ref),
 #     psi(lambda, x) - psi(lambda, ref) = ref**lambda b_lambda(d),
-# and a mean and a scale of b_lambda(d) standardise as well as those of psi do.
+# and a mean and a scale of b_lambda(d) standardise as well as a mean and a scale of psi.
 
 
 class _Reference(NamedTuple):
@@ -411,7 +411,7 @@ def boxcox_unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArray, s
 
 #: The loops over columns, in the order of the directions of `gather`.
 COLUMNS = boxcox_loop, inv_boxcox_loop, boxcox_standardized, boxcox_unstandardized
-#: What computes the constants of columns, what transforms blocks by them, and how many there are, in the same order.
+#: For each direction: the constants of a column, the transform of a block, and the number of constants.
 ROWS = (
     (boxcox_constants, boxcox_block, 6),
     (inv_boxcox_constants, inv_boxcox_block, 6),

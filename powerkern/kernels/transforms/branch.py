@@ -50,13 +50,13 @@ DEEP = 27.0
 #: Values of a column that are transformed together: a block and its scratch space stay in the first-level cache.
 BLOCK = 512
 
-#: |x| up to this are ordinary: what follows does not overflow.
+#: |x| up to this are ordinary: no later operation overflows.
 LARGE = 1e300
 
 #: The first two rows of all arrays of constants: the bounds between which values are ordinary; none is: low > high.
 LOW, HIGH = range(2)
 
-#: The rows of an array of fields, from which constants are made: those of a fit, and 1 where no value is ordinary.
+#: The rows of an array of fields, from which constants are computed: a fit's numbers, and 1 if no value is ordinary.
 F_LMBDA, F_REF, F_SLOPE, F_INTERCEPT, F_LOG_FACTOR, F_PASSES, N_FIELDS = range(7)
 
 
@@ -130,7 +130,7 @@ def exponent(m: float) -> Exponent:
 
 @inlined
 def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
-    """Prepare lambda and 2 - lambda with a common scale; what 2 - lambda loses by rounding is kept."""
+    """Prepare lambda and 2 - lambda with a common scale, and with the rounding error of 2 - lambda."""
     other = 2.0 - lmbda
     rounded = 2.0 - other
     other_lo = (2.0 - (other + rounded)) + (rounded - lmbda)
@@ -153,7 +153,7 @@ def reach(e: Exponent, steepest: float) -> float:
 
 @inlined
 def less_one(lmbda: float) -> tuple[float, float]:
-    """The exponent lambda - 1 of the derivatives in x, with what its rounding loses."""
+    """The exponent lambda - 1 of the derivatives in x, and its rounding error."""
     power = lmbda - 1.0
     bulk = power - lmbda
     return power, (lmbda - (power - bulk)) + (-1.0 - bulk)

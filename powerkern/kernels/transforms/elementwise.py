@@ -16,7 +16,7 @@ def _by_one(loop: Callable[[FloatArray, float, FloatArray], None], name: str) ->
     def by_one(x: FloatArray, lmbda: float, out: FloatArray) -> None:
         loop(x, lmbda, out)
 
-    by_one.__name__ = by_one.__qualname__ = name  # by which its code is kept
+    by_one.__name__ = by_one.__qualname__ = name  # the name of its file
     return entry((COLUMN, REAL, COLUMN))(by_one)
 
 

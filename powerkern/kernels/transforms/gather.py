@@ -1,7 +1,7 @@
 """Between the user's matrix, of any order and strides, and contiguous columns.
 
 `gather` copies a group of columns into the rows of a block, the entries of `APPLY` transform such rows in place, and
-`scatter` copies them back. Each transform is an entry of its own, so that only what is used gets compiled.
+`scatter` copies them back. Each transform is an entry of its own, so that only the transforms in use are compiled.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 
 @inlined
 def _gather(x: AnyArray, block: AnyArray) -> None:
-    """block = x.T, in squares of a cache line by a cache line, prefetching the squares below; then what is left."""
+    """block = x.T, in squares of a cache line by a cache line, prefetching the squares below; then the remainder."""
     n, p = x.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
     for top in range(0, whole_rows, CACHE_LINE):
@@ -159,7 +159,7 @@ def _end_of_domain(fit: FloatArray, family: int) -> float:
 
 @kernel
 def _count_outside(x: FloatArray, end: float) -> int:
-    """Infinite values, and those that are not above the `end` of the domain; NaN is neither."""
+    """The number of infinite values, and of values not above the `end` of the domain; NaN is neither."""
     widest_vectors()
     n = 0
     for i in range(x.size):
@@ -231,7 +231,7 @@ def _backward(inverse: _Standardized, name: str) -> _Apply:
 
 
 def _entry_of(by_column: _Apply, name: str) -> _Apply:
-    by_column.__name__ = by_column.__qualname__ = name  # by which its code is kept
+    by_column.__name__ = by_column.__qualname__ = name  # the name of its file
     return entry((ROWS, ROWS, COUNTS))(by_column)
 
 

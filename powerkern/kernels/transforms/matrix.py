@@ -2,7 +2,7 @@
 
 Each entry computes the constants of its columns, transforms every value and says which columns have values that are
 not ordinary. Of ordinary ones, float64 gets the bits that the loops of `kernels.transforms.gather` give, and float32
-those of `powerkern.kernels.transforms.single`.
+the bits of `powerkern.kernels.transforms.single`.
 
 The entries of `APPLY` take (x, where, fields, found, out, column_major), with `where` of `shared_lines`, `fields` of
 `fields_of`:
@@ -77,7 +77,7 @@ from powerkern.kernels.transforms.lines import (
     traversal_of,
 )
 
-#: The rows of what is found, after LOW and HIGH.
+#: The rows of `found`, after LOW and HIGH.
 EXTREME = 2
 N_FOUND = 3
 #: Positions in `where` of the number of parts taken, and of the flag that none is left.
@@ -108,7 +108,7 @@ def shared_lines(begin: int, stride: int, within: int, height: int, out_stride: 
 def fields_of(results: FloatArray) -> FloatArray:
     """Fit parameters from which column constants are derived: rows `F_LMBDA` to `F_PASSES`, a column for each fit.
 
-    Less than a third of the results, which would be a good part of what a transform of short columns reads.
+    Less than a third of the results, which a transform of short columns would spend a good part of its time on reading.
     """
     passes = (results[:, CENTER] != 0.0) | (results[:, DIVISOR] != 1.0)
     for status in UNFITTED:
@@ -245,7 +245,7 @@ def _along_lines(
     column: FloatArray,
     extreme: FloatArray,
 ) -> None:
-    """`transform` every block of every line, fetching what comes after it.
+    """Transform every block of every line, and prefetch the values to come.
 
     In `spare` is room for a block's transform and for its values, in `column` for constants of column-major lines.
     """
@@ -363,7 +363,7 @@ def _entry_of(
     ) -> None:
         _by_bands(begin, prepare, transform, n_constants, lines_at(x, where, out, column_major), fields, found)
 
-    along_lines.__name__ = along_lines.__qualname__ = name  # by which its code is kept
+    along_lines.__name__ = along_lines.__qualname__ = name  # the name of its file
     return entry((column._replace(writable=False), COUNTS, ROWS, ROWS, column, BOOLEAN))(along_lines)
 
 

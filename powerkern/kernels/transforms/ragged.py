@@ -45,7 +45,7 @@ def pad(x: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, blo
 
 @entry((ROWS, COUNTS, COUNTS, COUNTS, WRITE_MATRIX))
 def unpad(block: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, out: FloatArray) -> None:
-    """Copy what `pad` copied back to the rows that it came from."""
+    """Copy the values that `pad` copied back to their rows."""
     block, order, out = borrowed(block), borrowed(order), borrowed(out)
     p = out.shape[1]
     for k in range(starts.size):

@@ -406,7 +406,7 @@ def is_low_tail_in_logs(column: SortedColumn, rule: int) -> bool:
 
 @kernel
 def _powers(logs: FloatArray, m: float, start: int, stop: int, y: FloatArray) -> None:
-    """y = b_m(log) from `start` on, in whole vectors; what is written later overwrites the surplus."""
+    """y = b_m(log) from `start` on, in whole vectors; later writes replace the surplus."""
     widest_vectors()
     n = (stop - start + ROOM - 1) // ROOM * ROOM
     logs, y = logs[start : start + n], y[start : start + n]

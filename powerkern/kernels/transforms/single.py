@@ -8,7 +8,7 @@ from where the result is zero: with psi(lambda, x0) = mean, the standardised val
 (Yeo-Johnson: 1 + |x| for x) in which nothing cancels. Raw values are those with x0 = 1 (Yeo-Johnson: 0) and sd = 1.
 The relative error is at most 2**-36.9 (1 + |t|), t = m ln(x/x0), to which rounding to float32 adds 2**-24 at most:
 since t <= 128, the result is within 0.52 units in the last place of float32, and so are the inverses, of which
-|ln(x/x0)| < 200, within 0.53; but for what the rounding of the fit's constants does, as in float64 itself.
+|ln(x/x0)| < 200, within 0.53; but for the rounding of the fit's constants, as in float64 itself.
 
 As in `kernels.transforms.boxcox`, a row is transformed where it lies, with the constants of its columns in arrays;
 values are ordinary between two bounds, and others are left to the loops over columns, in float64.
@@ -58,7 +58,7 @@ _LOG_LARGEST, _LOG_TINY = math.log(_LARGEST) - 1e-9, math.log(_TINY)
 
 # a slope up to this, divided or multiplied by an exponent, neither overflows nor underflows
 _SLOPE_MAX = 1e290
-# what e^t is multiplied with stays within float64; up to _STEEP, errors of t do not show
+# up to _DEEP, products with e^t stay within float64; up to _STEEP, errors of t do not show
 _STEEP, _DEEP = 128.0, 600.0
 # rounding of the exact value 1 + m y = e^t does not show above e^-_NEAR_END = 2**-18
 _NEAR_END = 12.5
@@ -114,7 +114,7 @@ def _exp_within(t: float) -> float:
 #
 # Free of branches, so that the constants of many columns are computed as vectors: short columns have few other values.
 # In steps of one logarithm or exponential, for all columns of a block one after the other: one long chain of operations
-# of which each waits for another would take twice as long. What they find is kept in further rows of the fields.
+# of which each waits for another would take twice as long. Their results are kept in further rows of the fields.
 
 _F_M, _F_OTHER, _F_M_INVERSE, _F_OTHER_INVERSE, _F_PRODUCT, _F_NEAR = range(N_FIELDS, N_FIELDS + 6)
 _F_CENTER, _F_FAR, _F_SHIFT, _F_LOG_BASE, N_WORK_FIELDS = range(N_FIELDS + 6, N_FIELDS + 11)
@@ -126,7 +126,7 @@ _SCALE, _M_INVERSE, _CENTER = range(2, 5)
 
 @inlined
 def _divisor(m: float) -> float:
-    """The exponent, or one that makes no difference from 0 but by which one can divide."""
+    """The exponent; in place of 0, one that gives the same results and by which one can divide."""
     return 2.0**-100 if abs(m) <= 2.0**-100 else m
 
 
@@ -167,7 +167,7 @@ def _log_at_most(u: float) -> float:
 
 @inlined
 def begin_boxcox(f: FloatArray, n: int) -> None:
-    """What does not depend on the direction, for n columns."""
+    """Begin the constants of n columns: figures that do not depend on the direction."""
     widest_vectors()
     for j in range(n):
         _boxcox_distance(f, j)
@@ -222,7 +222,7 @@ def inv_boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     c[_SCALE, j], c[_M_INVERSE, j], c[_CENTER, j] = 1.0 / slope, m_inverse, center
 
 
-# Yeo-Johnson: what depends on the sign of x stands in pairs, the first for x >= 0
+# Yeo-Johnson: constants that depend on the sign of x stand in pairs, the first for x >= 0
 _CENTERS, _INVERSES, _MS, _SLOPES, _OFFSETS = range(2, 12, 2)
 _SCALES, _M_INVERSES, _STARTS, _BASES, _END = range(2, 11, 2)
 
@@ -243,7 +243,7 @@ class _Origin(NamedTuple):
     far: float
     zero: float
     sound: bool
-    #: both sides can be computed, or only that of x0
+    #: both sides can be computed, or only the side of x0
     both: bool
 
 
@@ -255,7 +255,7 @@ def _is_negative(ref: float, intercept: float) -> bool:
 
 @inlined
 def begin_yeojohnson(f: FloatArray, n: int) -> None:
-    """What does not depend on the direction, for n columns; from the constants of `yeojohnson_standardized`."""
+    """Begin the constants of n columns, from the numbers of `yeojohnson_standardized`."""
     widest_vectors()
     for j in range(n):
         _exponents(f, j)
@@ -269,7 +269,7 @@ def begin_yeojohnson(f: FloatArray, n: int) -> None:
 
 @inlined
 def _exponents(f: FloatArray, j: int) -> None:
-    """Exponents, ln(1 + |ref|), and the logarithm of what slopes are divided by."""
+    """Exponents, ln(1 + |ref|), and the logarithm of the divisor of slopes."""
     ref = f[F_REF, j]
     negative, upper, lower = (
         _is_negative(ref, f[F_INTERCEPT, j]),
@@ -310,7 +310,7 @@ def _center(f: FloatArray, j: int) -> None:
 
 @inlined
 def _yeojohnson_origin(f: FloatArray, j: int) -> _Origin:
-    """What the steps before have found."""
+    """The results of the steps above."""
     negative = _is_negative(f[F_REF, j], f[F_INTERCEPT, j])
     m, other, m_inverse, other_inverse = f[_F_M, j], f[_F_OTHER, j], f[_F_M_INVERSE, j], f[_F_OTHER_INVERSE, j]
     center, log_base, near, far = f[_F_CENTER, j], f[_F_LOG_BASE, j], f[_F_NEAR, j], f[_F_FAR, j]
@@ -456,8 +456,8 @@ def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: F
         out[j] = kept[j] * (base + (1.0 + base) * expm1_short(d[j]))
 
 
-#: What begins constants, what computes those of a column, what transforms blocks by them, and how many there are, for a
-#: transform and its inverse.
+#: For a transform and its inverse: the function that begins constants, the one that completes them, the transform of a
+#: block, and the number of constants.
 BOXCOX_ROWS = (
     (begin_boxcox, boxcox_constants, boxcox_block, 6),
     (begin_boxcox, inv_boxcox_constants, inv_boxcox_block, 5),

@@ -240,7 +240,7 @@ def yeojohnson_unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArra
         out[j] = signs[j] * size_at(d[j], abs(ref) if beside else 0.0, log_base if beside else 0.0)
 
 
-#: What computes the constants of columns, what transforms blocks by them, and how many there are: see `boxcox.ROWS`.
+#: For each direction: the constants of a column, the transform of a block, and the number of constants.
 ROWS = (
     (yeojohnson_constants, yeojohnson_block, 10),
     (inv_yeojohnson_constants, inv_yeojohnson_block, 10),

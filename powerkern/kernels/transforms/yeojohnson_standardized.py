@@ -16,7 +16,7 @@ from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson_loop, limit_o
 # As for Box-Cox, the logarithm is taken relative to a reference where the data are one-signed:
 #     psi(lambda, x) - psi(lambda, ref) = +-e^S b_m(d),  d = ln((1 + |x|)/(1 + |ref|)),  S = m ln(1 + |ref|)
 # for an x of the sign of ref, m = lambda or 2 - lambda by that sign. In mixed columns ref = 0, and S is given.
-# What is standardised is
+# The standardised variable is
 #     Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)),
 # where each e^t that would overflow is combined with e^-S.
 
@@ -27,7 +27,7 @@ _LARGEST_GROWTH = 700.0
 
 
 class Side(NamedTuple):
-    """What in the standardised value of x depends on the sign of x."""
+    """Constants of the standardised transform that depend on the sign of x."""
 
     m: float
     #: 1/(m unit)
@@ -192,7 +192,7 @@ def yeojohnson_standardized(x: FloatArray, fit: FloatArray) -> None:
     small: nothing cancels in a tight cluster. ref is the largest |x| for m > 0 and the smallest for m < 0.
 
     Error: eps (2 + |m| + |m d|) of max(|z|, |b|, a |Psi|), d the logarithm; with ref = 0, eps*|S| of it. An S below
-    -700 counts as -700: for x of the sign other than that of ref, Psi then stays within the range of float64, at the
+    -700 counts as -700: for x of the other sign than ref, Psi then stays within the range of float64, at the
     price of its scale.
     """
     lmbda, ref = fit[LMBDA], fit[REF]
@@ -214,7 +214,7 @@ class _Growth(NamedTuple):
     growth: float
     #: e^-rest
     one: float
-    #: the m Psi e^S below which there is no x
+    #: the end of the range, of m Psi e^S
     outside: float
 
 
@@ -269,14 +269,14 @@ def size_at(d: float, center: float, log_base: float) -> float:
 
 
 @inlined
-def _unstandardized_blocks(z: FloatArray, fit: FloatArray, mixed: bool, deep: bool) -> None:
+def _unstandardized_blocks(z: FloatArray, fit: FloatArray, deep: bool) -> None:
     widest_vectors()
     lmbda, ref, a, b, log_factor = fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR]
     e, e_lower = exponent_pair(lmbda)
     upper, lower = sides(lmbda, ref, a, b, log_factor, e, e_lower)
     zero = at_zero(lmbda, ref, shift_of(lmbda, ref, log_factor))
     other, a_inverse = 2.0 - lmbda, 1.0 / a
-    # what the rounding of z may add to v
+    # a bound on the rounding errors of z, in v
     noise = 2.0**-50 * abs(b * a_inverse)
     upper_growth, lower_growth = _growth(upper, lmbda, noise), _growth(lower, other, noise)
     d = allocated((BLOCK,))
@@ -289,12 +289,12 @@ def _unstandardized_blocks(z: FloatArray, fit: FloatArray, mixed: bool, deep: bo
             beyond = signed < zero
             size = zero - signed if beyond else signed
             negative = beyond if ref >= 0.0 else not beyond
-            side = _selected_side(negative, upper, lower, mixed)
+            side = _selected_side(negative, upper, lower, False)
             growth = _selected_growth(negative, upper_growth, lower_growth)
             d[i] = _distance(size, other if negative else lmbda, side, e.unit, growth, deep)
             block[i] = -1.0 if negative else 1.0
         for i in range(block.size):
-            side = _selected_side(block[i] < 0.0, upper, lower, mixed)
+            side = _selected_side(block[i] < 0.0, upper, lower, False)
             block[i] = block[i] * size_at(d[i], side.center, side.log_base)
     release(d)
 
@@ -307,11 +307,9 @@ def yeojohnson_unstandardized(z: FloatArray, fit: FloatArray) -> None:
     nearest to ref is returned, for a better round trip than inf or -inf.
     """
     if shift_of(fit[LMBDA], fit[REF], fit[LOG_FACTOR]) > _LARGEST_GROWTH:
-        _unstandardized_blocks(z, fit, False, True)
-    elif fit[REF] == 0.0:
-        _unstandardized_blocks(z, fit, True, False)
+        _unstandardized_blocks(z, fit, True)
     else:
-        _unstandardized_blocks(z, fit, False, False)
+        _unstandardized_blocks(z, fit, False)
 
 
 #: The loops over columns, in the order of the directions of `gather`.
