@@ -10,7 +10,7 @@ import numpy as np
 import scipy.special
 from sklearn.preprocessing import PowerTransformer
 
-from powerkern.kernels.transforms import boxcox, yeojohnson
+from powerkern.kernels.transforms import elementwise
 
 from ._measure import best_of, exp_units
 
@@ -43,28 +43,28 @@ def jobs(job: str, lmbda: float) -> dict[str, Job]:
     if job == "boxcox":
         peer = _sklearn("box-cox", lmbda)
         return {
-            "powerkern": lambda x, out: boxcox.boxcox_array(x, lmbda, out),
+            "powerkern": lambda x, out: elementwise.boxcox_array(x, lmbda, out),
             "scipy": lambda x, out: scipy.special.boxcox(x, lmbda, out=out),
             "scikit-learn": lambda x, out: peer.transform(x[:, None]),
         }
     if job == "inv_boxcox":
         peer = _sklearn("box-cox", lmbda)
         return {
-            "powerkern": lambda y, out: boxcox.inv_boxcox_array(y, lmbda, out),
+            "powerkern": lambda y, out: elementwise.inv_boxcox_array(y, lmbda, out),
             "scipy": lambda y, out: scipy.special.inv_boxcox(y, lmbda, out=out),
             "scikit-learn": lambda y, out: peer.inverse_transform(y[:, None]),
         }
     if job == "yeojohnson":
         peer = _sklearn("yeo-johnson", lmbda)
         return {
-            "powerkern": lambda x, out: yeojohnson.yeojohnson_array(x, lmbda, out),
+            "powerkern": lambda x, out: elementwise.yeojohnson_array(x, lmbda, out),
             "scipy": lambda x, out: _scipy_yeojohnson(x, lmbda),
             "scikit-learn": lambda x, out: peer.transform(x[:, None]),
         }
     if job == "inv_yeojohnson":
         peer = _sklearn("yeo-johnson", lmbda)
         return {
-            "powerkern": lambda y, out: yeojohnson.inv_yeojohnson_array(y, lmbda, out),
+            "powerkern": lambda y, out: elementwise.inv_yeojohnson_array(y, lmbda, out),
             "scipy": lambda y, out: _scipy_inv_yeojohnson(y, lmbda),
             "scikit-learn": lambda y, out: peer.inverse_transform(y[:, None]),
         }

@@ -1,4 +1,4 @@
-"""Which CPUs compiled code runs on: the one it was made for, and those that can do all that its instruction set asks.
+"""Which CPUs compiled code runs on: the one it was compiled for, and all that have the features of its instruction set.
 
 Code is compiled for the CPU at hand, or (``NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES=``) for an instruction set that
 many have: a wheel or a shared disk holds it for several, and every machine takes the best that it can run.
@@ -21,7 +21,7 @@ _X86_LEVELS = {"x86-64-v4": _V4, "x86-64-v3": _V3, "x86-64-v2": _V2, "x86-64": f
 
 
 class Cpu(NamedTuple):
-    """A target of the compiler: LLVM's name of it, and the features asked for besides those that the name implies."""
+    """A target of the compiler: LLVM's name for it, and the features required besides those that the name implies."""
 
     name: str
     features: str = ""

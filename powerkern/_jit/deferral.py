@@ -1,16 +1,16 @@
 """Saves compile time by private parts of numba: tried on import, and left out where numba has changed.
 
-numba optimises every function by itself, makes machine code of it, and does both again with all that its caller has
-inlined; it counts references, clears what is not used any more, and makes a function for each constant argument.
-Kernels run only inside entries, or users' functions, which LLVM optimises as a whole: they are written down once, as
-text, with fewer instructions. Without this file results and run time are the same.
+numba optimises every function by itself and translates it to machine code, and does both again with all that its
+caller has inlined; it counts references, deletes variables after their last use, and compiles a function for each
+constant argument. Kernels run only inside entries, or users' functions, which LLVM optimises as a whole: they are
+lowered once, to text, with fewer instructions. Without this file results and run time are the same.
 """
 
 from __future__ import annotations
 
 import collections
 import re
-from functools import cache, cached_property
+from functools import cached_property
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
@@ -30,9 +30,9 @@ _NOTES = re.compile(r", !\w+ !\d+")
 class _Text(JITCodeLibrary):  # type: ignore[misc]
     """Functions as text, neither optimised nor translated."""
 
-    #: There is no machine code, whose environment could be set.
+    #: There is no machine code, and so no environment to set.
     codegen: Any = SimpleNamespace(set_env=lambda *_: None)
-    #: What is defined, and what is declared, by name.
+    #: Definitions, and declarations, by name.
     texts: Any = cached_property(lambda _: ({}, {}))
 
     def add_ir_module(self, ir_module: Any) -> None:
@@ -46,7 +46,6 @@ class _Text(JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        self._ensure_finalized()
         return 0
 
     def get_llvm_str(self) -> str:
@@ -99,7 +98,7 @@ class _Lowering(typed_passes.BaseNativeLowering):  # type: ignore[misc]
 
 
 class _Typing(Context):  # type: ignore[misc]
-    """numba's knowledge of types, which remembers what it has found."""
+    """numba's typing context, with a memory for the types of calls."""
 
     found: collections.abc.MutableMapping[Any, Any] = {}  # noqa: RUF012
 
@@ -129,30 +128,23 @@ class _Compiler(CompilerBase):  # type: ignore[misc]
     def run(self, state: Any) -> None:
         state.library = _Text(state.targetctx.codegen(), state.func_id.func_qualname)
         state.typingctx = _Typing(state.typingctx)
-        for kind in _PASSES:
-            if kind is _Lowering:
+        for each in _PASSES:
+            if isinstance(each, _Lowering):
                 state.targetctx.enable_nrt = self.counting
-            if self.counting or kind is not typed_passes.IRLegalization:  # which notes what is not used any more
-                _pass(kind).run_pass(state)
+            if self.counting or not isinstance(each, typed_passes.IRLegalization):  # which deletes unused variables
+                each.analysis = collections.defaultdict(set)  # passes keep nothing of what they work on
+                each.run_pass(state)
 
 
 class _EntryCompiler(_Compiler):
     counting = False
 
 
-@cache
-def _pass(kind: Any) -> Any:
-    """A pass, which keeps nothing of what it works on."""
-    each = kind()
-    each.analysis = collections.defaultdict(set)
-    return each
-
-
-#: What kernels go through, in this order.
-_PASSES = (
+#: The passes for kernels, in their order.
+_PASSES = [kind() for kind in (
     untyped.TranslateByteCode, untyped.FixupArgs, untyped.IRProcessing, untyped.RewriteSemanticConstants,
     untyped.DeadBranchPrune, untyped.GenericRewrites, untyped.ReconstructSSA, typed_passes.NopythonTypeInference,
     typed_passes.PreLowerStripPhis, typed_passes.IRLegalization, _Lowering, typed_passes.NoPythonBackend,
-)  # fmt: skip
+)]  # fmt: skip
 #: For functions of users, and for entries: these are given all their memory, and no references are counted.
 OPTIONS, OPTIONS_OF_ENTRIES = {"pipeline_class": _Compiler}, {"pipeline_class": _EntryCompiler}

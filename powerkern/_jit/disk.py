@@ -1,7 +1,7 @@
 """Machine code on disk: a folder for each state of the sources and each CPU, an object file for each entry.
 
-The folder's name has a hash of all that the code is made of: the sources of kernels, and of how they are compiled. It
-depends on no version of Python, NumPy, numba or LLVM. A file starts with a digest of its content; one that does not
+The folder's name has a hash of everything that determines the code: the sources of kernels, and of their compilation.
+It depends on no version of Python, NumPy, numba or LLVM. A file starts with a digest of its content; one that does not
 match is compiled anew and replaced. Where the disk fails, code is used but not kept.
 
 Code compiled for this very CPU goes before code that a wheel, or another machine, has for all CPUs with the same
@@ -13,16 +13,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from powerkern._input.messages import warn
-from powerkern._jit import cpus, files, folders
+from powerkern._jit import cpus, files
 from powerkern._jit.interface import HEADER
 
 PACKAGE = Path(__file__).parents[1]
-#: The modules whose entries are kept: those of which every source is in the folder's name.
+#: Compiled code that a wheel has installed: trusted as the package is, whose sources are run in any case.
+INSTALLED = PACKAGE / "_compiled"
+#: Only entries of these modules are kept: all of their sources are in the folder's name.
 _COMPILED = "powerkern.kernels."
 _DIGEST_SIZE = hashlib.sha256().digest_size
 
@@ -63,6 +67,31 @@ def _hash(text: str) -> str:
 def file_name(function: Callable[..., object]) -> str:
     """The name of the file with the code of an entry."""
     return f"{function.__module__.removeprefix('powerkern.')}.{function.__qualname__}.code"
+
+
+# --- where it is kept ---------------------------------------------------------------------------------
+
+
+def _bases() -> list[Path]:
+    """Where compiled code is looked for; it is kept in the first that allows it.
+
+    NUMBA_CACHE_DIR if it is set. Otherwise the ``__pycache__`` of the folder that powerkern is installed in, which
+    travels with an image or an environment, and then the user's cache folder.
+    """
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        return [Path(os.environ["NUMBA_CACHE_DIR"])]
+    # not inside the package: left behind by an uninstallation, the folder would still be imported as powerkern
+    return [PACKAGE.parent / "__pycache__", _users_cache()]
+
+
+def _users_cache() -> Path:
+    """The user's cache folder; relative, and so refused, if there is none."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", "")) / "powerkern" / "Cache"
+    home = Path(os.path.expanduser("~"))
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "powerkern"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "powerkern"
 
 
 # --- reading and writing ------------------------------------------------------------------------------
@@ -116,8 +145,8 @@ def _read(name: str) -> bytes | None:
     for cpu in cpus.runnable():
         folder = folder_name(cpu)
         readers: tuple[tuple[Path, Callable[[Path], bytes]], ...] = (
-            *((base, files.read) for base in folders.bases()),
-            (folders.INSTALLED, Path.read_bytes),
+            *((base, files.read) for base in _bases()),
+            (INSTALLED, Path.read_bytes),
         )
         for base, read in readers:
             code = _code(name, base / folder, read)
@@ -139,7 +168,7 @@ def _code(name: str, folder: Path, read: Callable[[Path], bytes]) -> bytes | Non
 def _draft(name: str, stack: contextlib.ExitStack) -> tuple[Path, files.Draft]:
     """The first folder that can be written to and a draft in it; OSError, with the reasons, where there is none."""
     reasons = []
-    for base in folders.bases():
+    for base in _bases():
         folder = base / folder_name()
         try:
             return folder, stack.enter_context(files.draft(folder / name))

@@ -1,26 +1,51 @@
-"""Functions that are loaded from disk, or compiled, when Python first calls them."""
+"""Entries: functions that are loaded from disk, or compiled, when Python first calls them."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import gc
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
+import numpy as np
+
 from powerkern._jit import disk, notice
-from powerkern._jit.interface import Interface
-from powerkern._jit.loading import load
-from powerkern._jit.signatures import Kind
+from powerkern._jit.interface import Interface, Kind
+from powerkern._jit.marks import F
+
+#: True when numba is switched off (NUMBA_DISABLE_JIT=1) and every kernel runs as plain Python.
+JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 #: One thread compiles or loads at a time, and forks wait for it (see also `powerkern._input.importing`).
 LOCK = threading.RLock()
 #: The switches of numba with which entries are functions of plain numba, and not kept: that check indices, or that
 #: debuggers can step through.
 _PLAIN = ("NUMBA_BOUNDSCHECK", "NUMBA_DEBUGINFO")
+#: The three views of the one pointer that is passed (see `interface`); the call releases Python's lock.
+_NATIVE = ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_char_p,) * 3)
+#: All that was loaded: machine code lives as long as this.
+_LOADED: list[Any] = []
+
+
+def entry(signature: tuple[Kind, ...]) -> Callable[[F], F]:
+    """Mark an outer function that Python calls with arguments of exactly these types.
+
+    Compiled, or loaded from the disk cache, at the first call, so that importing powerkern stays cheap.
+    """
+
+    def decorate(function: F) -> F:
+        if JIT_DISABLED:  # numpy scalars would warn where compiled code silently gives inf or nan
+            return np.errstate(all="ignore")(function)
+        return Entry(function, signature)  # type: ignore[return-value]
+
+    return decorate
 
 
 class Entry:
@@ -59,7 +84,7 @@ class Entry:
     def object_code(self) -> bytes:
         """The object file of the entry, compiled now."""
         name = self._symbol().removeprefix("powerkern.kernels.")
-        with notice.of_long_compiling(True, name), _no_garbage_collection():
+        with notice.of_long_compiling(name), _no_garbage_collection():
             from powerkern._jit.object_code import object_code
 
             return object_code(self._function, self.interface(), self._symbol())
@@ -77,7 +102,7 @@ class Entry:
 
     def _loaded(self) -> Callable[..., Any]:
         code = disk.kept_or_compiled(self._function, self.object_code)
-        return self.interface().caller(load(code, self._symbol()), self._symbol())
+        return self.interface().caller(_native(code, self._symbol()), self._symbol())
 
     def _plain(self) -> Callable[..., Any]:
         from powerkern._jit.numba_extension import plain
@@ -87,6 +112,22 @@ class Entry:
 
 def _is_plain() -> bool:
     return any(os.environ.get(name, "0") not in ("", "0") for name in _PLAIN)
+
+
+def _native(code: bytes, symbol: str) -> Any:
+    """The function of an object file, loaded into this process: it takes the words of its arguments."""
+    library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
+    _LOADED.append(library.link(_linker(), f"{symbol} {len(_LOADED)}"))
+    return _NATIVE(_LOADED[-1][symbol])
+
+
+@functools.cache
+def _linker() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    # the code of a file and its constants are at most 2 GB apart: JITLink lays them side by side, LLVM's older linker
+    # wherever there is room, and aborts the process (Windows has the older one: JITLink is young there)
+    return llvm.create_lljit_compiler(use_jit_link=sys.platform != "win32")
 
 
 @contextlib.contextmanager

@@ -1,4 +1,6 @@
-"""Files that are whole or absent, written by one process at a time.
+"""Files that nobody else can have written, whole or absent, in folders that can be trusted.
+
+Loading compiled code means running it, so nobody but this user, or root, may have been able to put it there.
 
 A file is written under another name, its draft, and renamed. Whoever holds the lock on the draft is the one who
 writes; the system releases it when the process ends, however it ends, and the next writer takes the draft over.
@@ -9,12 +11,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-
-from powerkern._jit import folders
 
 if sys.platform == "win32":
     import msvcrt
@@ -29,13 +30,61 @@ _HELD = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 # a draft is not a symbolic link to somewhere else, nor a pipe that nobody feeds
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+#: Nobody but the owner may write; root's own group, to which some container platforms give the files, counts as root.
+_GROUP_OR_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_ROOT = 0
+
+
+# --- folders ------------------------------------------------------------------------------------------
+
+
+def make(folder: Path) -> None:
+    """Make a folder that only its owner can write to, if there is none."""
+    _require_absolute(folder)
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+
+
+def require_trusted(folder: Path) -> None:
+    """Raise PermissionError, with the reason, unless only this user and root can have put files into a folder."""
+    _require_absolute(folder)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        raise PermissionError("it is not a folder")
+    require_owned(status)
+    for parent in folder.resolve().parents:
+        if _is_open_to_all(parent.stat().st_mode):
+            raise PermissionError(f"everybody may write to {parent} and replace what is in it")
+
+
+def require_owned(status: os.stat_result) -> None:
+    """Raise PermissionError, with the reason, unless a file or folder is this user's or root's, and no one else's."""
+    if not hasattr(os, "geteuid"):
+        return  # Windows keeps others out of the user's own folders
+    if status.st_uid not in (_ROOT, os.geteuid()):
+        raise PermissionError(f"it belongs to another user (uid {status.st_uid})")
+    others = stat.S_IWOTH if status.st_gid == _ROOT else _GROUP_OR_OTHERS_WRITE
+    if status.st_mode & others:
+        raise PermissionError("others may write to it")
+
+
+def _require_absolute(folder: Path) -> None:
+    if not folder.is_absolute():
+        raise PermissionError("it is not an absolute path")
+
+
+def _is_open_to_all(mode: int) -> bool:
+    """Whether everybody may write to a folder and rename or remove what others have put there."""
+    return hasattr(os, "geteuid") and bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
+
+
+# --- files --------------------------------------------------------------------------------------------
 
 
 def read(path: Path) -> bytes:
     """The content of a file that nobody else can have written; OSError otherwise."""
-    folders.require_trusted(path.parent)
+    require_trusted(path.parent)
     with open(os.open(path, os.O_RDONLY | _FLAGS), "rb") as file:
-        folders.require_owned(os.fstat(file.fileno()))
+        require_owned(os.fstat(file.fileno()))
         return file.read()
 
 
@@ -48,7 +97,7 @@ class Draft:
         self._open = True
 
     def publish(self, content: bytes) -> None:
-        """Make `content` that of the file, atomically."""
+        """Replace the file by one with this content, atomically."""
         try:
             with open(self._descriptor, "wb", closefd=False) as file:
                 file.truncate()
@@ -77,8 +126,8 @@ class Draft:
 @contextlib.contextmanager
 def draft(path: Path) -> Iterator[Draft]:
     """The draft of a file, once no other process is writing it; OSError where it cannot be written, or not in time."""
-    folders.make(path.parent)
-    folders.require_trusted(path.parent)
+    make(path.parent)
+    require_trusted(path.parent)
     claimed = Draft(path, _claim(_draft_of(path)))
     try:
         yield claimed

@@ -13,13 +13,82 @@ import itertools
 import struct
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, get_type_hints
 
 import numpy as np
 
-from powerkern._jit.signatures import Array, Number, Record, n_words
+# --- types of arguments -------------------------------------------------------------------------------
 
-#: Words of what all Python objects begin with, more in builds without a global lock; its last one is the type.
+
+class Array(NamedTuple):
+    """A NumPy array; contiguous in C order, or of any strides."""
+
+    dtype: str
+    ndim: int
+    contiguous: bool = True
+    writable: bool = True
+
+
+class Number(NamedTuple):
+    """A number: "int64", "float64" or "bool"."""
+
+    dtype: str
+
+
+class Record(NamedTuple):
+    """A NamedTuple of arrays, numbers and other records."""
+
+    record: type
+    fields: tuple[Any, ...]
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether jitted code is given its address: it has arrays, and fields with names."""
+        return self.record is not tuple and not all(isinstance(each, Number) for each in self.fields)
+
+
+def n_words(kind: Any) -> int:
+    """The number of words of an argument: see `interface`."""
+    return sum(map(n_words, kind.fields)) if isinstance(kind, Record) else 1
+
+
+Kind: TypeAlias = Array | Number | Record
+
+# The first two take any order and strides of native float64.
+READ_MATRIX = Array("float64", 2, contiguous=False, writable=False)
+WRITE_MATRIX = Array("float64", 2, contiguous=False)
+READ_COLUMN = Array("float64", 1, writable=False)
+READ_MATRIX32 = Array("float32", 2, contiguous=False, writable=False)
+WRITE_MATRIX32 = Array("float32", 2, contiguous=False)
+READ_COLUMN32 = Array("float32", 1, writable=False)
+ROWS32 = Array("float32", 2)
+ROWS = Array("float64", 2)
+BLOCKS = Array("float64", 3)
+COLUMN = Array("float64", 1)
+COLUMN32 = Array("float32", 1)
+COUNTS = Array("int64", 1)
+COUNT_ROWS = Array("int64", 2)
+INDEX32 = Array("int32", 1)
+INTEGER = Number("int64")
+REAL = Number("float64")
+BOOLEAN = Number("bool")
+
+_OF_NUMBERS = {int: INTEGER, float: REAL, bool: BOOLEAN}
+
+
+def numbers_of(record: type) -> Record:
+    """The type of a NamedTuple of numbers, as its annotations have them."""
+    return named_tuple(record, *(_OF_NUMBERS[kind] for kind in get_type_hints(record).values()))
+
+
+def named_tuple(record: type, *fields: Kind) -> Record:
+    """The type of a NamedTuple whose fields have these types."""
+    return Record(record, fields)
+
+
+# --- calls --------------------------------------------------------------------------------------------
+
+#: Words at the beginning of every Python object, more in builds without a global lock; the last one is its type.
 HEADER = object.__basicsize__ // 8
 #: Where array objects have the address of their data, the number of dimensions, the addresses of their lengths, of
 #: strides, and of the type of values, and flags; and where that type has its number and byte order.
@@ -35,15 +104,15 @@ _RESULTS = {"int": Array("int64", 1), "float": Array("float64", 1)}
 
 
 class Interface(NamedTuple):
-    """What an entry is called with."""
+    """How an entry is called."""
 
     signature: tuple[Any, ...]
-    #: The array for what is returned, if anything is.
+    #: The array that takes the returned number, if there is one.
     result: Array | None
 
     @classmethod
     def of(cls, function: Callable[..., Any], signature: tuple[Any, ...]) -> Interface:
-        """The interface of a function by its annotation of what it returns."""
+        """The interface of a function, whose return annotation decides on the result."""
         returned = function.__annotations__.get("return")
         result = _RESULTS.get(getattr(returned, "__name__", str(returned)))
         if result is None and returned not in (None, "None"):
@@ -55,7 +124,7 @@ class Interface(NamedTuple):
         return self.signature if self.result is None else (*self.signature, self.result)
 
     def _checks(self) -> list[int]:
-        """What `wrong_array` checks: the type of array, how many, and of each its place and what it is to be."""
+        """The table for `wrong_array`: NumPy's array type, the number of arrays, the place and description of each."""
         arrays = [(place, kind) for place, kind in enumerate(_leaves(self._kinds)) if isinstance(kind, Array)]
         first = 2 + len(arrays)
         return [id(np.ndarray), len(arrays), *(first + place | _described(kind) << 16 for place, kind in arrays)]
@@ -93,7 +162,7 @@ class Interface(NamedTuple):
         raise TypeError(f"{name} takes {list(_leaves(self.signature))[word]}, got {_shown(value)}")
 
     def callee(self) -> str:
-        """The source of the function that machine code is made of: it reads arguments and calls `inner`."""
+        """The source of the function that is compiled: it reads arguments and calls `inner`."""
         place, values = len(self._checks()), []
         for k, kind in enumerate(self._kinds):
             values.append(f"read{k}(i, {place})")
@@ -105,14 +174,14 @@ class Interface(NamedTuple):
         return "def entry(i, p, q):\n    " + "\n    ".join(lines)
 
     def kinds(self) -> dict[str, Any]:
-        """What `callee` reads by each name."""
+        """The kind of argument for each reader in `callee`."""
         return {f"read{k}": kind for k, kind in enumerate(self._kinds)}
 
 
 def wrong_array(words: Any, objects: Any, parts: Any) -> int:
     """The place of the first array that is not of its type, or 0.
 
-    The same address three times: of integers, of what array objects begin with, and of what these refer to.
+    The same address three times: of integers, of addresses of array objects, and of addresses of addresses in these.
     """
     for k in range(words[1]):
         place = words[2 + k] & 0xFFFF
@@ -145,13 +214,13 @@ def _words(kind: Any, name: str, unpacked: list[str], numbers: Iterator[int]) ->
 
 
 def _leaves(kinds: tuple[Any, ...]) -> Iterator[Any]:
-    """Arrays and numbers, those of records one by one."""
+    """Arrays and numbers, with records taken apart."""
     for kind in kinds:
         yield from _leaves(kind.fields) if isinstance(kind, Record) else (kind,)
 
 
 def _values(kinds: tuple[Any, ...], values: Any) -> Iterator[Any]:
-    """What is given for `_leaves`."""
+    """The values given for `_leaves`."""
     for kind, value in zip(kinds, values, strict=True):
         yield from _values(kind.fields, value) if isinstance(kind, Record) else (value,)
 

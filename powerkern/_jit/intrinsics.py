@@ -1,6 +1,6 @@
-"""What plain numba lacks: bit casts, fused multiply-add, prefetching, vectors of a chosen width, atomic counters.
+"""Operations that plain numba lacks: bit casts, fused multiply-add, prefetching, atomic counters, vectors.
 
-Each is a plain Python function; jitted code has its twin in `llvm_intrinsics`.
+Each is a plain Python function; jitted code has its twin in `llvm_intrinsics` or `llvm_lanes`.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ import math
 import struct
 import threading
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit.lanes import LANES
-
 A = TypeVar("A", bound=npt.NDArray[Any])
 Counts = npt.NDArray[np.int64]
+
+#: Numbers in a vector, of float64 and of float32: those of a cache line, and of the widest registers there are.
+LANES, LANES32 = 8, 16
 
 
 def bits_of(x: float) -> int:
@@ -85,22 +86,12 @@ def allocated_integers(shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
 
 
 def release(array: npt.NDArray[Any]) -> None:
-    """Give back what `allocated` has made (no effect in plain Python)."""
-
-
-def aligned(array: A) -> A:
-    """The same array of float64, moved up to where a cache line begins: its last seven numbers must not be used."""
-    return array
+    """Free an array from `allocated` (no effect in plain Python)."""
 
 
 def pack_eight(x: npt.NDArray[Any], first: int, within: int, out: npt.NDArray[Any], place: int) -> None:
     """``out[place : place + 8]`` = eight values of x that are `within` apart, from ``x[first]`` on, as one vector."""
     out[place : place + LANES] = [x[first + k * within] for k in range(LANES)]
-
-
-def pack_every_other(x: npt.NDArray[Any], first: int, out: npt.NDArray[Any], place: int) -> None:
-    """`pack_eight` for values that are two apart: two vectors are read."""
-    pack_eight(x, first, 2, out, place)
 
 
 def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float) -> None:
@@ -136,3 +127,66 @@ def exchange(counts: Counts, index: int, number: int) -> int:
 
 def pause() -> None:
     """Let the CPU rest for a moment in a loop that waits for another thread."""
+
+
+# --- vectors ------------------------------------------------------------------------------------------
+#
+# Eight float64, or sixteen float32: many columns at once, one in each lane, whatever LLVM makes of a loop. In jitted
+# code a `load` gives a vector in registers (one on CPUs with AVX-512, two with AVX2); + - * /, abs, comparisons, and
+# & | << >> of their bits work lane by lane, and numbers among the operands stand for all lanes. In plain Python a
+# vector is an array of eight or sixteen.
+
+AnyFloats: TypeAlias = npt.NDArray[np.float64] | npt.NDArray[np.float32]
+
+#: A vector of numbers, and of booleans: nothing that kernels do with numbers is forbidden for them.
+Lanes: TypeAlias = Any
+Mask: TypeAlias = Any
+
+
+def load(array: AnyFloats, index: tuple[int, ...]) -> Lanes:
+    """The numbers of a vector that lie side by side in memory, from ``array[index]`` on."""
+    return array[_side_by_side(array, index)].copy()
+
+
+def store(array: AnyFloats, index: tuple[int, ...], lanes: Lanes) -> None:
+    """Write the numbers of a vector side by side, from ``array[index]`` on."""
+    array[_side_by_side(array, index)] = lanes
+
+
+def width_of(array: AnyFloats) -> int:
+    """How many numbers of an array a vector has."""
+    return LANES32 if array.dtype == np.float32 else LANES
+
+
+def _side_by_side(array: AnyFloats, index: tuple[int, ...]) -> tuple[Any, ...]:
+    return *index[:-1], slice(index[-1], index[-1] + width_of(array))
+
+
+def in_all_lanes(x: float) -> Lanes:
+    """The same number in every lane, of float64."""
+    return np.full(LANES, x)
+
+
+def in_lanes_of(lanes: Lanes, x: float) -> Lanes:
+    """The same number in every lane of a vector like another."""
+    return np.full_like(lanes, x)
+
+
+def select(mask: Mask, yes: Any, no: Any) -> Lanes:
+    """`yes` in the lanes where the mask holds, `no` in the others; either may be a number."""
+    return np.where(mask, yes, no)
+
+
+def first_lanes(n: int) -> Mask:
+    """A mask that holds in the first n lanes."""
+    return np.arange(LANES) < n
+
+
+def any_lane(mask: Mask) -> bool:
+    """Whether a mask holds anywhere."""
+    return bool(mask.any())
+
+
+def square_root(x: Lanes) -> Lanes:
+    """The square root of every lane."""
+    return np.sqrt(x)

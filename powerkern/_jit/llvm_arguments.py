@@ -13,8 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import lower_builtin, lower_getattr_generic, models, register_model, type_callable
 
-from powerkern._jit.interface import DATA, SHAPE, STRIDES
-from powerkern._jit.signatures import Array, Kind, Number, n_words
+from powerkern._jit.interface import DATA, SHAPE, STRIDES, Array, Kind, Number, n_words
 
 _WORD = ir.IntType(64)
 _NUMBERS = {"int64": types.int64, "float64": types.float64, "bool": types.boolean}

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import lower_builtin, type_callable
 
 from powerkern._jit import intrinsics
-from powerkern._jit.lanes import LANES
-from powerkern._jit.llvm_lanes import BIT32_LANES, BIT_LANES, FLOAT32_LANES, FLOAT_LANES, array_of, declared, parts_of
-
-
-def lowered(function: Any, result: Callable[..., Any]) -> Callable[..., Any]:
-    """Make the decorated function write LLVM's code for a call of `function`, whose signature is the `result`."""
-
-    @type_callable(function)
-    def _typed(context):  # type: ignore[no-untyped-def]
-        return result
-
-    return lower_builtin(function, types.VarArg(types.Any))  # type: ignore[no-any-return]
-
-
-# --- the twins: what jitted code has in their place ---------------------------------------------------
+from powerkern._jit.intrinsics import LANES
+from powerkern._jit.llvm_lanes import (
+    BIT32_LANES,
+    BIT_LANES,
+    FLOAT32_LANES,
+    FLOAT_LANES,
+    array_of,
+    declared,
+    lowered,
+    parts_of,
+)
 
 
 @lowered(intrinsics.bits_of, lambda x: BIT_LANES(x) if x is FLOAT_LANES else types.int64(types.float64))
@@ -87,20 +81,6 @@ def _pack_eight(context, builder, signature, args):  # type: ignore[no-untyped-d
     return context.get_dummy_value()
 
 
-@lowered(intrinsics.pack_every_other, lambda x, first, out, place: types.none(x, _NUMBER, out, _NUMBER))
-def _pack_every_other(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    (x, kind), (out, _) = (_values_of(context, builder, signature.args[k], args[k]) for k in (0, 2))
-    halves = []
-    for offset in (0, LANES - 1):  # one less than LANES: nothing beyond the last value is read
-        index = builder.add(args[1], ir.IntType(64)(offset))
-        halves.append(builder.load(builder.bitcast(builder.gep(x, [index]), kind.as_pointer())))
-        halves[-1].align = 4
-    order = [*range(0, LANES, 2), *range(LANES + 1, 2 * LANES, 2)]
-    vector = builder.shuffle_vector(*halves, ir.Constant(ir.VectorType(ir.IntType(32), LANES), order))
-    _store_eight(builder, vector, out, args[3])
-    return context.get_dummy_value()
-
-
 @lowered(
     intrinsics.add_powers, lambda sums, row, t, weight: types.none(sums, types.int64, types.float64, types.float64)
 )
@@ -131,16 +111,6 @@ def _widest_vectors(context, builder, signature, args):  # type: ignore[no-untyp
     # llvmlite knows no string attributes: slip past its whitelist, the printed IR is valid LLVM
     set.add(builder.function.attributes, '"prefer-vector-width"="512"')
     return context.get_dummy_value()
-
-
-@lowered(intrinsics.aligned, lambda array: array(array))
-def _aligned(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    array, integer = array_of(context, builder, signature.args[0], args[0]), ir.IntType(64)
-    beyond = builder.neg(builder.ptrtoint(array.data, integer))
-    numbers = builder.and_(builder.lshr(beyond, integer(3)), integer(LANES - 1))
-    array.data = builder.gep(array.data, [numbers])
-    array.meminfo, array.parent = (ir.Constant(x.type, None) for x in (array.meminfo, array.parent))
-    return array._getvalue()
 
 
 def _allocate(dtype: Any) -> Any:

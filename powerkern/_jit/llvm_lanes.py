@@ -1,28 +1,17 @@
-"""The types and operators of `lanes` in LLVM's terms, for jitted code."""
+"""The vectors of `intrinsics` in LLVM's terms: their types, operators and functions, for jitted code."""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.extending import lower_builtin, models, register_model, type_callable
 
-from powerkern._jit.lanes import (
-    LANES,
-    LANES32,
-    any_lane,
-    first_lanes,
-    in_all_lanes,
-    in_lanes_of,
-    load,
-    select,
-    square_root,
-    store,
-    sum_of_lanes,
-    width_of,
-)
+from powerkern._jit import intrinsics
+from powerkern._jit.intrinsics import LANES, LANES32
 
 # --- types ------------------------------------------------------------------------------------------
 
@@ -51,6 +40,16 @@ _MASKS = {FLOAT_LANES: MASK_LANES, FLOAT32_LANES: MASK32_LANES}
 class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, dmm: Any, fe_type: LanesType) -> None:
         super().__init__(dmm, fe_type, _vector(fe_type))
+
+
+def lowered(function: Any, result: Callable[..., Any]) -> Callable[..., Any]:
+    """Make the decorated function write LLVM's code for a call of `function`, whose signature is the `result`."""
+
+    @type_callable(function)
+    def _typed(context):  # type: ignore[no-untyped-def]
+        return result
+
+    return lower_builtin(function, types.VarArg(types.Any))  # type: ignore[no-any-return]
 
 
 def array_of(context: Any, builder: Any, kind: Any, value: Any) -> Any:
@@ -161,7 +160,7 @@ def _register_unary(function: Any, dtypes: tuple[types.Type, ...], lower: Any) -
 
 
 _register_unary(abs, _FLOATS, lambda builder, x: _call(builder, "llvm.fabs", x))
-_register_unary(square_root, _FLOATS, lambda builder, x: _call(builder, "llvm.sqrt", x))
+_register_unary(intrinsics.square_root, _FLOATS, lambda builder, x: _call(builder, "llvm.sqrt", x))
 _register_unary(operator.neg, _FLOATS, lambda builder, x: builder.fneg(x))
 _register_unary(operator.invert, _TRUTHS, lambda builder, x: builder.not_(x))
 
@@ -178,107 +177,48 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
     return builder.bitcast(address, _vector(_LANES_OF[array_type.dtype]).as_pointer())
 
 
-@type_callable(load)
-def _type_load(context):  # type: ignore[no-untyped-def]
-    return lambda array, index: _LANES_OF.get(array.dtype) if isinstance(array, types.Array) else None
-
-
-@lower_builtin(load, types.Array, types.BaseTuple)
+@lowered(intrinsics.load, lambda array, index: _LANES_OF.get(getattr(array, "dtype", None)))
 def _load(context, builder, sig, args):  # type: ignore[no-untyped-def]
     return builder.load(_address(context, builder, sig.args[0], *args), align=sig.return_type.dtype.bitwidth // 8)
 
 
-@type_callable(store)
-def _type_store(context):  # type: ignore[no-untyped-def]
-    return lambda array, index, lanes: types.none if lanes is _LANES_OF.get(array.dtype) else None
-
-
-@lower_builtin(store, types.Array, types.BaseTuple, LanesType)
+@lowered(intrinsics.store, lambda array, index, lanes: types.none if lanes is _LANES_OF.get(array.dtype) else None)
 def _store(context, builder, sig, args):  # type: ignore[no-untyped-def]
     align = sig.args[2].dtype.bitwidth // 8
     builder.store(args[2], _address(context, builder, sig.args[0], *args[:2]), align=align)
     return context.get_dummy_value()
 
 
-@type_callable(width_of)
-def _type_width_of(context):  # type: ignore[no-untyped-def]
-    return lambda array: types.int64
-
-
-@lower_builtin(width_of, types.Array)
+@lowered(intrinsics.width_of, lambda array: types.int64)
 def _width_of(context, builder, sig, args):  # type: ignore[no-untyped-def]
     return ir.IntType(64)(_LANES_OF[sig.args[0].dtype].width)
 
 
-@type_callable(in_all_lanes)
-def _type_in_all_lanes(context):  # type: ignore[no-untyped-def]
-    return lambda x: FLOAT_LANES
+@lowered(intrinsics.in_all_lanes, lambda x: FLOAT_LANES)
+@lowered(intrinsics.in_lanes_of, lambda lanes, x: lanes)
+def _in_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    return _spread(context, builder, args[-1], sig.args[-1], sig.return_type)
 
 
-@lower_builtin(in_all_lanes, types.Any)
-def _in_all_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
-    return _spread(context, builder, args[0], sig.args[0], FLOAT_LANES)
+def _type_of_choice(mask, yes, no):  # type: ignore[no-untyped-def]
+    kinds = {t for t in (yes, no) if isinstance(t, LanesType)} or {FLOAT_LANES}
+    kind = kinds.pop()
+    return kind if not kinds and mask is _MASKS.get(kind) else None
 
 
-@type_callable(in_lanes_of)
-def _type_in_lanes_of(context):  # type: ignore[no-untyped-def]
-    return lambda lanes, x: lanes
-
-
-@lower_builtin(in_lanes_of, LanesType, types.Any)
-def _in_lanes_of(context, builder, sig, args):  # type: ignore[no-untyped-def]
-    return _spread(context, builder, args[1], sig.args[1], sig.return_type)
-
-
-@type_callable(select)
-def _type_select(context):  # type: ignore[no-untyped-def]
-    def chosen(mask, yes, no):  # type: ignore[no-untyped-def]
-        kinds = {t for t in (yes, no) if isinstance(t, LanesType)} or {FLOAT_LANES}
-        kind = kinds.pop()
-        return kind if not kinds and mask is _MASKS.get(kind) else None
-
-    return chosen
-
-
-@lower_builtin(select, LanesType, types.Any, types.Any)
+@lowered(intrinsics.select, _type_of_choice)
 def _select(context, builder, sig, args):  # type: ignore[no-untyped-def]
     sides = (_spread(context, builder, args[k], sig.args[k], sig.return_type) for k in (1, 2))
     return builder.select(args[0], *sides)
 
 
-@type_callable(first_lanes)
-def _type_first_lanes(context):  # type: ignore[no-untyped-def]
-    return lambda n: MASK_LANES
-
-
-@lower_builtin(first_lanes, types.Any)
+@lowered(intrinsics.first_lanes, lambda n: MASK_LANES)
 def _first_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
     numbers = ir.Constant(_vector(BIT_LANES), list(range(LANES)))
     return builder.icmp_signed("<", numbers, _spread(context, builder, args[0], sig.args[0], BIT_LANES))
 
 
-@type_callable(any_lane)
-def _type_any_lane(context):  # type: ignore[no-untyped-def]
-    return lambda mask: types.boolean if mask in _MASKS.values() else None
-
-
-@lower_builtin(any_lane, LanesType)
+@lowered(intrinsics.any_lane, lambda mask: types.boolean if mask in _MASKS.values() else None)
 def _any_lane(context, builder, sig, args):  # type: ignore[no-untyped-def]
     width = ir.IntType(sig.args[0].width)
     return builder.icmp_unsigned("!=", builder.bitcast(args[0], width), width(0))
-
-
-@type_callable(sum_of_lanes)
-def _type_sum_of_lanes(context):  # type: ignore[no-untyped-def]
-    return lambda x: types.float64 if x is FLOAT_LANES else None
-
-
-@lower_builtin(sum_of_lanes, LanesType)
-def _sum_of_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
-    x, width = args[0], LANES
-    while width > 1:
-        width //= 2
-        halves = (ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(k, k + width))) for k in (0, width))
-        low, high = (builder.shuffle_vector(x, x, half) for half in halves)
-        x = builder.fadd(low, high)
-    return builder.extract_element(x, ir.IntType(32)(0))

@@ -1,11 +1,19 @@
-"""Marks on functions: what jitted code calls in their place."""
+"""The decorators of everything that is compiled. They only mark: a marked function stays plain Python.
+
+The package's docstring says which to use; `numba_extension` decides which function jitted code calls instead.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class Mark(NamedTuple):
@@ -30,12 +38,12 @@ def mark_of(function: Callable[..., Any]) -> Mark | None:
     return getattr(function, "_powerkern_mark", None)
 
 
-#: The functions whose twin is chosen by type, and who is told of new ones.
+#: The functions whose twin is chosen by type, and the callbacks for new ones.
 CHOICES: list[Callable[..., Any]] = []
 LISTENERS: list[Callable[[Callable[..., Any]], None]] = []
 
 
-def marked(function: F, mark: Mark) -> F:
+def _marked(function: F, mark: Mark) -> F:
     """The function, with a mark."""
     function._powerkern_mark = mark  # type: ignore[attr-defined]
     if mark.is_choice:
@@ -43,3 +51,68 @@ def marked(function: F, mark: Mark) -> F:
         for listener in LISTENERS:
             listener(function)
     return function
+
+
+# --- decorators --------------------------------------------------------------------------------------
+
+
+def kernel(function: F) -> F:
+    """Mark a composable numeric function; it stays callable as plain Python."""
+    return _marked(function, Mark(function, "kernel"))
+
+
+def inlined(function: F) -> F:
+    """Mark a scalar kernel for hot loops: LLVM must inline it, or the loop around it stays scalar."""
+    return _marked(function, Mark(function, "inlined"))
+
+
+def reduction(function: F) -> F:
+    """Mark a kernel whose floating-point sums may be re-associated (vectorised)."""
+    return _marked(function, Mark(function, "reduction"))
+
+
+def compiled_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
+    """Let jitted code that calls the decorated Python function use `kernel_function`, as that is marked, instead."""
+
+    def decorate(function: F) -> F:
+        return _marked(function, Mark(kernel_function, "kernel"))
+
+    return decorate
+
+
+def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
+    """Make a kernel of one float64 argument, or a vector, hand float32 arguments to its float32 twin."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def dispatch(x: Any) -> Any:
+            return (float32_kernel if getattr(x, "dtype", None) == np.float32 else function)(x)
+
+        return _marked(dispatch, Mark(function, "inlined", float32_kernel))  # type: ignore[return-value]
+
+    return decorate
+
+
+def for_none(none_kernel: Callable[..., Any] | None = None) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Make a kernel hand calls whose first argument is None to `none_kernel`, or return None for them.
+
+    Jitted code decides by types, when it is compiled.
+    """
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        of_none = none_kernel or _nothing_like(function)
+
+        @functools.wraps(function)
+        def dispatch(first: Any, *rest: Any) -> T:
+            return cast(T, (of_none if first is None else function)(first, *rest))
+
+        return _marked(dispatch, Mark(function, "kernel", of_none=of_none))
+
+    return decorate
+
+
+def _nothing_like(function: Callable[..., Any]) -> Callable[..., None]:
+    """A function of the same arguments that returns None."""
+    scope: dict[str, Any] = {}
+    exec(f"def nothing({', '.join(inspect.signature(function).parameters)}): return None", scope)
+    return scope["nothing"]  # type: ignore[no-any-return]

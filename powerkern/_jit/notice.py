@@ -18,12 +18,9 @@ _explained = False
 
 
 @contextlib.contextmanager
-def of_long_compiling(compiles: bool, kernel: str) -> Iterator[None]:
-    """Say so if what is done here `compiles` the kernel of that name, and the wait has become long."""
+def of_long_compiling(kernel: str) -> Iterator[None]:
+    """Say that the kernel of this name is being compiled, once the wait has become long."""
     global _silent
-    if not compiles:
-        yield
-        return
     said = threading.Event()
     timer = threading.Timer(max(SILENCE - _silent, 0.0), _say, (kernel, said))
     timer.daemon = True

@@ -19,7 +19,7 @@ from powerkern._jit.marks import CHOICES, LISTENERS, mark_of
 
 try:
     from powerkern._jit import deferral
-except Exception:  # numba's private parts are not what they were
+except Exception:  # numba's private parts have changed
     DEFERRING: dict[str, Any] = {}
     _OF_ENTRIES: dict[str, Any] = {}
 else:
@@ -32,7 +32,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "inlined": {"fastmath": {"contract"}, "forceinline": True, **_COMMON},
     "reduction": {"fastmath": {"contract", "reassoc"}, **_COMMON},
 }
-#: Whether this thread compiles an entry. Its kernels are not those of users' functions, which count references.
+#: Whether this thread compiles an entry: its kernels count no references, and users' functions have others, which do.
 _THREAD = threading.local()
 
 
@@ -47,7 +47,7 @@ def compiling_an_entry() -> Iterator[dict[str, Any]]:
 
 
 def jitted(function: Callable[..., Any]) -> Any:
-    """What jitted code calls in place of a function."""
+    """The dispatcher that jitted code calls in place of a function."""
     return _jitted(function, getattr(_THREAD, "in_entry", False))
 
 
@@ -57,7 +57,7 @@ def _jitted(function: Callable[..., Any], in_entry: bool) -> Any:
     if mark is not None and mark.function is not function:
         return _jitted(mark.function, in_entry)
     kind = "kernel" if mark is None else mark.options
-    # LLVM would associate some sums in another way without what it finds of references in their functions
+    # without reference counts in their functions, LLVM would associate some sums in another order
     own = _OF_ENTRIES if in_entry and kind != "reduction" else {}
     return numba.njit(**{**OPTIONS[kind], **own})(function)
 
@@ -89,7 +89,7 @@ def _register_choice(function: Callable[..., Any]) -> None:
 
 
 def register() -> None:
-    """Nothing more: to have imported this module is enough."""
+    """Do nothing more: importing this module is enough."""
 
 
 for _function in CHOICES:

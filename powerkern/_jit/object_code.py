@@ -13,13 +13,17 @@ from numba import types
 from powerkern._jit.cpus import Cpu, this_cpu
 from powerkern._jit.interface import Interface, wrong_array
 from powerkern._jit.llvm_arguments import reader_of
-from powerkern._jit.loading import LIBRARY
 from powerkern._jit.numba_extension import compiling_an_entry, jitted
 
-#: The views of an entry's words: integers, what array objects begin with, and what these refer to.
+#: The views of an entry's words: as integers, as addresses of array objects, and as addresses of addresses in these.
 _INTEGERS = types.CPointer(types.int64)
 _VIEWS = (_INTEGERS, types.CPointer(_INTEGERS), types.CPointer(types.CPointer(_INTEGERS)))
 
+#: Functions of the C library that machine code may call; LLVM finds them in the process.
+_LIBRARY = frozenset(
+    ("ceil", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor", "fma", "free", "frexp", "hypot", "ldexp", "log",
+     "log10", "log1p", "log2", "malloc", "memcpy", "memmove", "memset", "pow", "rint", "sinh", "trunc")
+)  # fmt: skip
 #: numba's functions that are the C library's under other names.
 _RENAMED = {"@numba_ldexp(": "@ldexp(", "@numba_frexp(": "@frexp("}
 #: Functions of ours in place of numba's: references need no counting, and a square root is an instruction.
@@ -47,7 +51,7 @@ def object_code(function: Callable[..., Any], interface: Interface, symbol: str,
 
 
 def optimised(function: Callable[..., Any], interface: Interface, symbol: str, machine: Any) -> Any:
-    """An entry in LLVM's language, as machine code is made of it."""
+    """An entry in LLVM's language, optimised."""
     try:
         text, name = _language(function, interface)
     except Exception as error:
@@ -64,14 +68,14 @@ def optimised(function: Callable[..., Any], interface: Interface, symbol: str, m
             each.linkage = llvm.Linkage.private  # unused arguments, and functions with one call site, can go
     _optimise(module, machine)
     outside = {each.name for each in module.functions if each.is_declaration and not each.name.startswith("llvm.")}
-    if outside - LIBRARY:
-        needed = ", ".join(sorted(outside - LIBRARY))
+    if outside - _LIBRARY:
+        needed = ", ".join(sorted(outside - _LIBRARY))
         raise Refused(f"the entry {symbol} allocates, or may raise: its machine code needs {needed}")
     return module
 
 
 def _language(function: Callable[..., Any], interface: Interface) -> tuple[str, str]:
-    """An entry, and all that it calls, in LLVM's language; and its name in there."""
+    """An entry, and all that it calls, in LLVM's language; and its name there."""
     with compiling_an_entry() as options:
         scope: dict[str, Any] = {"inner": jitted(function), "wrong_array": jitted(wrong_array)}
         scope.update((name, reader_of(kind)) for name, kind in interface.kinds().items())
@@ -113,7 +117,7 @@ def _optimise(module: Any, machine: Any) -> None:
 
 
 def machine_of(cpu: Cpu) -> Any:
-    """What LLVM makes machine code with."""
+    """LLVM's target machine for a CPU."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(

@@ -13,9 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._input.arrays import as_reals, filled, is_masked_array, is_real, numbers
 from powerkern._input.foreign import library, refuse_foreign
 from powerkern._typing import FloatArray
-from powerkern.kernels.transforms.boxcox import boxcox_array, inv_boxcox_array
-from powerkern.kernels.transforms.elementwise import boxcox_each, inv_boxcox_each, inv_yeojohnson_each, yeojohnson_each
-from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson_array, yeojohnson_array
+from powerkern.kernels.transforms.elementwise import (
+    boxcox_array,
+    boxcox_each,
+    inv_boxcox_array,
+    inv_boxcox_each,
+    inv_yeojohnson_array,
+    inv_yeojohnson_each,
+    yeojohnson_array,
+    yeojohnson_each,
+)
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 #: Default treatment of NaN in fits: SciPy propagates it from 1.18 on, and refuses it before (None).

@@ -99,9 +99,9 @@ def test_read_only_sources_use_the_users_cache(package_copy, tmp_path):
 def test_what_a_folder_lacks_is_kept_in_the_next(place, tmp_path, monkeypatch, compiled, loads):
     """And what it has is read from it."""
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(disk.folders, "bases", lambda: [tmp_path / "file", tmp_path / "second", place])
+    monkeypatch.setattr(disk, "_bases", lambda: [tmp_path / "file", tmp_path / "second", place])
     assert loads()
-    monkeypatch.setattr(disk.folders, "bases", lambda: [tmp_path / "file", tmp_path / "second"])
+    monkeypatch.setattr(disk, "_bases", lambda: [tmp_path / "file", tmp_path / "second"])
     compiled()
     assert [path.name for path in (tmp_path / "second").glob("powerkern-*/*")] == [NAME]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from powerkern._jit import folders
+from powerkern._jit import disk, files
 
 posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes of files are POSIX's")
 
@@ -16,7 +16,7 @@ posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes 
 @pytest.fixture
 def folder(tmp_path):
     made = tmp_path / "base" / "folder"
-    folders.make(made)
+    files.make(made)
     return made
 
 
@@ -35,14 +35,14 @@ def strangers(monkeypatch):
 
 
 def test_a_folder_of_ones_own_is_trusted(folder):
-    folders.require_trusted(folder)
+    files.require_trusted(folder)
 
 
 @posix
 def test_a_folder_is_made_for_its_owner_alone(tmp_path):
     before = os.umask(0)
     try:
-        folders.make(tmp_path / "made")
+        files.make(tmp_path / "made")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o755
@@ -53,14 +53,14 @@ def test_roots_folder_is_trusted():
     """An image is built as root and run as a user."""
     if Path("/usr").stat().st_uid:
         pytest.skip("root owns nothing here")
-    folders.require_trusted(Path("/usr"))
+    files.require_trusted(Path("/usr"))
 
 
 @posix
 def test_a_folder_of_another_user_is_not(folder, strangers):
     strangers(folder)
     with pytest.raises(PermissionError, match="belongs to another user"):
-        folders.require_trusted(folder)
+        files.require_trusted(folder)
 
 
 @posix
@@ -68,7 +68,7 @@ def test_a_folder_of_another_user_is_not(folder, strangers):
 def test_a_folder_that_others_may_write_to_is_not(folder, mode):
     folder.chmod(mode)
     with pytest.raises(PermissionError, match="others may write"):
-        folders.require_trusted(folder)
+        files.require_trusted(folder)
 
 
 @posix
@@ -79,10 +79,10 @@ def test_a_group_that_may_write_is_not_unless_it_is_roots(folder, group, trusted
     os.chown(folder, -1, group)
     folder.chmod(0o775)
     if trusted:
-        folders.require_trusted(folder)
+        files.require_trusted(folder)
     else:
         with pytest.raises(PermissionError, match="others may write"):
-            folders.require_trusted(folder)
+            files.require_trusted(folder)
 
 
 @posix
@@ -91,20 +91,20 @@ def test_what_is_around_it_may_be_open_to_all_if_sticky(folder, mode, trusted):
     """As /tmp is: others may add to it, but not rename or remove."""
     folder.parent.chmod(mode)
     if trusted:
-        folders.require_trusted(folder)
+        files.require_trusted(folder)
     else:
         with pytest.raises(PermissionError, match=r"everybody may write to .*base and replace"):
-            folders.require_trusted(folder)
+            files.require_trusted(folder)
 
 
 @posix
 def test_a_link_is_not_trusted(folder, tmp_path):
     (tmp_path / "link").symlink_to(folder)
     with pytest.raises(PermissionError, match="not a folder"):
-        folders.require_trusted(tmp_path / "link")
+        files.require_trusted(tmp_path / "link")
 
 
-@pytest.mark.parametrize("check", [folders.make, folders.require_trusted])
+@pytest.mark.parametrize("check", [files.make, files.require_trusted])
 def test_a_relative_path_is_not_trusted(check, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(PermissionError, match="not an absolute path"):
@@ -117,14 +117,14 @@ def test_a_relative_path_is_not_trusted(check, tmp_path, monkeypatch):
 
 def test_numbas_variable_goes_before_all(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert folders.bases() == [tmp_path]
+    assert disk._bases() == [tmp_path]
 
 
 def test_an_uninstallation_leaves_nothing_that_can_be_imported(monkeypatch):
     """A folder inside the package would stay behind as a namespace package, `powerkern` without contents."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
-    package = Path(folders.__file__).parents[1]
-    assert folders.bases()[0] == package.parent / "__pycache__"
+    package = Path(files.__file__).parents[1]
+    assert disk._bases()[0] == package.parent / "__pycache__"
 
 
 @pytest.mark.skipif(os.name != "posix" or os.uname().sysname != "Linux", reason="the XDG specification is Linux's")
@@ -135,9 +135,9 @@ def test_the_users_cache_is_never_in_the_current_folder(xdg, tmp_path, monkeypat
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     if xdg is not None:
         monkeypatch.setenv("XDG_CACHE_HOME", xdg)
-    assert folders.bases()[-1] == tmp_path / ".cache" / "powerkern"
+    assert disk._bases()[-1] == tmp_path / ".cache" / "powerkern"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert folders.bases()[-1] == tmp_path / "xdg" / "powerkern"
+    assert disk._bases()[-1] == tmp_path / "xdg" / "powerkern"
 
 
 @posix
@@ -156,5 +156,5 @@ def test_without_a_home_there_is_no_users_cache(xdg, tmp_path, monkeypatch):
         monkeypatch.setenv("XDG_CACHE_HOME", xdg)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(PermissionError, match="not an absolute path"):
-        folders.make(folders.bases()[-1])
+        files.make(disk._bases()[-1])
     assert list(tmp_path.iterdir()) == []

@@ -36,37 +36,8 @@ def test_fused_multiply_add_rounds_once():
 
 
 @numba.njit
-def with_aligned(n, skip):
-    room = np.arange(n + skip + 8.0)
-    moved = _jit.aligned(room[skip:])
-    first = moved[0]
-    for i in range(n):
-        moved[i] += 1.0
-    return first, moved.ctypes.data % 64, moved[:n].sum(), room
-
-
-@needs_jit
-@pytest.mark.parametrize("skip", range(8))
-def test_aligned_arrays_begin_with_a_cache_line(skip):
-    """They are the same memory, at most seven numbers further on, and stay alive after what they were made of."""
-    first, beyond, total, room = with_aligned(1000, skip)
-    assert beyond == 0
-    assert skip <= first < skip + 8
-    at = int(first)
-    np.testing.assert_array_equal(
-        room - np.arange(room.size), np.repeat([0.0, 1.0, 0.0], [at, 1000, room.size - at - 1000])
-    )
-    assert total == room[at : at + 1000].sum()
-
-
-@numba.njit
 def pack(x, first, within, out, place):
     _jit.pack_eight(x, first, within, out, place)
-
-
-@numba.njit
-def pack_every_other(x, first, out, place):
-    _jit.pack_every_other(x, first, out, place)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -77,10 +48,6 @@ def test_eight_values_are_packed(dtype):
         out = np.full(13, -1.0, dtype)
         pack(x, first, within, out, 2)
         np.testing.assert_array_equal(out, [-1.0, -1.0, *(first + within * np.arange(8.0)), -1.0, -1.0, -1.0])
-    for first in (0, 25):
-        out = np.full(13, -1.0, dtype)
-        pack_every_other(x, first, out, 5)
-        np.testing.assert_array_equal(out, [*np.full(5, -1.0), *(first + 2 * np.arange(8.0))])
 
 
 FUSED = """

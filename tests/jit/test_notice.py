@@ -32,7 +32,7 @@ def long_work(caplog, kernel="fit_columns"):
     """Compile until something is said."""
     caplog.set_level(logging.INFO, "powerkern")
     before, end = len(caplog.records), time.monotonic() + 10.0
-    with notice.of_long_compiling(True, kernel):
+    with notice.of_long_compiling(kernel):
         while len(caplog.records) == before and time.monotonic() < end:
             time.sleep(0.001)
         time.sleep(0.02)
@@ -56,19 +56,12 @@ def test_every_long_wait_is_told_and_the_first_explained(said, caplog):
 
 def test_short_waits_add_up(said, caplog, monkeypatch):
     monkeypatch.setattr(notice, "SILENCE", 1000.0)
-    with notice.of_long_compiling(True, "first"):
+    with notice.of_long_compiling("first"):
         time.sleep(0.03)
     assert said.getvalue() == ""
     monkeypatch.setattr(notice, "SILENCE", 0.03)
     assert "second" in long_work(caplog, "second")[0]
     assert notice._silent == 0.0
-
-
-def test_nothing_is_said_of_what_is_loaded(said, caplog, monkeypatch):
-    monkeypatch.setattr(notice, "SILENCE", 0.0)
-    with notice.of_long_compiling(False, "fit_columns"):
-        time.sleep(0.05)
-    assert said.getvalue() == ""
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), None])

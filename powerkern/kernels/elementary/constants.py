@@ -1,4 +1,4 @@
-"""float64: constants, as literals, which compiled code takes for what they are; the order of bit patterns; copies."""
+"""Constants of float64, as literals for the compiler; the order of bit patterns; copies."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ on erf rounds to 1.
 
 from __future__ import annotations
 
-from powerkern._jit import COLUMN, ROWS, Lanes, entry, in_all_lanes, inlined, kernel, select, widest_vectors
+from powerkern._jit import COLUMN, ROWS, Lanes, entry, inlined, kernel, select, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp import exp, expm1_lanes
+from powerkern.kernels.elementary.exp import exp, expm1_lanes, polynomial
 
 # (erf(x)/x - 1) as a polynomial in x**2 <= 1, to 7e-18
 _P = (
@@ -51,72 +51,35 @@ _Q = (
     -1.5813696345088997e-11,
     1.1723842200727881e-12,
 )
+_Q_EVEN, _Q_ODD = _Q[::2], _Q[1::2]
 _END = 6.0
 _SQRT_HALF = 0.7071067811865476
+
+
+@inlined
+def _scaled_erfc(x: float) -> float:
+    """erfc(x) e**(x**2) for 1 <= x <= 6: even and odd powers apart, of which neither waits for the other."""
+    u = x - 2.0
+    v = u * u
+    return polynomial(_Q_ODD, v) * u + polynomial(_Q_EVEN, v)
 
 
 @inlined
 def erf(x: float) -> float:
     """Error function, 2/sqrt(pi) times the integral of e**(-t**2) from 0 to x; within 1 ulp, NaN for NaN."""
     a = abs(x)
-    z = a * a
-    p = _P[11]
-    p = p * z + _P[10]
-    p = p * z + _P[9]
-    p = p * z + _P[8]
-    p = p * z + _P[7]
-    p = p * z + _P[6]
-    p = p * z + _P[5]
-    p = p * z + _P[4]
-    p = p * z + _P[3]
-    p = p * z + _P[2]
-    p = p * z + _P[1]
-    p = p * z + _P[0]
     b = _END if a > _END else a
-    u = b - 2.0
-    v = u * u
-    even = _Q[20]
-    odd = _Q[19]
-    even = even * v + _Q[18]
-    odd = odd * v + _Q[17]
-    even = even * v + _Q[16]
-    odd = odd * v + _Q[15]
-    even = even * v + _Q[14]
-    odd = odd * v + _Q[13]
-    even = even * v + _Q[12]
-    odd = odd * v + _Q[11]
-    even = even * v + _Q[10]
-    odd = odd * v + _Q[9]
-    even = even * v + _Q[8]
-    odd = odd * v + _Q[7]
-    even = even * v + _Q[6]
-    odd = odd * v + _Q[5]
-    even = even * v + _Q[4]
-    odd = odd * v + _Q[3]
-    even = even * v + _Q[2]
-    odd = odd * v + _Q[1]
-    even = even * v + _Q[0]
-    tail = 1.0 - exp(-b * b) * (odd * u + even)
-    return x + x * p if a < 1.0 else (-tail if x < 0.0 else tail)
+    tail = 1.0 - exp(-b * b) * _scaled_erfc(b)
+    return x + x * polynomial(_P, a * a) if a < 1.0 else (-tail if x < 0.0 else tail)
 
 
 @inlined
 def erf_lanes(x: Lanes) -> Lanes:
     """`erf`, with an absolute error of 2e-16; 1 for NaN."""
     a = abs(x)
-    z = a * a
-    p = z * _P[11] + _P[10]
-    for k in range(9, -1, -1):
-        p = p * z + _P[k]
-    b = select(a < _END, a, in_all_lanes(_END))
-    u = b - 2.0
-    v = u * u
-    even, odd = v * _Q[20] + _Q[18], v * _Q[19] + _Q[17]
-    for k in range(16, 1, -2):
-        even, odd = even * v + _Q[k], odd * v + _Q[k - 1]
-    even = even * v + _Q[0]
-    tail = 1.0 - (expm1_lanes(0.0 - b * b) + 1.0) * (odd * u + even)
-    return select(a < 1.0, x + x * p, select(x < 0.0, 0.0 - tail, tail))
+    b = select(a < _END, a, _END)
+    tail = 1.0 - (expm1_lanes(0.0 - b * b) + 1.0) * _scaled_erfc(b)
+    return select(a < 1.0, x + x * polynomial(_P, a * a), select(x < 0.0, 0.0 - tail, tail))
 
 
 @kernel

@@ -15,12 +15,17 @@ Subnormal numbers, both zeros, infinities and NaN are handled correctly unless a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
 from powerkern._jit import Lanes, any_lane, bits32_of, bits_of, by_dtype, float32_of, float_of, inlined, select
 
-#: Exponents of e times this are those of 2.
+#: A number or, as for all functions here, a vector of numbers.
+N = TypeVar("N", float, np.float32)
+
+#: log2(e): exponents of e times this are exponents of 2.
 LOG2_E = 1.4426950408889634
 # ln 2 in two parts; the first ends in 21 zero bits, so its product with any exponent is exact
 LN2_HI = 6.93147180369123816490e-01
@@ -54,7 +59,24 @@ _EXPM1_MIN = -50.0  # below about -37.5 expm1 rounds to -1
 
 
 @inlined
-def _reduce(x: float, x_lo: float, rounder: float) -> tuple[int, float, float]:
+def polynomial(c: tuple[N, ...], x: N) -> N:
+    """c[0] + c[1] x + c[2] x**2 + ..., by Horner's scheme; x is a number or a vector."""
+    value = x * c[len(c) - 1] + c[len(c) - 2]
+    for k in range(len(c) - 3, -1, -1):
+        value = value * x + c[k]
+    return value
+
+
+@inlined
+def _reduced(x: float, rounder: float) -> tuple[float, float]:
+    """(k + rounder, r) with x = k ln 2 + r, |r| <= ln(2)/2; the low 12 bits of the sum hold k + rounder - _ROUND."""
+    shifted = x * LOG2_E + rounder
+    k = shifted - rounder
+    return shifted, (x - k * LN2_HI) - k * LN2_LO
+
+
+@inlined
+def _reduced_parts(x: float, x_lo: float, rounder: float) -> tuple[int, float, float]:
     """(bits, r, r_lo) with x + x_lo = k ln 2 + r + r_lo, |r| <= ln(2)/2, for |x| < 1420, |x_lo| < 1.
 
     The low 12 of the bits hold k + (rounder - _ROUND).
@@ -70,16 +92,7 @@ def _reduce(x: float, x_lo: float, rounder: float) -> tuple[int, float, float]:
 @inlined
 def _exp_tail(r: float) -> float:
     """(e^r - 1 - r)/r**2 for |r| <= ln(2)/2."""
-    q = r * _Q[10] + _Q[9]
-    q = q * r + _Q[8]
-    q = q * r + _Q[7]
-    q = q * r + _Q[6]
-    q = q * r + _Q[5]
-    q = q * r + _Q[4]
-    q = q * r + _Q[3]
-    q = q * r + _Q[2]
-    q = q * r + _Q[1]
-    return q * r + _Q[0]
+    return polynomial(_Q, r)
 
 
 @inlined
@@ -101,9 +114,7 @@ def exp(x: float) -> float:
     """e**x."""
     bounded = _EXP_MAX if x > _EXP_MAX else x
     bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
-    shifted = bounded * LOG2_E + (_ROUND + 2.0 * EXPONENT_BIAS)
-    k = shifted - (_ROUND + 2.0 * EXPONENT_BIAS)
-    r = (bounded - k * LN2_HI) - k * LN2_LO
+    shifted, r = _reduced(bounded, _ROUND + 2.0 * EXPONENT_BIAS)
     return _scaled(1.0 + (r + r * r * _exp_tail(r)), bits_of(shifted))
 
 
@@ -112,10 +123,8 @@ def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
     """e**x * 2**scale_k * scale_m for a positive number given by `split`; finite wherever the result is."""
     bounded = _RATIO_MAX if x > _RATIO_MAX else x
     bounded = -_RATIO_MAX if bounded < -_RATIO_MAX else bounded
-    shifted = bounded * LOG2_E + _ROUND
-    k = shifted - _ROUND
-    r = (bounded - k * LN2_HI) - k * LN2_LO
-    total = k + scale_k
+    shifted, r = _reduced(bounded, _ROUND)
+    total = (shifted - _ROUND) + scale_k
     total = 1100.0 if total > 1100.0 else total
     total = -1200.0 if total < -1200.0 else total
     mantissa = (1.0 + (r + r * r * _exp_tail(r))) * scale_m
@@ -129,11 +138,11 @@ def exp_parts(hi: float, lo: float, ordinary: bool) -> float:
     `ordinary` (a compile-time constant): |hi| <= 700, or NaN, for which the result is arbitrary.
     """
     if ordinary:
-        bits, r, r_lo = _reduce(hi, lo, _ROUND + EXPONENT_BIAS)
+        bits, r, r_lo = _reduced_parts(hi, lo, _ROUND + EXPONENT_BIAS)
         return (1.0 + (r + _expm1_less(r, r_lo))) * float_of(bits << 52)
     bounded = _EXP_MAX if hi > _EXP_MAX else hi
     bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
-    bits, r, r_lo = _reduce(bounded, lo if bounded == hi else 0.0, _ROUND + 2.0 * EXPONENT_BIAS)
+    bits, r, r_lo = _reduced_parts(bounded, lo if bounded == hi else 0.0, _ROUND + 2.0 * EXPONENT_BIAS)
     return _scaled(1.0 + (r + _expm1_less(r, r_lo)), bits)
 
 
@@ -145,7 +154,7 @@ def exp_minus(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[
     relatively accurate near 0; the scale lets a caller divide before the result would overflow. The
     subtrahend must be s, or at most s e**(hi - 1).
     """
-    bits, r, r_lo = _reduce(hi, lo, rounder)
+    bits, r, r_lo = _reduced_parts(hi, lo, rounder)
     power = float_of(bits << 52)
     constant = power - subtrahend
     # the constant is 0 or larger than the linear term, a product without rounding: the sum's error is exact
@@ -157,9 +166,7 @@ def exp_minus(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[
 @inlined
 def exp_less(t: float, rounder: float, subtrahend: float) -> float:
     """s e**t - subtrahend, as in `exp_minus` but rounded, to 2 ulp, at two thirds of the cost."""
-    shifted = t * LOG2_E + rounder
-    k = shifted - rounder
-    r = (t - k * LN2_HI) - k * LN2_LO
+    shifted, r = _reduced(t, rounder)
     power = float_of(bits_of(shifted) << 52)
     return power * (r * r * _exp_tail(r)) + (power * r + (power - subtrahend))
 
@@ -189,18 +196,25 @@ _ONE32, _BOUND32 = np.float32(1.0), np.float32(80.0)
 
 
 @inlined
-def _expm1_excess32(t: np.float32) -> np.float32:
-    shifted = t * _LOG2_E32 + _ROUND32
+def _reduced32(x: np.float32) -> tuple[np.float32, np.float32]:
+    """(2**k, r) with x = k ln 2 + r, |r| <= ln(2)/2."""
+    shifted = x * _LOG2_E32 + _ROUND32
     k = shifted - _ROUND32
-    r = (t - k * _LN2_HI32) - k * _LN2_LO32
-    q = _Q32[5]
-    q = q * r + _Q32[4]
-    q = q * r + _Q32[3]
-    q = q * r + _Q32[2]
-    q = q * r + _Q32[1]
-    q = q * r + _Q32[0]
-    s = float32_of(bits32_of(shifted) << 23)
-    return s * (r * r * q) + (s * r + ((s - _ONE32) - t))
+    return float32_of(bits32_of(shifted) << 23), (x - k * _LN2_HI32) - k * _LN2_LO32
+
+
+@inlined
+def _expm1_excess32(t: np.float32) -> np.float32:
+    s, r = _reduced32(t)
+    return s * (r * r * polynomial(_Q32, r)) + (s * r + ((s - _ONE32) - t))
+
+
+@inlined
+def _expm1_excess(tail: Callable[[float], float], t: float) -> float:
+    """e**t - 1 - t, with the `tail` (e^r - 1 - r)/r**2."""
+    shifted, r = _reduced(t, _ROUND + EXPONENT_BIAS)
+    s = float_of(bits_of(shifted) << 52)
+    return s * (r * r * tail(r)) + (s * r + ((s - 1.0) - t))
 
 
 @by_dtype(_expm1_excess32)
@@ -210,16 +224,12 @@ def expm1_excess(t: float) -> float:
     e**t - 1 is then t + h, and the derivatives of (e**(m a) - 1)/m in m follow from h without cancellation.
     Relative error about 1e-15, float32 about 5e-7.
     """
-    shifted = t * LOG2_E + (_ROUND + EXPONENT_BIAS)
-    k = shifted - (_ROUND + EXPONENT_BIAS)
-    r = (t - k * LN2_HI) - k * LN2_LO
-    s = float_of(bits_of(shifted) << 52)
-    return s * (r * r * _exp_tail(r)) + (s * r + ((s - 1.0) - t))
+    return _expm1_excess(_exp_tail, t)
 
 
 @inlined
 def _exp_tail_lanes(r: Lanes) -> Lanes:
-    """`_exp_tail` by Estrin's scheme: half as many operations wait for another, which is what vectors take long for."""
+    """`_exp_tail` by Estrin's scheme, for vectors, which mostly wait: half as many operations depend on another one."""
     square = r * r
     fourth = square * square
     low = (_Q[3] * r + _Q[2]) * square + (_Q[1] * r + _Q[0])
@@ -243,12 +253,10 @@ def greater(x: Lanes, y: Lanes) -> Lanes:
 @inlined
 def _exp_lanes_parts32(t: Lanes) -> tuple[Lanes, Lanes]:
     t = select(t < _BOUND32, select(t > -_BOUND32, t, -_BOUND32), _BOUND32)
-    shifted = t * _LOG2_E32 + _ROUND32
-    k = shifted - _ROUND32
-    r = (t - k * _LN2_HI32) - k * _LN2_LO32
+    s, r = _reduced32(t)
     square = r * r
     tail = (_Q32[4] * square + (_Q32[3] * r + _Q32[2])) * square + (_Q32[1] * r + _Q32[0])
-    return float32_of(bits32_of(shifted) << 23), r + square * tail
+    return s, r + square * tail
 
 
 @by_dtype(_exp_lanes_parts32)
@@ -258,15 +266,13 @@ def _exp_lanes_parts(t: Lanes) -> tuple[Lanes, Lanes]:
     The first is exact, the second good to a few ulp.
     """
     t = select(t < 700.0, select(t > -700.0, t, -700.0), 700.0)
-    shifted = t * LOG2_E + (_ROUND + EXPONENT_BIAS)
-    k = shifted - (_ROUND + EXPONENT_BIAS)
-    r = (t - k * LN2_HI) - k * LN2_LO
+    shifted, r = _reduced(t, _ROUND + EXPONENT_BIAS)
     return float_of(bits_of(shifted) << 52), r + r * r * _exp_tail_lanes(r)
 
 
 @inlined
 def expm1_lanes(t: Lanes) -> Lanes:
-    """e**t - 1 to within a few ulp; beyond |t| = 700 (float32: 80), and for NaN, that of the nearest bound."""
+    """e**t - 1 to within a few ulp; beyond |t| = 700 (float32: 80), and for NaN, the value at the nearest bound."""
     s, p = _exp_lanes_parts(t)
     return s * p + (s - _ONE32)
 
@@ -341,8 +347,4 @@ def are_moderate(t: Lanes) -> bool:
 @inlined
 def expm1_excess_lanes(t: Lanes) -> Lanes:
     """`expm1_excess` of every lane, of which fewer operations wait for another."""
-    shifted = t * LOG2_E + (_ROUND + EXPONENT_BIAS)
-    k = shifted - (_ROUND + EXPONENT_BIAS)
-    r = (t - k * LN2_HI) - k * LN2_LO
-    s = float_of(bits_of(shifted) << 52)
-    return s * (r * r * _exp_tail_lanes(r)) + (s * r + ((s - 1.0) - t))
+    return _expm1_excess(_exp_tail_lanes, t)

@@ -11,7 +11,7 @@ import math
 
 from powerkern._jit import bits_of, float_of, fma, inlined
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.exp import EXPONENT_BIAS, LN2_HI, LN2_LO, TINY
+from powerkern.kernels.elementary.exp import EXPONENT_BIAS, LN2_HI, LN2_LO, TINY, polynomial
 
 # (2 atanh(s) - 2 s)/s**3 as a polynomial in s**2, |s| <= 3 - sqrt(8), to 2**-57.5/s**2
 _P = (
@@ -73,13 +73,7 @@ def split(x: float) -> tuple[float, float]:
 def _atanh_tail(s: float) -> float:
     """(2 atanh(s) - 2 s)/s, for |s| <= 3 - sqrt(8)."""
     z = s * s
-    p = _P[6]
-    p = p * z + _P[5]
-    p = p * z + _P[4]
-    p = p * z + _P[3]
-    p = p * z + _P[2]
-    p = p * z + _P[1]
-    return z * (p * z + _P[0])
+    return z * polynomial(_P, z)
 
 
 @inlined
@@ -223,19 +217,11 @@ def _extended_log(f: float, f_lo: float) -> tuple[float, float]:
     reciprocal = 1.0 / u
     s = f * reciprocal
     z = s * s
-    p = _R[7]
-    p = p * z + _R[6]
-    p = p * z + _R[5]
-    p = p * z + _R[4]
-    p = p * z + _R[3]
-    p = p * z + _R[2]
-    p = p * z + _R[1]
-    p = p * z + _R[0]
     u_lo = (f - (u - 2.0)) + f_lo
     s_lo = reciprocal * (fma(-s, u, f) + (f_lo - s * u_lo))
     # z + z_lo = s**2, c + c_lo = 2/3 + 2/5 s**2 + ...
     z_lo = fma(s, s, -z) + 2.0 * s * s_lo
-    w = p * z
+    w = polynomial(_R, z) * z
     c = _TWO_THIRDS_HI + w
     c_lo = (_TWO_THIRDS_HI - c) + w + _TWO_THIRDS_LO
     # cube + cube_lo = s**3, product + product_lo = s**3 c

@@ -3,10 +3,10 @@
 psi(lambda, x) = b_lambda(ln x) = (x**lambda - 1)/lambda, and ln x for lambda = 0 (Box & Cox 1964, eq. (1)); see
 `kernels.transforms.branch`.
 
-The scalar kernels may be called in any jitted loop. The array loops prepare lambda once, pick a cheaper logarithm
-where lambda allows it, and run in two phases over blocks: one long chain of dependent operations would leave the CPU's
-schedulers full and its arithmetic units idle (measured: 2.8 against 2.1 ns per value). `out` may be `x` itself, but
-must not overlap it otherwise.
+The scalar kernels may be called in any jitted loop. The loops over columns prepare lambda once, pick a cheaper
+logarithm where lambda allows it, and run in two phases over blocks: one long chain of dependent operations would leave
+the CPU's schedulers full and its arithmetic units idle (measured: 2.8 against 2.1 ns per value). `out` may be `x`
+itself, but must not overlap it otherwise; standardised columns are transformed in place.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import COLUMN, REAL, allocated, entry, fma, inlined, kernel, release, widest_vectors
+from powerkern._jit import allocated, fma, inlined, kernel, release, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp_less, exp_parts, exp_scaled, rounder_of
 from powerkern.kernels.elementary.log import log, log1p_finite, log_series, log_sum, split, split_normal
-from powerkern.kernels.elementary.loops import BLOCK, all_within, own_block
+from powerkern.kernels.results import INTERCEPT, LMBDA, REF, SLOPE
 from powerkern.kernels.transforms.branch import (
+    BLOCK,
     F_INTERCEPT,
     F_LMBDA,
     F_REF,
@@ -36,6 +37,7 @@ from powerkern.kernels.transforms.branch import (
     less_one,
     moderate_backwards,
     moderate_forwards,
+    own_block,
     reach,
     times,
     write_bounds,
@@ -50,8 +52,8 @@ _LOG_SMALL, _LOG_LARGE = math.log(_SMALL), math.log(LARGE)
 
 @inlined
 def _log(x: float, extended: bool, ordinary: bool) -> tuple[float, float]:
-    """ln |x|, head and tail, for finite x other than 0; `ordinary` (a compile-time constant): not subnormal."""
-    k, m = split_normal(abs(x)) if ordinary else split(abs(x))
+    """ln x, head and tail, for positive finite x; `ordinary` (a compile-time constant): not subnormal."""
+    k, m = split_normal(x) if ordinary else split(x)
     return log_series(k, m - 1.0, extended)
 
 
@@ -74,12 +76,10 @@ def _at_infinity(lmbda: float) -> float:
 
 
 @inlined
-def _boxcox(x: float, a: float, a_lo: float, lmbda: float, e: Exponent, ordinary: bool) -> float:
-    """psi(lambda, x) from a + a_lo = ln x; `ordinary` as in `branch_of_product`, or x is NaN."""
+def _boxcox(x: float, a: float, a_lo: float, lmbda: float, e: Exponent) -> float:
+    """psi(lambda, x) from a + a_lo = ln x."""
     t, t_lo = times(a, a_lo, e.m)
-    y = branch_of_product(t, t_lo, e, ordinary)
-    if ordinary:
-        return y if x == x else x
+    y = branch_of_product(t, t_lo, e, False)
     # adds NaN where lambda is NaN, for which _at_zero and _at_infinity do not check
     return _with_edges(y, x, _at_zero(lmbda), _at_infinity(lmbda)) + 0.0 * lmbda
 
@@ -91,7 +91,7 @@ def boxcox(x: float, lmbda: float) -> float:
     At x = 0: -1/lmbda for lmbda > 0, else -inf. NaN for x < 0 and where an argument is NaN.
     """
     a, a_lo = _log(x, True, False)
-    return _boxcox(x, a, a_lo, lmbda, exponent(lmbda), False)
+    return _boxcox(x, a, a_lo, lmbda, exponent(lmbda))
 
 
 @inlined
@@ -130,51 +130,41 @@ def boxcox_dx(x: float, lmbda: float) -> float:
 
 
 @inlined
-def _boxcox_blocks(x: FloatArray, lmbda: float, e: Exponent, out: FloatArray, extended: bool, ordinary: bool) -> None:
+def _boxcox_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
     widest_vectors()
+    e = exponent(lmbda)
     scratch = allocated((2 * BLOCK,))
     a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
     for start in range(0, x.size, BLOCK):
         block = own_block(x, out, start)
         for i in range(block.size):
-            a[i], a_lo[i] = _log(block[i], extended, ordinary)
+            a[i], a_lo[i] = _log(block[i], extended, False)
         for i in range(block.size):
-            block[i] = _boxcox(block[i], a[i], a_lo[i], lmbda, e, ordinary)
+            block[i] = _boxcox(block[i], a[i], a_lo[i], lmbda, e)
     release(scratch)
-
-
-@inlined
-def _ordinary_range(lmbda: float, e: Exponent) -> tuple[float, float]:
-    """Bounds on x between which no operation of `_boxcox` can overflow."""
-    span = reach(e, abs(lmbda))
-    return 1.0 / span if 1.0 / span > _SMALL else _SMALL, span if span < LARGE else LARGE
 
 
 @kernel
 def boxcox_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = boxcox(x, lmbda)."""
-    e = exponent(lmbda)
-    low, high = _ordinary_range(lmbda, e)
-    if not moderate_forwards(lmbda):
-        _boxcox_blocks(x, lmbda, e, out, True, False)
-    elif all_within(x, low, high):
-        _boxcox_blocks(x, lmbda, e, out, False, True)
+    if moderate_forwards(lmbda):
+        _boxcox_blocks(x, lmbda, out, False)
     else:
-        _boxcox_blocks(x, lmbda, e, out, False, False)
+        _boxcox_blocks(x, lmbda, out, True)
 
 
 @inlined
-def _inv_boxcox_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool, ordinary: bool) -> None:
+def _inv_boxcox_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
     widest_vectors()
     e = exponent(lmbda)
     scratch = allocated((BLOCK,))
     for start in range(0, y.size, BLOCK):
         block = own_block(y, out, start)
         for i in range(block.size):
-            a, scratch[i] = inverse_branch_parts(block[i], lmbda, 0.0, e, extended, ordinary)
+            a, scratch[i] = inverse_branch_parts(block[i], lmbda, 0.0, e, extended, False)
             block[i] = a if block[i] == block[i] else block[i]
         for i in range(block.size):
-            x = exp_parts(block[i], scratch[i], ordinary)
+            x = exp_parts(block[i], scratch[i], False)
             block[i] = x if block[i] == block[i] else block[i]
     release(scratch)
 
@@ -182,13 +172,10 @@ def _inv_boxcox_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: b
 @kernel
 def inv_boxcox_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_boxcox(y, lmbda)."""
-    low, high = inverse_reach(lmbda, _LOG_SMALL, _LOG_LARGE)
-    if not moderate_backwards(lmbda):
-        _inv_boxcox_blocks(y, lmbda, out, True, False)
-    elif all_within(y, low, high):
-        _inv_boxcox_blocks(y, lmbda, out, False, True)
+    if moderate_backwards(lmbda):
+        _inv_boxcox_blocks(y, lmbda, out, False)
     else:
-        _inv_boxcox_blocks(y, lmbda, out, False, False)
+        _inv_boxcox_blocks(y, lmbda, out, True)
 
 
 # --- standardised columns ---------------------------------------------------------------------------
@@ -196,7 +183,7 @@ def inv_boxcox_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
 # x**lambda may overflow, and ln x may cancel in a tight cluster, where the standardised value is an ordinary number.
 # So the logarithm is taken relative to a reference in the data: with d = ln(x/ref),
 #     psi(lambda, x) - psi(lambda, ref) = ref**lambda b_lambda(d),
-# and a mean and a scale of b_lambda(d) standardise as well as those of psi do.
+# and a mean and a scale of b_lambda(d) standardise as well as a mean and a scale of psi.
 
 
 class _Reference(NamedTuple):
@@ -229,83 +216,52 @@ def _log_ratio(x: float, ref: _Reference) -> float:
     return log_sum(k, w if k == 0.0 else m - 1.0)
 
 
-@inlined
-def _ordinary_log_ratio(x: float, ref: float, inverse: float) -> float:
-    """The same, to the same bits, where neither `inverse` = 1/ref nor x/ref can overflow or be subnormal."""
-    k, m = split_normal(x * inverse)
-    return log_sum(k, (x - ref) * inverse if k == 0.0 else m - 1.0)
+@kernel
+def boxcox_standardized(x: FloatArray, fit: FloatArray) -> None:
+    """`x` = a b_lambda(ln(x/ref)) + b, with the positive finite `ref`, slope a and intercept b of a fit.
 
-
-@inlined
-def _standardized_blocks(
-    x: FloatArray, lmbda: float, ref: _Reference, a: float, b: float, e: Exponent, out: FloatArray, ordinary: bool
-) -> None:
-    """`ordinary` (a compile-time constant): x is NaN, or neither x nor e**t is near the limits of float64."""
+    The logarithm is log1p((x - ref)/ref) where x/ref is near 1 (x - ref is exact there). Finite wherever
+    lambda ln(x/ref) < 709: with the largest x as `ref` for lambda > 0, the smallest for lambda < 0, all fitted data
+    are. Error: a few eps of max(|z|, |b|, a |b_lambda(d)|). Values outside x > 0 as in `boxcox`.
+    """
     widest_vectors()
+    lmbda, a, b = fit[LMBDA], fit[SLOPE], fit[INTERCEPT]
+    e, ref = exponent(lmbda), _reference(fit[REF])
     at_zero = a * _at_zero(lmbda) + b
     at_infinity = a * _at_infinity(lmbda) + b
     d = allocated((BLOCK,))
     for start in range(0, x.size, BLOCK):
-        block = own_block(x, out, start)
+        block = x[start : start + BLOCK]
         for i in range(block.size):
-            d[i] = _ordinary_log_ratio(block[i], ref.value, ref.inverse) if ordinary else _log_ratio(block[i], ref)
+            d[i] = _log_ratio(block[i], ref)
         for i in range(block.size):
             t = e.m * d[i]
-            if ordinary:
-                z = a * (exp_less(t, e.rounder, e.unit) * e.inverse) + b
-                block[i] = z if block[i] == block[i] else block[i]
-            else:
-                t = e.t_max if t > e.t_max else t
-                t = e.t_min if t < e.t_min else t
-                z = a * (exp_less(t, e.rounder, e.unit) * e.inverse) + b
-                block[i] = _with_edges(z, block[i], at_zero, at_infinity)
+            t = e.t_max if t > e.t_max else t
+            t = e.t_min if t < e.t_min else t
+            z = a * (exp_less(t, e.rounder, e.unit) * e.inverse) + b
+            block[i] = _with_edges(z, block[i], at_zero, at_infinity)
     release(d)
 
 
-@inlined
-def _ordinary_range_about(ref: float, lmbda: float, e: Exponent) -> tuple[float, float]:
-    """Bounds on x between which no operation of `boxcox_standardized` can overflow; none if 1/ref can."""
-    span = reach(e, abs(lmbda))
-    low, high = ref / span, ref * span
-    low = low if low > _SMALL else _SMALL
-    return low if _SMALL <= ref <= LARGE else math.inf, high if high < LARGE else LARGE
-
-
 @kernel
-def boxcox_standardized(x: FloatArray, lmbda: float, ref: float, a: float, b: float, out: FloatArray) -> None:
-    """`out` = a b_lmbda(ln(x/ref)) + b, for positive finite `ref`.
+def boxcox_unstandardized(z: FloatArray, fit: FloatArray) -> None:
+    """`z` = the x with a b_lambda(ln(x/ref)) + b = z: ref*(1 + lambda y)**(1/lambda), y = (z - b)/a.
 
-    The logarithm is log1p((x - ref)/ref) where x/ref is near 1 (x - ref is exact there). Finite wherever
-    lmbda ln(x/ref) < 709: with the largest x as `ref` for lmbda > 0, the smallest for lmbda < 0, all fitted data are.
-    Error: a few eps of max(|z|, |b|, a |b_lmbda(d)|). Values outside x > 0 as in `boxcox`.
-    """
-    e = exponent(lmbda)
-    reference = _reference(ref)
-    low, high = _ordinary_range_about(ref, lmbda, e)
-    if all_within(x, low, high):
-        _standardized_blocks(x, lmbda, reference, a, b, e, out, True)
-    else:
-        _standardized_blocks(x, lmbda, reference, a, b, e, out, False)
-
-
-@kernel
-def boxcox_unstandardized(z: FloatArray, lmbda: float, ref: float, a: float, b: float, out: FloatArray) -> None:
-    """`out` = the x with a b_lmbda(ln(x/ref)) + b = z: ref*(1 + lmbda y)**(1/lmbda), y = (z - b)/a.
-
-    NaN outside the range, lmbda y < -1. Many x share the last value inside it, lmbda y = -1 to the rounding of z: the
-    one nearest to ref is returned, for a better round trip than 0 (lmbda > 0) or inf (lmbda < 0).
+    NaN outside the range, lambda y < -1. Many x share the last value inside it, lambda y = -1 to the rounding of z: the
+    one nearest to ref is returned, for a better round trip than 0 (lambda > 0) or inf (lambda < 0).
     """
     widest_vectors()
+    lmbda, b = fit[LMBDA], fit[INTERCEPT]
     e = exponent(lmbda)
     inverse = e.inverse * e.unit
-    a_inverse = 1.0 / a
-    ref_k, ref_m = split(ref)
+    a_inverse = 1.0 / fit[SLOPE]
+    ref_k, ref_m = split(fit[REF])
     end = LOG_END * inverse
     outside = -1.0 - 2.0**-50 * (1.0 + abs(lmbda * b * a_inverse))
     at_infinity = math.inf if lmbda >= 0.0 else -math.inf
     d = allocated((BLOCK,))
     for start in range(0, z.size, BLOCK):
-        block = own_block(z, out, start)
+        block = z[start : start + BLOCK]
         for i in range(block.size):
             y = (block[i] - b) * a_inverse
             v = 0.0 if lmbda == 0.0 else lmbda * y
@@ -322,17 +278,32 @@ def boxcox_unstandardized(z: FloatArray, lmbda: float, ref: float, a: float, b: 
 # --- rows of a matrix -------------------------------------------------------------------------------
 #
 # A row of a C-contiguous matrix is transformed where it lies, at most ROW_BLOCK values at a time: with the constants of
-# their columns in arrays, the operations are those of a column, to the same bits. This holds for ordinary values and
-# moderate exponents; others are left to the loops above. `out` may be `x`; `spare` holds three blocks.
+# their columns in arrays, the operations are the same as for a column, to the same bits. This holds for ordinary values
+# and moderate exponents; others are left to the loops above. `out` may be `x`; `spare` holds three blocks.
 
 # rows of an array of constants, after those of the bounds
 _LMBDA, _M, _INVERSE, _INVERSE_LO = range(2, 6)
 _SLOPE, _OFFSET, _REF, _REF_INVERSE = 2, *range(5, 8)
 _SLOPE_INVERSE, _REF_K, _REF_M = 3, 6, 7
-CONSTANTS, STANDARDIZED_CONSTANTS, UNSTANDARDIZED_CONSTANTS = 6, 8, 8
 
 
-# What follows is free of branches: the constants of columns are computed as vectors, from fields[:, j] of their fits.
+# The constants are computed without branches, as vectors, from fields[:, j] of the fits.
+
+
+@inlined
+def _ordinary_range(lmbda: float, e: Exponent) -> tuple[float, float]:
+    """Bounds on x between which no operation of `boxcox_block` can overflow."""
+    span = reach(e, abs(lmbda))
+    return 1.0 / span if 1.0 / span > _SMALL else _SMALL, span if span < LARGE else LARGE
+
+
+@inlined
+def _ordinary_range_about(ref: float, lmbda: float, e: Exponent) -> tuple[float, float]:
+    """Bounds on x between which no operation of `boxcox_standardized_block` can overflow; none if 1/ref can."""
+    span = reach(e, abs(lmbda))
+    low, high = ref / span, ref * span
+    low = low if low > _SMALL else _SMALL
+    return low if _SMALL <= ref <= LARGE else math.inf, high if high < LARGE else LARGE
 
 
 @inlined
@@ -416,7 +387,9 @@ def boxcox_standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spa
     widest_vectors()
     d = spare[0]
     for j in range(out.size):
-        d[j] = _ordinary_log_ratio(x[j], c[_REF, j], c[_REF_INVERSE, j]) + 0.0 * x[j]
+        inverse = c[_REF_INVERSE, j]
+        k, m = split_normal(x[j] * inverse)
+        d[j] = log_sum(k, (x[j] - c[_REF, j]) * inverse if k == 0.0 else m - 1.0) + 0.0 * x[j]
     for j in range(out.size):
         value = exp_less(c[_M, j] * d[j], rounder_of(0.0), 1.0) * c[_INVERSE, j]
         out[j] = c[_SLOPE, j] * value + c[_OFFSET, j]
@@ -436,16 +409,12 @@ def boxcox_unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArray, s
         out[j] = exp_scaled(d[j], c[_REF_K, j], c[_REF_M, j])
 
 
-# --- for Python -------------------------------------------------------------------------------------
-
-
-@entry((COLUMN, REAL, COLUMN))
-def boxcox_array(x: FloatArray, lmbda: float, out: FloatArray) -> None:
-    """`out` = boxcox(x, lmbda)."""
-    boxcox_loop(x, lmbda, out)
-
-
-@entry((COLUMN, REAL, COLUMN))
-def inv_boxcox_array(y: FloatArray, lmbda: float, out: FloatArray) -> None:
-    """`out` = inv_boxcox(y, lmbda)."""
-    inv_boxcox_loop(y, lmbda, out)
+#: The loops over columns, in the order of the directions of `gather`.
+COLUMNS = boxcox_loop, inv_boxcox_loop, boxcox_standardized, boxcox_unstandardized
+#: For each direction: the constants of a column, the transform of a block, and the number of constants.
+ROWS = (
+    (boxcox_constants, boxcox_block, 6),
+    (inv_boxcox_constants, inv_boxcox_block, 6),
+    (boxcox_standardized_constants, boxcox_standardized_block, 8),
+    (boxcox_unstandardized_constants, boxcox_unstandardized_block, 8),
+)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import bits_of, float_of, fma, inlined, kernel
+from powerkern._jit import bits_of, float_of, fma, inlined, kernel, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp, exp_minus, expm1, rounder_of
@@ -47,13 +47,16 @@ _LARGEST_EXPONENT = 680.0
 #: Down to e**-DEEP, 1 + m y has digits left.
 DEEP = 27.0
 
-#: |x| up to this are ordinary: what follows does not overflow.
+#: Values of a column that are transformed together: a block and its scratch space stay in the first-level cache.
+BLOCK = 512
+
+#: |x| up to this are ordinary: no later operation overflows.
 LARGE = 1e300
 
 #: The first two rows of all arrays of constants: the bounds between which values are ordinary; none is: low > high.
 LOW, HIGH = range(2)
 
-#: The rows of an array of fields, from which constants are made: those of a fit, and 1 where no value is ordinary.
+#: The rows of an array of fields, from which constants are computed: a fit's numbers, and 1 if no value is ordinary.
 F_LMBDA, F_REF, F_SLOPE, F_INTERCEPT, F_LOG_FACTOR, F_PASSES, N_FIELDS = range(7)
 
 
@@ -72,6 +75,22 @@ class Exponent(NamedTuple):
     #: beyond these values of m a the result no longer changes: infinity, -1/m
     t_min: float
     t_max: float
+
+
+@inlined
+def own_block(x: FloatArray, out: FloatArray, start: int) -> FloatArray:
+    """The block of `out` from `start` on, holding the values of `x`, which may be `out`.
+
+    A loop over one array vectorises; were it to read `x` and write `out`, LLVM would check at run time that they do not
+    overlap, and run scalar code when they are the same.
+    """
+    widest_vectors()
+    block = out[start : start + BLOCK]
+    if x.ctypes.data != out.ctypes.data:
+        source = x[start : start + BLOCK]
+        for i in range(block.size):
+            block[i] = source[i]
+    return block
 
 
 @inlined
@@ -111,7 +130,7 @@ def exponent(m: float) -> Exponent:
 
 @inlined
 def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
-    """Prepare lambda and 2 - lambda with a common scale; what 2 - lambda loses by rounding is kept."""
+    """Prepare lambda and 2 - lambda with a common scale, and with the rounding error of 2 - lambda."""
     other = 2.0 - lmbda
     rounded = 2.0 - other
     other_lo = (2.0 - (other + rounded)) + (rounded - lmbda)
@@ -134,7 +153,7 @@ def reach(e: Exponent, steepest: float) -> float:
 
 @inlined
 def less_one(lmbda: float) -> tuple[float, float]:
-    """The exponent lambda - 1 of the derivatives in x, with what its rounding loses."""
+    """The exponent lambda - 1 of the derivatives in x, and its rounding error."""
     power = lmbda - 1.0
     bulk = power - lmbda
     return power, (lmbda - (power - bulk)) + (-1.0 - bulk)
@@ -199,6 +218,13 @@ def write_bounds(low: float, high: float, moderate: bool, c: FloatArray, j: int)
     moderate &= low <= high
     c[LOW, j] = (low if low > -LARGE else -LARGE) if moderate else math.inf
     c[HIGH, j] = (high if high < LARGE else LARGE) if moderate else -math.inf
+
+
+@inlined
+def of_side(c: FloatArray, k: int, j: int, negative: bool) -> float:
+    """One of a pair of constants; both are loaded, as a load that depends on a condition would not be vectorised."""
+    upper, lower = float(c[k, j]), float(c[k + 1, j])
+    return lower if negative else upper
 
 
 @inlined

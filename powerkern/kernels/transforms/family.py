@@ -22,7 +22,7 @@ FAMILIES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
 
 @kernel
 def log_offset(family: int) -> float:
-    """What is added to magnitudes before logarithms are taken of them."""
+    """The number added to magnitudes before taking logarithms."""
     return 1.0 if family == YEO_JOHNSON else 0.0
 
 

@@ -1,7 +1,7 @@
 """Between the user's matrix, of any order and strides, and contiguous columns.
 
 `gather` copies a group of columns into the rows of a block, the entries of `APPLY` transform such rows in place, and
-`scatter` copies them back. Each transform is an entry of its own, so that only what is used gets compiled.
+`scatter` copies them back. Each transform is an entry of its own, so that only the transforms in use are compiled.
 """
 
 from __future__ import annotations
@@ -28,21 +28,9 @@ from powerkern._jit import (
     widest_vectors,
 )
 from powerkern._typing import Float32Array, FloatArray, IntArray
-from powerkern.kernels.results import (
-    CENTER,
-    DIVISOR,
-    INTERCEPT,
-    LMBDA,
-    LOG_FACTOR,
-    REF,
-    SLOPE,
-    is_identity,
-    is_rescaled,
-)
-from powerkern.kernels.transforms.boxcox import boxcox_loop, boxcox_standardized, boxcox_unstandardized, inv_boxcox_loop
+from powerkern.kernels.results import CENTER, DIVISOR, LMBDA, is_identity, is_rescaled
+from powerkern.kernels.transforms import boxcox, yeojohnson_standardized
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON, lowest
-from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson_loop, yeojohnson_loop
-from powerkern.kernels.transforms.yeojohnson_standardized import yeojohnson_standardized, yeojohnson_unstandardized
 
 AnyArray = NDArray[Any]
 
@@ -51,13 +39,13 @@ CACHE_LINE = 8
 #: Rows whose values outside whole cache lines are copied column by column: their lines stay in the first-level cache.
 _TILE = 512
 
-# directions: what is done to a column
+# directions: transforms and their inverses, of raw or of standardised values
 FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 
 
 @inlined
 def _gather(x: AnyArray, block: AnyArray) -> None:
-    """block = x.T, in squares of a cache line by a cache line, prefetching the squares below; then what is left."""
+    """block = x.T, in squares of a cache line by a cache line, prefetching the squares below; then the remainder."""
     n, p = x.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
     for top in range(0, whole_rows, CACHE_LINE):
@@ -134,49 +122,6 @@ def scatter32(block: Float32Array, out: Float32Array) -> None:
 
 # --- transforms of a block: row j by the fit in results[j]; `failures` counts values without an image ------------
 
-#: Transforms a column in place by a fit.
-_Transform = Callable[[FloatArray, FloatArray], None]
-
-
-@kernel
-def _boxcox(x: FloatArray, fit: FloatArray) -> None:
-    boxcox_loop(x, fit[LMBDA], x)
-
-
-@kernel
-def _inv_boxcox(y: FloatArray, fit: FloatArray) -> None:
-    inv_boxcox_loop(y, fit[LMBDA], y)
-
-
-@kernel
-def _boxcox_standardized(x: FloatArray, fit: FloatArray) -> None:
-    boxcox_standardized(x, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], x)
-
-
-@kernel
-def _boxcox_unstandardized(z: FloatArray, fit: FloatArray) -> None:
-    boxcox_unstandardized(z, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], z)
-
-
-@kernel
-def _yeojohnson(x: FloatArray, fit: FloatArray) -> None:
-    yeojohnson_loop(x, fit[LMBDA], x)
-
-
-@kernel
-def _inv_yeojohnson(y: FloatArray, fit: FloatArray) -> None:
-    inv_yeojohnson_loop(y, fit[LMBDA], y)
-
-
-@kernel
-def _yeojohnson_standardized(x: FloatArray, fit: FloatArray) -> None:
-    yeojohnson_standardized(x, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], x)
-
-
-@kernel
-def _yeojohnson_unstandardized(z: FloatArray, fit: FloatArray) -> None:
-    yeojohnson_unstandardized(z, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], z)
-
 
 @kernel
 def _prestandardize(x: FloatArray, fit: FloatArray) -> None:
@@ -214,7 +159,7 @@ def _end_of_domain(fit: FloatArray, family: int) -> float:
 
 @kernel
 def _count_outside(x: FloatArray, end: float) -> int:
-    """Infinite values, and those that are not above the `end` of the domain; NaN is neither."""
+    """The number of infinite values, and of values not above the `end` of the domain; NaN is neither."""
     widest_vectors()
     n = 0
     for i in range(x.size):
@@ -241,10 +186,22 @@ def _count_not_finite(x: FloatArray) -> int:
     return n
 
 
+#: Transforms of a column, raw by its lambda, or standardised in place by its fit.
+_Raw = Callable[[FloatArray, float, FloatArray], None]
+_Standardized = Callable[[FloatArray, FloatArray], None]
 _Apply = Callable[[FloatArray, FloatArray, IntArray], None]
 
 
-def _forward(transform: _Transform, family: int) -> _Apply:
+def _raw(transform: _Raw) -> _Standardized:
+    """A raw transform, by the lambda of a fit."""
+
+    def by_fit(x: FloatArray, fit: FloatArray) -> None:
+        transform(x, fit[LMBDA], x)
+
+    return kernel(by_fit)
+
+
+def _forward(transform: _Standardized, family: int, name: str) -> _Apply:
     """The entry of a transform of values of a family."""
 
     def by_column(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
@@ -255,10 +212,10 @@ def _forward(transform: _Transform, family: int) -> _Apply:
                 _prestandardize(x, fit)
                 transform(x, fit)
 
-    return _entry_of(by_column, transform)
+    return _entry_of(by_column, name)
 
 
-def _backward(inverse: _Transform) -> _Apply:
+def _backward(inverse: _Standardized, name: str) -> _Apply:
     """The entry of an inverse."""
 
     def by_column(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
@@ -270,22 +227,27 @@ def _backward(inverse: _Transform) -> _Apply:
                 _unprestandardize(y, fit)
                 failures[j] += _count_not_finite(y) - missing
 
-    return _entry_of(by_column, inverse)
+    return _entry_of(by_column, name)
 
 
-def _entry_of(by_column: _Apply, transform: _Transform) -> _Apply:
-    by_column.__name__ = by_column.__qualname__ = transform.__name__  # by which its code is kept
+def _entry_of(by_column: _Apply, name: str) -> _Apply:
+    by_column.__name__ = by_column.__qualname__ = name  # the name of its file
     return entry((ROWS, ROWS, COUNTS))(by_column)
+
+
+def _entries(family: int, raw: _Raw, inverse: _Raw, standardized: _Standardized, back: _Standardized) -> list[_Apply]:
+    """The entries of a family, in the order of the directions."""
+    return [
+        _forward(_raw(raw), family, raw.__name__),
+        _backward(_raw(inverse), inverse.__name__),
+        _forward(standardized, family, standardized.__name__),
+        _backward(back, back.__name__),
+    ]
 
 
 #: The entry for a family and a direction.
 APPLY = {
-    (BOX_COX, FORWARD): _forward(_boxcox, BOX_COX),
-    (BOX_COX, INVERSE): _backward(_inv_boxcox),
-    (BOX_COX, FORWARD_STANDARDIZED): _forward(_boxcox_standardized, BOX_COX),
-    (BOX_COX, INVERSE_STANDARDIZED): _backward(_boxcox_unstandardized),
-    (YEO_JOHNSON, FORWARD): _forward(_yeojohnson, YEO_JOHNSON),
-    (YEO_JOHNSON, INVERSE): _backward(_inv_yeojohnson),
-    (YEO_JOHNSON, FORWARD_STANDARDIZED): _forward(_yeojohnson_standardized, YEO_JOHNSON),
-    (YEO_JOHNSON, INVERSE_STANDARDIZED): _backward(_yeojohnson_unstandardized),
+    (family, direction): each
+    for family, loops in ((BOX_COX, boxcox.COLUMNS), (YEO_JOHNSON, yeojohnson_standardized.COLUMNS))
+    for direction, each in enumerate(_entries(family, *loops))
 }

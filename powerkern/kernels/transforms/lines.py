@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import LANES, borrowed, inlined, pack_eight, pack_every_other, prefetch, widest_vectors
+from powerkern._jit import LANES, borrowed, inlined, pack_eight, prefetch, widest_vectors
 from powerkern._typing import FloatArray, IntArray
 
 #: Values of a line that are transformed together. Sixteen cache lines: as many as a core can have in flight.
@@ -103,7 +103,7 @@ def traversal_of(lines: Lines, p: int) -> Traversal:
     else:
         ahead = times * lines.stride
     step = max(1, _LINE_BYTES // (lines.x.itemsize * max(1, abs(lines.within))))
-    # of a column by itself about even blocks: as little as can be is to be made of its constants
+    # a column by itself is divided evenly: its constants are spread over no more values than necessary
     blocks = max(1, -(-length // ROW_BLOCK))
     block = -(-length // (blocks * LANES)) * LANES if column_major and not joined else ROW_BLOCK
     return Traversal(joined, -(-count // times), length * times, length, times, max(1, block), dense, ahead, step)
@@ -121,7 +121,7 @@ def block_in_place(lines: Lines, traversal: Traversal, line: int, place: int, n:
 
 @inlined
 def pack(lines: Lines, traversal: Traversal, number: int, begin: int, packed: FloatArray) -> tuple[int, int]:
-    """Values one after the other, from one of a line of the matrix on; returns where those that follow begin."""
+    """Pack values one after the other, from one of a line of the matrix on; returns line and place of the next."""
     widest_vectors()
     x, packed, within, place = borrowed(lines.x), borrowed(packed), lines.within, 0
     while place < packed.size:
@@ -141,11 +141,7 @@ def pack(lines: Lines, traversal: Traversal, number: int, begin: int, packed: Fl
 def _pack_part(x: FloatArray, first: int, within: int, packed: FloatArray) -> None:
     widest_vectors()
     whole = packed.size - packed.size % LANES
-    if within == 2:
-        for j in range(0, whole, LANES):
-            pack_every_other(x, first + 2 * j, packed, j)
-    else:
-        for j in range(0, whole, LANES):
-            pack_eight(x, first + j * within, within, packed, j)
+    for j in range(0, whole, LANES):
+        pack_eight(x, first + j * within, within, packed, j)
     for j in range(whole, packed.size):
         packed[j] = x[np.uint64(first + j * within)]  # an index without a sign is not checked for one

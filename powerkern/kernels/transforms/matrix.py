@@ -2,7 +2,7 @@
 
 Each entry computes the constants of its columns, transforms every value and says which columns have values that are
 not ordinary. Of ordinary ones, float64 gets the bits that the loops of `kernels.transforms.gather` give, and float32
-those of `powerkern.kernels.transforms.single`.
+the bits of `powerkern.kernels.transforms.single`.
 
 The entries of `APPLY` take (x, where, fields, found, out, column_major), with `where` of `shared_lines`, `fields` of
 `fields_of`:
@@ -35,8 +35,6 @@ from powerkern._jit import (
     COLUMN32,
     COUNTS,
     LANES,
-    READ_COLUMN,
-    READ_COLUMN32,
     ROWS,
     allocated,
     borrowed,
@@ -79,7 +77,7 @@ from powerkern.kernels.transforms.lines import (
     traversal_of,
 )
 
-#: The rows of what is found, after LOW and HIGH.
+#: The rows of `found`, after LOW and HIGH.
 EXTREME = 2
 N_FOUND = 3
 #: Positions in `where` of the number of parts taken, and of the flag that none is left.
@@ -110,7 +108,7 @@ def shared_lines(begin: int, stride: int, within: int, height: int, out_stride: 
 def fields_of(results: FloatArray) -> FloatArray:
     """Fit parameters from which column constants are derived: rows `F_LMBDA` to `F_PASSES`, a column for each fit.
 
-    Less than a third of the results, which would be a good part of what a transform of short columns reads.
+    Less than a third of the results, which a transform of short columns would spend a good part of its time on reading.
     """
     passes = (results[:, CENTER] != 0.0) | (results[:, DIVISOR] != 1.0)
     for status in UNFITTED:
@@ -247,7 +245,7 @@ def _along_lines(
     column: FloatArray,
     extreme: FloatArray,
 ) -> None:
-    """`transform` every block of every line, fetching what comes after it.
+    """Transform every block of every line, and prefetch the values to come.
 
     In `spare` is room for a block's transform and for its values, in `column` for constants of column-major lines.
     """
@@ -346,95 +344,41 @@ def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme
 # --- entries ------------------------------------------------------------------------------------------
 
 _Apply = Callable[[FloatArray, IntArray, FloatArray, FloatArray, FloatArray, bool], None]
+#: The directions of a transform, and of its inverse.
+_DIRECTIONS = (FORWARD, FORWARD_STANDARDIZED), (INVERSE, INVERSE_STANDARDIZED)
 
 
 @inlined
 def _at_once(fields: FloatArray, n: int) -> None:
-    """Constants are made of nothing else."""
-
-
-def _double(prepare: _Prepare, transform: _Transform, n_constants: int) -> _Apply:
-    """The entry of a transform of float64."""
-    signature = READ_COLUMN, COUNTS, ROWS, ROWS, COLUMN, BOOLEAN
-    return _entry_of(signature, transform.__name__, _at_once, prepare, transform, n_constants)
-
-
-def _single(begin: _Begin, prepare: _Prepare, transform: _Transform, n_constants: int) -> _Apply:
-    """The entry of a transform of float32, raw or standardised."""
-    signature = READ_COLUMN32, COUNTS, ROWS, ROWS, COLUMN32, BOOLEAN
-    return _entry_of(signature, f"{transform.__name__}_single", begin, prepare, transform, n_constants)
+    """Constants of float64 are computed at once."""
 
 
 def _entry_of(
-    signature: tuple[Any, ...], name: str, begin: _Begin, prepare: _Prepare, transform: _Transform, n_constants: int
+    column: Any, name: str, begin: _Begin, prepare: _Prepare, transform: _Transform, n_constants: int
 ) -> _Apply:
+    """The entry of a transform of vectors of this type, read as the first argument and written as the fifth."""
+
     def along_lines(
         x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, column_major: bool
     ) -> None:
         _by_bands(begin, prepare, transform, n_constants, lines_at(x, where, out, column_major), fields, found)
 
-    along_lines.__name__ = along_lines.__qualname__ = name  # by which its code is kept
-    return entry(signature)(along_lines)
+    along_lines.__name__ = along_lines.__qualname__ = name  # the name of its file
+    return entry((column._replace(writable=False), COUNTS, ROWS, ROWS, column, BOOLEAN))(along_lines)
 
 
 #: The entry for a family and a direction.
 APPLY = {
-    (BOX_COX, FORWARD): _double(boxcox.boxcox_constants, boxcox.boxcox_block, boxcox.CONSTANTS),
-    (BOX_COX, INVERSE): _double(boxcox.inv_boxcox_constants, boxcox.inv_boxcox_block, boxcox.CONSTANTS),
-    (BOX_COX, FORWARD_STANDARDIZED): _double(
-        boxcox.boxcox_standardized_constants,
-        boxcox.boxcox_standardized_block,
-        boxcox.STANDARDIZED_CONSTANTS,
-    ),
-    (BOX_COX, INVERSE_STANDARDIZED): _double(
-        boxcox.boxcox_unstandardized_constants,
-        boxcox.boxcox_unstandardized_block,
-        boxcox.UNSTANDARDIZED_CONSTANTS,
-    ),
-    (YEO_JOHNSON, FORWARD): _double(
-        yeojohnson_rows.yeojohnson_constants, yeojohnson_rows.yeojohnson_block, yeojohnson_rows.CONSTANTS
-    ),
-    (YEO_JOHNSON, INVERSE): _double(
-        yeojohnson_rows.inv_yeojohnson_constants, yeojohnson_rows.inv_yeojohnson_block, yeojohnson_rows.CONSTANTS
-    ),
-    (YEO_JOHNSON, FORWARD_STANDARDIZED): _double(
-        yeojohnson_rows.yeojohnson_standardized_constants,
-        yeojohnson_rows.yeojohnson_standardized_block,
-        yeojohnson_rows.STANDARDIZED_CONSTANTS,
-    ),
-    (YEO_JOHNSON, INVERSE_STANDARDIZED): _double(
-        yeojohnson_rows.yeojohnson_unstandardized_constants,
-        yeojohnson_rows.yeojohnson_unstandardized_block,
-        yeojohnson_rows.UNSTANDARDIZED_CONSTANTS,
-    ),
+    (family, direction): _entry_of(COLUMN, transform.__name__, _at_once, prepare, transform, n_constants)
+    for family, rows in ((BOX_COX, boxcox.ROWS), (YEO_JOHNSON, yeojohnson_rows.ROWS))
+    for direction, (prepare, transform, n_constants) in enumerate(rows)
 }
 
-#: The entry of float32 for a family and a direction; of raw transforms, fields are `raw_fields`.
+#: The entry of float32 for a family and a direction; for raw transforms, fields are `raw_fields`.
 APPLY_SINGLE = {
-    (BOX_COX, FORWARD): _single(
-        single.begin_boxcox, single.boxcox_constants, single.boxcox_block, single.BOXCOX_CONSTANTS
-    ),
-    (BOX_COX, INVERSE): _single(
-        single.begin_boxcox,
-        single.inv_boxcox_constants,
-        single.inv_boxcox_block,
-        single.INV_BOXCOX_CONSTANTS,
-    ),
-    (YEO_JOHNSON, FORWARD): _single(
-        single.begin_yeojohnson,
-        single.yeojohnson_constants,
-        single.yeojohnson_block,
-        single.YEOJOHNSON_CONSTANTS,
-    ),
-    (YEO_JOHNSON, INVERSE): _single(
-        single.begin_yeojohnson,
-        single.inv_yeojohnson_constants,
-        single.inv_yeojohnson_block,
-        single.INV_YEOJOHNSON_CONSTANTS,
-    ),
-}
-APPLY_SINGLE |= {
-    (family, standardized): APPLY_SINGLE[family, raw]
-    for family in (BOX_COX, YEO_JOHNSON)
-    for raw, standardized in ((FORWARD, FORWARD_STANDARDIZED), (INVERSE, INVERSE_STANDARDIZED))
+    (family, direction): each
+    for family, rows in ((BOX_COX, single.BOXCOX_ROWS), (YEO_JOHNSON, single.YEOJOHNSON_ROWS))
+    for (begin, prepare, transform, n_constants), directions in zip(rows, _DIRECTIONS, strict=True)
+    for each in [_entry_of(COLUMN32, f"{transform.__name__}_single", begin, prepare, transform, n_constants)]
+    for direction in directions
 }

@@ -37,28 +37,20 @@ def pad(x: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, blo
         start, n = starts[k], lengths[k]
         for j in range(p):
             row = block[k * p + j]
-            if order.size:
-                for i in range(n):
-                    row[i] = x[order[start + i], j]
-            else:
-                for i in range(n):
-                    row[i] = x[start + i, j]
+            for i in range(n):
+                row[i] = x[order[start + i] if order.size else start + i, j]
             for i in range(n, row.size):
                 row[i] = math.nan
 
 
 @entry((ROWS, COUNTS, COUNTS, COUNTS, WRITE_MATRIX))
 def unpad(block: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, out: FloatArray) -> None:
-    """Copy what `pad` copied back to the rows that it came from."""
+    """Copy the values that `pad` copied back to their rows."""
     block, order, out = borrowed(block), borrowed(order), borrowed(out)
     p = out.shape[1]
     for k in range(starts.size):
         start, n = starts[k], lengths[k]
         for j in range(p):
             row = block[k * p + j]
-            if order.size:
-                for i in range(n):
-                    out[order[start + i], j] = row[i]
-            else:
-                for i in range(n):
-                    out[start + i, j] = row[i]
+            for i in range(n):
+                out[order[start + i] if order.size else start + i, j] = row[i]

@@ -12,9 +12,9 @@ ln x or sign(x) log1p|x|::
 
     psi = b_m(a), psi' = exp((lambda - 1) a),   m = lambda, but lambda - 2 for a < 0 under Yeo-Johnson
 
-Yeo-Johnson is its own mirror image, and the rule with it. Box-Cox is that of 1/x with -lambda, but the rule is not: for
-lambda > 0 its range begins at -1/lambda, so that small outliers hide at that bound. Rectified on both sides, it goes on
-in ln x there (and as above on the other side)::
+Yeo-Johnson is its own mirror image, and so is its rule. The mirror image of Box-Cox is the transform of 1/x with
+-lambda, but the rule is not symmetric: for lambda > 0 the range begins at -1/lambda, and small outliers hide at that
+bound. Rectified on both sides, the transform is linear in ln x there (and as above on the other side)::
 
     lambda > 0:  psi(x) for x >= C_l,   psi(C_l) + C_l^lambda ln(x/C_l) below
 """
@@ -42,13 +42,32 @@ _FLAT = 1e-290
 _Scalar = Callable[[float, float], float]
 
 
+class _Tangent(NamedTuple):
+    """Where psi becomes linear: C, psi(C) and psi'(C)."""
+
+    x: float
+    psi: float
+    slope: float
+
+
+@inlined
+def _tangent(psi: _Scalar, slope_of: _Scalar, lmbda: float, lower: float, upper: float) -> _Tangent:
+    """The change point; out of a loop over values LLVM moves it."""
+    c = upper if lmbda < 1.0 else lower
+    return _Tangent(c, psi(c, lmbda), slope_of(c, lmbda))
+
+
+@inlined
+def _is_beyond(value: float, change: float, lmbda: float) -> bool:
+    """Whether a value is on the linear side of a change point."""
+    return ((lmbda < 1.0) & (value > change)) | ((lmbda > 1.0) & (value < change))
+
+
 @inlined
 def _rectified(psi: _Scalar, slope_of: _Scalar, x: float, lmbda: float, lower: float, upper: float) -> float:
-    """The rectified psi, without branches: out of a loop over x LLVM moves psi(C) and psi'(C), and vectorises it."""
-    c = upper if lmbda < 1.0 else lower
-    at, slope, y = psi(c, lmbda), slope_of(c, lmbda), psi(x, lmbda)
-    beyond = ((lmbda < 1.0) & (x > c)) | ((lmbda > 1.0) & (x < c))
-    return at + (x - c) * slope if beyond else y
+    """The rectified psi, without branches, so that loops over x are vectorised."""
+    at, y = _tangent(psi, slope_of, lmbda, lower, upper), psi(x, lmbda)
+    return at.psi + (x - at.x) * at.slope if _is_beyond(x, at.x, lmbda) else y
 
 
 @inlined
@@ -56,53 +75,32 @@ def _unrectified(
     psi: _Scalar, slope_of: _Scalar, inverse: _Scalar, y: float, lmbda: float, lower: float, upper: float
 ) -> float:
     """The inverse of `_rectified`."""
-    c = upper if lmbda < 1.0 else lower
-    at, slope, x = psi(c, lmbda), slope_of(c, lmbda), inverse(y, lmbda)
-    beyond = ((lmbda < 1.0) & (y > at)) | ((lmbda > 1.0) & (y < at))
-    return c + (y - at) / slope if beyond else x
+    at, x = _tangent(psi, slope_of, lmbda, lower, upper), inverse(y, lmbda)
+    return at.x + (y - at.psi) / at.slope if _is_beyond(y, at.psi, lmbda) else x
 
 
+@entry((REAL, REAL, REAL, REAL))
 @inlined
 def _rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> float:
     return _rectified(boxcox, boxcox_dx, x, lmbda, lower, upper)
 
 
+@entry((REAL, REAL, REAL, REAL))
 @inlined
 def _inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> float:
     return _unrectified(boxcox, boxcox_dx, inv_boxcox, y, lmbda, lower, upper)
 
 
+@entry((REAL, REAL, REAL, REAL))
 @inlined
 def _rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> float:
     return _rectified(yeojohnson, yeojohnson_dx, x, lmbda, lower, upper)
 
 
+@entry((REAL, REAL, REAL, REAL))
 @inlined
 def _inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float) -> float:
     return _unrectified(yeojohnson, yeojohnson_dx, inv_yeojohnson, y, lmbda, lower, upper)
-
-
-_ENTRY = (REAL, REAL, REAL, REAL)
-
-
-@entry(_ENTRY)
-def _rectified_boxcox_entry(x: float, lmbda: float, lower: float, upper: float) -> float:
-    return _rectified_boxcox(x, lmbda, lower, upper)
-
-
-@entry(_ENTRY)
-def _inv_rectified_boxcox_entry(y: float, lmbda: float, lower: float, upper: float) -> float:
-    return _inv_rectified_boxcox(y, lmbda, lower, upper)
-
-
-@entry(_ENTRY)
-def _rectified_yeojohnson_entry(x: float, lmbda: float, lower: float, upper: float) -> float:
-    return _rectified_yeojohnson(x, lmbda, lower, upper)
-
-
-@entry(_ENTRY)
-def _inv_rectified_yeojohnson_entry(y: float, lmbda: float, lower: float, upper: float) -> float:
-    return _inv_rectified_yeojohnson(y, lmbda, lower, upper)
 
 
 @compiled_as(_rectified_boxcox)
@@ -151,7 +149,7 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
     >>> round(rectified_boxcox(100.0, lmbda=0.5, lower=1.0, upper=4.0), 12)
     50.0
     """
-    return float(_rectified_boxcox_entry(float(x), float(lmbda), float(lower), float(upper)))
+    return float(_rectified_boxcox(float(x), float(lmbda), float(lower), float(upper)))
 
 
 @compiled_as(_inv_rectified_boxcox)
@@ -163,7 +161,7 @@ def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> 
     y : float
         A transformed value.
     lmbda, lower, upper : float
-        The transformation parameter and the change points, as of `rectified_boxcox`, which has the formula.
+        As for `rectified_boxcox`, which has the formula.
 
     Returns
     -------
@@ -181,37 +179,26 @@ def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> 
     >>> round(inv_rectified_boxcox(50.0, lmbda=0.5, lower=1.0, upper=4.0), 12)
     100.0
     """
-    return float(_inv_rectified_boxcox_entry(float(y), float(lmbda), float(lower), float(upper)))
+    return float(_inv_rectified_boxcox(float(y), float(lmbda), float(lower), float(upper)))
 
 
 @compiled_as(_rectified_yeojohnson)
 def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> float:
     """Yeo-Johnson transform, continued along its tangent where it would flatten outliers.
 
-    The formula is that of `rectified_boxcox`, with psi the Yeo-Johnson transform.
-
     Parameters
     ----------
-    x : float
-        The value.
-    lmbda : float
-        The transformation parameter.
-    lower, upper : float
-        The change points; the first and third quartile of the data in the paper [1]_.
+    x, lmbda, lower, upper : float
+        As for `rectified_boxcox`, which has the formula and its source; change points may have any sign.
 
     Returns
     -------
     float
-        The transformed value, within a few ulp except near its zeros. NaN where an argument is NaN. Continuous in
-        lambda; its range is the whole line.
+        The transformed value, as exact as for Box-Cox; its range is the whole line. NaN where an argument is NaN.
 
     See Also
     --------
     inv_rectified_yeojohnson : the inverse.
-
-    References
-    ----------
-    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
 
     Examples
     --------
@@ -219,7 +206,7 @@ def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> 
     >>> round(rectified_yeojohnson(99.0, lmbda=0.5, lower=0.0, upper=3.0), 12)
     50.0
     """
-    return float(_rectified_yeojohnson_entry(float(x), float(lmbda), float(lower), float(upper)))
+    return float(_rectified_yeojohnson(float(x), float(lmbda), float(lower), float(upper)))
 
 
 @compiled_as(_inv_rectified_yeojohnson)
@@ -228,15 +215,13 @@ def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float)
 
     Parameters
     ----------
-    y : float
-        A transformed value.
-    lmbda, lower, upper : float
-        The transformation parameter and the change points, as of `rectified_yeojohnson`.
+    y, lmbda, lower, upper : float
+        As for `inv_rectified_boxcox`.
 
     Returns
     -------
     float
-        The value, as exact as y allows: where psi is flat, many values have the same y. NaN where an argument is NaN.
+        The value, as exact as y allows. NaN where an argument is NaN.
 
     See Also
     --------
@@ -248,13 +233,13 @@ def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float)
     >>> round(inv_rectified_yeojohnson(50.0, lmbda=0.5, lower=0.0, upper=3.0), 12)
     99.0
     """
-    return float(_inv_rectified_yeojohnson_entry(float(y), float(lmbda), float(lower), float(upper)))
+    return float(_inv_rectified_yeojohnson(float(y), float(lmbda), float(lower), float(upper)))
 
 
 # --- a sorted column ----------------------------------------------------------------------------------
 
 
-#: A tail's share of the values is a whole number of them where it is that near to one.
+#: A tail's share of the values is taken for a whole number where it is this near to one.
 _ROUNDING = 1e-9
 #: Arrays of a sorted column have room for this many more values: loops over whole vectors need no scalar remainder.
 ROOM = 8
@@ -276,11 +261,12 @@ class SortedColumn(NamedTuple):
 
 
 class ChangePoint(NamedTuple):
-    """Where a transform becomes linear: the value, its log, and how many values come before."""
+    """Where the transform of a column becomes linear in x, or in ln x."""
 
-    x: float
-    log: float
-    position: int
+    x: float  #: the value, or its log
+    position: int  #: how many values come before
+    psi: float
+    slope: float  #: in x, or in ln x
 
 
 #: Change points: none, the quartiles (as in the paper), as in R's cellWise 2.5.3, or the quartiles on both sides.
@@ -321,7 +307,7 @@ def value_at(log: float, below: float) -> float:
 
 @kernel
 def rank_of(n: int, share: float) -> int:
-    """Which of n order statistics, from 0, ends a tail of that share; that of a quarter is the first quartile."""
+    """The number, from 0, of the order statistic that ends a tail with this share of n values (1/4: first quartile)."""
     return max(math.ceil(share * n - _ROUNDING) - 1, 0)
 
 
@@ -335,27 +321,39 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
     n = column.n
     k = column.upper if lmbda < 1.0 else column.lower
     if rule != CELLWISE:
-        return ChangePoint(column.x[k], column.logs[k], k)
+        return _change_at(column.x[k], column.logs[k], k, lmbda, column.below)
     target = 1.5 * psi_at(column.logs[k], lmbda, column.below)
     m = exponent_at(column.logs[k], lmbda, column.below)
     if m < -_FLAT:
         target = min(target, -1.0 / m - 1e-5)
     elif m > _FLAT:
         target = max(target, -1.0 / m + 1e-5)
-    at = log_at(target, lmbda, column.below)
-    if not at < column.logs[n - 1]:
-        return ChangePoint(column.x[n - 1], column.logs[n - 1], n - 1)
-    if not at > column.logs[0]:
-        return ChangePoint(column.x[0], column.logs[0], 0)
-    return ChangePoint(value_at(at, column.below), at, _count_below(column.logs[:n], at))
+    log = log_at(target, lmbda, column.below)
+    if not log < column.logs[n - 1]:
+        return _change_at(column.x[n - 1], column.logs[n - 1], n - 1, lmbda, column.below)
+    if not log > column.logs[0]:
+        return _change_at(column.x[0], column.logs[0], 0, lmbda, column.below)
+    return _change_at(value_at(log, column.below), log, _count_below(column.logs[:n], log), lmbda, column.below)
+
+
+@kernel
+def _change_at(x: float, log: float, position: int, lmbda: float, below: float) -> ChangePoint:
+    """The change point at a value with this log: psi' is e^((lambda - 1) log)."""
+    return ChangePoint(x, position, psi_at(log, lmbda, below), exp((lmbda - 1.0) * log))
+
+
+@kernel
+def _change_in_logs(column: SortedColumn, lmbda: float) -> ChangePoint:
+    """The change point below which psi goes on in ln x: dpsi/dln x is e^(lambda ln x)."""
+    log = column.logs[column.lower]
+    return ChangePoint(log, column.lower, psi_at(log, lmbda, 0.0), exp(lmbda * log))
 
 
 @kernel
 def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArray) -> None:
     """y[:n] = psi, or the rectified psi by `rule`, of a sorted column; up to ROOM further values are overwritten."""
-    n = column.n
-    first, last = 0, n  # the part that is not linear
-    change, in_logs = ChangePoint(0.0, 0.0, 0), is_low_tail_in_logs(column, rule) and lmbda > 0.0
+    n, first, last = column.n, 0, column.n  # from first to last psi is not linear
+    change, in_logs = ChangePoint(0.0, 0, 0.0, 0.0), is_low_tail_in_logs(column, rule) and lmbda > 0.0
     if rule != NOT_RECTIFIED and lmbda != 1.0:
         change = change_point(column, lmbda, rule)
         if lmbda < 1.0:
@@ -367,23 +365,20 @@ def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArra
     border = min(max(column.n_negative, first), last)
     _powers(column.logs, lmbda - column.below, first, border, y)
     _powers(column.logs, lmbda, border, last, y)
-    at, slope = psi_at(change.log, lmbda, column.below), exp((lmbda - 1.0) * change.log)
     if in_logs:
-        log = column.logs[first]
-        _tangents(column.logs[:first], log, psi_at(log, lmbda, 0.0), exp(lmbda * log), y[:first])
+        _tangents(column.logs[:first], _change_in_logs(column, lmbda), y[:first])
     elif first > 0:
-        _tangents(column.x[:first], change.x, at, slope, y[:first])
-    _tangents(column.x[last:n], change.x, at, slope, y[last:n])
+        _tangents(column.x[:first], change, y[:first])
+    _tangents(column.x[last:n], change, y[last:n])
 
 
 @kernel
 def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) -> float:
     """The signed log of the value whose transform, rectified by `rule`, is y; infinite beyond the range."""
     if is_low_tail_in_logs(column, rule) and lmbda > 0.0:
-        log = column.logs[column.lower]
-        at = psi_at(log, lmbda, 0.0)
-        if y < at:
-            return float(log + (y - at) / exp(lmbda * log))
+        change = _change_in_logs(column, lmbda)
+        if y < change.psi:
+            return float(change.x + (y - change.psi) / change.slope)
     elif rule != NOT_RECTIFIED and lmbda > 1.0:
         return _log_on_tangent(y, column, lmbda, rule, -1.0)
     if rule != NOT_RECTIFIED and lmbda < 1.0:
@@ -395,10 +390,9 @@ def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) ->
 def _log_on_tangent(y: float, column: SortedColumn, lmbda: float, rule: int, side: float) -> float:
     """The signed log of the value with transform y, linear above (side 1) or below (-1) the change point."""
     change = change_point(column, lmbda, rule)
-    at = psi_at(change.log, lmbda, column.below)
-    if not (y - at) * side > 0.0:
+    if not (y - change.psi) * side > 0.0:
         return log_at(y, lmbda, column.below)
-    x = change.x + (y - at) / exp((lmbda - 1.0) * change.log)
+    x = change.x + (y - change.psi) / change.slope
     if column.below > 0.0:
         return math.copysign(log1p(abs(x)), x)
     return ln(x) if x > 0.0 else -math.inf
@@ -412,7 +406,7 @@ def is_low_tail_in_logs(column: SortedColumn, rule: int) -> bool:
 
 @kernel
 def _powers(logs: FloatArray, m: float, start: int, stop: int, y: FloatArray) -> None:
-    """y = b_m(log) from `start` on, in whole vectors; what is written later overwrites the surplus."""
+    """y = b_m(log) from `start` on, in whole vectors; later writes replace the surplus."""
     widest_vectors()
     n = (stop - start + ROOM - 1) // ROOM * ROOM
     logs, y = logs[start : start + n], y[start : start + n]
@@ -424,10 +418,10 @@ def _powers(logs: FloatArray, m: float, start: int, stop: int, y: FloatArray) ->
 
 
 @kernel
-def _tangents(x: FloatArray, c: float, at_c: float, slope: float, y: FloatArray) -> None:
+def _tangents(x: FloatArray, change: ChangePoint, y: FloatArray) -> None:
     widest_vectors()
     for i in range(y.size):
-        y[i] = at_c + (x[i] - c) * slope
+        y[i] = change.psi + (x[i] - change.x) * change.slope
 
 
 @kernel

@@ -8,7 +8,7 @@ from where the result is zero: with psi(lambda, x0) = mean, the standardised val
 (Yeo-Johnson: 1 + |x| for x) in which nothing cancels. Raw values are those with x0 = 1 (Yeo-Johnson: 0) and sd = 1.
 The relative error is at most 2**-36.9 (1 + |t|), t = m ln(x/x0), to which rounding to float32 adds 2**-24 at most:
 since t <= 128, the result is within 0.52 units in the last place of float32, and so are the inverses, of which
-|ln(x/x0)| < 200, within 0.53; but for what the rounding of the fit's constants does, as in float64 itself.
+|ln(x/x0)| < 200, within 0.53; but for the rounding of the fit's constants, as in float64 itself.
 
 As in `kernels.transforms.boxcox`, a row is transformed where it lies, with the constants of its columns in arrays;
 values are ordinary between two bounds, and others are left to the loops over columns, in float64.
@@ -22,14 +22,21 @@ from typing import NamedTuple
 from powerkern._jit import bits_of, float_of, inlined, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.exp import exp, expm1
+from powerkern.kernels.elementary.exp import LOG2_E, exp, expm1, polynomial, rounder_of
 from powerkern.kernels.elementary.log import log1p, log1p_finite, split_normal
-from powerkern.kernels.transforms.branch import F_INTERCEPT, F_LMBDA, F_LOG_FACTOR, F_REF, F_SLOPE, HIGH, LOW, N_FIELDS
+from powerkern.kernels.transforms.branch import (
+    F_INTERCEPT,
+    F_LMBDA,
+    F_LOG_FACTOR,
+    F_REF,
+    F_SLOPE,
+    HIGH,
+    LOW,
+    N_FIELDS,
+    of_side,
+)
 
-_LOG2_E = 1.4426950408889634
 _LN2 = 0.6931471805599453
-# 1.5 * 2**52 plus the bias of the exponent: see `elementary`
-_ROUND = 6755399441055744.0 + 1023.0
 
 # (e^r - 1 - r)/r on |r| <= ln(2)/2, to 2**-37.5 of e^r - 1
 _Q = (
@@ -51,7 +58,7 @@ _LOG_LARGEST, _LOG_TINY = math.log(_LARGEST) - 1e-9, math.log(_TINY)
 
 # a slope up to this, divided or multiplied by an exponent, neither overflows nor underflows
 _SLOPE_MAX = 1e290
-# what e^t is multiplied with stays within float64; up to _STEEP, errors of t do not show
+# up to _DEEP, products with e^t stay within float64; up to _STEEP, errors of t do not show
 _STEEP, _DEEP = 128.0, 600.0
 # rounding of the exact value 1 + m y = e^t does not show above e^-_NEAR_END = 2**-18
 _NEAR_END = 12.5
@@ -71,26 +78,16 @@ def log_about_one(u: float, f: float) -> float:
     g = f if k == 0.0 else m - 1.0
     s = g / (2.0 + g)
     z = s * s
-    p = _P[3]
-    p = p * z + _P[2]
-    p = p * z + _P[1]
-    p = p * z + _P[0]
-    return k * _LN2 + (2.0 * s + s * (z * p))
+    return k * _LN2 + (2.0 * s + s * (z * polynomial(_P, z)))
 
 
 @inlined
 def _reduced(t: float) -> tuple[float, float, float]:
     """(2**k, r, (e^r - 1 - r)/r**2) with t = k ln 2 + r, |r| <= ln(2)/2, for |t| < 700 or NaN."""
-    shifted = t * _LOG2_E + _ROUND
-    k = shifted - _ROUND
-    r = t - k * _LN2
-    q = _Q[6]
-    q = q * r + _Q[5]
-    q = q * r + _Q[4]
-    q = q * r + _Q[3]
-    q = q * r + _Q[2]
-    q = q * r + _Q[1]
-    return float_of(bits_of(shifted) << 52), r, q * r + _Q[0]
+    rounder = rounder_of(0.0)
+    shifted = t * LOG2_E + rounder
+    r = t - (shifted - rounder) * _LN2
+    return float_of(bits_of(shifted) << 52), r, polynomial(_Q, r)
 
 
 @inlined
@@ -117,7 +114,7 @@ def _exp_within(t: float) -> float:
 #
 # Free of branches, so that the constants of many columns are computed as vectors: short columns have few other values.
 # In steps of one logarithm or exponential, for all columns of a block one after the other: one long chain of operations
-# of which each waits for another would take twice as long. What they find is kept in further rows of the fields.
+# of which each waits for another would take twice as long. Their results are kept in further rows of the fields.
 
 _F_M, _F_OTHER, _F_M_INVERSE, _F_OTHER_INVERSE, _F_PRODUCT, _F_NEAR = range(N_FIELDS, N_FIELDS + 6)
 _F_CENTER, _F_FAR, _F_SHIFT, _F_LOG_BASE, N_WORK_FIELDS = range(N_FIELDS + 6, N_FIELDS + 11)
@@ -125,12 +122,11 @@ _F_CENTER, _F_FAR, _F_SHIFT, _F_LOG_BASE, N_WORK_FIELDS = range(N_FIELDS + 6, N_
 # rows of an array of constants, after those of the bounds
 _M, _REF, _REF_INVERSE, _SLOPE = range(2, 6)
 _SCALE, _M_INVERSE, _CENTER = range(2, 5)
-BOXCOX_CONSTANTS, INV_BOXCOX_CONSTANTS = 6, 5
 
 
 @inlined
 def _divisor(m: float) -> float:
-    """The exponent, or one that makes no difference from 0 but by which one can divide."""
+    """The exponent; in place of 0, one that gives the same results and by which one can divide."""
     return 2.0**-100 if abs(m) <= 2.0**-100 else m
 
 
@@ -171,7 +167,7 @@ def _log_at_most(u: float) -> float:
 
 @inlined
 def begin_boxcox(f: FloatArray, n: int) -> None:
-    """What does not depend on the direction, for n columns."""
+    """Begin the constants of n columns: figures that do not depend on the direction."""
     widest_vectors()
     for j in range(n):
         _boxcox_distance(f, j)
@@ -226,10 +222,9 @@ def inv_boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     c[_SCALE, j], c[_M_INVERSE, j], c[_CENTER, j] = 1.0 / slope, m_inverse, center
 
 
-# Yeo-Johnson: what depends on the sign of x stands in pairs, the first for x >= 0
+# Yeo-Johnson: constants that depend on the sign of x stand in pairs, the first for x >= 0
 _CENTERS, _INVERSES, _MS, _SLOPES, _OFFSETS = range(2, 12, 2)
 _SCALES, _M_INVERSES, _STARTS, _BASES, _END = range(2, 11, 2)
-YEOJOHNSON_CONSTANTS, INV_YEOJOHNSON_CONSTANTS = 12, 11
 
 
 class _Origin(NamedTuple):
@@ -248,7 +243,7 @@ class _Origin(NamedTuple):
     far: float
     zero: float
     sound: bool
-    #: both sides can be computed, or only that of x0
+    #: both sides can be computed, or only the side of x0
     both: bool
 
 
@@ -260,7 +255,7 @@ def _is_negative(ref: float, intercept: float) -> bool:
 
 @inlined
 def begin_yeojohnson(f: FloatArray, n: int) -> None:
-    """What does not depend on the direction, for n columns; from the constants of `yeojohnson_standardized`."""
+    """Begin the constants of n columns, from the numbers of `yeojohnson_standardized`."""
     widest_vectors()
     for j in range(n):
         _exponents(f, j)
@@ -274,7 +269,7 @@ def begin_yeojohnson(f: FloatArray, n: int) -> None:
 
 @inlined
 def _exponents(f: FloatArray, j: int) -> None:
-    """Exponents, ln(1 + |ref|), and the logarithm of what slopes are divided by."""
+    """Exponents, ln(1 + |ref|), and the logarithm of the divisor of slopes."""
     ref = f[F_REF, j]
     negative, upper, lower = (
         _is_negative(ref, f[F_INTERCEPT, j]),
@@ -315,7 +310,7 @@ def _center(f: FloatArray, j: int) -> None:
 
 @inlined
 def _yeojohnson_origin(f: FloatArray, j: int) -> _Origin:
-    """What the steps before have found."""
+    """The results of the steps above."""
     negative = _is_negative(f[F_REF, j], f[F_INTERCEPT, j])
     m, other, m_inverse, other_inverse = f[_F_M, j], f[_F_OTHER, j], f[_F_M_INVERSE, j], f[_F_OTHER_INVERSE, j]
     center, log_base, near, far = f[_F_CENTER, j], f[_F_LOG_BASE, j], f[_F_NEAR, j], f[_F_FAR, j]
@@ -404,13 +399,6 @@ def inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
 
 
 @inlined
-def _of_side(c: FloatArray, k: int, j: int, negative: bool) -> float:
-    """One of a pair of constants; both are loaded, as a load that depends on a condition would not be vectorised."""
-    upper, lower = float(c[k, j]), float(c[k + 1, j])
-    return lower if negative else upper
-
-
-@inlined
 def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
     """Box-Cox of a block of float32, raw or standardised, as its constants say."""
     widest_vectors()
@@ -444,12 +432,12 @@ def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Float
         v = float(x[j])
         kept[j] = v
         negative, size = v < 0.0, abs(v)
-        inverse = _of_side(c, _INVERSES, j, negative)
-        log_ratio = log_about_one((1.0 + size) * inverse, (size - _of_side(c, _CENTERS, j, negative)) * inverse)
-        t[j] = _of_side(c, _MS, j, negative) * log_ratio + 0.0 * v
+        inverse = of_side(c, _INVERSES, j, negative)
+        log_ratio = log_about_one((1.0 + size) * inverse, (size - of_side(c, _CENTERS, j, negative)) * inverse)
+        t[j] = of_side(c, _MS, j, negative) * log_ratio + 0.0 * v
     for j in range(out.size):
         negative = kept[j] < 0.0
-        out[j] = _of_side(c, _SLOPES, j, negative) * expm1_short(t[j]) + _of_side(c, _OFFSETS, j, negative)
+        out[j] = of_side(c, _SLOPES, j, negative) * expm1_short(t[j]) + of_side(c, _OFFSETS, j, negative)
 
 
 @inlined
@@ -461,8 +449,20 @@ def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: F
         y = float(z[j])
         negative = y < c[_END, j]
         kept[j] = -1.0 if negative else 1.0
-        v = (y - _of_side(c, _STARTS, j, negative)) * _of_side(c, _SCALES, j, negative)
-        d[j] = log_about_one(1.0 + v, v) * _of_side(c, _M_INVERSES, j, negative) + 0.0 * v
+        v = (y - of_side(c, _STARTS, j, negative)) * of_side(c, _SCALES, j, negative)
+        d[j] = log_about_one(1.0 + v, v) * of_side(c, _M_INVERSES, j, negative) + 0.0 * v
     for j in range(out.size):
-        base = _of_side(c, _BASES, j, kept[j] < 0.0)
+        base = of_side(c, _BASES, j, kept[j] < 0.0)
         out[j] = kept[j] * (base + (1.0 + base) * expm1_short(d[j]))
+
+
+#: For a transform and its inverse: the function that begins constants, the one that completes them, the transform of a
+#: block, and the number of constants.
+BOXCOX_ROWS = (
+    (begin_boxcox, boxcox_constants, boxcox_block, 6),
+    (begin_boxcox, inv_boxcox_constants, inv_boxcox_block, 5),
+)
+YEOJOHNSON_ROWS = (
+    (begin_yeojohnson, yeojohnson_constants, yeojohnson_block, 12),
+    (begin_yeojohnson, inv_yeojohnson_constants, inv_yeojohnson_block, 11),
+)

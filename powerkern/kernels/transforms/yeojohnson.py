@@ -4,29 +4,28 @@ psi(lambda, x) = b_lambda(ln(1 + x)) for x >= 0 and -b_(2-lambda)(ln(1 - x)) for
 
 Both signs run through the same operations on |x|, with the exponent selected by the sign, so the loops vectorise
 without partitioning the data. For the rest see `kernels.transforms.boxcox`: the scalar kernels may be called in any
-jitted loop, the array loops are faster, `out` may be `x` but not otherwise overlap it.
+jitted loop; the loops over columns are faster.
 """
 
 from __future__ import annotations
 
 import math
 
-from powerkern._jit import COLUMN, REAL, allocated, entry, fma, inlined, kernel, release, widest_vectors
+from powerkern._jit import allocated, fma, inlined, kernel, release, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp_minus, exp_parts, rounder_of
 from powerkern.kernels.elementary.log import log1p_series, split_one_plus
-from powerkern.kernels.elementary.loops import BLOCK, all_within, own_block
 from powerkern.kernels.transforms.branch import (
+    BLOCK,
     LARGE,
     Exponent,
     branch_of_product,
     exponent_pair,
     inverse_branch_parts,
-    inverse_reach,
     less_one,
     moderate_backwards,
     moderate_forwards,
-    reach,
+    own_block,
     times_pair,
 )
 
@@ -156,7 +155,7 @@ def yeojohnson_dx(x: float, lmbda: float) -> float:
 
 
 @inlined
-def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool, ordinary: bool) -> None:
+def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
     widest_vectors()
     upper, lower = exponent_pair(lmbda)
     scratch = allocated((2 * BLOCK,))
@@ -166,7 +165,7 @@ def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: b
         for i in range(block.size):
             a[i], a_lo[i] = log1p_parts(abs(block[i]), extended)
         for i in range(block.size):
-            block[i] = yeojohnson_of_log(block[i], a[i], a_lo[i], lmbda, upper, lower, ordinary)
+            block[i] = yeojohnson_of_log(block[i], a[i], a_lo[i], lmbda, upper, lower, False)
     release(scratch)
 
 
@@ -177,26 +176,17 @@ def steepest(lmbda: float) -> float:
     return upper if upper > lower else lower
 
 
-@inlined
-def ordinary_size(lmbda: float, e: Exponent) -> float:
-    """The |x| up to which no operation of `yeojohnson_of_log` can overflow; e is either exponent."""
-    return reach(e, steepest(lmbda)) - 1.0
-
-
 @kernel
 def yeojohnson_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = yeojohnson(x, lmbda)."""
-    size = ordinary_size(lmbda, exponent_pair(lmbda)[0])
-    if not moderate_forwards(steepest(lmbda)):
-        _yeojohnson_blocks(x, lmbda, out, True, False)
-    elif all_within(x, -size, size):
-        _yeojohnson_blocks(x, lmbda, out, False, True)
+    if moderate_forwards(steepest(lmbda)):
+        _yeojohnson_blocks(x, lmbda, out, False)
     else:
-        _yeojohnson_blocks(x, lmbda, out, False, False)
+        _yeojohnson_blocks(x, lmbda, out, True)
 
 
 @inlined
-def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool, ordinary: bool) -> None:
+def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
     widest_vectors()
     upper, lower = exponent_pair(lmbda)
     scratch = allocated((2 * BLOCK,))
@@ -204,9 +194,9 @@ def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extende
     for start in range(0, y.size, BLOCK):
         block = own_block(y, out, start)
         for i in range(block.size):
-            a[i], a_lo[i] = inverse_log(block[i], lmbda, upper, lower, extended, ordinary)
+            a[i], a_lo[i] = inverse_log(block[i], lmbda, upper, lower, extended, False)
         for i in range(block.size):
-            x = expm1_signed(a[i], a_lo[i], block[i], ordinary)
+            x = expm1_signed(a[i], a_lo[i], block[i], False)
             block[i] = x if block[i] == block[i] else block[i]
     release(scratch)
 
@@ -217,35 +207,10 @@ def both_moderate(lmbda: float) -> bool:
     return moderate_backwards(lmbda) & moderate_backwards(2.0 - lmbda)
 
 
-@inlined
-def ordinary_image(lmbda: float) -> float:
-    """The |y| up to which both branches can be inverted without checks."""
-    upper, lower = inverse_reach(lmbda, 0.0, LOG_LARGE)[1], inverse_reach(2.0 - lmbda, 0.0, LOG_LARGE)[1]
-    return upper if upper < lower else lower
-
-
 @kernel
 def inv_yeojohnson_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_yeojohnson(y, lmbda)."""
-    size = ordinary_image(lmbda)
-    if not both_moderate(lmbda):
-        _inv_yeojohnson_blocks(y, lmbda, out, True, False)
-    elif all_within(y, -size, size):
-        _inv_yeojohnson_blocks(y, lmbda, out, False, True)
+    if both_moderate(lmbda):
+        _inv_yeojohnson_blocks(y, lmbda, out, False)
     else:
-        _inv_yeojohnson_blocks(y, lmbda, out, False, False)
-
-
-# --- for Python -------------------------------------------------------------------------------------
-
-
-@entry((COLUMN, REAL, COLUMN))
-def yeojohnson_array(x: FloatArray, lmbda: float, out: FloatArray) -> None:
-    """`out` = yeojohnson(x, lmbda)."""
-    yeojohnson_loop(x, lmbda, out)
-
-
-@entry((COLUMN, REAL, COLUMN))
-def inv_yeojohnson_array(y: FloatArray, lmbda: float, out: FloatArray) -> None:
-    """`out` = inv_yeojohnson(y, lmbda)."""
-    inv_yeojohnson_loop(y, lmbda, out)
+        _inv_yeojohnson_blocks(y, lmbda, out, True)

@@ -9,27 +9,25 @@ from powerkern._jit import allocated, inlined, kernel, release, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, exp_less, expm1, rounder_of
 from powerkern.kernels.elementary.log import log, log1p, log1p_finite, log1p_ratio, split
-from powerkern.kernels.elementary.loops import BLOCK, all_within, own_block
-from powerkern.kernels.transforms.branch import LARGE, LINEAR, LOG_END, Exponent, exponent_pair, reach
-from powerkern.kernels.transforms.yeojohnson import limit_of, ordinary_size
+from powerkern.kernels.results import INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE
+from powerkern.kernels.transforms.branch import BLOCK, LINEAR, LOG_END, Exponent, exponent_pair
+from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson_loop, limit_of, yeojohnson_loop
 
 # As for Box-Cox, the logarithm is taken relative to a reference where the data are one-signed:
 #     psi(lambda, x) - psi(lambda, ref) = +-e^S b_m(d),  d = ln((1 + |x|)/(1 + |ref|)),  S = m ln(1 + |ref|)
 # for an x of the sign of ref, m = lambda or 2 - lambda by that sign. In mixed columns ref = 0, and S is given.
-# What is standardised is
+# The standardised variable is
 #     Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)),
 # where each e^t that would overflow is combined with e^-S.
 
 # e^-S as a factor of its own is kept below e^700
 _SMALLEST_SHIFT = -700.0
-# the smallest positive number
-_SMALLEST = 5e-324
 # e^S is kept below e^700
 _LARGEST_GROWTH = 700.0
 
 
 class Side(NamedTuple):
-    """What in the standardised value of x depends on the sign of x."""
+    """Constants of the standardised transform that depend on the sign of x."""
 
     m: float
     #: 1/(m unit)
@@ -142,10 +140,7 @@ def _selected_side(negative: bool, upper: Side, lower: Side, mixed: bool) -> Sid
 
 
 @inlined
-def _standardized_blocks(
-    x: FloatArray, lmbda: float, e: Exponent, upper: Side, lower: Side, out: FloatArray, mixed: bool, ordinary: bool
-) -> None:
-    """`ordinary` (a compile-time constant): S = 0, and x is NaN, or x and e**t are not near the limits of float64."""
+def _standardized_blocks(x: FloatArray, lmbda: float, e: Exponent, upper: Side, lower: Side, mixed: bool) -> None:
     widest_vectors()
     upper_inverse = 1.0 / (1.0 + upper.center)
     lower_inverse = 1.0 / (1.0 + lower.center)
@@ -154,13 +149,11 @@ def _standardized_blocks(
     lower_m_inverse = 0.5 / lower.base_m
     upper_limit = limit_of(lmbda) * upper.factor if lmbda < 0.0 else math.inf
     lower_limit = limit_of(2.0 - lmbda) * lower.factor if lmbda > 2.0 else math.inf
-    one_sided = ordinary and not mixed
-    below = lower.center > 0.0
     d = allocated((BLOCK,))
     for start in range(0, x.size, BLOCK):
-        block = own_block(x, out, start)
+        block = x[start : start + BLOCK]
         for i in range(block.size):
-            negative = below if one_sided else block[i] < 0.0
+            negative = block[i] < 0.0
             size = abs(block[i])
             if mixed:
                 d[i] = log1p_finite(size)
@@ -170,72 +163,45 @@ def _standardized_blocks(
                 m_inverse = lower_m_inverse if negative else upper_m_inverse
                 d[i] = log1p_ratio(size, side.center, inverse, side.base_k, m_inverse)
         for i in range(block.size):
-            negative = below if one_sided else block[i] < 0.0
+            negative = block[i] < 0.0
             side = _selected_side(negative, upper, lower, mixed)
             t = side.m * d[i]
-            if ordinary:
-                value = exp_less(t, e.rounder, e.unit) * side.inverse
-                value = d[i] if abs(t) < LINEAR else value
-            else:
-                # e^-S (e^t - 1) as e^(t - S) - e^-S, or where t is small by expm1
-                far = t > 1.0
-                exponent = t - side.shift if far else t
-                exponent = e.t_max if exponent > e.t_max else exponent
-                exponent = e.t_min if exponent < e.t_min else exponent
-                value = exp_less(exponent, e.rounder, e.unit * (side.factor if far else 1.0))
-                value = value * side.inverse * (1.0 if far else side.factor)
-                flat = d[i] * side.factor
-                value = flat if abs(t) < LINEAR else value
-                limit = lower_limit if negative else upper_limit
-                value = value if abs(block[i]) < math.inf else limit
+            # e^-S (e^t - 1) as e^(t - S) - e^-S, or where t is small by expm1
+            far = t > 1.0
+            exponent = t - side.shift if far else t
+            exponent = e.t_max if exponent > e.t_max else exponent
+            exponent = e.t_min if exponent < e.t_min else exponent
+            value = exp_less(exponent, e.rounder, e.unit * (side.factor if far else 1.0))
+            value = value * side.inverse * (1.0 if far else side.factor)
+            flat = d[i] * side.factor
+            value = flat if abs(t) < LINEAR else value
+            limit = lower_limit if negative else upper_limit
+            value = value if abs(block[i]) < math.inf else limit
             z = side.slope * value + side.offset
             block[i] = z if block[i] == block[i] else block[i]
     release(d)
 
 
-@inlined
-def ordinary_range(lmbda: float, ref: float, shift: float, e: Exponent) -> tuple[float, float]:
-    """Bounds between which x is on the side of `ref` (if that is not 0) and so near to it that nothing overflows.
-
-    None where 1/(1 + |ref|) might be subnormal.
-    """
-    size = ordinary_size(lmbda, e) if shift == 0.0 else -math.inf
-    span = reach(e, abs(2.0 - lmbda) if ref < 0.0 else abs(lmbda))
-    nearest = _SMALLEST if ref < 0.0 else 0.0
-    low, high = (1.0 + abs(ref)) / span - 1.0, (1.0 + abs(ref)) * span - 1.0
-    low, high = low if low > nearest else nearest, high if high < LARGE else LARGE
-    low = low if abs(ref) <= LARGE else math.inf
-    first, last = (low, high) if ref > 0.0 else (-high, -low)
-    return -size if ref == 0.0 else first, size if ref == 0.0 else last
-
-
 @kernel
-def yeojohnson_standardized(
-    x: FloatArray, lmbda: float, ref: float, a: float, b: float, log_factor: float, out: FloatArray
-) -> None:
-    """`out` = a Psi(x) + b, Psi(x) = e^-S (psi(lmbda, x) - psi(lmbda, ref)).
+def yeojohnson_standardized(x: FloatArray, fit: FloatArray) -> None:
+    """`x` = a Psi(x) + b, Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)), with the numbers of a fit.
 
-    With ref = 0, S = `log_factor`: pass the largest t = m ln(1 + |x|) of the fitted data, or 0 if that is negative, and
-    no fitted x overflows. Otherwise S = m_ref ln(1 + |ref|), `log_factor` is not used, and for the x of the sign of ref
-    Psi(x) = +-b_m(ln((1 + |x|)/(1 + |ref|))), whose logarithm is log1p((|x| - |ref|)/(1 + |ref|)) where that is
-    small: nothing cancels in a tight cluster. Take the largest |x| as ref for m > 0 and the smallest for m < 0.
+    With ref = 0, S is its log factor: the largest t = m ln(1 + |x|) of the fitted data, or 0 if that is negative, and
+    no fitted x overflows. Otherwise S = m_ref ln(1 + |ref|), the log factor is not used, and for the x of the sign of
+    ref Psi(x) = +-b_m(ln((1 + |x|)/(1 + |ref|))), whose logarithm is log1p((|x| - |ref|)/(1 + |ref|)) where that is
+    small: nothing cancels in a tight cluster. ref is the largest |x| for m > 0 and the smallest for m < 0.
 
     Error: eps (2 + |m| + |m d|) of max(|z|, |b|, a |Psi|), d the logarithm; with ref = 0, eps*|S| of it. An S below
-    -700 counts as -700: for x of the sign other than that of ref, Psi then stays within the range of float64, at the
+    -700 counts as -700: for x of the other sign than ref, Psi then stays within the range of float64, at the
     price of its scale.
     """
+    lmbda, ref = fit[LMBDA], fit[REF]
     e, e_lower = exponent_pair(lmbda)
-    upper, lower = sides(lmbda, ref, a, b, log_factor, e, e_lower)
-    low, high = ordinary_range(lmbda, ref, upper.shift, e)
-    ordinary = all_within(x, low, high)
-    if ref == 0.0 and ordinary:
-        _standardized_blocks(x, lmbda, e, upper, lower, out, True, True)
-    elif ref == 0.0:
-        _standardized_blocks(x, lmbda, e, upper, lower, out, True, False)
-    elif ordinary:
-        _standardized_blocks(x, lmbda, e, upper, lower, out, False, True)
+    upper, lower = sides(lmbda, ref, fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], e, e_lower)
+    if ref == 0.0:
+        _standardized_blocks(x, lmbda, e, upper, lower, True)
     else:
-        _standardized_blocks(x, lmbda, e, upper, lower, out, False, False)
+        _standardized_blocks(x, lmbda, e, upper, lower, False)
 
 
 class _Growth(NamedTuple):
@@ -248,7 +214,7 @@ class _Growth(NamedTuple):
     growth: float
     #: e^-rest
     one: float
-    #: the m Psi e^S below which there is no x
+    #: the end of the range, of m Psi e^S
     outside: float
 
 
@@ -303,28 +269,19 @@ def size_at(d: float, center: float, log_base: float) -> float:
 
 
 @inlined
-def _unstandardized_blocks(
-    z: FloatArray,
-    lmbda: float,
-    ref: float,
-    a: float,
-    b: float,
-    log_factor: float,
-    out: FloatArray,
-    mixed: bool,
-    deep: bool,
-) -> None:
+def _unstandardized_blocks(z: FloatArray, fit: FloatArray, deep: bool) -> None:
     widest_vectors()
+    lmbda, ref, a, b, log_factor = fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR]
     e, e_lower = exponent_pair(lmbda)
     upper, lower = sides(lmbda, ref, a, b, log_factor, e, e_lower)
     zero = at_zero(lmbda, ref, shift_of(lmbda, ref, log_factor))
     other, a_inverse = 2.0 - lmbda, 1.0 / a
-    # what the rounding of z may add to v
+    # a bound on the rounding errors of z, in v
     noise = 2.0**-50 * abs(b * a_inverse)
     upper_growth, lower_growth = _growth(upper, lmbda, noise), _growth(lower, other, noise)
     d = allocated((BLOCK,))
     for start in range(0, z.size, BLOCK):
-        block = own_block(z, out, start)
+        block = z[start : start + BLOCK]
         for i in range(block.size):
             psi = (block[i] - b) * a_inverse
             signed = -psi if ref < 0.0 else psi
@@ -332,28 +289,28 @@ def _unstandardized_blocks(
             beyond = signed < zero
             size = zero - signed if beyond else signed
             negative = beyond if ref >= 0.0 else not beyond
-            side = _selected_side(negative, upper, lower, mixed)
+            side = _selected_side(negative, upper, lower, False)
             growth = _selected_growth(negative, upper_growth, lower_growth)
             d[i] = _distance(size, other if negative else lmbda, side, e.unit, growth, deep)
             block[i] = -1.0 if negative else 1.0
         for i in range(block.size):
-            side = _selected_side(block[i] < 0.0, upper, lower, mixed)
+            side = _selected_side(block[i] < 0.0, upper, lower, False)
             block[i] = block[i] * size_at(d[i], side.center, side.log_base)
     release(d)
 
 
 @kernel
-def yeojohnson_unstandardized(
-    z: FloatArray, lmbda: float, ref: float, a: float, b: float, log_factor: float, out: FloatArray
-) -> None:
-    """`out` = the x with a Psi(x) + b = z, Psi as in `yeojohnson_standardized`.
+def yeojohnson_unstandardized(z: FloatArray, fit: FloatArray) -> None:
+    """`z` = the x with a Psi(x) + b = z, Psi as in `yeojohnson_standardized`.
 
     NaN where z is outside the range of Psi. Many x share the last value inside it, to the rounding of z: the one
     nearest to ref is returned, for a better round trip than inf or -inf.
     """
-    if shift_of(lmbda, ref, log_factor) > _LARGEST_GROWTH:
-        _unstandardized_blocks(z, lmbda, ref, a, b, log_factor, out, False, True)
-    elif ref == 0.0:
-        _unstandardized_blocks(z, lmbda, ref, a, b, log_factor, out, True, False)
+    if shift_of(fit[LMBDA], fit[REF], fit[LOG_FACTOR]) > _LARGEST_GROWTH:
+        _unstandardized_blocks(z, fit, True)
     else:
-        _unstandardized_blocks(z, lmbda, ref, a, b, log_factor, out, False, False)
+        _unstandardized_blocks(z, fit, False)
+
+
+#: The loops over columns, in the order of the directions of `gather`.
+COLUMNS = yeojohnson_loop, inv_yeojohnson_loop, yeojohnson_standardized, yeojohnson_unstandardized

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from powerkern._jit import JIT_DISABLED, widest_vectors
-from powerkern.kernels.elementary import exp, log, loops
+from powerkern.kernels.elementary import exp, log
+from powerkern.kernels.transforms.branch import BLOCK
 
 #: plain Python takes every so-manyth point
 STRIDE = 8 if JIT_DISABLED else 1
@@ -143,9 +144,7 @@ def test_special_values(name):
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-@pytest.mark.parametrize(
-    "size", [0, 1, 7, 8, 9, 17, loops.BLOCK - 1, loops.BLOCK, loops.BLOCK + 1, 2 * loops.BLOCK + 3]
-)
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 17, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3])
 def test_any_length_and_in_place(name, size):
     x = POINTS[name](200)
     x = np.resize(x, size)
