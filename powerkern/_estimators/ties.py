@@ -58,7 +58,8 @@ def count_ties(found: FloatArray, ties: FloatArray, tied: FloatArray) -> None:
     """Count the equal values, of some weight, in fits of the others: kept where they are within the cut-off."""
     inside = (found[:, KEPT_LOW] <= ties) & (ties <= found[:, KEPT_HIGH])
     n_fitted = found[:, N_KEPT].copy()
-    found[:, N_KEPT] += np.where(inside, tied, 0.0)
+    all_kept = n_fitted + np.where(inside, tied, 0.0)
+    found[:, N_KEPT] = np.minimum(all_kept, found[:, N_OBS])  # two sums of the same weights may be rounded apart
     found[:, [NLL, CURVATURE]] *= (n_fitted / found[:, N_KEPT])[:, np.newaxis]  # sums over the values fitted
     settled = np.isin(found[:, STATUS], (Status.OK, Status.SCANNED, Status.BRACKETED, Status.MULTIMODAL))
     found[settled, STATUS] = Status.TIED
