@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,7 +67,9 @@ def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: S
     while len(history) < settings.max_epochs and not converged:
         before = U.copy(), Vt.copy()
         history.append(epoch(U, Vt))
-        moves = _moves(before, (U, Vt)) if settings.criterion == "change" else []
+        moves = []
+        if settings.criterion == "change":  # as fractions of the root mean square of the factor
+            moves = [abs(new - old) / (rms(new) or 1.0) for old, new in zip(before, (U, Vt), strict=True)]
         converged = _stands_still(history, moves, settings.tol, size)
         if held.value.size:
             errors.append(rms(held.value - products(U, Vt, held.row, held.column)))
@@ -162,8 +164,3 @@ def start(
 def products(U: FloatArray, Vt: FloatArray, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
     """Entries of U V."""
     return np.asarray(np.einsum("ij,ij->i", U[row], Vt[column]))
-
-
-def _moves(before: Sequence[FloatArray], after: Sequence[FloatArray]) -> list[FloatArray]:
-    """Moves of the elements of both factors, as fractions of their factor's root mean square."""
-    return [abs(new - old) / (rms(new) or 1.0) for old, new in zip(before, after, strict=True)]

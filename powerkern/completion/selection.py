@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
-from powerkern.completion.gaussian import FittedGaussian, Gaussian, GaussianPath
-from powerkern.completion.low_rank import FittedLowRank, LowRank, LowRankPath
+from powerkern.completion.gaussian import Gaussian, GaussianPath
+from powerkern.completion.low_rank import LowRank, LowRankPath
 from powerkern.completion.neighbors import Donors
 
 #: Fraction of the entries held out of each fold, number wanted in all, and maximum number of folds.
@@ -33,9 +33,8 @@ _FINAL_TOL = 1e-5
 _DONORS, _JUDGED = 8192, 2048
 
 
-#: A model that completes rows, and one with its estimates of the rows that it was fitted to.
+#: A model that completes rows.
 Model = Gaussian | LowRank
-Fitted = FittedGaussian | FittedLowRank
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,10 @@ def choose(
     if not folds:
         return Completion(model, None, np.array([1.0, 0.0, 0.0]), n_neighbors, math.nan)
     weights, rmse = _weights(folds, models, n_neighbors, generator, n_threads)
-    donors = _donors(values, model, generator, n_threads) if weights[0] < 1.0 else None
+    if weights[0] == 1.0:
+        return Completion(model, None, weights, n_neighbors, rmse)
+    rows = values[_sample(len(values), _DONORS, generator)]
+    donors = Donors.of(rows, *model.completed(rows, n_threads))
     return Completion(model, donors, weights, n_neighbors, rmse)
 
 
@@ -181,16 +183,13 @@ def _along(paths: Sequence[Any], starts: Sequence[Any], settings: Iterable[float
     best, fitted = _NOTHING, starts
     for setting in settings:
         fitted = [path.improved(start, setting) for path, start in zip(paths, fitted, strict=True)]
-        error = sum(_squared_error(one, fold) for one, fold in zip(fitted, folds, strict=True))
+        rest = (one.at(fold.row, fold.column) - fold.truth for one, fold in zip(fitted, folds, strict=True))
+        error = sum(float(np.sum(each**2)) for each in rest)
         gained = error < (1.0 - _GAIN) * best.error
         best = min(best, _Chosen(error, setting, fitted), key=lambda found: found.error)
         if not gained:
             break
     return best
-
-
-def _squared_error(fitted: Fitted, fold: _Fold) -> float:
-    return float(np.sum((fitted.at(fold.row, fold.column) - fold.truth) ** 2))
 
 
 # --- held-out entries -----------------------------------------------------------------------------------
@@ -214,11 +213,6 @@ def _sample(n: int, size: int, generator: np.random.Generator) -> Any:
 
 
 # --- neighbors -----------------------------------------------------------------------------------------
-
-
-def _donors(values: FloatArray, model: Model, generator: np.random.Generator, n_threads: int) -> Donors:
-    rows = values[_sample(len(values), _DONORS, generator)]
-    return Donors.of(rows, *model.completed(rows, n_threads))
 
 
 def _weights(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -93,11 +93,8 @@ def sharpness_error(y_true: ArrayLike | None, y_prob: ArrayLike, *, stratum: Str
     if y_true is None and stratum != "all":
         raise ValueError(f"stratum={stratum!r} needs labels: pass y_true")
     cases = _cases(y_true, y_prob)
-    return _pick(cases, _over_scores(cases, _entropy(cases.p)), stratum)
-
-
-def _entropy(p: FloatArray) -> FloatArray:
-    return cast(FloatArray, -(special.xlogy(p, p) + special.xlog1py(1.0 - p, -p)) / np.log(2.0))
+    entropy = -(special.xlogy(cases.p, cases.p) + special.xlog1py(1.0 - cases.p, -cases.p)) / np.log(2.0)
+    return _pick(cases, _over_scores(cases, entropy), stratum)
 
 
 # --- means over bins ------------------------------------------------------------------------------------

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from powerkern.cellwise.cells import Cells, ddc
 from powerkern.cellwise.wrapping import fit_wrap
-from powerkern.location import METHODS
-from powerkern.sklearn.private import Interval, StrOptions, fit_context
-from powerkern.sklearn.reading import N_THREADS, FloatTransformer, read_finite
+from powerkern.sklearn.reading import FloatTransformer, read_finite
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -46,21 +43,12 @@ class Wrapper(FloatTransformer):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "b": [Interval(Real, 0, 40, closed="neither")],
-        "c": [Interval(Real, 0, 40, closed="neither")],
-        "method": [StrOptions({"wrapping", "mcd", *METHODS})],
-        "missing": [StrOptions({"keep", "center"})],
-        "n_threads": N_THREADS,
-    }
-
     b: float = 1.5
     c: float = 4.0
     method: str = "wrapping"
     missing: str = "keep"
     n_threads: int | None = None
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Wrapper:
         """Estimate locations and scales of the columns of `X`, an (n, p) array or data frame; `y` is ignored."""
         self._wrapped = fit_wrap(
@@ -109,18 +97,6 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "quantile": [Interval(Real, 0, 1, closed="neither")],
-        "min_correlation": [Interval(Real, 0, 1, closed="right")],
-        "include_self": ["boolean"],
-        "search": [StrOptions({"auto", "pairs", "wrapped"})],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "max_missing": [Interval(Real, 0, 1, closed="both")],
-        "max_discrete": [Interval(Integral, 0, None, closed="left")],
-        "min_scale": [Interval(Real, 0, None, closed="left")],
-        "n_threads": N_THREADS,
-    }
-
     quantile: float = 0.99
     min_correlation: float = 0.5
     include_self: bool = True
@@ -131,12 +107,10 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
     min_scale: float = 1e-12
     n_threads: int | None = None
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> DDC:
         """Judge the cells of `X`, an (n, p) array or data frame; `y` is ignored."""
         values = read_finite(self, X, ensure_min_samples=2)
-        options = self.get_params(deep=False)
-        self.fit_ = ddc(values, **{**options, "include_self": bool(self.include_self)})
+        self.fit_ = ddc(values, **self.get_params(deep=False))
         self.offset_ = -self.fit_.cutoff
         return self
 

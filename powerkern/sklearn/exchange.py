@@ -83,23 +83,20 @@ def fit_of(theirs: PowerTransformer) -> PowerFit:
         scaler = theirs._scaler
         loc, scale = np.asarray(scaler.mean_, dtype=np.float64), np.asarray(scaler.scale_, dtype=np.float64)
         n_obs = np.broadcast_to(scaler.n_samples_seen_, (p,)).astype(np.float64)
+    missing = np.isnan(lmbda) | np.isnan(loc)  # passes unchanged
+    lmbda, scale = np.where(missing, 1.0, lmbda), np.where(missing, 1.0, scale)
+    loc, ref = np.where(missing, 0.0, loc), np.where(missing, 0.0, float(box_cox))
     largest = float(np.finfo(np.float64).max)
     low = float(np.finfo(np.float64).tiny) if box_cox else -largest
-    missing = np.isnan(lmbda) | np.isnan(loc)
     figures: dict[str, Any] = {
-        "lmbda": lmbda, "lmbda0": lmbda, "loc": loc, "scale": scale, "ref": float(box_cox), "slope": 1.0 / scale,
+        "lmbda": lmbda, "lmbda0": lmbda, "loc": loc, "scale": scale, "ref": ref, "slope": 1.0 / scale,
         "intercept": -loc / scale, "n_obs": n_obs, "n_kept": n_obs, "x_min": low, "x_max": largest, "kept_low": low,
-        "kept_high": largest, "divisor": 1.0, "nll": np.nan, "curvature": np.nan, "status": int(Status.FIXED),
-        "route": int(Route.NONE),
+        "kept_high": largest, "divisor": 1.0, "nll": np.nan, "curvature": np.nan,
+        "status": np.where(missing, int(Status.EMPTY), int(Status.FIXED)), "route": int(Route.NONE),
     }  # fmt: skip
     results = np.zeros((p, N_RESULTS))
     for name, values in figures.items():
         results[:, FIELDS.index(name)] = values
-    identity = {"lmbda": 1.0, "lmbda0": 1.0, "scale": 1.0, "slope": 1.0, "status": int(Status.EMPTY)}
-    for name in ("loc", "intercept", "ref"):
-        identity[name] = 0.0
-    for name, value in identity.items():
-        results[missing, FIELDS.index(name)] = value
     names = list(theirs.feature_names_in_) if hasattr(theirs, "feature_names_in_") else None
     info = FitInfo(theirs.method, standardize=theirs.standardize, column_names=names)
     return PowerFit(info, ColumnResults(results, theirs.method))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern.location import location_scale
-from powerkern.sklearn.private import fit_context
-from powerkern.sklearn.reading import N_THREADS, FloatTransformer, own_options, read_finite
+from powerkern.sklearn.reading import FloatTransformer, read_finite
 
 #: Arguments that the estimator passes to `location_scale` itself.
-_OF_LOCATION = ("X", "method", "sample_weight", "n_threads")
+_OWN = ("X", "method", "sample_weight", "n_threads")
 
 
 @dataclass(eq=False, repr=False)
@@ -53,26 +52,21 @@ class LocationScaler(FloatTransformer):
     array([ -1.35,  -0.67,   0.  ,   0.67, 335.22])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "method": [str],
-        "constants": [dict, None],
-        "copy": ["boolean"],
-        "n_threads": N_THREADS,
-    }
-
     method: str = "median-mad"
     _: KW_ONLY
     constants: dict[str, Any] | None = None
     copy: bool = True
     n_threads: int | None = None
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate location and scale of every feature of `X`, (n_samples, n_features); NaN is missing, `y` is ignored.
 
         `sample_weight`, (n_samples,), must not be negative; integer weights act as if rows were repeated.
         """
-        constants = own_options("constants", self.constants, _OF_LOCATION)
+        constants = self.constants or {}
+        for name in _OWN:
+            if name in constants:
+                raise ValueError(f"constants must not have {name!r}, which the estimator passes itself")
         estimate = location_scale(
             read_finite(self, X), self.method, sample_weight=sample_weight, n_threads=self.n_threads, **constants
         )

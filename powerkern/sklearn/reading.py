@@ -35,14 +35,6 @@ class FloatTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         return tags
 
 
-def own_options(parameter: str, given: dict[str, Any] | None, taken: tuple[str, ...]) -> dict[str, Any]:
-    """Further options of a function; those that the estimator passes itself are refused."""
-    for name in given or {}:
-        if name in taken:
-            raise ValueError(f"{parameter} must not have {name!r}, which the estimator passes itself")
-    return given or {}
-
-
 def read(estimator: Any, X: Any, **options: Any) -> Any:
     """scikit-learn's `validate_data`, with the name of a column that is not numeric; masked values are missing.
 

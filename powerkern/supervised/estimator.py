@@ -318,7 +318,8 @@ class SupervisedPowerTransformer(FloatTransformer):
                 "scikit-learn's metadata routing which part of it does"
             )
         fit_params = {name: value for name, value in params.items() if name != "groups"}
-        scored = weights if self.scoring is None or isinstance(self.scoring, str) or _weighs(self.scoring) else {}
+        own = self.scoring is None or isinstance(self.scoring, str)
+        scored = weights if own or "sample_weight" in signature(self.scoring).parameters else {}
         return _Routed(fit_params | weights, {"groups": params.get("groups")}, scored)
 
     def _scorer(self) -> Any:
@@ -443,10 +444,6 @@ class _Routed(NamedTuple):
     fit: dict[str, Any]
     split: dict[str, Any]
     score: dict[str, Any]
-
-
-def _weighs(scorer: Any) -> bool:
-    return "sample_weight" in signature(scorer).parameters
 
 
 def takes_missing(estimator: Any) -> bool:
