@@ -25,8 +25,9 @@ from powerkern.sketch.engine import (
     Outcome,
     Pass,
     columns_to_read,
-    merged_outcome,
+    merged_outcomes,
     outcome_of,
+    outcomes_of_parts,
 )
 
 try:
@@ -202,17 +203,13 @@ def _summarised_block(
     function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], block: pyarrow.Table
 ) -> pyarrow.Table:
     """The outcome of a block, read a few rows at a time."""
-    total, rows = Outcome(), 0
-    for part in _parts(block.select(names)):
-        total = merged_outcome(merge, total, outcome_of(_place(rows), function, part))
-        rows += part.num_rows
+    total = merged_outcomes(merge, outcomes_of_parts(function, _parts(block.select(names)), _place))
     return pyarrow.table({"outcome": [pickle.dumps(total)]})
 
 
 def _merged(merge: Callable[[Any, Any], Any], *parts: Any) -> Outcome:
     """Merge outcomes, and blocks of outcomes, one by one."""
-    each = (outcome for part in parts for outcome in _outcomes(part))
-    return functools.reduce(functools.partial(merged_outcome, merge), each, Outcome())
+    return merged_outcomes(merge, (outcome for part in parts for outcome in _outcomes(part)))
 
 
 def _outcomes(part: Outcome | pyarrow.Table) -> Iterator[Outcome]:

@@ -8,8 +8,9 @@ the data frame. Spark Connect is supported.
 from __future__ import annotations
 
 import functools
+import itertools
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -20,7 +21,15 @@ from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import fit_groups_with, fit_with
 from powerkern.sketch.driver import FitOptions
-from powerkern.sketch.engine import Column, MapReduce, Outcome, Pass, columns_to_read, merged_outcome, outcome_of
+from powerkern.sketch.engine import (
+    Column,
+    MapReduce,
+    Outcome,
+    Pass,
+    columns_to_read,
+    merged_outcomes,
+    outcomes_of_parts,
+)
 
 try:
     import pandas
@@ -183,7 +192,7 @@ def _map_reduce(X: Any, names: list[str], keys: Sequence[str] = ()) -> MapReduce
             parts = parts.repartition(*level, "part").mapInArrow(functools.partial(_merged, merge), _OUTCOME)
         rows = parts.collect()
         partitions = sum(row.partitions for row in rows)
-        return _total(merge, (row.outcome for row in rows)).value()
+        return merged_outcomes(merge, (pickle.loads(row.outcome) for row in rows)).value()
 
     return run
 
@@ -202,23 +211,13 @@ def _levels(partitions: int | None) -> Iterator[tuple[int, ...]]:
         yield (partitions,)
 
 
-def _total(merge: Callable[[Any, Any], Any], outcomes: Iterable[Any]) -> Outcome:
-    """Merge pickled outcomes one by one."""
-    return functools.reduce(functools.partial(merged_outcome, merge), map(pickle.loads, outcomes), Outcome())
-
-
 def _summarised(
     function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], batches: Iterator[pyarrow.RecordBatch]
 ) -> Iterator[pyarrow.RecordBatch]:
     """Reduce a partition to one row, its outcome, or to no row if it is empty."""
-    total, rows = Outcome(), 0
-    for batch in batches:
-        outcome = outcome_of(_place(rows), function, batch.rename_columns(names))
-        total = merged_outcome(merge, total, outcome)
-        rows += batch.num_rows
-        if total.error is not None:
-            break
-    if rows:
+    parts = (batch.rename_columns(names) for batch in batches)
+    total = merged_outcomes(merge, outcomes_of_parts(function, parts, _place))
+    if total != Outcome():
         yield _row(1, total)
 
 
@@ -226,8 +225,8 @@ def _merged(merge: Callable[[Any, Any], Any], batches: Iterator[pyarrow.RecordBa
     """Merge the outcomes sent to this task into one row."""
     total, partitions = Outcome(), 0
     for batch in batches:
-        some = _total(merge, (outcome.as_buffer() for outcome in batch.column("outcome")))
-        total = merged_outcome(merge, total, some)
+        some = (pickle.loads(outcome.as_buffer()) for outcome in batch.column("outcome"))
+        total = merged_outcomes(merge, itertools.chain([total], some))
         partitions += sum(batch.column("partitions").to_pylist())
     if partitions:
         yield _row(partitions, total)

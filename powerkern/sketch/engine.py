@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, Self
 
@@ -35,8 +35,9 @@ __all__ = [
     "S",
     "beside",
     "columns_to_read",
-    "merged_outcome",
+    "merged_outcomes",
     "outcome_of",
+    "outcomes_of_parts",
 ]
 
 #: The message of engines whose data have no rows.
@@ -178,16 +179,29 @@ def outcome_of(name: str, function: Callable[..., Any], *chunk: object) -> Outco
         return Outcome(error=error)
 
 
-def merged_outcome(merge: Callable[[Any, Any], Any], a: Outcome, b: Outcome) -> Outcome:
-    """Both summaries merged, or the error of either."""
-    if a.error is not None or b.error is not None:
-        return a if a.error is not None else b
-    if a.summary is None or b.summary is None:
-        return b if a.summary is None else a
-    try:
-        return Outcome(merge(a.summary, b.summary))
-    except (TypeError, ValueError) as error:
-        return Outcome(error=error)
+def merged_outcomes(merge: Callable[[Any, Any], Any], outcomes: Iterable[Outcome]) -> Outcome:
+    """All summaries merged one by one, or the first error, after which no more outcomes are read."""
+    total = None
+    for outcome in outcomes:
+        if outcome.error is not None:
+            return outcome
+        if outcome.summary is not None:
+            try:
+                total = outcome.summary if total is None else merge(total, outcome.summary)
+            except (TypeError, ValueError) as error:
+                return Outcome(error=error)
+    return Outcome(total)
+
+
+def outcomes_of_parts(
+    function: Callable[[Any], Any], parts: Iterable[Any], place: Callable[[int], str]
+) -> Iterator[Outcome]:
+    """The outcomes of consecutive Arrow tables; errors name a table by ``place(row)``, given its first row."""
+    rows = 0
+    for part in parts:
+        if part.num_rows:
+            yield outcome_of(place(rows), function, part)
+        rows += part.num_rows
 
 
 # --- columns of a table -------------------------------------------------------------------------------

@@ -89,13 +89,13 @@ def box_cox_is_better(
     return better_of_two(box_cox, yeo_johnson, None if criterion == LIKELIHOOD and keeps_all else compared)
 
 
-def _unlikely(of: _Compared) -> FloatArray:
+def _mean_nll(of: _Compared) -> FloatArray:
     """Negative log-likelihood per value."""
-    unlikely: FloatArray = of.rows[:, NLL] + np.log(of.intervals[:, 3])
-    return unlikely
+    mean: FloatArray = of.rows[:, NLL] + np.log(of.intervals[:, 3])
+    return mean
 
 
-def _uneven(of: _Compared) -> FloatArray:
+def _pearson(of: _Compared) -> FloatArray:
     """`powerkern._results.normality.pearson_normality`, from counts in its classes."""
     n = of.rows[:, N_OBS]
     classes = np.ceil(2.0 * n**0.4).astype(np.int64)
@@ -111,7 +111,7 @@ def _uneven(of: _Compared) -> FloatArray:
     return found
 
 
-def _bend(of: _Compared) -> FloatArray:
+def _minus_ppcc(of: _Compared) -> FloatArray:
     """Minus the correlation of transformed points with normal quantiles."""
     found = np.full(len(of.rows), np.nan)
     for j, cells in enumerate(_counted(of, [_STEPS] * len(of.rows)).cells()):
@@ -138,7 +138,7 @@ def _counted(of: _Compared, ends: list[FloatArray]) -> Bins:
 
 
 _DISTANCES: dict[str, Callable[[_Compared], FloatArray]] = {
-    LIKELIHOOD: _unlikely,
-    "ppcc": _bend,
-    "pearson": _uneven,
+    LIKELIHOOD: _mean_nll,
+    "ppcc": _minus_ppcc,
+    "pearson": _pearson,
 }

@@ -24,7 +24,7 @@ from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.power_sums import grids, ranges
 from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_QUANTUM, G_REF, G_SIGN
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored, lowest
-from powerkern.sketch.serial import array_of, damaged, pack, shift_of, unpack
+from powerkern.sketch.serial import GRID, RANGE, array_of, damaged, pack, shift_of, unpack
 from powerkern.sketch.summary import Summary
 
 #: Bins of a refined grid are narrower by this power of two.
@@ -232,13 +232,13 @@ class Range(_Columns, Summary):
 
     def to_bytes(self) -> bytes:
         """Write the range as bytes that `from_bytes` reads back."""
-        return pack(1, self._describe(), self.table)
+        return pack(RANGE, self._describe(), self.table)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Range:
         """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
-        head, payload = unpack(data, 1, "a range")
-        table = array_of(payload, (head["columns"], ranges.N_RANGE), "<f8", "a range")
+        head, payload = unpack(data, RANGE)
+        table = array_of(payload, (head["columns"], ranges.N_RANGE), "<f8", RANGE)
         found = cls(head["family"], table, head["column_names"], head["vector"], shift_of(head))
         if (wrong := ~found._possible()).any():
             label = column_label(int(np.argmax(wrong)), found.column_names)
@@ -392,20 +392,20 @@ class Grid(_Columns):
 
     def to_bytes(self) -> bytes:
         """Write the grid as bytes that `from_bytes` reads back."""
-        return pack(2, self._describe(), self.table)
+        return pack(GRID, self._describe(), self.table)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Grid:
         """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
-        head, payload = unpack(data, 2, "a grid")
-        return cls._read(head, payload, "a grid")
+        return cls.read(*unpack(data, GRID), GRID)
 
     @classmethod
-    def _read(cls, head: dict[str, Any], payload: bytes, what: str) -> Grid:
-        cells = array_of(payload, (head["columns"], grids.N_GRID), "<f8", what)
+    def read(cls, head: dict[str, Any], payload: bytes, kind: str) -> Grid:
+        """The grid in the bytes of a grid or of a sketch, checked."""
+        cells = array_of(payload, (head["columns"], grids.N_GRID), "<f8", kind)
         grid = cls(head["family"], cells, head["column_names"], head["vector"], shift_of(head))
         if not (np.isfinite(cells).all() and grid._is_possible()):
-            raise damaged(what)
+            raise damaged(kind)
         return grid
 
     def _is_possible(self) -> bool:

@@ -114,8 +114,8 @@ def resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
 
 
 def _moved(matrix: Matrix, shift: FloatArray) -> FloatArray:
-    """The columns of a chunk plus their shifts."""
-    values: FloatArray = matrix.values.astype(np.float64)
+    """The columns of a chunk plus their shifts, each of them contiguous."""
+    values: FloatArray = matrix.values.astype(np.float64, order="F")
     values += shift
     return values
 

@@ -17,33 +17,37 @@ from powerkern.kernels.transforms.family import FAMILIES
 #: Version of the bytes that `Range`, `Grid` and `Sketch` are written as.
 BYTES_VERSION = 2
 
+#: Kinds of summaries, as messages call them; their numbers in the bytes count from 1.
+RANGE, GRID, SKETCH = _KINDS = ("a range", "a grid", "a sketch")
+
 _MAGIC = b"PKSK"
 _HEAD = struct.Struct("<4sHBI")
 _CHECK = struct.Struct("<I")
 
 
-def pack(kind: int, description: dict[str, Any], *arrays: NDArray[Any]) -> bytes:
+def pack(kind: str, description: dict[str, Any], *arrays: NDArray[Any]) -> bytes:
     """Magic, version, kind and length; a description as JSON; arrays, little-endian; a checksum of all that."""
     text = json.dumps(description).encode()
     parts = [np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes() for array in arrays]
-    body = b"".join([_HEAD.pack(_MAGIC, BYTES_VERSION, kind, len(text)), text, *parts])
+    body = b"".join([_HEAD.pack(_MAGIC, BYTES_VERSION, 1 + _KINDS.index(kind), len(text)), text, *parts])
     return body + _CHECK.pack(zlib.crc32(body))
 
 
-def unpack(data: bytes, kind: int, what: str) -> tuple[dict[str, Any], bytes]:
+def unpack(data: bytes, kind: str) -> tuple[dict[str, Any], bytes]:
     """The description, checked, and the bytes of the arrays."""
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise TypeError(f"{what} is read from bytes, got {type(data).__name__}")
+        raise TypeError(f"{kind} is read from bytes, got {type(data).__name__}")
     data = bytes(data)
     if len(data) < _HEAD.size + _CHECK.size or not data.startswith(_MAGIC):
-        raise ValueError(f"not {what}: the bytes were not written by to_bytes")
+        raise ValueError(f"not {kind}: the bytes were not written by to_bytes")
     _, version, found, length = _HEAD.unpack_from(data)
     if version != BYTES_VERSION:
-        raise ValueError(f"{what} in version {version}; this powerkern reads version {BYTES_VERSION}")
+        raise ValueError(f"{kind} in version {version}; this powerkern reads version {BYTES_VERSION}")
     if zlib.crc32(data[: -_CHECK.size]) != _CHECK.unpack(data[-_CHECK.size :])[0]:
-        raise damaged(what)
-    if found != kind:
-        raise ValueError(f"not {what}: the bytes hold {_KINDS.get(found, 'something else')}")
+        raise damaged(kind)
+    if found != 1 + _KINDS.index(kind):
+        other = _KINDS[found - 1] if 1 <= found <= len(_KINDS) else "something else"
+        raise ValueError(f"not {kind}: the bytes hold {other}")
     try:
         head = json.loads(data[_HEAD.size : _HEAD.size + length])
         names = head["column_names"]
@@ -58,7 +62,7 @@ def unpack(data: bytes, kind: int, what: str) -> tuple[dict[str, Any], bytes]:
     except (ValueError, KeyError, TypeError, RecursionError):
         sound = False
     if not sound:
-        raise damaged(what)
+        raise damaged(kind)
     return head, data[_HEAD.size + length : -_CHECK.size]
 
 
@@ -72,16 +76,13 @@ def shift_of(head: dict[str, Any]) -> FloatArray:
     return given_shift(head["shift"], head["family"], p) if "shift" in head else np.zeros(p)
 
 
-_KINDS = {1: "a range", 2: "a grid", 3: "a sketch"}
-
-
-def array_of(payload: bytes, shape: tuple[int, int], dtype: str, what: str) -> NDArray[Any]:
+def array_of(payload: bytes, shape: tuple[int, int], dtype: str, kind: str) -> NDArray[Any]:
     """The array in some bytes; ValueError if they are too few or too many."""
     if len(payload) != 8 * shape[0] * shape[1]:
-        raise damaged(what)
+        raise damaged(kind)
     return np.frombuffer(payload, dtype).reshape(shape).astype(dtype[1:])
 
 
-def damaged(what: str) -> ValueError:
+def damaged(kind: str) -> ValueError:
     """The error of bytes that cannot be read."""
-    return ValueError(f"not {what}: the bytes are damaged or truncated")
+    return ValueError(f"not {kind}: the bytes are damaged or truncated")

@@ -20,7 +20,7 @@ from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_QU
 from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.grids import Grid
-from powerkern.sketch.serial import array_of, damaged, pack, unpack
+from powerkern.sketch.serial import SKETCH, array_of, damaged, pack, unpack
 from powerkern.sketch.summary import Summary
 
 
@@ -105,19 +105,19 @@ class Sketch(Summary):
 
     def to_bytes(self) -> bytes:
         """Write the sketch as bytes that `from_bytes` reads back: 64 bytes per bin, and 88 per column."""
-        return pack(3, self.grid._describe(), self.grid.table, self.sums, self.roundings)
+        return pack(SKETCH, self.grid._describe(), self.grid.table, self.sums, self.roundings)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
         """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
-        head, payload = unpack(data, 3, "a sketch")
+        head, payload = unpack(data, SKETCH)
         border = 8 * head["columns"] * N_GRID
-        grid = Grid._read(head, payload[:border], "a sketch")
+        grid = Grid.read(head, payload[:border], SKETCH)
         end = len(payload) - 8 * head["columns"] * N_ROUNDINGS
-        sums = array_of(payload[border:end], (int(grid.n_bins.sum()), N_POWERS), "<i8", "a sketch")
-        found = cls(grid, sums, array_of(payload[end:], (head["columns"], N_ROUNDINGS), "<i8", "a sketch"))
+        sums = array_of(payload[border:end], (int(grid.n_bins.sum()), N_POWERS), "<i8", SKETCH)
+        found = cls(grid, sums, array_of(payload[end:], (head["columns"], N_ROUNDINGS), "<i8", SKETCH))
         if not found.is_sound():
-            raise damaged("a sketch")
+            raise damaged(SKETCH)
         return found
 
     def is_sound(self) -> bool:

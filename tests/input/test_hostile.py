@@ -234,8 +234,7 @@ OTHERS = """
     ML Route Status Interval LikelihoodRatio Summary Normality CentralNormality NormalityFigures JointStatus
     LocationScale LocationStatus Cells DDCFit DataCheck Neighbors WrapConstants Wrapped WrappedPCA ReliabilityDiagram
     FoldedRow RankProfile Column Grid MapReduce Outcome Pass Range Sketch beside checked_bounds columns_to_read
-    finish_results fit_groups_with fit_with location_with merged_outcome naming outcome_of replaced
-    resolved unresolved
+    finish_results fit_groups_with fit_with location_with merged_outcomes outcome_of outcomes_of_parts
 """
 
 

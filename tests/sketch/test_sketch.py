@@ -514,7 +514,7 @@ def test_a_number_of_columns_that_is_none(columns):
     made = range_of(np.arange(5.0))
     described = {**made._describe(), "columns": columns}
     with pytest.raises(ValueError, match="damaged or truncated"):
-        Range.from_bytes(pack(1, described, made.table))
+        Range.from_bytes(pack("a range", described, made.table))
 
 
 @pytest.mark.parametrize(
