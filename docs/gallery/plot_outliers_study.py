@@ -143,7 +143,8 @@ for i, (ax, measure) in enumerate(zip(axes, ("sharpness", "refinement", "calibra
     ax.set_yticks(range(len(robust)), names[robust])
     ax.set(title=measure, xlim=(-6.2, 6.2), xlabel="skill")
 axes[0].invert_yaxis()
-axes[0].legend(*[list(part[:: len(robust)]) for part in axes[0].get_legend_handles_labels()])
+handles, strata = (list(part[:: len(robust)]) for part in axes[0].get_legend_handles_labels())
+fig.legend(handles, strata, loc="outside lower center", ncols=2)
 
 # %%
 # Robust rules are sharper on the outliers. On the inliers they are not, and their calibration and refinement are
