@@ -2,15 +2,15 @@
 Find cells that are wrong where they stand
 ==========================================
 
-A few cells of scikit-learn's wine data are exchanged between wines: every value is an ordinary one of its column, and
-wrong where it stands. Detecting deviating cells (Rousseeuw and Van den Bossche 2018) compares each cell with what the
-other cells of its row predict.
+A few cells of scikit-learn's wine data are exchanged between wines: every value is ordinary in its column, but wrong in
+its row. Detecting deviating cells (Rousseeuw and Van den Bossche 2018) compares each cell with its prediction from the
+other cells of the row.
 """
 
 # %%
 # Cells exchanged
 # ---------------
-# Twenty times, two wines change places in one column, where their values are three standard deviations apart or more.
+# Twenty times, two wines swap their values in one column, in which they differ by at least three standard deviations.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,7 +33,8 @@ while exchanged.sum() < 40:
 # %%
 # Found by their rows
 # -------------------
-# Alone in its column one exchanged cell in five stands out; beside the other cells of its row, three in four.
+# Judged by its column alone, one exchanged cell in five stands out; judged by the other cells of its row, three in
+# four.
 
 fit = ddc(X, min_correlation=0.3)
 alone = ddc(X, min_correlation=1.0)
@@ -52,7 +53,7 @@ plt.show()
 # %%
 # Robust principal components
 # ---------------------------
-# Far cells, by a slip of the decimal point say, ruin classical correlations and components, but not the
+# Distant cells, from a slipped decimal point for instance, ruin classical correlations and components, but not the
 # correlations and components of wrapped data.
 
 clean = wine.data.drop(columns="malic_acid")

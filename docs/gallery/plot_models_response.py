@@ -3,8 +3,8 @@ Transform a response given its covariates, not by itself
 ========================================================
 
 Box and Cox transformed the response of a linear model so that its *residuals* are normal. A
-`TransformedTargetRegressor` with a `PowerTransformer` makes the response itself look normal instead: skewness that
-comes from the covariates is transformed away, and the linear model with it.
+`TransformedTargetRegressor` with a `PowerTransformer` makes the response itself look normal instead: it transforms away
+the skewness that comes from the covariates, and the linear model with it.
 """
 
 # %%

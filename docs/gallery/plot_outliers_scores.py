@@ -2,11 +2,11 @@
 See why outliers spoil the scaling of outlier scores
 ====================================================
 
-A rule that makes probabilities of outlier scores fits a distribution to them, and what lies beyond that is outlying.
-The first figure of Röchner et al. (2024) shows how outliers spoil the fit: they enlarge the standard deviation, the
-density becomes too wide for the inliers, and outliers seem less remarkable than they are.
-:func:`powerkern.plot.score_plot` draws it for any scores and rules: the histogram with the densities, and below what
-is left in each bin.
+A rule that turns outlier scores into probabilities fits a distribution to the scores and calls the values beyond it
+outlying. The first figure of Röchner et al. (2024) shows how outliers spoil the fit: they enlarge the standard
+deviation, so the density is too wide for the inliers, and outliers seem less remarkable than they are.
+:func:`powerkern.plot.score_plot` draws this figure for any scores and rules: the histogram with the fitted densities,
+and below it the residual of each bin.
 """
 
 # %%
@@ -28,8 +28,8 @@ distances = NearestNeighbors(n_neighbors=10).fit(X).kneighbors()[0][:, -1]
 score_plot(distances)
 
 # %%
-# The nMAD does not see the outliers: the inliers are fitted, and the outliers left over. Of the 25 outliers have a
-# probability above 0.95:
+# The nMAD ignores the outliers, so the density fits the inliers and the outliers stand apart. Scores with a probability
+# above 0.95:
 
 for scale in ("sd", "nmad"):
     p = fit_scaling(distances, scale=scale).probability(distances)
@@ -38,10 +38,10 @@ for scale in ("sd", "nmad"):
 # %%
 # Skewed scores
 # -------------
-# No normal density fits scores that are skewed without outliers, robust or not. Local outlier factors are: their
-# inliers are near 1, a center that is known and need not be estimated. A power transform before the normal density
-# follows the inliers; a gamma density does better than the normal one for distances, but not for factors, which are
-# far from 0 and hence nearly normal by it.
+# Scores that are skewed even without outliers are fitted by no normal density, robust or not. Local outlier factors
+# are such scores; their inliers lie near 1, a center that is known and need not be estimated. A normal density after a
+# power transform follows the inliers. A gamma density improves on the normal one for distances, but not for factors:
+# they lie far from 0, where a gamma density is nearly normal.
 
 factors = -LocalOutlierFactor(n_neighbors=10).fit(X).negative_outlier_factor_
 rules = {
@@ -58,8 +58,7 @@ score_plot(distances, {name: rule for name, rule in rules.items() if rule["cente
 axes[1].set_title("distances to the tenth neighbor")
 
 # %%
-# The Kolmogorov-Smirnov distance, by SciPy's ``kstest``, measures how far the inliers are from the distribution that a
-# rule assumes.
+# The Kolmogorov-Smirnov distance between the inliers and the distribution that each rule assumes, by SciPy's ``kstest``.
 
 inliers = factors[:475]
 assumed = {name: fit_scaling(factors, **rule) for name, rule in rules.items()}

@@ -3,9 +3,9 @@ Choose a rule that turns outlier scores into probabilities
 ==========================================================
 
 Röchner et al. (2024) compared rules that turn outlier scores into probabilities, over many detectors and data sets, by
-the harmonic improvement score of errors measured on outliers and inliers apart; mean + nMAD came out best. Here is a
-small study of that kind, on data that scikit-learn brings along and some simulated ones, with the figures of theirs:
-skill by rule (figure 3), and mean ranks with tests (figure 4). It ends with a result that differs, refinement.
+the harmonic improvement score of errors measured separately on outliers and inliers; mean + nMAD came out best. This
+small study does the same on data that scikit-learn ships and on simulated data, and redraws two of their figures: skill
+by rule (figure 3) and mean ranks with tests (figure 4). It ends with a result that differs from theirs, refinement.
 """
 
 # %%
@@ -143,12 +143,13 @@ for i, (ax, measure) in enumerate(zip(axes, ("sharpness", "refinement", "calibra
     ax.set_yticks(range(len(robust)), names[robust])
     ax.set(title=measure, xlim=(-6.2, 6.2), xlabel="skill")
 axes[0].invert_yaxis()
-axes[0].legend(*[list(part[:: len(robust)]) for part in axes[0].get_legend_handles_labels()])
+handles, strata = (list(part[:: len(robust)]) for part in axes[0].get_legend_handles_labels())
+fig.legend(handles, strata, loc="outside lower center", ncols=2)
 
 # %%
 # Robust rules are sharper on the outliers. On the inliers they are not, and their calibration and refinement are
-# worse on both: they give more inliers a probability near 1. For refinement that differs from what
-# the published figure is said to show; the last section asks why.
+# worse on both: they give more inliers a probability near 1. For refinement the published figure is said to show the
+# opposite; the last section asks why.
 #
 # Ranks
 # -----

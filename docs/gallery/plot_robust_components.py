@@ -3,8 +3,8 @@ Transform before robust principal components
 ============================================
 
 Robust principal components assume that most rows are about normal. Skewed columns are not, and rows in their long
-tails pass for outliers. Transformed robustly first, the columns are normal in the center, and what then stands out
-is worth a look (Raymaekers and Rousseeuw 2021, section 4.3, do so for 20,000 stars).
+tails pass for outliers. After a robust transform the columns are normal in the center, and the rows that still stand
+out deserve a look (Raymaekers and Rousseeuw 2021, section 4.3, do this for 20,000 stars).
 """
 
 # %%

@@ -52,6 +52,9 @@ for column, (label, fit) in zip(axes.T, fits.items(), strict=True):
         qq_plot(X, fit, column=name, ax=ax)
         ax.set_title(f"{name}, {label}")
         ax.set_ylim(-12, 12)
+        ax.label_outer()
+        if ax is not axes[0, 1]:
+            ax.get_legend().remove()
 
 # %%
 # Cut-offs in the units of the data

@@ -2,8 +2,8 @@
 Measure how far one value can move lambda
 =========================================
 
-The sensitivity curve of an estimator: add one value z to a sample, and see by how much lambda changes. Maximum
-likelihood follows z wherever it goes. Reweighted maximum likelihood (RewML) does as maximum likelihood does for values
+The sensitivity curve of an estimator shows how much lambda changes when one value z is added to a sample. Maximum
+likelihood follows z wherever it goes. Reweighted maximum likelihood (RewML) agrees with maximum likelihood while z is
 near the center, and does not move at all once z is an outlier.
 """
 
@@ -55,7 +55,7 @@ def draw(estimators, limit):
 draw(ESTIMATORS, 60)
 
 # %%
-# - One value of 10 among a hundred moves lambda by maximum likelihood by a half; ever further out, by ever more.
+# - One value of 10 among a hundred moves the maximum likelihood lambda by 0.5, and values further out move it more.
 #   Carroll's estimator bounds the pull of a residual, not the pull on lambda.
 # - RewML has the curve of maximum likelihood up to about 3.6 scales and is 0 beyond: the value is left out.
 # - The trimmed likelihood (MTL) has to leave out values, outliers or not. Under Box-Cox the density of large values, in

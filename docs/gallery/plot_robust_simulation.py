@@ -2,8 +2,8 @@
 Compare estimators under contamination
 ======================================
 
-The simulation of Raymaekers and Rousseeuw (2021, section 3): samples of 100 values whose transforms are normal, but for
-a share of them, all moved to the same place k standard deviations out. How far is lambda from the truth?
+The simulation of Raymaekers and Rousseeuw (2021, section 3): in samples of 100 values whose transforms are normal, a
+share of the values is moved to one point k standard deviations out. How far from the truth is lambda?
 """
 
 # %%

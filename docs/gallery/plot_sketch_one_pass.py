@@ -2,10 +2,10 @@
 Fit in one pass without losing digits
 =====================================
 
-To fit data that are spread over chunks or sites, one may send, for each lambda that the search visits, three sums: the
-number of values, the sum of their transforms, and the sum of the squares of these. The variance is a difference of the
-latter two, and where it is small beside the mean, no digit of it is left. Sketches (:doc:`/guide/chunks`) are one
-pass as well, for all lambdas at once, and do not suffer from this.
+One way to fit data that are spread over chunks or sites is to send three sums for each lambda that the search visits:
+the number of values, the sum of their transforms, and the sum of the squared transforms. The variance is a difference
+of the latter two, and loses all its digits where it is small beside the mean. Sketches (:doc:`/guide/chunks`) also
+take one pass, serve all lambdas at once, and lose no digits.
 
 The data are those of a published example: 100 values from a normal distribution with mean 10,000 and standard
 deviation 0.001, here at four sites.
@@ -63,9 +63,9 @@ print(f"lambda from sketches {fit.lmbda[0]:.6f}, pooled {pooled.lmbda[0]:.6f}")
 # %%
 # Pictures
 # --------
-# On the left, lambdas that a search would visit first: the likelihood is all but flat here, and sums of squares make it
-# noise, with gaps where the variance is negative. On the right, what there is to find: the minimum, and how little 100
-# values say about it. Powers of this size are beyond double precision; sketches never form them.
+# On the left, the lambdas that a search would visit first: the likelihood is nearly flat there, and sums of squares
+# turn it into noise, with gaps where the variance is negative. On the right, the minimum, and how little 100 values
+# say about it. Powers of this size are beyond double precision; sketches never form them.
 
 low, high = fit.confint()[0][0], fit.confint()[1][0]
 far = np.linspace(2 * low - high, 2 * high - low, 401)

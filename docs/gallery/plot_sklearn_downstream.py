@@ -3,17 +3,17 @@ Check whether a transform helps a classifier
 ============================================
 
 Do power transforms help a classifier? Linear and quadratic discriminant analysis assume normal features. Logistic
-regression does not, but a skewed feature with a few huge values makes a line a poor boundary. Here are scikit-learn's
-bundled data as they are, standardised, and transformed, each with three classifiers; first as they come, then with
-some cells gone wrong.
+regression does not, but with a few huge values in a skewed feature a line is a poor boundary. This study gives three
+classifiers scikit-learn's bundled data raw, standardised, and transformed: first as they come, then with some cells
+wrong.
 """
 
 # %%
 # The study
 # ---------
 # The area under the ROC curve, one class against the others where there are more than two, in a stratified
-# cross-validation of five folds; transforms are fitted in each fold anew. A robust fit shows outliers as what they
-# are, far out. A classifier that cannot bear them needs them brought back, to the cut-off (*robust, clipped*).
+# cross-validation of five folds; transforms are fitted anew in each fold. A robust fit leaves outliers far out. For a
+# classifier that is not robust itself they are clipped to the cut-off (*robust, clipped*).
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -71,9 +71,10 @@ clean = areas(wrong=0.0)
 show(clean)
 
 # %%
-# Cells gone wrong
-# ----------------
-# The same with 2 % of the cells ten times the largest value of their column: a decimal point slipped, a sensor failed.
+# Wrong cells
+# -----------
+# The same with 2 % of the cells set to ten times the largest value of their column, as by a slipped decimal point or a
+# failed sensor.
 
 dirty = areas(wrong=0.02)
 show(dirty)
@@ -93,10 +94,10 @@ for ax, table, title in zip(panels, (clean, dirty), ("as they come", "2 % of the
 figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 # %%
-# - These data are easy, and clean: every transform is as good as another to the third decimal. LDA does not even notice
-#   scales. QDA of the breast-cancer data is better without a transform.
-# - With wrong cells a transform decides. Maximum likelihood bends lambda until the outliers look less far out, which
-#   suits classifiers without any resistance of their own. A robust fit leaves the outliers where they are, which
-#   alone helps such a classifier little, and may harm. Clipped at its cut-off, it is the best of all here.
-# - So: a robust fit *finds* the wrong cells (``PowerFit.outliers``, ``powerkern.plot.cell_map``). Clip them, impute
-#   them, or leave them out, before a method that cannot bear them.
+# - These data are easy and clean, so all transforms agree to the third decimal. LDA is not even affected by scale. QDA
+#   of the breast-cancer data does better without a transform.
+# - With wrong cells the transform matters. Maximum likelihood bends lambda until the outliers look less extreme, which
+#   suits classifiers that are not robust. A robust fit leaves the outliers where they are, which helps such a
+#   classifier little and may harm it. Clipped at the cut-off, the robust fit is the best of all here.
+# - A robust fit *finds* the wrong cells (``PowerFit.outliers``, ``powerkern.plot.cell_map``). Clip, impute or drop them
+#   before a method that is not robust.

@@ -2,9 +2,9 @@
 Choose a search: equal lambdas, one at a time, or all together
 ==============================================================
 
-Four data sets of two columns, three classifiers, every pair of lambdas from -5 to 5: how much accuracy a search gains
-that keeps both lambdas equal (spherical), looks at each column alone (diagonal), or sees all pairs (full). It is the
-study of Tables 2 and 3 of [1]_, with one run of five folds instead of five runs of ten.
+Four data sets of two columns, three classifiers, and every pair of lambdas from -5 to 5: how much accuracy does a
+search gain if it keeps both lambdas equal (spherical), tunes each column alone (diagonal), or tries all pairs (full)?
+This repeats Tables 2 and 3 of [1]_ with one run of five folds instead of five runs of ten.
 
 .. [1] Blum, Elgendi and Menon, "Impact of Box-Cox transformation on machine-learning algorithms", Frontiers in
    Artificial Intelligence 5, 2022, 877569.
@@ -41,9 +41,9 @@ classifiers = {
 # %%
 # The tables
 # ----------
-# Accuracy in percent of columns that are only scaled, the pair (1, 1) of the map, and percentage points that each of
-# the three optima gains. They are the best of many scores and flatter. The full optimum cannot be less than the others,
-# and the diagonal one, whose two lambdas were never scored together, can be less than no transform.
+# Accuracy in percent with columns that are only scaled (the pair (1, 1) of the map), and the percentage points that
+# each of the three optima gains. These are the best of many scores, and so too good. The full optimum is never below
+# the others; the diagonal one, whose two lambdas were never scored together, can be below no transform.
 
 searches = {}
 print(f"{'':36s} scaled  spherical  diagonal  full")

@@ -212,7 +212,7 @@ def test_groups_are_fitted_each_by_itself(panel, tmp_path, run):
     assert [each["lmbda"] for each in found] == expected.lmbda.ravel().tolist()
     assert run("transform", panel, "--fit", fit, "--groups", "firm", "-o", z)[0] == 0
     assert np.array_equal(_columns(z)[1], expected.transform(matrix, groups=names))
-    assert run("inverse", z, "--fit", fit, "--groups", "firm", "-o", back)[0] == 0
+    assert run("inverse", z, "--fit", fit, "--by", "firm", "-o", back)[0] == 0
     assert np.allclose(_columns(back)[1], matrix, rtol=1e-12)
 
 
