@@ -30,7 +30,7 @@ _MODERATE = 400
 #: Largest distance of normal quantiles that share a node of `powerkern.kernels.robust.qq.normal_nodes`.
 _CLOSE = 1.0 / 48.0
 
-#: Where `normality_columns` puts what it finds.
+#: Positions of the figures in a row that `normality_columns` writes.
 SKEWNESS, KURTOSIS, PPCC, COUNT = range(4)
 N_NORMALITY = 4
 
@@ -51,7 +51,7 @@ def ks_of(x: FloatArray, loc: float, scale: float) -> float:
 
 
 class Weighing(NamedTuple):
-    """Weights of a sorted column and what its values are compared with, see `weigh_columns`."""
+    """Weights of a sorted column, and the normal quantiles and probabilities of its values, see `weigh_columns`."""
 
     share: FloatArray  #: of the weight; they sum to one
     quantile: FloatArray  #: mean normal quantile of the copies of each value, in units of their root mean square
@@ -209,8 +209,8 @@ def normality_columns(
     ----------
     block : (p, n)
         Columns as rows, sorted, NaN last.
-    weighed, figures : (3, p, n), (p, 2)
-        Their weights, see `weigh_columns`.
+    weighed, figures : (3, p, n), (p, 2), or (3, 1, n), (1, 2)
+        Their weights, see `weigh_columns` and `weighing_of`.
     work : (2, n)
         Scratch.
     out : (p, N_NORMALITY)
@@ -233,5 +233,6 @@ def _is_spread(x: FloatArray) -> bool:
 
 @kernel
 def weighing_of(weighed: FloatArray, figures: FloatArray, j: int, n: int) -> Weighing:
-    """The weights of row j, of n values."""
-    return Weighing(weighed[0, j, :n], weighed[1, j, :n], weighed[2, j, :n], figures[j, 0], figures[j, 1])
+    """The weights of row j, of n values; where there is one row of them, it stands for all."""
+    k = min(j, weighed.shape[1] - 1)
+    return Weighing(weighed[0, k, :n], weighed[1, k, :n], weighed[2, k, :n], figures[k, 0], figures[k, 1])
