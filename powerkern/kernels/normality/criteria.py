@@ -159,44 +159,40 @@ def _largest_one(x: FloatArray, y: FloatArray) -> None:
 
 
 @kernel
-def _deviations(y: FloatArray, mean: float, squares: FloatArray) -> None:
-    """y less its mean, and the squares of that."""
+def _deviations(y: FloatArray, share: FloatArray, mean: float, squares: FloatArray) -> None:
+    """y less its mean, and the squares of that, each times its share."""
+    widest_vectors()
     for i in range(y.size):
         y[i] -= mean
-        squares[i] = y[i] * y[i]
+        squares[i] = share[i] * (y[i] * y[i])
 
 
 @kernel
-def _sum_of_products(share: FloatArray, x: FloatArray, y: FloatArray) -> float:
-    """The weighted sum of products of values, compensated."""
-    total, lost = 0.0, 0.0
-    for i in range(x.size):
-        term = share[i] * (x[i] * y[i])
-        new = total + term
-        lost += (total - new) + term if abs(total) >= abs(term) else (term - new) + total
-        total = new
-    return total + lost
+def _square(y: FloatArray) -> None:
+    widest_vectors()
+    for i in range(y.size):
+        y[i] *= y[i]
 
 
 @kernel
 def _normality_of(weighing: Weighing, x: FloatArray, y: FloatArray, squares: FloatArray, out: FloatArray) -> None:
     """Figures of ascending finite values, two of them distinct."""
-    share = weighing.share
     _largest_one(x, y)
-    sample = weighted_moments_of(y, share)
+    sample = weighted_moments_of(y, weighing.share)
     n = sample.weight
-    _deviations(y, sample.mean, squares)
     variance = sample.m2 / n
-    shift = weighted_sum_of(y, share) / n  # the mean is rounded, which is felt where the values are adjacent numbers
+    _deviations(y, weighing.share, sample.mean, squares)
+    shift = (
+        weighted_sum_of(y, weighing.share) / n
+    )  # the mean is rounded, which is felt where values are adjacent numbers
+    out[PPCC] = 1.0 - decorrelation_of(weighing, y, shift, 1.0 / math.sqrt(sample.m2))
     square = shift * shift
-    third = _sum_of_products(share, y, squares) / n
-    fourth = _sum_of_products(share, squares, squares) / n - shift * (
-        4.0 * third - 6.0 * shift * variance - 3.0 * shift * square
-    )
+    third = weighted_sum_of(y, squares) / n
+    _square(y)
+    fourth = weighted_sum_of(y, squares) / n - shift * (4.0 * third - 6.0 * shift * variance - 3.0 * shift * square)
     third -= shift * (3.0 * variance + square)
     out[SKEWNESS] = third / (variance * math.sqrt(variance))
     out[KURTOSIS] = fourth / (variance * variance) - 3.0
-    out[PPCC] = 1.0 - decorrelation_of(weighing, y, shift, 1.0 / math.sqrt(sample.m2))
 
 
 @entry((ROWS, BLOCKS, ROWS, ROWS, ROWS))
