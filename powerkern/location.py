@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
+from powerkern._estimators.ties import sorted_with
 from powerkern._input.arguments import as_number, domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, column_labels
 from powerkern._input.messages import warn
@@ -291,14 +292,8 @@ def _estimator(
     def estimate(block: FloatArray, group: slice) -> FloatArray:
         out = np.empty((block.shape[0], _N_RESULTS))
         table = np.empty((6, table_width(block.shape[1])))
-        weights = np.empty((block.shape[0], 0))
-        if weight.size:
-            block[:, weight == 0.0] = np.nan  # as if missing
-            order = np.argsort(block, axis=1)
-            block, weights = np.take_along_axis(block, order, axis=1), weight[order]
-        else:
-            block.sort(axis=1)
-        function(block, weights, options, table, out)
+        columns, weights = sorted_with(block, weight)
+        function(columns, np.empty((len(out), 0)) if weights is None else weights, options, table, out)
         return out
 
     return estimate

@@ -67,28 +67,32 @@ class NearestNormal(NamedTuple):
             out, work = np.full((block.shape[0], lmbdas.size), np.nan), np.empty((2, block.shape[1]))
             columns, weighed, figures = weighed_with(block, weight)
             for j, n in enumerate(np.count_nonzero(~np.isnan(columns), axis=1)):
-                x, one = columns[j, :n], slice(j, j + 1)
+                x, k = columns[j, :n], min(j, len(figures) - 1)
                 if n > 1 and x[0] < x[-1]:
-                    own = np.ascontiguousarray(weighed[:, one, :n])
-                    normality_search.criterion_at(x, own, figures[one], family, self.criterion, lmbdas, work, out[j])
+                    own = np.ascontiguousarray(weighed[:, k : k + 1, :n]), figures[k : k + 1]
+                    normality_search.criterion_at(x, *own, family, self.criterion, lmbdas, work, out[j])
             return out
 
         return column_figures(evaluate, values, lmbdas.size, n_threads)
 
 
 def weighed_with(block: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The sorted rows of a block, and the weights and figures that `weigh_columns` writes, equal without `weight`."""
+    """The sorted rows of a block, and the weights and figures that `weigh_columns` writes, equal without `weight`.
+
+    Equal weights of rows with equally many values are a single row.
+    """
     columns, weights = sorted_with(block, weight)
-    weighed, figures = np.zeros((3, *block.shape)), np.zeros((len(block), 2))
+    counts = np.count_nonzero(~np.isnan(columns), axis=1)
+    n_rows = len(block) if weights is not None or counts.min() < counts.max() else 1
+    weighed, figures = np.zeros((3, n_rows, block.shape[1])), np.zeros((n_rows, 2))
     if weights is not None:
         weigh_columns(columns, weights, new_counts_work(block.shape[1]), weighed, figures)
         return columns, weighed, figures
-    counts = np.count_nonzero(~np.isnan(columns), axis=1)
-    figures[:, 0] = counts
+    figures[:, 0] = counts[:n_rows]
     for n in np.unique(counts[counts > 0]):
-        share, quantile, middle = 1.0 / n, np.sqrt(n) * normal_quantiles(n), (np.arange(n) + 0.5) / n
-        rows = counts == n if counts.min() < n else slice(None)
-        weighed[0, rows, :n], weighed[1, rows, :n], weighed[2, rows, :n] = share, quantile, middle
+        rows = figures[:, 0] == n
+        weighed[0, rows, :n], weighed[1, rows, :n] = 1.0 / n, np.sqrt(n) * normal_quantiles(n)
+        weighed[2, rows, :n] = (np.arange(n) + 0.5) / n
     return columns, weighed, figures
 
 

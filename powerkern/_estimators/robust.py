@@ -1,4 +1,4 @@
-"""Runs estimators that resist outliers: columns sorted, fitted by `kernels.robust`, their objective evaluated."""
+"""Runs estimators that resist outliers: sorts columns, fits them by `kernels.robust` and evaluates objectives."""
 
 from __future__ import annotations
 

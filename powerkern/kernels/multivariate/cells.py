@@ -127,7 +127,7 @@ def _median_of_distances(x: FloatArray, center: float, work: FloatArray) -> floa
 
 @entry((ROWS, COLUMN, ROWS))
 def one_step_columns(columns: FloatArray, work: FloatArray, out: FloatArray) -> None:
-    """`one_step_location` and, of what is left, `one_step_scale`: (k, 2). work: n values."""
+    """`one_step_location`, and `one_step_scale` of the residuals: (k, 2). work: n values."""
     for j in range(columns.shape[0]):
         x = columns[j]
         loc = one_step_location(x, work)
@@ -307,7 +307,7 @@ def predict_columns(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Weighted means of what the neighbors that have a value predict, ``slope u``; 0 where none has. work: n values."""
+    """Weighted means of the predictions ``slope u`` of neighbors that have a value; 0 without any. work: n values."""
     for j in range(start, stop):
         sums = out[j - start]
         sums[:] = 0.0
@@ -329,7 +329,7 @@ def _add_prediction(u: FloatArray, weight: float, factor: float, sums: FloatArra
 
 @entry((ROWS, ROWS, REAL, ROWS, ROWS))
 def deshrink_columns(z: FloatArray, predicted: FloatArray, cutoff: float, work: FloatArray, out: FloatArray) -> None:
-    """Slope of each column on its prediction (1 where there is none), and the scale of what is left: (k, 2)."""
+    """Slope of each column on its prediction (1 where there is none), and the scale of the residuals: (k, 2)."""
     for j in range(z.shape[0]):
         shrunken = False
         for i in range(z.shape[1]):

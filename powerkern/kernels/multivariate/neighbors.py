@@ -35,7 +35,7 @@ def neighbor_means(
     completed : (p, m) ndarray
         The columns of the donors without gaps, for distances.
     donors, residuals : (m, p) ndarray
-        Values of the donors, and what a model is off for each of them; NaN where they are missing.
+        Values of the donors, and the residuals of a model for them; NaN where they are missing.
     n_neighbors : int
         How many donors count: the nearest that have the value.
     reach : int

@@ -21,7 +21,7 @@ KEPT = 2.241402727604947
 def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out: FloatArray) -> None:
     """`mcd_of` sorted columns, NaN last: location, scale, 0, status.
 
-    factors: what the raw and the final scale of n values are multiplied by, (2, more than n); work: (2, n).
+    factors: consistency factors of the raw and the final scale of n values, (2, more than n); work: (2, n).
     """
     for j in range(columns.shape[0]):
         y, n = columns[j], n_present(columns[j])

@@ -30,7 +30,7 @@ _MODERATE = 400
 #: Largest distance of normal quantiles that share a node of `powerkern.kernels.robust.qq.normal_nodes`.
 _CLOSE = 1.0 / 48.0
 
-#: Where `normality_columns` puts what it finds.
+#: Positions of the figures in a row that `normality_columns` writes.
 SKEWNESS, KURTOSIS, PPCC, COUNT = range(4)
 N_NORMALITY = 4
 
@@ -51,7 +51,7 @@ def ks_of(x: FloatArray, loc: float, scale: float) -> float:
 
 
 class Weighing(NamedTuple):
-    """Weights of a sorted column and what its values are compared with, see `weigh_columns`."""
+    """Weights of a sorted column, and the normal quantiles and probabilities of its values, see `weigh_columns`."""
 
     share: FloatArray  #: of the weight; they sum to one
     quantile: FloatArray  #: mean normal quantile of the copies of each value, in units of their root mean square
@@ -159,44 +159,40 @@ def _largest_one(x: FloatArray, y: FloatArray) -> None:
 
 
 @kernel
-def _deviations(y: FloatArray, mean: float, squares: FloatArray) -> None:
-    """y less its mean, and the squares of that."""
+def _deviations(y: FloatArray, share: FloatArray, mean: float, squares: FloatArray) -> None:
+    """y less its mean, and the squares of that, each times its share."""
+    widest_vectors()
     for i in range(y.size):
         y[i] -= mean
-        squares[i] = y[i] * y[i]
+        squares[i] = share[i] * (y[i] * y[i])
 
 
 @kernel
-def _sum_of_products(share: FloatArray, x: FloatArray, y: FloatArray) -> float:
-    """The weighted sum of products of values, compensated."""
-    total, lost = 0.0, 0.0
-    for i in range(x.size):
-        term = share[i] * (x[i] * y[i])
-        new = total + term
-        lost += (total - new) + term if abs(total) >= abs(term) else (term - new) + total
-        total = new
-    return total + lost
+def _square(y: FloatArray) -> None:
+    widest_vectors()
+    for i in range(y.size):
+        y[i] *= y[i]
 
 
 @kernel
 def _normality_of(weighing: Weighing, x: FloatArray, y: FloatArray, squares: FloatArray, out: FloatArray) -> None:
     """Figures of ascending finite values, two of them distinct."""
-    share = weighing.share
     _largest_one(x, y)
-    sample = weighted_moments_of(y, share)
+    sample = weighted_moments_of(y, weighing.share)
     n = sample.weight
-    _deviations(y, sample.mean, squares)
     variance = sample.m2 / n
-    shift = weighted_sum_of(y, share) / n  # the mean is rounded, which is felt where the values are adjacent numbers
+    _deviations(y, weighing.share, sample.mean, squares)
+    shift = (
+        weighted_sum_of(y, weighing.share) / n
+    )  # the mean is rounded, which is felt where values are adjacent numbers
+    out[PPCC] = 1.0 - decorrelation_of(weighing, y, shift, 1.0 / math.sqrt(sample.m2))
     square = shift * shift
-    third = _sum_of_products(share, y, squares) / n
-    fourth = _sum_of_products(share, squares, squares) / n - shift * (
-        4.0 * third - 6.0 * shift * variance - 3.0 * shift * square
-    )
+    third = weighted_sum_of(y, squares) / n
+    _square(y)
+    fourth = weighted_sum_of(y, squares) / n - shift * (4.0 * third - 6.0 * shift * variance - 3.0 * shift * square)
     third -= shift * (3.0 * variance + square)
     out[SKEWNESS] = third / (variance * math.sqrt(variance))
     out[KURTOSIS] = fourth / (variance * variance) - 3.0
-    out[PPCC] = 1.0 - decorrelation_of(weighing, y, shift, 1.0 / math.sqrt(sample.m2))
 
 
 @entry((ROWS, BLOCKS, ROWS, ROWS, ROWS))
@@ -209,8 +205,8 @@ def normality_columns(
     ----------
     block : (p, n)
         Columns as rows, sorted, NaN last.
-    weighed, figures : (3, p, n), (p, 2)
-        Their weights, see `weigh_columns`.
+    weighed, figures : (3, p, n), (p, 2), or (3, 1, n), (1, 2)
+        Their weights, see `weigh_columns` and `weighing_of`.
     work : (2, n)
         Scratch.
     out : (p, N_NORMALITY)
@@ -233,5 +229,6 @@ def _is_spread(x: FloatArray) -> bool:
 
 @kernel
 def weighing_of(weighed: FloatArray, figures: FloatArray, j: int, n: int) -> Weighing:
-    """The weights of row j, of n values."""
-    return Weighing(weighed[0, j, :n], weighed[1, j, :n], weighed[2, j, :n], figures[j, 0], figures[j, 1])
+    """The weights of row j, of n values; where there is one row of them, it stands for all."""
+    k = min(j, weighed.shape[1] - 1)
+    return Weighing(weighed[0, k, :n], weighed[1, k, :n], weighed[2, k, :n], figures[k, 0], figures[k, 1])

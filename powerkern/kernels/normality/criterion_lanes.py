@@ -17,7 +17,7 @@ WIDTH = 2 * LANES
 
 
 class LaneWork(NamedTuple):
-    """Scratch for columns at LANES exponents at once, and what a scan of whole steps finds.
+    """Scratch for columns at LANES exponents at once, and the results of a scan of whole steps.
 
     `y` has rows of WIDTH: the transforms, or departures from normal, of a value in the last LANES of them. Before
     these are the departures at the step before. `floors` and `parts` are bounds of the KS distance from below between

@@ -16,7 +16,7 @@ from powerkern.kernels.optimize.brent import brent_start, brent_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.robust.order_statistics import n_present
 
-# what `criterion_columns` finds for a column
+# fields of a row that `criterion_columns` writes
 FOUND_LMBDA, FOUND_VALUE, FOUND_N_EVAL, FOUND_STATUS = range(4)
 N_FOUND = 4
 _SCANNED, _NOT_CERTIFIED, _MULTIMODAL = int(Status.SCANNED), int(Status.NOT_CERTIFIED), int(Status.MULTIMODAL)
@@ -321,8 +321,8 @@ def criterion_columns(
     ----------
     block : (p, n)
         Columns as rows, each in the domain of the family, with two distinct values at least.
-    weighed, figures : (3, p, n), (p, 2)
-        Their weights, see `weigh_columns`.
+    weighed, figures : (3, p, n), (p, 2), or (3, 1, n), (1, 2)
+        Their weights, see `weigh_columns` and `weighing_of`.
     family, which : int
         BOX_COX or YEO_JOHNSON; KS or PPCC.
     start : (p,)

@@ -91,7 +91,7 @@ def finish(
     options: Options,
     row: FloatArray,
 ) -> None:
-    """Complete a row: what concerns the column as a whole, and its location and scale by the estimator's rule."""
+    """Complete a row: the figures of the whole column, and its location and scale by the estimator's rule."""
     nll = row[NLL] + log(prescaling.divisor) if below > 0.0 else row[NLL]
     write_range(row, total_weight(weight, x.size), x[0], x[-1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
@@ -121,7 +121,7 @@ def finish(
 
 @kernel
 def scale_correction(n_kept: float, share: float, cutoff: float, options: Options) -> float:
-    """What makes the standard deviation of the values kept that of all where they are normal; R divides by n - 1."""
+    """Consistency factor of the standard deviation of the values kept, for normal data; R divides by n - 1."""
     if options.cellwise:
         return math.sqrt(n_kept / (n_kept - 1.0))
     if options.criterion == QQ:
@@ -156,7 +156,7 @@ def weight_kept(counts: Counts | None, kept: Kept) -> float:
 
 @kernel
 def value_weight(counts: Counts | None) -> float:
-    """The weight of what counts as one value."""
+    """The weight that counts as one value."""
     if counts is None:
         return 1.0
     return counts.unit / counts.factor

@@ -141,7 +141,7 @@ def _fitted(
         if is_unfitted(row, kept) or not (options.cellwise and widened):
             break
     row[N_EVAL] = n_eval
-    if by_lanes(every, chosen):  # what the search says is that of a cubic, or of a parabola
+    if by_lanes(every, chosen):  # the search returns the minimum of a cubic or of a parabola
         value = objective(every, found.lmbda, chosen)
         found = Start(found.lmbda, found.n_eval, found.n_rivals, found.inside, value)
     if row[STATUS] == _OK and (not found.inside or (options.cellwise and widened)):
@@ -264,7 +264,7 @@ def objective_columns(
     work: RobustWork,
     out: FloatArray,
 ) -> None:
-    """What the estimator minimises, of each sorted row of `columns` (as it is prestandardised) at each lambda.
+    """The objective of each sorted row of `columns`, prestandardised, at each lambda.
 
     Routes of their fits tell from which of two starts these came.
     """
@@ -288,10 +288,10 @@ def weighted_objective_columns(
         _objectives(columns[j], weights[j], family, options, routes[j], lmbdas, work, out[j])
 
 
-# --- what is kept at a lambda -----------------------------------------------------------------------
+# --- the values kept at a lambda --------------------------------------------------------------------
 
 
-#: What `cut_column` finds: the interval of values kept, weights before and after it, location and scale of the
+#: Fields that `cut_column` writes: the interval of values kept, weights before and after it, location and scale of the
 #: transform, the cut-off, prestandardisation, and whether a tail that is far out was kept.
 N_CUT = 10
 CUT_LOW, CUT_HIGH, CUT_BEFORE, CUT_AFTER, CUT_LOC, CUT_SCALE, CUT_OFF, CUT_CENTER, CUT_DIVISOR, CUT_TAIL = range(N_CUT)
@@ -310,7 +310,7 @@ def cut_column(
     y: FloatArray,
     out: FloatArray,
 ) -> None:
-    """What of a sorted column with weights is kept at a lambda of the data, and its transform, rectified by `rule`.
+    """The values of a sorted column with weights that are kept at a lambda of the data, and its transform by `rule`.
 
     `adaptive`: 1 for a cut-off that is, 0 for that of the options.
     """

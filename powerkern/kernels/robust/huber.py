@@ -70,7 +70,7 @@ CELLWISE_BETA = 1.556931 / 2.0
 
 @kernel
 def beta_of(k: float) -> float:
-    """E min(Z**2, k**2) of a standard normal Z: what makes Huber's scale consistent."""
+    """E min(Z**2, k**2) of a standard normal Z, which makes Huber's scale consistent ([2]_, chapter 5)."""
     tail = math.erfc(k / math.sqrt(2.0))  # P(|Z| > k)
     density = math.exp(-0.5 * k * k) / math.sqrt(2.0 * math.pi)
     return (1.0 - tail) + k * k * tail - 2.0 * k * density
@@ -78,7 +78,7 @@ def beta_of(k: float) -> float:
 
 @kernel
 def sd_within(reach: float) -> float:
-    """The standard deviation of a standard normal Z with abs(Z) <= reach: what that of a central part is to be over.
+    """Standard deviation of a standard normal Z with abs(Z) <= reach, by which that of a central part is divided.
 
     Var(Z | abs(Z) <= k) = 1 - 2 k phi(k)/(2 Phi(k) - 1).
     """
@@ -215,7 +215,7 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocSc
 def one_step_of(y: np.ndarray, counts: Counts | None, k: float, beta: float) -> LocScale:
     """`huber_one_step` of at least one value, which an objective of robust fits calls often.
 
-    `counts`: None, compiled by its type to the sums without weights, or what was made of the weights before.
+    `counts`: None, compiled by its type to sums without weights, or the tables made by `counts_of`.
     """
     n = y.size
     lower, upper = middle_positions(counts, n)

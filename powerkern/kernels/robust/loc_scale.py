@@ -1,4 +1,4 @@
-"""What an estimator of location and scale returns, and the constants that such estimators share."""
+"""Results of estimators of location and scale, and the constants that these share."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def huber_of(y: FloatArray, counts: Counts | None, criterion: int) -> LocScale:
 
 @kernel
 def objective(at: Prestandardized, lmbda: float, options: Options) -> float:
-    """What the estimator minimises; NaN where it is not defined."""
+    """The estimator's objective, which it minimises over lambda; NaN where it is not defined."""
     transform_sorted(at.column, lmbda, options.rule, at.y)
     y = at.y[: at.column.n]
     if options.criterion == TRIMMED:

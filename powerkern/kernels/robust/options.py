@@ -23,7 +23,7 @@ from powerkern.kernels.robust.weights import (
 )
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, ROOM, SortedColumn, rank_of
 
-# what is minimised over lambda: the bisquare QQ distance, Carroll's likelihood, the trimmed likelihood
+# objectives, minimised over lambda: the bisquare QQ distance, Carroll's likelihood, the trimmed likelihood
 QQ, CARROLL, TRIMMED = range(3)
 # how a column is brought to a common scale
 RAW, MEDIAN, MAD = range(3)
@@ -43,7 +43,7 @@ LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, MINIMISER, FLOOR = range(8)
 
 
 class Options(NamedTuple):
-    """What `fit_sorted` is asked to do; `low`, `high` bound the search in lambda of the prestandardised column."""
+    """Options of `fit_sorted`; `low`, `high` bound the search in lambda of the prestandardised column."""
 
     criterion: int
     rule: int  #: change points of `kernels.transforms.rectified`; BOTH: those, or the quartile that lambda flattens
@@ -85,7 +85,7 @@ class RobustWork(NamedTuple):
 
 
 class Prestandardized(NamedTuple):
-    """What an objective is evaluated on: a column, its normal scores, its mean log, and room for its transform.
+    """A prestandardised column with its normal scores, its mean log, and room for its transform.
 
     The type of `counts`, weights or None, says which code is compiled; with weights, the scores have nodes.
     """

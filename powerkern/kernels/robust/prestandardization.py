@@ -97,7 +97,7 @@ def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
 
 @kernel
 def units_of(below: float, prescaling: Prescaling) -> LogUnits:
-    """What the logs of a prestandardised column stand for."""
+    """Units of the logs of a prestandardised column."""
     if below > 0.0:
         return LogUnits(1.0, 0.0, 0.0)
     return LogUnits(prescaling.power, prescaling.divisor, log(prescaling.divisor))
@@ -147,7 +147,7 @@ def total_weight(weight: FloatArray | None, n: int) -> float:
 def prepared(
     x: FloatArray, weight: FloatArray | None, family: int, options: Options, work: RobustWork
 ) -> tuple[Prescaling, Prestandardized]:
-    """How a sorted column without NaN is prestandardised, and what its objective is evaluated on."""
+    """Prestandardise a sorted column without NaN: center, divisor and power, and the column in these units."""
     n = x.size
     counts = _counts(weight, n, work.counts)
     prescaling, column = _prestandardized(x, counts, family, options, work)
@@ -160,7 +160,7 @@ def prepared(
 
 @kernel
 def divisor_of(below: float, prescaling: Prescaling) -> float:
-    """What values of the column are divided by; that of Box-Cox leaves lambda as it is."""
+    """The divisor of the column's values; Box-Cox has none, as its lambda does not depend on the unit."""
     return prescaling.divisor if below > 0.0 else 1.0
 
 

@@ -82,7 +82,7 @@ def _bracketed_proposal2(
 
 
 class Clipped(NamedTuple):
-    """What the equations need of a column: sums over unclipped values, and of the clipped ones."""
+    """Sums in the equations of proposal 2: over unclipped values, and over clipped ones."""
 
     positions: tuple[int, int, int, int]  #: clip positions of the location and of the scale
     near: Inside  #: values that the location leaves unclipped

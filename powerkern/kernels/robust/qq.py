@@ -161,7 +161,7 @@ def first_score(counts: Counts) -> float:
 
 @kernel
 def filliben_end(counts: Counts) -> float:
-    """What is added to that, for the median of the smallest of n uniform order statistics has another formula."""
+    """Correction of `first_score`: the median of the smallest of n uniform order statistics has another formula."""
     return normal_quantile(-expm1(-_LN_2 * counts.unit / counts.total)) - first_score(counts)
 
 

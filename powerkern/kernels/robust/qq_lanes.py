@@ -206,7 +206,7 @@ def huber_step(y: Floats, counts: Counts | None, n: int, median: Lanes, reach: L
 
 @inlined
 def _times(counts: Counts | None, i: int, x: Lanes) -> Lanes:
-    """What value number i adds to a sum."""
+    """x times the weight of value number i."""
     if counts is None:
         return x
     return counts.w[i] * x

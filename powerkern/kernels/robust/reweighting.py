@@ -160,7 +160,7 @@ def _same_values(kept: Kept, last: Kept) -> bool:
 
 @kernel
 def _trimmed(counts: Counts | None, kept: Kept) -> tuple[float, float]:
-    """Take from the weights of the first and the last value kept what is left out; returns them as they were."""
+    """Reduce the weights of the first and the last value kept by the parts left out; returns them as they were."""
     if counts is None:
         return 0.0, 0.0
     first, last = counts.w[kept.start], counts.w[kept.stop - 1]

@@ -82,7 +82,7 @@ LANE_BATCH = named_tuple(LaneBatch, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS)
 
 
 class Shape(NamedTuple):
-    """What columns side by side have in common: length, ranks of the change points, and as in `SortedColumn`."""
+    """Common properties of columns side by side: length, ranks of the change points, and `SortedColumn.below`."""
 
     n: int
     lower: int
@@ -169,7 +169,7 @@ def _adapted_cutoffs(batch: LaneBatch, shape: Shape, loc: Lanes, scale: Lanes, c
     return load(fields, (BEYOND, 0))
 
 
-# --- what is kept ---------------------------------------------------------------------------------------
+# --- the values kept ------------------------------------------------------------------------------------
 
 
 @kernel

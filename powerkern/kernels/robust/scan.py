@@ -93,7 +93,7 @@ def _plain_sample_scores(counts: None, every: Prestandardized, work: RobustWork)
 def _sample_scores(
     counts: Counts, every: Prestandardized, work: RobustWork
 ) -> tuple[Counts | None, FloatArray | Nodes]:
-    """What the sample has instead of the column's counts and scores: each value counts once."""
+    """Counts and scores of the sample: each value counts once."""
     of_sample = counts_of(work.sample[4, :SAMPLE], work.sample_counts)
     nodes = work.sample_counts.nodes
     row, score, spread, weight = nodes.row, nodes.score, nodes.spread, nodes.weight

@@ -34,7 +34,7 @@ def suits_lanes(n: int, options: Options) -> bool:
 def put_aside(
     column: SortedColumn, prescaling: Prescaling, found: Start, options: Options, lane: int, batch: refits.LaneBatch
 ) -> None:
-    """What is needed to go on with a column later."""
+    """Keep the column, its prestandardisation and its start for the refit in lanes."""
     refits.copy_to_lane(column, lane, batch)
     fields = batch.fields
     fields[refits.START, lane], fields[refits.VALUE, lane] = found.lmbda, found.value

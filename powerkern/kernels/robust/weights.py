@@ -143,7 +143,7 @@ def total_of(counts: Counts | None, n: int) -> float:
 
 @kernel
 def unit_of(counts: Counts | None) -> float:
-    """What counts as one value."""
+    """The weight that counts as one value."""
     if counts is None:
         return 1.0
     return counts.unit
