@@ -1,4 +1,4 @@
-"""Operations that plain numba lacks: bit casts, fused multiply-add, prefetching, atomic counters, vectors.
+"""What plain numba lacks: bit casts, fused multiply-add, prefetching, vectors of a chosen width, an atomic counter.
 
 Each is a plain Python function; jitted code has its twin in `llvm_intrinsics` or `llvm_lanes`.
 """
@@ -100,35 +100,6 @@ def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float)
         sums[8 * row + k] += weight * t**k
 
 
-#: In plain Python a counter is looked at and changed by one thread at a time.
-_counting = threading.Lock()
-
-
-def fetch(counts: Counts, index: int) -> int:
-    """``counts[index]``, which other threads may change; all that they wrote before is seen afterwards."""
-    return int(counts[index])
-
-
-def fetch_add(counts: Counts, index: int, number: int) -> int:
-    """``counts[index] += number`` at once, whatever other threads do; returns what it was."""
-    with _counting:
-        before = int(counts[index])
-        counts[index] = before + number
-    return before
-
-
-def exchange(counts: Counts, index: int, number: int) -> int:
-    """``counts[index] = number`` at once; returns what it was."""
-    with _counting:
-        before = int(counts[index])
-        counts[index] = number
-    return before
-
-
-def pause() -> None:
-    """Let the CPU rest for a moment in a loop that waits for another thread."""
-
-
 # --- vectors ------------------------------------------------------------------------------------------
 #
 # Eight float64, or sixteen float32: many columns at once, one in each lane, whatever LLVM makes of a loop. In jitted
@@ -190,3 +161,34 @@ def any_lane(mask: Mask) -> bool:
 def square_root(x: Lanes) -> Lanes:
     """The square root of every lane."""
     return np.sqrt(x)
+
+
+# --- counters -----------------------------------------------------------------------------------------
+
+#: In plain Python a counter is looked at and changed by one thread at a time.
+_counting = threading.Lock()
+
+
+def fetch(counts: Counts, index: int) -> int:
+    """``counts[index]``, which other threads may change; all that they wrote before is seen afterwards."""
+    return int(counts[index])
+
+
+def fetch_add(counts: Counts, index: int, number: int) -> int:
+    """``counts[index] += number`` at once, whatever other threads do; returns what it was."""
+    with _counting:
+        before = int(counts[index])
+        counts[index] = before + number
+    return before
+
+
+def exchange(counts: Counts, index: int, number: int) -> int:
+    """``counts[index] = number`` at once; returns what it was."""
+    with _counting:
+        before = int(counts[index])
+        counts[index] = number
+    return before
+
+
+def pause() -> None:
+    """Let the CPU rest for a moment in a loop that waits for another thread."""

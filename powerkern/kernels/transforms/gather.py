@@ -43,81 +43,72 @@ _TILE = 512
 FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 
 
+#: Copies one value between x[i, j] and block[j, i].
+_Copy = Callable[[AnyArray, AnyArray, int, int], None]
+
+
 @inlined
-def _gather(x: AnyArray, block: AnyArray) -> None:
-    """block = x.T, in squares of a cache line by a cache line, prefetching the squares below; then the remainder."""
+def _to_block(x: AnyArray, block: AnyArray, i: int, j: int) -> None:
+    block[j, i] = x[i, j]
+
+
+@inlined
+def _from_block(x: AnyArray, block: AnyArray, i: int, j: int) -> None:
+    x[i, j] = block[j, i]
+
+
+@inlined
+def _by_squares(copy: _Copy, x: AnyArray, block: AnyArray) -> None:
+    """Copy all values, in squares of a cache line by a cache line, prefetching those below; then the remainder."""
     n, p = x.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
     for top in range(0, whole_rows, CACHE_LINE):
         for left in range(0, whole_columns, CACHE_LINE):
-            square, turned = (
-                x[top : top + CACHE_LINE, left : left + CACHE_LINE],
-                block[left : left + CACHE_LINE, top : top + CACHE_LINE],
-            )
+            square = x[top : top + CACHE_LINE, left : left + CACHE_LINE]
+            turned = block[left : left + CACHE_LINE, top : top + CACHE_LINE]
             for i in range(CACHE_LINE):
                 prefetch(square, (i + 2 * CACHE_LINE, 0))
             for j in range(CACHE_LINE):
                 for i in range(CACHE_LINE):
-                    turned[j, i] = square[i, j]
+                    copy(square, turned, i, j)
     for top in range(0, n, _TILE):
-        for j in range(whole_columns, p):
-            column, turned = x[top : top + _TILE, j], block[j, top : top + _TILE]
-            for i in range(turned.size):
-                turned[i] = column[i]
+        part, turned = x[top : top + _TILE, whole_columns:], block[whole_columns:, top : top + _TILE]
+        for j in range(part.shape[1]):
+            for i in range(part.shape[0]):
+                copy(part, turned, i, j)
     for i in range(whole_rows, n):
         for j in range(whole_columns):
-            block[j, i] = x[i, j]
-
-
-@inlined
-def _scatter(block: AnyArray, out: AnyArray) -> None:
-    """out = block.T, in the same way as `_gather`."""
-    n, p = out.shape
-    whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
-    for top in range(0, whole_rows, CACHE_LINE):
-        for left in range(0, whole_columns, CACHE_LINE):
-            square, turned = (
-                out[top : top + CACHE_LINE, left : left + CACHE_LINE],
-                block[left : left + CACHE_LINE, top : top + CACHE_LINE],
-            )
-            for i in range(CACHE_LINE):
-                prefetch(square, (i + 2 * CACHE_LINE, 0))
-            for j in range(CACHE_LINE):
-                for i in range(CACHE_LINE):
-                    square[i, j] = turned[j, i]
-    for i in range(n):
-        for j in range(whole_columns if i < whole_rows else 0, p):
-            out[i, j] = block[j, i]
+            copy(x, block, i, j)
 
 
 @entry((READ_MATRIX, ROWS))
 def gather(x: FloatArray, block: FloatArray) -> None:
     """block = x.T."""
-    _gather(x, block)
+    _by_squares(_to_block, x, block)
 
 
 @entry((READ_MATRIX32, ROWS32))
 def gather32(x: Float32Array, block: Float32Array) -> None:
     """block = x.T, of float32."""
-    _gather(x, block)
+    _by_squares(_to_block, x, block)
 
 
 @entry((READ_MATRIX32, ROWS))
 def gather_widened(x: Float32Array, block: FloatArray) -> None:
     """block = x.T, as float64."""
-    _gather(x, block)
+    _by_squares(_to_block, x, block)
 
 
 @entry((ROWS, WRITE_MATRIX))
 def scatter(block: FloatArray, out: FloatArray) -> None:
     """out = block.T."""
-    _scatter(block, out)
+    _by_squares(_from_block, out, block)
 
 
 @entry((ROWS32, WRITE_MATRIX32))
 def scatter32(block: Float32Array, out: Float32Array) -> None:
     """out = block.T, of float32."""
-    _scatter(block, out)
+    _by_squares(_from_block, out, block)
 
 
 # --- transforms of a block: row j by the fit in results[j]; `failures` counts values without an image ------------
