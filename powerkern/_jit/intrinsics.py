@@ -1,4 +1,4 @@
-"""What plain numba lacks: bit casts, fused multiply-add, prefetching, vectors of a chosen width, atomic counters.
+"""What plain numba lacks: bit casts, fused multiply-add, prefetching, vectors of a chosen width, an atomic counter.
 
 Each is a plain Python function; jitted code has its twin in `llvm_intrinsics`.
 """
@@ -113,26 +113,9 @@ def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float)
 _counting = threading.Lock()
 
 
-def fetch(counts: Counts, index: int) -> int:
-    """``counts[index]``, which other threads may change; all that they wrote before is seen afterwards."""
-    return int(counts[index])
-
-
 def fetch_add(counts: Counts, index: int, number: int) -> int:
     """``counts[index] += number`` at once, whatever other threads do; returns what it was."""
     with _counting:
         before = int(counts[index])
         counts[index] = before + number
     return before
-
-
-def exchange(counts: Counts, index: int, number: int) -> int:
-    """``counts[index] = number`` at once; returns what it was."""
-    with _counting:
-        before = int(counts[index])
-        counts[index] = number
-    return before
-
-
-def pause() -> None:
-    """Let the CPU rest for a moment in a loop that waits for another thread."""

@@ -22,6 +22,7 @@ from powerkern.kernels.elementary.exp import expm1_excess
 from powerkern.kernels.elementary.log import log_normal
 from powerkern.kernels.likelihood.logs import MAGNITUDE, SIGN
 from powerkern.kernels.likelihood.score import (
+    N_MOMENTS,
     WEIGHT,
     Y1,
     Y1Y1,
@@ -240,6 +241,25 @@ def add_sums(d: AnyFloats, weight: AnyFloats | None, exponent: float, both_signs
     sums[YY2] += part[7] * (r2 * r2)
     sums[YY3] += part[8] * (r2 * r2 * r)
     sums[Y1Y2] += part[9] * (r2 * r2 * r)
+
+
+@kernel
+def add_chunk(
+    d: AnyFloats,
+    weight: AnyFloats | None,
+    exponent: float,
+    both_signs: bool,
+    sums: FloatArray,
+    part: FloatArray | None,
+) -> None:
+    """`add_sums`; with a row `part` the sums of the chunk are rounded before they are added, not fused with that."""
+    if part is None:
+        add_sums(d, weight, exponent, both_signs, sums)
+        return
+    part[:] = 0.0
+    add_sums(d, weight, exponent, both_signs, part)
+    for i in range(N_MOMENTS):
+        sums[i] += part[i]
 
 
 @kernel
