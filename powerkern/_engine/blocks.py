@@ -32,9 +32,6 @@ _LINE_VALUES = 524_288
 _COPIED_VALUES = 262_144
 _LINE_TURNS = 3
 _LEAST_COLUMNS, _LINE_COLUMNS = 512, 1024
-#: Values of a column per thread that justify waking a team; the least efficiency of a team, relative to one thread.
-_TEAM_VALUES = 16_384
-_LEAST_GAIN = 0.85
 
 
 _Block = TypeVar("_Block")
@@ -54,14 +51,6 @@ def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
     lines = min(max(_GROUP_LINES, _SHORT_COLUMN // n), GROUP_VALUES // (line * n), p // (line * _TURNS * n_threads))
     width = min(line * max(1, lines), max(1, LONG_COLUMN // n), -(-p // n_threads))
     return slices(slice(0, p), width)
-
-
-def team_size(shape: tuple[int, int], n_threads: int) -> int:
-    """The number of threads that share each column, one column after the other; 1: columns of their own."""
-    n, p = shape
-    together = min(n_threads, n // _TEAM_VALUES)
-    rounds = -(-p // n_threads)  # in which p columns are fitted apart
-    return together if p < _LEAST_GAIN * together * rounds else 1
 
 
 def cache_shape(values: Columns) -> tuple[int, int]:

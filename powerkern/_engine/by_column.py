@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from powerkern._engine.blocks import GROUP_VALUES, column_groups, team_size
-from powerkern._engine.gather import FitScratch, Scratch, as_float64, columns_to_be_copied, contiguous_columns, gathered
+from powerkern._engine.blocks import GROUP_VALUES, column_groups
+from powerkern._engine.gather import FitScratch, Scratch, as_float64, contiguous_columns, gathered
 from powerkern._engine.shifted import Columns
-from powerkern._engine.threads import progress_bar, share_out, with_assistants, work_off
+from powerkern._engine.threads import progress_bar, share_out, work_off
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood import derivatives, mle, partial_moments
 from powerkern.kernels.likelihood.lockstep import LOCKSTEP_MAX, fit_in_lockstep
@@ -79,16 +79,12 @@ def fit_matrix(
     """
     out = np.empty((values.shape[1], N_RESULTS))
     scratch = FitScratch(values.shape[0])
-    together = 1 if progress else team_size(values.shape, n_threads)
 
     def job(group: slice) -> None:
         fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group])
 
     n, p = values.shape
-    if together > 1:
-        for group in column_groups((n, p), 1):
-            _fit_together(values[:, group], family, lmbda[group], weight, scratch, out[group], together)
-    elif n * p <= GROUP_VALUES and not progress:
+    if n * p <= GROUP_VALUES and not progress:
         share_out(job, [(group,) for group in column_groups((n, p), n_threads)], (n, p), n_threads)
     else:
         for_each_group(job, (n, p), n_threads, progress)
@@ -111,22 +107,6 @@ def fit_part(
         rest = out[left]
         mle.two_pass_columns(gathered(part[:, left], scratch), weight, family, lmbda[left], scratch.work, rest)
         out[left] = rest
-
-
-def _fit_together(
-    part: Columns,
-    family: int,
-    lmbda: FloatArray,
-    weight: FloatArray,
-    scratch: FitScratch,
-    out: FloatArray,
-    n_threads: int,
-) -> None:
-    """Fit long columns one after the other, with all threads on each."""
-    columns, copies = columns_to_be_copied(part, scratch)
-    arguments = columns, weight, family, lmbda, scratch.work, out
-    mle.begin(scratch.work)
-    with_assistants(lambda: mle.fit_columns(*arguments), lambda: mle.help_fit(*arguments), n_threads - 1, copies)
 
 
 def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:

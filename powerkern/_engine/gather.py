@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +14,6 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.lockstep import LockstepWork, new_lockstep_work
 from powerkern.kernels.likelihood.scratch import Work, new_work
 from powerkern.kernels.transforms import gather as columnwise
-
-#: Rows of a column that a thread copies at a time where several do: each time, it may wait for the interpreter's lock.
-_COPIED_ROWS = 131_072
 
 
 class Scratch(threading.local):
@@ -91,12 +86,6 @@ def scatter(block: FloatArray, part: NDArray[Any]) -> None:
 def gathered(part: Columns, scratch: Scratch) -> FloatArray:
     """The columns of a part of a matrix as the rows of a block, which may be changed."""
     block = scratch.block(part.shape[1], part.shape[0])
-    _fill(block, part)
-    return block
-
-
-def _fill(block: FloatArray, part: Columns) -> None:
-    """block = part.T, shifted and divided, if it is to be."""
     if isinstance(part, Shifted):
         _gather(part.values, block)
         with np.errstate(over="ignore"):
@@ -105,6 +94,7 @@ def _fill(block: FloatArray, part: Columns) -> None:
                 block /= part.divisor[:, np.newaxis]
     else:
         _gather(part, block)
+    return block
 
 
 def lie_contiguous(part: Columns) -> bool:
@@ -115,22 +105,10 @@ def lie_contiguous(part: Columns) -> bool:
 def contiguous_columns(values: Columns, group: slice, scratch: Scratch) -> FloatArray:
     """The columns of a group as contiguous float64 rows, copied unless they are already; not to be modified."""
     part = values[:, group]
-    return part.T if _are_columns(part) else gathered(part, scratch)
-
-
-def _are_columns(part: Columns) -> TypeGuard[NDArray[Any]]:
-    """Whether its columns are contiguous float64 already; nothing writes to them, but entries ask that one might."""
-    return lie_contiguous(part) and not isinstance(part, Shifted) and is_native(part) and part.flags.writeable
-
-
-def columns_to_be_copied(part: Columns, scratch: Scratch) -> tuple[FloatArray, list[Callable[[], None]]]:
-    """`contiguous_columns` for some threads to copy: calls that do it, in any order; none where they are already."""
-    if _are_columns(part):
-        return part.T, []
-    n, p = part.shape
-    block = scratch.block(p, n)
-    places = [(j, slice(i, min(i + _COPIED_ROWS, n))) for i in range(0, n, _COPIED_ROWS) for j in range(p)]
-    return block, [partial(_fill, block[j : j + 1, rows], part[rows, j : j + 1]) for j, rows in places]
+    # nothing writes to the columns, but entries require that one might
+    if not isinstance(part, Shifted) and lie_contiguous(part) and is_native(part) and part.flags.writeable:
+        return part.T
+    return gathered(part, scratch)
 
 
 def as_float64(part: Columns, scratch: Scratch) -> FloatArray:

@@ -142,40 +142,6 @@ def share_out(
     except BaseException:
         waiting.clear()  # what helpers are at ends by itself; nobody waits for it
         raise
-    _end(tickets, endings)
-
-
-def with_assistants(
-    lead: Callable[[], None], assist: Callable[[], None], n: int, first: Iterable[Callable[[], None]] = ()
-) -> None:
-    """Call ``lead()`` while n other threads call ``assist()``, which returns no later than the lead.
-
-    All threads share the calls of `first`, which end before the lead begins. Ctrl-C waits for the lead.
-    """
-    waiting, done, endings = deque((call,) for call in first), SimpleQueue[None](), Endings()
-    n_first = len(waiting)
-
-    def prepare() -> None:
-        for (call,) in _taken(waiting):
-            try:
-                call()
-            finally:
-                done.put(None)
-
-    def help_out() -> None:
-        prepare()
-        assist()
-
-    tickets = ask(n, help_out, endings)
-    prepare()
-    for _ in range(n_first):
-        done.get()
-    lead()
-    _end(tickets, endings)
-
-
-def _end(tickets: list[Ticket], endings: Endings) -> None:
-    """Wait for helpers that have begun, and raise an exception of one of them, if any."""
     failures = _failures(endings, called_off(tickets)) if tickets else []
     if failures:
         raise failures.pop()

@@ -169,26 +169,9 @@ def square_root(x: Lanes) -> Lanes:
 _counting = threading.Lock()
 
 
-def fetch(counts: Counts, index: int) -> int:
-    """``counts[index]``, which other threads may change; all that they wrote before is seen afterwards."""
-    return int(counts[index])
-
-
 def fetch_add(counts: Counts, index: int, number: int) -> int:
     """``counts[index] += number`` at once, whatever other threads do; returns what it was."""
     with _counting:
         before = int(counts[index])
         counts[index] = before + number
     return before
-
-
-def exchange(counts: Counts, index: int, number: int) -> int:
-    """``counts[index] = number`` at once; returns what it was."""
-    with _counting:
-        before = int(counts[index])
-        counts[index] = number
-    return before
-
-
-def pause() -> None:
-    """Let the CPU rest for a moment in a loop that waits for another thread."""

@@ -159,36 +159,7 @@ def _release(context, builder, signature, args):  # type: ignore[no-untyped-def]
     return context.get_dummy_value()
 
 
-@lowered(intrinsics.fetch, lambda counts, index: types.int64(counts, types.intp))
-def _fetch(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    return builder.load_atomic(_place(context, builder, signature, args), "seq_cst", 8)
-
-
 @lowered(intrinsics.fetch_add, lambda counts, index, number: types.int64(counts, types.intp, types.int64))
 def _fetch_add(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    return builder.atomic_rmw("add", _place(context, builder, signature, args), args[2], "seq_cst")
-
-
-@lowered(intrinsics.exchange, lambda counts, index, number: types.int64(counts, types.intp, types.int64))
-def _exchange(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    return builder.atomic_rmw("xchg", _place(context, builder, signature, args), args[2], "seq_cst")
-
-
-def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """The address of ``args[0][args[1]]``."""
-    return builder.gep(array_of(context, builder, signature.args[0], args[0]).data, [args[1]])
-
-
-#: What makes a CPU rest for some ten cycles, by architecture, and its argument.
-_barrier = ("llvm.aarch64.isb", [ir.IntType(32)(15)])
-_PAUSES = {"x86_64": ("llvm.x86.sse2.pause", []), "aarch64": _barrier, "arm64": _barrier}
-
-
-@lowered(intrinsics.pause, lambda: types.none())
-def _pause(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    architecture = builder.module.triple.split("-")[0]
-    if architecture in _PAUSES:
-        name, numbers = _PAUSES[architecture]
-        function_type = ir.FunctionType(ir.VoidType(), [number.type for number in numbers])
-        builder.call(declared(builder, name, function_type), numbers)
-    return context.get_dummy_value()
+    counts = array_of(context, builder, signature.args[0], args[0]).data
+    return builder.atomic_rmw("add", builder.gep(counts, [args[1]]), args[2], "seq_cst")

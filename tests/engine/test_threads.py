@@ -21,7 +21,7 @@ import processes
 import pytest
 
 import powerkern as pk
-from powerkern._engine import blocks, gather, threads
+from powerkern._engine import gather, threads
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.gather import FitScratch
 from powerkern.kernels.transforms.family import FAMILIES
@@ -64,9 +64,7 @@ def test_results_do_not_depend_on_the_number_of_threads(family):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("p", [1, 3])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_several_threads_fit_one_column_to_the_same_bits(family, p, weighted, monkeypatch):
-    """Columns that are fewer than threads, and long, are fitted by all threads together."""
-    monkeypatch.setattr(gather, "_COPIED_ROWS", 20_000)  # each copies a part of every column
+def test_a_few_long_columns_have_the_same_bits_for_any_number_of_threads(family, p, weighted):
     rng, n = np.random.default_rng(5), 70_001
     x = rng.lognormal(size=(n, p))
     x[::1000] = np.nan
@@ -81,13 +79,6 @@ def test_several_threads_fit_one_column_to_the_same_bits(family, p, weighted, mo
     shifted = [pk.fit(x, "box-cox", sample_weight=weight, shift=0.5, n_threads=k).columns.raw for k in (1, 2)]
     np.testing.assert_array_equal(*shifted)
     assert not driver_threads()
-
-
-def test_when_threads_work_together():
-    assert [blocks.team_size((10**6, p), 2) for p in range(1, 8)] == [2, 1, 2, 1, 2, 1, 1]
-    assert [blocks.team_size((n, 1), 8) for n in (1000, 30_000, 40_000, 200_000)] == [1, 1, 2, 8]
-    assert blocks.team_size((10**6, 1), 1) == 1
-    assert blocks.team_size((10**6, 1000), 64) == 1
 
 
 @pytest.mark.parametrize("kind, maker", [("work", "new_work"), ("lockstep", "new_lockstep_work")])
@@ -277,64 +268,6 @@ def test_what_nobody_has_begun_is_called_off(monkeypatch):
     assert done == ["first", "second"]
     assert threads._idle == [begun, waiting]
     threads._idle.clear()
-
-
-@pytest.mark.parametrize("n", [0, 1, 3])
-def test_assistants_come_while_there_is_a_lead(n):
-    present, over = threading.Semaphore(0), threading.Event()
-
-    def lead():
-        for _ in range(n):
-            assert present.acquire(timeout=60)
-        over.set()
-
-    def assist():
-        present.release()
-        assert over.wait(timeout=60)
-
-    threads.with_assistants(lead, assist, n)
-    assert over.is_set()
-    assert not driver_threads()
-
-
-@pytest.mark.parametrize("n", [0, 1, 3])
-def test_what_comes_first_is_done_once_before_the_lead_begins(n):
-    done = []
-
-    def slowly(k):
-        time.sleep(0.001)
-        done.append(k)
-
-    def lead():
-        assert sorted(done) == [*range(10)]
-        done.append("lead")
-
-    threads.with_assistants(lead, lambda: None, n, [functools.partial(slowly, k) for k in range(10)])
-    assert done[-1] == "lead"
-
-
-def test_what_comes_first_fails():
-    """On another thread: the lead does not wait for it for ever."""
-
-    def fail():
-        if threading.current_thread() is threading.main_thread():
-            time.sleep(0.01)
-        else:
-            raise MemoryError("in an assistant")
-
-    with pytest.raises(MemoryError, match="in an assistant"):
-        threads.with_assistants(lambda: None, lambda: None, 1, [fail] * 100)
-
-
-def test_what_an_assistant_raises_is_passed_on():
-    failed = threading.Event()
-
-    def assist():
-        failed.set()
-        raise MemoryError("in an assistant")
-
-    with pytest.raises(MemoryError, match="in an assistant"):
-        threads.with_assistants(lambda: failed.wait(timeout=60), assist, 1)
 
 
 def test_idle_helpers_end_by_themselves(monkeypatch):

@@ -15,24 +15,21 @@ How a column is fitted (`fit_column`), unless it is one of many short ones (`pow
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-from powerkern._jit import COLUMN, INTEGER, ROWS, entry, exchange, float_of, kernel
+from powerkern._jit import COLUMN, INTEGER, ROWS, entry, float_of, kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.interval import interval_of
 from powerkern.kernels.likelihood.logs import prepare, total_weight, unscanned
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN, one_pass_optimum, weights_of
-from powerkern.kernels.likelihood.one_pass_chunks import Weights, assist
+from powerkern.kernels.likelihood.one_pass_chunks import Weights
 from powerkern.kernels.likelihood.optimum import write_fit
-from powerkern.kernels.likelihood.scratch import INDEX, OVER, WORK, Work, for_assistant
+from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.likelihood.two_pass import centered_column, profile_of, two_pass_optimum
 from powerkern.kernels.results import LEFT, LMBDA, LMBDA0, N_EVAL, STATUS, write_identity, write_range
 
 _OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
 _ONE_PASS, _TWO_PASS = int(Route.ONE_PASS), int(Route.TWO_PASS)
-#: What a thread does that is handed columns: fit them, or help the one that fits them.
-LEADING, ASSISTING = range(2)
 
 
 @kernel
@@ -146,65 +143,34 @@ def fit_columns(
 ) -> None:
     """Fit the rows of `columns`, each one column of the user's matrix made contiguous, one by one.
 
-    By several entries: most data need only one, and the others are not compiled. Other threads may `assist`.
+    By several entries: most data need only one, and the others are not compiled.
     """
     out[:, STATUS], out[:, N_EVAL] = LEFT, 0.0
     if columns.shape[1] >= ONE_PASS_MIN:
-        _one_pass(weight)(columns, weight, family, lmbda, work, out, LEADING)
+        fit = weighted_columns if weight.size else one_pass_columns
+        fit(columns, weight, family, lmbda, work, out)
     if (out[:, STATUS] == LEFT).any():
         two_pass_columns(columns, weight, family, lmbda, work, out)
 
 
-def begin(work: Work) -> None:
-    """Let other threads take part in the next `fit_columns` with this scratch space."""
-    work.team.counts[OVER] = 0
-
-
-def help_fit(
-    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
-) -> None:
-    """Take part in `fit_columns` of the same arguments, which another thread has called; returns when that is over.
-
-    By the same entry, which is compiled for `fit_columns` anyway.
-    """
-    _one_pass(weight)(columns, weight, family, lmbda, for_assistant(work), out, ASSISTING)
-
-
-def _one_pass(weight: FloatArray) -> Callable[..., None]:
-    return weighted_columns if weight.size else one_pass_columns
-
-
-@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS, INTEGER))
+@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
 def one_pass_columns(
-    columns: FloatArray, none: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray, role: int
+    columns: FloatArray, none: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit those rows of `columns`, without weights, for which one pass will do; the status of others is LEFT.
-
-    Or assist a thread that does.
-    """
-    if role == ASSISTING:
-        assist(columns, None, work)
-        return
+    """Fit those rows of `columns`, without weights, for which one pass will do; the status of others is LEFT."""
     weights = weights_of(none, columns.shape[1], None)
     for j in range(columns.shape[0]):
-        work.team.sums[0, INDEX] = j
         one_pass_column(columns[j], none, weights, family, lmbda[j], work, out[j], None)
-    exchange(work.team.counts, OVER, 1)
 
 
-@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS, INTEGER))
+@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
 def weighted_columns(
-    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray, role: int
+    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
     """`one_pass_columns` with a weight for each value of a row."""
-    if role == ASSISTING:
-        assist(columns, weight, work)
-        return
     weights = weights_of(weight, columns.shape[1], True)
     for j in range(columns.shape[0]):
-        work.team.sums[0, INDEX] = j
         one_pass_column(columns[j], weight, weights, family, lmbda[j], work, out[j], True)
-    exchange(work.team.counts, OVER, 1)
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))

@@ -11,7 +11,7 @@ All steps to the optimum but the last are taken on sums in float32, the last in 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from powerkern._jit import float_of, for_none, kernel, reduction, widest_vectors
 from powerkern._status import Status
@@ -31,12 +31,11 @@ from powerkern.kernels.likelihood.one_pass_chunks import (
     rounded,
     take_logs,
     with_first,
-    work_off,
 )
 from powerkern.kernels.likelihood.one_pass_sums import (
     AnyFloats,
     LogSums,
-    add_sums,
+    add_chunk,
     center,
     growth,
     moments_at,
@@ -45,7 +44,7 @@ from powerkern.kernels.likelihood.one_pass_sums import (
 )
 from powerkern.kernels.likelihood.optimum import Optimum
 from powerkern.kernels.likelihood.score import WEIGHT, has_root_near, score_from_moments
-from powerkern.kernels.likelihood.scratch import CHUNK, EXPONENT, OF_POWERS, SAMPLE, SIGN_OF_LOGS, Work
+from powerkern.kernels.likelihood.scratch import CHUNK, SAMPLE, Work
 from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import RUNNING
 
@@ -187,25 +186,13 @@ def _farthest(column: LogKind, low: int, high: int) -> float:
 
 
 @kernel
-def _sum_up_alone(work: None, column: LogKind, logs: Logs, exponent: float, moments: FloatArray) -> None:
-    for i in range(0, logs.d.size, CHUNK):
-        end = i + CHUNK
-        add_sums(logs.d[i:end], part_of(logs.weight, i, end), exponent, column.sign == 0.0, moments)
-
-
-@for_none(_sum_up_alone)
-def _sum_up(work: Work, column: LogKind, logs: Any, exponent: float, moments: FloatArray) -> None:
-    """Add the sums of powers of all logs; by a team, which has them in its scratch space, or None."""
-    task = work.team.sums[0]
-    task[OF_POWERS], task[EXPONENT], task[SIGN_OF_LOGS] = 1.0, exponent, column.sign
-    work_off(logs.d, logs.weight, work, moments)
-
-
-@kernel
 def walk_from(
-    work: Work | None, column: LogKind, logs: Logs, start: float, stage: _Stage, moments: FloatArray
+    column: LogKind, logs: Logs, start: float, stage: _Stage, moments: FloatArray, part: FloatArray | None
 ) -> _Walk:
-    """Halley steps on raw sums until a step is below the tolerance; not good where these lose too many digits."""
+    """Halley steps on raw sums until a step is below the tolerance; not good where these lose too many digits.
+
+    `part` as for `add_chunk`.
+    """
     x = at = start
     state = newton_start(start, 2.0 / logs.spread, 0.0, _MAX_ONE_PASS_EVAL)
     while state.status == RUNNING:
@@ -215,7 +202,9 @@ def walk_from(
             break
         moments[:] = 0.0
         moments[WEIGHT] = logs.total
-        _sum_up(work, column, logs, at, moments)
+        for i in range(0, logs.d.size, CHUNK):
+            end = i + CHUNK
+            add_chunk(logs.d[i:end], part_of(logs.weight, i, end), at, column.sign == 0.0, moments, part)
         if not center(moments):
             break
         if stage.step == math.inf:
@@ -265,7 +254,7 @@ def _walk_on_sample(
         return _Walk(1.0, 1.0, 0, False), 0.0
     farthest, jacobian = _farthest(column, sums.low, sums.high), sums.total / sums.weight
     logs = Logs(d32, rounded(weight, scale, work.weight32[:n]), scale * sums.weight, farthest, jacobian, spread)
-    return walk_from(None, column, logs, 1.0, _COARSE, moments), spread
+    return walk_from(column, logs, 1.0, _COARSE, moments, None), spread
 
 
 @kernel
@@ -354,7 +343,9 @@ def one_pass_optimum(column: Prepared, weights: Weights, known: bool, exponent: 
     if not (even and spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
         return _declined(n_eval, False)
     logs = Logs(work.spare[:n], weights.values, sums.weight, farthest, jacobian, spread)
-    walk = walk_from(work, wanted, logs, exponent if given else start, GIVEN if given else FINE, moments)
+    walk = walk_from(
+        wanted, logs, exponent if given else start, GIVEN if given else FINE, moments, work.scratch.moments[1]
+    )
     n_eval += walk.n_eval
     moved = walk.x - walk.evaluated_at
     near = abs(moved) * math.sqrt(growth(moments)) <= TAYLOR_REACH

@@ -1,64 +1,24 @@
-"""The logs of a column, and their sums, taken chunk by chunk by all threads of a team.
+"""The logs of a column, and their sums, taken in one pass over its values, chunk by chunk.
 
-Each thread takes the next chunk that nobody has taken. What is found of a chunk is kept, and added up in the order of
-the chunks by the thread that fits the column, the lead of the team: results do not depend on how many threads there
-are, nor on who took what. The lead waits only for chunks that others have begun, and does everything by itself if
-nobody comes.
+While the logs of a chunk are in the first-level cache, the sums of powers are taken of them in float32. Sums are added
+up in the order of the chunks.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from powerkern._jit import (
-    bits_of,
-    exchange,
-    fetch,
-    fetch_add,
-    float_of,
-    for_none,
-    kernel,
-    pause,
-    prefetch,
-    reduction,
-    widest_vectors,
-)
+from powerkern._jit import bits_of, float_of, for_none, kernel, prefetch, reduction, widest_vectors
 from powerkern._typing import Float32Array, FloatArray
 from powerkern.kernels.likelihood.logs import INF_BITS, MAGNITUDE, SIGN
-from powerkern.kernels.likelihood.one_pass_sums import LogSums, add_sums, logs_of_one_sign, signed_logs
-from powerkern.kernels.likelihood.score import N_MOMENTS, WEIGHT
-from powerkern.kernels.likelihood.scratch import (
-    CHUNK,
-    DONE,
-    ENDS,
-    EXPONENT,
-    GAPS,
-    INDEX,
-    KNOWN,
-    LEFT,
-    LOG_REF,
-    LOG_SQUARES,
-    LOG_TOTAL,
-    LOG_WEIGHT,
-    LOG_WEIGHT_SQUARES,
-    OF_POWERS,
-    OFFSET,
-    OVER,
-    REF,
-    SCALE,
-    SIGN_OF_LOGS,
-    SIZE,
-    STOPPED,
-    Work,
-)
+from powerkern.kernels.likelihood.one_pass_sums import LogSums, add_chunk, logs_of_one_sign, signed_logs
+from powerkern.kernels.likelihood.score import WEIGHT
+from powerkern.kernels.likelihood.scratch import CHUNK, Work
 
 #: Logs are taken in short runs, between which values are prefetched, a cache line at a time: those of the next column,
 #: which follows this one in memory, or later ones of this column where it is longer than that.
 _PREFETCHED, _LINE = 256, 8
 _NEXT_COLUMN, _SAME_COLUMN = 32_768, 1024
-#: How often a thread looks for a chunk before it leaves: a tenth of a millisecond, longer than the lead has nothing to
-#: give. Where the two share a CPU, because others are busy, the lead waits that long.
-_PATIENCE = 3_000
 
 
 class LogKind(NamedTuple):
@@ -91,7 +51,7 @@ class Seen(NamedTuple):
     complete: int
 
 
-# --- logs, by whoever takes them ---------------------------------------------------------------------
+# --- logs ---------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -195,81 +155,7 @@ def part_of(weight: FloatArray, start: int, end: int) -> FloatArray:
     return weight[start:end]
 
 
-@for_none()
-def _of_squeezed(weight: FloatArray, work: Work) -> FloatArray:
-    return work.weight
-
-
-# --- chunks, by all threads ----------------------------------------------------------------------------
-
-
-@kernel
-def assist(columns: FloatArray, weight: FloatArray | None, work: Work) -> None:
-    """Take chunks of the columns that the lead of a team fits, until that is over or nothing is left for long.
-
-    `work` is that of the lead, with float32 scratch space of this thread's own.
-    """
-    counts, task, idle = work.team.counts, work.team.sums[0], 0
-    while idle < _PATIENCE and fetch(counts, OVER) == 0:
-        idle += 1
-        left = fetch(counts, LEFT)
-        if left > 0:
-            left = fetch_add(counts, LEFT, -1)
-        if left <= 0:
-            pause()
-            continue
-        idle, n = 0, int(task[SIZE])
-        if n < columns.shape[1]:
-            _do_chunk(left, work.packed[:n], _of_squeezed(weight, work), work)
-        else:
-            _do_chunk(left, columns[int(task[INDEX])], weight, work)
-        fetch_add(counts, DONE, 1)
-
-
-@kernel
-def _do_chunk(left: int, x: FloatArray, weight: FloatArray | None, work: Work) -> None:
-    """Do the task for the first of so many chunks, the last of the column."""
-    task = work.team.sums[0]
-    k = -(-x.size // CHUNK) - left
-    start, end = k * CHUNK, min((k + 1) * CHUNK, x.size)
-    own, d, found = part_of(weight, start, end), work.spare[start:end], work.team.sums[k + 1]
-    found[:] = 0.0
-    if task[OF_POWERS] != 0.0:
-        add_sums(d, own, task[EXPONENT], task[SIGN_OF_LOGS] == 0.0, found)
-    elif fetch(work.team.counts, STOPPED) == 0:
-        _logs_of_chunk(x, start, end, own, d, found, work)
-
-
-@kernel
-def _logs_of_chunk(
-    x: FloatArray, start: int, end: int, weight: FloatArray | None, d: FloatArray, found: FloatArray, work: Work
-) -> None:
-    """Logs, run by run, with later values prefetched, and, while they are in the cache, float32 sums of powers."""
-    task, n = work.team.sums[0], end - start
-    kind = LogKind(task[SIGN_OF_LOGS], task[KNOWN] != 0.0, task[OFFSET], task[REF], task[LOG_REF])
-    ahead = x.size if x.size <= _NEXT_COLUMN else _SAME_COLUMN
-    chunk, d32 = x[start:end], work.d32[:n]
-    seen = Seen(no_logs(kind), 0 if task[GAPS] != 0.0 else n)
-    for i in range(0, n, _PREFETCHED):
-        run = chunk[i : i + _PREFETCHED]
-        for j in range(0, run.size, _LINE):
-            prefetch(run, (j + ahead,))
-        own, to = part_of(weight, i, i + _PREFETCHED), slice(i, i + _PREFETCHED)
-        seen = logs_of_run(kind, run, own, d[to], d32[to], seen, i)
-    sums = seen.sums
-    if not _as_expected(kind, sums.low, sums.high):
-        exchange(work.team.counts, STOPPED, 1)
-        return
-    if task[EXPONENT] == task[EXPONENT]:
-        add_sums(d32, rounded(weight, task[SCALE], work.weight32[:n]), task[EXPONENT], kind.sign == 0.0, found)
-    sums = with_first(sums, weight, seen.complete)
-    found[LOG_TOTAL], found[LOG_SQUARES] = sums.total, sums.squares
-    found[LOG_WEIGHT], found[LOG_WEIGHT_SQUARES] = sums.weight, sums.weight_squares
-    low = ENDS + 2 * (start // CHUNK)
-    work.team.counts[low], work.team.counts[low + 1] = sums.low, sums.high
-
-
-# --- all chunks, by the lead ---------------------------------------------------------------------------
+# --- one pass over all values ---------------------------------------------------------------------------
 
 
 @kernel
@@ -280,38 +166,33 @@ def take_logs(
 
     Where a value is not finite or of an unexpected sign the ends say so, and nothing else holds.
     """
-    task, counts = work.team.sums[0], work.team.counts
-    task[OF_POWERS], task[EXPONENT], task[SCALE], task[GAPS] = 0.0, exponent, weights.scale, gaps
-    task[SIGN_OF_LOGS], task[KNOWN], task[OFFSET], task[REF], task[LOG_REF] = kind
-    exchange(counts, STOPPED, 0)
     moments[:] = 0.0
-    n, sums = work_off(x, weights.values, work, moments), no_logs(kind)
-    if fetch(counts, STOPPED) != 0:
-        return LogSums(0.0, 0.0, INF_BITS, INF_BITS, 0.0, 0.0)
-    for k in range(n):
-        found, low = work.team.sums[k + 1], ENDS + 2 * k
-        total, squares = found[LOG_WEIGHT], found[LOG_WEIGHT_SQUARES]
-        own = LogSums(found[LOG_TOTAL], found[LOG_SQUARES], counts[low], counts[low + 1], total, squares)
-        sums = joined(kind, sums, own)
+    sums = no_logs(kind)
+    for start in range(0, x.size, CHUNK):
+        end = min(start + CHUNK, x.size)
+        weight, n = part_of(weights.values, start, end), end - start
+        seen = _logs_of_chunk(kind, x, start, end, weight, gaps, work)
+        if not _as_expected(kind, seen.sums.low, seen.sums.high):
+            return LogSums(0.0, 0.0, INF_BITS, INF_BITS, 0.0, 0.0)
+        if exponent == exponent:
+            weight32 = rounded(weight, weights.scale, work.weight32[:n])
+            add_chunk(work.d32[:n], weight32, exponent, kind.sign == 0.0, moments, work.scratch.moments[1])
+        sums = joined(kind, sums, with_first(seen.sums, weight, seen.complete))
     moments[WEIGHT] = weights.scale * sums.weight
     return sums
 
 
 @kernel
-def work_off(x: FloatArray, weight: FloatArray | None, work: Work, moments: FloatArray) -> int:
-    """Have the task done for all chunks, and add their sums of powers to `moments`; returns how many there are."""
-    counts, sums, n = work.team.counts, work.team.sums, -(-x.size // CHUNK)
-    sums[0, SIZE] = x.size
-    exchange(counts, DONE, 0)
-    exchange(counts, LEFT, n)
-    left = fetch_add(counts, LEFT, -1)
-    while left > 0:
-        _do_chunk(left, x, weight, work)
-        fetch_add(counts, DONE, 1)
-        left = fetch_add(counts, LEFT, -1)
-    while fetch(counts, DONE) < n:
-        pause()
-    for k in range(1, n + 1):
-        for i in range(N_MOMENTS):
-            moments[i] += sums[k, i]
-    return n
+def _logs_of_chunk(
+    kind: LogKind, x: FloatArray, start: int, end: int, weight: FloatArray | None, gaps: bool, work: Work
+) -> Seen:
+    """Logs of a chunk, to ``work.spare`` and ``work.d32``, run by run, with later values prefetched."""
+    ahead = x.size if x.size <= _NEXT_COLUMN else _SAME_COLUMN
+    chunk, d, seen = x[start:end], work.spare[start:end], Seen(no_logs(kind), 0 if gaps else end - start)
+    for i in range(0, chunk.size, _PREFETCHED):
+        to = slice(i, i + _PREFETCHED)
+        run = chunk[to]
+        for j in range(0, run.size, _LINE):
+            prefetch(run, (j + ahead,))
+        seen = logs_of_run(kind, run, part_of(weight, i, i + _PREFETCHED), d[to], work.d32[to], seen, i)
+    return seen

@@ -58,7 +58,7 @@ def optimum_of_logs(
     if not (even and spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
         return no_optimum(0)
     is_given, logs = given == given, Logs(d, weight, n, farthest, jacobian, spread)
-    walk = walk_from(None, column, logs, (given if is_given else start) * unit, GIVEN if is_given else FINE, moments)
+    walk = walk_from(column, logs, (given if is_given else start) * unit, GIVEN if is_given else FINE, moments, None)
     mean, variance, curvature = moments_at(moments, walk.x - walk.evaluated_at)
     if not (walk.good and variance >= ONE_PASS_SD * ONE_PASS_SD):
         return no_optimum(walk.n_eval)

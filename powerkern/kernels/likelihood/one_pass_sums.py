@@ -22,6 +22,7 @@ from powerkern.kernels.elementary.exp import expm1_excess
 from powerkern.kernels.elementary.log import log_normal
 from powerkern.kernels.likelihood.logs import MAGNITUDE, SIGN
 from powerkern.kernels.likelihood.score import (
+    N_MOMENTS,
     WEIGHT,
     Y1,
     Y1Y1,
@@ -161,47 +162,27 @@ def terms(t: float, one: float) -> tuple[float, float, float, float]:
 
 
 @reduction
-def _sums_of_one_sign(d: AnyFloats, weight: AnyFloats | None, m: float) -> Sums:
-    """Weighted sums of Y_j and of the six products that the score needs."""
+def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, r: float, below: float | None, r_below: Any) -> Sums:
+    """Weighted sums of y^(j) and of the six products that the score needs.
+
+    Of logs of one sign (`below` and `r_below` are None, and r is not used) y^(j) = Y_j. With both signs y^(j) =
+    Y_j r^(j+1), with r = 1/m, and r = -1/`below` where the log is negative and the exponent is `below`.
+    """
     widest_vectors()
     zero, one = m - m, m / m
     s0, s1, s2, s3 = zero, zero, zero, zero
     q00, q01, q11, q02, q03, q12 = zero, zero, zero, zero, zero, zero
     for i in range(d.size):
-        y0, y1, y2, y3 = terms(m * d[i], one)
-        w0, w1, w2, w3 = y0, y1, y2, y3
-        if weight is not None:
-            w0, w1, w2, w3 = weight[i] * y0, weight[i] * y1, weight[i] * y2, weight[i] * y3
-        s0 += w0
-        s1 += w1
-        s2 += w2
-        s3 += w3
-        q00 += w0 * y0
-        q01 += w0 * y1
-        q11 += w1 * y1
-        q02 += w0 * y2
-        q03 += w0 * y3
-        q12 += w1 * y2
-    return s0, s1, s2, s3, q00, q01, q11, q02, q03, q12
-
-
-@reduction
-def _sums_of_both_signs(
-    d: AnyFloats, weight: AnyFloats | None, m_pos: float, m_neg: float, r_pos: float, r_neg: float
-) -> Sums:
-    """The same of y^(j) = Y_j r^(j+1); r = 1/m, -1/m below zero."""
-    widest_vectors()
-    zero, one = m_pos - m_pos, m_pos / m_pos
-    s0, s1, s2, s3 = zero, zero, zero, zero
-    q00, q01, q11, q02, q03, q12 = zero, zero, zero, zero, zero, zero
-    for i in range(d.size):
-        negative = d[i] < zero
-        r = r_neg if negative else r_pos
-        y0, y1, y2, y3 = terms((m_neg if negative else m_pos) * abs(d[i]), one)
-        y0 = y0 * r
-        y1 = y1 * (r * r)
-        y2 = y2 * (r * r * r)
-        y3 = y3 * (r * r * (r * r))
+        if below is None:
+            y0, y1, y2, y3 = terms(m * d[i], one)
+        else:
+            negative = d[i] < zero
+            y0, y1, y2, y3 = terms((below if negative else m) * abs(d[i]), one)
+            own = r_below if negative else r
+            y0 = y0 * own
+            y1 = y1 * (own * own)
+            y2 = y2 * (own * own * own)
+            y3 = y3 * (own * own * (own * own))
         w0, w1, w2, w3 = y0, y1, y2, y3
         if weight is not None:
             w0, w1, w2, w3 = weight[i] * y0, weight[i] * y1, weight[i] * y2, weight[i] * y3
@@ -224,11 +205,11 @@ def add_sums(d: AnyFloats, weight: AnyFloats | None, exponent: float, both_signs
     real: Any = d.dtype.type
     if both_signs:
         below = 2.0 - exponent
-        part = _sums_of_both_signs(d, weight, real(exponent), real(below), real(1.0 / exponent), real(-1.0 / below))
+        part = _sums(d, weight, real(exponent), real(1.0 / exponent), real(below), real(-1.0 / below))
         r = 1.0
     else:
-        part = _sums_of_one_sign(d, weight, real(exponent))
         r = 1.0 / exponent
+        part = _sums(d, weight, real(exponent), real(r), None, None)
     r2 = r * r
     sums[Y] += part[0] * r
     sums[Y1] += part[1] * r2
@@ -240,6 +221,25 @@ def add_sums(d: AnyFloats, weight: AnyFloats | None, exponent: float, both_signs
     sums[YY2] += part[7] * (r2 * r2)
     sums[YY3] += part[8] * (r2 * r2 * r)
     sums[Y1Y2] += part[9] * (r2 * r2 * r)
+
+
+@kernel
+def add_chunk(
+    d: AnyFloats,
+    weight: AnyFloats | None,
+    exponent: float,
+    both_signs: bool,
+    sums: FloatArray,
+    part: FloatArray | None,
+) -> None:
+    """`add_sums`; with a row `part` the sums of the chunk are rounded before they are added, not fused with that."""
+    if part is None:
+        add_sums(d, weight, exponent, both_signs, sums)
+        return
+    part[:] = 0.0
+    add_sums(d, weight, exponent, both_signs, part)
+    for i in range(N_MOMENTS):
+        sums[i] += part[i]
 
 
 @kernel

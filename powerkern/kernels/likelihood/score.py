@@ -97,15 +97,13 @@ class Scratch(NamedTuple):
     moments: FloatArray
 
 
-class _Branch(NamedTuple):
-    """Values of one sign, and how they are shifted and scaled: ``e^-log_factor b(logs - shift)``.
+class _Scale(NamedTuple):
+    """How the logs of one sign are shifted and scaled: ``e^-log_factor b(logs - shift)``.
 
     ``log_factor = exponent * top + rest``, with `top` the log at which e^t is largest and `rest` >= 0. `lead` is the
     log, with its sign, of a reference in the other branch (else 0).
     """
 
-    logs: FloatArray
-    weight: FloatArray
     shift: float
     exponent: float
     sign: float
@@ -114,6 +112,14 @@ class _Branch(NamedTuple):
     rest: float
     log_factor: float
     lead: float
+
+
+class _Branch(NamedTuple):
+    """Logs of one sign, their weights and their scale."""
+
+    logs: FloatArray
+    weight: FloatArray
+    scale: _Scale
 
 
 class _Origin(NamedTuple):
@@ -157,7 +163,7 @@ def score_with_derivatives(
 def _evaluated(logs: Logs, mu: float, scratch: Scratch) -> tuple[Score, _Branch, _Branch, _Origin]:
     both_signs = logs.neg.size > 0
     pos, neg = _branches(logs, both_signs, mu)
-    log_factor = neg.log_factor if logs.center < 0.0 else pos.log_factor
+    log_factor = neg.scale.log_factor if logs.center < 0.0 else pos.scale.log_factor
     origin = _add_branches(pos, neg, logs.center, scratch)
     total = scratch.moments[0]
     d1, d2, d3 = score_from_moments(total, logs.jacobian)
@@ -184,21 +190,10 @@ def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch
     excess = mu * (top + above_0) - below * (neg_top + below_0)
     rest, neg_rest = max(0.0, -excess) if both_signs else 0.0, max(0.0, excess)
     reach, neg_reach = abs(mu) * max(logs.high, -low), abs(below) * max(logs.neg_high, below_0)
-    return (
-        _Branch(logs.pos, logs.pos_weight, 0.0, mu, 1.0, reach, top, rest, mu * top + rest, -below_0),
-        _Branch(
-            logs.neg,
-            logs.neg_weight,
-            0.0,
-            below,
-            -1.0,
-            neg_reach,
-            neg_top,
-            neg_rest,
-            below * neg_top + neg_rest,
-            above_0,
-        ),
-    )
+    log_factor, neg_log_factor = mu * top + rest, below * neg_top + neg_rest
+    above_scale = _Scale(0.0, mu, 1.0, reach, top, rest, log_factor, -below_0)
+    below_scale = _Scale(0.0, below, -1.0, neg_reach, neg_top, neg_rest, neg_log_factor, above_0)
+    return _Branch(logs.pos, logs.pos_weight, above_scale), _Branch(logs.neg, logs.neg_weight, below_scale)
 
 
 @kernel
@@ -209,9 +204,10 @@ def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> No
     """
     shift, below, log_factor = scaling_at(logs.low, logs.high, logs.neg_high, logs.sigma, both_signs, mu)
     reach = abs(mu) * (logs.high if both_signs else logs.high - logs.low)
-    pos = _Branch(logs.pos, logs.pos_weight, shift, mu, 1.0, reach, 0.0, log_factor, log_factor, 0.0)
     neg_reach = abs(below) * logs.neg_high
-    neg = _Branch(logs.neg, logs.neg_weight, 0.0, below, -1.0, neg_reach, 0.0, log_factor, log_factor, 0.0)
+    above_scale = _Scale(shift, mu, 1.0, reach, 0.0, log_factor, log_factor, 0.0)
+    below_scale = _Scale(0.0, below, -1.0, neg_reach, 0.0, log_factor, log_factor, 0.0)
+    pos, neg = _Branch(logs.pos, logs.pos_weight, above_scale), _Branch(logs.neg, logs.neg_weight, below_scale)
     _add_branches(pos, neg, 0.0, scratch)
 
 
@@ -227,7 +223,8 @@ def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -
     branch, first = pos, 1
     if center != 0.0:
         scratch.moments[2, 0], scratch.moments[2, 1] = -abs(center), 1.0
-        branch, first = _alone(pos if center > 0.0 else neg, scratch.moments[2, :1], scratch.moments[2, 1:2]), 0
+        scale = pos.scale if center > 0.0 else neg.scale
+        branch, first = _Branch(scratch.moments[2, :1], scratch.moments[2, 1:2], scale), 0
     for k in range(first, 3):  # not three calls, which would treble the compiled code
         if k < 2:
             if first < k:
@@ -237,23 +234,6 @@ def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -
         _add_branch(branch, origin, scratch)
         branch = pos if k == 0 else neg
     return origin
-
-
-@kernel
-def _alone(branch: _Branch, logs: FloatArray, weight: FloatArray) -> _Branch:
-    """Other values, shifted and scaled as those of a branch."""
-    return _Branch(
-        logs,
-        weight,
-        branch.shift,
-        branch.exponent,
-        branch.sign,
-        branch.reach,
-        branch.top,
-        branch.rest,
-        branch.log_factor,
-        branch.lead,
-    )
 
 
 @kernel
@@ -295,10 +275,10 @@ def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
 def _add_branch(branch: _Branch, origin: _Origin, scratch: Scratch) -> None:
     y, part = scratch.y, scratch.moments[1]
     for start in range(0, branch.logs.size, BLOCK):
-        _derivatives(branch.logs[start : start + BLOCK], branch, y)
+        _derivatives(branch.logs[start : start + BLOCK], branch.scale, y)
         _block_moments(y, branch.weight[start : start + BLOCK], part)
-        if branch.lead != 0.0:
-            _relative_to(origin, branch.lead, part)
+        if branch.scale.lead != 0.0:
+            _relative_to(origin, branch.scale.lead, part)
         merge_moments(scratch.moments[0], part)
 
 
@@ -310,13 +290,13 @@ def _write_branch(
     widest_vectors()
     total, part = scratch.moments[0], scratch.y
     mean0, mean1, mean2 = total[Y], total[Y1], total[Y2]
-    if branch.lead != 0.0:
+    if branch.scale.lead != 0.0:
         mean0, mean1, mean2 = mean0 - origin.y0, mean1 - origin.y1, mean2 - origin.y2
     per_sd = 1.0 / math.sqrt(total[YY] / total[WEIGHT])
-    c = -branch.lead
+    c = -branch.scale.lead
     for start in range(0, branch.logs.size, BLOCK):
         a = branch.logs[start : start + BLOCK]
-        _derivatives(a, branch, part)
+        _derivatives(a, branch.scale, part)
         part0, part1, part2 = part[0], part[1], part[2]
         out0, out1, out2 = y[start:], y1[start:], y2[start:]
         for i in range(a.size):
@@ -326,12 +306,12 @@ def _write_branch(
 
 
 @kernel
-def _derivatives(a: FloatArray, branch: _Branch, y: FloatArray) -> None:
+def _derivatives(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
     """y and its derivatives of a block."""
-    if branch.reach <= SERIES_REACH:
-        _derivatives_by_series(a, branch, exp(-branch.log_factor), y)
+    if scale.reach <= SERIES_REACH:
+        _derivatives_by_series(a, scale, exp(-scale.log_factor), y)
     else:
-        _derivatives_closed(a, branch, y)
+        _derivatives_closed(a, scale, y)
 
 
 @kernel
@@ -368,7 +348,7 @@ def phi3(t: float) -> float:
 
 
 @kernel
-def _derivatives_by_series(a: FloatArray, branch: _Branch, factor: float, y: FloatArray) -> None:
+def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: FloatArray) -> None:
     """y^(j) = u^(j+1) phi_j(t), phi_j = sum_k t^k/(k! (k+j+1)), t = m u; u is the log, negated below zero as m is.
 
     phi_3 is summed; j phi_(j-1) = e^t - t phi_j gives the rest, stably for small t.
@@ -376,8 +356,8 @@ def _derivatives_by_series(a: FloatArray, branch: _Branch, factor: float, y: Flo
     widest_vectors()
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     for i in range(a.size):
-        u = (a[i] - branch.shift) * branch.sign
-        t = branch.exponent * (a[i] - branch.shift)
+        u = (a[i] - scale.shift) * scale.sign
+        t = scale.exponent * (a[i] - scale.shift)
         p = phi3(t)
         e = exp(t)
         phi2 = (e - t * p) / 3.0
@@ -390,16 +370,16 @@ def _derivatives_by_series(a: FloatArray, branch: _Branch, factor: float, y: Flo
 
 
 @kernel
-def _derivatives_closed(a: FloatArray, branch: _Branch, y: FloatArray) -> None:
+def _derivatives_closed(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
     """Y_0 = e^t - 1, Y_1 = t e^t - Y_0, Y_2 = t^2 e^t - 2 Y_1, Y_3 = t^3 e^t - 3 Y_2; y^(j) = Y_j/m^(j+1)."""
     widest_vectors()
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
-    one = exp(-branch.log_factor)
-    farthest = branch.shift + branch.top
-    inverse = branch.sign / branch.exponent
+    one = exp(-scale.log_factor)
+    farthest = scale.shift + scale.top
+    inverse = scale.sign / scale.exponent
     for i in range(a.size):
-        t = branch.exponent * (a[i] - branch.shift)
-        e = exp(branch.exponent * (a[i] - farthest) - branch.rest)
+        t = scale.exponent * (a[i] - scale.shift)
+        e = exp(scale.exponent * (a[i] - farthest) - scale.rest)
         near = abs(t) < 1.0
         small = t if near else 0.0
         excess = expm1_excess(small)

@@ -50,41 +50,27 @@ def _place(s: float, first: int, last: int) -> tuple[int, float]:
 
 
 @kernel
-def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray) -> int:
-    """Bins and local coordinates where `is_delicate` does not hold; returns how many values are within the grid."""
+def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray, delicate: bool | None) -> int:
+    """Bins and local coordinates of values; returns how many values are within the grid.
+
+    `delicate` (True, or None for not; known when this is compiled) is whether `is_delicate` holds.
+    """
     widest_vectors()
     first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
     last = first + int(grid[G_BINS]) - 1
     low, high = grid[G_MIN], grid[G_MAX]
     per_bin = 2.0 ** -grid[G_EXPONENT]
-    per_ref = 1.0 / (base + ref)
+    per_ref, log_ref = 1.0 / (base + ref), offset_log(base, ref)
     n_inside = 0
     for i in range(x.size):
         inside = (x[i] >= low) & (x[i] <= high)
         n_inside += inside
         value = x[i] if inside else low
-        s = log_normal((base + abs(value)) * per_ref) * per_bin
+        if delicate is None:
+            s = log_normal((base + abs(value)) * per_ref) * per_bin
+        else:
+            s = centered_log(abs(value), base, ref, log_ref) * per_bin
         s = math.copysign(s, value) if both else s
-        bins[i], t[i] = _place(s, first, last)
-    return n_inside
-
-
-@kernel
-def _places_of_any(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray) -> int:
-    """`_places` for any values."""
-    widest_vectors()
-    first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
-    last = first + int(grid[G_BINS]) - 1
-    low, high = grid[G_MIN], grid[G_MAX]
-    per_bin = 2.0 ** -grid[G_EXPONENT]
-    log_ref = offset_log(base, ref)
-    n_inside = 0
-    for i in range(x.size):
-        inside = (x[i] >= low) & (x[i] <= high)
-        n_inside += inside
-        value = x[i] if inside else low
-        s = centered_log(abs(value), base, ref, log_ref) * per_bin
-        s = -s if both and value < 0.0 else s
         bins[i], t[i] = _place(s, first, last)
     return n_inside
 
@@ -122,7 +108,10 @@ def _add_column(
         n, inside = block.size, 0
         t, bins = chunk.t[:n], chunk.bins[:n]
         if has_bins:
-            inside = _places_of_any(block, base, grid, t, bins) if delicate else _places(block, base, grid, t, bins)
+            if delicate:
+                inside = _places(block, base, grid, t, bins, True)
+            else:
+                inside = _places(block, base, grid, t, bins, None)
         if inside < n:
             if _weights_inside(block, own, grid, chunk.weight[:n]) > 0:
                 return False

@@ -35,7 +35,6 @@ _BY_SUBTRACTION = 1e-4
 _ROUNDING = (256.0 * EPS) ** 2
 #: The least pivot of the Gram matrix of the rows that missing values leave.
 _LEAST_PIVOT = 1e-3
-#: Up to this |t|, derivatives come from their power series.
 #: Up to this |t|, squares of e^t are ordinary numbers; exponents are kept so far from 0.
 _REACH, _FLOOR = 300.0, 1e-5
 

@@ -41,37 +41,24 @@ class Column(NamedTuple):
 
 @reduction
 def _scaled_logs(
-    x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray
+    x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray, wide: bool | None
 ) -> tuple[float, float]:
-    """Logs relative to the reference, over `unit`, signed for both signs, 0 where a value is missing; returns sums."""
+    """Logs relative to the reference, times `unit`, signed for both signs, 0 where a value is missing.
+
+    Returns their sum and the sum of their squares. `wide` (True, or None for not; known when this is compiled): the
+    logs differ by so much that an error of 1e-16 in them does not matter.
+    """
     widest_vectors()
-    log_reference = offset_log(offset, reference)
+    log_reference, inverse = offset_log(offset, reference), 1.0 / (offset + reference)
     total = squares = 0.0
     for i in range(d.size):
         size = abs(x[i])
         present = size == size
         size = size if present else reference
-        value = centered_log(size, offset, reference, log_reference) * unit
-        value = -value if both_signs and x[i] < 0.0 else value
-        value = value if present else 0.0
-        d[i] = value
-        total += value
-        squares += value * value
-    return total, squares
-
-
-@reduction
-def _wide_logs(
-    x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray
-) -> tuple[float, float]:
-    """`_scaled_logs` of a column whose logs differ by so much that an error of 1e-16 in them does not matter."""
-    widest_vectors()
-    inverse = 1.0 / (offset + reference)
-    total = squares = 0.0
-    for i in range(d.size):
-        size = abs(x[i])
-        present = size == size
-        value = log_normal((offset + (size if present else reference)) * inverse) * unit
+        if wide is None:
+            value = centered_log(size, offset, reference, log_reference) * unit
+        else:
+            value = log_normal((offset + size) * inverse) * unit
         value = -value if both_signs and x[i] < 0.0 else value
         value = value if present else 0.0
         d[i] = value
@@ -82,7 +69,7 @@ def _wide_logs(
 
 @kernel
 def _are_wide(bounds: Bounds, smallest: float, offset: float, reference: float) -> bool:
-    """Whether `_wide_logs` will do."""
+    """Whether `_scaled_logs` may take logs of ratios, which have an error of 1e-16."""
     far = bounds.high - bounds.low >= _WIDE and max(bounds.high, -bounds.low) <= _ORDINARY
     return far and min(offset + smallest, offset + reference) >= SMALLEST_NORMAL
 
@@ -182,9 +169,9 @@ def prepare(x: FloatArray, found: Scan, family: int, design: Design, work: Regre
     logs, missing = work.logs, found.n_nan > 0
     smallest, largest = float_of(found.low), float_of(max(found.high, found.negative_high))
     if _are_wide(bounds, smallest, offset, reference):
-        total, squares = _wide_logs(x, both_signs, offset, reference, 1.0 / sigma, logs)
+        total, squares = _scaled_logs(x, both_signs, offset, reference, 1.0 / sigma, logs, True)
     else:
-        total, squares = _scaled_logs(x, both_signs, offset, reference, 1.0 / sigma, logs)
+        total, squares = _scaled_logs(x, both_signs, offset, reference, 1.0 / sigma, logs, None)
     if design.root.size > 0:
         total, squares = _weighted_sums(logs, design.root)
     kept, sample_kept = work.kept[: n if missing else 0], work.sample_kept[: m if missing else 0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import mpmath
 import numba
 import numpy as np
@@ -16,18 +14,7 @@ from powerkern.kernels.likelihood import mle
 from powerkern.kernels.likelihood import one_pass_sums as ps
 from powerkern.kernels.likelihood import score as lk
 from powerkern.kernels.likelihood.one_pass import MIN_EFFECTIVE, ONE_PASS_MIN, SAMPLE_STRIDE
-from powerkern.kernels.likelihood.scratch import (
-    CHUNK,
-    DONE,
-    EXPONENT,
-    OF_POWERS,
-    OVER,
-    SAMPLE,
-    SIGN_OF_LOGS,
-    SIZE,
-    new_work,
-)
-from powerkern.kernels.likelihood.scratch import LEFT as CHUNKS_LEFT
+from powerkern.kernels.likelihood.scratch import CHUNK, SAMPLE, new_work
 from powerkern.kernels.results import (
     CURVATURE,
     LEFT,
@@ -445,7 +432,7 @@ def test_center_refuses_a_constant():
     assert not centered(sums_of(np.full((4, 10), 3.0)))
 
 
-# --- several threads --------------------------------------------------------------------------------
+# --- one column after another -----------------------------------------------------------------------
 
 #: What makes a column stop, begin again, or count what is missing in some of its chunks only.
 FLAWS = {
@@ -459,51 +446,17 @@ FLAWS = {
 }
 
 
-def fitted_together(columns, family, weight, n_assistants):
-    """The rows of results of columns that several threads fit together."""
-    arguments = columns, weight, family, np.full(len(columns), np.nan), new_work(columns.shape[1])
-    out = np.empty((len(columns), N_RESULTS))
-    mle.begin(arguments[-1])
-    assistants = [threading.Thread(target=mle.help_fit, args=(*arguments, out)) for _ in range(n_assistants)]
-    for thread in assistants:
-        thread.start()
-    mle.fit_columns(*arguments, out)
-    for thread in assistants:
-        thread.join()
-    assert arguments[-1].team.counts[OVER]
-    return out
-
-
 @pytest.mark.parametrize("flaw", FLAWS)
 @pytest.mark.parametrize("family", [YEO_JOHNSON] if JIT_DISABLED else [BOX_COX, YEO_JOHNSON])
 @pytest.mark.parametrize("kind", ["none", "some zero"] if JIT_DISABLED else ["none", "exponential", "some zero"])
-def test_several_threads_find_what_one_finds(flaw, family, kind):
-    """To the last bit, column after column."""
+def test_columns_that_share_scratch_space_are_fitted_as_alone(flaw, family, kind):
+    """To the last bit, whatever the column before left there."""
     rng, n = np.random.default_rng(3), CHUNK + 300 if JIT_DISABLED else 9 * CHUNK + 5
     columns = rng.lognormal(size=(2 if JIT_DISABLED else 3, n))
     FLAWS[flaw](columns[-2])
     weights = {"none": np.empty(0), "exponential": rng.exponential(size=n), "some zero": rng.integers(0, 3, n) * 1.0}
-    alone = fitted_together(columns, family, weights[kind], 0)
-    assert alone[-1, STATUS] == Status.OK
-    for column, row in zip(columns, alone, strict=True):
+    out = np.empty((len(columns), N_RESULTS))
+    mle.fit_columns(columns, weights[kind], family, np.full(len(columns), np.nan), new_work(n), out)
+    assert out[-1, STATUS] == Status.OK
+    for column, row in zip(columns, out, strict=True):
         np.testing.assert_array_equal(row, fitted(column, family, weights[kind]))
-    for n_assistants in (1,) if JIT_DISABLED else (1, 2, 1):
-        np.testing.assert_array_equal(fitted_together(columns, family, weights[kind], n_assistants), alone)
-
-
-def test_assistants_take_what_is_left():
-    """And leave when nothing is left for long, whether the lead is over or not."""
-    n = 3 * CHUNK - 5
-    work, d = new_work(n), np.random.default_rng(4).normal(size=n)
-    work.spare[:n], team = d, work.team
-    team.sums[0, [OF_POWERS, EXPONENT, SIGN_OF_LOGS, SIZE]] = 1.0, 0.7, 1.0, n
-    team.counts[CHUNKS_LEFT] = 2  # the first is somebody else's
-    team.sums[1] = np.nan
-    mle.help_fit(d[None], np.empty(0), BOX_COX, np.array([np.nan]), work, np.empty((1, N_RESULTS)))
-    assert team.counts[DONE] == 2
-    assert team.counts[CHUNKS_LEFT] <= 0
-    assert np.isnan(team.sums[1]).all()
-    for k in (1, 2):
-        moments = np.zeros(lk.N_MOMENTS)
-        ps.add_sums(d[k * CHUNK : (k + 1) * CHUNK], None, 0.7, False, moments)
-        np.testing.assert_allclose(team.sums[k + 1, : lk.N_MOMENTS], moments, rtol=1e-12)
