@@ -171,5 +171,7 @@ def predict(
     True
     """
     as_number("quantile", quantile, "(0, 1)")
-    found = back_transformed(fit.power_fit, fit._linear(covariates), 1.0, kind, quantile, thread_count(n_threads))
+    found = back_transformed(
+        fit.power_fit.columns, fit._linear(covariates), 1.0, kind, quantile, thread_count(n_threads)
+    )
     return fit._shaped(found)

@@ -20,13 +20,12 @@ from powerkern._input import batches as _batches
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, as_reals, output_type
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
-from powerkern._input.messages import warn
 from powerkern._input.reading import read_fitted, restored
-from powerkern._results.applying import OutOfRange, overflowing, repair_of
+from powerkern._results.applying import OutOfRange, repair_of, report_lost
 from powerkern._results.columns import ColumnResults, FitInfo, Of, Source
 from powerkern._results.inference import standard_error_of, wald_interval
 from powerkern._results.json import Recorded, damaged, entry, names_in, one_of
-from powerkern._results.power_fit import PowerFit, warn_unfitted
+from powerkern._results.power_fit import PowerFit, warn_of
 from powerkern._results.records import fit_of, record_of
 from powerkern._results.summary import Summary
 from powerkern._status import is_failed
@@ -246,10 +245,7 @@ class GroupedFit(Recorded):
             return pooled.inverse_transform(values, n_threads=n_threads, out_of_range=out_of_range)
 
         def report(matrix: Matrix, runs: Runs, failed: IntArray) -> None:
-            text = f"Some values in {self._listed(failed)} are beyond the range of the transform and have no inverse"
-            if out_of_range == "raise":
-                raise ValueError(f"{text}; use out_of_range='nan' or 'clip', or keep values inside the range")
-            warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise")
+            report_lost(self._listed(failed), out_of_range)
 
         clip = out_of_range == "clip"
         return self._applied(Z, groups, direction, thread_count(n_threads), again, by_pooled, report, clip)
@@ -281,7 +277,7 @@ class GroupedFit(Recorded):
         def job(batch: slice, threads: int) -> None:
             at = (placed.codes[batch, np.newaxis] * p + np.arange(p)).ravel()
             block = placed.padded(values, batch, scratch)
-            repair = repair_of(self._of(at), clip, eps) if inverse else None
+            repair = repair_of(columns.part(at), self.standardize, clip, eps) if inverse else None
             codes, raw, fields = columns.codes[at], columns.raw[at], columns.fields[:, at]
             image = images.block(*block.shape)
             lost = transform_matrix(block.T, image.T, codes, direction, raw, threads, repair, fields)
@@ -418,10 +414,6 @@ class GroupedFit(Recorded):
         rows = self._runs.rows(self._runs.codes == g)
         return PowerFit(self.info, columns, Source((values[rows], weight[rows] if weight.size else weight)))
 
-    def _of(self, at: IntArray) -> PowerFit:
-        """The fit of some columns of groups, side by side."""
-        return PowerFit(replace(self.info, column_names=None, was_vector=False), self.columns.part(at))
-
     def _runs_of(self, X: Any, groups: Any, n: int) -> Runs:
         """The groups of rows; those that the fit has not seen only if they need not raise."""
         runs = self.keys.runs_of(X, groups, n, self.dropna)
@@ -472,11 +464,7 @@ class GroupedFit(Recorded):
 
 def finished_groups(fit: GroupedFit, unbounded: bool) -> GroupedFit:
     """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
-    warn_unfitted(fit.columns.status, fit._listed, fit.columns.far_from_zero)
-    if unbounded and not fit.standardize:
-        overflows = overflowing(PowerFit(replace(fit.info, column_names=None, was_vector=False), fit.columns))
-        if overflows.size:
-            warn(f"{fit._listed(overflows)}: raw values overflow; standardize=True stays finite")
+    warn_of(fit.columns, fit._listed, unbounded and not fit.standardize)
     return fit
 
 

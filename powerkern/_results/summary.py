@@ -16,8 +16,6 @@ from powerkern._results.inference import (
     Optimum,
     confidence_interval,
     ratio_test,
-    rounded_power,
-    wald_interval,
 )
 from powerkern._typing import FloatArray
 
@@ -134,7 +132,7 @@ def likelihood_entries(
 
     "lr_0" and "p_0" are the test of lambda = 0 of each column; tests of all columns together are not entries.
     """
-    rounded = rounded_power(optimum.lmbda, wald_interval(optimum.lmbda, optimum.se, level))
+    rounded = optimum.rounded(level)
     method = method or ("wald" if likelihood is None else "profile")
     low, high = confidence_interval(optimum, level, method, likelihood or _no_likelihood)
     entries = {"lmbda": optimum.lmbda, "rounded": rounded, "se": optimum.se, "low": low, "high": high}
