@@ -44,7 +44,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except SystemExit as stop:  # --help and --version, or words that are no command
         return int(stop.code or 0)
     module, name = args.run.split(":")
-    from powerkern._input.tables import BadInput
+    from powerkern._input.tables.table import BadInput
 
     with warnings.catch_warnings(), _ctrl_c_while_compiling():
         warnings.simplefilter("always", UserWarning)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 import powerkern as pk
 from powerkern._cli.output import print_json
 from powerkern._cli.reading import blamed, by_fit, labels_in, read_any_fit, text_format
-from powerkern._input import tables as _tables
-from powerkern._input.tables import BadInput, Block, Layout
+from powerkern._input.tables import files
+from powerkern._input.tables.table import BadInput, Block, Layout
 
 _Fit = pk.PowerFit | pk.GroupedFit
 _Work = Callable[[_Fit, NDArray[Any], dict[str, Any]], NDArray[Any]]
@@ -35,7 +35,7 @@ def run_inverse(args: argparse.Namespace) -> None:
 
 def _apply(args: argparse.Namespace, work: _Work) -> None:
     """Read, transform and write block by block, so that tables of any length take little memory."""
-    _tables.check_output(args.output)
+    files.check_output(args.output)
     to_file = args.output is not None and str(args.output) != "-"
     if args.json and not to_file:
         raise BadInput("--json describes the file written: name it with -o")
@@ -46,8 +46,8 @@ def _apply(args: argparse.Namespace, work: _Work) -> None:
     if args.groups is not None and not by_groups:
         raise BadInput(f"{args.fit} is a fit of all rows, without groups: leave out --groups")
     with (
-        _tables.stream(args.data, by_fit(fit, args), text) as (layout, blocks),
-        _tables.write(args.output, layout, text) as writer,
+        files.stream(args.data, by_fit(fit, args), text) as (layout, blocks),
+        files.write(args.output, layout, text) as writer,
     ):
         for block in blocks:
             result = _result(work, fit, block, args, layout)

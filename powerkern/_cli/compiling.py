@@ -11,7 +11,7 @@ from powerkern._cli.output import print_json
 from powerkern._cli.streams import complain
 from powerkern._engine.threads import default_threads
 from powerkern._input.messages import did_you_mean
-from powerkern._input.tables import BadInput
+from powerkern._input.tables.table import BadInput
 
 
 def run(args: argparse.Namespace) -> None:

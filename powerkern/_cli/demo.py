@@ -16,7 +16,7 @@ import powerkern as pk
 from powerkern._cli.arguments import FAMILIES
 from powerkern._cli.output import print_json, print_table, write_text
 from powerkern._engine.threads import default_threads
-from powerkern._input.tables import sentences
+from powerkern._input.tables.table import sentences
 from powerkern._input.writing import replacing
 
 _FEWEST_ROWS = 10

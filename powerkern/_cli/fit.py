@@ -23,8 +23,8 @@ from powerkern._cli.reading import (
     refuse_options,
     text_format,
 )
-from powerkern._input import tables
-from powerkern._input.tables import NAMES_ROWS, BadInput, Block, Layout, Table
+from powerkern._input.tables import files
+from powerkern._input.tables.table import NAMES_ROWS, BadInput, Block, Layout, Table, check_folder
 from powerkern._typing import FloatArray
 from powerkern.sketch import fit_chunks
 
@@ -36,7 +36,7 @@ _ROWS_DRAWN = 20_000
 
 
 def run_fit(args: argparse.Namespace) -> None:
-    tables.check_folder(args.output)
+    check_folder(args.output)
     to_output = str(args.output) == "-"
     if args.json and to_output:
         raise BadInput("--json and -o - both ask for standard output: name a file with -o")
@@ -91,7 +91,7 @@ def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     if getattr(args, "fit", None) is not None:
         refuse_options(args, "cutoff")
         fit = read_fit(args.fit)
-        return fit, tables.read(args.data, by_fit(fit, args), text_format(args))
+        return fit, files.read(args.data, by_fit(fit, args), text_format(args))
     found = _found(args)
     matrix, weight = _split(args, found.layout, found.rows)
     table = replace(found, layout=found.layout.less(args.weights), block=found.rows._replace(matrix=matrix))
@@ -144,7 +144,7 @@ def _in_blocks(args: argparse.Namespace) -> bool:
     estimator = estimator_of(args)
     whole = isinstance(estimator, pk.KS | pk.PPCC) or (isinstance(estimator, pk.ML) and estimator != pk.ML())
     whole = whole or args.origin is not None or args.criterion == "central"
-    return not whole and tables.is_longer(args.data, LARGE)
+    return not whole and files.is_longer(args.data, LARGE)
 
 
 def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
@@ -201,7 +201,7 @@ class _Blocks:
 
 def _blocks(args: argparse.Namespace, layout: Layout) -> Iterator[Block]:
     """The table from the start, a block of rows at a time."""
-    with tables.stream(args.data, lambda names, named: layout.positions, text_format(args)) as (_, blocks):
+    with files.stream(args.data, lambda names, named: layout.positions, text_format(args)) as (_, blocks):
         yield from blocks
 
 
@@ -221,7 +221,7 @@ def _found(args: argparse.Namespace, keep: bool = True) -> Table:
     """The columns that were asked for, and that of the weights, with all rows where `keep` says so."""
 
     def of(names: Sequence[str] | None) -> Table:
-        return tables.read(args.data, by_name(names, args.data), text_format(args), keep)
+        return files.read(args.data, by_name(names, args.data), text_format(args), keep)
 
     asked = _wanted(args)
     if args.weights is None:

@@ -14,8 +14,7 @@ import powerkern as pk
 from powerkern._cli.fit import fitted
 from powerkern._cli.output import finite, print_json, print_table, short, write_text
 from powerkern._cli.reading import blamed
-from powerkern._input import tables
-from powerkern._input.tables import Table
+from powerkern._input.tables.table import Table, check_folder
 
 #: Lines that are printed.
 _SHOWN = 30
@@ -23,7 +22,7 @@ _SHOWN = 30
 
 def run(args: argparse.Namespace) -> None:
     """Carry it out."""
-    tables.check_folder(args.output)
+    check_folder(args.output)
     fit, table = fitted(args)
     found = _outliers(args, fit, table)
     head = list(_entry(table, 0, "", 0.0, 0.0))

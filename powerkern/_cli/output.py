@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from powerkern._input import tables
+from powerkern._input.tables.table import sentences
 from powerkern._input.writing import replacing
 
 
 def write_text(path: Path, text: str) -> None:
-    with tables.sentences("write", path), replacing(path) as part:
+    with sentences("write", path), replacing(path) as part:
         part.write_text(text, encoding="utf-8")
 
 

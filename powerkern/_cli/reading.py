@@ -10,9 +10,9 @@ from pathlib import Path
 import powerkern as pk
 from powerkern._cli.arguments import ESTIMATORS, FAMILIES, OPTIONS
 from powerkern._estimators.estimators import Estimator, with_options
+from powerkern._input.arguments import place_of
 from powerkern._input.messages import did_you_mean
-from powerkern._input.places import place_of
-from powerkern._input.tables import BadInput, Block, Choice, Layout, TextFormat, sentences
+from powerkern._input.tables.table import BadInput, Block, Choice, Layout, TextFormat, sentences
 
 
 def by_name(wanted: Sequence[str] | None, path: Path) -> Choice:

@@ -10,9 +10,9 @@ import numpy as np
 from powerkern._engine.gather import Scratch
 from powerkern._engine.ragged import Groups
 from powerkern._fit.shrinkage import shrunk
+from powerkern._input.arguments import place_of
 from powerkern._input.arrays import NO_WEIGHTS, Matrix, as_choice, column_label
 from powerkern._input.labels import MISSING, Keys, Runs, check_rows
-from powerkern._input.places import place_of
 from powerkern._results.columns import ColumnResults, FitInfo, Source
 from powerkern._results.grouped_fit import GroupedFit, UnknownGroups, finished_groups
 from powerkern._results.power_fit import PowerFit

@@ -1,9 +1,10 @@
-"""Checks of the arguments that several interfaces have in common: weights, lambdas, shifts, bounds."""
+"""Checks that several interfaces have in common: numbers, lambdas, bounds, weights, values outside the domain."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,13 +14,13 @@ from powerkern._input.arrays import (
     Matrix,
     as_reals,
     as_weights,
+    column_label,
     is_real,
     is_whole,
     listed,
     numbers,
     output_type,
 )
-from powerkern._input.places import domain_error
 from powerkern._typing import FloatArray, IntArray
 
 _FLOAT64 = np.dtype(np.float64)
@@ -73,37 +74,6 @@ def column_positions(columns: Any, n: int) -> IntArray:
         raise (ValueError if chosen.dtype.kind in "iub" else TypeError)(text)
     found: IntArray = every[chosen]
     return found
-
-
-def refuse_infinite(matrix: Matrix) -> None:
-    """Raise for the first infinite value of the first column that has one."""
-    if matrix.values.dtype.kind != "f":
-        return
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = np.asarray(matrix.values, dtype=np.float64)
-        if np.isfinite(np.sum(values)):  # faster than checking each value
-            return
-    infinite = np.isinf(values)
-    if infinite.any():
-        raise domain_error_in(matrix, int(np.argmax(infinite.any(axis=0))), matrix.names)
-
-
-def domain_error_in(
-    matrix: Matrix, j: int, names: list[str] | None, weight: FloatArray = NO_WEIGHTS, shift: float = 0.0
-) -> ValueError:
-    """The error for column j, which, plus a shift, has a value (of positive weight) outside the domain."""
-    with np.errstate(over="ignore"):
-        column = np.asarray(matrix.values[:, j], dtype=np.float64)
-        if weight.size:
-            column = np.where(weight > 0.0, column, np.nan)
-        moved = column + shift
-    kind, offends = "infinite", np.isinf(column)
-    if not offends.any():
-        kind, offends = "overflow", np.isinf(moved)
-    if not offends.any():
-        kind, offends = "not above" if shift else "not positive", moved <= 0.0
-    i = int(np.argmax(offends))
-    return domain_error(kind, None if matrix.was_vector else j, i, float(column[i]), names, shift)
 
 
 def is_weightless(sample_weight: ArrayLike | None, n: int) -> bool:
@@ -173,3 +143,74 @@ def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _
     if limit.ndim > 0 or not limit > 0.0:
         raise ValueError(f"ymax must be positive, got {ymax!r}")
     return float(limit)
+
+
+# --- values outside the domain --------------------------------------------------------------------------
+
+
+def refuse_infinite(matrix: Matrix) -> None:
+    """Raise for the first infinite value of the first column that has one."""
+    if matrix.values.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.asarray(matrix.values, dtype=np.float64)
+        if np.isfinite(np.sum(values)):  # faster than checking each value
+            return
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise domain_error_in(matrix, int(np.argmax(infinite.any(axis=0))), matrix.names)
+
+
+def domain_error_in(
+    matrix: Matrix, j: int, names: list[str] | None, weight: FloatArray = NO_WEIGHTS, shift: float = 0.0
+) -> ValueError:
+    """The error for column j, which, plus a shift, has a value (of positive weight) outside the domain."""
+    with np.errstate(over="ignore"):
+        column = np.asarray(matrix.values[:, j], dtype=np.float64)
+        if weight.size:
+            column = np.where(weight > 0.0, column, np.nan)
+        moved = column + shift
+    kind, offends = "infinite", np.isinf(column)
+    if not offends.any():
+        kind, offends = "overflow", np.isinf(moved)
+    if not offends.any():
+        kind, offends = "not above" if shift else "not positive", moved <= 0.0
+    i = int(np.argmax(offends))
+    return domain_error(kind, None if matrix.was_vector else j, i, float(column[i]), names, shift)
+
+
+class Place(NamedTuple):
+    """The location of the offending value of a domain error, and the reason."""
+
+    #: Counted from 0; None where the input is one-dimensional.
+    column: int | None
+    row: int
+    #: The message without the location.
+    reason: str
+
+
+def domain_error(
+    kind: str, j: int | None, i: int, value: float, names: Sequence[str] | None, shift: float = 0.0
+) -> ValueError:
+    """The error for a value outside the domain, for a reason in `_DOMAIN_REMEDIES`; j is None for 1-D input."""
+    place = f"row {i}" if j is None else f"{column_label(j, names)}, row {i}"
+    reason = f"the value is {float(value)}{_DOMAIN_REMEDIES[kind].format(shift=shift, end=-shift)}"
+    error = ValueError(f"{place}: {reason}")
+    vars(error)["place"] = Place(j, i, reason)
+    return error
+
+
+def place_of(error: Exception) -> Place | None:
+    """The arguments of `domain_error`, for callers who know the location by another name; None for other errors."""
+    return vars(error).get("place")
+
+
+#: Reasons why values are outside the domain, and the remedies.
+_DOMAIN_REMEDIES = {
+    "overflow": ", which plus shift = {shift} overflows float64; divide both by the largest value",
+    "not above": " and not above -shift = {end}, beyond which the shifted Box-Cox transformation is defined; fit with "
+    "a larger shift, drop the row, or use family='yeo-johnson'",
+    "infinite": "; replace infinite values, or mark them missing with NaN",
+    "not positive": ", and the Box-Cox transformation can only be applied to strictly positive data; shift or drop the "
+    "column, or use family='yeo-johnson'",
+}

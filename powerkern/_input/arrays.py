@@ -70,7 +70,8 @@ def as_matrix(X: object, column_names: Sequence[str] | None = None, what: str = 
 
 def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X") -> Matrix:
     """`as_matrix` for input that may have no rows, but must have columns."""
-    values, names = _read(X, what, column_names)
+    values, names, wide = _contents(X, what, column_names)
+    _warn_of_rounding(values, wide, names if column_names is None else column_names, what)
     was_vector = values.ndim == 1
     if was_vector:
         values = values[:, np.newaxis]
@@ -80,13 +81,6 @@ def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X
     if column_names is not None:
         names = as_names(column_names, p)
     return Matrix(values, names, was_vector)
-
-
-def _read(X: object, what: str, column_names: Sequence[str] | None = None) -> tuple[NDArray[Any], list[str] | None]:
-    """X as a real array of one or two dimensions, and the names of its columns."""
-    values, names, wide = _contents(X, what, column_names)
-    _warn_of_rounding(values, wide, names if column_names is None else column_names, what)
-    return values, names
 
 
 def numbers(X: object, what: str = "X") -> NDArray[Any]:

@@ -15,8 +15,7 @@ from powerkern._input import batches as _batches
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, column_labels, output_type
 from powerkern._input.messages import warn
-from powerkern._input.outputs import as_out
-from powerkern._input.reading import read_fitted, restored
+from powerkern._input.reading import as_out, read_fitted, restored
 from powerkern._results.columns import ColumnResults, FittedColumns
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.transforms import gather

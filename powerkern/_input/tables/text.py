@@ -21,9 +21,9 @@ from powerkern._input.tables.table import NAMES_ROWS, BadInput, Block, Choice, L
 _CELLS_AT_ONCE = 2**16
 #: Delimiters in the order of preference, and the number of lines in which they are looked for.
 _DELIMITERS, _FIRST_LINES = (",", ";", "\t", "|"), 20
-#: Cells (stripped, in lower case) that stand for a missing number.
 #: A number with a unit of money, thousands separated by any sign, or a percent sign.
 _MARKED = re.compile(r"\s*[$€£]?\s*[+-]?\d{1,3}([,.' ]?\d{3})*([.,]\d+)?\s*[%$€£]?\s*")
+#: Cells (stripped, in lower case) that stand for a missing number.
 _MISSING = frozenset({"", "na", "n/a", "nan", "-nan", "null", "none", "#n/a", "<na>"})
 #: Names of a first column that names the rows: pandas and R write none, pandas reads none as the second; the others are
 #: believed if the column counts.
