@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from powerkern._engine.products import combine
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
-from powerkern._fit.fit import OutOfRange, fit
+from powerkern._fit.fit import fit
 from powerkern._input import frames
 from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import as_choice, column_labels
@@ -23,6 +23,7 @@ from powerkern._input.reading import read, read_fitted
 from powerkern._models.joint_rows import Rows, covariates_of, design_of, joint_likelihood, rows_of
 from powerkern._models.joint_search import FittedLikelihood, Found, found_of, lowest_minimum
 from powerkern._results import json
+from powerkern._results.applying import OutOfRange
 from powerkern._results.columns import Of
 from powerkern._results.inference import (
     Interval,

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._estimators.estimators import Estimator
-from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import as_choice
 from powerkern._input.frames import NonNumeric
+from powerkern._results.power_fit import PowerFit
 from powerkern.location import LocationScale
 from powerkern.outliers.rules import (
     METHODS,

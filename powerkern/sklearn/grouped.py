@@ -14,6 +14,7 @@ from powerkern._fit import fit as fitting
 from powerkern._input import frames
 from powerkern._input.arrays import as_matrix, check_n_features, filled
 from powerkern._input.labels import GroupsLike, without_names
+from powerkern._results.applying import OutOfRange
 from powerkern._results.grouped_fit import UnknownGroups
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn.private import StrOptions, fit_context
@@ -96,7 +97,7 @@ class GroupedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstima
         dropna: bool | None = None,
         unknown: UnknownGroups = "raise",
         shrink: bool = False,
-        out_of_range: fitting.OutOfRange = "nan",
+        out_of_range: OutOfRange = "nan",
         n_threads: int | None = None,
     ) -> None:
         self.method = method
