@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from powerkern._cli.output import abandon, complain
 from powerkern._cli.parser import parser
-from powerkern._cli.streams import abandon, complain
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from powerkern._cli.streams import complain
+from powerkern._cli.output import complain
 from powerkern._input.messages import did_you_mean
 
 #: The estimators by name, and their options with the estimators that have them: as `powerkern._estimators` has them,

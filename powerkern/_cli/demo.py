@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 import powerkern as pk
 from powerkern._cli.arguments import FAMILIES
-from powerkern._cli.output import print_json, print_table, write_text
+from powerkern._cli.output import print_json, print_table
 from powerkern._engine.threads import default_threads
+from powerkern._input.tables import files
 from powerkern._input.tables.table import sentences
-from powerkern._input.writing import replacing
 
 _FEWEST_ROWS = 10
 _PEER_COLUMNS = 3
@@ -111,9 +111,9 @@ def _demo(family: str, args: argparse.Namespace) -> _Figures:
     error = (fit.lmbda - truth) * np.sqrt(fit.information)
     if args.save:
         path = args.save / f"{family}.npy"
-        with sentences("write", path), replacing(path) as part:
+        with files.replaced(path) as part:
             np.save(part, x)
-        write_text(args.save / f"{family}.json", fit.to_json() + "\n")
+        files.write_text(args.save / f"{family}.json", fit.to_json() + "\n")
     per_value = 1e9 / x.size
     return _Figures(
         family=family,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import powerkern as pk
-from powerkern._cli.output import finite, print_json, print_table, short, write_text
+from powerkern._cli.output import finite, print_json, print_table, short
 from powerkern._cli.reading import (
     blamed,
     by_fit,
@@ -49,7 +49,7 @@ def run_fit(args: argparse.Namespace) -> None:
         print(fit.to_json())
         return
     if args.output:
-        write_text(args.output, fit.to_json() + "\n")
+        files.write_text(args.output, fit.to_json() + "\n")
     if isinstance(fit, pk.GroupedFit):
         records = [{"group": label, **record} for label in fit for record in _records(fit[label], table)]
     else:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import powerkern as pk
-from powerkern._cli import compilation
 from powerkern._cli.output import print_json
 from powerkern._engine.cpus import cpu_quota, usable_cpus
 from powerkern._engine.threads import default_threads
+from powerkern.kernels.compilation import JIT_DISABLED, runnable_cpus, writable_folder
 
 #: Required and optional dependencies.
 _PACKAGES = (
@@ -61,16 +61,16 @@ def information() -> dict[str, dict[str, Any]]:
 
 
 def _cpu() -> dict[str, Any]:
-    if compilation.JIT_DISABLED:
+    if JIT_DISABLED:
         return {"name": platform.processor() or platform.machine(), "compiler": "switched off by NUMBA_DISABLE_JIT"}
-    here, *shared = compilation.runnable_cpus()
+    here, *shared = runnable_cpus()
     features = sorted(feature[1:] for feature in here.features.split(",") if feature.startswith("+"))
     return {"name": here.name, "instruction sets": [cpu.name for cpu in shared], "features": features}
 
 
 def _compiled_code() -> dict[str, Any]:
     try:
-        folder = compilation.writable_folder()
+        folder = writable_folder()
     except OSError as error:
         return {"folder": None, "reason": str(error)}
     sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]

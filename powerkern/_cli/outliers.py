@@ -12,8 +12,9 @@ import numpy as np
 
 import powerkern as pk
 from powerkern._cli.fit import fitted
-from powerkern._cli.output import finite, print_json, print_table, short, write_text
+from powerkern._cli.output import finite, print_json, print_table, short
 from powerkern._cli.reading import blamed
+from powerkern._input.tables import files
 from powerkern._input.tables.table import Table, check_folder
 
 #: Lines that are printed.
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
         writer = csv.DictWriter(text, head, lineterminator="\n")
         writer.writeheader()
         writer.writerows(found)
-        write_text(args.output, text.getvalue())
+        files.write_text(args.output, text.getvalue())
     if args.json:
         print_json({"rows": table.n_rows, "columns": fit.n_features, "outliers": found})
         return

@@ -1,19 +1,26 @@
-"""Output of the commands."""
+"""Output of the commands, on standard output and error. Nothing slow is imported here."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
+import sys
 from collections.abc import Sequence
-from pathlib import Path
-
-from powerkern._input.tables.table import sentences
-from powerkern._input.writing import replacing
+from typing import TextIO
 
 
-def write_text(path: Path, text: str) -> None:
-    with sentences("write", path), replacing(path) as part:
-        part.write_text(text, encoding="utf-8")
+def complain(message: str) -> None:
+    """A line on standard error, unless that cannot be written to either."""
+    try:
+        print(message, file=sys.stderr, flush=True)
+    except OSError:
+        abandon(sys.stderr)
+
+
+def abandon(stream: TextIO) -> None:
+    """Lead a stream that cannot be written to nowhere: the interpreter would complain of what is left in its buffer."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def print_json(value: object) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import powerkern as pk
 from powerkern._cli.fit import fitted
 from powerkern._cli.reading import blamed
-from powerkern._input.tables.table import BadInput, Table, check_folder, sentences
-from powerkern._input.writing import replacing
+from powerkern._input.tables import files
+from powerkern._input.tables.table import BadInput, Table, check_folder
 
 #: Resolution of pictures in pixels an inch.
 _DPI = 150
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> None:
     try:
         with plt.style.context(args.style), blamed(args.data, table.layout, lambda: table.rows):
             figure = _KINDS[args.kind](fit, table)
-            with sentences("write", args.output), replacing(args.output) as part:
+            with files.replaced(args.output) as part:
                 figure.savefig(part, dpi=_DPI)
         plt.close(figure)
     finally:
