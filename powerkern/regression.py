@@ -187,8 +187,7 @@ def _fitted(
     deficient = np.flatnonzero(figures.results[:, STATUS] == BAD_RANK)
     for columns, basis in problem.bases(deficient):
         part = _within(problem, basis, columns, family, given[columns], bounds[:, columns], n_threads, False)
-        for whole, own in zip(figures, part, strict=True):
-            whole[columns] = own
+        figures.put(columns, part)
     too_few = figures.results[:, STATUS] == BAD_RANK
     figures.results[too_few, STATUS] = Status.TOO_FEW
     return figures
@@ -220,8 +219,7 @@ def _within(
     again = _fitted_with(problem, basis, columns[moved], family, best, n_threads, False)
     mark_bounded(again.results, bounds[:, moved])
     again.scanned[:] = figures.scanned[moved]
-    for whole, own in zip(figures, again, strict=True):
-        whole[moved] = own
+    figures.put(moved, again)
     return figures
 
 
@@ -269,6 +267,5 @@ def _better(parts: list[Figures], codes: tuple[int, ...]) -> tuple[Figures, IntA
         usable = (status >= 0) & ~is_failed(status)
         better = usable & ((other.results[:, NLL] < figures.results[:, NLL]) | is_failed(figures.results[:, STATUS]))
         families[better] = code
-        for whole, own in zip(figures, other, strict=True):
-            whole[better] = own[better]
+        figures.put(better, other, better)
     return figures, families

@@ -19,7 +19,6 @@ from powerkern._engine.threads import default_threads
 from powerkern._input.tables import files
 from powerkern._input.tables.table import sentences
 
-_FEWEST_ROWS = 10
 _PEER_COLUMNS = 3
 _REPEATS = 3
 
@@ -131,7 +130,7 @@ def _demo(family: str, args: argparse.Namespace) -> _Figures:
 def _simulate(family: str, lmbda: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """A (rows, p) matrix whose column j is exactly normal after the transform with lmbda[j]."""
     z = rng.standard_normal((rows, lmbda.size))
-    if family == "box-cox":  # unchanged by scale: lambda y > -1 is what the spread of 0.15 is for
+    if family == "box-cox":  # unchanged by scale; the spread of 0.15 keeps lambda y > -1
         x: NDArray[np.float64] = np.exp(rng.uniform(-3, 7, lmbda.size) + np.log1p(lmbda * (0.15 * z)) / lmbda)
         return x
     y = z + rng.uniform(-1, 1, lmbda.size)
@@ -158,7 +157,7 @@ def _peers(family: str, x: NDArray[np.float64]) -> dict[str, float]:
             version = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-        peer(family, x[:100])  # its imports are not what is timed
+        peer(family, x[:100])  # so that its imports are not timed
         seconds, _ = _best(lambda: peer(family, x))  # noqa: B023 - called at once
         figures[f"{package} {version}"] = seconds * 1e9 / x.size
     return figures

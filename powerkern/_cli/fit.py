@@ -28,10 +28,10 @@ from powerkern._input.tables.table import NAMES_ROWS, BadInput, Block, Layout, T
 from powerkern._typing import FloatArray
 from powerkern.sketch import fit_chunks
 
-#: Files of more bytes are fitted a block at a time, if they have no more columns: sums of many would not be small.
+#: Files of more bytes are fitted a block at a time, if they have at most so many columns: sums take memory, too.
 LARGE, _MOST_COLUMNS = 64_000_000, 500
 
-#: Rows of these that `summary` looks at to say how normal columns are.
+#: Rows of such files that `summary` draws to measure how normal columns are.
 _ROWS_DRAWN = 20_000
 
 
@@ -140,7 +140,7 @@ def _fitted_by_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
 
 
 def _in_blocks(args: argparse.Namespace) -> bool:
-    """Whether to fit a file a block at a time: a large one, by an estimator that sums and counts are enough for."""
+    """Whether to fit a file a block at a time: if it is large, and the estimator needs only sums and counts."""
     estimator = estimator_of(args)
     whole = isinstance(estimator, pk.KS | pk.PPCC) or (isinstance(estimator, pk.ML) and estimator != pk.ML())
     whole = whole or args.origin is not None or args.criterion == "central"
@@ -175,7 +175,7 @@ def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
 
 
 class _Blocks:
-    """The numbers of a table in blocks of rows, from the start whenever called, and the weights beside them."""
+    """The numbers of a table in blocks of rows, from the start at each call, and the weights of the rows."""
 
     def __init__(self, args: argparse.Namespace, layout: Layout) -> None:
         self._args, self._layout = args, layout
@@ -190,7 +190,7 @@ class _Blocks:
         self._weight = None
 
     def weights(self) -> Iterator[FloatArray]:
-        """Those of the block that was yielded last, as long as there is one."""
+        """The weights of the block that was yielded last, until the table ends."""
         while self._weight is not None:
             yield self._weight
 
@@ -218,7 +218,7 @@ def _drawn(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]:
 
 
 def _found(args: argparse.Namespace, keep: bool = True) -> Table:
-    """The columns that were asked for, and that of the weights, with all rows where `keep` says so."""
+    """The columns that were asked for and the column of weights, with all rows if `keep`."""
 
     def of(names: Sequence[str] | None) -> Table:
         return files.read(args.data, by_name(names, args.data), text_format(args), keep)
@@ -264,7 +264,7 @@ def _print_left_out(args: argparse.Namespace, table: Table) -> None:
 
 
 def _print_fit(records: Sequence[dict[str, Any]]) -> None:
-    """A line for each column, with shift, center and divisor, and the error of lambda, where there are any."""
+    """A line for each column; shift, center, divisor and the error of lambda only if some differ from the defaults."""
     cells: dict[str, Callable[[dict[str, Any]], str]] = {
         "group": lambda r: str(r["group"]),
         "column": lambda r: str(r["column"]),
@@ -312,5 +312,5 @@ def _records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A cell as JSON has it."""
+    """A cell for JSON: NaN and infinity are null."""
     return finite(value) if isinstance(value, float) else value

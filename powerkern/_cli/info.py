@@ -26,7 +26,7 @@ _VARIABLES = ("NUMBA_", "POWERKERN_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPE
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry it out."""
+    """Print the facts."""
     facts = information()
     if args.json:
         print_json(facts)

@@ -22,7 +22,7 @@ _SHOWN = 30
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry it out."""
+    """List the outliers, the farthest first."""
     check_folder(args.output)
     fit, table = fitted(args)
     found = _outliers(args, fit, table)

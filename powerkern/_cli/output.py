@@ -11,7 +11,7 @@ from typing import TextIO
 
 
 def complain(message: str) -> None:
-    """A line on standard error, unless that cannot be written to either."""
+    """Print a line on standard error, if that can be written to."""
     try:
         print(message, file=sys.stderr, flush=True)
     except OSError:
@@ -19,7 +19,7 @@ def complain(message: str) -> None:
 
 
 def abandon(stream: TextIO) -> None:
-    """Lead a stream that cannot be written to nowhere: the interpreter would complain of what is left in its buffer."""
+    """Redirect a broken stream to the null device: at exit the interpreter would complain about its buffer."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

@@ -16,7 +16,7 @@ _DPI = 150
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry it out."""
+    """Draw the table into a file."""
     try:
         import matplotlib as mpl
         import matplotlib.pyplot as plt

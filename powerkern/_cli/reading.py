@@ -1,4 +1,4 @@
-"""The columns that commands work on, and whose fault it is when they cannot."""
+"""The columns, fits and options that commands work with; errors that name the file and the line."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def estimator_of(args: argparse.Namespace) -> Estimator:
 
 
 def refuse_options(args: argparse.Namespace, *but: str) -> None:
-    """Raise for options of a fit beside a fit that is given, but for those that are used all the same."""
+    """Refuse options for fitting where a fit is given, except those that apply to it."""
     unset = {"family": FAMILIES[0], "criterion": "likelihood", "no_standardize": False, "shift": 0.0}
     unset |= dict.fromkeys(("columns", "estimator", "ymax", "bounds", *OPTIONS))
     given = [name for name, value in unset.items() if getattr(args, name, value) != value and name not in but]

@@ -33,7 +33,7 @@ def best_family(
     criterion: str,
     n_threads: int,
 ) -> tuple[FloatArray, IntArray]:
-    """Results of the family that is better by the criterion, and which one that is, for every column."""
+    """Results of the family that is better by the criterion, column by column, and its code."""
     results, other = fitted_as(YEO_JOHNSON), fitted_as(BOX_COX)
 
     def compared(at: BoolArray) -> BoolArray:
@@ -143,9 +143,9 @@ def _off_center(
     return central_matrix(values, family, results, weight, n_threads).statistic
 
 
-#: How far from normal transformed columns are, by name; the likelihood is compared as such.
+#: Names of criteria; the others have a distance of transformed columns from normal, likelihoods are compared directly.
 LIKELIHOOD, CENTRAL = "likelihood", "central"
-#: Those that chunks know, too.
+#: Criteria that fits from chunks have, too.
 CRITERIA = {"ppcc": _bend, "pearson": _pearson}
 _DISTANCES = {CENTRAL: _off_center, **CRITERIA}
 
@@ -153,7 +153,7 @@ _DISTANCES = {CENTRAL: _off_center, **CRITERIA}
 def leave_alone(
     results: FloatArray, families: IntArray, values: NDArray[Any], weight: FloatArray, n_threads: int
 ) -> None:
-    """Let lambda be 1 for columns whose central part is nearer to normal as it is, or not normal when transformed."""
+    """Set lambda to 1 where the central part of a column is nearer to normal as it is, or not normal transformed."""
     fitted = ~is_failed(results[:, STATUS]) & (results[:, STATUS] >= 0)
     left = np.zeros(len(results), dtype=np.bool_)
     for code in (BOX_COX, YEO_JOHNSON):

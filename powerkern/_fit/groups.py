@@ -61,7 +61,7 @@ def grouped_columns(
     progress: bool,
     given: FloatArray | None = None,
 ) -> ColumnResults:
-    """Results of every column of every group, those of the first group first; or at given lambdas, (G, p)."""
+    """Results of every column of every group, group by group; or at given lambdas, (G, p)."""
     groups, p = Groups(runs, n_groups), matrix.values.shape[1]
     raw, families = np.empty((n_groups, p, N_RESULTS)), np.empty((n_groups, p), dtype=np.int64)
     units, has_units = np.ones((n_groups, p)), False

@@ -77,7 +77,7 @@ def column_positions(columns: Any, n: int) -> IntArray:
 
 
 def is_weightless(sample_weight: ArrayLike | None, n: int) -> bool:
-    """Whether there are weights, and all of them are zero: some rows among others may have none."""
+    """Whether there are weights, and all are zero, as in some of the chunks of a data set."""
     if sample_weight is None:
         return False
     weights = numbers(sample_weight, "sample_weight")
@@ -107,9 +107,9 @@ def given_bounds(bounds: object, p: int) -> FloatArray:
     Raises
     ------
     TypeError
-        If they are no pair of numbers, or of arrays of numbers.
+        If they are not a pair of numbers, or of arrays of numbers.
     ValueError
-        If there are not `p` of them (or one), one is NaN, or they are no interval.
+        If there are not `p` of them (or one), one is NaN, or low is above high.
     """
     if bounds is None:
         return np.repeat([[-math.inf], [math.inf]], p, axis=1)

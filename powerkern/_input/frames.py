@@ -103,7 +103,7 @@ def columns_named(X: Any, names: list[str] | None) -> Any:
 
 
 def restored(X: Any, part: Any, values: NDArray[Any]) -> Any:
-    """X with `values` in place of the columns `part` that they were computed from; an array if X is no data frame."""
+    """X with `values` in place of the columns `part`, from which they were computed; an array if X is not a frame."""
     own = library(X)
     if own == "pandas" and hasattr(X, "index"):  # an Index, or an array of an extension type, gives an array
         return _in_pandas(X, part, values)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from powerkern._input.arrays import is_masked_array
 from powerkern._input.foreign import library
 
-#: What labels are, by the kind of their type.
+#: Kinds of labels, by the kind of their NumPy type.
 KINDS = {"i": "numbers", "u": "numbers", "f": "numbers", "b": "booleans", "U": "text", "M": "dates", "m": "durations"}
 
 

@@ -14,7 +14,7 @@ from powerkern._input.foreign import refuse_foreign
 from powerkern._input.label_values import KINDS, values_of
 from powerkern._typing import BoolArray, IntArray
 
-#: What `groups` may be: labels, or names of columns of a data frame.
+#: The argument `groups`: labels, or names of columns of a data frame.
 GroupsLike: TypeAlias = ArrayLike | Sequence[str] | str
 #: Codes of rows whose group a fit has not seen, and of rows without a label, which are left out.
 UNKNOWN, MISSING = -1, -2
@@ -85,7 +85,7 @@ class Keys:
         return self.labels(np.array([g]))[0]
 
     def codes_of(self, columns: list[Any]) -> Runs:
-        """The groups of rows by columns of labels, one for each key: UNKNOWN where there is none."""
+        """The groups of rows by columns of labels, one for each key; UNKNOWN where the fit has none."""
         return self._found(columns)[0]
 
     def runs_of(self, X: Any, groups: Any, n: int, dropna: bool | None) -> Runs:

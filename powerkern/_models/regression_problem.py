@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,11 @@ class Figures(NamedTuple):
     rank: IntArray
     one: FloatArray
     own: BoolArray
+
+    def put(self, at: NDArray[Any], others: Figures, chosen: Any = slice(None)) -> None:
+        """Replace the figures of some of the responses by those of others."""
+        for whole, other in zip(self, others, strict=True):
+            whole[at] = other[chosen]
 
 
 class Problem(NamedTuple):

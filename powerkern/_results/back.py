@@ -28,7 +28,7 @@ from powerkern.kernels.transforms import gather
 
 Kind = Literal["median", "mean", "quantile"]
 
-#: Standard deviations beyond the center, and the largest values of the integrand, that are looked at.
+#: Standard deviations that are integrated beyond the center and the largest values of the integrand.
 _REACH = 9.5
 #: Step and number of nodes on either side of the rule: on a piece, and on one where values become infinite.
 _PIECE, _TAIL = (0.07, 52), (0.05, 72)
@@ -245,7 +245,7 @@ def _side(
 
 
 class _Reach(NamedTuple):
-    """How far out a mean looks on one side, in standard deviations.
+    """The range of integration on one side, in standard deviations.
 
     `peak`: where values times density are largest; `limit`: the end of the range, if there is one; `diverges`:
     the integral, which has no such end. `singular`: the limit is an end at which values are infinite.
@@ -258,7 +258,7 @@ class _Reach(NamedTuple):
 
 
 def _reach(side: _Side, center: FloatArray, sd: FloatArray, zero: FloatArray) -> _Reach:
-    """Of a branch that starts at `zero`, outwards."""
+    """The range on a branch that starts at `zero`, outwards."""
     m = np.broadcast_to(side.exponent, center.shape)
     with np.errstate(all="ignore"):
         k = 1.0 / abs(m)
@@ -358,7 +358,7 @@ def _over(
 
 
 def _sum(nodes: FloatArray) -> FloatArray:
-    """The sum over nodes, in an order that does not depend on how many values there are beside."""
+    """The sum over nodes, in an order that does not depend on the number of sums taken at once."""
     return np.asarray(np.add.accumulate(nodes, axis=0)[-1])
 
 

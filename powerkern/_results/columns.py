@@ -21,9 +21,9 @@ from powerkern.kernels.results import CURVATURE, FIELDS, N_EVAL, NLL, ROUTE, STA
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.kernels.transforms.matrix import fields_of
 
-#: Lambdas that are further from 0 than this are those of an origin, if the data are far from it beside their width.
+#: A larger |lambda| reflects the origin, not the shape, if the data are far from it relative to their width.
 _LARGE = 20.0
-#: What is said of such columns.
+#: The warning about such columns.
 FAR_FROM_ZERO = (
     "lambda is large because of the unit and the distance from zero, not because of the shape; origin='fit' (or, under "
     "Yeo-Johnson, estimator=ML(prestandardize='mad')) gives a lambda that does not depend on them"
@@ -173,9 +173,9 @@ class ColumnResults:
 
     @property
     def far_from_zero(self) -> NDArray[np.intp]:
-        """Columns of which lambda is large as they are narrow beside their distance from the pole of the transform.
+        """Columns whose lambda is large because they are narrow relative to their distance from the transform's pole.
 
-        That is 0 under Box-Cox; under Yeo-Johnson, 1 beyond 0.
+        The pole is 0 under Box-Cox; under Yeo-Johnson, 1 beyond 0.
         """
         large: NDArray[np.intp] = np.flatnonzero(np.abs(self.lmbda) > _LARGE)
         if not large.size:
@@ -267,7 +267,7 @@ class ColumnResults:
         )
 
     def rounded_to(self, lmbda: FloatArray, raw: FloatArray) -> ColumnResults:
-        """These results, with those at other lambdas where lambda is another one."""
+        """These results, replaced by the results at other lambdas, `raw`, where lambda differs."""
         raw[raw[:, STATUS] == Status.FIXED, STATUS] = Status.ROUNDED
         raw[:, [X_MIN, X_MAX]] = self.raw[:, [X_MIN, X_MAX]]
         same = lmbda == self.lmbda

@@ -69,7 +69,7 @@ class PowerFit(FittedColumns, Recorded):
         robust fits, of the values kept.
     information : ndarray
         Second derivative of `nll` in lambda: ``1/sqrt(information)`` is the standard error of `lmbda` in maximum
-        likelihood fits (with ``origin="fit"``, that of `nll` where origin and unit follow lambda); for robust fits see
+        likelihood fits (with ``origin="fit"``, of `nll` where origin and unit follow lambda); for robust fits see
         `confint`.
     n_obs : ndarray
         Values that are not missing; with weights, the sum of their weights.
@@ -92,7 +92,7 @@ class PowerFit(FittedColumns, Recorded):
         leave no value out ("mle", "carroll", "ks", "ppcc").
     lmbda_error : ndarray
         In robust fits from chunks (`powerkern.sketch.fit_chunks`) and fits of rounded sums (`powerkern.federated`), a
-        bound of the difference between `lmbda` and the lambda of the rows in memory, inf where there is none; else 0.
+        bound of the difference between `lmbda` and the lambda of the rows in memory, inf where none is known; else 0.
     center, divisor : ndarray
         The transform is applied to ``(x - center)/divisor``: origin and unit found by ``origin="fit"``; a median
         and a MAD in robust and prestandardised Yeo-Johnson fits; -shift and 1 in shifted Box-Cox fits; else 0 and 1.
@@ -172,7 +172,7 @@ class PowerFit(FittedColumns, Recorded):
 
     @classmethod
     def from_record(cls, record: Any) -> PowerFit:
-        """The fit of which JSON kept this."""
+        """The fit with these entries."""
         return cls(*records.fit_of(record))
 
 

@@ -40,7 +40,7 @@ def as_text(fit: FittedColumns) -> str:
 
 
 def as_html(fit: FittedColumns) -> str:
-    """The same for notebooks."""
+    """The same as HTML, for notebooks."""
     entries = _first_columns(fit)
     cells = [texts_of(entry) for entry in entries.values()]
     rows = [("th", list(entries)), *(("td", list(row)) for row in zip(*cells, strict=True))]
@@ -59,7 +59,7 @@ def _first_columns(fit: FittedColumns) -> dict[str, NDArray[Any]]:
 
 
 def _rest(fit: FittedColumns) -> list[str]:
-    """A line about the columns that are not shown, if there are any."""
+    """A line about the columns that are not shown, if any."""
     return [f"... and {len(fit) - _SHOWN} more columns: see lambdas, summary()"] if len(fit) > _SHOWN else []
 
 
@@ -94,7 +94,7 @@ def normality(
     -----
     The data are read once; a column is sorted, measured, transformed in place and measured again. Moments are
     taken about the mean, of values scaled by a power of 2: they neither overflow nor lose digits to an offset.
-    The p-value after a fit is too large by a little, as lambda was chosen to make it so.
+    The p-value after a fit is slightly too large, as lambda was chosen to make it so.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def central_normality(
     1/3)``, of equal values the mean; z are the transformed values, less their location, over their scale, by Huber's
     proposal 2 with k = Phi^-1(0.9) and n - 1. P-values are interpolated between quantiles of 30,000 normal samples of
     each of 35 sizes from 6 to 10,000; beyond, the statistic falls as 1/sqrt(n). As lambda was chosen to make the column
-    normal, they are too large by a little.
+    normal, they are slightly too large.
 
     References
     ----------
@@ -249,7 +249,7 @@ def _robust_estimates(
     sample_weight: ArrayLike | str | None,
     n_threads: int | None,
 ) -> tuple[dict[str, FloatArray], list[str]]:
-    """The same of estimators that are not maximum likelihood, and have no tests."""
+    """The entries for estimators other than maximum likelihood, which have no tests, and notes on them."""
     notes = [f"no tests: estimator={fit.estimator.name!r} is not maximum likelihood"]
     if X is None and sample is None and fit.source.data is None:
         found, which = {}, "no intervals: the fit no longer has its data; pass X"
@@ -264,7 +264,7 @@ def _robust_estimates(
 
 
 def _share_of(fit: FittedColumns, sample: object, sample_weight: ArrayLike | str | None) -> FloatArray:
-    """How much of the weight of each column a sample has; none of a column without values."""
+    """The share of the weight of each column that a sample has; 0 of a column without values."""
     values, weight = data_of(fit, sample, sample_weight)
     there = ~np.isnan(values)
     drawn: FloatArray = weight @ there if weight.size else np.count_nonzero(there, axis=0).astype(np.float64)

@@ -86,7 +86,7 @@ def is_longer(path: Path, size: int) -> bool:
 
 @contextmanager
 def stream(path: Path, choose: Choice, text: TextFormat) -> Iterator[tuple[Layout, Iterator[Block]]]:
-    """The columns that `choose` picks, in blocks of rows, beside the other columns untouched."""
+    """The columns that `choose` picks, in blocks of rows, with the other columns untouched."""
     kind = _kind(path)
     with ExitStack() as stack:
         with sentences("read", _label(path)):

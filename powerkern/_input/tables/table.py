@@ -90,12 +90,12 @@ class Layout:
 
     @property
     def other_names(self) -> list[str]:
-        """Names of the columns that are not in the matrix, and are no weights."""
+        """Names of the columns that are neither in the matrix nor weights."""
         in_matrix = {*self.positions, self.weights}
         return [name for position, name in enumerate(self.names) if position not in in_matrix]
 
     def less(self, weights: str | None) -> Layout:
-        """The same, where a column of the matrix holds weights instead."""
+        """The layout without the column of the matrix that holds weights."""
         if weights is None:
             return self
         at = self.positions[self.matrix_names.index(weights)]
@@ -114,7 +114,8 @@ class Table:
 
     layout: Layout
     n_rows: int
-    #: Why columns are left out that look like numbers, by name: the line and the cell that is none, or that they count.
+    #: Why columns that look like numbers are left out, by name: the line and the cell that is not one, or that they
+    #: number the rows.
     odd: Mapping[str, str]
     #: All rows, where they were asked for.
     block: Block | None = None

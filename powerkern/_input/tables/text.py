@@ -23,6 +23,7 @@ _CELLS_AT_ONCE = 2**16
 _DELIMITERS, _FIRST_LINES = (",", ";", "\t", "|"), 20
 #: A number with a unit of money, thousands separated by any sign, or a percent sign.
 _MARKED = re.compile(r"\s*[$€£]?\s*[+-]?\d{1,3}([,.' ]?\d{3})*([.,]\d+)?\s*[%$€£]?\s*")
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
 #: Cells (stripped, in lower case) that stand for a missing number.
 _MISSING = frozenset({"", "na", "n/a", "nan", "-nan", "null", "none", "#n/a", "<na>"})
 #: Names of a first column that names the rows: pandas and R write none, pandas reads none as the second; the others are
@@ -176,7 +177,8 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
     columns: dict[int, list[NDArray[np.float64]]] = {
         position: [] for position in (range(len(source.names)) if chosen is None else chosen)
     }
-    has_numbers, reasons, every_line, n_rows = set(chosen or ()), {}, [], 0
+    has_numbers, reasons, odd, commas = set(chosen or ()), {}, {}, []
+    every_line, n_rows = [], 0
     for lines, cells in source.blocks():
         if n_rows == 0 and chosen is None and source.names_rows(cells[0]):
             del columns[0]
@@ -188,8 +190,10 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
             if at is not None:
                 del columns[position]
                 if surprising:
-                    odd = f"line {lines[at]}: {cells[position][at]!r} is not a number"
-                    reasons[source.names[position]] = odd
+                    name, cell = source.names[position], cells[position][at]
+                    odd[name] = reasons[name] = f"line {lines[at]}: {cell!r} is not a number"
+                    if _DECIMAL_COMMA.fullmatch(cell):
+                        commas.append(name)
                 continue
             if position not in has_numbers and not np.isnan(numbers).all():
                 has_numbers.add(position)
@@ -199,13 +203,11 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
         if keep:
             every_line.append(np.array(lines))
     positions = tuple(position for position in columns if position in has_numbers)
-    odd_ones = {name: reason for name, reason in reasons.items() if reason != NAMES_ROWS}
     if not positions:
-        raise BadInput(_no_numbers(source, odd_ones))
-    commas = {name: reason for name, reason in odd_ones.items() if _has_decimal_comma(reason)}
+        raise BadInput(_no_numbers(source, odd, commas))
     if commas:
-        warn(f"columns of {source.label} are left out: {_decimal_commas(commas)}")
-    for name, reason in odd_ones.items():
+        warn(f"columns of {source.label} are left out: {_with_commas(odd, commas)}")
+    for name, reason in odd.items():
         if name not in commas:
             warn(f"column {name!r} of {source.label} is left out: {reason} (see --missing and --decimal)")
     layout = Layout(source.names, source.text.header, positions, delimiter=source.delimiter)
@@ -217,22 +219,16 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
     return Table(layout, n_rows, reasons, Block(matrix, {}, np.concatenate(every_line)))
 
 
-def _has_decimal_comma(reason: str) -> bool:
-    """Whether the cell that is no number would be one by another decimal sign."""
-    return re.search(r": '[+-]?[0-9]*,[0-9]+' is not a number$", reason) is not None
+def _with_commas(odd: Mapping[str, str], commas: Sequence[str]) -> str:
+    """The columns whose numbers have decimal commas, and the remedy."""
+    more = f" and {len(commas) - 3} more" if len(commas) > 3 else ""
+    return f"{', '.join(map(repr, commas[:3]))}{more} have decimal commas ({odd[commas[0]]}); pass --decimal ,"
 
 
-def _decimal_commas(reasons: Mapping[str, str]) -> str:
-    """What to do with columns whose numbers have decimal commas."""
-    first = ", ".join(map(repr, list(reasons)[:3]))
-    more = f" and {len(reasons) - 3} more" if len(reasons) > 3 else ""
-    return f"{first}{more} have decimal commas ({next(iter(reasons.values()))}); pass --decimal ,"
-
-
-def _no_numbers(source: TextSource, reasons: dict[str, str]) -> str:
-    if reasons and all(map(_has_decimal_comma, reasons.values())):
-        return f"{source.label} has no column of numbers: {_decimal_commas(reasons)}"
-    for name, reason in reasons.items():
+def _no_numbers(source: TextSource, odd: Mapping[str, str], commas: Sequence[str]) -> str:
+    if commas and len(commas) == len(odd):
+        return f"{source.label} has no column of numbers: {_with_commas(odd, commas)}"
+    for name, reason in odd.items():
         return f"{source.label} has no column of numbers: column {name!r}, {reason} (see --missing and --decimal)"
     hint = "; is the delimiter right (--delimiter)?" if len(source.names) == 1 else ""
     return (
