@@ -89,16 +89,22 @@ def weights_of(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     return NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
 
 
+def each_column(what: str, value: object, p: int) -> FloatArray:
+    """An argument that must be one number, or one for each of p columns: a writable array of p numbers."""
+    given = as_reals(what, value)
+    if given.shape not in ((), (p,)):
+        raise ValueError(f"{what} must be one number or one per column ({p}), got shape {given.shape}")
+    return np.array(np.broadcast_to(given, (p,)))
+
+
 def given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
     """One lambda per column, NaN where it is to be found."""
     if lmbda is None:
         return np.full(p, np.nan)
-    given = as_reals("lmbda", lmbda)
-    if given.ndim > 1 or (given.ndim == 1 and given.size != p):
-        raise ValueError(f"lmbda must be one number or one per column ({p}), got shape {given.shape}")
+    given = each_column("lmbda", lmbda, p)
     if np.isinf(given).any():
         raise ValueError("lmbda must be finite (NaN where it is to be fitted)")
-    return np.array(np.broadcast_to(given, (p,)))  # a writable copy
+    return given
 
 
 def given_bounds(bounds: object, p: int) -> FloatArray:
@@ -119,20 +125,15 @@ def given_bounds(bounds: object, p: int) -> FloatArray:
         pair = []
     if len(pair) != 2 or isinstance(bounds, str | dict | set):
         raise TypeError(f"bounds must be a pair (low, high) of lambdas, None where there is no bound, got {bounds!r}")
-    ends = np.empty((2, p))
-    for row, what, end, none in zip(ends, ("lower", "upper"), pair, (-math.inf, math.inf), strict=True):
-        given = as_reals(f"the {what} end of bounds", none if end is None else end)
-        if given.ndim > 1 or (given.ndim == 1 and given.size != p):
-            raise ValueError(f"the {what} end of bounds must be one number or one per column ({p}), got {given.shape}")
-        row[:] = given
-    low, high = ends
+    low = each_column("the lower end of bounds", -math.inf if pair[0] is None else pair[0], p)
+    high = each_column("the upper end of bounds", math.inf if pair[1] is None else pair[1], p)
     wrong = ~(low <= high) | (low == math.inf) | (high == -math.inf)
     if wrong.any():
         j = int(np.argmax(wrong))
         raise ValueError(
             f"bounds must be an interval, low <= high; that of column {j} is from {low[j]:g} to {high[j]:g}"
         )
-    return ends
+    return np.stack([low, high])
 
 
 def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _FLOAT64) -> float:

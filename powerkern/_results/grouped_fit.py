@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from powerkern._engine.apply import transform_matrix
 from powerkern._engine.gather import Scratch
@@ -19,6 +19,7 @@ from powerkern._estimators.likelihood import ML
 from powerkern._input import batches as _batches
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, as_reals, output_type
+from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
 from powerkern._input.reading import read_fitted, restored
 from powerkern._results.applying import OutOfRange, direction_of, repair_of, report_lost
@@ -359,7 +360,7 @@ class GroupedFit(Recorded):
             raise ImportError("to_frame needs pandas: pip install pandas; the attributes do without") from None
         p = self.n_features
         names = self.group_names or ["group"] * len(self.keys.categories)
-        levels = [np.repeat(_objects(each), p) for each in self.keys.columns()]
+        levels = [np.repeat(objects(each), p) for each in self.keys.columns()]
         if p > 1:
             levels, names = [*levels, np.tile(self.info.labels(p), len(self))], [*names, "column"]
         index = (
@@ -453,9 +454,3 @@ def finished_groups(fit: GroupedFit, unbounded: bool) -> GroupedFit:
     """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
     warn_of(fit.columns, fit._listed, unbounded and not fit.standardize)
     return fit
-
-
-def _objects(cells: list[Any]) -> NDArray[Any]:
-    found = np.empty(len(cells), dtype=object)
-    found[:] = cells
-    return found
