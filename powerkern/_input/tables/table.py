@@ -5,7 +5,7 @@ from __future__ import annotations
 import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,16 +39,12 @@ class TextFormat(NamedTuple):
     encoding: str | None = None
     header: bool = True
 
-    def missing_numbers(self) -> list[float]:
-        """The missing cells that are numbers, which are missing however they are written."""
-        return [number for number in map(_number, self.missing) if number is not None]
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    def without_missing(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The numbers, NaN where they mean missing, however they are written."""
+        for cell in self.missing:
+            with suppress(ValueError):  # a word
+                numbers[numbers == float(cell)] = np.nan
+        return numbers
 
 
 class Block(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
 import itertools
@@ -21,8 +22,8 @@ from powerkern._input.tables.table import NAMES_ROWS, BadInput, Block, Choice, L
 _CELLS_AT_ONCE = 2**16
 #: Delimiters in the order of preference, and the number of lines in which they are looked for.
 _DELIMITERS, _FIRST_LINES = (",", ";", "\t", "|"), 20
-#: A number with a unit of money, thousands separated by any sign, or a percent sign.
-_MARKED = re.compile(r"\s*[$€£]?\s*[+-]?\d{1,3}([,.' ]?\d{3})*([.,]\d+)?\s*[%$€£]?\s*")
+#: A number with either decimal sign, thousands separated by any sign, a unit of money, or a percent sign.
+_MARKED = re.compile(r"\s*[$€£]?\s*[+-]?(\d{1,3}([,.' ]?\d{3})*([.,]\d*)?|[.,]\d+)\s*[%$€£]?\s*")
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
 #: Cells (stripped, in lower case) that stand for a missing number.
 _MISSING = frozenset({"", "na", "n/a", "nan", "-nan", "null", "none", "#n/a", "<na>"})
@@ -60,20 +61,15 @@ class Parsed(NamedTuple):
     numbers: NDArray[np.float64]
     #: Index of the first cell that is not a number.
     offence: int | None
-    #: Whether that cell surprises: at least half of the cells are numbers, or it is one by the other decimal sign, or
-    #: with thousands separated, a unit of money or a percent sign.
+    #: Whether that cell surprises: at least half of the cells are numbers, or it is one with marks.
     surprising: bool = False
 
 
 def parsed(cells: Sequence[str], text: TextFormat) -> Parsed:
     """Cells as numbers, NaN where they are missing or not numbers."""
-    missing_numbers = text.missing_numbers()
-    try:
-        if "_" not in "".join(cells) and text.decimal == ".":
-            numbers = np.fromiter(map(float, cells), np.float64, len(cells))
-            return Parsed(_without(missing_numbers, numbers), None)
-    except ValueError:  # a cell is missing or not a number: parse each
-        pass
+    if text.decimal == "." and "_" not in "".join(cells):
+        with contextlib.suppress(ValueError):  # a cell is missing or not a number: parse each
+            return Parsed(text.without_missing(np.fromiter(map(float, cells), np.float64, len(cells))), None)
     missing = _MISSING.union(cell.strip().casefold() for cell in text.missing)
     numbers, offences = np.full(len(cells), math.nan), []
     for index, cell in enumerate(cells):
@@ -84,18 +80,11 @@ def parsed(cells: Sequence[str], text: TextFormat) -> Parsed:
             except ValueError:
                 offences.append(index)
     n_known = int(np.count_nonzero(~np.isnan(numbers)))
-    numbers = _without(missing_numbers, numbers)
+    numbers = text.without_missing(numbers)
     if not offences:
         return Parsed(numbers, None)
-    first, other = cells[offences[0]], "," if text.decimal == "." else "."
-    is_other = first.count(other) == 1 and first.strip().replace(other, "").lstrip("+-").isdecimal()
-    return Parsed(numbers, offences[0], n_known >= len(offences) or is_other or _MARKED.fullmatch(first) is not None)
-
-
-def _without(missing: Sequence[float], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    if missing:
-        numbers[np.isin(numbers, missing)] = math.nan
-    return numbers
+    at = offences[0]
+    return Parsed(numbers, at, n_known >= len(offences) or _MARKED.fullmatch(cells[at]) is not None)
 
 
 class TextSource:
