@@ -188,7 +188,7 @@ class GroupedFit(Recorded):
 
         Returns
         -------
-        ndarray, or what `X` is
+        ndarray, or the kind of `X`
             As `PowerFit.transform`, the rows in the order of `X`; columns of labels stay as they are.
 
         Raises
@@ -222,7 +222,7 @@ class GroupedFit(Recorded):
 
         Returns
         -------
-        ndarray, or what `Z` is
+        ndarray, or the kind of `Z`
             As `transform`.
         """
         as_choice("out_of_range", out_of_range, get_args(OutOfRange))

@@ -173,7 +173,7 @@ def confint(
     sample_weight: ArrayLike | str | None = None,
     n_threads: int | None = None,
 ) -> Interval:
-    """Intervals for lambda: from the likelihood, or of the estimators that have none of their own, by a bootstrap.
+    """Intervals for lambda: from the likelihood, or by a bootstrap for estimators other than maximum likelihood.
 
     Parameters
     ----------
@@ -183,9 +183,9 @@ def confint(
         Confidence level, between 0 and 1.
     method : {"profile", "wald", "bootstrap"}, optional
         "profile" (default of maximum likelihood): where `nll` exceeds its minimum by half a chi-square quantile.
-        "wald": ``lmbda -+ Phi^-1((1 + level)/2)/sqrt(information)``, as R's car prints it. That needs no data; the
-        other has better coverage in short columns; with ``origin="fit"``, there is only this one. "bootstrap" (of all
-        other estimators, and of them only): ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`.
+        "wald": ``lmbda -+ Phi^-1((1 + level)/2)/sqrt(information)``, as R's car prints it: it needs no data, covers
+        less well in short columns, and is the only one with ``origin="fit"``. "bootstrap" (for all other estimators,
+        and only for them): ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`.
     replicates : int, default 200
         Of the bootstrap, see `standard_error`.
 
@@ -234,7 +234,7 @@ def standard_error(
     sample_weight: ArrayLike | str | None = None,
     n_threads: int | None = None,
 ) -> FloatArray:
-    """The standard error of lambda: ``1/sqrt(information)``; of the other estimators by a bootstrap.
+    """The standard error of lambda: ``1/sqrt(information)``, or by a bootstrap for the other estimators.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def standard_error(
     Raises
     ------
     ValueError
-        A robust fit without its data.
+        A fit without its data, by an estimator other than maximum likelihood.
 
     Notes
     -----

@@ -34,8 +34,8 @@ class PowerFit(FittedColumns, Recorded):
     Made by `fit`; `save` writes it to a file, which `powerkern.load` reads back. All arrays have one entry per column;
     a fit to a vector has arrays of one, ``fit.lmbda[0]``. `transform` and its like return arrays of the shape given.
 
-    ``fit["age"]`` and ``fit[0]`` are the fits of single columns, ``fit[["age", "income"]]`` and ``fit[:2]`` those of
-    several. ``len(fit)`` counts the columns, and a loop over the fit runs over their names, or their positions where
+    ``fit["age"]`` and ``fit[0]`` are fits of one column, ``fit[["age", "income"]]`` and ``fit[:2]`` fits of several.
+    ``len(fit)`` is the number of columns, and a loop over the fit runs over their names, or their positions where
     they have none.
 
     Attributes
