@@ -113,10 +113,10 @@ powerkern inverse z.csv --fit fit.json -o back.csv --out-of-range clip"""
 def _add_apply(commands: Commands) -> None:
     """The arguments of ``transform`` and ``inverse``."""
     transform = commands.add_parser("transform", _TRANSFORM_EXAMPLES, "apply a fit to a table")
-    transform.set_defaults(run="apply:run_transform")
+    transform.set_defaults(run="apply:run")
     _add_applied(transform)
     inverse = commands.add_parser("inverse", _INVERSE_EXAMPLES, "take a transformed table back to the original values")
-    inverse.set_defaults(run="apply:run_inverse")
+    inverse.set_defaults(run="apply:run")
     inverse.add_argument(
         "--out-of-range",
         choices=("nan", "raise", "clip"),
