@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
         for block in blocks:
             if by_groups:
                 options["groups"] = labels_in(block, layout, args)
-            with blamed(args.data, layout, lambda block=block: block):  # type: ignore[misc]
+            with blamed(args.data, layout, lambda: block):  # noqa: B023 - called at once
                 result = apply(block.matrix, **options)
             writer.write(block, result)
             n += len(result)
