@@ -9,6 +9,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import Estimator, as_estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.shift import extremes, given_shift, to_own_units
+from powerkern._fit.best_family import box_cox_is_better
 from powerkern._input.arguments import domain_error_in, given_bounds, given_lambdas
 from powerkern._input.arrays import as_choice
 from powerkern._input.reading import read
@@ -20,12 +21,12 @@ from powerkern._results.columns import ColumnResults, FitInfo
 from powerkern._results.inference import Interval, LikelihoodRatio
 from powerkern._results.power_fit import BEST, FIT_FAMILIES, finished
 from powerkern._results.summary import Summary
-from powerkern._status import Status, is_failed
-from powerkern._typing import FloatArray, IntArray
+from powerkern._status import Status
+from powerkern._typing import FloatArray
 from powerkern.kernels.regression import fit as kernel
 from powerkern.kernels.regression.likelihood import Design, RegressionWork
 from powerkern.kernels.regression.response import BAD_RANK
-from powerkern.kernels.results import N_RESULTS, NLL, STATUS, X_MAX, X_MIN
+from powerkern.kernels.results import N_RESULTS, STATUS, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 
 __all__ = ["Interval", "LikelihoodRatio", "RegressionFit", "Summary", "fit_regression"]
@@ -153,9 +154,13 @@ def fit_regression(
     threads = thread_count(n_threads)
     shift = given_shift(shift, family, p)
     problem = Problem.of(matrix, design, terms.intercept, weight, shift)
-    codes = (YEO_JOHNSON, BOX_COX) if family == BEST else (FAMILIES[family],)
-    parts = [_fitted(problem, code, given, limits, threads, progress) for code in codes]
-    figures, families = _better(parts, codes)
+    code = YEO_JOHNSON if family == BEST else FAMILIES[family]
+    figures, families = _fitted(problem, code, given, limits, threads, progress), np.full(p, code)
+    if family == BEST:
+        other = _fitted(problem, BOX_COX, given, limits, threads, progress)
+        better = box_cox_is_better(other.results, figures.results, None)
+        figures.put(better, other, better)
+        families[better] = BOX_COX
     outside = np.flatnonzero(figures.results[:, STATUS] < 0)
     if outside.size:
         j = int(outside[0])
@@ -256,16 +261,3 @@ def _fitted_with(
         np.broadcast_to(basis.one, (p, basis.one.size)).copy(),
         np.full(p, basis is not problem.basis),
     )
-
-
-def _better(parts: list[Figures], codes: tuple[int, ...]) -> tuple[Figures, IntArray]:
-    """Results of the family with the larger likelihood, response by response."""
-    figures = parts[0]
-    families = np.full(len(figures.results), codes[0])
-    for code, other in zip(codes[1:], parts[1:], strict=True):
-        status = other.results[:, STATUS]
-        usable = (status >= 0) & ~is_failed(status)
-        better = usable & ((other.results[:, NLL] < figures.results[:, NLL]) | is_failed(figures.results[:, STATUS]))
-        families[better] = code
-        figures.put(better, other, better)
-    return figures, families
