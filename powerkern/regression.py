@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.estimators import Estimator, as_estimator
-from powerkern._estimators.likelihood import ML
 from powerkern._estimators.shift import extremes, given_shift, to_own_units
 from powerkern._fit.best_family import box_cox_is_better
 from powerkern._input.arguments import domain_error_in, given_bounds, given_lambdas
@@ -39,7 +37,6 @@ def fit_regression(
     *,
     formula: str | None = None,
     intercept: bool = True,
-    estimator: Estimator | str = "mle",
     sample_weight: ArrayLike | None = None,
     lmbda: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
@@ -70,8 +67,6 @@ def fit_regression(
         data frame `covariates`. The formula determines whether there is an intercept.
     intercept : bool, default True
         Add a constant to the covariates. Without one, the lambda of Box-Cox depends on the units of y.
-    estimator : ML or "mle"
-        Maximum likelihood. The robust estimators of `powerkern.fit` are not available: see Notes.
     sample_weight : (n,) array-like, optional
         Non-negative row weights; integer weights are equivalent to repeated rows.
     lmbda : float or (p,) array-like, optional
@@ -121,10 +116,11 @@ def fit_regression(
     lambda is accurate to about 1e-12 on well-conditioned data. The residual sum of squares is formed from
     residuals if it is a small part of the total.
 
-    Robust estimators are not available. Carroll's replaces the standard deviation by Huber's scale of the residuals,
-    which bounds the influence of a residual but not of a row of covariates: a remote row attracts the fit, its
-    residual is small under every lambda, and the scale does not detect it. The scale is useful only with coefficients
-    that resist such rows; their objective has local minima for each lambda, so no certificate could be given.
+    Lambda is found by maximum likelihood; robust estimators are not available. Carroll's replaces the standard
+    deviation by Huber's scale of the residuals, which bounds the influence of a residual but not of a row of
+    covariates: a remote row attracts the fit, its residual is small under every lambda, and the scale does not detect
+    it. The scale is useful only with coefficients that resist such rows; their objective has local minima for each
+    lambda, so no certificate could be given. Outlying responses show in `RegressionFit.residuals`.
 
     References
     ----------
@@ -144,7 +140,6 @@ def fit_regression(
     ['optimum found; a search of lambda saw no lower one']
     """
     as_choice("family", family, FIT_FAMILIES)
-    _refuse_robust(estimator)
     if family == BEST and lmbda is not None:
         raise ValueError("lmbda cannot be given with family='best'")
     matrix = read(Y, sample_weight, what="Y")
@@ -172,15 +167,6 @@ def fit_regression(
     info = FitInfo(family, column_names=matrix.names, was_vector=matrix.was_vector)
     power = finished(info, ColumnResults(figures.results, families))
     return RegressionFit(power, terms, figures, problem.basis.center, problem)
-
-
-def _refuse_robust(estimator: Estimator | str) -> None:
-    estimator = as_estimator(estimator)
-    if not isinstance(estimator, ML):
-        raise ValueError(
-            f"estimator={estimator.name!r}: with covariates only 'mle' is offered, because a robust scale of residuals "
-            "does not resist a remote row of covariates, which draws the fit to itself; look at residuals() instead"
-        )
 
 
 def _fitted(

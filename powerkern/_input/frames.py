@@ -62,13 +62,13 @@ def without_weights(X: Any, sample_weight: Any) -> tuple[Any, Any]:
         raise TypeError(
             f"sample_weight={sample_weight!r} names a column, and the rows are no data frame but a {type(X).__name__}"
         )
-    at = position_of(sample_weight, names, "sample_weight")
+    at = position_named(sample_weight, names, "sample_weight")
     rest = taken(X, None, [j for j in range(len(names)) if j != at])
     weight: FloatArray = as_rows(taken(X, None, [at]), what="sample_weight").values[:, 0]
     return rest, weight
 
 
-def position_of(name: str, names: list[str], argument: str) -> int:
+def position_named(name: str, names: list[str], argument: str) -> int:
     """Where the column is that an argument names, or the error."""
     if names.count(name) != 1:
         found = "no column" if name not in names else "more than one column"

@@ -229,7 +229,7 @@ def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
         names = list(groups)
     else:
         return None
-    positions = [frames.position_of(name, known, "groups") for name in names]
+    positions = [frames.position_named(name, known, "groups") for name in names]
     if len(set(names)) < len(names):
         raise ValueError(f"groups names a column twice: {names}; pass labels, if that is what they are, as an array")
     return names, positions
