@@ -77,7 +77,10 @@ def run_summary(args: argparse.Namespace) -> None:
     summary = fit.summary(**options)
     summary.names = np.array(table.layout.matrix_names)
     if args.json:
-        entries = {name: [_plain(value) for value in entry.tolist()] for name, entry in summary.to_dict().items()}
+        entries = {
+            name: [finite(value) if isinstance(value, float) else value for value in entry.tolist()]
+            for name, entry in summary.to_dict().items()
+        }
         columns = [dict(zip(entries, figures, strict=True)) for figures in zip(*entries.values(), strict=True)]
         about = {"rows": table.n_rows, "family": fit.family, "estimator": fit.estimator.name, "level": args.level}
         print_json({**about, "columns": columns, **_left_out(table)})
@@ -223,7 +226,7 @@ def _found(args: argparse.Namespace, keep: bool = True) -> Table:
     def of(names: Sequence[str] | None) -> Table:
         return files.read(args.data, by_name(names, args.data), text_format(args), keep)
 
-    asked = _wanted(args)
+    asked = list(dict.fromkeys(args.columns)) if args.columns else None  # each once
     if args.weights is None:
         return of(asked)
     if asked is None:
@@ -246,11 +249,6 @@ def _split(args: argparse.Namespace, layout: Layout, block: Block) -> tuple[Floa
             f"{called(args.data)}, {place}: the weight is {weight[wrong[0]]}; weights must be finite and not negative"
         )
     return np.delete(block.matrix, at, axis=1), weight
-
-
-def _wanted(args: argparse.Namespace) -> list[str] | None:
-    """The columns that were asked for, each once."""
-    return list(dict.fromkeys(args.columns)) if args.columns else None
 
 
 def _print_left_out(args: argparse.Namespace, table: Table) -> None:
@@ -309,8 +307,3 @@ def _records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
         "status": fit.status_text,
     }
     return [dict(zip(columns, figures, strict=True)) for figures in zip(*columns.values(), strict=True)]
-
-
-def _plain(value: Any) -> Any:
-    """A cell for JSON: NaN and infinity are null."""
-    return finite(value) if isinstance(value, float) else value

@@ -52,7 +52,7 @@ def information() -> dict[str, dict[str, Any]]:
             "default": default_threads(),
             "usable CPUs": usable_cpus(),
             "CPUs": os.cpu_count(),
-            "quota": _finite(cpu_quota()),
+            "quota": cpu_quota() if cpu_quota() < float("inf") else None,
             "layer": "Python threads (concurrent.futures) around code that releases the GIL; none of numba's",
         },
         "compiled code": _compiled_code(),
@@ -82,10 +82,6 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _finite(value: float) -> float | None:
-    return value if value < float("inf") else None
 
 
 def _text(value: object) -> str:

@@ -76,8 +76,9 @@ class RegressionModel:
 
     @property
     def scale_unbiased(self) -> FloatArray:
-        """``sqrt(RSS/(n - rank))``."""
-        return np.asarray(self.scale * np.sqrt(self.n_obs / self._degrees_of_freedom))
+        """``sqrt(RSS/(n - rank))``; NaN where n - rank is not positive."""
+        left = self.n_obs - self.rank
+        return np.asarray(self.scale * np.sqrt(self.n_obs / np.where(left > 0.0, left, np.nan)))
 
     @property
     def rss(self) -> FloatArray:
@@ -106,12 +107,6 @@ class RegressionModel:
         """psi at the reference, which coefficients on the internal scale are relative to."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(self.power_fit.loc * self._factor)
-
-    @property
-    def _degrees_of_freedom(self) -> FloatArray:
-        """n - rank; NaN where it is not positive."""
-        left = self.n_obs - self.rank
-        return np.where(left > 0.0, left, np.nan)
 
     @property
     def _raw(self) -> PowerFit:

@@ -106,7 +106,8 @@ class Summary:
     def to_text(self, max_rows: int | None = _SHOWN) -> str:
         """The table as text, at most `max_rows` columns of the data in it; None for all of them."""
         shown = len(self.names) if max_rows is None else min(max_rows, len(self.names))
-        tables = [table_of(_first(shown, {"column": self.names, **block})) for block in self.blocks]
+        blocks = ({"column": self.names, **block} for block in self.blocks)
+        tables = [table_of({name: entry[:shown] for name, entry in block.items()}) for block in blocks]
         parts = [self.title, *tables]
         if shown < len(self.names):
             parts.append(f"... and {len(self.names) - shown} more columns: to_text(None), to_dict() or to_frame()")
@@ -155,11 +156,6 @@ def _no_likelihood() -> Likelihood:
 def note_on_bootstrap(level: float) -> str:
     """A note on the intervals of robust fits."""
     return f"se: by a bootstrap; low, high: lambda -+ Phi^-1({0.5 + 0.5 * level:g}) se, of level {level:g}"
-
-
-def _first(n: int, entries: Entries) -> Entries:
-    """The first rows of a table."""
-    return {name: entry[:n] for name, entry in entries.items()}
 
 
 def texts_of(entry: NDArray[Any]) -> list[str]:
