@@ -14,9 +14,17 @@ from typing import Any, NamedTuple, NoReturn, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.columns import Table, table_of
+from powerkern._input.columns import (
+    COMPLAINTS,
+    Table,
+    is_number,
+    is_single,
+    is_wide_integer,
+    kind_of,
+    reject_cells,
+    table_of,
+)
 from powerkern._input.foreign import is_of, refuse_foreign
-from powerkern._input.kinds import COMPLAINTS, is_number, is_single, is_wide_integer, kind_of, reject_cells
 from powerkern._input.messages import did_you_mean, warn
 
 #: Stands for the absence of weights.

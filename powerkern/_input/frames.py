@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._input.arrays import as_choice, as_matrix, as_rows
+from powerkern._input.columns import is_numeric, is_single
 from powerkern._input.foreign import frame_library, library
-from powerkern._input.kinds import is_numeric, is_single
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 
