@@ -44,7 +44,7 @@ def run_fit(args: argparse.Namespace) -> None:
     if args.groups is not None:
         fit, table = _fitted_by_groups(args)
     else:
-        fit, table = _fitted_in_blocks(args) if _in_blocks(args) else fitted(args)
+        fit, table = _fitted_by_size(args)
     if to_output:
         print(fit.to_json())
         return
@@ -71,7 +71,7 @@ def run_fit(args: argparse.Namespace) -> None:
 
 def run_summary(args: argparse.Namespace) -> None:
     options: dict[str, Any] = {"level": args.level, "n_threads": args.n_threads}
-    fit, table = _fitted_in_blocks(args) if _in_blocks(args) else fitted(args)
+    fit, table = _fitted_by_size(args)
     if table.block is None:
         options["sample"], options["sample_weight"] = _drawn(args)
     summary = fit.summary(**options)
@@ -142,28 +142,24 @@ def _fitted_by_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
     return _fit_of(args, table, weight, groups=labels), table
 
 
-def _in_blocks(args: argparse.Namespace) -> bool:
-    """Whether to fit a file a block at a time: if it is large, and the estimator needs only sums and counts."""
+def _fitted_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
+    """The fit of a table, by `fit_chunks` if it is large and sums and counts are enough, and the table."""
     estimator = estimator_of(args)
     whole = isinstance(estimator, pk.KS | pk.PPCC) or (isinstance(estimator, pk.ML) and estimator != pk.ML())
     whole = whole or args.origin is not None or args.criterion == "central"
-    return not whole and files.is_longer(args.data, LARGE)
-
-
-def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
-    """The contents of a table, and the fit of its columns by `fit_chunks`."""
+    if whole or not files.is_longer(args.data, LARGE):
+        return fitted(args)
     found = _found(args, keep=False)
-    table = replace(found, layout=found.layout.less(args.weights))
-    layout = table.layout
     if len(found.layout.positions) > _MOST_COLUMNS:
         return fitted(args)
-
+    table = replace(found, layout=found.layout.less(args.weights))
+    layout = table.layout
     blocks = _Blocks(args, found.layout)
     with blamed(args.data, layout, blocks.last):
         fit = fit_chunks(
             blocks,
             args.family,
-            estimator_of(args),
+            estimator,
             sample_weight=None if args.weights is None else blocks.weights,
             shift=args.shift,
             column_names=layout.matrix_names if layout.named else None,
