@@ -26,7 +26,7 @@ VERSION = 1
 _WORDS = {None: math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-#: The classes of which `load` reads files, and the modules that have them.
+#: The classes of fits that `load` reads, and the modules that export them.
 _HOMES = {
     "PowerFit": "powerkern",
     "GroupedFit": "powerkern",
@@ -83,13 +83,13 @@ class Recorded(ABC):
         return f'{text[:-1]}, "digest": "{_digest(_parsed(text))}"}}'
 
     @classmethod
-    def from_json(cls, text: str | os.PathLike[str], *, check: bool = True) -> Self:
-        """Read the text that `to_json` wrote, or the file that `save` wrote.
+    def from_json(cls, text: str, *, check: bool = True) -> Self:
+        """Read the text that `to_json` wrote; `powerkern.load` reads files.
 
         Parameters
         ----------
-        text : str or path-like
-            The text, in any layout, or the path of a file that holds it.
+        text : str
+            The text, in any layout.
         check : bool, default True
             Refuse a text whose figures were changed since it was written, by the digest in it. False reads a text that
             was edited on purpose.
@@ -100,7 +100,7 @@ class Recorded(ABC):
             The text is not JSON, not such a fit, of another version, was changed, or holds figures that no fit can
             produce.
         """
-        record = _record_in(_text_of(text))
+        record = _record_in(text)
         if record.get("format") != f"powerkern.{cls.__name__}":
             raise ValueError(f"not a fit: the JSON text was not written by {cls.__name__}.to_json")
         return cls.from_record(_checked(record, cls.__name__, check))
@@ -136,7 +136,10 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
     ...     pk.load(f"{folder}/fit.json").n_features
     1
     """
-    record = _record_in(_content_of(path))
+    try:
+        record = _record_in(Path(path).read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise ValueError(f"not a fit: {os.fspath(path)} holds no text") from None
     maker = str(record.get("format")).removeprefix("powerkern.")
     if maker not in _HOMES:
         raise ValueError(f"not a fit: the JSON text in {os.fspath(path)} was not written by the save method of a fit")
@@ -144,31 +147,12 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
     return home.from_record(_checked(record, maker, check))
 
 
-def _text_of(text: str | os.PathLike[str]) -> str:
-    """The text itself, or the content of the file that it names; text that begins with a brace is JSON."""
-    if isinstance(text, os.PathLike):
-        return _content_of(text)
-    if isinstance(text, str) and not text.lstrip().startswith(("{", "[")):
-        if not os.path.isfile(text):
-            raise ValueError(f"not a fit: {text[:60]!r} is neither JSON text nor a file")
-        return _content_of(text)
-    return text
-
-
-def _content_of(path: str | os.PathLike[str]) -> str:
-    """The text in a file."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ValueError(f"not a fit: {os.fspath(path)} holds no text") from None
-
-
 def _record_in(text: str) -> dict[str, Any]:
     """The entries of a text."""
     try:
         record = _parsed(text)
     except (json.JSONDecodeError, RecursionError, TypeError) as error:
-        raise ValueError(f"not a fit: the text is not JSON ({error})") from None
+        raise ValueError(f"not a fit: the text is not JSON ({error}); powerkern.load reads files") from None
     if not isinstance(record, dict):
         raise ValueError("not a fit: the JSON text holds no entries")
     return record
@@ -198,7 +182,7 @@ def _digest(record: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """A value as JSON holds it."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, np.ndarray | np.generic):
