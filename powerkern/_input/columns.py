@@ -84,7 +84,9 @@ def _shortened(cell: object) -> str:
 def _cell_remedy(cell: object) -> str:
     if isinstance(cell, Complex):
         return "fit real and imaginary parts, or the modulus, as columns of their own"
-    return "convert the column to numbers (missing values: NaN), or leave it out"
+    if isinstance(cell, str) and re.fullmatch(r"\s*-?\d[\d.]*(,\d+)+(\.\d+)?\s*", cell):
+        return "read commas with decimal=',' or thousands=',' of pandas.read_csv"
+    return f"convert the column to numbers (missing values: NaN), {_LEFT_OUT}"
 
 
 # --- data frames and series ------------------------------------------------------------------------------

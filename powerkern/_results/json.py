@@ -83,13 +83,13 @@ class Recorded(ABC):
         return f'{text[:-1]}, "digest": "{_digest(_parsed(text))}"}}'
 
     @classmethod
-    def from_json(cls, text: str, *, check: bool = True) -> Self:
-        """Read the text that `to_json` wrote; `powerkern.load` reads files.
+    def from_json(cls, text: str | os.PathLike[str], *, check: bool = True) -> Self:
+        """Read the text that `to_json` wrote, or the file that `save` wrote.
 
         Parameters
         ----------
-        text : str
-            The text, in any layout.
+        text : str or path-like
+            The text, in any layout, or the path of a file that holds it.
         check : bool, default True
             Refuse a text whose figures were changed since it was written, by the digest in it. False reads a text that
             was edited on purpose.
@@ -100,7 +100,7 @@ class Recorded(ABC):
             The text is not JSON, not such a fit, of another version, was changed, or holds figures that no fit can
             produce.
         """
-        record = _record_in(text)
+        record = _record_in(_text_of(text))
         if record.get("format") != f"powerkern.{cls.__name__}":
             raise ValueError(f"not a fit: the JSON text was not written by {cls.__name__}.to_json")
         return cls.from_record(_checked(record, cls.__name__, check))
@@ -136,10 +136,7 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
     ...     pk.load(f"{folder}/fit.json").n_features
     1
     """
-    try:
-        record = _record_in(Path(path).read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise ValueError(f"not a fit: {os.fspath(path)} holds no text") from None
+    record = _record_in(_content_of(path))
     maker = str(record.get("format")).removeprefix("powerkern.")
     if maker not in _HOMES:
         raise ValueError(f"not a fit: the JSON text in {os.fspath(path)} was not written by the save method of a fit")
@@ -147,12 +144,31 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
     return home.from_record(_checked(record, maker, check))
 
 
+def _text_of(text: str | os.PathLike[str]) -> str:
+    """The text itself, or the content of the file that it names; text that begins with a brace is JSON."""
+    if isinstance(text, os.PathLike):
+        return _content_of(text)
+    if isinstance(text, str) and not text.lstrip().startswith(("{", "[")):
+        if not os.path.isfile(text):
+            raise ValueError(f"not a fit: {text[:60]!r} is neither JSON text nor a file")
+        return _content_of(text)
+    return text
+
+
+def _content_of(path: str | os.PathLike[str]) -> str:
+    """The text in a file."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"not a fit: {os.fspath(path)} holds no text") from None
+
+
 def _record_in(text: str) -> dict[str, Any]:
     """The entries of a text."""
     try:
         record = _parsed(text)
     except (json.JSONDecodeError, RecursionError, TypeError) as error:
-        raise ValueError(f"not a fit: the text is not JSON ({error}); powerkern.load reads files") from None
+        raise ValueError(f"not a fit: the text is not JSON ({error})") from None
     if not isinstance(record, dict):
         raise ValueError("not a fit: the JSON text holds no entries")
     return record

@@ -240,7 +240,7 @@ def test_every_kind_of_fit_is_saved_and_loaded(tmp_path, X, kind):
     }[kind]()
     path = tmp_path / "fit.json"
     fit.save(path)
-    for read in (pk.load(path), pk.load(str(path)), type(fit).from_json(path.read_text())):
+    for read in (pk.load(path), pk.load(str(path)), type(fit).from_json(path), type(fit).from_json(str(path))):
         assert type(read) is type(fit)
         assert read.to_json() == fit.to_json()
     assert os.listdir(tmp_path) == ["fit.json"]
@@ -273,7 +273,7 @@ def test_files_that_hold_no_fit_are_refused(tmp_path, fit):
     text = fit.to_json().encode()
     with pytest.raises(FileNotFoundError):
         pk.load(tmp_path / "none.json")
-    with pytest.raises(ValueError, match=r"the text is not JSON .*powerkern.load reads files"):
+    with pytest.raises(ValueError, match="neither JSON text nor a file"):
         pk.PowerFit.from_json(str(tmp_path / "none.json"))
     for content, complaint in (
         (b"a,b\n1,2\n", "not a fit"),
