@@ -58,8 +58,8 @@ score_plot(distances, {name: rule for name, rule in rules.items() if rule["cente
 axes[1].set_title("distances to the tenth neighbor")
 
 # %%
-# The Kolmogorov-Smirnov distance between the inliers and the distribution that each rule assumes.
-# :func:`powerkern.outliers.ks_distance` takes fitted rules and SciPy's distributions alike.
+# The Kolmogorov-Smirnov distance measures how far the inliers are from the distribution that a rule assumes, by
+# :func:`powerkern.outliers.ks_distance` of the map itself; from distributions of scipy it is found in the same way.
 
 inliers = factors[:475]
 for name, rule in rules.items():
