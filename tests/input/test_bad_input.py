@@ -697,7 +697,7 @@ def test_likelihood_after_the_data_are_gone() -> None:
 
 def _damaged() -> Iterator[tuple[str, str]]:
     text = pk.fit(np.arange(1.0, 9.0)).to_json()
-    yield "", "not JSON"
+    yield "", "neither JSON text nor a file"
     yield "{", "not JSON"
     yield text[: len(text) // 2], "not JSON"
     yield "[1, 2]", "not a fit"
