@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -22,11 +22,20 @@ SEARCH_RANGE, CHANGE_POINTS = (-4.0, 6.0), (0.25, 0.75)
 #: Instead of a number of reweighting steps: until the values kept no longer change.
 SETTLED = "settled"
 
-#: Number of reweighting steps, first weights, rectification, and whether the cut-off adapts, by convention.
+
+class Convention(NamedTuple):
+    """The defaults of a convention, and whether its cut-off adapts."""
+
+    n_reweight: int
+    first_weights: str
+    rectify: str
+    adaptive: bool
+
+
 CONVENTIONS = {
-    "adaptive": (3, "rectified", "both", True),
-    "paper": (2, "plain", "one", False),
-    "cellwise": (2, "rectified", "one", False),
+    "adaptive": Convention(3, "rectified", "both", True),
+    "paper": Convention(2, "plain", "one", False),
+    "cellwise": Convention(2, "rectified", "one", False),
 }
 SEARCHES = {"global": GLOBAL, "brent": BRENT}
 PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}

@@ -44,7 +44,8 @@ class Reweighted(CheckedOptions):
     def solver(self) -> Robust:
         """The estimator as kernels run it."""
         cellwise = self.convention == "cellwise"
-        n_reweight, _, _, adaptive = CONVENTIONS[self.convention]
+        convention = CONVENTIONS[self.convention]
+        n_reweight = convention.n_reweight
         if self.n_reweight is not None:
             n_reweight = UNTIL_SETTLED if self.n_reweight == SETTLED else int(self.n_reweight)
         return robust(
@@ -55,7 +56,7 @@ class Reweighted(CheckedOptions):
             search=SEARCHES[self.search or ("brent" if cellwise else "global")],
             cellwise=cellwise,
             n_reweight=n_reweight,
-            adaptive=adaptive,
+            adaptive=convention.adaptive,
             c=self.c,
         )
 
@@ -113,7 +114,7 @@ class RewML(Reweighted):
         starts from the first.
     first_weights : {"rectified", "plain"}, optional
         The first values left out are far off on the rectified transform (default), or on the plain one ("paper"; [1]_,
-        eq. (16)).
+        eq. (16)). Without reweighting (``n_reweight=0``) this has no effect.
 
     Raises
     ------
@@ -147,15 +148,15 @@ class RewML(Reweighted):
 
     def solver(self) -> Robust:
         """The estimator as kernels run it."""
-        _, first_weights, sides, _ = CONVENTIONS[self.convention]
-        rule = QUARTILES if (self.rectify or sides) == "one" else BOTH
+        convention = CONVENTIONS[self.convention]
+        rule = QUARTILES if (self.rectify or convention.rectify) == "one" else BOTH
         rule = CELLWISE if self.convention == "cellwise" else rule
         lower, upper = self.change_points
         options = super().solver().options
         return Robust(
             options._replace(
                 rule=rule,
-                first_rule=NOT_RECTIFIED if (self.first_weights or first_weights) == "plain" else rule,
+                first_rule=NOT_RECTIFIED if (self.first_weights or convention.first_weights) == "plain" else rule,
                 lower_tail=lower,
                 upper_tail=1.0 - upper,
             )

@@ -61,6 +61,7 @@ from powerkern.kernels.robust.options import (
     new_robust_work,
     with_rule,
 )
+from powerkern.kernels.robust.reweighting import MAX_TURNS
 from powerkern.kernels.robust.reweighting_lanes import N_WIDER, WIDER
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
@@ -78,8 +79,8 @@ from powerkern.sketch.passes import Kept
 from powerkern.sketch.sketches import Sketch
 from powerkern.sketch.steps import sketch
 
-#: Most reweighting steps, as in memory; number of sets of points drawn at random.
-_MOST_TURNS, _N_DRAWN = 50, 6
+#: Number of sets of points drawn at random.
+_N_DRAWN = 6
 #: Number of quantiles in a search without weights; half-width of the search by all points around its minimum; the
 #: distance from the start beyond which that is another minimum.
 _N_QUANTILES, _REACH, _APART = 2048, 0.1, 0.01
@@ -272,7 +273,7 @@ class Column(CountedColumn):
     def _cuts(self) -> list[tuple[float, int]]:
         """The lambdas, predicted from the points, at which cut-offs will be applied, each with its rule."""
         found = [(self.lmbda, self.options.first_rule)]
-        if self.has_cut_off and 0 < self._n_fits < _MOST_TURNS:
+        if self.has_cut_off and 0 < self._n_fits < MAX_TURNS:
             for n in range(1, self._n_fits):
                 sooner = self.estimator.options._replace(n_reweight=n)
                 found.append((float(self.fitted_points(sooner, self.x, self.w)[LMBDA]), NOT_RECTIFIED))
@@ -290,7 +291,7 @@ class Column(CountedColumn):
     @property
     def _n_fits(self) -> int:
         to_the_end = self.options.criterion == TRIMMED or self.options.n_reweight == UNTIL_SETTLED
-        return _MOST_TURNS if to_the_end else self.options.n_reweight
+        return MAX_TURNS if to_the_end else self.options.n_reweight
 
     def chooses(self, turn: int) -> bool:
         """Choose the values to be fitted in a turn; False if there is nothing more to do."""
@@ -391,7 +392,7 @@ class Column(CountedColumn):
 
     def _status(self) -> int:
         """The status of the fit, by the precedence of `kernels.robust`."""
-        options, settled = self.options, self.settled or self._n_fits < _MOST_TURNS
+        options, settled = self.options, self.settled or self._n_fits < MAX_TURNS
         if self.row[STATUS] == Status.UNRESOLVED or self.status not in (Status.OK, Status.FIXED):
             return int(self.row[STATUS])
         if self.begun[STATUS] == Status.NOT_CERTIFIED:

@@ -43,7 +43,10 @@ LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, MINIMISER, FLOOR = range(8)
 
 
 class Options(NamedTuple):
-    """Options of `fit_sorted`; `low`, `high` bound the search in lambda of the prestandardised column."""
+    """Options of `fit_sorted`; `low`, `high` bound the search in lambda of the prestandardised column.
+
+    `with_rule` copies the fields by position.
+    """
 
     criterion: int
     rule: int  #: change points of `kernels.transforms.rectified`; BOTH: those, or the quartile that lambda flattens
@@ -52,14 +55,14 @@ class Options(NamedTuple):
     cellwise: bool  #: R's conventions: the interval is searched as it is and widened afterwards; n - 1
     low: float
     high: float
-    cutoff: float  #: values further from the center are left out
+    cutoff: float  #: values further from the center, in scales, are left out: the normal quantile of users' `cutoff`
     n_reweight: int
     adaptive: bool  #: steps after the first cut off where there are more values than of a normal sample, or far out
     fraction: float  #: of the values that the trimmed likelihood keeps
     c: float  #: constant of the bisquare distance
     lower_tail: float  #: shares of the values beyond the change points
     upper_tail: float
-    first_rule: int  #: change points where the first weights are set
+    first_rule: int  #: change points where the first weights are set, users' `first_weights`
 
 
 class RobustWork(NamedTuple):

@@ -74,5 +74,5 @@ def _share_at_quantiles(
         return 0.0, 0.0
     transform_sorted(at.column, row[LMBDA], NOT_RECTIFIED, at.y)
     left_out = 1.0 - inside_of(at.counts, kept.start, kept.stop) / inside_of(at.counts, 0, n)
-    near = near_quantiles(at.y[:n], at.counts, kept.start, kept.stop, options.cutoff, options.c)
+    near = near_quantiles(at.y[:n], at.counts, kept.start, kept.stop, kept.cutoff, options.c)
     return near / total_of(at.counts, n) + _LEFT_OUT * left_out, float(row[N_EVAL])
