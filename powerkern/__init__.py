@@ -4,73 +4,51 @@ from typing import TYPE_CHECKING, Any
 
 from powerkern._input.importing import import_late
 
-if TYPE_CHECKING:
-    from powerkern._estimators.carroll import Carroll
-    from powerkern._estimators.likelihood import ML
-    from powerkern._estimators.mtl import MTL
-    from powerkern._estimators.normality import KS, PPCC
-    from powerkern._estimators.origin import CentralML
-    from powerkern._estimators.rewml import RewML, RewMLNR
-    from powerkern._fit.fit import GroupedFit, fit, inverse_transform, transform
-    from powerkern._results.central_normality import CentralNormality
-    from powerkern._results.inference import Interval, LikelihoodRatio
-    from powerkern._results.json import load
-    from powerkern._results.normality import Normality, NormalityFigures
-    from powerkern._results.power_fit import PowerFit
-    from powerkern._results.summary import Summary
-    from powerkern._status import Route, Status
+if TYPE_CHECKING:  # `as` says to type checkers that a name is public
+    from powerkern._estimators.carroll import Carroll as Carroll
+    from powerkern._estimators.likelihood import ML as ML
+    from powerkern._estimators.mtl import MTL as MTL
+    from powerkern._estimators.normality import KS as KS
+    from powerkern._estimators.normality import PPCC as PPCC
+    from powerkern._estimators.origin import CentralML as CentralML
+    from powerkern._estimators.rewml import RewML as RewML
+    from powerkern._estimators.rewml import RewMLNR as RewMLNR
+    from powerkern._fit.fit import fit as fit
+    from powerkern._fit.fit import inverse_transform as inverse_transform
+    from powerkern._fit.fit import transform as transform
+    from powerkern._results.central_normality import CentralNormality as CentralNormality
+    from powerkern._results.grouped_fit import GroupedFit as GroupedFit
+    from powerkern._results.inference import Interval as Interval
+    from powerkern._results.inference import LikelihoodRatio as LikelihoodRatio
+    from powerkern._results.json import load as load
+    from powerkern._results.normality import Normality as Normality
+    from powerkern._results.normality import NormalityFigures as NormalityFigures
+    from powerkern._results.power_fit import PowerFit as PowerFit
+    from powerkern._results.summary import Summary as Summary
+    from powerkern._status import Route as Route
+    from powerkern._status import Status as Status
 
-#: Where each public name is defined; it is imported when it is first used, as the command line needs none of them.
-_HOMES = {
-    "KS": "_estimators.normality",
-    "ML": "_estimators.likelihood",
-    "MTL": "_estimators.mtl",
-    "PPCC": "_estimators.normality",
-    "Carroll": "_estimators.carroll",
-    "CentralML": "_estimators.origin",
-    "CentralNormality": "_results.central_normality",
-    "GroupedFit": "_fit.fit",
-    "Interval": "_results.inference",
-    "LikelihoodRatio": "_results.inference",
-    "Normality": "_results.normality",
-    "NormalityFigures": "_results.normality",
-    "PowerFit": "_results.power_fit",
-    "RewML": "_estimators.rewml",
-    "RewMLNR": "_estimators.rewml",
-    "Route": "_status",
-    "Status": "_status",
-    "Summary": "_results.summary",
-    "fit": "_fit.fit",
-    "inverse_transform": "_fit.fit",
-    "load": "_results.json",
-    "transform": "_fit.fit",
+#: The public names by the modules that define them; they are imported when first used: the command line needs none.
+_NAMES = {
+    "_estimators.carroll": ("Carroll",),
+    "_estimators.likelihood": ("ML",),
+    "_estimators.mtl": ("MTL",),
+    "_estimators.normality": ("KS", "PPCC"),
+    "_estimators.origin": ("CentralML",),
+    "_estimators.rewml": ("RewML", "RewMLNR"),
+    "_fit.fit": ("fit", "inverse_transform", "transform"),
+    "_results.central_normality": ("CentralNormality",),
+    "_results.grouped_fit": ("GroupedFit",),
+    "_results.inference": ("Interval", "LikelihoodRatio"),
+    "_results.json": ("load",),
+    "_results.normality": ("Normality", "NormalityFigures"),
+    "_results.power_fit": ("PowerFit",),
+    "_results.summary": ("Summary",),
+    "_status": ("Route", "Status"),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = [
-    "KS",
-    "ML",
-    "MTL",
-    "PPCC",
-    "Carroll",
-    "CentralML",
-    "CentralNormality",
-    "GroupedFit",
-    "Interval",
-    "LikelihoodRatio",
-    "Normality",
-    "NormalityFigures",
-    "PowerFit",
-    "RewML",
-    "RewMLNR",
-    "Route",
-    "Status",
-    "Summary",
-    "__version__",
-    "fit",
-    "inverse_transform",
-    "load",
-    "transform",
-]
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from powerkern._cli.output import abandon, complain
 from powerkern._cli.parser import parser
-from powerkern._cli.streams import abandon, complain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code.
 
-    0: done. 1: standard output could not be written to; without a word where its reader (head, less) has gone.
+    0: done. 1: standard output could not be written to; silently if its reader (head, less) has gone.
     2: bad input, or a file that could not be written. 130: interrupted.
     """
     try:
@@ -41,10 +41,10 @@ def _run(argv: Sequence[str] | None) -> int:
     """Carry out the command; the caller handles output that cannot be written."""
     try:
         args = parser().parse_args(argv)
-    except SystemExit as stop:  # --help and --version, or words that are no command
+    except SystemExit as stop:  # --help and --version, or a command that does not exist
         return int(stop.code or 0)
     module, name = args.run.split(":")
-    from powerkern._input.tables import BadInput
+    from powerkern._input.tables.table import BadInput
 
     with warnings.catch_warnings(), _ctrl_c_while_compiling():
         warnings.simplefilter("always", UserWarning)
@@ -82,7 +82,7 @@ def _ctrl_c_while_compiling() -> Iterator[None]:
 
 
 def _warned_once() -> Callable[..., None]:
-    """What prints a warning, the first time: files that are read more than once give it every time."""
+    """A `showwarning` that prints each warning once: a file that is read several times repeats its warnings."""
     once = functools.cache(complain)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

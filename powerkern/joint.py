@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from powerkern._engine.products import combine
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
-from powerkern._fit.fit import OutOfRange, fit
+from powerkern._fit.fit import fit
 from powerkern._input import frames
 from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import as_choice, column_labels
@@ -23,6 +23,7 @@ from powerkern._input.reading import read, read_fitted
 from powerkern._models.joint_rows import Rows, covariates_of, design_of, joint_likelihood, rows_of
 from powerkern._models.joint_search import FittedLikelihood, Found, found_of, lowest_minimum
 from powerkern._results import json
+from powerkern._results.applying import OutOfRange
 from powerkern._results.columns import Of
 from powerkern._results.inference import (
     Interval,
@@ -79,7 +80,7 @@ def fit_joint(
     sample_weight : (n,) array-like, optional
         Non-negative weights of the rows; integer weights act as if rows were repeated.
     shift : float or (p,) array-like, default 0
-        Of Box-Cox: ``x + shift`` is transformed.
+        For Box-Cox: transform ``x + shift``.
     n_starts : int, default 1
         Searches: the first from the fits of single columns (given the covariates), others from random lambdas about
         them. The lowest minimum is taken; the status says whether there were several.
@@ -114,9 +115,9 @@ def fit_joint(
     The objective is not convex. The result is a local minimum near the fits of single columns, with a zero gradient and
     a positive definite Hessian. Newton's method with exact derivatives takes 5 to 8 evaluations. Where rows are
     few, ``n < 2 p + r`` (r coefficients of the design), there may be lambdas at which S is singular and f unbounded
-    below; the fit is the local optimum beside them.
+    below; the fit is the local optimum next to them.
 
-    Beside the data, five arrays of their size are held.
+    Five arrays of the size of the data are held besides them.
 
     References
     ----------
@@ -264,7 +265,7 @@ class JointFit(json.Recorded):
         Raises
         ------
         ValueError
-            As `transform`; covariates that are missing or do not match the fit.
+            As `transform`; covariates that are missing, or do not match the fit.
 
         See Also
         --------

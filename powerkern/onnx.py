@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import as_choice, as_flag
+from powerkern._results.power_fit import PowerFit
 from powerkern._status import Status, is_failed
 from powerkern._typing import FloatArray
 from powerkern.sklearn import PowerTransformer

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 from powerkern._estimators.estimators import Estimator
 from powerkern._input.arrays import naming
 from powerkern._input.batches import CELLS
-from powerkern._input.kinds import is_numeric
+from powerkern._input.columns import is_numeric
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import fit_with
 from powerkern.sketch.driver import FitOptions

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.estimators import Estimator, as_estimator
-from powerkern._estimators.likelihood import ML
 from powerkern._estimators.shift import extremes, given_shift, to_own_units
+from powerkern._fit.best_family import box_cox_is_better
 from powerkern._input.arguments import domain_error_in, given_bounds, given_lambdas
 from powerkern._input.arrays import as_choice
 from powerkern._input.reading import read
@@ -20,12 +19,12 @@ from powerkern._results.columns import ColumnResults, FitInfo
 from powerkern._results.inference import Interval, LikelihoodRatio
 from powerkern._results.power_fit import BEST, FIT_FAMILIES, finished
 from powerkern._results.summary import Summary
-from powerkern._status import Status, is_failed
-from powerkern._typing import FloatArray, IntArray
+from powerkern._status import Status
+from powerkern._typing import FloatArray
 from powerkern.kernels.regression import fit as kernel
 from powerkern.kernels.regression.likelihood import Design, RegressionWork
 from powerkern.kernels.regression.response import BAD_RANK
-from powerkern.kernels.results import N_RESULTS, NLL, STATUS, X_MAX, X_MIN
+from powerkern.kernels.results import N_RESULTS, STATUS, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 
 __all__ = ["Interval", "LikelihoodRatio", "RegressionFit", "Summary", "fit_regression"]
@@ -38,7 +37,6 @@ def fit_regression(
     *,
     formula: str | None = None,
     intercept: bool = True,
-    estimator: Estimator | str = "mle",
     sample_weight: ArrayLike | None = None,
     lmbda: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
@@ -69,8 +67,6 @@ def fit_regression(
         data frame `covariates`. The formula determines whether there is an intercept.
     intercept : bool, default True
         Add a constant to the covariates. Without one, the lambda of Box-Cox depends on the units of y.
-    estimator : ML or "mle"
-        Maximum likelihood. The robust estimators of `powerkern.fit` are not available: see Notes.
     sample_weight : (n,) array-like, optional
         Non-negative row weights; integer weights are equivalent to repeated rows.
     lmbda : float or (p,) array-like, optional
@@ -120,10 +116,11 @@ def fit_regression(
     lambda is accurate to about 1e-12 on well-conditioned data. The residual sum of squares is formed from
     residuals if it is a small part of the total.
 
-    Robust estimators are not available. Carroll's replaces the standard deviation by Huber's scale of the residuals,
-    which bounds the influence of a residual but not of a row of covariates: a remote row attracts the fit, its
-    residual is small under every lambda, and the scale does not detect it. The scale is useful only with coefficients
-    that resist such rows; their objective has local minima for each lambda, so no certificate could be given.
+    Lambda is found by maximum likelihood; robust estimators are not available. Carroll's replaces the standard
+    deviation by Huber's scale of the residuals, which bounds the influence of a residual but not of a row of
+    covariates: a remote row attracts the fit, its residual is small under every lambda, and the scale does not detect
+    it. The scale is useful only with coefficients that resist such rows; their objective has local minima for each
+    lambda, so no certificate could be given. Outlying responses show in `RegressionFit.residuals`.
 
     References
     ----------
@@ -143,7 +140,6 @@ def fit_regression(
     ['optimum found; a search of lambda saw no lower one']
     """
     as_choice("family", family, FIT_FAMILIES)
-    _refuse_robust(estimator)
     if family == BEST and lmbda is not None:
         raise ValueError("lmbda cannot be given with family='best'")
     matrix = read(Y, sample_weight, what="Y")
@@ -153,9 +149,13 @@ def fit_regression(
     threads = thread_count(n_threads)
     shift = given_shift(shift, family, p)
     problem = Problem.of(matrix, design, terms.intercept, weight, shift)
-    codes = (YEO_JOHNSON, BOX_COX) if family == BEST else (FAMILIES[family],)
-    parts = [_fitted(problem, code, given, limits, threads, progress) for code in codes]
-    figures, families = _better(parts, codes)
+    code = YEO_JOHNSON if family == BEST else FAMILIES[family]
+    figures, families = _fitted(problem, code, given, limits, threads, progress), np.full(p, code)
+    if family == BEST:
+        other = _fitted(problem, BOX_COX, given, limits, threads, progress)
+        better = box_cox_is_better(other.results, figures.results, None)
+        figures.put(better, other, better)
+        families[better] = BOX_COX
     outside = np.flatnonzero(figures.results[:, STATUS] < 0)
     if outside.size:
         j = int(outside[0])
@@ -169,15 +169,6 @@ def fit_regression(
     return RegressionFit(power, terms, figures, problem.basis.center, problem)
 
 
-def _refuse_robust(estimator: Estimator | str) -> None:
-    estimator = as_estimator(estimator)
-    if not isinstance(estimator, ML):
-        raise ValueError(
-            f"estimator={estimator.name!r}: with covariates only 'mle' is offered, because a robust scale of residuals "
-            "does not resist a remote row of covariates, which draws the fit to itself; look at residuals() instead"
-        )
-
-
 def _fitted(
     problem: Problem, family: int, given: FloatArray, bounds: FloatArray, n_threads: int, progress: bool
 ) -> Figures:
@@ -187,8 +178,7 @@ def _fitted(
     deficient = np.flatnonzero(figures.results[:, STATUS] == BAD_RANK)
     for columns, basis in problem.bases(deficient):
         part = _within(problem, basis, columns, family, given[columns], bounds[:, columns], n_threads, False)
-        for whole, own in zip(figures, part, strict=True):
-            whole[columns] = own
+        figures.put(columns, part)
     too_few = figures.results[:, STATUS] == BAD_RANK
     figures.results[too_few, STATUS] = Status.TOO_FEW
     return figures
@@ -220,8 +210,7 @@ def _within(
     again = _fitted_with(problem, basis, columns[moved], family, best, n_threads, False)
     mark_bounded(again.results, bounds[:, moved])
     again.scanned[:] = figures.scanned[moved]
-    for whole, own in zip(figures, again, strict=True):
-        whole[moved] = own
+    figures.put(moved, again)
     return figures
 
 
@@ -258,17 +247,3 @@ def _fitted_with(
         np.broadcast_to(basis.one, (p, basis.one.size)).copy(),
         np.full(p, basis is not problem.basis),
     )
-
-
-def _better(parts: list[Figures], codes: tuple[int, ...]) -> tuple[Figures, IntArray]:
-    """Results of the family with the larger likelihood, response by response."""
-    figures = parts[0]
-    families = np.full(len(figures.results), codes[0])
-    for code, other in zip(codes[1:], parts[1:], strict=True):
-        status = other.results[:, STATUS]
-        usable = (status >= 0) & ~is_failed(status)
-        better = usable & ((other.results[:, NLL] < figures.results[:, NLL]) | is_failed(figures.results[:, STATUS]))
-        families[better] = code
-        for whole, own in zip(figures, other, strict=True):
-            whole[better] = own[better]
-    return figures, families

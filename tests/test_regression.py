@@ -571,8 +571,6 @@ NAN_AT_3 = np.where(np.arange(8) == 3, np.nan, GOOD)
         ),
         ((GOOD, GOOD), {"sample_weight": [1, 1, 0, 0, 0, 0, 0, 0]}, r"2 rows \(of positive weight\)"),
         ((GOOD, GOOD), {"family": "boxcox"}, r"family must be one of .* did you mean 'box-cox'"),
-        ((GOOD, GOOD), {"estimator": "carroll"}, r"estimator='carroll': with covariates only 'mle'"),
-        ((GOOD, GOOD), {"estimator": "mel"}, r"estimator must be one of"),
         ((GOOD, GOOD), {"family": "best", "lmbda": 0.0}, r"lmbda cannot be given with family='best'"),
         ((GOOD, GOOD), {"family": "yeo-johnson", "shift": 1.0}, r"shift goes with family='box-cox' only"),
         ((GOOD, GOOD), {"formula": "~ a", "intercept": False}, r"intercept=False goes without a formula"),

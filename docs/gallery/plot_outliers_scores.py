@@ -58,7 +58,8 @@ score_plot(distances, {name: rule for name, rule in rules.items() if rule["cente
 axes[1].set_title("distances to the tenth neighbor")
 
 # %%
-# The Kolmogorov-Smirnov distance between the inliers and the distribution that each rule assumes (``scipy.stats.kstest``).
+# The Kolmogorov-Smirnov distance between the inliers and the distribution that each rule assumes, by
+# ``scipy.stats.kstest``.
 
 inliers = factors[:475]
 assumed = {name: fit_scaling(factors, **rule) for name, rule in rules.items()}

@@ -6,36 +6,16 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from numpy.typing import NDArray
-
 import powerkern as pk
 from powerkern._cli.output import print_json
 from powerkern._cli.reading import blamed, by_fit, labels_in, read_any_fit, text_format
-from powerkern._input import tables as _tables
-from powerkern._input.tables import BadInput, Block, Layout
-
-_Fit = pk.PowerFit | pk.GroupedFit
-_Work = Callable[[_Fit, NDArray[Any], dict[str, Any]], NDArray[Any]]
+from powerkern._input.tables import files
+from powerkern._input.tables.table import BadInput
 
 
-def run_transform(args: argparse.Namespace) -> None:
-    """Carry out ``transform``."""
-    _apply(args, lambda fit, matrix, groups: fit.transform(matrix, n_threads=args.n_threads, **groups))
-
-
-def run_inverse(args: argparse.Namespace) -> None:
-    """Carry out ``inverse``."""
-    _apply(
-        args,
-        lambda fit, matrix, groups: fit.inverse_transform(
-            matrix, out_of_range=args.out_of_range, n_threads=args.n_threads, **groups
-        ),
-    )
-
-
-def _apply(args: argparse.Namespace, work: _Work) -> None:
-    """Read, transform and write block by block, so that tables of any length take little memory."""
-    _tables.check_output(args.output)
+def run(args: argparse.Namespace) -> None:
+    """Read, transform or invert, and write block by block, so that tables of any length take little memory."""
+    files.check_output(args.output)
     to_file = args.output is not None and str(args.output) != "-"
     if args.json and not to_file:
         raise BadInput("--json describes the file written: name it with -o")
@@ -45,21 +25,22 @@ def _apply(args: argparse.Namespace, work: _Work) -> None:
         raise BadInput(f"{args.fit} is a fit by groups: name the column of their labels with --groups")
     if args.groups is not None and not by_groups:
         raise BadInput(f"{args.fit} is a fit of all rows, without groups: leave out --groups")
+    options: dict[str, Any] = {"n_threads": args.n_threads}
+    apply: Callable[..., Any] = fit.transform
+    if args.command == "inverse":
+        apply, options["out_of_range"] = fit.inverse_transform, args.out_of_range
     with (
-        _tables.stream(args.data, by_fit(fit, args), text) as (layout, blocks),
-        _tables.write(args.output, layout, text) as writer,
+        files.stream(args.data, by_fit(fit, args), text) as (layout, blocks),
+        files.write(args.output, layout, text) as writer,
     ):
         for block in blocks:
-            result = _result(work, fit, block, args, layout)
+            if by_groups:
+                options["groups"] = labels_in(block, layout, args)
+            with blamed(args.data, layout, lambda: block):  # noqa: B023 - called at once
+                result = apply(block.matrix, **options)
             writer.write(block, result)
             n += len(result)
     if args.json:
         print_json({"rows": n, "columns": layout.matrix_names, "output": str(args.output)})
     elif to_file:
         print(f"{n} rows x {len(layout.positions)} columns written to {args.output}")
-
-
-def _result(work: _Work, fit: _Fit, block: Block, args: argparse.Namespace, layout: Layout) -> NDArray[Any]:
-    labels = {} if args.groups is None else {"groups": labels_in(block, layout, args)}
-    with blamed(args.data, layout, lambda: block):
-        return work(fit, block.matrix, labels)

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from powerkern._cli.streams import complain
+from powerkern._cli.output import complain
 from powerkern._input.messages import did_you_mean
 
-#: The estimators by name, and their options with the estimators that have them: as `powerkern._estimators` has them,
-#: which takes long to import.
+#: Names of the estimators, and the estimators that have each option: a copy of what `powerkern._estimators` declares,
+#: which is slow to import. A test compares them.
 ESTIMATORS = ("mle", "central-mle", "rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc")
 OPTIONS: dict[str, list[str]] = {
     "convention": ["rewml", "rewml-nr"],
@@ -33,7 +33,7 @@ OPTIONS: dict[str, list[str]] = {
 
 #: The pictures that ``plot`` draws.
 PICTURES = ("before-after", "qq", "histogram", "forest", "cells")
-#: Fewest rows from which peers find a lambda in ``demo``, too.
+#: Fewest rows from which the peers in ``demo`` find a lambda.
 _FEWEST_ROWS = 10
 FAMILIES = ("yeo-johnson", "box-cox")
 _KINDS = ".csv, .tsv, .txt (also .gz, .bz2, .xz, .zst), .parquet or .npy; - for text from standard input"
@@ -44,21 +44,21 @@ _SIGNED = ("--missing", "--shift", "--bounds", "--search-range")
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that complains in one line, and takes values like "-999,?"."""
+    """An argument parser that reports errors in one line and accepts values such as "-999,?"."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse does, which would take "-999,?" for another option."""
         words = _joined(sys.argv[1:] if args is None else args)
         for word in words:
-            if word.startswith("--") and word.endswith("=--"):  # of which argparse makes an empty list
+            if word.startswith("--") and word.endswith("=--"):  # argparse would make it an empty list
                 self.error(f"{word.removesuffix('=--')} cannot be --")
         found, unknown = super().parse_known_args(words, namespace)
-        if unknown:  # said by the command, which knows its options
+        if unknown:  # reported by the command, which knows its options
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, with the nearest word that is right, and leave."""
+        """Report the error, with the nearest valid word, and exit."""
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         if wrong is not None:
             message += did_you_mean(wrong[1], [word.strip(" '") for word in wrong[2].split(",")])
@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _joined(words: Sequence[str]) -> list[str]:
-    """Words, in which an option and its value that begins with a minus are one."""
+    """The words, with each option joined to its value if that begins with a minus."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] in _SIGNED and word.startswith("-") and not word.startswith("--"):
@@ -98,7 +98,7 @@ class Commands:
 
 
 def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
-    """The table to fit, and how."""
+    """Add the table to fit, and the options of a fit."""
     parser.add_argument("data", type=Path, help=_KINDS)
     columns = "columns to fit (default: every numeric column)"
     parser.add_argument("--columns", type=cells, metavar="A,B,...", help=columns)
@@ -117,7 +117,7 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
         type=numbers,
         default=0.0,
         metavar="C[,C...]",
-        help="of Box-Cox: what is added to all columns, or to each (default: 0)",
+        help="Box-Cox: constant added to all columns, or one for each (default: 0)",
     )
     parser.add_argument("--origin", choices=("fit",), help="fit: find the origin and the unit of each column, too")
     parser.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
@@ -145,7 +145,7 @@ def _add_estimator(parser: argparse.ArgumentParser, estimator: str) -> None:
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
-    """Threads and the kind of output."""
+    """Add threads and the kind of output."""
     parser.add_argument(
         "-j", "--jobs", "--n-threads", dest="n_threads", type=positive, metavar="N", help="threads (default: all cores)"
     )
@@ -153,26 +153,30 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """The table to read."""
+    """Add the table to read."""
     parser.add_argument("data", type=Path, help=_KINDS)
 
 
 def add_groups(parser: argparse.ArgumentParser, help: str) -> None:
-    """The column of groups."""
+    """Add the column of groups."""
     parser.add_argument("--groups", "--by", metavar="NAME", help=help)
 
 
 def add_text(parser: argparse.ArgumentParser) -> None:
-    """How text tables are written."""
+    """Add the format of text tables."""
     text = parser.add_argument_group("text tables")
     text.add_argument(
         "--delimiter", type=delimiter, metavar="C", help="one character, tab or space (default: found; tab for .tsv)"
     )
     text.add_argument("--decimal", choices=(".", ","), default=".", help="decimal sign (default: a point)")
     text.add_argument(
-        "--missing", type=cells, default=(), metavar="A,B,...", help="cells that are missing, beside empty ones and NA"
+        "--missing",
+        type=cells,
+        default=(),
+        metavar="A,B,...",
+        help="further missing cells, besides empty ones and NA",
     )
-    text.add_argument("--comment", metavar="TEXT", help="how lines begin that are skipped")
+    text.add_argument("--comment", metavar="TEXT", help="beginning of lines to skip")
     text.add_argument("--encoding", type=encoding, help="default: by the byte-order mark, or UTF-8")
     text.add_argument("--no-header", action="store_true", help="the first line holds data; columns go by position")
 
@@ -187,7 +191,7 @@ def positive(text: str) -> int:
 
 
 def rows(text: str) -> int:
-    """A number of rows from which peers find a lambda, too."""
+    """A number of rows, enough for the peers to find a lambda."""
     n = positive(text)
     if n < _FEWEST_ROWS:
         raise argparse.ArgumentTypeError(f"{text!r} is too few: take {_FEWEST_ROWS} rows or more")
@@ -234,7 +238,7 @@ def delimiter(text: str) -> str:
 
 
 def cells(text: str) -> tuple[str, ...]:
-    """Cells with commas between them, quoted where they hold commas."""
+    """Cells separated by commas, and quoted if they hold commas."""
     try:
         return tuple(next(csv.reader([text]), []))
     except csv.Error as error:

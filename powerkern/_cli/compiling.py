@@ -1,53 +1,134 @@
-"""``powerkern compile``: beforehand, for images, clusters and CI."""
+"""``powerkern compile``: beforehand, in several processes, for images, clusters and wheels."""
 
 from __future__ import annotations
 
 import argparse
+import gc
+import multiprocessing
+import os
+import signal
 import time
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
 
-from powerkern._cli import compilation
-from powerkern._cli.output import print_json
-from powerkern._cli.streams import complain
+from powerkern._cli.output import complain, print_json
 from powerkern._engine.threads import default_threads
 from powerkern._input.messages import did_you_mean
-from powerkern._input.tables import BadInput
+from powerkern._input.tables.table import BadInput
+from powerkern.kernels.compilation import JIT_DISABLED, cpu_levels, entries, writable_folder
+
+#: Objects after which a compiling process looks for garbage, some GB: a search takes seconds and frees little.
+_COLLECTED = 8_000_000
+
+
+class Kept(NamedTuple):
+    """The code of one entry on disk."""
+
+    name: str
+    #: Seconds that compiling it took; 0 if it was there.
+    seconds: float
+    #: Of its file, in bytes.
+    size: int
 
 
 def run(args: argparse.Namespace) -> None:
-    if compilation.JIT_DISABLED:
+    """Compile the usual entries, or all, into a folder, and say how long it took."""
+    if JIT_DISABLED:
         raise BadInput("numba is switched off: unset NUMBA_DISABLE_JIT")
     if args.cpu is not None:
         _check_cpu(args.cpu)
-    work = compilation.Compilation(args.all, args.to, args.cpu, args.processes or default_threads())
-    started = time.perf_counter()
+    names, started = list(entries(args.all)), time.perf_counter()
     try:
-        kept = list(_with_progress(work))
+        with _workers(args.to, args.cpu, args.processes or default_threads()) as workers:
+            folder = workers[0].submit(writable_folder).result()
+            kept = list(_with_progress(_each(names, folder, workers), len(names)))
+    except BrokenProcessPool:
+        why = "a compiling process was ended, perhaps for want of memory"
+        raise BadInput(f"compiled code cannot be kept: {why}") from None
     except OSError as error:
         raise BadInput(f"compiled code cannot be kept: {error}") from error
     seconds, size = time.perf_counter() - started, sum(one.size for one in kept)
     if args.json:
-        entries = {one.name: {"seconds": one.seconds, "bytes": one.size} for one in kept}
-        print_json({"folder": str(work.folder), "seconds": seconds, "bytes": size, "entries": entries})
+        each = {one.name: {"seconds": one.seconds, "bytes": one.size} for one in kept}
+        print_json({"folder": str(folder), "seconds": seconds, "bytes": size, "entries": each})
         return
     there = sum(not one.seconds for one in kept)
-    print(f"{len(kept)} entries, {there} of them there before: {seconds:.1f} s, {size / 1e6:.1f} MB in {work.folder}")
+    print(f"{len(kept)} entries, {there} of them there before: {seconds:.1f} s, {size / 1e6:.1f} MB in {folder}")
 
 
 def _check_cpu(name: str) -> None:
-    known = compilation.instruction_sets()
+    known = list(cpu_levels())
     if name not in known:
         hint = did_you_mean(name, known)
         raise BadInput(f"argument --cpu: invalid choice: {name!r} (choose from {', '.join(known)}){hint}")
 
 
-def _with_progress(work: compilation.Compilation) -> Iterator[compilation.Kept]:
+def _with_progress(compiled: Iterator[Kept], n: int) -> Iterator[Kept]:
     """Each entry as it is done, with a bar (where there is tqdm) or a line on standard error."""
     try:
         from tqdm import tqdm
     except ImportError:
-        for done, one in enumerate(work, 1):
-            complain(f"[{done}/{len(work.names)}] {one.name}: {one.seconds:.1f} s")
+        for done, one in enumerate(compiled, 1):
+            complain(f"[{done}/{n}] {one.name}: {one.seconds:.1f} s")
             yield one
     else:
-        yield from tqdm(work, total=len(work.names), desc="compiling", unit="entry")
+        yield from tqdm(compiled, total=n, desc="compiling", unit="entry")
+
+
+@contextmanager
+def _workers(to: Path | None, cpu: str | None, n: int) -> Iterator[list[ProcessPoolExecutor]]:
+    """New processes, one for each worker, which read numba's variables from the environment when they import it."""
+    spawn, before = multiprocessing.get_context("spawn"), dict(os.environ)
+    os.environ.update({} if to is None else {"NUMBA_CACHE_DIR": str(to.absolute())})
+    os.environ.update({} if cpu is None else {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""})
+    try:
+        with ExitStack() as stack:
+            workers = [stack.enter_context(ProcessPoolExecutor(1, spawn, _prepare)) for _ in range(n)]
+            try:
+                yield workers
+            finally:
+                for worker in workers:
+                    worker.shutdown(wait=False, cancel_futures=True)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _each(names: list[str], folder: Path, workers: list[ProcessPoolExecutor]) -> Iterator[Kept]:
+    """Each entry as it is done; entries of a module share kernels, so that a worker compiles neighbors if it can."""
+    size = -(-len(names) // len(workers))
+    shares = [deque(names[k * size : (k + 1) * size]) for k in range(len(workers))]
+    running: dict[Future[Kept], int] = {}
+
+    def give_work_to(k: int) -> None:
+        longest = max(shares, key=len)
+        if longest:
+            name = shares[k].popleft() if shares[k] else longest.pop()
+            running[workers[k].submit(_keep, name, folder)] = k
+
+    for k in range(len(workers)):
+        give_work_to(k)
+    while running:
+        for task in wait(running, return_when=FIRST_COMPLETED).done:
+            give_work_to(running.pop(task))
+            yield task.result()
+
+
+def _prepare() -> None:
+    """Make a new process one that compiles: it ends at Ctrl-C, and mostly before garbage is worth collecting."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.set_threshold(_COLLECTED)
+
+
+def _keep(name: str, folder: Path) -> Kept:
+    """Compile one entry, in a process of its own."""
+    entry = entries()[name]
+    started = time.perf_counter()
+    compiled = entry.keep_in(folder)
+    seconds = time.perf_counter() - started if compiled else 0.0
+    return Kept(name, seconds, entry.file_in(folder).stat().st_size)

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 import powerkern as pk
 from powerkern._cli.arguments import FAMILIES
-from powerkern._cli.output import print_json, print_table, write_text
+from powerkern._cli.output import print_json, print_table
 from powerkern._engine.threads import default_threads
-from powerkern._input.tables import sentences
-from powerkern._input.writing import replacing
+from powerkern._input.tables import files
+from powerkern._input.tables.table import sentences
 
-_FEWEST_ROWS = 10
 _PEER_COLUMNS = 3
 _REPEATS = 3
 
@@ -114,9 +113,9 @@ def _demo(family: str, args: argparse.Namespace, say: Callable[..., None]) -> _F
     error = (fit.lmbda - truth) * np.sqrt(fit.information)
     if args.save:
         path = args.save / f"{family}.npy"
-        with sentences("write", path), replacing(path) as part:
+        with files.replaced(path) as part:
             np.save(part, x)
-        write_text(args.save / f"{family}.json", fit.to_json() + "\n")
+        files.write_text(args.save / f"{family}.json", fit.to_json() + "\n")
     per_value = 1e9 / x.size
     peers = _peers(family, np.ascontiguousarray(x[:, :_PEER_COLUMNS]), say)
     say()
@@ -136,7 +135,7 @@ def _demo(family: str, args: argparse.Namespace, say: Callable[..., None]) -> _F
 def _simulate(family: str, lmbda: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """A (rows, p) matrix whose column j is exactly normal after the transform with lmbda[j]."""
     z = rng.standard_normal((rows, lmbda.size))
-    if family == "box-cox":  # unchanged by scale: lambda y > -1 is what the spread of 0.15 is for
+    if family == "box-cox":  # unchanged by scale; the spread of 0.15 keeps lambda y > -1
         x: NDArray[np.float64] = np.exp(rng.uniform(-3, 7, lmbda.size) + np.log1p(lmbda * (0.15 * z)) / lmbda)
         return x
     y = z + rng.uniform(-1, 1, lmbda.size)
@@ -164,7 +163,7 @@ def _peers(family: str, x: NDArray[np.float64], say: Callable[..., None]) -> dic
         except importlib.metadata.PackageNotFoundError:
             continue
         say(f", {package}", end="", flush=True)
-        peer(family, x[:100])  # its imports are not what is timed
+        peer(family, x[:100])  # so that its imports are not timed
         seconds, _ = _best(lambda: peer(family, x))  # noqa: B023 - called at once
         figures[f"{package} {version}"] = seconds * 1e9 / x.size
     return figures

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import powerkern as pk
-from powerkern._cli.output import finite, print_json, print_table, short, write_text
+from powerkern._cli.output import finite, print_json, print_table, short
 from powerkern._cli.reading import (
     blamed,
     by_fit,
@@ -23,20 +23,20 @@ from powerkern._cli.reading import (
     refuse_options,
     text_format,
 )
-from powerkern._input import tables
-from powerkern._input.tables import NAMES_ROWS, BadInput, Block, Layout, Table
+from powerkern._input.tables import files
+from powerkern._input.tables.table import NAMES_ROWS, BadInput, Block, Layout, Table, check_folder
 from powerkern._typing import FloatArray
 from powerkern.sketch import fit_chunks
 
-#: Files of more bytes are fitted a block at a time, if they have no more columns: sums of many would not be small.
+#: Files of more bytes are fitted a block at a time, if they have at most so many columns: sums take memory, too.
 LARGE, _MOST_COLUMNS = 64_000_000, 500
 
-#: Rows of these that `summary` looks at to say how normal columns are.
+#: Rows of such files that `summary` draws to measure how normal columns are.
 _ROWS_DRAWN = 20_000
 
 
 def run_fit(args: argparse.Namespace) -> None:
-    tables.check_folder(args.output)
+    check_folder(args.output)
     to_output = str(args.output) == "-"
     if args.json and to_output:
         raise BadInput("--json and -o - both ask for standard output: name a file with -o")
@@ -44,12 +44,12 @@ def run_fit(args: argparse.Namespace) -> None:
     if args.groups is not None:
         fit, table = _fitted_by_groups(args)
     else:
-        fit, table = _fitted_in_blocks(args) if _in_blocks(args) else fitted(args)
+        fit, table = _fitted_by_size(args)
     if to_output:
         print(fit.to_json())
         return
     if args.output:
-        write_text(args.output, fit.to_json() + "\n")
+        files.write_text(args.output, fit.to_json() + "\n")
     if isinstance(fit, pk.GroupedFit):
         records = [{"group": label, **record} for label in fit for record in _records(fit[label], table)]
     else:
@@ -71,13 +71,16 @@ def run_fit(args: argparse.Namespace) -> None:
 
 def run_summary(args: argparse.Namespace) -> None:
     options: dict[str, Any] = {"level": args.level, "n_threads": args.n_threads}
-    fit, table = _fitted_in_blocks(args) if _in_blocks(args) else fitted(args)
+    fit, table = _fitted_by_size(args)
     if table.block is None:
         options["sample"], options["sample_weight"] = _drawn(args)
     summary = fit.summary(**options)
     summary.names = np.array(table.layout.matrix_names)
     if args.json:
-        entries = {name: [_plain(value) for value in entry.tolist()] for name, entry in summary.to_dict().items()}
+        entries = {
+            name: [finite(value) if isinstance(value, float) else value for value in entry.tolist()]
+            for name, entry in summary.to_dict().items()
+        }
         columns = [dict(zip(entries, figures, strict=True)) for figures in zip(*entries.values(), strict=True)]
         about = {"rows": table.n_rows, "family": fit.family, "estimator": fit.estimator.name, "level": args.level}
         print_json({**about, "columns": columns, **_left_out(table)})
@@ -91,7 +94,7 @@ def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     if getattr(args, "fit", None) is not None:
         refuse_options(args, "cutoff")
         fit = read_fit(args.fit)
-        return fit, tables.read(args.data, by_fit(fit, args), text_format(args))
+        return fit, files.read(args.data, by_fit(fit, args), text_format(args))
     found = _found(args)
     matrix, weight = _split(args, found.layout, found.rows)
     table = replace(found, layout=found.layout.less(args.weights), block=found.rows._replace(matrix=matrix))
@@ -139,28 +142,24 @@ def _fitted_by_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
     return _fit_of(args, table, weight, groups=labels), table
 
 
-def _in_blocks(args: argparse.Namespace) -> bool:
-    """Whether to fit a file a block at a time: a large one, by an estimator that sums and counts are enough for."""
+def _fitted_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
+    """The fit of a table, by `fit_chunks` if it is large and sums and counts are enough, and the table."""
     estimator = estimator_of(args)
     whole = isinstance(estimator, pk.KS | pk.PPCC) or (isinstance(estimator, pk.ML) and estimator != pk.ML())
     whole = whole or args.origin is not None or args.criterion == "central"
-    return not whole and tables.is_longer(args.data, LARGE)
-
-
-def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
-    """The contents of a table, and the fit of its columns by `fit_chunks`."""
+    if whole or not files.is_longer(args.data, LARGE):
+        return fitted(args)
     found = _found(args, keep=False)
-    table = replace(found, layout=found.layout.less(args.weights))
-    layout = table.layout
     if len(found.layout.positions) > _MOST_COLUMNS:
         return fitted(args)
-
+    table = replace(found, layout=found.layout.less(args.weights))
+    layout = table.layout
     blocks = _Blocks(args, found.layout)
     with blamed(args.data, layout, blocks.last):
         fit = fit_chunks(
             blocks,
             args.family,
-            estimator_of(args),
+            estimator,
             sample_weight=None if args.weights is None else blocks.weights,
             shift=args.shift,
             column_names=layout.matrix_names if layout.named else None,
@@ -175,7 +174,7 @@ def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
 
 
 class _Blocks:
-    """The numbers of a table in blocks of rows, from the start whenever called, and the weights beside them."""
+    """The numbers of a table in blocks of rows, from the start at each call, and the weights of the rows."""
 
     def __init__(self, args: argparse.Namespace, layout: Layout) -> None:
         self._args, self._layout = args, layout
@@ -190,7 +189,7 @@ class _Blocks:
         self._weight = None
 
     def weights(self) -> Iterator[FloatArray]:
-        """Those of the block that was yielded last, as long as there is one."""
+        """The weights of the block that was yielded last, until the table ends."""
         while self._weight is not None:
             yield self._weight
 
@@ -201,7 +200,7 @@ class _Blocks:
 
 def _blocks(args: argparse.Namespace, layout: Layout) -> Iterator[Block]:
     """The table from the start, a block of rows at a time."""
-    with tables.stream(args.data, lambda names, named: layout.positions, text_format(args)) as (_, blocks):
+    with files.stream(args.data, lambda names, named: layout.positions, text_format(args)) as (_, blocks):
         yield from blocks
 
 
@@ -218,12 +217,12 @@ def _drawn(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]:
 
 
 def _found(args: argparse.Namespace, keep: bool = True) -> Table:
-    """The columns that were asked for, and that of the weights, with all rows where `keep` says so."""
+    """The columns that were asked for and the column of weights, with all rows if `keep`."""
 
     def of(names: Sequence[str] | None) -> Table:
-        return tables.read(args.data, by_name(names, args.data), text_format(args), keep)
+        return files.read(args.data, by_name(names, args.data), text_format(args), keep)
 
-    asked = _wanted(args)
+    asked = list(dict.fromkeys(args.columns)) if args.columns else None  # each once
     if args.weights is None:
         return of(asked)
     if asked is None:
@@ -248,11 +247,6 @@ def _split(args: argparse.Namespace, layout: Layout, block: Block) -> tuple[Floa
     return np.delete(block.matrix, at, axis=1), weight
 
 
-def _wanted(args: argparse.Namespace) -> list[str] | None:
-    """The columns that were asked for, each once."""
-    return list(dict.fromkeys(args.columns)) if args.columns else None
-
-
 def _print_left_out(args: argparse.Namespace, table: Table) -> None:
     if args.columns is not None:
         return
@@ -264,7 +258,7 @@ def _print_left_out(args: argparse.Namespace, table: Table) -> None:
 
 
 def _print_fit(records: Sequence[dict[str, Any]]) -> None:
-    """A line for each column, with shift, center and divisor, and the error of lambda, where there are any."""
+    """A line for each column; shift, center, divisor and the error of lambda only if some differ from the defaults."""
     cells: dict[str, Callable[[dict[str, Any]], str]] = {
         "group": lambda r: str(r["group"]),
         "column": lambda r: str(r["column"]),
@@ -309,8 +303,3 @@ def _records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
         "status": fit.status_text,
     }
     return [dict(zip(columns, figures, strict=True)) for figures in zip(*columns.values(), strict=True)]
-
-
-def _plain(value: Any) -> Any:
-    """A cell as JSON has it."""
-    return finite(value) if isinstance(value, float) else value

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import powerkern as pk
-from powerkern._cli import compilation
 from powerkern._cli.output import print_json
 from powerkern._engine.cpus import cpu_quota, usable_cpus
 from powerkern._engine.threads import default_threads
+from powerkern.kernels.compilation import JIT_DISABLED, runnable_cpus, writable_folder
 
 #: Required and optional dependencies.
 _PACKAGES = (
@@ -26,7 +26,7 @@ _VARIABLES = ("NUMBA_", "POWERKERN_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPE
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry it out."""
+    """Print the facts."""
     facts = information()
     if args.json:
         print_json(facts)
@@ -52,7 +52,7 @@ def information() -> dict[str, dict[str, Any]]:
             "default": default_threads(),
             "usable CPUs": usable_cpus(),
             "CPUs": os.cpu_count(),
-            "quota": _finite(cpu_quota()),
+            "quota": cpu_quota() if cpu_quota() < float("inf") else None,
             "layer": "Python threads (concurrent.futures) around code that releases the GIL; none of numba's",
         },
         "compiled code": _compiled_code(),
@@ -61,16 +61,16 @@ def information() -> dict[str, dict[str, Any]]:
 
 
 def _cpu() -> dict[str, Any]:
-    if compilation.JIT_DISABLED:
+    if JIT_DISABLED:
         return {"name": platform.processor() or platform.machine(), "compiler": "switched off by NUMBA_DISABLE_JIT"}
-    here, *shared = compilation.runnable_cpus()
+    here, *shared = runnable_cpus()
     features = sorted(feature[1:] for feature in here.features.split(",") if feature.startswith("+"))
     return {"name": here.name, "instruction sets": [cpu.name for cpu in shared], "features": features}
 
 
 def _compiled_code() -> dict[str, Any]:
     try:
-        folder = compilation.writable_folder()
+        folder = writable_folder()
     except OSError as error:
         return {"folder": None, "reason": str(error)}
     sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
@@ -82,10 +82,6 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _finite(value: float) -> float | None:
-    return value if value < float("inf") else None
 
 
 def _text(value: object) -> str:

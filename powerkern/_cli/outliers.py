@@ -12,18 +12,18 @@ import numpy as np
 
 import powerkern as pk
 from powerkern._cli.fit import fitted
-from powerkern._cli.output import finite, print_json, print_table, short, write_text
+from powerkern._cli.output import finite, print_json, print_table, short
 from powerkern._cli.reading import blamed
-from powerkern._input import tables
-from powerkern._input.tables import Table
+from powerkern._input.tables import files
+from powerkern._input.tables.table import Table, check_folder
 
 #: Lines that are printed.
 _SHOWN = 30
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry it out."""
-    tables.check_folder(args.output)
+    """List the outliers, the farthest first."""
+    check_folder(args.output)
     fit, table = fitted(args)
     found = _outliers(args, fit, table)
     head = list(_entry(table, 0, "", 0.0, 0.0))
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
         writer = csv.DictWriter(text, head, lineterminator="\n")
         writer.writeheader()
         writer.writerows(found)
-        write_text(args.output, text.getvalue())
+        files.write_text(args.output, text.getvalue())
     if args.json:
         print_json({"rows": table.n_rows, "columns": fit.n_features, "outliers": found})
         return

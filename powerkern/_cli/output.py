@@ -1,19 +1,26 @@
-"""Output of the commands."""
+"""Output of the commands, on standard output and error. Nothing slow is imported here."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
+import sys
 from collections.abc import Sequence
-from pathlib import Path
-
-from powerkern._input import tables
-from powerkern._input.writing import replacing
+from typing import TextIO
 
 
-def write_text(path: Path, text: str) -> None:
-    with tables.sentences("write", path), replacing(path) as part:
-        part.write_text(text, encoding="utf-8")
+def complain(message: str) -> None:
+    """Print a line on standard error, if that can be written to."""
+    try:
+        print(message, file=sys.stderr, flush=True)
+    except OSError:
+        abandon(sys.stderr)
+
+
+def abandon(stream: TextIO) -> None:
+    """Redirect a broken stream to the null device: at exit the interpreter would complain about its buffer."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def print_json(value: object) -> None:

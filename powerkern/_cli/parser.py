@@ -22,7 +22,7 @@ from powerkern._cli.arguments import (
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser; ``run`` among what it returns is the function that carries out the command, as "module:name"."""
+    """The parser; ``run`` in the parsed arguments names the function that carries out the command, "module:name"."""
     whole = Parser(
         prog="powerkern",
         description="Fit and apply Box-Cox and Yeo-Johnson transforms, column by column.",
@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """Looks the version up where it is asked for."""
+    """Prints the version, which is looked up only here."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         import powerkern
@@ -113,22 +113,22 @@ powerkern inverse z.csv --fit fit.json -o back.csv --out-of-range clip"""
 def _add_apply(commands: Commands) -> None:
     """The arguments of ``transform`` and ``inverse``."""
     transform = commands.add_parser("transform", _TRANSFORM_EXAMPLES, "apply a fit to a table")
-    transform.set_defaults(run="apply:run_transform")
+    transform.set_defaults(run="apply:run")
     _add_applied(transform)
     inverse = commands.add_parser("inverse", _INVERSE_EXAMPLES, "take a transformed table back to the original values")
-    inverse.set_defaults(run="apply:run_inverse")
+    inverse.set_defaults(run="apply:run")
     inverse.add_argument(
         "--out-of-range",
         choices=("nan", "raise", "clip"),
         default="nan",
-        help="what to do with values outside the transform's range (default: missing, with a warning)",
+        help="treatment of values outside the transform's range (default: missing, with a warning)",
     )
     _add_applied(inverse)
 
 
 def _add_applied(parser: argparse.ArgumentParser) -> None:
     add_data(parser)
-    parser.add_argument("--fit", type=Path, required=True, metavar="FIT.json", help="what `powerkern fit -o` wrote")
+    parser.add_argument("--fit", type=Path, required=True, metavar="FIT.json", help="a fit from `powerkern fit -o`")
     parser.add_argument("-o", "--output", type=Path, help="where to write (default, and -: CSV to standard output)")
     add_groups(parser, "the column of labels, of a fit by groups")
     add_text(parser)
@@ -154,7 +154,7 @@ def _add_outliers(commands: Commands) -> None:
 
 def _add_given_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--fit", type=Path, metavar="FIT.json", help="what `powerkern fit -o` wrote (default: fit the table)"
+        "--fit", type=Path, metavar="FIT.json", help="a fit from `powerkern fit -o` (default: fit the table)"
     )
 
 
@@ -185,9 +185,9 @@ def _add_compile(commands: Commands) -> None:
     """The arguments of ``compile``."""
     parser = commands.add_parser("compile", _COMPILE_EXAMPLES, "compile beforehand, for images, clusters and CI")
     parser.set_defaults(run="compiling:run")
-    parser.add_argument("--all", action="store_true", help="every kernel (default: those of fit, transform, inverse)")
+    parser.add_argument("--all", action="store_true", help="every kernel (default: for fit, transform, inverse)")
     parser.add_argument(
-        "--to", type=Path, metavar="FOLDER", help="what NUMBA_CACHE_DIR will be (default: where code is kept anyway)"
+        "--to", type=Path, metavar="FOLDER", help="the folder that NUMBA_CACHE_DIR will name (default: the usual one)"
     )
     parser.add_argument(
         "--cpu", metavar="NAME", help="the instruction set; see `powerkern info` (default: of this computer)"

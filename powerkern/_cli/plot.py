@@ -8,16 +8,15 @@ from typing import Any
 import powerkern as pk
 from powerkern._cli.fit import fitted
 from powerkern._cli.reading import blamed
-from powerkern._input import tables
-from powerkern._input.tables import BadInput, Table
-from powerkern._input.writing import replacing
+from powerkern._input.tables import files
+from powerkern._input.tables.table import BadInput, Table, check_folder
 
 #: Resolution of pictures in pixels an inch.
 _DPI = 150
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry it out."""
+    """Draw the table into a file."""
     try:
         import matplotlib as mpl
         import matplotlib.pyplot as plt
@@ -30,7 +29,7 @@ def run(args: argparse.Namespace) -> None:
     try:
         with plt.style.context(args.style), blamed(args.data, table.layout, lambda: table.rows):
             figure = _KINDS[args.kind](fit, table)
-            with tables.sentences("write", args.output), replacing(args.output) as part:
+            with files.replaced(args.output) as part:
                 figure.savefig(part, dpi=_DPI)
         plt.close(figure)
     finally:
@@ -41,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _check(args: argparse.Namespace, plt: Any) -> None:
     """Raise now if the picture could not be drawn later."""
-    tables.check_folder(args.output)
+    check_folder(args.output)
     kinds = plt.matplotlib.backend_bases.FigureCanvasBase.get_supported_filetypes()
     if args.output.suffix.lower().lstrip(".") not in kinds:
         raise BadInput(f"{args.output} is of no known kind: use .{', .'.join(sorted(kinds))}")

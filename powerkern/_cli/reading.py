@@ -1,4 +1,4 @@
-"""The columns that commands work on, and whose fault it is when they cannot."""
+"""The columns, fits and options that commands work with; errors that name the file and the line."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 import powerkern as pk
 from powerkern._cli.arguments import ESTIMATORS, FAMILIES, OPTIONS
 from powerkern._estimators.estimators import Estimator, with_options
+from powerkern._input.arguments import place_of
 from powerkern._input.messages import did_you_mean
-from powerkern._input.places import place_of
-from powerkern._input.tables import BadInput, Block, Choice, Layout, TextFormat, sentences
+from powerkern._input.tables.table import BadInput, Block, Choice, Layout, TextFormat, sentences
 
 
 def by_name(wanted: Sequence[str] | None, path: Path) -> Choice:
@@ -98,7 +98,7 @@ def estimator_of(args: argparse.Namespace) -> Estimator:
 
 
 def refuse_options(args: argparse.Namespace, *but: str) -> None:
-    """Raise for options of a fit beside a fit that is given, but for those that are used all the same."""
+    """Refuse options for fitting where a fit is given, except those that apply to it."""
     unset = {"family": FAMILIES[0], "criterion": "likelihood", "no_standardize": False, "shift": 0.0}
     unset |= dict.fromkeys(("columns", "estimator", "ymax", "bounds", *OPTIONS))
     given = [name for name, value in unset.items() if getattr(args, name, value) != value and name not in but]

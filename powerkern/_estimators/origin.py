@@ -188,7 +188,9 @@ def _in_own_units(
         fields[:, 0] = np.minimum(fields[:, 0], np.nextafter(x[:, 0], -np.inf))
     fields[:, 1] = 1.0 if box_cox else unit * np.exp(log_unit)
     far = np.maximum(fields[:, 0] - x[:, 0], np.fmax.reduce(x, axis=1) - fields[:, 0]) / fields[:, 1]
-    fields[:, 0], fields[:, 1] = usable(fields[:, 0], np.where(np.isfinite(far), fields[:, 1], np.nan))
+    # where there is no fit; infinite values are refused later
+    below = np.nan_to_num(x[:, 0] - np.maximum(1.0, np.abs(x[:, 0])), neginf=0.0) if box_cox else 0.0
+    fields[:, 0], fields[:, 1] = usable(fields[:, 0], np.where(np.isfinite(far), fields[:, 1], np.nan), (below, 1.0))
     fields[:, _LAMBDA], fields[:, _INFORMATION] = (
         found[:, origin_likelihood.LMBDA],
         found[:, origin_likelihood.INFORMATION],
@@ -280,9 +282,9 @@ class WithOrigin(NamedTuple):
             fitted = solver.fit(u, family, weight, n_threads)
             kept = np.ascontiguousarray(fitted[:, [KEPT_LOW, KEPT_HIGH]].T)
             again = find_origin(u, family, weight, n_threads, kept=kept)
-            found = again._replace(
-                center=found.center + found.divisor * again.center, divisor=found.divisor * again.divisor
-            )
+            center, divisor = found.center + found.divisor * again.center, found.divisor * again.divisor
+            center, divisor = usable(center, divisor, (found.center, found.divisor))  # units of subnormals underflow
+            found = again._replace(center=center, divisor=divisor)
         results = in_units(lambda u: solver.fit(u, family, weight, n_threads), values, found.center, found.divisor)
         mark(results, found)
         return results

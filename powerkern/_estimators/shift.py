@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._input.arrays import as_reals
+from powerkern._input.arguments import each_column
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.results import CENTER, DIVISOR, KEPT_HIGH, KEPT_LOW, NLL, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
@@ -31,14 +31,12 @@ def given_shift(shift: ArrayLike | float, family: str, p: int) -> FloatArray:
     """
     if isinstance(shift, float) and shift == 0.0:  # none, at the cost of nothing
         return np.zeros(p)
-    given = as_reals("shift", shift)
-    if given.ndim > 1 or (given.ndim == 1 and given.size != p):
-        raise ValueError(f"shift must be one number or one per column ({p}), got shape {given.shape}")
+    given = each_column("shift", shift, p)
     if not np.isfinite(given).all():
         raise ValueError(f"shift must be finite, got {given[~np.isfinite(given)][0]}")
     if given.any() and (family not in FAMILIES or is_mirrored(FAMILIES[family])):
         raise ValueError(f"shift goes with family='box-cox' only, not with family={family!r}; leave it out")
-    return np.array(np.broadcast_to(given, (p,)))
+    return given
 
 
 def to_own_units(results: FloatArray, shift: FloatArray, divisor: FloatArray | None = None) -> None:

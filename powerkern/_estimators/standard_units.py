@@ -77,7 +77,9 @@ def scaled_by(
     return usable(center, divisor)
 
 
-def usable(center: FloatArray, divisor: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Centers and divisors, 0 and 1 where they are not finite or there is no spread."""
+def usable(
+    center: FloatArray, divisor: FloatArray, others: tuple[float | FloatArray, float | FloatArray] = (0.0, 1.0)
+) -> tuple[FloatArray, FloatArray]:
+    """Centers and divisors, or the others where these are not finite or there is no spread."""
     fine: NDArray[np.bool_] = np.isfinite(center) & np.isfinite(divisor) & (divisor > 0.0)
-    return np.where(fine, center, 0.0), np.where(fine, divisor, 1.0)
+    return np.where(fine, center, others[0]), np.where(fine, divisor, others[1])

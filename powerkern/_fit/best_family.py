@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,14 +33,12 @@ def best_family(
     criterion: str,
     n_threads: int,
 ) -> tuple[FloatArray, IntArray]:
-    """Results of the family that is better by the criterion, and which one that is, for every column."""
+    """Results of the family that is better by the criterion, column by column, and its code."""
     results, other = fitted_as(YEO_JOHNSON), fitted_as(BOX_COX)
 
     def compared(at: BoolArray) -> BoolArray:
-        columns = np.flatnonzero(at)
-        if criterion == LIKELIHOOD:
-            return _likelier(values, weight, columns, other[at], results[at], n_threads)
-        return _nearer_normal(values, weight, columns, other[at], results[at], _DISTANCES[criterion], n_threads)
+        distance = _DISTANCES[criterion]
+        return _box_cox_is_nearer(values, weight, np.flatnonzero(at), other[at], results[at], distance, n_threads)
 
     better = box_cox_is_better(other, results, compared if robust or criterion != LIKELIHOOD else None)
     families = np.full(len(results), YEO_JOHNSON)
@@ -74,28 +72,7 @@ def kept_by_both(box_cox: FloatArray, yeo_johnson: FloatArray) -> tuple[FloatArr
     return low, high
 
 
-def _likelier(
-    values: NDArray[Any],
-    weight: FloatArray,
-    at: NDArray[np.intp],
-    box_cox: FloatArray,
-    yeo_johnson: FloatArray,
-    n_threads: int,
-) -> BoolArray:
-    """Whether Box-Cox gives the values that both fits keep a larger likelihood, each with its lambda."""
-    better = np.zeros(at.size, dtype=np.bool_)
-    for part, x in _both_kept(values, at, box_cox, yeo_johnson):
-        nll = []
-        for code, fit in ((BOX_COX, box_cox[part]), (YEO_JOHNSON, yeo_johnson[part])):
-            scaled = (x - fit[:, CENTER]) / fit[:, DIVISOR]
-            lmbda = np.ascontiguousarray(fit[:, LMBDA])
-            refit = fit_matrix(scaled, code, lmbda, weight, n_threads)
-            nll.append(refit[:, NLL] + np.log(fit[:, DIVISOR]))
-        better[part] = nll[0] < nll[1]
-    return better
-
-
-def _nearer_normal(
+def _box_cox_is_nearer(
     values: NDArray[Any],
     weight: FloatArray,
     at: NDArray[np.intp],
@@ -104,24 +81,22 @@ def _nearer_normal(
     distance: Callable[[NDArray[Any], int, FloatArray, FloatArray, int], FloatArray],
     n_threads: int,
 ) -> BoolArray:
-    """Whether Box-Cox brings the values that both fits keep nearer to normal."""
+    """Whether the values of columns that both fits keep are nearer to normal by Box-Cox."""
     better = np.zeros(at.size, dtype=np.bool_)
-    for part, x in _both_kept(values, at, box_cox, yeo_johnson):
-        by_box_cox = distance(x, BOX_COX, box_cox[part], weight, n_threads)
-        better[part] = by_box_cox < distance(x, YEO_JOHNSON, yeo_johnson[part], weight, n_threads)
-    return better
-
-
-def _both_kept(
-    values: NDArray[Any], at: NDArray[np.intp], box_cox: FloatArray, yeo_johnson: FloatArray
-) -> Iterator[tuple[slice, FloatArray]]:
-    """Blocks of the columns, with NaN for values that either of two fits leaves out."""
     low, high = kept_by_both(box_cox, yeo_johnson)
     for start in range(0, at.size, _COMPARED):
         part = slice(start, start + _COMPARED)
         x = values[:, at[part]].astype(np.float64)
         x[~((x >= low[part]) & (x <= high[part]))] = np.nan
-        yield part, x
+        by_box_cox = distance(x, BOX_COX, box_cox[part], weight, n_threads)
+        better[part] = by_box_cox < distance(x, YEO_JOHNSON, yeo_johnson[part], weight, n_threads)
+    return better
+
+
+def _nll(values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
+    """Negative log-likelihood of the values, an observation, with the lambdas of their fits."""
+    center, divisor, lmbda = results[:, CENTER], results[:, DIVISOR], np.ascontiguousarray(results[:, LMBDA])
+    return fit_matrix((values - center) / divisor, family, lmbda, weight, n_threads)[:, NLL] + np.log(divisor)
 
 
 def _bend(values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
@@ -143,17 +118,17 @@ def _off_center(
     return central_matrix(values, family, results, weight, n_threads).statistic
 
 
-#: How far from normal transformed columns are, by name; the likelihood is compared as such.
+#: The measures of how far from normal columns are, once transformed, by the names of criteria.
 LIKELIHOOD, CENTRAL = "likelihood", "central"
-#: Those that chunks know, too.
+#: Criteria that fits from chunks have, too.
 CRITERIA = {"ppcc": _bend, "pearson": _pearson}
-_DISTANCES = {CENTRAL: _off_center, **CRITERIA}
+_DISTANCES = {LIKELIHOOD: _nll, CENTRAL: _off_center, **CRITERIA}
 
 
 def leave_alone(
     results: FloatArray, families: IntArray, values: NDArray[Any], weight: FloatArray, n_threads: int
 ) -> None:
-    """Let lambda be 1 for columns whose central part is nearer to normal as it is, or not normal when transformed."""
+    """Set lambda to 1 where the central part of a column is nearer to normal as it is, or not normal transformed."""
     fitted = ~is_failed(results[:, STATUS]) & (results[:, STATUS] >= 0)
     left = np.zeros(len(results), dtype=np.bool_)
     for code in (BOX_COX, YEO_JOHNSON):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,31 +29,31 @@ from powerkern._input.arguments import domain_error_in, given_lambdas
 from powerkern._input.arrays import Matrix, as_choice, as_flag
 from powerkern._input.labels import GroupsLike, without_groups
 from powerkern._input.reading import read
-from powerkern._results.central_normality import CentralNormality
 from powerkern._results.columns import ColumnResults, FitInfo, Source
 from powerkern._results.grouped_fit import GroupedFit, UnknownGroups
-from powerkern._results.inference import Interval, LikelihoodRatio
-from powerkern._results.normality import Normality, NormalityFigures
-from powerkern._results.power_fit import BEST, FIT_FAMILIES, OutOfRange, PowerFit, as_power_fit, finished
-from powerkern._results.summary import Summary
+from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, as_power_fit, finished
 from powerkern._typing import Bounds, FloatArray, IntArray
 from powerkern.kernels.results import STATUS, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
-__all__ = [
-    "CentralNormality",
-    "GroupedFit",
-    "Interval",
-    "LikelihoodRatio",
-    "Normality",
-    "NormalityFigures",
-    "OutOfRange",
-    "PowerFit",
-    "Summary",
-    "fit",
-    "inverse_transform",
-    "transform",
-]
+__all__ = ["GroupedFit", "fit", "inverse_transform", "transform"]
+
+
+class _Options(TypedDict, total=False):
+    """Options of `fit` with groups and without."""
+
+    standardize: bool
+    sample_weight: ArrayLike | str | None
+    lmbda: ArrayLike | None
+    shift: ArrayLike
+    origin: str | None
+    ymax: float | None
+    bounds: Bounds | None
+    criterion: str
+    column_names: Sequence[str] | None
+    non_numeric: _frames.NonNumeric
+    n_threads: int | None
+    progress: bool
 
 
 @overload
@@ -62,19 +62,8 @@ def fit(
     family: str = ...,
     estimator: Estimator | str = ...,
     *,
-    standardize: bool = ...,
-    sample_weight: ArrayLike | str | None = ...,
-    lmbda: ArrayLike | None = ...,
-    shift: ArrayLike = ...,
-    origin: str | None = ...,
-    ymax: float | None = ...,
-    bounds: Bounds | None = ...,
-    criterion: str = ...,
-    column_names: Sequence[str] | None = ...,
-    non_numeric: _frames.NonNumeric = ...,
     groups: None = None,
-    n_threads: int | None = ...,
-    progress: bool = ...,
+    **options: Unpack[_Options],
 ) -> PowerFit: ...
 
 
@@ -84,22 +73,11 @@ def fit(
     family: str = ...,
     estimator: Estimator | str = ...,
     *,
-    standardize: bool = ...,
-    sample_weight: ArrayLike | str | None = ...,
-    lmbda: ArrayLike | None = ...,
-    shift: ArrayLike = ...,
-    origin: str | None = ...,
-    ymax: float | None = ...,
-    bounds: Bounds | None = ...,
-    criterion: str = ...,
-    column_names: Sequence[str] | None = ...,
-    non_numeric: _frames.NonNumeric = ...,
     groups: GroupsLike,
     dropna: bool | None = ...,
     unknown: UnknownGroups = ...,
     shrink: bool = ...,
-    n_threads: int | None = ...,
-    progress: bool = ...,
+    **options: Unpack[_Options],
 ) -> GroupedFit: ...
 
 
@@ -221,7 +199,7 @@ def fit(
     rows, labels = (X, None) if groups is None else without_groups(X, groups, dropna)
     matrix = read(rows, sample_weight, column_names=column_names, non_numeric=non_numeric)
     p = matrix.values.shape[1]
-    asked = _Asked(
+    fitting = _Fitting(
         family,
         solver,
         given_lambdas(lmbda, p),
@@ -232,17 +210,17 @@ def fit(
         origin is not None,
     )
     if origin is not None:
-        check_origin(estimator, asked.shift, bounds)
+        check_origin(estimator, fitting.shift, bounds)
     info = FitInfo(family, estimator, standardize, matrix.names, matrix.was_vector, origin)
-    threads, unbounded = thread_count(n_threads), lmbda is not None or asked.solver is not None
-    if as_flag("shrink", shrink) and (asked.solver is not None or family == BEST or lmbda is not None or origin):
+    threads, unbounded = thread_count(n_threads), lmbda is not None or solver is not None
+    if as_flag("shrink", shrink) and (solver is not None or family == BEST or lmbda is not None or origin):
         raise ValueError("shrink=True is for lambdas fitted by maximum likelihood, in one family, without origin=")
     if labels is not None:
         return fit_groups(
             matrix,
             labels,
             info,
-            asked.fitted,
+            fitting.fitted,
             dropna=dropna,
             unknown=unknown,
             shrink=shrink,
@@ -252,12 +230,12 @@ def fit(
         )
     if dropna is not None or unknown != "raise" or shrink:
         raise TypeError("dropna, unknown and shrink go with groups=; leave them out")
-    columns = asked.fitted(matrix, threads, progress)
+    columns = fitting.fitted(matrix, threads, progress)
     return finished(info, columns, Source((matrix.values, matrix.weight)), unbounded=unbounded)
 
 
-class _Asked(NamedTuple):
-    """What is asked of each column, once checked."""
+class _Fitting(NamedTuple):
+    """How each column is fitted: the arguments of `fit`, checked."""
 
     family: str
     solver: Robust | NearestNormal | WithOrigin | None
@@ -273,48 +251,54 @@ class _Asked(NamedTuple):
     ) -> ColumnResults:
         """Results of the columns of a matrix, or of several groups of them; or at given lambdas."""
         repeats = matrix.values.shape[1] // self.shift.size
-        asked = self if repeats == 1 else self._repeated(repeats)
-        return asked._fitted(matrix, asked.given if given is None else given, n_threads, progress)
+        each = self if repeats == 1 else self._repeated(repeats)
+        return (each if given is None else each._replace(given=given))._fitted(matrix, n_threads, progress)
 
-    def _repeated(self, k: int) -> _Asked:
+    def _repeated(self, k: int) -> _Fitting:
+        """The same for k groups side by side."""
         limit = self.limit._replace(bounds=_tiled(self.limit.bounds, k))
         return self._replace(given=_tiled(self.given, k), shift=_tiled(self.shift, k), limit=limit)
 
-    def _fitted(self, matrix: Matrix, given: FloatArray, n_threads: int, progress: bool) -> ColumnResults:
-        values, weight, shift = matrix.values, matrix.weight, self.shift
+    def _fitted(self, matrix: Matrix, n_threads: int, progress: bool) -> ColumnResults:
+        values, weight = matrix.values, matrix.weight
         is_robust = isinstance(self.solver, Robust | WithOrigin)
+        in_family = functools.partial(self._in_family, matrix=matrix, n_threads=n_threads, progress=progress)
+        families: IntArray | str = self.family
+        if self.family == BEST:
+            results, families = best_family(in_family, values, weight, is_robust, self.criterion, n_threads)
+            if self.criterion == CENTRAL:
+                leave_alone(results, families, values, weight, n_threads)
+        else:
+            results = in_family(FAMILIES[self.family])
+        outside = np.flatnonzero(results[:, STATUS] < 0)
+        if outside.size:
+            j = int(outside[0])
+            raise domain_error_in(matrix, j, matrix.names, weight, self.shift[j])
+        if self.shift.any() or self.with_origin or self.prestandardize != "none":
+            results[:, [X_MIN, X_MAX]] = extremes(values, weight)
+        return ColumnResults(results, families, unit_weights=weights_of_one(values, weight) if is_robust else None)
 
-        def likeliest(columns: Columns, code: int) -> FloatArray:
+    def _in_family(self, code: int, matrix: Matrix, n_threads: int, progress: bool) -> FloatArray:
+        """Results of every column under one family, (p, N_RESULTS)."""
+        values, weight, given = matrix.values, matrix.weight, self.given
+
+        def likeliest(columns: Columns) -> FloatArray:
             return maximum_likelihood(
                 columns, code, given, weight, self.limit, n_threads=n_threads, names=matrix.names, progress=progress
             )
 
-        def fitted_as(code: int) -> FloatArray:
-            if self.solver is None and self.with_origin:
-                bounds, fit = self.limit.bounds, functools.partial(likeliest, code=code)
-                return likeliest_with_origin(values, code, given, bounds, weight, n_threads, progress, fit)
-            if self.solver is None and self.prestandardize != "none" and is_mirrored(code):
-                scaling = scaled_by(self.prestandardize, values, weight, n_threads)
-                return in_units(lambda u: likeliest(u, code), values, *scaling)
-            columns = shifted(values, shift)
-            if self.solver is None:
-                results = likeliest(columns, code)
-            else:
-                results = fitted_otherwise(self.solver, columns, code, weight, self.limit, n_threads, progress)
-            to_own_units(results, shift)
-            return results
-
-        families: IntArray | str = self.family
-        if self.family == BEST:
-            results, families = best_family(fitted_as, values, weight, is_robust, self.criterion, n_threads)
-            if self.criterion == CENTRAL:
-                leave_alone(results, families, values, weight, n_threads)
+        if self.solver is not None:
+            columns = shifted(values, self.shift)
+            results = fitted_otherwise(self.solver, columns, code, weight, self.limit, n_threads, progress)
+        elif self.with_origin:
+            bounds = self.limit.bounds
+            return likeliest_with_origin(values, code, given, bounds, weight, n_threads, progress, likeliest)
+        elif self.prestandardize != "none" and is_mirrored(code):
+            return in_units(likeliest, values, *scaled_by(self.prestandardize, values, weight, n_threads))
         else:
-            results = fitted_as(FAMILIES[self.family])
-        _check_domain(matrix, results, weight, shift)
-        if shift.any() or self.with_origin or self.prestandardize != "none":
-            results[:, [X_MIN, X_MAX]] = extremes(values, weight)
-        return ColumnResults(results, families, unit_weights=weights_of_one(values, weight) if is_robust else None)
+            results = likeliest(shifted(values, self.shift))
+        to_own_units(results, self.shift)
+        return results
 
 
 def _tiled(each: FloatArray, k: int) -> FloatArray:
@@ -323,14 +307,6 @@ def _tiled(each: FloatArray, k: int) -> FloatArray:
     tiled = np.empty((*rows, k, p))
     tiled[...] = each[..., np.newaxis, :]
     return tiled.reshape(*rows, k * p)
-
-
-def _check_domain(matrix: Matrix, results: FloatArray, weight: FloatArray, shift: FloatArray) -> None:
-    """Raise for the first column with values outside the family's domain."""
-    outside = results[:, STATUS] < 0
-    if outside.any():
-        j = int(np.argmax(outside))
-        raise domain_error_in(matrix, j, matrix.names, weight, shift[j])
 
 
 def check_together(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -10,9 +11,9 @@ import numpy as np
 from powerkern._engine.gather import Scratch
 from powerkern._engine.ragged import Groups
 from powerkern._fit.shrinkage import shrunk
+from powerkern._input.arguments import place_of
 from powerkern._input.arrays import NO_WEIGHTS, Matrix, as_choice, column_label
 from powerkern._input.labels import MISSING, Keys, Runs, check_rows
-from powerkern._input.places import place_of
 from powerkern._results.columns import ColumnResults, FitInfo, Source
 from powerkern._results.grouped_fit import GroupedFit, UnknownGroups, finished_groups
 from powerkern._results.power_fit import PowerFit
@@ -40,21 +41,13 @@ def fit_groups(
     as_choice("unknown", unknown, get_args(UnknownGroups))
     keys, runs = labels
     check_rows(runs, len(matrix.values))
-    columns = grouped_columns(matrix, runs, len(keys), fitted, n_threads, progress)
-    pooled = None
+    fitted_at = functools.partial(grouped_columns, matrix, runs, len(keys), fitted, n_threads, progress)
+    columns, pooled = fitted_at(), None
     if unknown == "pooled" or shrink:
-        some = matrix
-        if (runs.codes == MISSING).any():
-            rows = runs.rows(runs.codes >= 0)
-            some = _rows_of(matrix, rows)
-        pooled = PowerFit(info, fitted(some, n_threads))
-    if shrink:
-        assert pooled is not None
-
-        def at(lmbda: FloatArray) -> ColumnResults:
-            return grouped_columns(matrix, runs, len(keys), fitted, n_threads, progress, given=lmbda)
-
-        columns = shrunk(columns, pooled.columns, at)
+        labelled = _rows_of(matrix, runs.rows(runs.codes >= 0)) if (runs.codes == MISSING).any() else matrix
+        pooled = PowerFit(info, fitted(labelled, n_threads))
+        if shrink:
+            columns = shrunk(columns, pooled.columns, fitted_at)
     source = Source((matrix.values, matrix.weight))
     return finished_groups(GroupedFit(info, keys, columns, pooled, unknown, dropna, source, runs), unbounded)
 
@@ -68,14 +61,20 @@ def grouped_columns(
     progress: bool,
     given: FloatArray | None = None,
 ) -> ColumnResults:
-    """Results of every column of every group, those of the first group first; or at given lambdas, (G, p)."""
+    """Results of every column of every group, group by group; or at given lambdas, (G, p)."""
     groups, p = Groups(runs, n_groups), matrix.values.shape[1]
     raw, families = np.empty((n_groups, p, N_RESULTS)), np.empty((n_groups, p), dtype=np.int64)
     units, has_units = np.ones((n_groups, p)), False
     scratch = Scratch()
 
-    def put(at: Any, found: ColumnResults) -> None:
+    def put(part: Matrix, batch: slice, threads: int) -> None:
+        """Fit a matrix in which the groups of the batch stand side by side."""
         nonlocal has_units
+        at = groups.codes[batch]
+        try:
+            found = fitted(part, threads, given=None if given is None else given[at].ravel())
+        except ValueError as error:
+            raise _placed(error, groups, batch, matrix) from None
         shape = raw[at].shape
         raw[at], families[at] = found.raw.reshape(shape), found.codes.reshape(shape[:-1])
         if found.unit_weights is not None:
@@ -83,29 +82,15 @@ def grouped_columns(
             units[at] = found.unit_weights.reshape(shape[:-1])
 
     def fit_batch(batch: slice, threads: int) -> None:
-        at = groups.codes[batch]
-        block = groups.padded(matrix.values, batch, scratch)
-        part = Matrix(block.T, None, False)
-        try:
-            put(at, fitted(part, threads, **_given(given, at)))
-        except ValueError as error:
-            raise _placed(error, groups, batch, matrix) from None
+        put(Matrix(groups.padded(matrix.values, batch, scratch).T, None, False), batch, threads)
 
     def fit_each(batch: slice, threads: int) -> None:
         for k in range(batch.start, batch.stop):
-            at = groups.codes[k : k + 1]
-            try:
-                put(at, fitted(_rows_of(matrix, groups.rows(k)), threads, **_given(given, at)))
-            except ValueError as error:
-                raise _placed(error, groups, slice(k, k + 1), matrix) from None
+            put(_rows_of(matrix, groups.rows(k)), slice(k, k + 1), threads)
 
     groups.for_each_batch(fit_each if matrix.weight.size else fit_batch, p, n_threads, progress)
     flat = raw.reshape(-1, N_RESULTS)
     return ColumnResults(flat, families.ravel(), unit_weights=units.ravel() if has_units else None)
-
-
-def _given(lmbda: FloatArray | None, at: Any) -> dict[str, FloatArray]:
-    return {} if lmbda is None else {"given": lmbda[at].ravel()}
 
 
 def _rows_of(matrix: Matrix, rows: Any) -> Matrix:

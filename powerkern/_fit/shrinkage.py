@@ -1,4 +1,4 @@
-"""Lambdas of groups drawn towards the lambda of all rows, by what each group says of its own: empirical Bayes."""
+"""Empirical Bayes: lambdas of groups, drawn towards the lambda of all rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def shrunk(columns: ColumnResults, pooled: ColumnResults, at: Callable[[FloatArr
 
 
 def between(estimates: FloatArray, variances: FloatArray, center: float) -> float:
-    """Variance between groups, about a known centre, beside the variances of their estimates.
+    """Variance between groups, about a known center, in excess of the variances of their estimates.
 
     The root of ``sum (x_g - c)^2/(s_g^2 + tau^2) = G`` [1], or 0 where the left side is less than G at 0: it is
     consistent whatever the distribution between groups is.
@@ -48,7 +48,7 @@ def between(estimates: FloatArray, variances: FloatArray, center: float) -> floa
     References
     ----------
     .. [1] R. C. Paule, J. Mandel (1982), "Consensus values and weighting factors", Journal of Research of the National
-       Bureau of Standards 87(5), 377-385, eq. (6); with the centre known, G takes the place of G - 1.
+       Bureau of Standards 87(5), 377-385, eq. (6); with the center known, G takes the place of G - 1.
     """
     squares = (estimates - center) ** 2
 

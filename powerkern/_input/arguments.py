@@ -1,9 +1,10 @@
-"""Checks of the arguments that several interfaces have in common: weights, lambdas, shifts, bounds."""
+"""Checks that several interfaces have in common: numbers, lambdas, bounds, weights, values outside the domain."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,13 +14,13 @@ from powerkern._input.arrays import (
     Matrix,
     as_reals,
     as_weights,
+    column_label,
     is_real,
     is_whole,
     listed,
     numbers,
     output_type,
 )
-from powerkern._input.places import domain_error
 from powerkern._typing import FloatArray, IntArray
 
 _FLOAT64 = np.dtype(np.float64)
@@ -75,6 +76,79 @@ def column_positions(columns: Any, n: int) -> IntArray:
     return found
 
 
+def is_weightless(sample_weight: ArrayLike | None, n: int) -> bool:
+    """Whether there are weights, and all are zero, as in some of the chunks of a data set."""
+    if sample_weight is None:
+        return False
+    weights = numbers(sample_weight, "sample_weight")
+    return weights.shape == (n,) and not np.any(weights)
+
+
+def weights_of(sample_weight: ArrayLike | None, n: int) -> FloatArray:
+    """Weights as the kernels take them: contiguous and writable; empty for none."""
+    return NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
+
+
+def each_column(what: str, value: object, p: int) -> FloatArray:
+    """An argument that must be one number, or one for each of p columns: a writable array of p numbers."""
+    given = as_reals(what, value)
+    if given.shape not in ((), (p,)):
+        raise ValueError(f"{what} must be one number or one per column ({p}), got shape {given.shape}")
+    return np.array(np.broadcast_to(given, (p,)))
+
+
+def given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
+    """One lambda per column, NaN where it is to be found."""
+    if lmbda is None:
+        return np.full(p, np.nan)
+    given = each_column("lmbda", lmbda, p)
+    if np.isinf(given).any():
+        raise ValueError("lmbda must be finite (NaN where it is to be fitted)")
+    return given
+
+
+def given_bounds(bounds: object, p: int) -> FloatArray:
+    """The smallest and the largest lambda of each column, as two rows; infinite where there is no bound.
+
+    Raises
+    ------
+    TypeError
+        If they are not a pair of numbers, or of arrays of numbers.
+    ValueError
+        If there are not `p` of them (or one), one is NaN, or low is above high.
+    """
+    if bounds is None:
+        return np.repeat([[-math.inf], [math.inf]], p, axis=1)
+    try:
+        pair = listed(bounds)
+    except TypeError:
+        pair = []
+    if len(pair) != 2 or isinstance(bounds, str | dict | set):
+        raise TypeError(f"bounds must be a pair (low, high) of lambdas, None where there is no bound, got {bounds!r}")
+    low = each_column("the lower end of bounds", -math.inf if pair[0] is None else pair[0], p)
+    high = each_column("the upper end of bounds", math.inf if pair[1] is None else pair[1], p)
+    wrong = ~(low <= high) | (low == math.inf) | (high == -math.inf)
+    if wrong.any():
+        j = int(np.argmax(wrong))
+        raise ValueError(
+            f"bounds must be an interval, low <= high; that of column {j} is from {low[j]:g} to {high[j]:g}"
+        )
+    return np.stack([low, high])
+
+
+def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _FLOAT64) -> float:
+    """The bound on raw transformed values: none where the output is standardised, unless one is given."""
+    if ymax is None:
+        return math.inf if standardize else float(np.finfo(output_type(dtype)).max) / _SAFETY
+    limit = as_reals("ymax", ymax)
+    if limit.ndim > 0 or not limit > 0.0:
+        raise ValueError(f"ymax must be positive, got {ymax!r}")
+    return float(limit)
+
+
+# --- values outside the domain --------------------------------------------------------------------------
+
+
 def refuse_infinite(matrix: Matrix) -> None:
     """Raise for the first infinite value of the first column that has one."""
     if matrix.values.dtype.kind != "f":
@@ -106,70 +180,38 @@ def domain_error_in(
     return domain_error(kind, None if matrix.was_vector else j, i, float(column[i]), names, shift)
 
 
-def is_weightless(sample_weight: ArrayLike | None, n: int) -> bool:
-    """Whether there are weights, and all of them are zero: some rows among others may have none."""
-    if sample_weight is None:
-        return False
-    weights = numbers(sample_weight, "sample_weight")
-    return weights.shape == (n,) and not np.any(weights)
+class Place(NamedTuple):
+    """The location of the offending value of a domain error, and the reason."""
+
+    #: Counted from 0; None where the input is one-dimensional.
+    column: int | None
+    row: int
+    #: The message without the location.
+    reason: str
 
 
-def weights_of(sample_weight: ArrayLike | None, n: int) -> FloatArray:
-    """Weights as the kernels take them: contiguous and writable; empty for none."""
-    return NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
+def domain_error(
+    kind: str, j: int | None, i: int, value: float, names: Sequence[str] | None, shift: float = 0.0
+) -> ValueError:
+    """The error for a value outside the domain, for a reason in `_DOMAIN_REMEDIES`; j is None for 1-D input."""
+    place = f"row {i}" if j is None else f"{column_label(j, names)}, row {i}"
+    reason = f"the value is {float(value)}{_DOMAIN_REMEDIES[kind].format(shift=shift, end=-shift)}"
+    error = ValueError(f"{place}: {reason}")
+    vars(error)["place"] = Place(j, i, reason)
+    return error
 
 
-def given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
-    """One lambda per column, NaN where it is to be found."""
-    if lmbda is None:
-        return np.full(p, np.nan)
-    given = as_reals("lmbda", lmbda)
-    if given.ndim > 1 or (given.ndim == 1 and given.size != p):
-        raise ValueError(f"lmbda must be one number or one per column ({p}), got shape {given.shape}")
-    if np.isinf(given).any():
-        raise ValueError("lmbda must be finite (NaN where it is to be fitted)")
-    return np.array(np.broadcast_to(given, (p,)))  # a writable copy
+def place_of(error: Exception) -> Place | None:
+    """The arguments of `domain_error`, for callers who know the location by another name; None for other errors."""
+    return vars(error).get("place")
 
 
-def given_bounds(bounds: object, p: int) -> FloatArray:
-    """The smallest and the largest lambda of each column, as two rows; infinite where there is no bound.
-
-    Raises
-    ------
-    TypeError
-        If they are no pair of numbers, or of arrays of numbers.
-    ValueError
-        If there are not `p` of them (or one), one is NaN, or they are no interval.
-    """
-    if bounds is None:
-        return np.repeat([[-math.inf], [math.inf]], p, axis=1)
-    try:
-        pair = listed(bounds)
-    except TypeError:
-        pair = []
-    if len(pair) != 2 or isinstance(bounds, str | dict | set):
-        raise TypeError(f"bounds must be a pair (low, high) of lambdas, None where there is no bound, got {bounds!r}")
-    ends = np.empty((2, p))
-    for row, what, end, none in zip(ends, ("lower", "upper"), pair, (-math.inf, math.inf), strict=True):
-        given = as_reals(f"the {what} end of bounds", none if end is None else end)
-        if given.ndim > 1 or (given.ndim == 1 and given.size != p):
-            raise ValueError(f"the {what} end of bounds must be one number or one per column ({p}), got {given.shape}")
-        row[:] = given
-    low, high = ends
-    wrong = ~(low <= high) | (low == math.inf) | (high == -math.inf)
-    if wrong.any():
-        j = int(np.argmax(wrong))
-        raise ValueError(
-            f"bounds must be an interval, low <= high; that of column {j} is from {low[j]:g} to {high[j]:g}"
-        )
-    return ends
-
-
-def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _FLOAT64) -> float:
-    """The bound on raw transformed values: none where the output is standardised, unless one is given."""
-    if ymax is None:
-        return math.inf if standardize else float(np.finfo(output_type(dtype)).max) / _SAFETY
-    limit = as_reals("ymax", ymax)
-    if limit.ndim > 0 or not limit > 0.0:
-        raise ValueError(f"ymax must be positive, got {ymax!r}")
-    return float(limit)
+#: Reasons why values are outside the domain, and the remedies.
+_DOMAIN_REMEDIES = {
+    "overflow": ", which plus shift = {shift} overflows float64; divide both by the largest value",
+    "not above": " and not above -shift = {end}, beyond which the shifted Box-Cox transformation is defined; fit with "
+    "a larger shift, drop the row, or use family='yeo-johnson'",
+    "infinite": "; replace infinite values, or mark them missing with NaN",
+    "not positive": ", and the Box-Cox transformation can only be applied to strictly positive data; shift or drop the "
+    "column, or use family='yeo-johnson'",
+}

@@ -14,12 +14,20 @@ from typing import Any, NamedTuple, NoReturn, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.columns import Table, table_of
+from powerkern._input.columns import (
+    COMPLAINTS,
+    Table,
+    is_number,
+    is_single,
+    is_wide_integer,
+    kind_of,
+    reject_cells,
+    table_of,
+)
 from powerkern._input.foreign import is_of, refuse_foreign
-from powerkern._input.kinds import COMPLAINTS, is_number, is_single, is_wide_integer, kind_of, reject_cells
 from powerkern._input.messages import did_you_mean, warn
 
-#: In place of weights: there are none.
+#: Stands for the absence of weights.
 NO_WEIGHTS: NDArray[np.float64] = np.empty(0)
 
 
@@ -34,7 +42,7 @@ class Matrix(NamedTuple):
     was_vector: bool
     #: Weights of the rows; empty where there are none.
     weight: NDArray[np.float64] = NO_WEIGHTS
-    #: The input and the columns of it that were read, where results are to be of the same kind.
+    #: The input, and the part of it that was read, where results take the form of the input.
     given: Any = None
     part: Any = None
 
@@ -70,7 +78,8 @@ def as_matrix(X: object, column_names: Sequence[str] | None = None, what: str = 
 
 def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X") -> Matrix:
     """`as_matrix` for input that may have no rows, but must have columns."""
-    values, names = _read(X, what, column_names)
+    values, names, wide = _contents(X, what, column_names)
+    _warn_of_rounding(values, wide, names if column_names is None else column_names, what)
     was_vector = values.ndim == 1
     if was_vector:
         values = values[:, np.newaxis]
@@ -80,13 +89,6 @@ def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X
     if column_names is not None:
         names = as_names(column_names, p)
     return Matrix(values, names, was_vector)
-
-
-def _read(X: object, what: str, column_names: Sequence[str] | None = None) -> tuple[NDArray[Any], list[str] | None]:
-    """X as a real array of one or two dimensions, and the names of its columns."""
-    values, names, wide = _contents(X, what, column_names)
-    _warn_of_rounding(values, wide, names if column_names is None else column_names, what)
-    return values, names
 
 
 def numbers(X: object, what: str = "X") -> NDArray[Any]:
@@ -153,12 +155,12 @@ def _contents(
     return values, None, [is_wide_integer(values.dtype)]
 
 
-#: Beyond it, integers have no float64 of their own.
+#: Beyond it, float64 does not represent every integer.
 _LARGEST_INTEGER = 2**53
 
 
 def _warn_of_rounding(values: NDArray[Any], wide: list[bool], names: Sequence[str] | None, what: str) -> None:
-    """Name the columns of integers too large for float64, once; `wide` is one entry per column, or one for all."""
+    """Warn of columns of integers too large for float64; `wide` has one entry per column, or one for all."""
     if not any(wide) or values.size == 0:
         return
     if values.ndim == 1:
@@ -314,7 +316,7 @@ def column_labels(indices: Iterable[int], names: Sequence[str] | None) -> str:
 def position_of(column: object, names: Sequence[str] | None, p: int) -> int:
     """Where a column is among p columns, given its name or its position.
 
-    Names are kept as text: a name that is no text, and no position either, is looked up as its text.
+    Names are kept as text: a name that is neither text nor a position is looked up as its text.
 
     Raises
     ------
@@ -418,12 +420,12 @@ def _count(n: int | None, noun: str) -> str:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether an argument is a whole number of 64 bits; True and False are none."""
+    """Whether an argument is a whole number of 64 bits, and not True or False."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and -(2**63) <= int(value) < 2**63
 
 
 def is_real(value: object) -> TypeGuard[float]:
-    """Whether an argument is a number that is not complex; True and False are none."""
+    """Whether an argument is a number that is not complex, and not True or False."""
     return is_whole(value) or isinstance(value, float | np.floating)
 
 
@@ -455,7 +457,7 @@ def as_flag(what: str, value: object) -> bool:
     return bool(value)
 
 
-#: Weights sum to more.
+#: Weights must sum to more.
 _LEAST_TOTAL = 1e-290
 
 

@@ -60,7 +60,7 @@ _LIBRARIES = {"pandas", "scipy", "sparse", *(kind.module.partition(".")[0] for k
 
 
 def library(X: object) -> str:
-    """The library among whose types X is, or ""; that library is imported already, and never by us."""
+    """The library that the type of X comes from, or ""; nothing is imported to find out."""
     return "" if type(X) is np.ndarray else _library_of(type(X).__mro__)
 
 
@@ -98,7 +98,7 @@ def _kind_of(X: object) -> _Kind | None:
 
 
 def refuse_foreign(X: object, what: str = "X") -> None:
-    """Refuse what `np.asarray` would silently load, densify or misread."""
+    """Refuse objects that `np.asarray` would silently load, densify or misread."""
     refuse_remote(X, what)
     if hasattr(X, "toarray") or (library(X) == "sparse" and hasattr(X, "todense")):
         method = "toarray" if hasattr(X, "toarray") else "todense"

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._input.arrays import as_choice, as_matrix, as_rows
+from powerkern._input.columns import is_numeric, is_single
 from powerkern._input.foreign import frame_library, library
-from powerkern._input.kinds import is_numeric, is_single
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 
@@ -62,14 +62,18 @@ def without_weights(X: Any, sample_weight: Any) -> tuple[Any, Any]:
         raise TypeError(
             f"sample_weight={sample_weight!r} names a column, and the rows are no data frame but a {type(X).__name__}"
         )
-    if names.count(sample_weight) != 1:
-        found = "no column" if sample_weight not in names else "more than one column"
-        known = ", ".join(map(repr, names))
-        raise ValueError(f"sample_weight={sample_weight!r}: there is {found} of that name among {known}")
-    at = names.index(sample_weight)
+    at = position_named(sample_weight, names, "sample_weight")
     rest = taken(X, None, [j for j in range(len(names)) if j != at])
     weight: FloatArray = as_rows(taken(X, None, [at]), what="sample_weight").values[:, 0]
     return rest, weight
+
+
+def position_named(name: str, names: list[str], argument: str) -> int:
+    """Where the column is that an argument names, or the error."""
+    if names.count(name) != 1:
+        found = "no column" if name not in names else "more than one column"
+        raise ValueError(f"{argument}={name!r}: there is {found} of that name among {', '.join(map(repr, names))}")
+    return names.index(name)
 
 
 def taken(X: Any, rows: Any, columns: Any) -> Any:
@@ -99,7 +103,7 @@ def columns_named(X: Any, names: list[str] | None) -> Any:
 
 
 def restored(X: Any, part: Any, values: NDArray[Any]) -> Any:
-    """X with `values` in place of the columns `part` that they were computed from; an array if X is no data frame."""
+    """X with `values` in place of the columns `part`, from which they were computed; an array if X is not a frame."""
     own = library(X)
     if own == "pandas" and hasattr(X, "index"):  # an Index, or an array of an extension type, gives an array
         return _in_pandas(X, part, values)

@@ -1,4 +1,4 @@
-"""What is imported late, and forks meanwhile: they wait, as a child would inherit locks that nobody in it releases."""
+"""Late imports, during which forks wait: a child would inherit locks that nobody in it releases."""
 
 from __future__ import annotations
 

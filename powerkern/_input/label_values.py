@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from powerkern._input.arrays import is_masked_array
 from powerkern._input.foreign import library
 
-#: What labels are, by the kind of their type.
+#: Kinds of labels, by the kind of their NumPy type.
 KINDS = {"i": "numbers", "u": "numbers", "f": "numbers", "b": "booleans", "U": "text", "M": "dates", "m": "durations"}
 
 
@@ -31,17 +31,17 @@ def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
 
         found = column.drop_nulls().unique()
         codes = column.replace_strict(found, polars.int_range(len(found), eager=True), default=-1)
-        return codes.fill_null(-1).to_numpy(), _from_objects(_objects(found.to_list()))
+        return codes.fill_null(-1).to_numpy(), _from_objects(objects(found.to_list()))
     if own == "pyarrow":
         whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
         coded = whole if hasattr(whole, "dictionary") else whole.dictionary_encode()
         return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), _from_objects(
-            _objects(coded.dictionary.to_pylist())
+            objects(coded.dictionary.to_pylist())
         )
     if is_masked_array(column):
         values = column.astype(object).filled(None)
     else:
-        values = np.asarray(column) if hasattr(column, "__array__") else _objects(column)
+        values = np.asarray(column) if hasattr(column, "__array__") else objects(column)
     if values.dtype.kind == "T":
         values = values.astype(object)
     if values.dtype.kind == "O" and values.ndim == 1:
@@ -51,7 +51,7 @@ def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
     return values, None
 
 
-def _objects(cells: Any) -> NDArray[Any]:
+def objects(cells: Any) -> NDArray[Any]:
     """A vector of Python objects, none of which is converted."""
     found = np.empty(len(cells), dtype=object)
     found[:] = list(cells)
@@ -65,7 +65,7 @@ def _counted(cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     codes = np.array(
         [-1 if _is_none(cell) else table.setdefault(cell, len(table)) for cell in cells.tolist()], dtype=np.int64
     )
-    return codes, _from_objects(_objects(table))
+    return codes, _from_objects(objects(table))
 
 
 def _is_none(cell: Any) -> bool:

@@ -14,7 +14,7 @@ from powerkern._input.foreign import refuse_foreign
 from powerkern._input.label_values import KINDS, values_of
 from powerkern._typing import BoolArray, IntArray
 
-#: What `groups` may be: labels, or names of columns of a data frame.
+#: The argument `groups`: labels, or names of columns of a data frame.
 GroupsLike: TypeAlias = ArrayLike | Sequence[str] | str
 #: Codes of rows whose group a fit has not seen, and of rows without a label, which are left out.
 UNKNOWN, MISSING = -1, -2
@@ -85,7 +85,7 @@ class Keys:
         return self.labels(np.array([g]))[0]
 
     def codes_of(self, columns: list[Any]) -> Runs:
-        """The groups of rows by columns of labels, one for each key: UNKNOWN where there is none."""
+        """The groups of rows by columns of labels, one for each key; UNKNOWN where the fit has none."""
         return self._found(columns)[0]
 
     def runs_of(self, X: Any, groups: Any, n: int, dropna: bool | None) -> Runs:
@@ -93,7 +93,7 @@ class Keys:
         if groups is None and self.names is None:
             raise TypeError("pass groups=, the labels of the rows")
         runs, missing = self._found(_columns(X, self.names if groups is None else groups)[0])
-        _check_length(runs, n)
+        check_rows(runs, n)
         if dropna is not False:
             runs.codes[missing] = MISSING
         if dropna is None:
@@ -188,7 +188,8 @@ def without_names(X: Any, names: list[str] | None) -> Any:
 
 def check_rows(runs: Runs, n: int) -> None:
     """Refuse labels that are not as many as the rows."""
-    _check_length(runs, n)
+    if runs.n_rows != n:
+        raise ValueError(f"groups has {runs.n_rows} labels, and there are {n} rows")
 
 
 # --- columns of labels ----------------------------------------------------------------------------------
@@ -228,13 +229,10 @@ def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
         names = list(groups)
     else:
         return None
-    for name in names:
-        if known.count(name) != 1:
-            found = "no column" if name not in known else "more than one column"
-            raise ValueError(f"groups={name!r}: there is {found} of that name among {', '.join(map(repr, known))}")
+    positions = [frames.position_named(name, known, "groups") for name in names]
     if len(set(names)) < len(names):
         raise ValueError(f"groups names a column twice: {names}; pass labels, if that is what they are, as an array")
-    return names, [known.index(name) for name in names]
+    return names, positions
 
 
 class _Coded(NamedTuple):
@@ -378,11 +376,6 @@ def _refuse_missing(runs: Runs) -> None:
             f"groups, row {runs.starts[at[0]]}: the label is missing; pass dropna=True to leave such rows out, or "
             "dropna=False to make them a group"
         )
-
-
-def _check_length(runs: Runs, n: int) -> None:
-    if runs.n_rows != n:
-        raise ValueError(f"groups has {runs.n_rows} labels, and there are {n} rows")
 
 
 def _cells(categories: NDArray[Any], at: IntArray) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Functions of `scipy.special`, which is imported when the first is called: that takes a third as long as powerkern."""
+"""Functions of `scipy.special`, imported at first use: that takes a third of the time of importing powerkern."""
 
 from __future__ import annotations
 

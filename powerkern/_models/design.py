@@ -233,7 +233,7 @@ class Basis(NamedTuple):
     to_coef: FloatArray
     #: Which columns were not left out.
     used: BoolArray
-    #: The constant as a combination of the covariates, zero where it is none.
+    #: The constant as a combination of the covariates; zero if it is not one.
     one: FloatArray
 
     @property

@@ -94,7 +94,7 @@ class JointLikelihood:
     -----
     Columns are sorted by a digest of their values, so that results do not depend on the order in which they are given:
     `order` holds their original positions, and `restored` undoes the sort.
-    Beside the columns, four arrays of their size are held.
+    Four arrays of the size of the columns are held besides them.
     """
 
     def __init__(self, columns: FloatArray, family: int, weight: FloatArray, basis: FloatArray, n_threads: int) -> None:
@@ -127,8 +127,8 @@ class JointLikelihood:
         Raises
         ------
         Singular
-            A transformed column, or its residuals, has less than a fraction `tolerance` p of its variance beside the
-            others.
+            A transformed column, or its residuals, has less than a fraction `tolerance` p of its variance left given
+            the others.
         """
         with np.errstate(all="ignore"):
             return self._evaluate(np.array(lmbda, dtype=np.float64), tolerance)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from powerkern._engine.threads import thread_count
 from powerkern._input.arguments import as_number
 from powerkern._input.arrays import as_flag, as_matrix
+from powerkern._models.regression_model import RegressionModel
 from powerkern._results.back import Kind, back_transformed
 from powerkern._typing import FloatArray
 
-if TYPE_CHECKING:
-    from powerkern._models.regression_fit import RegressionFit
 
-
-def transform(fit: RegressionFit, Y: object, *, n_threads: int | None = None) -> Any:
+def transform(fit: RegressionModel, Y: object, *, n_threads: int | None = None) -> Any:
     """``psi(lambda, y)`` of every response.
 
     Parameters
@@ -41,7 +39,7 @@ def transform(fit: RegressionFit, Y: object, *, n_threads: int | None = None) ->
     return fit._raw.transform(Y, n_threads=n_threads)
 
 
-def inverse_transform(fit: RegressionFit, Z: object, *, n_threads: int | None = None) -> Any:
+def inverse_transform(fit: RegressionModel, Z: object, *, n_threads: int | None = None) -> Any:
     """The y with ``psi(lambda, y) = z``: undo `transform`. NaN, with a warning, beyond the range of psi.
 
     Examples
@@ -56,7 +54,7 @@ def inverse_transform(fit: RegressionFit, Z: object, *, n_threads: int | None = 
     return fit._raw.inverse_transform(Z, n_threads=n_threads)
 
 
-def fitted_values(fit: RegressionFit, covariates: object = None) -> FloatArray:
+def fitted_values(fit: RegressionModel, covariates: object = None) -> FloatArray:
     """Fitted means of ``psi(lambda, y)``, ``covariates coef``: (n, p), or (n,) where the fit was to one response.
 
     Parameters
@@ -79,7 +77,7 @@ def fitted_values(fit: RegressionFit, covariates: object = None) -> FloatArray:
 
 
 def residuals(
-    fit: RegressionFit, Y: object = None, covariates: object = None, *, standardized: bool = False
+    fit: RegressionModel, Y: object = None, covariates: object = None, *, standardized: bool = False
 ) -> FloatArray:
     """``psi(lambda, y) - covariates coef``: (n, p), or (n,) where the fit was to one response.
 
@@ -120,7 +118,7 @@ def residuals(
 
 
 def predict(
-    fit: RegressionFit,
+    fit: RegressionModel,
     covariates: object,
     kind: Kind = "median",
     *,
@@ -171,5 +169,7 @@ def predict(
     True
     """
     as_number("quantile", quantile, "(0, 1)")
-    found = back_transformed(fit.power_fit, fit._linear(covariates), 1.0, kind, quantile, thread_count(n_threads))
+    found = back_transformed(
+        fit.power_fit.columns, fit._linear(covariates), 1.0, kind, quantile, thread_count(n_threads)
+    )
     return fit._shaped(found)

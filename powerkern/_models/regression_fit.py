@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import thread_count
 from powerkern._models import regression_applying
-from powerkern._models.design import Basis, Covariates
-from powerkern._models.regression_problem import Figures, Problem, sum_of_products
+from powerkern._models.design import Covariates
+from powerkern._models.regression_model import RegressionModel
+from powerkern._models.regression_problem import Figures, ResponseLikelihood
 from powerkern._results import json
-from powerkern._results.columns import Of
 from powerkern._results.inference import (
     Interval,
     LikelihoodRatio,
@@ -29,15 +27,13 @@ from powerkern._results.inference import (
 from powerkern._results.power_fit import PowerFit
 from powerkern._results.summary import Summary, likelihood_entries
 from powerkern._status import Status, is_failed
-from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern.kernels.regression import fit as kernel
-from powerkern.kernels.regression.likelihood import Design, RegressionWork
+from powerkern._typing import FloatArray
 
 #: Statuses of a lambda at a minimum.
 _FOUND = (Status.SCANNED, Status.MULTIMODAL)
 
 
-class RegressionFit(json.Recorded):
+class RegressionFit(RegressionModel, json.Recorded):
     """Power transforms of responses, each with its linear model of the covariates.
 
     Made by `fit_regression`. Arrays have one entry, or one column, per response. `save` and `to_json` do not keep how
@@ -88,108 +84,10 @@ class RegressionFit(json.Recorded):
         The formula, if there was one.
     """
 
-    def __init__(
-        self,
-        power: PowerFit,
-        covariates: Covariates,
-        figures: Figures,
-        center: FloatArray,
-        problem: Problem | None = None,
-    ) -> None:
-        self.power_fit = power
-        self._covariates = covariates
-        self._figures = figures
-        self._center = center
-        self._problem = problem
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_problem": None}  # a fit travels without the data it came from
-
     def __repr__(self) -> str:
         fitted = np.count_nonzero(~is_failed(self.status))
         text = f"{fitted} of {self.n_responses} responses fitted to {len(self.covariate_names)} covariates"
         return f"RegressionFit(family={self.family!r}, {text})"
-
-    family = Of[str]("power_fit.family")
-    families = Of[list[str]]("power_fit.families")
-    n_responses = Of[int]("power_fit.n_features")
-    column_names = Of["list[str] | None"]("power_fit.column_names")
-    formula = Of["str | None"]("_covariates.formula")
-    intercept = Of[bool]("_covariates.intercept")
-    lmbda = Of[FloatArray]("power_fit.lmbda")
-    lambdas = Of[Any]("power_fit.lambdas")
-    shift = Of[FloatArray]("power_fit.shift")
-    n_obs = Of[FloatArray]("power_fit.n_obs")
-    n_iter = Of[IntArray]("power_fit.n_iter")
-    nll = Of[FloatArray]("power_fit.nll")
-    information = Of[FloatArray]("power_fit.information")
-    rank = Of[IntArray]("_figures.rank")
-    status = Of[IntArray]("power_fit.status")
-    status_text = Of[list[str]]("power_fit.status_text")
-
-    @property
-    def covariate_names(self) -> list[str]:
-        """Names of the covariates, in the order of `coef`."""
-        return list(self._covariates.names)
-
-    @property
-    def llf(self) -> FloatArray:
-        """Log-likelihood at `lmbda`, without constants."""
-        return -self.nll
-
-    @property
-    def scanned(self) -> Interval:
-        """Ends of the scan of lambda."""
-        return Interval(self._figures.scanned[:, 0].copy(), self._figures.scanned[:, 1].copy())
-
-    @property
-    def scale(self) -> FloatArray:
-        """``sqrt(RSS/n)``."""
-        with np.errstate(over="ignore"):
-            return np.where(is_failed(self.status), np.nan, self.power_fit.scale * self._factor)
-
-    @property
-    def scale_unbiased(self) -> FloatArray:
-        """``sqrt(RSS/(n - rank))``."""
-        return np.asarray(self.scale * np.sqrt(self.n_obs / self._degrees_of_freedom))
-
-    @property
-    def rss(self) -> FloatArray:
-        """Residual sum of squares."""
-        with np.errstate(over="ignore"):
-            return np.asarray(self.scale * self.scale * self.n_obs)
-
-    @property
-    def coef(self) -> FloatArray:
-        """Coefficients: (k, p)."""
-        gamma, center = self._figures.gamma.copy(), self._center
-        if self._covariates.intercept:
-            gamma[:, 0] -= sum_of_products(np.nan_to_num(gamma), center[np.newaxis])[:, 0]
-        with np.errstate(over="ignore", invalid="ignore"):
-            coef = gamma * self.scale[:, np.newaxis] + self._figures.one * self._location[:, np.newaxis]
-        coef[is_failed(self.status)] = np.nan
-        return np.asarray(coef.T)
-
-    @property
-    def _factor(self) -> FloatArray:
-        with np.errstate(over="ignore"):
-            return np.exp(self.power_fit.log_factor)
-
-    @property
-    def _location(self) -> FloatArray:
-        """psi at the reference, which coefficients on the internal scale are relative to."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(self.power_fit.loc * self._factor)
-
-    @property
-    def _degrees_of_freedom(self) -> FloatArray:
-        """n - rank; NaN where it is not positive."""
-        left = self.n_obs - self.rank
-        return np.where(left > 0.0, left, np.nan)
-
-    @property
-    def _was_found(self) -> BoolArray:
-        return np.isin(self.status, _FOUND)
 
     # --- applying ---------------------------------------------------------------------------------------
 
@@ -198,21 +96,6 @@ class RegressionFit(json.Recorded):
     fitted_values = regression_applying.fitted_values
     residuals = regression_applying.residuals
     predict = regression_applying.predict
-
-    @property
-    def _raw(self) -> PowerFit:
-        """The transform without the residual scale."""
-        return PowerFit(replace(self.power_fit.info, standardize=False), self.power_fit.columns)
-
-    def _linear(self, covariates: object) -> FloatArray:
-        """The linear model, as many residual scales above the reference: (m, p)."""
-        rows = self._remembered().covariates if covariates is None else self._covariates.matrix(covariates)
-        gamma = np.nan_to_num(self._figures.gamma)
-        gamma[is_failed(self.status)] = np.nan
-        return sum_of_products(rows - self._center, gamma)
-
-    def _shaped(self, values: FloatArray) -> FloatArray:
-        return values[:, 0] if self.power_fit.info.was_vector else values
 
     # --- likelihood -------------------------------------------------------------------------------------
 
@@ -289,7 +172,7 @@ class RegressionFit(json.Recorded):
         >>> bool(fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x).standard_error()[0] < 0.5)
         True
         """
-        return np.where(self._was_found, standard_error_of(self.information), np.nan)
+        return np.where(np.isin(self.status, _FOUND), standard_error_of(self.information), np.nan)
 
     def lr_test(self, lmbda0: ArrayLike, *, n_threads: int | None = None) -> LikelihoodRatio:
         """Likelihood ratio tests of given lambdas, response by response.
@@ -322,7 +205,7 @@ class RegressionFit(json.Recorded):
     @property
     def optimum(self) -> Optimum:
         """The maxima of the likelihoods, for tests and rounded powers."""
-        nll = np.where(self._was_found, self.nll, np.nan)
+        nll = np.where(np.isin(self.status, _FOUND), self.nll, np.nan)
         return Optimum(self.lmbda, nll, self.standard_error(), self.n_obs, each="response")
 
     def summary(self, *, level: float = 0.95, method: Method | None = None, n_threads: int | None = None) -> Summary:
@@ -353,56 +236,17 @@ class RegressionFit(json.Recorded):
         >>> sorted(summary.to_dict())[:4]
         ['column', 'family', 'high', 'lmbda']
         """
-        has_data = self._problem is not None
-        found, notes = likelihood_entries(
-            self.optimum, level, method, (lambda: self._likelihood(n_threads)) if has_data else None
-        )
+        likelihood = None if self._problem is None else lambda: self._likelihood(n_threads)
+        found, notes = likelihood_entries(self.optimum, level, method, likelihood)
         rest = {"n_obs": self.n_obs, "rank": self.rank, "scale": self.scale, "status": np.array(self.status_text)}
         title = f"{self.n_responses} responses given {', '.join(self.covariate_names)}"
         names = self.power_fit.info.labels(self.n_responses)
         return Summary(title, names, [{"family": np.array(self.families), **found}, rest], notes=notes)
 
-    def _likelihood(self, n_threads: int | None) -> _Likelihood:
-        self._remembered()
-        return _Likelihood(self, n_threads)
-
-    def _figures_at(self, entry: Callable[..., None], at: FloatArray, width: int, n_threads: int | None) -> FloatArray:
-        """Figures (p, width) that an entry of `kernels.regression` computes; `at` has a row for each response."""
-        problem, threads = self._remembered(), thread_count(n_threads)
-        found = np.full((self.n_responses, width), np.nan)
-        for columns, basis in self._bases():
-            code = self.power_fit.columns.codes[columns[0]]
-
-            def compute(
-                block: FloatArray,
-                design: Design,
-                group: slice,
-                work: RegressionWork,
-                out: FloatArray,
-                code: int = int(code),
-                own: FloatArray = at[columns],
-            ) -> None:
-                entry(block, design, code, own[group].copy(), work, out)
-
-            found[columns] = problem.figures(compute, basis, columns, width, threads)
-        return found
-
-    def _bases(self) -> list[tuple[NDArray[np.intp], Basis]]:
-        """Responses that were fitted, by family and basis."""
-        problem, fitted = self._remembered(), ~is_failed(self.status)
-        own = self._figures.own
-        parts = [(np.flatnonzero(fitted & ~own), problem.basis), *problem.bases(np.flatnonzero(fitted & own))]
-        codes = self.power_fit.columns.codes
-        return [
-            (columns[codes[columns] == code], basis)
-            for columns, basis in parts
-            for code in np.unique(codes[columns]).tolist()
-        ]
-
-    def _remembered(self) -> Problem:
-        if self._problem is None:
-            raise ValueError("this fit no longer has its data (it was pickled, or read from JSON); fit again")
-        return self._problem
+    def _likelihood(self, n_threads: int | None) -> ResponseLikelihood:
+        return ResponseLikelihood(
+            self._remembered(), self.power_fit.columns, self._figures.own, thread_count(n_threads)
+        )
 
     def to_record(self) -> dict[str, Any]:
         """The entries that JSON keeps."""
@@ -423,29 +267,3 @@ class RegressionFit(json.Recorded):
         center = json.numbers_in(record, "center", (k,))
         figures = Figures(power.columns.raw, scanned, gamma, rank, one, np.zeros(p, np.bool_))
         return cls(power, covariates, figures, center)
-
-
-class _Likelihood(NamedTuple):
-    """The likelihood of the responses of a fit."""
-
-    fit: RegressionFit
-    n_threads: int | None
-
-    def curve(self, lmbdas: FloatArray) -> FloatArray:
-        """Negative log-likelihoods at every lambda: (p, len(lmbdas))."""
-        return self._at(np.broadcast_to(lmbdas, (self.fit.n_responses, lmbdas.size)))
-
-    def at(self, lmbda: FloatArray) -> FloatArray:
-        """Negative log-likelihoods at one lambda, or at one for each response."""
-        return self._at(np.broadcast_to(lmbda.reshape(-1, 1), (self.fit.n_responses, 1)))[:, 0]
-
-    def ends(self, drop: FloatArray) -> FloatArray:
-        """Ends of profile intervals."""
-        at = np.column_stack([self.fit.lmbda, drop])
-        return self.fit._figures_at(kernel.interval_columns, at, 2, self.n_threads)
-
-    def _at(self, lmbdas: FloatArray) -> FloatArray:
-        at = np.ascontiguousarray(lmbdas)
-        g = self.fit._figures_at(kernel.profile_columns, at, at.shape[1], self.n_threads)
-        g *= self.fit.n_obs[:, np.newaxis]
-        return g

@@ -1,10 +1,10 @@
-"""Responses given covariates, prepared for kernels, and results for every response on several threads."""
+"""Responses given covariates, prepared for kernels; results and likelihoods of every response, on several threads."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,10 @@ from powerkern._engine.by_column import column_figures
 from powerkern._engine.gather import Columns, shifted
 from powerkern._input.arrays import Matrix
 from powerkern._models.design import Basis, basis_of
+from powerkern._results.columns import ColumnResults
+from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.kernels.regression import fit as kernel
 from powerkern.kernels.regression.likelihood import Design, RegressionWork, new_regression_work
 
 
@@ -32,6 +35,11 @@ class Figures(NamedTuple):
     rank: IntArray
     one: FloatArray
     own: BoolArray
+
+    def put(self, at: NDArray[Any], others: Figures, chosen: Any = slice(None)) -> None:
+        """Replace the figures of some of the responses by those of others."""
+        for whole, other in zip(self, others, strict=True):
+            whole[at] = other[chosen]
 
 
 class Problem(NamedTuple):
@@ -95,6 +103,62 @@ class Problem(NamedTuple):
             return out
 
         return column_figures(measure, self.values[:, columns], width, n_threads, progress)
+
+
+class ResponseLikelihood(NamedTuple):
+    """The likelihood of the responses of a fit in their lambdas."""
+
+    problem: Problem
+    columns: ColumnResults
+    #: Responses whose design has a basis of its own, see `Figures`.
+    own: BoolArray
+    n_threads: int
+
+    def curve(self, lmbdas: FloatArray) -> FloatArray:
+        """Negative log-likelihoods at every lambda: (p, len(lmbdas))."""
+        return self._profile(np.broadcast_to(lmbdas, (len(self.columns), lmbdas.size)))
+
+    def at(self, lmbda: FloatArray) -> FloatArray:
+        """Negative log-likelihoods at one lambda, or at one for each response."""
+        return self._profile(np.broadcast_to(lmbda.reshape(-1, 1), (len(self.columns), 1)))[:, 0]
+
+    def ends(self, drop: FloatArray) -> FloatArray:
+        """Ends of profile intervals."""
+        return self._figures(kernel.interval_columns, np.column_stack([self.columns.lmbda, drop]), 2)
+
+    def _profile(self, lmbdas: FloatArray) -> FloatArray:
+        g = self._figures(kernel.profile_columns, np.ascontiguousarray(lmbdas), lmbdas.shape[1])
+        g *= self.columns.n_obs[:, np.newaxis]
+        return g
+
+    def _figures(self, entry: Callable[..., None], at: FloatArray, width: int) -> FloatArray:
+        """Figures (p, width) that an entry of `kernels.regression` computes; `at` has a row for each response."""
+        found = np.full((len(self.columns), width), np.nan)
+        for columns, basis in self._bases():
+
+            def compute(
+                block: FloatArray,
+                design: Design,
+                group: slice,
+                work: RegressionWork,
+                out: FloatArray,
+                code: int = int(self.columns.codes[columns[0]]),
+                own: FloatArray = at[columns],
+            ) -> None:
+                entry(block, design, code, own[group].copy(), work, out)
+
+            found[columns] = self.problem.figures(compute, basis, columns, width, self.n_threads)
+        return found
+
+    def _bases(self) -> list[tuple[NDArray[np.intp], Basis]]:
+        """Responses that were fitted, by family and basis."""
+        fitted, codes = ~is_failed(self.columns.status), self.columns.codes
+        shared = (np.flatnonzero(fitted & ~self.own), self.problem.basis)
+        return [
+            (columns[codes[columns] == code], basis)
+            for columns, basis in (shared, *self.problem.bases(np.flatnonzero(fitted & self.own)))
+            for code in np.unique(codes[columns]).tolist()
+        ]
 
 
 class _Scratch(threading.local):

@@ -23,8 +23,6 @@ from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
 
 #: The share of a normal distribution that is compared, and the quantile at its upper end.
 CENTRAL, _QUANTILE = 0.8, 1.2815515655446004
-#: Fewest values that the simulation has.
-FEWEST = SIZES[0]
 
 
 class CentralNormality(NamedTuple):

@@ -1,11 +1,11 @@
-"""The parts of a fit: its arguments, the results of each column, and the data that it remembers."""
+"""A fit in parts: its arguments, the results of each column, and the data that it remembers."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, overload
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,16 @@ from powerkern._engine.apply import Repair, count_outside, transform_matrix
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.power_sums import MixedSums, PowerSums
+from powerkern._input.arguments import column_positions
 from powerkern._status import Route, Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import CURVATURE, FIELDS, N_EVAL, NLL, ROUTE, STATUS, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.kernels.transforms.matrix import fields_of
 
-#: Lambdas that are further from 0 than this are those of an origin, if the data are far from it beside their width.
+#: A larger |lambda| reflects the origin, not the shape, if the data are far from it relative to their width.
 _LARGE = 20.0
-#: What is said of such columns.
+#: The warning about such columns.
 FAR_FROM_ZERO = (
     "lambda is large because of the unit and the distance from zero, not because of the shape; origin='fit' (or, under "
     "Yeo-Johnson, estimator=ML(prestandardize='mad')) gives a lambda that does not depend on them"
@@ -172,9 +173,9 @@ class ColumnResults:
 
     @property
     def far_from_zero(self) -> NDArray[np.intp]:
-        """Columns of which lambda is large as they are narrow beside their distance from the pole of the transform.
+        """Columns whose lambda is large because they are narrow relative to their distance from the transform's pole.
 
-        That is 0 under Box-Cox; under Yeo-Johnson, 1 beyond 0.
+        The pole is 0 under Box-Cox; under Yeo-Johnson, 1 beyond 0.
         """
         large: NDArray[np.intp] = np.flatnonzero(np.abs(self.lmbda) > _LARGE)
         if not large.size:
@@ -266,7 +267,7 @@ class ColumnResults:
         )
 
     def rounded_to(self, lmbda: FloatArray, raw: FloatArray) -> ColumnResults:
-        """These results, with those at other lambdas where lambda is another one."""
+        """These results, replaced by the results at other lambdas, `raw`, where lambda differs."""
         raw[raw[:, STATUS] == Status.FIXED, STATUS] = Status.ROUNDED
         raw[:, [X_MIN, X_MAX]] = self.raw[:, [X_MIN, X_MAX]]
         same = lmbda == self.lmbda
@@ -280,3 +281,66 @@ class ColumnResults:
         # joblib hands large arrays to its workers as read-only maps of a file, which kernels do not take
         raw = np.array(state["raw"])
         self.__dict__.update(state, raw=raw)
+
+
+class FittedColumns:
+    """The parts of a fit and their figures, on which the functions work that are methods of `PowerFit`."""
+
+    def __init__(self, info: FitInfo, columns: ColumnResults, source: Source | None = None) -> None:
+        self.info = info
+        self.columns = columns
+        self.source = source or Source()
+
+    family = Of[str]("info.family")
+    estimator = Of[Estimator]("info.estimator")
+    standardize = Of[bool]("info.standardize")
+    column_names = Of[list[str] | None]("info.column_names")
+    cutoff = Of[float]("info.estimator.cutoff")
+    lmbda = Of[FloatArray]("columns.lmbda")
+    loc = Of[FloatArray]("columns.loc")
+    scale = Of[FloatArray]("columns.scale")
+    log_factor = Of[FloatArray]("columns.log_factor")
+    nll = Of[FloatArray]("columns.nll")
+    information = Of[FloatArray]("columns.information")
+    n_obs = Of[FloatArray]("columns.n_obs")
+    x_min = Of[FloatArray]("columns.x_min")
+    x_max = Of[FloatArray]("columns.x_max")
+    lmbda0 = Of[FloatArray]("columns.lmbda0")
+    objective = Of[FloatArray]("columns.objective")
+    n_kept = Of[FloatArray]("columns.n_kept")
+    lmbda_error = Of[FloatArray]("columns.lmbda_error")
+    center = Of[FloatArray]("columns.center")
+    divisor = Of[FloatArray]("columns.divisor")
+    shift = Of[FloatArray]("columns.shift")
+    n_iter = Of[IntArray]("columns.n_iter")
+    status = Of[IntArray]("columns.status")
+    status_text = Of[list[str]]("columns.status_text")
+    route = Of[list[str]]("columns.route")
+    families = Of[list[str]]("columns.families")
+
+    def __len__(self) -> int:
+        """Number of columns."""
+        return len(self.columns)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.columns)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "source": Source()}  # a fit travels without the data it came from
+
+    def with_columns(self, columns: ColumnResults, source: Source | None = None) -> Self:
+        """The fit with other results of its columns."""
+        return type(self)(self.info, columns, source)
+
+    def without_data(self) -> Self:
+        """The fit without the data that it remembers."""
+        return self.with_columns(self.columns)
+
+    def part(self, columns: slice | IntArray) -> Self:
+        """The fit of some of the columns, without data."""
+        chosen = column_positions(columns, self.n_features)
+        names = None if self.column_names is None else [self.column_names[j] for j in chosen]
+        info = replace(self.info, column_names=names, was_vector=False)
+        return type(self)(info, self.columns.part(chosen))

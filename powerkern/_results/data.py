@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,14 +16,11 @@ from powerkern._estimators.power_sums import MixedSums, PowerSums, fit_matrix, i
 from powerkern._estimators.shift import to_own_units
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.reading import read_fitted
-from powerkern._results.columns import ColumnResults
+from powerkern._results.columns import ColumnResults, FittedColumns
 from powerkern._typing import FloatArray
 
-if TYPE_CHECKING:
-    from powerkern._results.power_fit import PowerFit
 
-
-def data_of(fit: PowerFit, X: object, sample_weight: ArrayLike | str | None) -> tuple[NDArray[Any], FloatArray]:
+def data_of(fit: FittedColumns, X: object, sample_weight: ArrayLike | str | None) -> tuple[NDArray[Any], FloatArray]:
     """The data, in their own units, with weights."""
     if X is not None:
         matrix = read_fitted(X, fit.column_names, fit.n_features, sample_weight)
@@ -45,7 +42,7 @@ def data_of(fit: PowerFit, X: object, sample_weight: ArrayLike | str | None) -> 
     return fit.source.data
 
 
-def columns_seen(fit: PowerFit, values: NDArray[Any]) -> Columns:
+def columns_seen(fit: FittedColumns, values: NDArray[Any]) -> Columns:
     """The columns as the estimator sees them: shifted and divided, but for the scaling of robust estimators."""
     if isinstance(fit.estimator, ML) or fit.info.origin is not None:
         return shifted(values, 0.0 - fit.center, fit.divisor)
@@ -53,7 +50,7 @@ def columns_seen(fit: PowerFit, values: NDArray[Any]) -> Columns:
 
 
 def likelihood_of(
-    fit: PowerFit, X: object, sample_weight: ArrayLike | str | None, n_threads: int | None
+    fit: FittedColumns, X: object, sample_weight: ArrayLike | str | None, n_threads: int | None
 ) -> DataLikelihood | SumsLikelihood:
     """The likelihood of the data; of robust fits, of the values kept."""
     threads, columns = thread_count(n_threads), fit.columns

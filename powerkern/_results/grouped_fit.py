@@ -1,14 +1,14 @@
-"""The fit of groups of rows: what `powerkern.fit` returns for ``groups=``."""
+"""The fit of groups of rows, which `powerkern.fit` returns for ``groups=``."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from powerkern._engine.apply import transform_matrix
 from powerkern._engine.gather import Scratch
@@ -19,21 +19,21 @@ from powerkern._estimators.likelihood import ML
 from powerkern._input import batches as _batches
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, as_reals, output_type
+from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
-from powerkern._input.messages import warn
 from powerkern._input.reading import read_fitted, restored
-from powerkern._results.applying import OutOfRange, overflowing, repair_of
-from powerkern._results.columns import ColumnResults, FitInfo, Of, Source
-from powerkern._results.inference import standard_error_of, wald_interval
+from powerkern._results.applying import OutOfRange, direction_of, repair_of, report_lost
+from powerkern._results.columns import ColumnResults, FitInfo, FittedColumns, Of, Source
+from powerkern._results.inference import wald_interval
 from powerkern._results.json import Recorded, damaged, entry, names_in, one_of
-from powerkern._results.power_fit import PowerFit, warn_unfitted
+from powerkern._results.likelihood import standard_error
+from powerkern._results.power_fit import PowerFit, warn_of
 from powerkern._results.records import fit_of, record_of
 from powerkern._results.summary import Summary
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.transforms import gather
 
-#: What to do with rows of a group that the fit has not seen.
+#: Treatments of rows whose group the fit has not seen.
 UnknownGroups = Literal["raise", "nan", "pooled"]
 #: Groups that a message lists.
 _LISTED = 5
@@ -188,7 +188,7 @@ class GroupedFit(Recorded):
 
         Returns
         -------
-        ndarray, or what `X` is
+        ndarray, or the kind of `X`
             As `PowerFit.transform`, the rows in the order of `X`; columns of labels stay as they are.
 
         Raises
@@ -197,20 +197,7 @@ class GroupedFit(Recorded):
             As `PowerFit.transform`; labels that are missing, not as many as rows, or of another kind than those of the
             fit; a group that the fit has not seen, unless ``unknown`` is "nan" or "pooled".
         """
-        again = functools.partial(self.transform, groups=groups, n_threads=n_threads)
-        direction = gather.FORWARD_STANDARDIZED if self.standardize else gather.FORWARD
-
-        def by_pooled(pooled: PowerFit, values: NDArray[Any]) -> Any:
-            return pooled.transform(values, n_threads=n_threads)
-
-        def refuse(matrix: Matrix, runs: Runs, failed: IntArray) -> None:
-            g, j = divmod(int(failed.min()), self.n_features)
-            chosen = np.zeros(len(matrix.values))
-            chosen[runs.rows(runs.codes == g)] = 1.0
-            shift = self.columns.shift[g * self.n_features + j]
-            raise domain_error_in(matrix, j, matrix.names or self.column_names, chosen, shift)
-
-        return self._applied(X, groups, direction, thread_count(n_threads), again, by_pooled, refuse)
+        return self._applied("transform", X, groups, n_threads)
 
     def inverse_transform(
         self,
@@ -235,53 +222,40 @@ class GroupedFit(Recorded):
 
         Returns
         -------
-        ndarray, or what `Z` is
+        ndarray, or the kind of `Z`
             As `transform`.
         """
         as_choice("out_of_range", out_of_range, get_args(OutOfRange))
-        again = functools.partial(self.inverse_transform, groups=groups, n_threads=n_threads, out_of_range=out_of_range)
-        direction = gather.INVERSE_STANDARDIZED if self.standardize else gather.INVERSE
-
-        def by_pooled(pooled: PowerFit, values: NDArray[Any]) -> Any:
-            return pooled.inverse_transform(values, n_threads=n_threads, out_of_range=out_of_range)
-
-        def report(matrix: Matrix, runs: Runs, failed: IntArray) -> None:
-            text = f"Some values in {self._listed(failed)} are beyond the range of the transform and have no inverse"
-            if out_of_range == "raise":
-                raise ValueError(f"{text}; use out_of_range='nan' or 'clip', or keep values inside the range")
-            warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise")
-
-        clip = out_of_range == "clip"
-        return self._applied(Z, groups, direction, thread_count(n_threads), again, by_pooled, report, clip)
+        return self._applied("inverse_transform", Z, groups, n_threads, out_of_range)
 
     def _applied(
         self,
+        method: Literal["transform", "inverse_transform"],
         X: Any,
         groups: GroupsLike | None,
-        direction: int,
-        n_threads: int,
-        again: Callable[[Any], Any],
-        by_pooled: Callable[[PowerFit, NDArray[Any]], Any],
-        report: Callable[[Matrix, Runs, IntArray], None],
-        clip: bool = False,
+        n_threads: int | None,
+        out_of_range: OutOfRange | None = None,
     ) -> Any:
-        """The images of all rows; `report` is told which columns of which groups have values without an image."""
+        """The images of all rows; `out_of_range` goes with the inverse."""
+        threads, inverse = thread_count(n_threads), out_of_range is not None
+        options = {"n_threads": n_threads, **({"out_of_range": out_of_range} if inverse else {})}
+        again = functools.partial(getattr(self, method), groups=groups, **options)
         lazily = _batches.applied(X, again, of_blank=lambda row: self._lenient().transform(row, groups))
         if lazily is not None:
             return lazily
         p = self.n_features
         matrix = read_fitted(without_names(X, self.keys.names), self.column_names, p)._replace(given=X)
-        values = matrix.values
+        values, columns = matrix.values, self.columns
         runs = self._runs_of(X, groups, len(values))
         placed, scratch, images, failed = Groups(runs, len(self)), Scratch(), Scratch(), []
-        columns, out = self.columns, np.empty_like(values, dtype=output_type(values.dtype), subok=False)
-        inverse = direction in (gather.INVERSE, gather.INVERSE_STANDARDIZED)
+        out = np.empty_like(values, dtype=output_type(values.dtype), subok=False)
+        direction = direction_of(inverse, self.standardize)
         eps = float(np.finfo(out.dtype).eps)
 
         def job(batch: slice, threads: int) -> None:
             at = (placed.codes[batch, np.newaxis] * p + np.arange(p)).ravel()
             block = placed.padded(values, batch, scratch)
-            repair = repair_of(self._of(at), clip, eps) if inverse else None
+            repair = repair_of(columns.part(at), self.standardize, out_of_range == "clip", eps) if inverse else None
             codes, raw, fields = columns.codes[at], columns.raw[at], columns.fields[:, at]
             image = images.block(*block.shape)
             lost = transform_matrix(block.T, image.T, codes, direction, raw, threads, repair, fields)
@@ -289,15 +263,25 @@ class GroupedFit(Recorded):
             if lost.any():
                 failed.append(at[lost > 0])
 
-        placed.for_each_batch(job, p, n_threads)
+        placed.for_each_batch(job, p, threads)
         if failed:
-            report(matrix, runs, np.sort(np.concatenate(failed)))
+            at = np.sort(np.concatenate(failed))
+            if out_of_range is None:
+                raise self._domain_error(matrix, runs, int(at[0]))
+            report_lost(self._listed(at), out_of_range)
         if (runs.codes < 0).any():
             out[runs.rows(runs.codes < 0)] = np.nan
             unknown = runs.rows(runs.codes == UNKNOWN)
             if unknown.size and self.pooled is not None and self.unknown == "pooled":
-                out[unknown] = by_pooled(self.pooled.without_data(), values[unknown])
+                out[unknown] = getattr(self.pooled.without_data(), method)(values[unknown], **options)
         return restored(matrix, out)
+
+    def _domain_error(self, matrix: Matrix, runs: Runs, k: int) -> ValueError:
+        """The error for a value outside the domain in one of the columns of the groups."""
+        g, j = divmod(k, self.n_features)
+        chosen = np.zeros(len(matrix.values))
+        chosen[runs.rows(runs.codes == g)] = 1.0
+        return domain_error_in(matrix, j, matrix.names or self.column_names, chosen, self.columns.shift[k])
 
     def inverse_mean(
         self, mean: ArrayLike, sd: ArrayLike, groups: GroupsLike, *, n_threads: int | None = None
@@ -353,7 +337,7 @@ class GroupedFit(Recorded):
         """
         columns, entries, notes = self.columns, {"lmbda": self.columns.lmbda}, []
         if isinstance(self.estimator, ML):
-            se = standard_error_of(columns.information)
+            se = standard_error(FittedColumns(self.info, columns))
             interval = wald_interval(columns.lmbda, se, level)
             entries |= {"se": se, "low": interval.low, "high": interval.high}
             notes = [f"low, high: Wald interval of level {level:g}"]
@@ -376,7 +360,7 @@ class GroupedFit(Recorded):
             raise ImportError("to_frame needs pandas: pip install pandas; the attributes do without") from None
         p = self.n_features
         names = self.group_names or ["group"] * len(self.keys.categories)
-        levels = [np.repeat(_objects(each), p) for each in self.keys.columns()]
+        levels = [np.repeat(objects(each), p) for each in self.keys.columns()]
         if p > 1:
             levels, names = [*levels, np.tile(self.info.labels(p), len(self))], [*names, "column"]
         index = (
@@ -403,7 +387,7 @@ class GroupedFit(Recorded):
         return "; ".join(each) + (f" and {rest} more" if rest else "")
 
     def _lenient(self) -> GroupedFit:
-        """The fit for which a row without a label is no error."""
+        """The fit that takes rows without a label."""
         return GroupedFit(self.info, self.keys, self.columns, dropna=True)
 
     # --- groups -------------------------------------------------------------------------------------------
@@ -417,10 +401,6 @@ class GroupedFit(Recorded):
         values, weight = self.source.data
         rows = self._runs.rows(self._runs.codes == g)
         return PowerFit(self.info, columns, Source((values[rows], weight[rows] if weight.size else weight)))
-
-    def _of(self, at: IntArray) -> PowerFit:
-        """The fit of some columns of groups, side by side."""
-        return PowerFit(replace(self.info, column_names=None, was_vector=False), self.columns.part(at))
 
     def _runs_of(self, X: Any, groups: Any, n: int) -> Runs:
         """The groups of rows; those that the fit has not seen only if they need not raise."""
@@ -436,7 +416,7 @@ class GroupedFit(Recorded):
     # --- JSON ---------------------------------------------------------------------------------------------
 
     def to_record(self) -> dict[str, Any]:
-        """What JSON keeps."""
+        """The entries that JSON keeps."""
         return {
             **self.keys.to_record(),
             "column_names": self.column_names,
@@ -449,7 +429,7 @@ class GroupedFit(Recorded):
 
     @classmethod
     def from_record(cls, record: Any) -> GroupedFit:
-        """The fit of which JSON kept this."""
+        """The fit with these entries."""
         try:
             keys = Keys.from_record(record)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -472,15 +452,5 @@ class GroupedFit(Recorded):
 
 def finished_groups(fit: GroupedFit, unbounded: bool) -> GroupedFit:
     """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
-    warn_unfitted(fit.columns.status, fit._listed, fit.columns.far_from_zero)
-    if unbounded and not fit.standardize:
-        overflows = overflowing(PowerFit(replace(fit.info, column_names=None, was_vector=False), fit.columns))
-        if overflows.size:
-            warn(f"{fit._listed(overflows)}: raw values overflow; standardize=True stays finite")
+    warn_of(fit.columns, fit._listed, unbounded and not fit.standardize)
     return fit
-
-
-def _objects(cells: list[Any]) -> NDArray[Any]:
-    found = np.empty(len(cells), dtype=object)
-    found[:] = cells
-    return found

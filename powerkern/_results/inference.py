@@ -82,6 +82,10 @@ class Optimum(NamedTuple):
     df: int = 1
     each: str = "column"
 
+    def rounded(self, level: float) -> FloatArray:
+        """Convenient powers inside Wald intervals of this level."""
+        return rounded_power(self.lmbda, wald_interval(self.lmbda, self.se, level))
+
 
 def curves(of: Callable[[FloatArray], FloatArray], lmbdas: ArrayLike) -> FloatArray:
     """A function of lambda for each column, (p, k), at given lambdas: one of them, or several."""
@@ -174,8 +178,7 @@ def rounded(fit: Fitted, *, level: float = 0.95) -> FloatArray:
     >>> fit.lmbda.round(3), fit.rounded()
     (array([0.076]), array([0.]))
     """
-    optimum = fit.optimum
-    return rounded_power(optimum.lmbda, wald_interval(optimum.lmbda, optimum.se, level))
+    return fit.optimum.rounded(level)
 
 
 def rounded_power(lmbda: ArrayLike, interval: Interval) -> FloatArray:

@@ -26,7 +26,7 @@ VERSION = 1
 _WORDS = {None: math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-#: The classes of which `load` reads files, and the modules that have them.
+#: The classes of fits that `load` reads, and the modules that export them.
 _HOMES = {
     "PowerFit": "powerkern",
     "GroupedFit": "powerkern",
@@ -198,7 +198,7 @@ def _digest(record: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """A value as JSON holds it."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, np.ndarray | np.generic):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,13 +13,15 @@ from powerkern._estimators.nearest_normal import NearestNormal
 from powerkern._estimators.origin import WithOrigin, with_origin
 from powerkern._estimators.robust import Robust
 from powerkern._input.arguments import as_whole
-from powerkern._input.arrays import as_choice
+from powerkern._input.arrays import as_choice, column_labels
 from powerkern._results.applying import warn_overflow
+from powerkern._results.columns import FittedColumns
 from powerkern._results.data import columns_seen, data_of, likelihood_of
 from powerkern._results.inference import (
     Interval,
     LikelihoodRatio,
     Method,
+    Optimum,
     checked_level,
     confidence_interval,
     curves,
@@ -31,8 +33,7 @@ from powerkern._results.robust_intervals import REPLICATES, bootstrap_errors
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 
-if TYPE_CHECKING:
-    from powerkern._results.power_fit import PowerFit
+Fit = TypeVar("Fit", bound=FittedColumns)
 
 #: Statuses of columns whose lambda was found by an estimator other than maximum likelihood.
 FOUND = [s for s in Status if not s.failed and s not in (Status.AT_BOUND, Status.FIXED, Status.ROUNDED)]
@@ -42,13 +43,22 @@ LIKELIEST = (Status.OK, Status.SCANNED, Status.UNIT_AT_END, Status.ORIGIN_AT_END
 _FEWEST_REPLICATES = 20
 
 
-def solver_of(fit: PowerFit) -> Robust | NearestNormal | WithOrigin | None:
+def solver_of(fit: FittedColumns) -> Robust | NearestNormal | WithOrigin | None:
     """How lambda was found; None: by maximum likelihood."""
     return fit.estimator.solver() if fit.info.origin is None else with_origin(fit.estimator)
 
 
+def optimum(fit: FittedColumns) -> Optimum:
+    """The maxima of the likelihoods, for tests and rounded powers."""
+    if not isinstance(fit.estimator, ML):
+        name = fit.estimator.name
+        raise ValueError(f"tests and rounded powers of lambda: for estimator='mle' only, not for {name!r}")
+    nll = np.where(fit.status == Status.OK, fit.nll, np.nan)  # with an origin fitted, no tests at a fixed one
+    return Optimum(fit.lmbda, nll, standard_error(fit), fit.n_obs)
+
+
 def profile(
-    fit: PowerFit,
+    fit: FittedColumns,
     lmbdas: ArrayLike,
     X: object = None,
     *,
@@ -86,7 +96,7 @@ def profile(
 
 
 def objective_curve(
-    fit: PowerFit,
+    fit: FittedColumns,
     lmbdas: ArrayLike,
     X: object = None,
     *,
@@ -140,7 +150,7 @@ def objective_curve(
     """
     solver = solver_of(fit)
     if solver is None:
-        curve = fit.profile(lmbdas, X, sample_weight=sample_weight, n_threads=n_threads)
+        curve = profile(fit, lmbdas, X, sample_weight=sample_weight, n_threads=n_threads)
         return curve / (fit.n_kept if curve.ndim == 1 else fit.n_kept[:, None])
     values, weight = data_of(fit, X, sample_weight)
     columns, routes, threads = columns_seen(fit, values), fit.columns.routes, thread_count(n_threads)
@@ -154,7 +164,7 @@ def objective_curve(
 
 
 def confint(
-    fit: PowerFit,
+    fit: FittedColumns,
     X: object = None,
     *,
     level: float = 0.95,
@@ -163,7 +173,7 @@ def confint(
     sample_weight: ArrayLike | str | None = None,
     n_threads: int | None = None,
 ) -> Interval:
-    """Intervals for lambda: from the likelihood, or of the estimators that have none of their own, by a bootstrap.
+    """Intervals for lambda: from the likelihood, or by a bootstrap for estimators other than maximum likelihood.
 
     Parameters
     ----------
@@ -173,9 +183,9 @@ def confint(
         Confidence level, between 0 and 1.
     method : {"profile", "wald", "bootstrap"}, optional
         "profile" (default of maximum likelihood): where `nll` exceeds its minimum by half a chi-square quantile.
-        "wald": ``lmbda -+ Phi^-1((1 + level)/2)/sqrt(information)``, as R's car prints it. That needs no data; the
-        other has better coverage in short columns; with ``origin="fit"``, there is only this one. "bootstrap" (of all
-        other estimators, and of them only): ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`.
+        "wald": ``lmbda -+ Phi^-1((1 + level)/2)/sqrt(information)``, as R's car prints it: it needs no data, covers
+        less well in short columns, and is the only one with ``origin="fit"``. "bootstrap" (for all other estimators,
+        and only for them): ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`.
     replicates : int, default 200
         Of the bootstrap, see `standard_error`.
 
@@ -210,21 +220,21 @@ def confint(
         raise ValueError(f"intervals of estimator={fit.estimator.name!r} are made with {which}, not {method!r}")
     if by_bootstrap:
         level = checked_level(level)
-        se = fit.standard_error(X, replicates=replicates, sample_weight=sample_weight, n_threads=n_threads)
+        se = standard_error(fit, X, replicates=replicates, sample_weight=sample_weight, n_threads=n_threads)
         return wald_interval(fit.lmbda, se, level).named(fit.column_names)
-    interval = confidence_interval(fit.optimum, level, method, lambda: likelihood_of(fit, X, sample_weight, n_threads))
+    interval = confidence_interval(optimum(fit), level, method, lambda: likelihood_of(fit, X, sample_weight, n_threads))
     return interval.named(fit.column_names)
 
 
 def standard_error(
-    fit: PowerFit,
+    fit: FittedColumns,
     X: object = None,
     *,
     replicates: int = REPLICATES,
     sample_weight: ArrayLike | str | None = None,
     n_threads: int | None = None,
 ) -> FloatArray:
-    """The standard error of lambda: ``1/sqrt(information)``; of the other estimators by a bootstrap.
+    """The standard error of lambda: ``1/sqrt(information)``, or by a bootstrap for the other estimators.
 
     Parameters
     ----------
@@ -243,7 +253,7 @@ def standard_error(
     Raises
     ------
     ValueError
-        A robust fit without its data.
+        A fit without its data, by an estimator other than maximum likelihood.
 
     Notes
     -----
@@ -281,7 +291,7 @@ def standard_error(
 
 
 def lr_test(
-    fit: PowerFit,
+    fit: FittedColumns,
     lmbda0: ArrayLike,
     X: object = None,
     *,
@@ -326,17 +336,17 @@ def lr_test(
     >>> test.pvalue.round(2)
     array([0.6 , 0.98])
     """
-    return ratio_test(fit.optimum, lmbda0, lambda: likelihood_of(fit, X, sample_weight, n_threads))
+    return ratio_test(optimum(fit), lmbda0, lambda: likelihood_of(fit, X, sample_weight, n_threads))
 
 
 def rounded_fit(
-    fit: PowerFit,
+    fit: Fit,
     X: object = None,
     *,
     level: float = 0.95,
     sample_weight: ArrayLike | str | None = None,
     n_threads: int | None = None,
-) -> PowerFit:
+) -> Fit:
     """The fit with convenient powers: `rounded` in place of `lmbda`, and means and scales that go with it.
 
     Parameters
@@ -367,9 +377,9 @@ def rounded_fit(
     >>> bool(np.allclose(fit.transform(x), (np.log(x) - np.log(x).mean()) / np.log(x).std()))
     True
     """
-    rounded = fit.rounded(level=level)
+    rounded = optimum(fit).rounded(level)
     results = likelihood_of(fit, X, sample_weight, n_threads).results(rounded)
     found = fit.with_columns(fit.columns.rounded_to(rounded, results), fit.source)
     if not fit.standardize:
-        warn_overflow(found)
+        warn_overflow(found.columns, lambda at: column_labels(at, fit.column_names))
     return found

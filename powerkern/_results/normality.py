@@ -21,9 +21,9 @@ from powerkern.kernels.normality.criteria import (
 )
 from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
 
-#: The normal approximations of the test statistics hold from so many values on.
+#: Fewest values for which the normal approximations of the test statistics hold.
 _FEWEST = 8
-#: Beyond, those of skewness and kurtosis are their limits: n/6 and n/24 times the squares.
+#: For more values the squares of Z1 and Z2 are replaced by their limits, n/6 and n/24 times the squares of the moments.
 _MANY = 1e8
 #: Degrees of freedom that counts in classes lose: to their sum, mean and standard deviation.
 ESTIMATED = 3

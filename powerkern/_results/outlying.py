@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,17 +10,15 @@ from powerkern._estimators.options import checked_cutoff, normal_quantile
 from powerkern._estimators.rewml import RewML, RewMLNR
 from powerkern._estimators.robust import small_sample_cutoff
 from powerkern._input.reading import labelled, read_fitted
+from powerkern._results.columns import FittedColumns
 from powerkern._results.inference import Interval
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms import gather
 from powerkern.kernels.transforms.family import FAMILIES, lowest
 
-if TYPE_CHECKING:
-    from powerkern._results.power_fit import PowerFit
 
-
-def weights(fit: PowerFit, X: object) -> Any:
+def weights(fit: FittedColumns, X: object) -> Any:
     """Which values the fit would keep, with weight 1, and which it would leave out, with weight 0.
 
     RewML keeps values within the cut-off of Huber's location and scale of the transformed data when it last
@@ -56,7 +54,7 @@ def weights(fit: PowerFit, X: object) -> Any:
     return labelled(matrix, kept.astype(np.float64))
 
 
-def outliers(fit: PowerFit, X: object, *, cutoff: float | None = None) -> Any:
+def outliers(fit: FittedColumns, X: object, *, cutoff: float | None = None) -> Any:
     """Values beyond the cut-off on the standardised scale: ``|psi(x) - loc| > cutoff scale``.
 
     The cut-off is ``Phi^-1(cutoff)``; of reweighted maximum likelihood by the paper's convention, the quantile of
@@ -84,13 +82,13 @@ def outliers(fit: PowerFit, X: object, *, cutoff: float | None = None) -> Any:
     True
     """
     matrix = read_fitted(X, fit.column_names, fit.n_features)
-    low, high = fit.cutoffs(cutoff=cutoff)
+    low, high = cutoffs(fit, cutoff=cutoff)
     with np.errstate(invalid="ignore"):
         beyond = (matrix.values < low) | (matrix.values > high)
     return labelled(matrix, beyond)
 
 
-def cutoffs(fit: PowerFit, *, cutoff: float | None = None) -> Interval:
+def cutoffs(fit: FittedColumns, *, cutoff: float | None = None) -> Interval:
     """The cut-offs for outliers in the units of the data.
 
     Parameters
@@ -112,7 +110,7 @@ def cutoffs(fit: PowerFit, *, cutoff: float | None = None) -> Interval:
     >>> bool(0.0 < low[0] < 0.2 < 5.0 < high[0])
     True
     """
-    reach = fit.standardized_cutoff(cutoff=cutoff)
+    reach = standardized_cutoff(fit, cutoff=cutoff)
     ends = np.array([-reach, reach])
     fit.columns.transform(ends, ends, gather.INVERSE_STANDARDIZED, 1)
     low, high = ends
@@ -124,7 +122,7 @@ def cutoffs(fit: PowerFit, *, cutoff: float | None = None) -> Interval:
     return Interval(low, high)
 
 
-def standardized_cutoff(fit: PowerFit, *, cutoff: float | None = None) -> FloatArray:
+def standardized_cutoff(fit: FittedColumns, *, cutoff: float | None = None) -> FloatArray:
     """The cut-off for outliers of each column on the standardised scale, see `outliers`.
 
     Weights count values. Where the mean of the weights, each weighted by itself, is less than one, they are

@@ -1,4 +1,4 @@
-"""The fitted object: what `powerkern.fit` returns, and its methods."""
+"""The object that `powerkern.fit` returns, and its methods."""
 
 from __future__ import annotations
 
@@ -8,19 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from powerkern._estimators.estimators import Estimator
-from powerkern._estimators.likelihood import ML
-from powerkern._input.arguments import column_positions
 from powerkern._input.arrays import column_labels, position_of
 from powerkern._input.frames import by_name
 from powerkern._input.messages import warn
-from powerkern._results import applying, inference, likelihood, outlying, records, reports
+from powerkern._results import applying, back, inference, likelihood, outlying, records, reports
 from powerkern._results.applying import OutOfRange, warn_overflow
-from powerkern._results.columns import FAR_FROM_ZERO, ColumnResults, FitInfo, Of, Source
+from powerkern._results.columns import FAR_FROM_ZERO, ColumnResults, FitInfo, FittedColumns, Source
 from powerkern._results.inference import Optimum
 from powerkern._results.json import Recorded
 from powerkern._status import Status
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import IntArray
 from powerkern.kernels.transforms.family import FAMILIES
 
 __all__ = ["BEST", "FIT_FAMILIES", "OutOfRange", "PowerFit", "as_power_fit", "finished"]
@@ -31,14 +28,14 @@ BEST = records.BEST
 FIT_FAMILIES = (*FAMILIES, BEST)
 
 
-class PowerFit(Recorded):
+class PowerFit(FittedColumns, Recorded):
     """Power transforms fitted to the columns of a matrix.
 
     Made by `fit`; `save` writes it to a file, which `powerkern.load` reads back. All arrays have one entry per column;
     a fit to a vector has arrays of one, ``fit.lmbda[0]``. `transform` and its like return arrays of the shape given.
 
-    ``fit["age"]`` and ``fit[0]`` are the fits of single columns, ``fit[["age", "income"]]`` and ``fit[:2]`` those of
-    several. ``len(fit)`` counts the columns, and a loop over the fit runs over their names, or their positions where
+    ``fit["age"]`` and ``fit[0]`` are fits of one column, ``fit[["age", "income"]]`` and ``fit[:2]`` fits of several.
+    ``len(fit)`` is the number of columns, and a loop over the fit runs over their names, or their positions where
     they have none.
 
     Attributes
@@ -72,7 +69,7 @@ class PowerFit(Recorded):
         robust fits, of the values kept.
     information : ndarray
         Second derivative of `nll` in lambda: ``1/sqrt(information)`` is the standard error of `lmbda` in maximum
-        likelihood fits (with ``origin="fit"``, that of `nll` where origin and unit follow lambda); for robust fits see
+        likelihood fits (with ``origin="fit"``, of `nll` where origin and unit follow lambda); for robust fits see
         `confint`.
     n_obs : ndarray
         Values that are not missing; with weights, the sum of their weights.
@@ -95,7 +92,7 @@ class PowerFit(Recorded):
         leave no value out ("mle", "carroll", "ks", "ppcc").
     lmbda_error : ndarray
         In robust fits from chunks (`powerkern.sketch.fit_chunks`) and fits of rounded sums (`powerkern.federated`), a
-        bound of the difference between `lmbda` and the lambda of the rows in memory, inf where there is none; else 0.
+        bound of the difference between `lmbda` and the lambda of the rows in memory, inf where none is known; else 0.
     center, divisor : ndarray
         The transform is applied to ``(x - center)/divisor``: origin and unit found by ``origin="fit"``; a median
         and a MAD in robust and prestandardised Yeo-Johnson fits; -shift and 1 in shifted Box-Cox fits; else 0 and 1.
@@ -109,43 +106,11 @@ class PowerFit(Recorded):
     (lambda = -361) or all its values agree to 15 digits (years, tight clusters).
     """
 
-    def __init__(self, info: FitInfo, columns: ColumnResults, source: Source | None = None) -> None:
-        self.info = info
-        self.columns = columns
-        self.source = source or Source()
-
-    family = Of[str]("info.family")
-    estimator = Of[Estimator]("info.estimator")
-    standardize = Of[bool]("info.standardize")
-    column_names = Of[list[str] | None]("info.column_names")
-    cutoff = Of[float]("info.estimator.cutoff")
-    lmbda = Of[FloatArray]("columns.lmbda")
-    loc = Of[FloatArray]("columns.loc")
-    scale = Of[FloatArray]("columns.scale")
-    log_factor = Of[FloatArray]("columns.log_factor")
-    nll = Of[FloatArray]("columns.nll")
-    information = Of[FloatArray]("columns.information")
-    n_obs = Of[FloatArray]("columns.n_obs")
-    x_min = Of[FloatArray]("columns.x_min")
-    x_max = Of[FloatArray]("columns.x_max")
-    lmbda0 = Of[FloatArray]("columns.lmbda0")
-    objective = Of[FloatArray]("columns.objective")
-    n_kept = Of[FloatArray]("columns.n_kept")
-    lmbda_error = Of[FloatArray]("columns.lmbda_error")
-    center = Of[FloatArray]("columns.center")
-    divisor = Of[FloatArray]("columns.divisor")
-    shift = Of[FloatArray]("columns.shift")
-    n_iter = Of[IntArray]("columns.n_iter")
-    status = Of[IntArray]("columns.status")
-    status_text = Of[list[str]]("columns.status_text")
-    route = Of[list[str]]("columns.route")
-    families = Of[list[str]]("columns.families")
-
     # applied to data, and to normal distributions
     transform = applying.transform
     inverse_transform = applying.inverse_transform
-    inverse_mean = applying.inverse_mean
-    inverse_quantile = applying.inverse_quantile
+    inverse_mean = back.inverse_mean
+    inverse_quantile = back.inverse_quantile
     # likelihood
     profile = likelihood.profile
     objective_curve = likelihood.objective_curve
@@ -165,10 +130,6 @@ class PowerFit(Recorded):
     outliers = outlying.outliers
     cutoffs = outlying.cutoffs
     standardized_cutoff = outlying.standardized_cutoff
-
-    def __len__(self) -> int:
-        """Number of columns."""
-        return len(self.columns)
 
     def __iter__(self) -> Iterator[str | int]:
         """The columns' names, or their positions where they have none, as `fit[...]` takes them."""
@@ -195,42 +156,15 @@ class PowerFit(Recorded):
         source = None if data is None else Source((data[0][:, at], data[1]))
         return PowerFit(replace(part.info, was_vector=alone), part.columns, source)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "source": Source()}  # a fit travels without the data it came from
-
     @property
     def lambdas(self) -> Any:
         """`lmbda` by name, see the class."""
         return by_name(self.lmbda, self.column_names)
 
     @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return len(self.columns)
-
-    @property
     def optimum(self) -> Optimum:
         """The maxima of the likelihoods, for tests and rounded powers."""
-        if not isinstance(self.estimator, ML):
-            name = self.estimator.name
-            raise ValueError(f"tests and rounded powers of lambda: for estimator='mle' only, not for {name!r}")
-        nll = np.where(self.status == Status.OK, self.nll, np.nan)  # with an origin fitted, no tests at a fixed one
-        return Optimum(self.lmbda, nll, self.standard_error(), self.n_obs)
-
-    def with_columns(self, columns: ColumnResults, source: Source | None = None) -> PowerFit:
-        """The fit with other results of its columns."""
-        return PowerFit(self.info, columns, source)
-
-    def without_data(self) -> PowerFit:
-        """The fit without the data that it remembers."""
-        return self.with_columns(self.columns)
-
-    def part(self, columns: slice | IntArray) -> PowerFit:
-        """The fit of some of the columns, without data."""
-        chosen = column_positions(columns, self.n_features)
-        names = None if self.column_names is None else [self.column_names[j] for j in chosen]
-        info = replace(self.info, column_names=names, was_vector=False)
-        return PowerFit(info, self.columns.part(chosen))
+        return likelihood.optimum(self)
 
     def to_record(self) -> dict[str, Any]:
         """The entries that JSON keeps."""
@@ -238,7 +172,7 @@ class PowerFit(Recorded):
 
     @classmethod
     def from_record(cls, record: Any) -> PowerFit:
-        """The fit of which JSON kept this."""
+        """The fit with these entries."""
         return cls(*records.fit_of(record))
 
 
@@ -246,11 +180,8 @@ def finished(
     info: FitInfo, columns: ColumnResults, source: Source | None = None, *, unbounded: bool = False
 ) -> PowerFit:
     """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
-    warn_unfitted(columns.status, lambda at: column_labels(at, info.column_names), columns.far_from_zero)
-    fit = PowerFit(info, columns, source)
-    if unbounded and not info.standardize:
-        warn_overflow(fit)
-    return fit
+    warn_of(columns, lambda at: column_labels(at, info.column_names), unbounded and not info.standardize)
+    return PowerFit(info, columns, source)
 
 
 def as_power_fit(fit: object, name: str = "fit") -> PowerFit:
@@ -260,10 +191,8 @@ def as_power_fit(fit: object, name: str = "fit") -> PowerFit:
     return fit
 
 
-#: No columns.
-NONE = np.empty(0, dtype=np.intp)
-#: The order of warnings.
-_TOLD = (
+#: The statuses that are warned of, in this order.
+_WARNED = (
     Status.CONSTANT,
     Status.EMPTY,
     Status.UNREPRESENTABLE,
@@ -279,13 +208,19 @@ _TOLD = (
 )
 
 
-def warn_unfitted(status: IntArray, labels: Callable[[IntArray], str], far: IntArray = NONE) -> None:
-    """One warning that lists the columns without a reliable fit, as `labels` calls them, and those far from zero."""
+def warn_of(columns: ColumnResults, labels: Callable[[IntArray], str], may_overflow: bool) -> None:
+    """One warning that lists the columns without a reliable fit, as `labels` calls them, and those far from zero.
+
+    If raw output may overflow, another one lists the columns in which it does.
+    """
+    status, far = columns.status, columns.far_from_zero
     suspects = np.flatnonzero(status)  # not OK: mostly few, where a column of all results is slow to read
     doubts = status[suspects]
     met = set(doubts.tolist())
-    parts = [f"{labels(suspects[doubts == code])}: {code.sentence}" for code in _TOLD if code in met]
+    parts = [f"{labels(suspects[doubts == code])}: {code.sentence}" for code in _WARNED if code in met]
     if far.size:
         parts.append(f"{labels(far)}: {FAR_FROM_ZERO}")
     if parts:
         warn("; ".join(parts))
+    if may_overflow:
+        warn_overflow(columns, labels)

@@ -63,7 +63,11 @@ def fit_of(record: Any) -> tuple[FitInfo, ColumnResults]:
         origin=one_of(record, "origin", (None, FITTED)),
     )
     codes = _families(record, n_features)
-    units, error = _unit_weights(record, n_features), _lmbda_error(record, n_features)
+    units, error = (_optional(record, name, n_features) for name in ("unit_weights", "lmbda_error"))
+    if units is not None and not ((units > 0.0) & (units <= 1.0)).all():
+        raise damaged("unit_weights are not all positive and at most 1")
+    if error is not None and (error < 0.0).any():
+        raise damaged("lmbda_error is negative")
     _check_figures(dict(zip(FIELDS, results.T, strict=True)), codes == FAMILIES["box-cox"])
     _require((results[:, STATUS] != Status.BRACKETED) | (error is not None), "a bracketed lambda has no lmbda_error")
     return info, ColumnResults(results, codes, unit_weights=units, lmbda_error=error)
@@ -94,23 +98,9 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _unit_weights(record: dict[str, Any], n_features: int) -> FloatArray | None:
-    if entry(record, "unit_weights") is None:
-        return None
-    units = numbers_in(record, "unit_weights", (n_features,))
-    if not ((units > 0.0) & (units <= 1.0)).all():
-        raise damaged("unit_weights are not all positive and at most 1")
-    return units
-
-
-def _lmbda_error(record: dict[str, Any], n_features: int) -> FloatArray | None:
-    """Bounds of the error of lambda, which are written of robust fits from chunks only."""
-    if entry(record, "lmbda_error") is None:
-        return None
-    error = numbers_in(record, "lmbda_error", (n_features,))
-    if (error < 0.0).any():
-        raise damaged("lmbda_error is negative")
-    return error
+def _optional(record: dict[str, Any], name: str, n_features: int) -> FloatArray | None:
+    """A number for each column, or None."""
+    return None if entry(record, name) is None else numbers_in(record, name, (n_features,))
 
 
 def _families(record: dict[str, Any], n_features: int) -> NDArray[np.int64]:

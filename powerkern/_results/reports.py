@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import html
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,16 +13,14 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.likelihood import ML
 from powerkern._input.arrays import as_matrix, column_labels
 from powerkern._results.central_normality import CentralNormality, central_matrix
-from powerkern._results.columns import FAR_FROM_ZERO, Source
+from powerkern._results.columns import FAR_FROM_ZERO, FittedColumns, Source
 from powerkern._results.data import data_of, likelihood_of
 from powerkern._results.inference import Method, wald_interval
+from powerkern._results.likelihood import optimum, standard_error
 from powerkern._results.normality import Normality, moments_matrix, normality_figures
 from powerkern._results.summary import Summary, likelihood_entries, note_on_bootstrap, table_of, texts_of
 from powerkern._status import Status, is_failed
 from powerkern._typing import FloatArray
-
-if TYPE_CHECKING:
-    from powerkern._results.power_fit import PowerFit
 
 #: Columns of a fit that it shows of itself.
 _SHOWN = 8
@@ -30,19 +28,19 @@ _SHOWN = 8
 _SHORTER = {"pvalue": "p_normal"}
 
 
-def headline(fit: PowerFit) -> str:
+def headline(fit: FittedColumns) -> str:
     """A line on the fit."""
     fitted = f"{np.count_nonzero(~is_failed(fit.status))} of {fit.n_features} columns fitted"
     return f"PowerFit(family={fit.family!r}, estimator={fit.estimator!r}, {fitted})"
 
 
-def as_text(fit: PowerFit) -> str:
+def as_text(fit: FittedColumns) -> str:
     """A line on the fit, with lambda and status of the first columns."""
     return "\n".join([headline(fit), table_of(_first_columns(fit)), *_rest(fit)])
 
 
-def as_html(fit: PowerFit) -> str:
-    """The same for notebooks."""
+def as_html(fit: FittedColumns) -> str:
+    """The same as HTML, for notebooks."""
     entries = _first_columns(fit)
     cells = [texts_of(entry) for entry in entries.values()]
     rows = [("th", list(entries)), *(("td", list(row)) for row in zip(*cells, strict=True))]
@@ -51,7 +49,7 @@ def as_html(fit: PowerFit) -> str:
     return f"<div><p>{html.escape(headline(fit))}</p><table>{table}</table>{rest}</div>"
 
 
-def _first_columns(fit: PowerFit) -> dict[str, NDArray[Any]]:
+def _first_columns(fit: FittedColumns) -> dict[str, NDArray[Any]]:
     """Name, lambda and status of the first columns, and their families where a fit has several."""
     n = min(len(fit), _SHOWN)
     names = fit.column_names[:n] if fit.column_names else [str(j) for j in range(n)]
@@ -60,13 +58,13 @@ def _first_columns(fit: PowerFit) -> dict[str, NDArray[Any]]:
     return {"column": np.array(names), **families, "lambda": fit.lmbda[:n], "status": status}
 
 
-def _rest(fit: PowerFit) -> list[str]:
-    """A line about the columns that are not shown, if there are any."""
+def _rest(fit: FittedColumns) -> list[str]:
+    """A line about the columns that are not shown, if any."""
     return [f"... and {len(fit) - _SHOWN} more columns: see lambdas, summary()"] if len(fit) > _SHOWN else []
 
 
 def normality(
-    fit: PowerFit, X: object = None, *, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
+    fit: FittedColumns, X: object = None, *, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
 ) -> Normality:
     """How close to normal the columns are before and after their transform.
 
@@ -96,7 +94,7 @@ def normality(
     -----
     The data are read once; a column is sorted, measured, transformed in place and measured again. Moments are
     taken about the mean, of values scaled by a power of 2: they neither overflow nor lose digits to an offset.
-    The p-value after a fit is too large by a little, as lambda was chosen to make it so.
+    The p-value after a fit is slightly too large, as lambda was chosen to make it so.
 
     Examples
     --------
@@ -114,7 +112,7 @@ def normality(
 
 
 def central_normality(
-    fit: PowerFit, X: object = None, *, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
+    fit: FittedColumns, X: object = None, *, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
 ) -> CentralNormality:
     """Test whether the central 80 % of each transformed column is normal, whatever its tails are.
 
@@ -139,7 +137,7 @@ def central_normality(
     1/3)``, of equal values the mean; z are the transformed values, less their location, over their scale, by Huber's
     proposal 2 with k = Phi^-1(0.9) and n - 1. P-values are interpolated between quantiles of 30,000 normal samples of
     each of 35 sizes from 6 to 10,000; beyond, the statistic falls as 1/sqrt(n). As lambda was chosen to make the column
-    normal, they are too large by a little.
+    normal, they are slightly too large.
 
     References
     ----------
@@ -162,7 +160,7 @@ def central_normality(
 
 
 def summary(
-    fit: PowerFit,
+    fit: FittedColumns,
     X: object = None,
     *,
     level: float = 0.95,
@@ -227,7 +225,7 @@ def summary(
 
 
 def _estimates(
-    fit: PowerFit,
+    fit: FittedColumns,
     level: float,
     method: Method | None,
     X: object,
@@ -236,28 +234,28 @@ def _estimates(
 ) -> tuple[dict[str, FloatArray], list[str]]:
     """The entries of a summary that follow from the likelihood, and notes on them."""
     if fit.info.origin is not None:
-        found, notes = likelihood_entries(fit.optimum, level, "wald", None)
+        found, notes = likelihood_entries(optimum(fit), level, "wald", None)
         return found, [notes[0], "no tests: the origin was fitted; se, low, high let origin and unit follow lambda"]
     has_data = X is not None or fit.source != Source()
     likelihood = functools.cache(lambda: likelihood_of(fit, X, sample_weight, n_threads)) if has_data else None
-    return likelihood_entries(fit.optimum, level, method, likelihood)
+    return likelihood_entries(optimum(fit), level, method, likelihood)
 
 
 def _robust_estimates(
-    fit: PowerFit,
+    fit: FittedColumns,
     level: float,
     X: object,
     sample: object,
     sample_weight: ArrayLike | str | None,
     n_threads: int | None,
 ) -> tuple[dict[str, FloatArray], list[str]]:
-    """The same of estimators that are not maximum likelihood, and have no tests."""
+    """The entries for estimators other than maximum likelihood, which have no tests, and notes on them."""
     notes = [f"no tests: estimator={fit.estimator.name!r} is not maximum likelihood"]
     if X is None and sample is None and fit.source.data is None:
         found, which = {}, "no intervals: the fit no longer has its data; pass X"
     else:
         rows = X if sample is None else sample
-        se = fit.standard_error(rows, sample_weight=sample_weight, n_threads=n_threads)
+        se = standard_error(fit, rows, sample_weight=sample_weight, n_threads=n_threads)
         if sample is not None:
             se *= np.sqrt(_share_of(fit, sample, sample_weight))
         interval = wald_interval(fit.lmbda, se, level)
@@ -265,8 +263,8 @@ def _robust_estimates(
     return {"lmbda": fit.lmbda, **found, "n_kept": fit.n_kept}, [*notes, which]
 
 
-def _share_of(fit: PowerFit, sample: object, sample_weight: ArrayLike | str | None) -> FloatArray:
-    """How much of the weight of each column a sample has; none of a column without values."""
+def _share_of(fit: FittedColumns, sample: object, sample_weight: ArrayLike | str | None) -> FloatArray:
+    """The share of the weight of each column that a sample has; 0 of a column without values."""
     values, weight = data_of(fit, sample, sample_weight)
     there = ~np.isnan(values)
     drawn: FloatArray = weight @ there if weight.size else np.count_nonzero(there, axis=0).astype(np.float64)
@@ -274,18 +272,18 @@ def _share_of(fit: PowerFit, sample: object, sample_weight: ArrayLike | str | No
 
 
 def _shape_entries(
-    fit: PowerFit, X: object, sample: object, sample_weight: ArrayLike | str | None, n_threads: int | None
+    fit: FittedColumns, X: object, sample: object, sample_weight: ArrayLike | str | None, n_threads: int | None
 ) -> tuple[list[dict[str, FloatArray]], list[str]]:
     """The entries of a summary on the normality of columns, or the reason why there are none."""
     if X is None and sample is None and fit.source.data is None:
         return [], ["no figures of normality: the fit no longer has its data; pass X"]
     rows = X if sample is None else sample
-    before, after = fit.normality(rows, sample_weight=sample_weight, n_threads=n_threads)
+    before, after = normality(fit, rows, sample_weight=sample_weight, n_threads=n_threads)
     entries = {}
     for name, x, z in zip(before._fields, before, after, strict=True):
         short = _SHORTER.get(name, name)
         entries[short], entries[f"{short}_after"] = x, z
-    entries["p_central"] = fit.central_normality(rows, sample_weight=sample_weight, n_threads=n_threads).pvalue
+    entries["p_central"] = central_normality(fit, rows, sample_weight=sample_weight, n_threads=n_threads).pvalue
     notes = [
         "p_normal: D'Agostino and Pearson's test, before and after the transform; p_central: of its central 80 %, after"
     ]

@@ -69,7 +69,7 @@ def bootstrap_errors(
 
 
 def _draw(x: FloatArray, weight: FloatArray, uniform: FloatArray, out: FloatArray) -> float:
-    """Replicates of the values that are there, a row each, into `out`; returns sqrt(m/n)."""
+    """Write replicates of the observed values, a row each, into `out`; returns sqrt(m/n)."""
     seen = ~np.isnan(x)
     x = x[seen]
     below = np.cumsum(weight[seen]) if weight.size else np.arange(1.0, x.size + 1.0)

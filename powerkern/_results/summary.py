@@ -16,8 +16,6 @@ from powerkern._results.inference import (
     Optimum,
     confidence_interval,
     ratio_test,
-    rounded_power,
-    wald_interval,
 )
 from powerkern._typing import FloatArray
 
@@ -108,7 +106,8 @@ class Summary:
     def to_text(self, max_rows: int | None = _SHOWN) -> str:
         """The table as text, at most `max_rows` columns of the data in it; None for all of them."""
         shown = len(self.names) if max_rows is None else min(max_rows, len(self.names))
-        tables = [table_of(_first(shown, {"column": self.names, **block})) for block in self.blocks]
+        blocks = ({"column": self.names, **block} for block in self.blocks)
+        tables = [table_of({name: entry[:shown] for name, entry in block.items()}) for block in blocks]
         parts = [self.title, *tables]
         if shown < len(self.names):
             parts.append(f"... and {len(self.names) - shown} more columns: to_text(None), to_dict() or to_frame()")
@@ -134,7 +133,7 @@ def likelihood_entries(
 
     "lr_0" and "p_0" are the test of lambda = 0 of each column; tests of all columns together are not entries.
     """
-    rounded = rounded_power(optimum.lmbda, wald_interval(optimum.lmbda, optimum.se, level))
+    rounded = optimum.rounded(level)
     method = method or ("wald" if likelihood is None else "profile")
     low, high = confidence_interval(optimum, level, method, likelihood or _no_likelihood)
     entries = {"lmbda": optimum.lmbda, "rounded": rounded, "se": optimum.se, "low": low, "high": high}
@@ -157,11 +156,6 @@ def _no_likelihood() -> Likelihood:
 def note_on_bootstrap(level: float) -> str:
     """A note on the intervals of robust fits."""
     return f"se: by a bootstrap; low, high: lambda -+ Phi^-1({0.5 + 0.5 * level:g}) se, of level {level:g}"
-
-
-def _first(n: int, entries: Entries) -> Entries:
-    """The first rows of a table."""
-    return {name: entry[:n] for name, entry in entries.items()}
 
 
 def texts_of(entry: NDArray[Any]) -> list[str]:

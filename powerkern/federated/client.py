@@ -184,14 +184,10 @@ class Client:
     # --- answers ----------------------------------------------------------------------------------------
 
     def _range(self, family: str, shift: FloatArray) -> Range:
-        """The range of the columns plus their shift."""
-        key = (family, shift.tobytes())
-        if key not in self._ranges:
-            self._ranges[key] = self._found_range(family, shift)
-        return self._ranges[key]
-
-    def _found_range(self, family: str, shift: FloatArray) -> Range:
-        weight = self._matrix.weight
+        """The range of the columns plus their shift, found once."""
+        key, weight = (family, shift.tobytes()), self._matrix.weight
+        if key in self._ranges:
+            return self._ranges[key]
         try:
             found = range_of(
                 self._matrix.values,
@@ -206,7 +202,7 @@ class Client:
             column = detail.partition(", row")[0] if ", row" in detail else "a column"
             text = f"{column} has values outside the domain of {family}{' with this shift' if shift.any() else ''}"
             raise self._error(f"{text}; its own log names one", detail) from None
-        return Range(family, found.table, found.column_names, found.was_vector)
+        return self._ranges.setdefault(key, Range(family, found.table, found.column_names, found.was_vector))
 
     def _moments(self, message: Message, shift: FloatArray) -> FloatArray:
         family = message.details["family"]

@@ -85,7 +85,10 @@ def conversation(plan: Plan) -> Conversation:
     weights = pool.Weights()
     if plan.data_bounds is None:
         ranges = yield Request(Kind.RANGE, np.empty(0), _read_range(plan, weights))
-        found = _merged(ranges)
+        try:
+            found: Range = pool.tree(merge, ranges)
+        except ValueError as error:
+            raise MergeError(str(error)) from None
     else:
         found = Range.from_bounds(plan.data_bounds[0], plan.data_bounds[1], plan.family, 1.0)
     columns = [pool.column_of_range(row, FAMILIES[plan.family]) for row in found.table]
@@ -122,14 +125,6 @@ def _read_range(plan: Plan, weights: pool.Weights) -> Callable[[NDArray[Any], st
         return found
 
     return read
-
-
-def _merged(ranges: list[Range]) -> Range:
-    try:
-        found: Range = pool.tree(merge, ranges)
-    except ValueError as error:
-        raise MergeError(str(error)) from None
-    return found
 
 
 # --- moments ------------------------------------------------------------------------------------------

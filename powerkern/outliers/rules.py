@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._engine.by_column import column_figures
-from powerkern._fit.fit import PowerFit
 from powerkern._input.arguments import as_number
 from powerkern._input.arrays import Matrix, as_choice, as_matrix, column_label, column_labels
 from powerkern._input.messages import warn
+from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
 from powerkern.location import LocationScale, location_scale
 from powerkern.outliers.distances import bessel_factor

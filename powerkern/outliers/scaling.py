@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._engine.apply import changed_matrix
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import Estimator, as_estimator
-from powerkern._fit.fit import PowerFit, fit
+from powerkern._fit.fit import fit
 from powerkern._input import frames, special
 from powerkern._input.arguments import as_number
 from powerkern._input.arrays import Matrix, as_matrix
 from powerkern._input.reading import read_fitted, restored
+from powerkern._results.power_fit import PowerFit
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.elementary.erf import gaussian_probabilities
 from powerkern.outliers.rules import CHOOSING, moments_by, rule_of, warn_of

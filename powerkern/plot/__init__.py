@@ -5,6 +5,7 @@ returns them. Colors of text, lines and backgrounds follow matplotlib's style, l
 """
 
 from powerkern.plot._cells import cell_map
+from powerkern.plot._elbow import elbow_plot
 from powerkern.plot._forest import forest_plot
 from powerkern.plot._histograms import before_after_plot, histogram_plot
 from powerkern.plot._lambda_map import lambda_map
@@ -15,6 +16,7 @@ from powerkern.plot._qq import qq_plot, residual_plot
 __all__ = [
     "before_after_plot",
     "cell_map",
+    "elbow_plot",
     "forest_plot",
     "histogram_plot",
     "lambda_map",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import is_real, is_whole
+from powerkern._results.power_fit import PowerFit
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.cellwise import DDCFit

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import Matrix, column_label, listed, position_of
 from powerkern._input.reading import read_fitted
+from powerkern._results.power_fit import PowerFit
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.joint import JointFit
 from powerkern.regression import RegressionFit

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from scipy.special import chdtri
 
 from powerkern._estimators.estimators import Estimator
-from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import as_reals, column_label, listed
 from powerkern._results.data import data_of
+from powerkern._results.power_fit import PowerFit
 from powerkern.plot._drawing import axes_of, ink, set_title
 from powerkern.plot._fits import check_fit, matrix_of, own_data, position, title_label
 from powerkern.regression import RegressionFit

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import is_real
+from powerkern._results.power_fit import PowerFit
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.joint import JointFit
 from powerkern.plot._band import normal_scores, simultaneous_band

@@ -28,7 +28,7 @@ from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.engine import MapReduce, Passes
 from powerkern.sketch.families import box_cox_is_better
 from powerkern.sketch.grids import Grid, Range
-from powerkern.sketch.order import check_unchanged, has_changed
+from powerkern.sketch.order import check_unchanged
 from powerkern.sketch.passes import RangePass, SamplePass, SketchPass, resolved
 from powerkern.sketch.robust import fit_robust
 from powerkern.sketch.sketches import Sketch
@@ -240,6 +240,5 @@ def _mixed(found: _Found, other: _Found, at: IntArray, better: BoolArray) -> _Fo
 
 def _check_unchanged(found: Range, at: IntArray, after: FloatArray) -> None:
     """Raise if a later pass read other rows, in the columns `at`, than the first."""
-    before = found.n_obs[at]
-    for k in np.flatnonzero(has_changed(before, after)):
-        check_unchanged(column_label(int(at[k]), found.column_names), before[k], after[k])
+    for j, first, later in zip(at.tolist(), found.n_obs[at].tolist(), after.tolist(), strict=True):
+        check_unchanged(column_label(j, found.column_names), first, later)

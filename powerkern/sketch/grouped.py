@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._estimators.estimators import Estimator
+from powerkern._input.arguments import place_of
 from powerkern._input.arrays import Matrix, as_reals, column_label, listed
 from powerkern._input.frames import names_of
 from powerkern._input.labels import UNKNOWN, Keys, without_groups, without_names
-from powerkern._input.places import place_of
 from powerkern._input.reading import read_chunk
 from powerkern._results.grouped_fit import GroupedFit, finished_groups
 from powerkern._typing import FloatArray, IntArray

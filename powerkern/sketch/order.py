@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from powerkern._engine.threads import for_each
 from powerkern._input import special
@@ -291,14 +291,9 @@ class Cells(NamedTuple):
         return Cells(*(each[chosen] for each in self))
 
 
-def has_changed(before: ArrayLike, after: ArrayLike, slack: float = 0.0) -> BoolArray:
-    """Whether weights differ by more than rounding."""
-    return np.asarray(np.abs(np.subtract(after, before)) > _ROUNDED * np.maximum(before, _TINY) + slack)
-
-
 def check_unchanged(label: str, before: float, after: float, slack: float = 0.0) -> None:
-    """Raise if a pass read other rows than the passes before it."""
-    if has_changed(before, after, slack):
+    """Raise if a column's weight differs between passes by more than rounding, so that they read different rows."""
+    if abs(after - before) > _ROUNDED * max(before, _TINY) + slack:
         raise ValueError(
             f"{label}: the data changed between two passes: there were {before:g} values (or weight), and then "
             f"{after:g}; every pass must read the same rows"

@@ -65,6 +65,7 @@ from powerkern.kernels.robust.reweighting_lanes import N_WIDER, WIDER
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.order import (
+    Cells,
     CountedColumn,
     Sample,
     check_unchanged,
@@ -145,6 +146,11 @@ class Column(CountedColumn):
         return self.options.criterion == QQ
 
     @property
+    def untied(self) -> Cells:
+        """The cells other than that of a value to which more than half of the values are equal."""
+        return self.cells.part(self.cells.mean != self.tie)
+
+    @property
     def weight(self) -> float:
         """The weight of all values."""
         return float(self.cells.weight.sum())
@@ -175,7 +181,7 @@ class Column(CountedColumn):
 
     def compare(self) -> None:
         """Fit other points for the cells: points with their moments, and points drawn at random from a fixed seed."""
-        cells, rng = self.cells.part(self.cells.mean != self.tie), np.random.default_rng(0)
+        cells, rng = self.untied, np.random.default_rng(0)
         sets = [moment_points(cells), *(equal_points(cells, rng, self.share) for _ in range(_N_DRAWN))]
         self.others = []
         for x, w, _ in sets:
@@ -185,11 +191,10 @@ class Column(CountedColumn):
                 self.others.append(Points(x, w, row, _options_of(self.estimator.options, row)))
 
     def _fit_points(self) -> None:
-        others = self.cells.part(self.cells.mean != self.tie)
+        others = self.untied
         self.tied = float(self.cells.weight.sum() - others.weight.sum())
         self.x, self.w, self.cell = equal_points(others)
         self.w /= self.unit
-        self.is_wide = ~others.is_one_value
         self.work = new_robust_work(self.x.size, weighted=True)
         self.search = self.estimator.options
         self.begun = self.fitted_points(self.search, self.x, self.w)
@@ -227,9 +232,7 @@ class Column(CountedColumn):
         if self.family != BOX_COX or self.options.prestandardize != MAD:
             return 1.0
         logs = np.log(self.x)
-        distance = np.abs(logs - weighted_median(logs, self.w))
-        order = np.argsort(distance)
-        return 1.4826 * weighted_median(distance[order], self.w[order])
+        return 1.4826 * _median_distance(logs, self.w, weighted_median(logs, self.w))
 
     def fitted_points(self, options: Options, x: FloatArray, w: FloatArray) -> FloatArray:
         """The fit of points, at most as many as the column has."""
@@ -317,7 +320,7 @@ class Column(CountedColumn):
         Also the weight of the cell there, if it has several values, which may lie on either side.
         """
         step = int(side)
-        others = self.cells.part(self.cells.mean != self.tie)
+        others = self.untied
         weight = others.weight[::step] / self.unit
         before = np.append(0.0, np.cumsum(weight))
         c = int(np.clip(np.searchsorted(before, outside * (1.0 + 1e-12), side="right") - 1, 0, weight.size - 1))
@@ -338,7 +341,7 @@ class Column(CountedColumn):
             self.settled = True
             return
         self.sums, self.row, self.kept_ends = sums, row, ends
-        self.previous, self.is_given = self.lmbda, not np.isnan(given)
+        self.is_given = not np.isnan(given)
         if not self.is_given:
             self.status, self.lmbda = int(row[STATUS]), float(row[LMBDA])
 
@@ -346,7 +349,7 @@ class Column(CountedColumn):
         """Raise if the total weight has changed, or the kept weight contradicts the counts."""
         check_unchanged(self.label, self.first.total[self.j], float(kept.weight[0]))
         low, high = self.interval[:2]
-        cells = self.cells.part(self.cells.mean != self.tie)
+        cells = self.untied
         least = cells.weight[(low <= cells.low) & (cells.high <= high)].sum()
         most = cells.weight[(low <= cells.high) & (cells.low <= high)].sum()
         slack = 1e-9 * self.weight + float(self.first.slack[self.j])
@@ -453,11 +456,15 @@ class Column(CountedColumn):
 def _order_points(x: FloatArray, w: FloatArray, about: float | None = None) -> FloatArray:
     """The median; it and `about`, each minus and plus the median distance from it."""
     median = weighted_median(x, w)
-    centers = [median] if about is None else [median, about]
     found = [median]
-    for center in centers:
-        distance = np.abs(x - center)
-        order = np.argsort(distance)
-        reach = weighted_median(distance[order], w[order])
+    for center in [median] if about is None else [median, about]:
+        reach = _median_distance(x, w, center)
         found += [center - reach, center + reach]
     return np.array(found)
+
+
+def _median_distance(x: FloatArray, w: FloatArray, center: float) -> float:
+    """The median distance of values from a center."""
+    distance = np.abs(x - center)
+    order = np.argsort(distance)
+    return weighted_median(distance[order], w[order])

@@ -17,6 +17,7 @@ from powerkern._estimators.likelihood import ML
 from powerkern._estimators.shift import given_shift
 from powerkern._fit import fit as fitting
 from powerkern._input.arrays import as_reals
+from powerkern._results.applying import OutOfRange
 from powerkern._status import Status
 from powerkern._typing import Bounds
 from powerkern.sklearn.exchange import arguments_of, as_sklearn, fit_of
@@ -115,7 +116,7 @@ class PowerTransformer(FloatTransformer):
     ymax: float | None = None
     copy: bool = True
     estimator: Estimator | str = "mle"
-    out_of_range: fitting.OutOfRange = "nan"
+    out_of_range: OutOfRange = "nan"
     n_threads: int | None = None
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]

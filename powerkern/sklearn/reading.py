@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, validate_data
 
+from powerkern._input.arguments import domain_error
 from powerkern._input.arrays import column_label, filled, refuse_non_numbers
 from powerkern._input.foreign import frame_library, refuse_foreign, refuse_remote
-from powerkern._input.places import domain_error
 from powerkern.sklearn.private import Interval
 
 #: Types that estimators compute in: float32 in gives float32 out, all else is float64.

@@ -174,7 +174,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         threads = thread_count(self.n_threads)
         power = self.regression_fit_.power_fit
         flat = Z.reshape(len(Z), -1)
-        found = back_transformed(power, flat, self._scale, self.kind, self.quantile, threads)
+        found = back_transformed(power.columns, flat, self._scale, self.kind, self.quantile, threads)
         return found.reshape(Z.shape)
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern._input import tables
+from powerkern._input.tables import files
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def in_blocks(monkeypatch):
     """Every file counts as large, and blocks of text have few rows."""
     monkeypatch.setattr("powerkern._cli.fit.LARGE", 0)
     monkeypatch.setattr("powerkern._input.tables.text._CELLS_AT_ONCE", 40)
-    monkeypatch.setattr("powerkern._input.tables.parquet._CELLS_AT_ONCE", 40)
+    monkeypatch.setattr("powerkern._input.tables.parquet.CELLS", 40)
 
 
 def long_table(path, n=200):
@@ -92,7 +92,7 @@ def test_tables_of_many_columns_hold_all_rows(run, tmp_path, in_blocks, monkeypa
 def not_whole(in_blocks, monkeypatch):
     """No table is read as a whole."""
 
-    read = tables.read
+    read = files.read
 
     def refused(*args, **options):
         raise AssertionError("read as a whole")
@@ -100,7 +100,7 @@ def not_whole(in_blocks, monkeypatch):
     def surveyed(path, choose, text, keep=True):
         return refused() if keep else read(path, choose, text, keep)
 
-    monkeypatch.setattr("powerkern._input.tables.read", surveyed)
+    monkeypatch.setattr("powerkern._input.tables.files.read", surveyed)
     monkeypatch.setattr("powerkern.fit", refused)
 
 

@@ -17,9 +17,8 @@ import pytest
 
 import powerkern as pk
 from powerkern._cli.reading import by_name
-from powerkern._input.tables import BadInput, Layout
 from powerkern._input.tables import table as table_module
-from powerkern._input.tables.table import check_distinct
+from powerkern._input.tables.table import BadInput, Layout, check_distinct
 
 ROWS = 60
 

@@ -19,7 +19,7 @@ import pytest
 from pages import ROOT
 
 from powerkern.__main__ import main
-from powerkern._cli import compilation as _compile
+from powerkern._cli import compiling as _compile
 from powerkern._jit import Entry
 from powerkern.kernels import compilation
 
@@ -105,7 +105,7 @@ def test_without_tqdm_each_entry_is_a_line(small, tmp_path, capsys, monkeypatch)
 @pytest.mark.slow
 @needs_jit
 def test_another_instruction_set_has_its_own_folder(small, tmp_path, capsys):
-    level = _compile.instruction_sets()[0]
+    level = next(iter(compilation.cpu_levels()))
     before = dict(os.environ)
     assert run(capsys, "--to", tmp_path, "--cpu", level)[0] == 0
     (folder,) = tmp_path.iterdir()

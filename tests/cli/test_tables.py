@@ -249,8 +249,8 @@ def test_blocks_give_what_the_whole_gives(run, tmp_path, monkeypatch, kind):
         pytest.importorskip("pyarrow")
         frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(note=[f"row {i}" for i in range(500)])
         frame.to_parquet(path, row_group_size=90)
-    for module in (npy, parquet, text):
-        monkeypatch.setattr(module, "_CELLS_AT_ONCE", 300)
+    for module, cells in ((npy, "CELLS"), (parquet, "CELLS"), (text, "_CELLS_AT_ONCE")):
+        monkeypatch.setattr(module, cells, 300)
     out_path = tmp_path / f"z.{kind}"
     code, out, err = run("transform", path, "--fit", tmp_path / "fit.json", "-o", out_path, "--json", "--jobs", 1)
     assert (code, err, json.loads(out)["rows"]) == (0, "", 500)

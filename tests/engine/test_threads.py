@@ -616,5 +616,5 @@ def test_progress_with_the_real_tqdm(capsys):
 
 def test_progress_without_tqdm_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
-    with pytest.raises(ImportError, match="pip install tqdm"):
+    with pytest.raises(ImportError, match="progress=True needs tqdm: pip install tqdm"):
         pk.fit(matrix(50, 10), progress=True)

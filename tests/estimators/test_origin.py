@@ -428,3 +428,23 @@ def test_a_warning_names_columns_far_from_zero_and_the_remedy():
     with pytest.warns(UserWarning, match="column 1: lambda is large because"):
         pk.fit(X[:, :2], "box-cox")
     assert not pk.fit(X, lmbda=30.0).columns.far_from_zero.size
+
+
+@pytest.mark.parametrize("estimator", ["mle", "central-mle", "rewml"])
+def test_box_cox_columns_without_spread_pass_unchanged(estimator):
+    """They had been called outside the domain, of which there is none before an origin is found."""
+    x = np.random.default_rng(0).gamma(3.0, size=(30, 4)) - 10.0
+    x[:, 1], x[:, 2], x[:, 3] = -5.0, 0.0, np.nan
+    with pytest.warns(UserWarning, match="column 1, column 2: not fitted"):
+        fit = pk.fit(x, "box-cox", estimator, origin="fit")
+    assert fit.lmbda[1:].tolist() == [1.0, 1.0, 1.0]
+    np.testing.assert_array_equal(fit.transform(x)[:, 1:], x[:, 1:])
+
+
+def test_units_of_subnormal_columns_do_not_underflow():
+    """The unit of a column of a few subnormal numbers, divided once more, had become 0."""
+    x = -5e-324 * np.array([9.0, 7.0])
+    with pytest.warns(UserWarning, match="at most three values"):
+        fit = pk.fit(x, estimator="rewml", origin="fit")
+    assert fit.divisor[0] > 0.0
+    assert np.isfinite(fit.transform(x)).all()

@@ -17,9 +17,9 @@ import pytest
 import scipy.sparse
 from numpy.testing import assert_array_equal
 
+from powerkern._input.arguments import domain_error
 from powerkern._input.arrays import as_matrix, as_weights, check_n_features, column_label
-from powerkern._input.outputs import as_out
-from powerkern._input.places import domain_error
+from powerkern._input.reading import as_out
 
 NAN = float("nan")
 REAL_DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g", ">f8", ">f4", ">i4"]

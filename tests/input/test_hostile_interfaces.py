@@ -34,6 +34,7 @@ DDC = cellwise.ddc(np.vstack([X, 1.1 * X, 0.9 * X]))
 LOW_RANK = completion.uv_decompose(X, 1, random_state=0)
 RATINGS = (np.arange(N) % 4, np.arange(N) % 3, X[:, 0])
 MODEL = completion.fit_ratings(RATINGS, 1, random_state=0)
+PROFILE = completion.rank_profile(X, [1, 2], random_state=0)
 CHUNKED = da.from_array(X, chunks=(6, 3))
 ARRAY = xr.DataArray(X, dims=("row", "column"))
 LABELLED = pkx.fit(ARRAY, dim="row")
@@ -71,6 +72,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "plot.cell_map: fit": lambda v: plot.cell_map(X, v),
     "plot.cell_map: cutoff": lambda v: plot.cell_map(X, FIT, cutoff=v),
     "plot.cell_map: max_shape": lambda v: plot.cell_map(X, FIT, max_shape=v),
+    "plot.elbow_plot: profile": plot.elbow_plot,
+    "plot.elbow_plot: ax": lambda v: plot.elbow_plot(PROFILE, ax=v),
     "plot.forest_plot: X": lambda v: plot.forest_plot(v, FIT),
     "plot.forest_plot: fit": lambda v: plot.forest_plot(X, v),
     "plot.forest_plot: columns": lambda v: plot.forest_plot(X, FIT, columns=v),

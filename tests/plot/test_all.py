@@ -12,10 +12,12 @@ from pictured import skewed
 import powerkern as pk
 from powerkern import plot
 from powerkern.cellwise import wrapped_pca
+from powerkern.completion import RankProfile
 from powerkern.joint import fit_joint
 from powerkern.plot import (
     before_after_plot,
     cell_map,
+    elbow_plot,
     forest_plot,
     histogram_plot,
     lambda_map,
@@ -46,6 +48,7 @@ DRAW = {
     "lambda_map": lambda ax: lambda_map([[0.1, 0.3], [0.2, 0.4]], [[0.0, 1.0], [0.0, 1.0]], ax=ax),
     "objective_plot": lambda ax: objective_plot(None, FIT, ax=ax),
     "outlier_map": lambda ax: outlier_map(None, wrapped_pca(X, 2), ax=ax),
+    "elbow_plot": lambda ax: elbow_plot(RankProfile(np.array([1, 2]), np.ones(2), np.ones(2), 1, 1), ax=ax),
     "residual_plot": lambda ax: residual_plot(X[:, 1], X[:, 0], fit_regression(X[:, 1], X[:, 0]), ax=ax),
     "sensitivity_plot": lambda ax: sensitivity_plot(X[:, 0], [0.0, 1.0], estimators=["mle"], ax=ax),
 }

@@ -262,7 +262,7 @@ def test_the_lower_of_two_minima_close_to_each_other_is_found():
 
 @pytest.mark.parametrize(
     ("seed", "index", "rows"),
-    [(2026112406, 3299, (2500, 100_000)), (2026112406, 3382, (3, 6000)), (2026112412, 824, (3, 6000))],
+    [(2026112406, 3382, (3, 6000)), (2026112412, 824, (3, 6000))],
 )
 def test_bounds_that_were_exceeded(seed, index, rows):
     """The effects of many rows near the cut-offs add up to more than was simulated: by factors of 1.6 to 2.9."""

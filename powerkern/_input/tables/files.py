@@ -86,7 +86,7 @@ def is_longer(path: Path, size: int) -> bool:
 
 @contextmanager
 def stream(path: Path, choose: Choice, text: TextFormat) -> Iterator[tuple[Layout, Iterator[Block]]]:
-    """The columns that `choose` picks, in blocks of rows, beside the other columns untouched."""
+    """The columns that `choose` picks, in blocks of rows, with the other columns untouched."""
     kind = _kind(path)
     with ExitStack() as stack:
         with sentences("read", _label(path)):
@@ -116,6 +116,19 @@ def _text_source(stack: ExitStack, path: Path, kind: str, text: TextFormat) -> T
 
 
 @contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A file to write that takes the place of `path` when it is complete, see `replacing`; errors are sentences."""
+    with sentences("write", path), replacing(path) as part:
+        yield part
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file that replaces an old one when it is complete."""
+    with replaced(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+@contextmanager
 def write(path: Path | None, layout: Layout, text: TextFormat) -> Iterator[Writer]:
     """A writer of a table; to standard output, as CSV, without a path.
 
@@ -126,7 +139,7 @@ def write(path: Path | None, layout: Layout, text: TextFormat) -> Iterator[Write
             raise BadInput("standard output is closed: name a file with -o")
         yield TextWriter(sys.stdout, layout, text.delimiter or layout.delimiter, text)
         return
-    with sentences("write", path), replacing(path) as part, ExitStack() as stack:
+    with replaced(path) as part, ExitStack() as stack:
         writer = _writer(stack, path, part, layout, text)
         yield writer
         writer.finish()

@@ -10,10 +10,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._input.batches import CELLS
 from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Table
-
-#: Rows are handed out in blocks of about as many cells.
-_CELLS_AT_ONCE = 2**20
 
 
 def read_npy(path: Path, choose: Choice) -> Table:
@@ -25,7 +23,7 @@ def read_npy(path: Path, choose: Choice) -> Table:
 def stream_npy(path: Path, choose: Choice) -> tuple[Layout, Iterator[Block]]:
     """Blocks of rows."""
     layout, matrix = _layout(open_npy(path), choose)
-    size = max(1, _CELLS_AT_ONCE // matrix.shape[1])
+    size = max(1, CELLS // matrix.shape[1])
     starts = range(0, len(matrix), size)
     return layout, (Block(matrix[start : start + size], {}, None, start) for start in starts)
 

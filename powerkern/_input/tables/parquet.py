@@ -11,11 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._input import frames
-from powerkern._input.batches import row_groups
+from powerkern._input.batches import CELLS, row_groups
 from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Table, check_distinct
-
-#: Rows are read in batches of about as many cells.
-_CELLS_AT_ONCE = 2**20
 
 
 def pyarrow() -> Any:
@@ -58,7 +55,7 @@ def _blocks(data: Any, path: Path, layout: Layout) -> Iterator[Block]:
 
 
 def _batches(data: Any, path: Path, names: list[str]) -> Iterator[Any]:
-    size = max(1, _CELLS_AT_ONCE // len(names))
+    size = max(1, CELLS // len(names))
     with _arrow_sentences(path):
         yield from row_groups(data, names, size)
 

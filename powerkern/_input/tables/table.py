@@ -5,7 +5,7 @@ from __future__ import annotations
 import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,16 +39,12 @@ class TextFormat(NamedTuple):
     encoding: str | None = None
     header: bool = True
 
-    def missing_numbers(self) -> list[float]:
-        """The missing cells that are numbers, which are missing however they are written."""
-        return [number for number in map(_number, self.missing) if number is not None]
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    def without_missing(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The numbers, NaN where they mean missing, however they are written."""
+        for cell in self.missing:
+            with suppress(ValueError):  # a word
+                numbers[numbers == float(cell)] = np.nan
+        return numbers
 
 
 class Block(NamedTuple):
@@ -90,12 +86,12 @@ class Layout:
 
     @property
     def other_names(self) -> list[str]:
-        """Names of the columns that are not in the matrix, and are no weights."""
+        """Names of the columns that are neither in the matrix nor weights."""
         in_matrix = {*self.positions, self.weights}
         return [name for position, name in enumerate(self.names) if position not in in_matrix]
 
     def less(self, weights: str | None) -> Layout:
-        """The same, where a column of the matrix holds weights instead."""
+        """The layout without the column of the matrix that holds weights."""
         if weights is None:
             return self
         at = self.positions[self.matrix_names.index(weights)]
@@ -114,7 +110,8 @@ class Table:
 
     layout: Layout
     n_rows: int
-    #: Why columns are left out that look like numbers, by name: the line and the cell that is none, or that they count.
+    #: Why columns that look like numbers are left out, by name: the line and the cell that is not one, or that they
+    #: number the rows.
     odd: Mapping[str, str]
     #: All rows, where they were asked for.
     block: Block | None = None

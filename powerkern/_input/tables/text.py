@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
 import itertools
@@ -21,9 +22,10 @@ from powerkern._input.tables.table import NAMES_ROWS, BadInput, Block, Choice, L
 _CELLS_AT_ONCE = 2**16
 #: Delimiters in the order of preference, and the number of lines in which they are looked for.
 _DELIMITERS, _FIRST_LINES = (",", ";", "\t", "|"), 20
+#: A number with either decimal sign, thousands separated by any sign, a unit of money, or a percent sign.
+_MARKED = re.compile(r"\s*[$€£]?\s*[+-]?(\d{1,3}([,.' ]?\d{3})*([.,]\d*)?|[.,]\d+)\s*[%$€£]?\s*")
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
 #: Cells (stripped, in lower case) that stand for a missing number.
-#: A number with a unit of money, thousands separated by any sign, or a percent sign.
-_MARKED = re.compile(r"\s*[$€£]?\s*[+-]?\d{1,3}([,.' ]?\d{3})*([.,]\d+)?\s*[%$€£]?\s*")
 _MISSING = frozenset({"", "na", "n/a", "nan", "-nan", "null", "none", "#n/a", "<na>"})
 #: Names of a first column that names the rows: pandas and R write none, pandas reads none as the second; the others are
 #: believed if the column counts.
@@ -59,20 +61,15 @@ class Parsed(NamedTuple):
     numbers: NDArray[np.float64]
     #: Index of the first cell that is not a number.
     offence: int | None
-    #: Whether that cell surprises: at least half of the cells are numbers, or it is one by the other decimal sign, or
-    #: with thousands separated, a unit of money or a percent sign.
+    #: Whether that cell surprises: at least half of the cells are numbers, or it is one with marks.
     surprising: bool = False
 
 
 def parsed(cells: Sequence[str], text: TextFormat) -> Parsed:
     """Cells as numbers, NaN where they are missing or not numbers."""
-    missing_numbers = text.missing_numbers()
-    try:
-        if "_" not in "".join(cells) and text.decimal == ".":
-            numbers = np.fromiter(map(float, cells), np.float64, len(cells))
-            return Parsed(_without(missing_numbers, numbers), None)
-    except ValueError:  # a cell is missing or not a number: parse each
-        pass
+    if text.decimal == "." and "_" not in "".join(cells):
+        with contextlib.suppress(ValueError):  # a cell is missing or not a number: parse each
+            return Parsed(text.without_missing(np.fromiter(map(float, cells), np.float64, len(cells))), None)
     missing = _MISSING.union(cell.strip().casefold() for cell in text.missing)
     numbers, offences = np.full(len(cells), math.nan), []
     for index, cell in enumerate(cells):
@@ -83,18 +80,11 @@ def parsed(cells: Sequence[str], text: TextFormat) -> Parsed:
             except ValueError:
                 offences.append(index)
     n_known = int(np.count_nonzero(~np.isnan(numbers)))
-    numbers = _without(missing_numbers, numbers)
+    numbers = text.without_missing(numbers)
     if not offences:
         return Parsed(numbers, None)
-    first, other = cells[offences[0]], "," if text.decimal == "." else "."
-    is_other = first.count(other) == 1 and first.strip().replace(other, "").lstrip("+-").isdecimal()
-    return Parsed(numbers, offences[0], n_known >= len(offences) or is_other or _MARKED.fullmatch(first) is not None)
-
-
-def _without(missing: Sequence[float], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    if missing:
-        numbers[np.isin(numbers, missing)] = math.nan
-    return numbers
+    at = offences[0]
+    return Parsed(numbers, at, n_known >= len(offences) or _MARKED.fullmatch(cells[at]) is not None)
 
 
 class TextSource:
@@ -176,7 +166,8 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
     columns: dict[int, list[NDArray[np.float64]]] = {
         position: [] for position in (range(len(source.names)) if chosen is None else chosen)
     }
-    has_numbers, reasons, every_line, n_rows = set(chosen or ()), {}, [], 0
+    has_numbers, reasons, odd, commas = set(chosen or ()), {}, {}, []
+    every_line, n_rows = [], 0
     for lines, cells in source.blocks():
         if n_rows == 0 and chosen is None and source.names_rows(cells[0]):
             del columns[0]
@@ -188,8 +179,10 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
             if at is not None:
                 del columns[position]
                 if surprising:
-                    odd = f"line {lines[at]}: {cells[position][at]!r} is not a number"
-                    reasons[source.names[position]] = odd
+                    name, cell = source.names[position], cells[position][at]
+                    odd[name] = reasons[name] = f"line {lines[at]}: {cell!r} is not a number"
+                    if _DECIMAL_COMMA.fullmatch(cell):
+                        commas.append(name)
                 continue
             if position not in has_numbers and not np.isnan(numbers).all():
                 has_numbers.add(position)
@@ -199,13 +192,11 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
         if keep:
             every_line.append(np.array(lines))
     positions = tuple(position for position in columns if position in has_numbers)
-    odd_ones = {name: reason for name, reason in reasons.items() if reason != NAMES_ROWS}
     if not positions:
-        raise BadInput(_no_numbers(source, odd_ones))
-    commas = {name: reason for name, reason in odd_ones.items() if _has_decimal_comma(reason)}
+        raise BadInput(_no_numbers(source, odd, commas))
     if commas:
-        warn(f"columns of {source.label} are left out: {_decimal_commas(commas)}")
-    for name, reason in odd_ones.items():
+        warn(f"columns of {source.label} are left out: {_with_commas(odd, commas)}")
+    for name, reason in odd.items():
         if name not in commas:
             warn(f"column {name!r} of {source.label} is left out: {reason} (see --missing and --decimal)")
     layout = Layout(source.names, source.text.header, positions, delimiter=source.delimiter)
@@ -217,22 +208,16 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
     return Table(layout, n_rows, reasons, Block(matrix, {}, np.concatenate(every_line)))
 
 
-def _has_decimal_comma(reason: str) -> bool:
-    """Whether the cell that is no number would be one by another decimal sign."""
-    return re.search(r": '[+-]?[0-9]*,[0-9]+' is not a number$", reason) is not None
+def _with_commas(odd: Mapping[str, str], commas: Sequence[str]) -> str:
+    """The columns whose numbers have decimal commas, and the remedy."""
+    more = f" and {len(commas) - 3} more" if len(commas) > 3 else ""
+    return f"{', '.join(map(repr, commas[:3]))}{more} have decimal commas ({odd[commas[0]]}); pass --decimal ,"
 
 
-def _decimal_commas(reasons: Mapping[str, str]) -> str:
-    """What to do with columns whose numbers have decimal commas."""
-    first = ", ".join(map(repr, list(reasons)[:3]))
-    more = f" and {len(reasons) - 3} more" if len(reasons) > 3 else ""
-    return f"{first}{more} have decimal commas ({next(iter(reasons.values()))}); pass --decimal ,"
-
-
-def _no_numbers(source: TextSource, reasons: dict[str, str]) -> str:
-    if reasons and all(map(_has_decimal_comma, reasons.values())):
-        return f"{source.label} has no column of numbers: {_decimal_commas(reasons)}"
-    for name, reason in reasons.items():
+def _no_numbers(source: TextSource, odd: Mapping[str, str], commas: Sequence[str]) -> str:
+    if commas and len(commas) == len(odd):
+        return f"{source.label} has no column of numbers: {_with_commas(odd, commas)}"
+    for name, reason in odd.items():
         return f"{source.label} has no column of numbers: column {name!r}, {reason} (see --missing and --decimal)"
     hint = "; is the delimiter right (--delimiter)?" if len(source.names) == 1 else ""
     return (

@@ -30,6 +30,7 @@ from powerkern.kernels.transforms.branch import (
     LOG_END,
     NOISELESS,
     Exponent,
+    all_within,
     branch_of_product,
     exponent,
     inverse_branch_parts,
@@ -76,10 +77,12 @@ def _at_infinity(lmbda: float) -> float:
 
 
 @inlined
-def _boxcox(x: float, a: float, a_lo: float, lmbda: float, e: Exponent) -> float:
-    """psi(lambda, x) from a + a_lo = ln x."""
+def _boxcox(x: float, a: float, a_lo: float, lmbda: float, e: Exponent, ordinary: bool) -> float:
+    """psi(lambda, x) from a + a_lo = ln x; `ordinary` as in `branch_of_product`, or x is NaN."""
     t, t_lo = times(a, a_lo, e.m)
-    y = branch_of_product(t, t_lo, e, False)
+    y = branch_of_product(t, t_lo, e, ordinary)
+    if ordinary:
+        return y if x == x else x
     # adds NaN where lambda is NaN, for which _at_zero and _at_infinity do not check
     return _with_edges(y, x, _at_zero(lmbda), _at_infinity(lmbda)) + 0.0 * lmbda
 
@@ -91,7 +94,7 @@ def boxcox(x: float, lmbda: float) -> float:
     At x = 0: -1/lmbda for lmbda > 0, else -inf. NaN for x < 0 and where an argument is NaN.
     """
     a, a_lo = _log(x, True, False)
-    return _boxcox(x, a, a_lo, lmbda, exponent(lmbda))
+    return _boxcox(x, a, a_lo, lmbda, exponent(lmbda), False)
 
 
 @inlined
@@ -130,41 +133,51 @@ def boxcox_dx(x: float, lmbda: float) -> float:
 
 
 @inlined
-def _boxcox_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
+def _boxcox_blocks(x: FloatArray, lmbda: float, e: Exponent, out: FloatArray, extended: bool, ordinary: bool) -> None:
     widest_vectors()
-    e = exponent(lmbda)
     scratch = allocated((2 * BLOCK,))
     a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
     for start in range(0, x.size, BLOCK):
         block = own_block(x, out, start)
         for i in range(block.size):
-            a[i], a_lo[i] = _log(block[i], extended, False)
+            a[i], a_lo[i] = _log(block[i], extended, ordinary)
         for i in range(block.size):
-            block[i] = _boxcox(block[i], a[i], a_lo[i], lmbda, e)
+            block[i] = _boxcox(block[i], a[i], a_lo[i], lmbda, e, ordinary)
     release(scratch)
+
+
+@inlined
+def _ordinary_range(lmbda: float, e: Exponent) -> tuple[float, float]:
+    """Bounds on x between which no operation of `_boxcox` can overflow."""
+    span = reach(e, abs(lmbda))
+    return 1.0 / span if 1.0 / span > _SMALL else _SMALL, span if span < LARGE else LARGE
 
 
 @kernel
 def boxcox_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = boxcox(x, lmbda)."""
-    if moderate_forwards(lmbda):
-        _boxcox_blocks(x, lmbda, out, False)
+    e = exponent(lmbda)
+    low, high = _ordinary_range(lmbda, e)
+    if not moderate_forwards(lmbda):
+        _boxcox_blocks(x, lmbda, e, out, True, False)
+    elif all_within(x, low, high):
+        _boxcox_blocks(x, lmbda, e, out, False, True)
     else:
-        _boxcox_blocks(x, lmbda, out, True)
+        _boxcox_blocks(x, lmbda, e, out, False, False)
 
 
 @inlined
-def _inv_boxcox_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
+def _inv_boxcox_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool, ordinary: bool) -> None:
     widest_vectors()
     e = exponent(lmbda)
     scratch = allocated((BLOCK,))
     for start in range(0, y.size, BLOCK):
         block = own_block(y, out, start)
         for i in range(block.size):
-            a, scratch[i] = inverse_branch_parts(block[i], lmbda, 0.0, e, extended, False)
+            a, scratch[i] = inverse_branch_parts(block[i], lmbda, 0.0, e, extended, ordinary)
             block[i] = a if block[i] == block[i] else block[i]
         for i in range(block.size):
-            x = exp_parts(block[i], scratch[i], False)
+            x = exp_parts(block[i], scratch[i], ordinary)
             block[i] = x if block[i] == block[i] else block[i]
     release(scratch)
 
@@ -172,10 +185,13 @@ def _inv_boxcox_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: b
 @kernel
 def inv_boxcox_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_boxcox(y, lmbda)."""
-    if moderate_backwards(lmbda):
-        _inv_boxcox_blocks(y, lmbda, out, False)
+    low, high = inverse_reach(lmbda, _LOG_SMALL, _LOG_LARGE)
+    if not moderate_backwards(lmbda):
+        _inv_boxcox_blocks(y, lmbda, out, True, False)
+    elif all_within(y, low, high):
+        _inv_boxcox_blocks(y, lmbda, out, False, True)
     else:
-        _inv_boxcox_blocks(y, lmbda, out, True)
+        _inv_boxcox_blocks(y, lmbda, out, False, False)
 
 
 # --- standardised columns ---------------------------------------------------------------------------
@@ -216,6 +232,48 @@ def _log_ratio(x: float, ref: _Reference) -> float:
     return log_sum(k, w if k == 0.0 else m - 1.0)
 
 
+@inlined
+def _ordinary_log_ratio(x: float, ref: float, inverse: float) -> float:
+    """The same, to the same bits, where neither `inverse` = 1/ref nor x/ref can overflow or be subnormal."""
+    k, m = split_normal(x * inverse)
+    return log_sum(k, (x - ref) * inverse if k == 0.0 else m - 1.0)
+
+
+@inlined
+def _standardized_blocks(
+    x: FloatArray, lmbda: float, ref: _Reference, a: float, b: float, e: Exponent, ordinary: bool
+) -> None:
+    """`ordinary` (a compile-time constant): x is NaN, or neither x nor e**t is near the limits of float64."""
+    widest_vectors()
+    at_zero = a * _at_zero(lmbda) + b
+    at_infinity = a * _at_infinity(lmbda) + b
+    d = allocated((BLOCK,))
+    for start in range(0, x.size, BLOCK):
+        block = x[start : start + BLOCK]
+        for i in range(block.size):
+            d[i] = _ordinary_log_ratio(block[i], ref.value, ref.inverse) if ordinary else _log_ratio(block[i], ref)
+        for i in range(block.size):
+            t = e.m * d[i]
+            if ordinary:
+                z = a * (exp_less(t, e.rounder, e.unit) * e.inverse) + b
+                block[i] = z if block[i] == block[i] else block[i]
+            else:
+                t = e.t_max if t > e.t_max else t
+                t = e.t_min if t < e.t_min else t
+                z = a * (exp_less(t, e.rounder, e.unit) * e.inverse) + b
+                block[i] = _with_edges(z, block[i], at_zero, at_infinity)
+    release(d)
+
+
+@inlined
+def _ordinary_range_about(ref: float, lmbda: float, e: Exponent) -> tuple[float, float]:
+    """Bounds on x between which no operation of `boxcox_standardized` can overflow; none if 1/ref can."""
+    span = reach(e, abs(lmbda))
+    low, high = ref / span, ref * span
+    low = low if low > _SMALL else _SMALL
+    return low if _SMALL <= ref <= LARGE else math.inf, high if high < LARGE else LARGE
+
+
 @kernel
 def boxcox_standardized(x: FloatArray, fit: FloatArray) -> None:
     """`x` = a b_lambda(ln(x/ref)) + b, with the positive finite `ref`, slope a and intercept b of a fit.
@@ -224,23 +282,13 @@ def boxcox_standardized(x: FloatArray, fit: FloatArray) -> None:
     lambda ln(x/ref) < 709: with the largest x as `ref` for lambda > 0, the smallest for lambda < 0, all fitted data
     are. Error: a few eps of max(|z|, |b|, a |b_lambda(d)|). Values outside x > 0 as in `boxcox`.
     """
-    widest_vectors()
     lmbda, a, b = fit[LMBDA], fit[SLOPE], fit[INTERCEPT]
-    e, ref = exponent(lmbda), _reference(fit[REF])
-    at_zero = a * _at_zero(lmbda) + b
-    at_infinity = a * _at_infinity(lmbda) + b
-    d = allocated((BLOCK,))
-    for start in range(0, x.size, BLOCK):
-        block = x[start : start + BLOCK]
-        for i in range(block.size):
-            d[i] = _log_ratio(block[i], ref)
-        for i in range(block.size):
-            t = e.m * d[i]
-            t = e.t_max if t > e.t_max else t
-            t = e.t_min if t < e.t_min else t
-            z = a * (exp_less(t, e.rounder, e.unit) * e.inverse) + b
-            block[i] = _with_edges(z, block[i], at_zero, at_infinity)
-    release(d)
+    e, reference = exponent(lmbda), _reference(fit[REF])
+    low, high = _ordinary_range_about(fit[REF], lmbda, e)
+    if all_within(x, low, high):
+        _standardized_blocks(x, lmbda, reference, a, b, e, True)
+    else:
+        _standardized_blocks(x, lmbda, reference, a, b, e, False)
 
 
 @kernel
@@ -288,22 +336,6 @@ _SLOPE_INVERSE, _REF_K, _REF_M = 3, 6, 7
 
 
 # The constants are computed without branches, as vectors, from fields[:, j] of the fits.
-
-
-@inlined
-def _ordinary_range(lmbda: float, e: Exponent) -> tuple[float, float]:
-    """Bounds on x between which no operation of `boxcox_block` can overflow."""
-    span = reach(e, abs(lmbda))
-    return 1.0 / span if 1.0 / span > _SMALL else _SMALL, span if span < LARGE else LARGE
-
-
-@inlined
-def _ordinary_range_about(ref: float, lmbda: float, e: Exponent) -> tuple[float, float]:
-    """Bounds on x between which no operation of `boxcox_standardized_block` can overflow; none if 1/ref can."""
-    span = reach(e, abs(lmbda))
-    low, high = ref / span, ref * span
-    low = low if low > _SMALL else _SMALL
-    return low if _SMALL <= ref <= LARGE else math.inf, high if high < LARGE else LARGE
 
 
 @inlined
@@ -387,9 +419,7 @@ def boxcox_standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spa
     widest_vectors()
     d = spare[0]
     for j in range(out.size):
-        inverse = c[_REF_INVERSE, j]
-        k, m = split_normal(x[j] * inverse)
-        d[j] = log_sum(k, (x[j] - c[_REF, j]) * inverse if k == 0.0 else m - 1.0) + 0.0 * x[j]
+        d[j] = _ordinary_log_ratio(x[j], c[_REF, j], c[_REF_INVERSE, j]) + 0.0 * x[j]
     for j in range(out.size):
         value = exp_less(c[_M, j] * d[j], rounder_of(0.0), 1.0) * c[_INVERSE, j]
         out[j] = c[_SLOPE, j] * value + c[_OFFSET, j]

@@ -19,13 +19,16 @@ from powerkern.kernels.transforms.branch import (
     BLOCK,
     LARGE,
     Exponent,
+    all_within,
     branch_of_product,
     exponent_pair,
     inverse_branch_parts,
+    inverse_reach,
     less_one,
     moderate_backwards,
     moderate_forwards,
     own_block,
+    reach,
     times_pair,
 )
 
@@ -155,7 +158,7 @@ def yeojohnson_dx(x: float, lmbda: float) -> float:
 
 
 @inlined
-def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
+def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool, ordinary: bool) -> None:
     widest_vectors()
     upper, lower = exponent_pair(lmbda)
     scratch = allocated((2 * BLOCK,))
@@ -165,7 +168,7 @@ def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: b
         for i in range(block.size):
             a[i], a_lo[i] = log1p_parts(abs(block[i]), extended)
         for i in range(block.size):
-            block[i] = yeojohnson_of_log(block[i], a[i], a_lo[i], lmbda, upper, lower, False)
+            block[i] = yeojohnson_of_log(block[i], a[i], a_lo[i], lmbda, upper, lower, ordinary)
     release(scratch)
 
 
@@ -176,17 +179,26 @@ def steepest(lmbda: float) -> float:
     return upper if upper > lower else lower
 
 
+@inlined
+def ordinary_size(lmbda: float, e: Exponent) -> float:
+    """The |x| up to which no operation of `yeojohnson_of_log` can overflow; e is either exponent."""
+    return reach(e, steepest(lmbda)) - 1.0
+
+
 @kernel
 def yeojohnson_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = yeojohnson(x, lmbda)."""
-    if moderate_forwards(steepest(lmbda)):
-        _yeojohnson_blocks(x, lmbda, out, False)
+    size = ordinary_size(lmbda, exponent_pair(lmbda)[0])
+    if not moderate_forwards(steepest(lmbda)):
+        _yeojohnson_blocks(x, lmbda, out, True, False)
+    elif all_within(x, -size, size):
+        _yeojohnson_blocks(x, lmbda, out, False, True)
     else:
-        _yeojohnson_blocks(x, lmbda, out, True)
+        _yeojohnson_blocks(x, lmbda, out, False, False)
 
 
 @inlined
-def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
+def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool, ordinary: bool) -> None:
     widest_vectors()
     upper, lower = exponent_pair(lmbda)
     scratch = allocated((2 * BLOCK,))
@@ -194,9 +206,9 @@ def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extende
     for start in range(0, y.size, BLOCK):
         block = own_block(y, out, start)
         for i in range(block.size):
-            a[i], a_lo[i] = inverse_log(block[i], lmbda, upper, lower, extended, False)
+            a[i], a_lo[i] = inverse_log(block[i], lmbda, upper, lower, extended, ordinary)
         for i in range(block.size):
-            x = expm1_signed(a[i], a_lo[i], block[i], False)
+            x = expm1_signed(a[i], a_lo[i], block[i], ordinary)
             block[i] = x if block[i] == block[i] else block[i]
     release(scratch)
 
@@ -207,10 +219,20 @@ def both_moderate(lmbda: float) -> bool:
     return moderate_backwards(lmbda) & moderate_backwards(2.0 - lmbda)
 
 
+@inlined
+def ordinary_image(lmbda: float) -> float:
+    """The |y| up to which both branches can be inverted without checks."""
+    upper, lower = inverse_reach(lmbda, 0.0, LOG_LARGE)[1], inverse_reach(2.0 - lmbda, 0.0, LOG_LARGE)[1]
+    return upper if upper < lower else lower
+
+
 @kernel
 def inv_yeojohnson_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_yeojohnson(y, lmbda)."""
-    if both_moderate(lmbda):
-        _inv_yeojohnson_blocks(y, lmbda, out, False)
+    size = ordinary_image(lmbda)
+    if not both_moderate(lmbda):
+        _inv_yeojohnson_blocks(y, lmbda, out, True, False)
+    elif all_within(y, -size, size):
+        _inv_yeojohnson_blocks(y, lmbda, out, False, True)
     else:
-        _inv_yeojohnson_blocks(y, lmbda, out, True)
+        _inv_yeojohnson_blocks(y, lmbda, out, False, False)

@@ -18,7 +18,6 @@ from powerkern.kernels.transforms.branch import (
     F_LOG_FACTOR,
     F_REF,
     F_SLOPE,
-    LARGE,
     LINEAR,
     NOISELESS,
     Exponent,
@@ -26,7 +25,6 @@ from powerkern.kernels.transforms.branch import (
     inverse_reach,
     moderate_forwards,
     of_side,
-    reach,
     write_bounds,
 )
 from powerkern.kernels.transforms.yeojohnson import (
@@ -35,10 +33,12 @@ from powerkern.kernels.transforms.yeojohnson import (
     expm1_signed,
     inverse_log,
     log1p_parts,
+    ordinary_image,
+    ordinary_size,
     steepest,
     yeojohnson_of_log,
 )
-from powerkern.kernels.transforms.yeojohnson_standardized import at_zero, shift_of, sides, size_at
+from powerkern.kernels.transforms.yeojohnson_standardized import at_zero, ordinary_range, shift_of, sides, size_at
 
 # rows of an array of constants, after those of the bounds; of pairs, the first is for x >= 0
 _LMBDA, _LOWER_M_LO = 2, 3
@@ -46,9 +46,6 @@ _M, _INVERSE, _INVERSE_LO = range(4, 10, 2)
 _REF, _OFFSET, _SLOPE, _SIZE_INVERSE = 2, 3, 8, 9
 _SLOPE_INVERSE, _ZERO = 4, 5
 _GROWTH, _EXPONENT, _LOG_BASE = 8, 10, 11
-
-# the smallest positive number
-_SMALLEST = 5e-324
 
 
 @inlined
@@ -61,7 +58,7 @@ def yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     """The constants of column j for psi."""
     lmbda = f[F_LMBDA, j]
     e, e_lower = exponent_pair(lmbda)
-    size = _ordinary_size(lmbda, e)
+    size = ordinary_size(lmbda, e)
     write_bounds(-size, size, moderate_forwards(steepest(lmbda)), c, j)
     _write_exponents(lmbda, e, e_lower, c, j)
 
@@ -71,22 +68,9 @@ def inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     """The constants of column j for the inverse of psi."""
     lmbda = f[F_LMBDA, j]
     e, e_lower = exponent_pair(lmbda)
-    size = _ordinary_image(lmbda)
+    size = ordinary_image(lmbda)
     write_bounds(-size, size, both_moderate(lmbda), c, j)
     _write_exponents(lmbda, e, e_lower, c, j)
-
-
-@inlined
-def _ordinary_size(lmbda: float, e: Exponent) -> float:
-    """The |x| up to which no operation of `yeojohnson_of_log` can overflow; e is either exponent."""
-    return reach(e, steepest(lmbda)) - 1.0
-
-
-@inlined
-def _ordinary_image(lmbda: float) -> float:
-    """The |y| up to which both branches can be inverted without checks."""
-    upper, lower = inverse_reach(lmbda, 0.0, LOG_LARGE)[1], inverse_reach(2.0 - lmbda, 0.0, LOG_LARGE)[1]
-    return upper if upper < lower else lower
 
 
 @inlined
@@ -102,7 +86,7 @@ def yeojohnson_standardized_constants(f: FloatArray, c: FloatArray, j: int) -> N
     """The constants of column j for `yeojohnson_standardized`."""
     lmbda, ref, a, b, log_factor = f[F_LMBDA, j], f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j], f[F_LOG_FACTOR, j]
     e, e_lower = exponent_pair(lmbda)
-    low, high = _ordinary_range(lmbda, ref, shift_of(lmbda, ref, log_factor), e)
+    low, high = ordinary_range(lmbda, ref, shift_of(lmbda, ref, log_factor), e)
     write_bounds(low, high, True, c, j)
     # ordinary values are on the side of ref, the only side on which z is measured from ref
     upwards, downwards = ref > 0.0, ref < 0.0
@@ -110,22 +94,6 @@ def yeojohnson_standardized_constants(f: FloatArray, c: FloatArray, j: int) -> N
     first, second = e_lower.inverse if downwards else e.inverse, e.inverse if upwards else e_lower.inverse
     _write_pair(_INVERSE, first * e.unit, second * e.unit, c, j)
     c[_REF, j], c[_SLOPE, j], c[_OFFSET, j], c[_SIZE_INVERSE, j] = ref, a, b, 1.0 / (1.0 + abs(ref))
-
-
-@inlined
-def _ordinary_range(lmbda: float, ref: float, shift: float, e: Exponent) -> tuple[float, float]:
-    """Bounds between which x is on the side of `ref` (if that is not 0) and so near to it that nothing overflows.
-
-    None where 1/(1 + |ref|) might be subnormal.
-    """
-    size = _ordinary_size(lmbda, e) if shift == 0.0 else -math.inf
-    span = reach(e, abs(2.0 - lmbda) if ref < 0.0 else abs(lmbda))
-    nearest = _SMALLEST if ref < 0.0 else 0.0
-    low, high = (1.0 + abs(ref)) / span - 1.0, (1.0 + abs(ref)) * span - 1.0
-    low, high = low if low > nearest else nearest, high if high < LARGE else LARGE
-    low = low if abs(ref) <= LARGE else math.inf
-    first, last = (low, high) if ref > 0.0 else (-high, -low)
-    return -size if ref == 0.0 else first, size if ref == 0.0 else last
 
 
 @inlined

@@ -10,8 +10,17 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, exp_less, expm1, rounder_of
 from powerkern.kernels.elementary.log import log, log1p, log1p_finite, log1p_ratio, split
 from powerkern.kernels.results import INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE
-from powerkern.kernels.transforms.branch import BLOCK, LINEAR, LOG_END, Exponent, exponent_pair
-from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson_loop, limit_of, yeojohnson_loop
+from powerkern.kernels.transforms.branch import (
+    BLOCK,
+    LARGE,
+    LINEAR,
+    LOG_END,
+    Exponent,
+    all_within,
+    exponent_pair,
+    reach,
+)
+from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson_loop, limit_of, ordinary_size, yeojohnson_loop
 
 # As for Box-Cox, the logarithm is taken relative to a reference where the data are one-signed:
 #     psi(lambda, x) - psi(lambda, ref) = +-e^S b_m(d),  d = ln((1 + |x|)/(1 + |ref|)),  S = m ln(1 + |ref|)
@@ -22,6 +31,8 @@ from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson_loop, limit_o
 
 # e^-S as a factor of its own is kept below e^700
 _SMALLEST_SHIFT = -700.0
+# the smallest positive number
+_SMALLEST = 5e-324
 # e^S is kept below e^700
 _LARGEST_GROWTH = 700.0
 
@@ -140,7 +151,10 @@ def _selected_side(negative: bool, upper: Side, lower: Side, mixed: bool) -> Sid
 
 
 @inlined
-def _standardized_blocks(x: FloatArray, lmbda: float, e: Exponent, upper: Side, lower: Side, mixed: bool) -> None:
+def _standardized_blocks(
+    x: FloatArray, lmbda: float, e: Exponent, upper: Side, lower: Side, mixed: bool, ordinary: bool
+) -> None:
+    """`ordinary` (a compile-time constant): S = 0, and x is NaN, or x and e**t are not near the limits of float64."""
     widest_vectors()
     upper_inverse = 1.0 / (1.0 + upper.center)
     lower_inverse = 1.0 / (1.0 + lower.center)
@@ -149,11 +163,13 @@ def _standardized_blocks(x: FloatArray, lmbda: float, e: Exponent, upper: Side, 
     lower_m_inverse = 0.5 / lower.base_m
     upper_limit = limit_of(lmbda) * upper.factor if lmbda < 0.0 else math.inf
     lower_limit = limit_of(2.0 - lmbda) * lower.factor if lmbda > 2.0 else math.inf
+    one_sided = ordinary and not mixed
+    below = lower.center > 0.0
     d = allocated((BLOCK,))
     for start in range(0, x.size, BLOCK):
         block = x[start : start + BLOCK]
         for i in range(block.size):
-            negative = block[i] < 0.0
+            negative = below if one_sided else block[i] < 0.0
             size = abs(block[i])
             if mixed:
                 d[i] = log1p_finite(size)
@@ -163,23 +179,43 @@ def _standardized_blocks(x: FloatArray, lmbda: float, e: Exponent, upper: Side, 
                 m_inverse = lower_m_inverse if negative else upper_m_inverse
                 d[i] = log1p_ratio(size, side.center, inverse, side.base_k, m_inverse)
         for i in range(block.size):
-            negative = block[i] < 0.0
+            negative = below if one_sided else block[i] < 0.0
             side = _selected_side(negative, upper, lower, mixed)
             t = side.m * d[i]
-            # e^-S (e^t - 1) as e^(t - S) - e^-S, or where t is small by expm1
-            far = t > 1.0
-            exponent = t - side.shift if far else t
-            exponent = e.t_max if exponent > e.t_max else exponent
-            exponent = e.t_min if exponent < e.t_min else exponent
-            value = exp_less(exponent, e.rounder, e.unit * (side.factor if far else 1.0))
-            value = value * side.inverse * (1.0 if far else side.factor)
-            flat = d[i] * side.factor
-            value = flat if abs(t) < LINEAR else value
-            limit = lower_limit if negative else upper_limit
-            value = value if abs(block[i]) < math.inf else limit
+            if ordinary:
+                value = exp_less(t, e.rounder, e.unit) * side.inverse
+                value = d[i] if abs(t) < LINEAR else value
+            else:
+                # e^-S (e^t - 1) as e^(t - S) - e^-S, or where t is small by expm1
+                far = t > 1.0
+                exponent = t - side.shift if far else t
+                exponent = e.t_max if exponent > e.t_max else exponent
+                exponent = e.t_min if exponent < e.t_min else exponent
+                value = exp_less(exponent, e.rounder, e.unit * (side.factor if far else 1.0))
+                value = value * side.inverse * (1.0 if far else side.factor)
+                flat = d[i] * side.factor
+                value = flat if abs(t) < LINEAR else value
+                limit = lower_limit if negative else upper_limit
+                value = value if abs(block[i]) < math.inf else limit
             z = side.slope * value + side.offset
             block[i] = z if block[i] == block[i] else block[i]
     release(d)
+
+
+@inlined
+def ordinary_range(lmbda: float, ref: float, shift: float, e: Exponent) -> tuple[float, float]:
+    """Bounds between which x is on the side of `ref` (if that is not 0) and so near to it that nothing overflows.
+
+    None where 1/(1 + |ref|) might be subnormal.
+    """
+    size = ordinary_size(lmbda, e) if shift == 0.0 else -math.inf
+    span = reach(e, abs(2.0 - lmbda) if ref < 0.0 else abs(lmbda))
+    nearest = _SMALLEST if ref < 0.0 else 0.0
+    low, high = (1.0 + abs(ref)) / span - 1.0, (1.0 + abs(ref)) * span - 1.0
+    low, high = low if low > nearest else nearest, high if high < LARGE else LARGE
+    low = low if abs(ref) <= LARGE else math.inf
+    first, last = (low, high) if ref > 0.0 else (-high, -low)
+    return -size if ref == 0.0 else first, size if ref == 0.0 else last
 
 
 @kernel
@@ -198,10 +234,16 @@ def yeojohnson_standardized(x: FloatArray, fit: FloatArray) -> None:
     lmbda, ref = fit[LMBDA], fit[REF]
     e, e_lower = exponent_pair(lmbda)
     upper, lower = sides(lmbda, ref, fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], e, e_lower)
-    if ref == 0.0:
-        _standardized_blocks(x, lmbda, e, upper, lower, True)
+    low, high = ordinary_range(lmbda, ref, upper.shift, e)
+    ordinary = all_within(x, low, high)
+    if ref == 0.0 and ordinary:
+        _standardized_blocks(x, lmbda, e, upper, lower, True, True)
+    elif ref == 0.0:
+        _standardized_blocks(x, lmbda, e, upper, lower, True, False)
+    elif ordinary:
+        _standardized_blocks(x, lmbda, e, upper, lower, False, True)
     else:
-        _standardized_blocks(x, lmbda, e, upper, lower, False)
+        _standardized_blocks(x, lmbda, e, upper, lower, False, False)
 
 
 class _Growth(NamedTuple):
@@ -269,7 +311,7 @@ def size_at(d: float, center: float, log_base: float) -> float:
 
 
 @inlined
-def _unstandardized_blocks(z: FloatArray, fit: FloatArray, deep: bool) -> None:
+def _unstandardized_blocks(z: FloatArray, fit: FloatArray, mixed: bool, deep: bool) -> None:
     widest_vectors()
     lmbda, ref, a, b, log_factor = fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR]
     e, e_lower = exponent_pair(lmbda)
@@ -289,12 +331,12 @@ def _unstandardized_blocks(z: FloatArray, fit: FloatArray, deep: bool) -> None:
             beyond = signed < zero
             size = zero - signed if beyond else signed
             negative = beyond if ref >= 0.0 else not beyond
-            side = _selected_side(negative, upper, lower, False)
+            side = _selected_side(negative, upper, lower, mixed)
             growth = _selected_growth(negative, upper_growth, lower_growth)
             d[i] = _distance(size, other if negative else lmbda, side, e.unit, growth, deep)
             block[i] = -1.0 if negative else 1.0
         for i in range(block.size):
-            side = _selected_side(block[i] < 0.0, upper, lower, False)
+            side = _selected_side(block[i] < 0.0, upper, lower, mixed)
             block[i] = block[i] * size_at(d[i], side.center, side.log_base)
     release(d)
 
@@ -307,9 +349,11 @@ def yeojohnson_unstandardized(z: FloatArray, fit: FloatArray) -> None:
     nearest to ref is returned, for a better round trip than inf or -inf.
     """
     if shift_of(fit[LMBDA], fit[REF], fit[LOG_FACTOR]) > _LARGEST_GROWTH:
-        _unstandardized_blocks(z, fit, True)
+        _unstandardized_blocks(z, fit, False, True)
+    elif fit[REF] == 0.0:
+        _unstandardized_blocks(z, fit, True, False)
     else:
-        _unstandardized_blocks(z, fit, False)
+        _unstandardized_blocks(z, fit, False, False)
 
 
 #: The loops over columns, in the order of the directions of `gather`.

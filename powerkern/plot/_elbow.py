@@ -1,0 +1,58 @@
+"""Errors of decompositions by their rank."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from powerkern.completion import RankProfile
+from powerkern.plot._drawing import axes_of, faint, ink
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def elbow_plot(profile: RankProfile, *, ax: Axes | None = None) -> Axes:
+    """Elbow plot: errors of decompositions, on entries fitted to and on entries held out, against the rank.
+
+    The first falls with every component, the second as long as components predict the entries held out: the best rank
+    has the smallest error, and the elbow lies farthest below the dotted line from the first point to the best.
+
+    Parameters
+    ----------
+    profile : RankProfile
+        The errors, by `powerkern.completion.rank_profile`.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        Its lines are the errors on the entries fitted to, those on the entries held out, the straight line, and the
+        marks of the best rank and of the elbow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.completion import rank_profile
+    >>> from powerkern.plot import elbow_plot
+    >>> rng = np.random.default_rng(0)
+    >>> M = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 40)) + 0.1 * rng.normal(size=(80, 40))
+    >>> ax = elbow_plot(rank_profile(M, random_state=0))
+    >>> [line.get_label() for line in ax.lines[-2:]]
+    ['best: 3', 'elbow: 3']
+    """
+    if not isinstance(profile, RankProfile):
+        raise TypeError(f"profile must be a RankProfile, got {type(profile).__name__}")
+    ax = axes_of(ax)
+    ax.plot(profile.ranks, profile.rmse, ".-", color=faint(ax), label="fitted to")
+    ax.plot(profile.ranks, profile.validation_rmse, ".-", color="C0", label="held out")
+    error = dict(zip(profile.ranks.tolist(), profile.validation_rmse.tolist(), strict=True))
+    ends = int(profile.ranks[0]), profile.best
+    ax.plot(ends, [error[rank] for rank in ends], ":", color=ink(ax), linewidth=0.8, label="first to best")
+    for rank, name, marker, size in ((profile.best, "best", "o", 9.0), (profile.elbow, "elbow", "s", 13.0)):
+        style = {"markersize": size, "markerfacecolor": "none", "color": ink(ax), "linestyle": ""}
+        ax.plot([rank], [error[rank]], marker, label=f"{name}: {rank}", **style)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set(xlabel="rank", ylabel="root mean square error")
+    ax.legend()
+    return ax
