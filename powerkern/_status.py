@@ -88,6 +88,11 @@ class Status(_Outcome):
         """Whether the column has no fit and its transform is the identity."""
         return self in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD, Status.TOO_FEW)
 
+    @property
+    def is_estimate(self) -> bool:
+        """Whether lambda was found from the data, in doubt or not: neither given, nor moved, nor without a fit."""
+        return not (self.failed or self in (Status.AT_BOUND, Status.FIXED, Status.ROUNDED))
+
 
 class Route(IntEnum):
     """How the optimum of one column was found."""

@@ -60,7 +60,7 @@ def to_onnx(fit: PowerFit | PowerTransformer, *, inverse: bool = False, dtype: s
     TypeError
         `fit` is neither of these, or `inverse` is not a bool.
     ValueError
-        An unknown `dtype`.
+        An unknown `dtype`, or a transformer with `variables`.
     sklearn.exceptions.NotFittedError
         The transformer is not fitted.
 
@@ -106,6 +106,10 @@ def _fit_of(transformer: object) -> PowerFit:
             "PowerTransformer.from_sklearn takes those of scikit-learn"
         )
     check_is_fitted(transformer)
+    if transformer.variables is not None:
+        raise ValueError(
+            "a PowerTransformer with variables= is not converted; use one without them in a ColumnTransformer"
+        )
     fit: PowerFit = transformer.power_fit_
     return fit
 
@@ -260,7 +264,7 @@ def _shape(operator: Any) -> None:
         raise ValueError("PowerTransformer converts with one input, a table; declare it so in initial_types")
     given = operator.inputs[0].type
     kind = DoubleTensorType if isinstance(given, DoubleTensorType) else FloatTensorType
-    operator.outputs[0].type = kind([given.shape[0], operator.raw_operator.power_fit_.n_features])
+    operator.outputs[0].type = kind([given.shape[0], _fit_of(operator.raw_operator).n_features])
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:

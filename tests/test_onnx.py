@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import powerkern as pk
 
-pytest.importorskip("skl2onnx")
+skl2onnx = pytest.importorskip("skl2onnx")
 ort = pytest.importorskip("onnxruntime")
 
 from powerkern.onnx import to_onnx  # noqa: E402
@@ -115,3 +115,12 @@ def test_refusals() -> None:
     with pytest.raises(NotFittedError):
         to_onnx(PowerTransformer())
     assert_array_equal([len(one.graph.input) for one in (to_onnx(fit), to_onnx(fit, inverse=True))], 1)
+
+
+def test_a_transformer_of_some_columns_is_refused():
+    X = np.random.default_rng(0).lognormal(size=(50, 2))
+    transformer = PowerTransformer(variables=[0]).fit(X)
+    with pytest.raises(ValueError, match="with variables= is not converted"):
+        to_onnx(transformer)
+    with pytest.raises(ValueError, match="with variables= is not converted"):
+        skl2onnx.to_onnx(transformer, X)

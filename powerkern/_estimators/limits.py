@@ -17,9 +17,9 @@ from powerkern.kernels.transforms import lambda_bounds
 from powerkern.kernels.transforms.family import is_mirrored
 
 _FLOAT64 = np.dtype(np.float64)
-#: Statuses of a lambda that was sought but is in doubt; and of any lambda found.
+#: Statuses of a lambda that was sought but is in doubt; and of any lambda that was found.
 _DOUBTFUL = (Status.NOT_CERTIFIED, Status.UNRESOLVED, Status.FEW_VALUES, Status.TAIL_KEPT, Status.NOT_SETTLED)
-_FOUND = (Status.OK, Status.SCANNED, Status.MULTIMODAL, Status.TIED, Status.BRACKETED, *_DOUBTFUL)
+_FOUND = [status for status in Status if status.is_estimate]
 
 
 class LambdaLimit(NamedTuple):
@@ -50,7 +50,7 @@ def apply_limit(
     limit: LambdaLimit,
     given: FloatArray,
 ) -> None:
-    """Clip lambda, which is optimal where the likelihood is convex, and recompute the moments where it moved.
+    """Clip lambda and recompute the moments where it moved; the optimum within bounds where the likelihood is convex.
 
     `refit` fits given columns at given lambdas. Data that no lambda keeps within `ymax` are an error if the limit is
     strict; else they come as close to it as they can.

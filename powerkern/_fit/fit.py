@@ -133,7 +133,7 @@ def fit(
         largest float64 divided by 1e4. Only with "mle".
     bounds : (low, high), optional
         Smallest and largest lambda: numbers, or (p,) arrays; None or infinity where there is no bound. A lambda beyond
-        is clipped (`Status.AT_BOUND`), and all other figures are those at the bound.
+        is clipped (`Status.AT_BOUND`, unless a graver status holds), and all other figures are those at the bound.
     criterion : {"likelihood", "ppcc", "pearson", "central"}, default "likelihood"
         How ``family="best"`` chooses: the larger likelihood; the larger correlation with normal quantiles (see
         `PowerFit.normality`); or the smaller statistic of Pearson's chi-square test of normality over its degrees of

@@ -36,7 +36,7 @@ from powerkern._typing import FloatArray
 Fit = TypeVar("Fit", bound=FittedColumns)
 
 #: Statuses of columns whose lambda was found by an estimator other than maximum likelihood.
-FOUND = [s for s in Status if not s.failed and s not in (Status.AT_BOUND, Status.FIXED, Status.ROUNDED)]
+FOUND = [status for status in Status if status.is_estimate]
 #: Statuses of maximum likelihood fits whose lambda is the optimum.
 LIKELIEST = (Status.OK, Status.SCANNED, Status.UNIT_AT_END, Status.ORIGIN_AT_END)
 #: Replicates of a bootstrap.

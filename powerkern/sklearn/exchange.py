@@ -26,8 +26,8 @@ def as_sklearn(ours: Any) -> PowerTransformer:
     theirs = PowerTransformer(method=ours.method, standardize=fit.standardize, copy=ours.copy)
     theirs.lambdas_ = fit.lmbda.copy()
     theirs.n_features_in_ = fit.n_features
-    if hasattr(ours, "feature_names_in_"):
-        theirs.feature_names_in_ = ours.feature_names_in_
+    if fit.column_names is not None:
+        theirs.feature_names_in_ = np.array(fit.column_names, dtype=object)
     if fit.standardize:
         scaler = StandardScaler(copy=False).set_output(transform="default")
         scaler.mean_, scaler.scale_, scaler.var_ = loc, scale, scale * scale

@@ -16,13 +16,15 @@ from powerkern._estimators.estimators import ESTIMATORS, Estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.shift import given_shift
 from powerkern._fit import fit as fitting
+from powerkern._input.arguments import each_column, given_bounds
 from powerkern._input.arrays import as_reals
 from powerkern._results.applying import OutOfRange
 from powerkern._status import Status
 from powerkern._typing import Bounds
 from powerkern.sklearn.exchange import arguments_of, as_sklearn, fit_of
 from powerkern.sklearn.private import StrOptions, fit_context
-from powerkern.sklearn.reading import N_THREADS, FloatTransformer, feature_names, read, read_array
+from powerkern.sklearn.reading import N_THREADS, feature_names, read, read_array
+from powerkern.sklearn.tables import PartTransformer, Table
 
 
 def _by_likelihood(transformer: PowerTransformer) -> bool:
@@ -31,7 +33,7 @@ def _by_likelihood(transformer: PowerTransformer) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class PowerTransformer(FloatTransformer):
+class PowerTransformer(PartTransformer):
     """Box-Cox or Yeo-Johnson transform of every feature, as a scikit-learn transformer.
 
     Takes the place of `sklearn.preprocessing.PowerTransformer`: change one import line. On top of its parameters there
@@ -53,6 +55,9 @@ class PowerTransformer(FloatTransformer):
         is no bound.
     ymax : float, optional
         Largest absolute raw transformed value of the training data, see `powerkern.fit`.
+    variables : list of str or int, or (n_features,) array-like of bool, optional
+        The features to transform, by name or position. The others pass through unchanged, whatever their type, and
+        a data frame comes out as one, with all columns in their order. Default: all features, into an array.
     copy : bool, default True
         False: `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
     estimator : Estimator or str, default "mle"
@@ -67,10 +72,11 @@ class PowerTransformer(FloatTransformer):
     Attributes
     ----------
     lambdas_ : ndarray, shape (n_features,)
-        The transformation parameters. Where they are assigned, mean and scale stay as fitted, as in scikit-learn.
+        The transformation parameters; NaN for features not in `variables`. Where they are assigned, mean and scale
+        stay as fitted, as in scikit-learn.
     power_fit_ : PowerFit
-        Everything known about the fit: intervals, standard errors and the status of each feature. It does not keep the
-        training data: pass X to `PowerFit.confint` and `PowerFit.profile`.
+        Everything known about the fit: intervals, standard errors and the status of each transformed feature. It does
+        not keep the training data: pass X to `PowerFit.confint` and `PowerFit.profile`.
     sketch_ : Sketch or None
         Of all rows that `partial_fit` has seen.
     n_features_in_, feature_names_in_
@@ -101,6 +107,7 @@ class PowerTransformer(FloatTransformer):
         "origin": [StrOptions({"fit"}), None],
         "bounds": ["array-like", None],
         "ymax": [Real, None],
+        "variables": ["array-like", None],
         "copy": ["boolean"],
         "estimator": [str, *ESTIMATORS.values()],  # `powerkern.fit` knows the names
         "out_of_range": [StrOptions({"nan", "raise", "clip"})],
@@ -114,6 +121,7 @@ class PowerTransformer(FloatTransformer):
     origin: str | None = None
     bounds: Bounds | None = None
     ymax: float | None = None
+    variables: Any = None
     copy: bool = True
     estimator: Estimator | str = "mle"
     out_of_range: OutOfRange = "nan"
@@ -125,17 +133,17 @@ class PowerTransformer(FloatTransformer):
 
         `sample_weight`, (n_samples,), must not be negative; integer weights act as if rows were repeated.
         """
-        matrix = read(self, X)
+        matrix = self._read(X)[1]
         fit = fitting.fit(
             matrix,
             self.method,
             self.estimator,
             standardize=self.standardize,
             sample_weight=sample_weight,
-            shift=self.shift,
+            shift=self._shift(),
             origin=self.origin,
-            bounds=self.bounds,
-            column_names=feature_names(self),
+            bounds=self._bounds(),
+            column_names=self._names(),
             ymax=self.ymax,
             n_threads=self.n_threads,
         )
@@ -161,44 +169,48 @@ class PowerTransformer(FloatTransformer):
                 "anew with a clone"
             )
         if seen is not None:
-            moved = given_shift(self.shift, self.method, seen.grid.n_features)
+            moved = given_shift(self._shift(), self.method, seen.grid.n_features)
             if not np.array_equal(seen.grid.shift, moved):
                 raise ValueError("shift is not that of the rows seen so far; begin anew with a clone")
-        matrix = read(self, X, reset=seen is None)
+        matrix = self._read(X, reset=seen is None)[1]
         total = sketch.extend(
             seen,
             matrix,
             self.method,
             sample_weight=sample_weight,
-            shift=self.shift,
-            column_names=feature_names(self),
+            shift=self._shift(),
+            column_names=self._names(),
             n_threads=self.n_threads,
         )
         self.power_fit_ = sketch.finish(
-            total, standardize=self.standardize, ymax=self.ymax, bounds=self.bounds, n_threads=self.n_threads
+            total, standardize=self.standardize, ymax=self.ymax, bounds=self._bounds(), n_threads=self.n_threads
         )
         self.sketch_ = total
         return self
 
-    def transform(self, X: object) -> NDArray[np.floating]:
+    def transform(self, X: object) -> Any:
         """Transform every feature of `X`, (n_samples, n_features), to float32 for float32, else to float64.
 
         NaN stays NaN. Raises a ValueError for infinite values, and under Box-Cox for values not above -shift.
         """
         check_is_fitted(self)
-        matrix = read(self, X, force_writeable=not self.copy, reset=False)
+        table, matrix = self._read(X, reset=False, force_writeable=not self.copy)
         Z: NDArray[np.floating] = self.power_fit_.transform(matrix, out=self._target(matrix), n_threads=self.n_threads)
         constant = self._constant_features()
         Z[:, constant] -= self.power_fit_.x_min[constant]
-        return Z
+        return Z if table is None else table.holding(Z, self.copy)
 
-    def inverse_transform(self, X: object) -> NDArray[np.floating]:
+    def inverse_transform(self, X: object) -> Any:
         """Undo `transform`; the result is float32 for float32, else float64.
 
         NaN stays NaN. Values beyond the range of the transform have no inverse: see `out_of_range`.
         """
         check_is_fitted(self)
-        Z = read_array(X, force_writeable=not self.copy)
+        table: Table | None = None
+        if self._chosen is None:
+            Z = read_array(X, force_writeable=not self.copy)
+        else:
+            table, Z = self._read_output(X, ensure_all_finite="allow-nan")
         if Z.shape[1] != self.power_fit_.n_features:
             raise ValueError(
                 f"X has {Z.shape[1]} features, but {type(self).__name__} is expecting "
@@ -209,30 +221,39 @@ class PowerTransformer(FloatTransformer):
         )
         constant = self._constant_features()
         back[:, constant] += self.power_fit_.x_min[constant]
-        return back
+        return back if table is None else table.holding(back, self.copy)
 
     @property
     def lambdas_(self) -> NDArray[np.float64]:
         """The transformation parameter of each feature."""
         check_is_fitted(self)
-        return self.power_fit_.lmbda
+        if self._chosen is None:
+            return self.power_fit_.lmbda
+        lambdas = np.full(self.n_features_in_, np.nan)
+        lambdas[self._chosen] = self.power_fit_.lmbda
+        return lambdas
 
     @lambdas_.setter
     def lambdas_(self, lambdas: ArrayLike) -> None:
-        lambdas, shift = as_reals("lambdas_", lambdas), as_reals("shift", self.shift)
-        if self.standardize:
-            if not hasattr(self, "power_fit_"):
-                raise ValueError("with standardize=True lambdas_ are assigned after fit, which finds mean and scale")
-            theirs = as_sklearn(self)
-            if lambdas.shape != theirs.lambdas_.shape:
-                raise ValueError(f"lambdas_ must have {theirs.n_features_in_} entries, got shape {lambdas.shape}")
-            theirs.lambdas_ = lambdas
-            self.power_fit_ = fit_of(theirs)
-            return
-        ends = np.broadcast_to([[1.0], [2.0]], (2, lambdas.size)) - shift  # of the data, as far as anyone knows
-        if hasattr(self, "power_fit_"):
-            ends = np.array([self.power_fit_.x_min, self.power_fit_.x_max])
-        self.power_fit_ = fitting.fit(ends, self.method, lmbda=lambdas, shift=shift, standardize=False).without_data()
+        lambdas, shift = as_reals("lambdas_", lambdas), as_reals("shift", self._shift())
+        if not hasattr(self, "power_fit_"):
+            if self.standardize or self.variables is not None:
+                raise ValueError("with standardize=True, or with variables, lambdas_ are assigned after fit")
+            ends = np.broadcast_to([[1.0], [2.0]], (2, lambdas.size)) - shift  # of the data, as far as anyone knows
+            names = None
+        else:
+            if lambdas.shape != self.lambdas_.shape:
+                raise ValueError(f"lambdas_ must have {self.lambdas_.size} entries, got shape {lambdas.shape}")
+            lambdas = lambdas if self._chosen is None else lambdas[self._chosen]
+            if self.standardize:
+                theirs = as_sklearn(self)
+                theirs.lambdas_ = lambdas
+                self.power_fit_ = fit_of(theirs)
+                return
+            ends, names = np.array([self.power_fit_.x_min, self.power_fit_.x_max]), self.power_fit_.column_names
+        self.power_fit_ = fitting.fit(
+            ends, self.method, lmbda=lambdas, shift=shift, standardize=False, column_names=names
+        ).without_data()
 
     def to_sklearn(self) -> Any:
         """Convert to the fitted `sklearn.preprocessing.PowerTransformer` that transforms alike.
@@ -243,9 +264,9 @@ class PowerTransformer(FloatTransformer):
         Raises
         ------
         ValueError
-            A fit that it cannot represent: a shift; a robust Yeo-Johnson fit, which rescales the data first; a mean or
-            scale that overflows, or a mean of 1e8 scales or more; a Box-Cox column that passes unchanged
-            where ``standardize=False``.
+            A fit that it cannot represent: some features only (`variables`); a shift; a robust Yeo-Johnson fit, which
+            rescales the data first; a mean or scale that overflows, or a mean of 1e8 scales or more; a Box-Cox column
+            that passes unchanged where ``standardize=False``.
 
         Examples
         --------
@@ -257,6 +278,10 @@ class PowerTransformer(FloatTransformer):
         True
         """
         check_is_fitted(self)
+        if self._chosen is not None:
+            raise ValueError(
+                "scikit-learn's PowerTransformer transforms all features; use a ColumnTransformer, not variables="
+            )
         return as_sklearn(self)
 
     @classmethod
@@ -284,9 +309,33 @@ class PowerTransformer(FloatTransformer):
             made.feature_names_in_ = transformer.feature_names_in_
         return made
 
+    def _read(self, X: object, reset: bool = True, **options: Any) -> tuple[Table | None, NDArray[np.floating]]:
+        """The values of the transformed features, and the table they come from; None where all are transformed."""
+        if reset:
+            self._chosen = None
+        if (self.variables if reset else self._chosen) is None:
+            return None, read(self, X, reset=reset, **options)
+        return self._read_part(X, reset)
+
+    def _names(self) -> list[str] | None:
+        """Names of the transformed features; x0, x1 and so on where some features of an array are transformed."""
+        if self._chosen is None:
+            return feature_names(self)
+        return list(self.get_feature_names_out()[self._chosen])
+
+    def _shift(self) -> Any:
+        """The shift of each transformed feature."""
+        if self._chosen is None:
+            return self.shift
+        return each_column("shift", self.shift, self.n_features_in_)[self._chosen]
+
+    def _bounds(self) -> Any:
+        """The bounds of each transformed feature."""
+        return self.bounds if self._chosen is None else given_bounds(self.bounds, self.n_features_in_)[:, self._chosen]
+
     def _target(self, X: NDArray[Any]) -> NDArray[Any] | None:
         """The input itself, where it may be overwritten with the output."""
-        return X if not self.copy and X.dtype in (np.float32, np.float64) else None
+        return X if not self.copy and self._chosen is None and X.dtype in (np.float32, np.float64) else None
 
     def _constant_features(self) -> NDArray[np.intp]:
         """Features that are constant, where they have to become 0: the fit passes them unchanged."""

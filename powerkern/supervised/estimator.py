@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.naive_bayes import GaussianNB
@@ -21,16 +21,16 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from powerkern._engine.threads import progress_bar
 from powerkern._fit import fit as fitting
 from powerkern._input.arguments import given_bounds
-from powerkern._input.arrays import as_choice, as_reals, as_weights, check_n_features
+from powerkern._input.arrays import as_choice, as_reals, as_weights
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn.private import HasMethods, Interval, StrOptions, fit_context, routing_enabled
-from powerkern.sklearn.reading import N_THREADS, FloatTransformer, feature_names, note_features, read, refuse_values
+from powerkern.sklearn.reading import N_THREADS, read, refuse_values
+from powerkern.sklearn.tables import PartTransformer, Table, is_frame
 from powerkern.supervised import searches
 from powerkern.supervised.columns import Columns, scaling
 from powerkern.supervised.naive_bayes import NaiveBayes
 from powerkern.supervised.objective import Objective, OutOfTime, Refitted, Split, Task, Watched
 from powerkern.supervised.searches import Found, Schedule, SearchHistory, Space, Trial
-from powerkern.supervised.tables import Table, as_table, is_frame, positions
 
 #: The published grid.
 _GRID = np.linspace(-5.0, 5.0, 11)
@@ -39,7 +39,7 @@ _LEAST_TRIALS = 20
 
 
 @dataclass(eq=False, repr=False)
-class SupervisedPowerTransformer(FloatTransformer):
+class SupervisedPowerTransformer(PartTransformer):
     """Power transforms with which a classifier or regressor scores best.
 
     Every column is scaled (for Box-Cox to [1, 2], for Yeo-Johnson to mean 0 and standard deviation 1), transformed with
@@ -234,12 +234,7 @@ class SupervisedPowerTransformer(FloatTransformer):
     def inverse_transform(self, X: Any) -> Any:
         """Undo `transform`; values without an inverse become NaN, with one warning."""
         check_is_fitted(self)
-        X = as_table(X)
-        if len(X.shape) != 2:
-            raise ValueError(f"X must be a matrix of {self.n_features_in_} columns, got shape {tuple(X.shape)}")
-        table = Table(X, self._chosen)
-        check_n_features(table.whole, self.n_features_in_, None, None)
-        given = read(BaseEstimator(), table.part)
+        table, given = self._read_output(X)
         varied = self._scaling.varies
         scaled = np.full(given.shape, self._scaling.base)
         scaled[:, varied] = self.power_fit_.inverse_transform(
@@ -291,9 +286,7 @@ class SupervisedPowerTransformer(FloatTransformer):
             values = got[0] if isinstance(got, tuple) else got
             table = Table(X if is_frame(X) else values, np.arange(self.n_features_in_))
         else:
-            note_features(self, X, reset)
-            table = Table(as_table(X), positions(self.variables, feature_names(self), self.n_features_in_))
-            got = read(BaseEstimator(), table.part, **options)
+            table, got = self._read_part(X, reset, **options)
             values = np.zeros((len(table.whole), self.n_features_in_))
             values[:, table.chosen] = got[0] if isinstance(got, tuple) else got
         refuse_values(self, values, None if takes_missing(self.estimator) else self.estimator)

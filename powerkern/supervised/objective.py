@@ -13,8 +13,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from powerkern._typing import FloatArray
 from powerkern.sklearn.private import check_method_params
+from powerkern.sklearn.tables import Table
 from powerkern.supervised.columns import Columns
-from powerkern.supervised.tables import Table
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 

@@ -10,8 +10,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern.sklearn.private import check_method_params, fit_context
+from powerkern.sklearn.tables import Table
 from powerkern.supervised.estimator import SupervisedPowerTransformer
-from powerkern.supervised.tables import Table
 
 
 def _has(method: str) -> Any:

@@ -294,6 +294,17 @@ def test_given_lambdas_and_bounds():
     np.testing.assert_allclose(bounded.nll, fixed.nll, rtol=1e-12)
 
 
+@pytest.mark.parametrize("estimator", ["mle", "rewml", "rewml-nr"])
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_hold_for_every_estimator(family, estimator, seed):
+    """Robust fits had ignored them where the status spoke of the origin or the unit."""
+    x = 50.0 + np.random.default_rng(seed).gamma(2.0, size=200)
+    fit = pk.fit(x, family, estimator, origin="fit", bounds=(0.9, 1.0))
+    assert 0.9 <= fit.lmbda[0] <= 1.0
+    assert fit.status[0] in (Status.AT_BOUND, Status.TAIL_KEPT)
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_hostile_columns(family, estimator):

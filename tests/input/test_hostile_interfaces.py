@@ -16,6 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 import powerkern as pk
 from powerkern import cellwise, completion, federated, joint, plot, regression, sketch, supervised
 from powerkern.sketch import engine
+from powerkern.sklearn import PowerTransformer
 
 plt = pytest.importorskip("matplotlib.pyplot")
 pkd = pytest.importorskip("powerkern.dask")
@@ -229,6 +230,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "supervised: search": lambda v: searched(search=v),
     "supervised: scoring": lambda v: searched(scoring=v),
     "supervised: bounds": lambda v: searched(bounds=v),
+    "sklearn.PowerTransformer: variables": lambda v: PowerTransformer(variables=v).fit(X),
     "supervised: variables": lambda v: searched(variables=v),
     "supervised: starts": lambda v: searched(starts=v),
     "supervised: max_trials": lambda v: supervised.SupervisedPowerTransformer(

@@ -86,6 +86,7 @@ OTHERS = ("rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc")
     [
         PowerTransformer(),
         *(PowerTransformer(estimator=name) for name in OTHERS),
+        PowerTransformer(variables=[0]),
         LocationScaler(),
         LocationScaler("huber-proposal2"),
     ],

@@ -284,6 +284,14 @@ def test_variables_of_arrays(wine, variables):
     assert model.best_score_ == pytest.approx(scores.mean(), abs=1e-12)
 
 
+def test_all_variables_in_another_order(wine):
+    X, y = wine
+    model = SupervisedPowerTransformer(KNeighborsClassifier(), variables=[2, 1, 0], **QUICK).fit(X, y)
+    Z = model.transform(X)
+    assert all(np.corrcoef(X[:, j], Z[:, j])[0, 1] > 0.8 for j in range(3))
+    np.testing.assert_allclose(model.inverse_transform(Z), X, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("variables", "message"),
     [

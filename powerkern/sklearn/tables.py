@@ -1,0 +1,112 @@
+"""Tables of which some columns are transformed, and the base of transformers of some columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array
+
+from powerkern._input.arrays import check_n_features, filled, listed, position_of
+from powerkern._input.foreign import frame_library, refuse_foreign
+from powerkern._input.frames import restored, taken
+from powerkern.sklearn.reading import FloatTransformer, feature_names, note_features, read
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame of pandas or polars."""
+    return frame_library(X) != "" and hasattr(X, "columns")
+
+
+def as_table(X: Any) -> Any:
+    """A data frame unchanged, anything else as an array, with NaN for masked entries."""
+    refuse_foreign(X)
+    X = filled(X)
+    return X if is_frame(X) else np.asarray(X)
+
+
+class Table(NamedTuple):
+    """An array, or a data frame, and the positions of its columns that are transformed."""
+
+    whole: Any
+    chosen: NDArray[np.intp]
+
+    @property
+    def part(self) -> Any:
+        """The chosen columns."""
+        return taken(self.whole, None, self.chosen) if is_frame(self.whole) else self.whole[:, self.chosen]
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether all columns are chosen."""
+        return bool(self.chosen.size == self.whole.shape[1])
+
+    def rows(self, at: NDArray[np.intp]) -> Table:
+        """These rows."""
+        columns = np.arange(self.whole.shape[1])
+        return Table(taken(self.whole, at, columns) if is_frame(self.whole) else self.whole[at], self.chosen)
+
+    def holding(self, values: NDArray[Any], copy: bool = True) -> Any:
+        """The table, of its own kind, with `values` in the chosen columns.
+
+        An array gets the type of `values`, unless it holds objects; ``copy=False`` overwrites one that has it already.
+        """
+        if is_frame(self.whole):
+            part = self.whole if self.takes_all else self.part
+            return restored(self.whole, part, values)
+        if self.takes_all and copy:
+            return values
+        in_place = not copy and self.whole.flags.writeable and self.whole.dtype == values.dtype
+        result = self.whole if in_place else self.whole.astype(object if self.whole.dtype == object else values.dtype)
+        result[:, self.chosen] = values
+        return result
+
+
+class PartTransformer(FloatTransformer):
+    """A transformer of the columns in its parameter `variables`; the others pass through unchanged."""
+
+    variables: Any = None
+    #: Positions of the transformed columns in ascending order, once fitted; None: all columns.
+    _chosen: Any = None
+
+    def _read_part(self, X: Any, reset: bool = True, **options: Any) -> tuple[Table, Any]:
+        """The table, and the checked values of its transformed columns, which are found by name where `reset`."""
+        whole = as_table(X)
+        if not is_frame(whole):
+            check_array(whole, dtype=None, ensure_all_finite=False)  # that it has rows and columns
+        note_features(self, X, reset)
+        if reset:
+            self._chosen = positions(self.variables, feature_names(self), self.n_features_in_)
+        table = Table(whole, self._chosen)
+        return table, read(BaseEstimator(), table.part, **options)
+
+    def _read_output(self, X: Any, **options: Any) -> tuple[Table, Any]:
+        """A table as `transform` returns it, and the values of its transformed columns."""
+        X = as_table(X)
+        if len(X.shape) != 2:
+            raise ValueError(f"X must be a matrix of {self.n_features_in_} columns, got shape {tuple(X.shape)}")
+        check_n_features(X, self.n_features_in_, None, None)
+        table = Table(X, self._chosen)
+        return table, read(BaseEstimator(), table.part, **options)
+
+
+def positions(variables: Sequence[Any] | None, names: Sequence[str] | None, p: int) -> NDArray[np.intp]:
+    """Ascending positions of the columns given by name, position or mask; None: of all p columns."""
+    if variables is None:
+        return np.arange(p)
+    each = listed(variables)
+    is_mask = [isinstance(one, bool | np.bool_) for one in each]
+    if all(is_mask):
+        at = np.flatnonzero(each) if len(each) == p else np.empty(0, dtype=np.intp)
+    else:
+        wrong = [one for one, flag in zip(each, is_mask, strict=True) if flag or not isinstance(one, str | Integral)]
+        if wrong:
+            raise TypeError(f"variables must be names or positions of columns, got {wrong[0]!r}")
+        at = np.sort([position_of(one, names, p) for one in each])
+    if at.size == 0 or np.unique(at).size < at.size:
+        raise ValueError(f"variables must be one or more columns, each once, got {variables!r}")
+    return at
