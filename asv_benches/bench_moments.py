@@ -10,7 +10,7 @@ import scipy.special
 
 from powerkern._jit import COLUMN, entry
 from powerkern.kernels import log_mean, log_var, logsumexp
-from powerkern.kernels.moments import moments_of, weighted_moments_of
+from powerkern.kernels.moments import moments_of
 
 from ._measure import best_of, exp_units
 
@@ -24,7 +24,7 @@ def _variance(x: np.ndarray) -> float:
 
 @entry((COLUMN, COLUMN))
 def _weighted_variance(x: np.ndarray, w: np.ndarray) -> float:
-    moments = weighted_moments_of(x, w)
+    moments = moments_of(x, w)
     return moments.m2 / moments.weight
 
 

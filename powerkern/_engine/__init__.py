@@ -4,8 +4,7 @@ Entries of `powerkern.kernels` take contiguous, writable float64 vectors, one pe
 matrices of any order, stride and dtype. This package connects the two:
 
 * `threads`: their number, and the processing of a list of parts, with progress and prompt interruption;
-* `shifted`: a matrix with a number added to each column;
-* `gather`: columns copied into contiguous scratch, and back;
+* `gather`: columns copied into contiguous scratch, perhaps shifted, and back;
 * `blocks`: the division of a matrix into groups of columns, blocks of rows, and blocks that fit the cache;
 * `by_column`: kernels called for every column;
 * `by_row_block`: kernels called for every block of rows of every column, for long columns;

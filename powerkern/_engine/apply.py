@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.blocks import SMALLEST_PART, cache_blocks, cache_shape, column_groups, line_blocks, slices
+from powerkern._engine.blocks import SMALLEST_PART, cache_blocks, cache_shape, line_blocks, slices
+from powerkern._engine.by_column import for_each_group
 from powerkern._engine.gather import Scratch, copied_rows, gathered, is_native, scatter, write_rows
 from powerkern._engine.lines import Layout, Lines, along_lines, layout_of
-from powerkern._engine.threads import SERIAL_VALUES, share_out
+from powerkern._engine.threads import SERIAL_VALUES, work_off
 from powerkern._input.arrays import output_type
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import CENTER, DIVISOR
@@ -100,14 +101,17 @@ class _Transform:
 
     def run(self, n_threads: int) -> None:
         """Transform the whole matrix: in place if possible, otherwise in parts."""
-        values, out, layout = self._values, self._out, layout_of(self._values, self._out)
+        values, out, shape = self._values, self._out, self._values.shape
+        layout = layout_of(values, out)
         apart = layout == Layout.APART
         if apart or out is None or self._code in (None, _GATHERED) or np.may_share_memory(values, out):
-            share_out(self._transform_part, line_blocks(values, n_threads, apart), values.shape, n_threads)
+            blocks = line_blocks(values, n_threads, apart)
+            work_off(self._transform_part, blocks, shape, n_threads, takes_part=True)
             return
         lines = Lines(self._entry(self._code), values, out, layout, self._fields, n_threads)
-        try:
-            share_out(lines.work, [()] * min(n_threads, -(-values.size // SMALLEST_PART)), values.shape, n_threads)
+        try:  # every thread takes lines until none is left
+            n_working = min(n_threads, -(-values.size // SMALLEST_PART))
+            work_off(lines.work, [()] * n_working, shape, n_threads, takes_part=True)
         except BaseException:
             lines.stop()
             raise
@@ -116,7 +120,7 @@ class _Transform:
             def patch(rows: slice, columns: slice) -> None:
                 self._patch(values[rows, columns], columns, lines.found[:, columns]).put(out[rows, columns])
 
-            share_out(patch, line_blocks(values, n_threads, True), values.shape, n_threads)
+            work_off(patch, line_blocks(values, n_threads, True), shape, n_threads, takes_part=True)
 
     def _transform_part(self, rows: slice, columns: slice) -> None:
         code = self._code_of(columns)
@@ -277,7 +281,8 @@ def count_outside(values: NDArray[Any], family: IntArray, results: FloatArray, n
         for code, run in _runs(family[group]):
             gather.count_outside(part[:, run], code, results[group][run], failures[group][run])
 
-    share_out(job, [(group,) for group in column_groups(values.shape, n_threads)], values.shape, n_threads)
+    n, p = values.shape
+    for_each_group(job, (n, p), n_threads, takes_part=True)
     return failures
 
 
@@ -297,5 +302,5 @@ def changed_matrix(change: Callable[[FloatArray, slice], None], values: NDArray[
             change(block, group)
             scatter(block, out[rows, group])
 
-    share_out(job, cache_blocks((n, p), height, width, n_threads), (n, p), n_threads)
+    work_off(job, cache_blocks((n, p), height, width, n_threads), (n, p), n_threads, takes_part=True)
     return out

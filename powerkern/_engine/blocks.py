@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from powerkern._engine.shifted import Columns
+from powerkern._engine.gather import Columns
 from powerkern._engine.threads import SERIAL_VALUES
 from powerkern.kernels.transforms import gather
 

@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from powerkern._engine.blocks import GROUP_VALUES, column_groups
-from powerkern._engine.gather import FitScratch, Scratch, as_float64, contiguous_columns, gathered
-from powerkern._engine.shifted import Columns
-from powerkern._engine.threads import progress_bar, share_out, work_off
+from powerkern._engine.gather import Columns, FitScratch, Scratch, as_float64, contiguous_columns, gathered
+from powerkern._engine.threads import progress_bar, work_off
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood import derivatives, mle, partial_moments
 from powerkern.kernels.likelihood.lockstep import LOCKSTEP_MAX, fit_in_lockstep
@@ -18,12 +17,17 @@ from powerkern.kernels.results import LEFT, N_RESULTS, STATUS
 
 
 def for_each_group(
-    job: Callable[[slice], None], shape: tuple[int, int], n_threads: int, progress: bool = False
+    job: Callable[[slice], None],
+    shape: tuple[int, int],
+    n_threads: int,
+    progress: bool = False,
+    *,
+    takes_part: bool = False,
 ) -> None:
-    """Call `job` with slices that cover the columns of a (n, p) matrix, on `n_threads` threads."""
+    """Call `job` with slices that cover the columns of a (n, p) matrix, as `work_off` does."""
     groups = [(group,) for group in column_groups(shape, n_threads)]
     with progress_bar(shape[1], " columns", progress) as bar:
-        work_off(job, groups, shape, n_threads, bar)
+        work_off(job, groups, shape, n_threads, bar, takes_part=takes_part)
 
 
 def column_figures(
@@ -73,10 +77,7 @@ def fit_matrix(
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
-    """Fit every column; returns (p, N_RESULTS). A negative STATUS marks values outside the domain.
-
-    The calling thread takes part where that is a matter of milliseconds: Ctrl-C waits for it.
-    """
+    """Fit every column; returns (p, N_RESULTS). A negative STATUS marks values outside the domain."""
     out = np.empty((values.shape[1], N_RESULTS))
     scratch = FitScratch(values.shape[0])
 
@@ -84,10 +85,7 @@ def fit_matrix(
         fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group])
 
     n, p = values.shape
-    if n * p <= GROUP_VALUES and not progress:
-        share_out(job, [(group,) for group in column_groups((n, p), n_threads)], (n, p), n_threads)
-    else:
-        for_each_group(job, (n, p), n_threads, progress)
+    for_each_group(job, (n, p), n_threads, progress, takes_part=n * p <= GROUP_VALUES and not progress)
     return out
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from powerkern._engine.blocks import SMALLEST_PART, cache_shape, slices
-from powerkern._engine.gather import Scratch, contiguous_columns, lie_contiguous
-from powerkern._engine.shifted import Columns
-from powerkern._engine.threads import progress_bar, share_out, work_off
+from powerkern._engine.gather import Columns, Scratch, contiguous_columns, lie_contiguous
+from powerkern._engine.threads import progress_bar, work_off
 from powerkern._typing import FloatArray
 
 #: Parts of a block of rows, from top to bottom: their columns, made contiguous, and their rows.
@@ -40,8 +39,5 @@ def for_each_row_block(
         job(parts_of(rows, group), rows, group)
 
     every = [(rows, group) for rows in blocks for group in slices(slice(0, p), width)]
-    if not progress:
-        share_out(call, every, values.shape, n_threads)
-        return
     with progress_bar(p * len(blocks), " columns of row blocks", progress) as bar:
-        work_off(call, every, values.shape, n_threads, bar)
+        work_off(call, every, values.shape, n_threads, bar, takes_part=not progress)

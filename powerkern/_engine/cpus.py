@@ -23,16 +23,12 @@ _GROUPS = Path("/sys/fs/cgroup")
 def usable_cpus() -> int:
     """Number of CPUs that this process may use at once, at least 1; fractions are rounded up."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(bound, _rounded_up(_quota_at_start())))
+    return max(1, min(bound, math.ceil(min(_quota_at_start(), 2.0**31))))
 
 
 @functools.cache  # asked for at every fit
 def _quota_at_start() -> float:
     return cpu_quota()
-
-
-def _rounded_up(cpus: float) -> int:
-    return math.ceil(min(cpus, 2.0**31))
 
 
 def cpu_quota(membership: Path = _MEMBERSHIP, groups: Path = _GROUPS) -> float:
@@ -67,17 +63,10 @@ def _control_groups(membership: Path, groups: Path) -> Iterator[Path]:
 
 
 def _quota_of(folder: Path) -> float:
-    return min(_version_2(folder), _version_1(folder))
-
-
-def _version_2(folder: Path) -> float:
-    """The quota in ``cpu.max``: "max 100000", or time and period."""
-    return _ratio(*_words(folder / "cpu.max")[:2])
-
-
-def _version_1(folder: Path) -> float:
-    """The quota of version 1; -1 means none."""
-    return _ratio(*_words(folder / "cpu.cfs_quota_us")[:1], *_words(folder / "cpu.cfs_period_us")[:1])
+    """The smaller quota of both versions: "max 100000", or time and period; in version 1 a time of -1 means none."""
+    version_2 = _words(folder / "cpu.max")[:2]
+    version_1 = [*_words(folder / "cpu.cfs_quota_us")[:1], *_words(folder / "cpu.cfs_period_us")[:1]]
+    return min(_ratio(*version_2), _ratio(*version_1))
 
 
 def _ratio(quota: str = "max", period: str = "") -> float:

@@ -1,4 +1,4 @@
-"""Columns of a matrix copied to contiguous float64 vectors in scratch space, and back."""
+"""Columns of a matrix copied to contiguous float64 vectors in scratch space, perhaps shifted, and back."""
 
 from __future__ import annotations
 
@@ -8,12 +8,53 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.shifted import Columns, Shifted
 from powerkern._input.arrays import output_type
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.lockstep import LockstepWork, new_lockstep_work
 from powerkern.kernels.likelihood.scratch import Work, new_work
 from powerkern.kernels.transforms import gather as columnwise
+
+
+class Shifted:
+    """The columns of `values` plus a shift each, over a divisor each, computed as they are gathered.
+
+    Sliced by rows and columns as a matrix is.
+    """
+
+    def __init__(self, values: NDArray[Any], shift: FloatArray, divisor: FloatArray | None = None) -> None:
+        self.values = values
+        self.shift = shift
+        self.divisor = divisor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        n, p = self.values.shape
+        return n, p
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Strides of the values before the shift."""
+        return self.values.strides
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, key: Any) -> Shifted:
+        rows, columns = key if isinstance(key, tuple) else (key, slice(None))
+        divisor = None if self.divisor is None else self.divisor[columns]
+        return Shifted(self.values[rows, columns], self.shift[columns], divisor)
+
+
+#: A matrix as read by fits.
+Columns = NDArray[Any] | Shifted
+
+
+def shifted(values: NDArray[Any], shift: FloatArray, divisor: FloatArray | None = None) -> Columns:
+    """`values` plus a shift for each column, over a divisor for each; `values` itself if nothing changes."""
+    if divisor is not None and not (divisor != 1.0).any():
+        divisor = None
+    return Shifted(values, shift, divisor) if shift.any() or divisor is not None else values
 
 
 class Scratch(threading.local):

@@ -59,18 +59,27 @@ def work_off(
     shape: tuple[int, int],
     n_threads: int,
     bar: Any = None,
+    *,
+    takes_part: bool = False,
 ) -> None:
-    """Call ``job(*part)`` for all parts of a (n, p) matrix; the last slice of a part is its columns.
+    """Call ``job(*part)`` for all parts of a (n, p) matrix; the first exception stops the rest.
 
-    The main thread only waits, so that Ctrl-C takes effect at once; a thread that Ctrl-C does not reach, such as a Dask
-    worker's, does the work itself if one thread is to do it. The first exception stops the rest.
+    The calling thread `takes_part` where parts take a few milliseconds each: Ctrl-C waits for its part (and, the first
+    time, for the compiler). Otherwise it only waits, so that Ctrl-C takes effect at once; but a thread that Ctrl-C does
+    not reach, such as a Dask worker's, does the work itself if one thread is to do it. A progress bar counts columns,
+    which are the last slice of a part.
     """
     waiting, done, endings = deque(parts), deque[slice](), Endings()
 
     def work() -> None:  # called once per thread: handing over each part separately would cost four times as much
-        for part in _taken(waiting):
-            job(*part)
-            done.append(part[-1])
+        try:
+            for part in _taken(waiting):
+                job(*part)
+                if bar is not None:
+                    done.append(part[-1])
+        except BaseException:
+            waiting.clear()
+            raise
 
     n_threads = min(n_threads, len(waiting))
     alone = n_threads == 1 and bar is None and threading.current_thread() is not threading.main_thread()
@@ -79,9 +88,10 @@ def work_off(
         return
     at_work = 0
     try:
-        at_work = len(ask(n_threads, work, endings))
-        if not at_work:
+        tickets = ask(n_threads - takes_part, work, endings)
+        if takes_part or not tickets:
             work()
+        at_work = called_off(tickets) if takes_part else len(tickets)
         while at_work:
             failures: list[BaseException] = []
             # with a timeout: without one, Windows could not be interrupted, and a bar would not move
@@ -90,7 +100,7 @@ def work_off(
                 at_work -= 1
             if failures:
                 raise failures.pop()
-            while bar is not None and done:
+            while done:
                 columns = done.popleft()
                 bar.update(columns.stop - columns.start)
     except KeyboardInterrupt:
@@ -110,41 +120,6 @@ def for_each(job: Callable[[int], object], n: int, values: int, n_threads: int) 
             job(k)
 
     work_off(of, ((slice(k, k + 1),) for k in range(n)), (values, n), n_threads)
-
-
-def share_out(
-    job: Callable[..., None], parts: Iterable[tuple[slice, ...]], shape: tuple[int, int], n_threads: int
-) -> None:
-    """Call ``job(*part)`` for all parts of a (n, p) matrix, a few milliseconds each, also on the calling thread.
-
-    Ctrl-C waits only for the calling thread's part (and, the first time, for the compiler).
-    """
-    if shape[0] * shape[1] < SERIAL_VALUES or n_threads == 1:
-        for part in parts:
-            job(*part)
-        return
-    waiting, endings = deque(parts), Endings()
-
-    def work() -> None:
-        for part in _taken(waiting):
-            job(*part)
-
-    def help_out() -> None:
-        try:
-            work()
-        except BaseException:
-            waiting.clear()
-            raise
-
-    try:
-        tickets = ask(min(n_threads, len(waiting)) - 1, help_out, endings)
-        work()
-    except BaseException:
-        waiting.clear()  # what helpers are at ends by itself; nobody waits for it
-        raise
-    failures = _failures(endings, called_off(tickets)) if tickets else []
-    if failures:
-        raise failures.pop()
 
 
 def _failures(endings: Endings, n: int, timeout: float | None = None) -> list[BaseException]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powerkern._engine.by_column import column_figures, fit_matrix
-from powerkern._engine.shifted import Columns
+from powerkern._engine.gather import Columns
 from powerkern._estimators.ties import sorted_with
 from powerkern._input import special
 from powerkern._status import Status

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from powerkern._engine.by_column import column_figures
-from powerkern._engine.shifted import Columns, Shifted, shifted
+from powerkern._engine.gather import Columns, Shifted, shifted
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.options import CUTOFF, CheckedOptions
 from powerkern._estimators.power_sums import fit_matrix

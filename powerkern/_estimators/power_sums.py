@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from powerkern._engine import by_column
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.by_row_block import Parts, for_each_row_block
-from powerkern._engine.shifted import Columns
+from powerkern._engine.gather import Columns
 from powerkern._estimators.ranges import BLOCK_ROWS, Ranges, range_matrix, weight_of
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from powerkern._engine.blocks import SMALLEST_PART
 from powerkern._engine.by_row_block import Parts, for_each_row_block
+from powerkern._engine.gather import Columns, Shifted
 from powerkern._engine.lines import joined_rows
-from powerkern._engine.shifted import Columns, Shifted
 from powerkern._typing import FloatArray
 from powerkern.kernels.power_sums import ranges as sketch
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import column_figures
-from powerkern._engine.shifted import Columns
+from powerkern._engine.gather import Columns
 from powerkern._estimators.options import CHANGE_POINTS, PRESTANDARDIZE, normal_quantile
 from powerkern._estimators.ties import fit_beyond_ties, sorted_with, without_ties
 from powerkern._input import special

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from powerkern._engine.by_column import column_figures, fit_matrix
-from powerkern._engine.shifted import Columns
+from powerkern._engine.gather import Columns
 from powerkern._estimators.nearest_normal import NearestNormal
 from powerkern._estimators.robust import Robust
 from powerkern._estimators.ties import sorted_with

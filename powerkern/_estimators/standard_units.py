@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import column_figures
-from powerkern._engine.shifted import Columns
+from powerkern._engine.gather import Columns
 from powerkern._estimators.ties import sorted_with
 from powerkern._typing import FloatArray
 from powerkern.kernels.robust.loc_scale import MAD_FACTOR

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._engine.shifted import Columns, shifted
+from powerkern._engine.gather import Columns, shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import Estimator, as_estimator
 from powerkern._estimators.likelihood import ML

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from powerkern._engine.gather import shifted
 from powerkern._engine.products import combine, cross
-from powerkern._engine.shifted import shifted
 from powerkern._fit.fit import maximum_likelihood
 from powerkern._input.arrays import column_labels
 from powerkern._models.design import Basis, Covariates

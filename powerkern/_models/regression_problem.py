@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import column_figures
-from powerkern._engine.shifted import Columns, shifted
+from powerkern._engine.gather import Columns, shifted
 from powerkern._input.arrays import Matrix
 from powerkern._models.design import Basis, basis_of
 from powerkern._results.columns import ColumnResults

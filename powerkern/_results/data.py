@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.by_column import likelihoods
-from powerkern._engine.shifted import Columns, shifted
+from powerkern._engine.gather import Columns, shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.power_sums import MixedSums, PowerSums, fit_matrix, interval_matrix, profile_matrix

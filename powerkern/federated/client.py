@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.by_column import partial_moments_matrix
-from powerkern._engine.shifted import shifted
+from powerkern._engine.gather import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._input.arrays import NO_WEIGHTS, as_flag, column_label

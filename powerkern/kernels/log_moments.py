@@ -30,7 +30,7 @@ from powerkern._jit import (
 from powerkern.kernels.elementary.constants import ordered
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log, log1p
-from powerkern.kernels.moments import BLOCK, HUGE, add, joined, merge_tree, moments_of
+from powerkern.kernels.moments import BLOCK, HUGE, add, joined, merge_tree, moments_of, part_of, weight_at
 
 # Logs that log_var exponentiates at a time: the values stay in the first-level cache
 _SCRATCH = 1024
@@ -38,6 +38,7 @@ _SCRATCH = 1024
 _TINY_VARIANCE = 1e-290
 _MAGNIFIER = 2.0**900
 _LOG_MAGNIFIER = 623.8324625039508
+_NONE = np.empty(0)
 
 
 class LogNumber(NamedTuple):
@@ -48,30 +49,20 @@ class LogNumber(NamedTuple):
 
 
 @kernel
-def _largest(x: np.ndarray) -> float:
-    """Maximum; -inf when empty."""
+def _largest(x: np.ndarray, factors: np.ndarray | None) -> float:
+    """The largest value whose factor is not 0, since what is multiplied by 0 must not set a scale; -inf when empty."""
     widest_vectors()
     largest = ordered(bits_of(-math.inf))
     for i in range(x.size):
-        key = ordered(bits_of(x[i]))
+        key = ordered(bits_of(-math.inf if weight_at(factors, i) == 0.0 else x[i]))
         largest = key if key > largest else largest
     return float_of(ordered(largest))
 
 
 @kernel
-def _largest_counted(x: np.ndarray, factors: np.ndarray) -> float:
-    """`_largest` of the values whose factor is not 0: what is multiplied by 0 must not set a scale."""
-    widest_vectors()
-    largest = ordered(bits_of(-math.inf))
-    for i in range(x.size):
-        key = ordered(bits_of(-math.inf if factors[i] == 0.0 else x[i]))
-        largest = key if key > largest else largest
-    return float_of(ordered(largest))
-
-
-@kernel
-def _scale(largest: float) -> float:
+def _scale(logs: np.ndarray, factors: np.ndarray | None) -> float:
     """Reference that keeps the exponentials from overflowing: the largest log, or 0 when that is not finite."""
+    largest = _largest(logs, factors)
     return largest if abs(largest) <= HUGE else 0.0
 
 
@@ -119,26 +110,24 @@ def _scaled_exp_sum(logs: np.ndarray, factors: np.ndarray, scale: float) -> floa
 
 @kernel
 def _logsumexp(logs: np.ndarray, weights: np.ndarray | None = None) -> float:
-    if weights is None:
-        scale = _scale(_largest(logs))
-        count, rest = _exp_sum(logs, scale)
-        if count == 0.0:  # the largest log is not finite, or there is none
-            return log(rest)
-        return scale + (log(count) + log1p(rest / count))
-    scale = _scale(_largest_counted(logs, weights))
-    return scale + log(_scaled_exp_sum(logs, weights, scale))
+    scale = _scale(logs, weights)
+    if weights is not None:
+        return scale + log(_scaled_exp_sum(logs, weights, scale))
+    count, rest = _exp_sum(logs, scale)
+    if count == 0.0:  # the largest log is not finite, or there is none
+        return log(rest)
+    return scale + (log(count) + log1p(rest / count))
 
 
 @kernel
 def _log_mean(logs: np.ndarray, signs: np.ndarray | None = None) -> LogNumber:
     if logs.size == 0:
         return LogNumber(math.nan, math.nan)
+    scale = _scale(logs, signs)
     if signs is None:
-        scale = _scale(_largest(logs))
         count, rest = _exp_sum(logs, scale)
         total = count + rest
     else:
-        scale = _scale(_largest_counted(logs, signs))
         total = _scaled_exp_sum(logs, signs, scale)
     return LogNumber(scale + log(abs(total) / logs.size), _sign(total))
 
@@ -154,21 +143,13 @@ def _sign(x: float) -> float:
 
 
 @kernel
-def _shifted_values(logs: np.ndarray, scale: float, factor: float, out: np.ndarray) -> None:
-    """Numbers in units of e**scale/factor, less 1: nearly equal ones keep the digits in which they differ."""
-    widest_vectors()
-    for i in range(logs.size):
-        out[i] = factor * expm1(logs[i] - scale)
-
-
-@kernel
-def _signed_shifted_values(
-    logs: np.ndarray, signs: np.ndarray, origin: float, scale: float, factor: float, out: np.ndarray
+def _shifted_values(
+    logs: np.ndarray, signs: np.ndarray | None, origin: float, scale: float, factor: float, out: np.ndarray
 ) -> None:
-    """`_shifted_values` of signed numbers, less `origin`, the sign of one of them."""
+    """Numbers in units of e**scale/factor, less `origin`, the sign of one: nearly equal ones keep what differs."""
     widest_vectors()
     for i in range(logs.size):
-        s = signs[i]
+        s = weight_at(signs, i)
         e = expm1((-math.inf if s == 0.0 else logs[i]) - scale)
         out[i] = factor * (s * e + (s - origin))
 
@@ -179,12 +160,10 @@ def _scaled_variance(logs: np.ndarray, signs: np.ndarray | None, scale: float, f
     n_blocks = (logs.size + _SCRATCH - 1) // _SCRATCH
     parts, scratch = allocated((n_blocks, 3)), allocated((_SCRATCH,))
     for k in range(n_blocks):
-        block = logs[k * _SCRATCH : (k + 1) * _SCRATCH]
+        start, stop = k * _SCRATCH, (k + 1) * _SCRATCH
+        block = logs[start:stop]
         values = scratch[: block.size]
-        if signs is None:
-            _shifted_values(block, scale, factor, values)
-        else:
-            _signed_shifted_values(block, signs[k * _SCRATCH : (k + 1) * _SCRATCH], signs[0], scale, factor, values)
+        _shifted_values(block, part_of(signs, start, stop), weight_at(signs, 0), scale, factor, values)
         part = moments_of(values)
         parts[k, 0], parts[k, 1], parts[k, 2] = part.weight, part.mean, part.m2
     variance = merge_tree(parts).m2 / logs.size
@@ -197,7 +176,7 @@ def _scaled_variance(logs: np.ndarray, signs: np.ndarray | None, scale: float, f
 def _log_var(logs: np.ndarray, signs: np.ndarray | None = None) -> float:
     if logs.size == 0:
         return math.nan
-    scale = _scale(_largest(logs) if signs is None else _largest_counted(logs, signs))
+    scale = _scale(logs, signs)
     variance = _scaled_variance(logs, signs, scale, 1.0)
     if variance < _TINY_VARIANCE:  # the squares may have underflowed
         magnified = _scaled_variance(logs, signs, scale, _MAGNIFIER)
@@ -208,34 +187,19 @@ def _log_var(logs: np.ndarray, signs: np.ndarray | None = None) -> float:
 # --- for Python ---------------------------------------------------------------------------------------
 
 
-@entry((READ_COLUMN,))
-def _logsumexp_entry(logs: np.ndarray) -> float:
-    return _logsumexp(logs)
-
-
 @entry((READ_COLUMN, READ_COLUMN))
-def _weighted_logsumexp_entry(logs: np.ndarray, weights: np.ndarray) -> float:
-    return _logsumexp(logs, weights)
-
-
-@entry((READ_COLUMN, COLUMN))
-def _log_mean_entry(logs: np.ndarray, out: np.ndarray) -> None:
-    out[0], out[1] = _log_mean(logs)
+def _logsumexp_entry(logs: np.ndarray, weights: np.ndarray) -> float:
+    return _logsumexp(logs, weights) if weights.size > 0 else _logsumexp(logs)
 
 
 @entry((READ_COLUMN, READ_COLUMN, COLUMN))
-def _signed_log_mean_entry(logs: np.ndarray, signs: np.ndarray, out: np.ndarray) -> None:
-    out[0], out[1] = _log_mean(logs, signs)
-
-
-@entry((READ_COLUMN,))
-def _log_var_entry(logs: np.ndarray) -> float:
-    return _log_var(logs)
+def _log_mean_entry(logs: np.ndarray, signs: np.ndarray, out: np.ndarray) -> None:
+    out[0], out[1] = _log_mean(logs, signs) if signs.size > 0 else _log_mean(logs)
 
 
 @entry((READ_COLUMN, READ_COLUMN))
-def _signed_log_var_entry(logs: np.ndarray, signs: np.ndarray) -> float:
-    return _log_var(logs, signs)
+def _log_var_entry(logs: np.ndarray, signs: np.ndarray) -> float:
+    return _log_var(logs, signs) if signs.size > 0 else _log_var(logs)
 
 
 def _vector(values: npt.ArrayLike, name: str) -> np.ndarray:
@@ -248,15 +212,17 @@ def _vector(values: npt.ArrayLike, name: str) -> np.ndarray:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def _companion(values: npt.ArrayLike, name: str, logs: np.ndarray) -> np.ndarray:
-    """`_vector` with one value for each log."""
+def _companion(values: npt.ArrayLike | None, name: str, logs: np.ndarray) -> np.ndarray:
+    """`_vector` with one value for each log; empty for None."""
+    if values is None:
+        return _NONE
     vector = _vector(values, name)
     if vector.size != logs.size:
         raise ValueError(f"{name} must have one value for each log: got {vector.size} for {logs.size}")
     return vector
 
 
-def _sign_vector(values: npt.ArrayLike, logs: np.ndarray) -> np.ndarray:
+def _sign_vector(values: npt.ArrayLike | None, logs: np.ndarray) -> np.ndarray:
     """`_companion` that holds signs only."""
     signs = _companion(values, "signs", logs)
     wrong = np.flatnonzero((signs != 1.0) & (signs != -1.0) & (signs != 0.0))
@@ -317,9 +283,7 @@ def logsumexp(logs: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> floa
     1.92874984796e-22
     """
     vector = _vector(logs, "logs")
-    if weights is None:
-        return float(_logsumexp_entry(vector))
-    return float(_weighted_logsumexp_entry(vector, _companion(weights, "weights", vector)))
+    return float(_logsumexp_entry(vector, _companion(weights, "weights", vector)))
 
 
 @compiled_as(_log_mean)
@@ -371,10 +335,7 @@ def log_mean(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> LogNumb
     """
     vector = _vector(logs, "logs")
     mean = np.empty(2)
-    if signs is None:
-        _log_mean_entry(vector, mean)
-    else:
-        _signed_log_mean_entry(vector, _sign_vector(signs, vector), mean)
+    _log_mean_entry(vector, _sign_vector(signs, vector), mean)
     return LogNumber(*mean.tolist())
 
 
@@ -420,6 +381,4 @@ def log_var(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> float:
     0.0
     """
     vector = _vector(logs, "logs")
-    if signs is None:
-        return float(_log_var_entry(vector))
-    return float(_signed_log_var_entry(vector, _sign_vector(signs, vector)))
+    return float(_log_var_entry(vector, _sign_vector(signs, vector)))

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern._jit import for_none, inlined, kernel, reduction, widest_vectors
 
 #: Values that are summed before compensation: few enough to be added one after the other, enough to hide its cost.
 BLOCK = 256
@@ -167,107 +167,71 @@ def joined(total: float, lost: float) -> float:
     return total + lost if abs(total) <= HUGE else total
 
 
+@inlined
+def weight_at(weight: np.ndarray | None, i: int) -> float:
+    """The weight of a value: 1 without weights."""
+    return 1.0 if weight is None else weight[i]
+
+
+@for_none()
+def part_of(weight: np.ndarray, start: int, stop: int) -> np.ndarray:
+    """Some of the weights, None without."""
+    return weight[start:stop]
+
+
 @reduction
-def _block_sum(x: np.ndarray) -> float:
+def block_sum(x: np.ndarray, w: np.ndarray | None) -> float:
+    """Sum of w x without compensation."""
     widest_vectors()
     total = 0.0
     for i in range(x.size):
-        total += x[i]
+        total += weight_at(w, i) * x[i]
     return total
 
 
 @reduction
-def _block_deviations(x: np.ndarray, center: float) -> tuple[float, float]:
+def _block_deviations(x: np.ndarray, w: np.ndarray | None, center: float) -> tuple[float, float]:
+    """Sums of w d and w d**2, d = x - center."""
     widest_vectors()
     first = 0.0
     second = 0.0
     for i in range(x.size):
         d = x[i] - center
-        first += d
-        second += d * d
-    return first, second
-
-
-@reduction
-def _block_weighted_sum(x: np.ndarray, w: np.ndarray) -> float:
-    widest_vectors()
-    total = 0.0
-    for i in range(x.size):
-        total += w[i] * x[i]
-    return total
-
-
-@reduction
-def _block_weighted_deviations(x: np.ndarray, w: np.ndarray, center: float) -> tuple[float, float]:
-    widest_vectors()
-    first = 0.0
-    second = 0.0
-    for i in range(x.size):
-        d = x[i] - center
-        wd = w[i] * d
+        wd = weight_at(w, i) * d
         first += wd
         second += wd * d
     return first, second
 
 
 @kernel
-def sum_of(x: np.ndarray) -> float:
-    """Sum of a vector, as accurate as one rounding unless the terms cancel: compensated over blocks of `BLOCK`."""
-    total, lost = 0.0, 0.0
-    for start in range(0, x.size, BLOCK):
-        total, lost = add(total, lost, _block_sum(x[start : start + BLOCK]))
-    return joined(total, lost)
-
-
-@kernel
-def weighted_sum_of(x: np.ndarray, w: np.ndarray) -> float:
-    """Sum of w x; see `sum_of`."""
+def sum_of(x: np.ndarray, w: np.ndarray | None = None) -> float:
+    """Sum of x, or of w x, as accurate as one rounding unless the terms cancel: compensated over blocks of `BLOCK`."""
     total, lost = 0.0, 0.0
     for start in range(0, x.size, BLOCK):
         stop = start + BLOCK
-        total, lost = add(total, lost, _block_weighted_sum(x[start:stop], w[start:stop]))
+        total, lost = add(total, lost, block_sum(x[start:stop], part_of(w, start, stop)))
     return joined(total, lost)
 
 
 @kernel
-def moments_of(x: np.ndarray) -> Moments:
-    """Moments of a vector in two passes, the mean and the deviations from it; (0, 0, 0) for an empty one.
+def moments_of(x: np.ndarray, w: np.ndarray | None = None) -> Moments:
+    """Moments of a vector in two passes: the mean, then the deviations from it.
 
-    Relative errors of mean and variance are about 1e-15 (1e-14 with values of very unequal size), unless the
-    mean nearly vanishes beside the values. Values beyond 1e150 overflow m2. NaN and infinities make the
-    moments NaN.
+    Every value may have a weight w >= 0; (0, 0, 0) for an empty vector, or if all weights are 0. Relative errors of
+    mean and variance are about 1e-15 (1e-14 with values of very unequal size), unless the mean nearly vanishes beside
+    the values. Values beyond 1e150 overflow m2. NaN and infinities make the moments NaN.
     """
-    if x.size == 0:
-        return Moments(0.0, 0.0, 0.0)
-    n = float(x.size)
-    center = sum_of(x) / n
-    first, first_lost, second, second_lost = 0.0, 0.0, 0.0, 0.0
-    for start in range(0, x.size, BLOCK):
-        d, dd = _block_deviations(x[start : start + BLOCK], center)
-        first, first_lost = add(first, first_lost, d)
-        second, second_lost = add(second, second_lost, dd)
-    return _about_mean(n, center, first + first_lost, second + second_lost)
-
-
-@kernel
-def weighted_moments_of(x: np.ndarray, w: np.ndarray) -> Moments:
-    """`moments_of` with a weight w >= 0 for each value; (0, 0, 0) when all weights are 0."""
-    weight = sum_of(w)
+    weight = float(x.size) if w is None else sum_of(w)
     if weight == 0.0:
         return Moments(0.0, 0.0, 0.0)
-    center = weighted_sum_of(x, w) / weight
+    center = sum_of(x, w) / weight
     first, first_lost, second, second_lost = 0.0, 0.0, 0.0, 0.0
     for start in range(0, x.size, BLOCK):
         stop = start + BLOCK
-        d, dd = _block_weighted_deviations(x[start:stop], w[start:stop], center)
+        d, dd = _block_deviations(x[start:stop], part_of(w, start, stop), center)
         first, first_lost = add(first, first_lost, d)
         second, second_lost = add(second, second_lost, dd)
-    return _about_mean(weight, center, first + first_lost, second + second_lost)
-
-
-@kernel
-def _about_mean(weight: float, center: float, first: float, second: float) -> Moments:
-    """Moments from the sums of d and d**2 about a center that is the mean up to rounding."""
-    shift = first / weight
-    m2 = second - first * shift
+    first += first_lost
+    shift = first / weight  # the center is the mean up to rounding
+    m2 = second + second_lost - first * shift
     return Moments(weight, center + shift, 0.0 if m2 < 0.0 else m2)

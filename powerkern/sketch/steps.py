@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._engine.shifted import shifted
+from powerkern._engine.gather import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import power_sums
 from powerkern._estimators.limits import apply_limit, lambda_limit

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from powerkern._engine.gather import Scratch, contiguous_columns, gathered, lie_contiguous, scatter
-from powerkern._engine.shifted import shifted
+from powerkern._engine.gather import Scratch, contiguous_columns, gathered, lie_contiguous, scatter, shifted
 
 MATRICES = {
     "row-major": lambda x: x,

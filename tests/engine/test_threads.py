@@ -304,8 +304,8 @@ def test_helpers_keep_no_array_alive():
     assert alive() is None
 
 
-@pytest.mark.parametrize("share", [threads.share_out, threads.work_off])
-def test_an_error_of_a_helper_keeps_no_array_alive(share):
+@pytest.mark.parametrize("takes_part", [False, True])
+def test_an_error_of_a_helper_keeps_no_array_alive(takes_part):
     """Nor does it wait for the garbage collector: its traceback refers to no frame that refers to it."""
     helped = threading.Event()
 
@@ -321,7 +321,7 @@ def test_an_error_of_a_helper_keeps_no_array_alive(share):
     gc.disable()
     try:
         with contextlib.suppress(ValueError):
-            share(functools.partial(fail, x), PARTS, (1000, 1000), 2)
+            threads.work_off(functools.partial(fail, x), PARTS, (1000, 1000), 2, takes_part=takes_part)
         del x
         deadline = time.monotonic() + 10.0
         while alive() is not None and time.monotonic() < deadline:
@@ -341,13 +341,14 @@ def test_what_queues_raise_is_passed_on_from_a_job():
         threads.work_off(fail, PARTS, (1000, 1000), 2)
 
 
-@pytest.mark.parametrize("share", ["share_out", "work_off"])
-def test_nobody_is_asked_while_the_interpreter_ends(share):
+@pytest.mark.parametrize("takes_part", [False, True])
+def test_nobody_is_asked_while_the_interpreter_ends(takes_part):
     """Idle helpers never wake again: whoever waited for one would wait for ever."""
     code = (
-        "import os, sys\n"
+        "import functools, os, sys\n"
         "from powerkern._engine import threads\n"
-        f"share, write, ends = threads.{share}, os.write, sys.is_finalizing\n"
+        f"share = functools.partial(threads.work_off, takes_part={takes_part})\n"
+        "write, ends = os.write, sys.is_finalizing\n"
         "parts = [(slice(k, k + 1),) for k in range(200)]\n"
         "share(lambda part: None, parts, (1000, 1000), 3)\n"
         "class Late:\n"
@@ -373,14 +374,14 @@ def test_signal_handlers_may_ask_for_help(monkeypatch):
 
     def handle(*_):
         handled.append(None)
-        threads.share_out(done.append, PARTS, (1000, 1000), 3)
+        share_out(done.append, PARTS, (1000, 1000), 3)
 
     threads.dismiss()
     monkeypatch.setattr(threads, "_idle", Interrupted())
     before = signal.signal(signal.SIGINT, handle)
     try:
         for _ in range(2):  # the first time, nobody is there to be asked
-            threads.share_out(done.append, PARTS, (1000, 1000), 3)
+            share_out(done.append, PARTS, (1000, 1000), 3)
     finally:
         signal.signal(signal.SIGINT, before)
         threads.dismiss()
@@ -413,12 +414,13 @@ def test_a_forked_child_has_helpers_of_its_own():
 # --- parts that the calling thread shares with others ---------------------------------------------------
 
 PARTS = [(slice(k, k + 1),) for k in range(200)]
+share_out = functools.partial(threads.work_off, takes_part=True)
 
 
 @pytest.mark.parametrize("n_threads", N_THREADS)
 def test_every_part_is_done_once(n_threads):
     done = []
-    threads.share_out(done.append, PARTS, (1000, 1000), n_threads)
+    share_out(done.append, PARTS, (1000, 1000), n_threads)
     assert sorted(part.start for part in done) == list(range(200))
 
 
@@ -430,14 +432,14 @@ def test_as_many_threads_as_asked_for_work_at_once(n_threads):
         all_there.wait(timeout=60)
         at_work.add(threading.get_ident())
 
-    threads.share_out(job, PARTS[:n_threads], (1000, 1000), n_threads)
+    share_out(job, PARTS[:n_threads], (1000, 1000), n_threads)
     assert len(at_work) == n_threads
     assert threading.get_ident() in at_work
 
 
 def test_few_values_are_not_worth_a_thread():
     at_work = set()
-    threads.share_out(lambda part: at_work.add(threading.get_ident()), PARTS, (10, 10), 8)
+    share_out(lambda part: at_work.add(threading.get_ident()), PARTS, (10, 10), 8)
     assert at_work == {threading.get_ident()}
 
 
@@ -453,7 +455,7 @@ def test_parts_are_shared_with_the_threads_there_are(granted, monkeypatch):
 
     threads.dismiss()
     monkeypatch.setattr(threading.Thread, "start", start_some)
-    threads.share_out(done.append, PARTS, (1000, 1000), 4)
+    share_out(done.append, PARTS, (1000, 1000), 4)
     assert len(started) == granted
     assert len(done) == 200
 
@@ -476,7 +478,7 @@ def test_ctrl_c_while_threads_start_ends_what_is_shared(monkeypatch):
     threads.dismiss()
     monkeypatch.setattr(threading.Thread, "start", start_one)
     with pytest.raises(KeyboardInterrupt):
-        threads.share_out(job, PARTS, (1000, 1000), 3)
+        share_out(job, PARTS, (1000, 1000), 3)
     go_on.set()
     assert not driver_threads()
     assert len(done) == 1
@@ -498,7 +500,7 @@ def test_an_exception_ends_what_is_shared(error, by_caller, n_threads):
         done.append(part)
 
     with pytest.raises(error, match="in a job"):
-        threads.share_out(job, PARTS, (1000, 1000), n_threads)
+        share_out(job, PARTS, (1000, 1000), n_threads)
     assert len(done) <= 2 * n_threads
 
 

@@ -34,12 +34,12 @@ def jitted_moments(x):
 
 @numba.njit
 def jitted_weighted_moments(x, w):
-    return m.weighted_moments_of(x, w)
+    return m.moments_of(x, w)
 
 
 @numba.njit
 def jitted_sums(x, w):
-    return m.sum_of(x), m.weighted_sum_of(x, w)
+    return m.sum_of(x), m.sum_of(x, w)
 
 
 @numba.njit

@@ -1,4 +1,4 @@
-"""Constants of float64, as literals for the compiler; the order of bit patterns; copies."""
+"""Constants of float64, as literals for the compiler; the order of bit patterns; copies and ranks."""
 
 from __future__ import annotations
 
@@ -28,3 +28,16 @@ def copy(x: FloatArray, out: FloatArray) -> None:
     """out = x, of the same length. NumPy's assignment compiles the sentence of its error, too, which takes a second."""
     for i in range(x.size):
         out[i] = x[i]
+
+
+@kernel
+def count_below(x: FloatArray, bound: float) -> int:
+    """The number of values of a sorted array that are less than `bound`."""
+    low, high = 0, x.size
+    while low < high:
+        middle = (low + high) // 2
+        if x[middle] < bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -6,6 +6,7 @@ from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.likelihood.logs import prepare
+from powerkern.kernels.likelihood.optimum import exponent_of
 from powerkern.kernels.likelihood.score import nll_at, score_with_derivatives
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.likelihood.two_pass import centered_column
@@ -35,40 +36,23 @@ def derivative_columns(
     what the mean of J does. For columns without NaN or zero weights.
     """
     for j in range(columns.shape[0]):
-        _derivatives_of_column(columns[j], weight, family, lmbda[j], work, y[j], y1[j], y2[j], figures[j])
-        _multiply(root, y[j], y1[j], y2[j])
+        column = prepare(columns[j], weight, family, work)
+        centered = centered_column(column, work)
+        logs = centered.logs
+        mu = exponent_of(lmbda[j], column.sign) * logs.sigma
+        at = score_with_derivatives(logs, mu, work.scratch, y[j], y1[j], y2[j])
+        sign = -1.0 if column.sign < 0.0 else 1.0
+        figures[j, G] = nll_at(logs, mu, at, centered.log_reference)
+        figures[j, JACOBIAN] = sign * logs.jacobian * logs.sigma
+        # below zero psi = -b_(2 - lambda): psi' = b', psi'' = -b''
+        _in_order_of(column.x, sign, root, work.spare, y[j])
+        _in_order_of(column.x, logs.sigma, root, work.spare, y1[j])
+        _in_order_of(column.x, sign * logs.sigma * logs.sigma, root, work.spare, y2[j])
 
 
 @kernel
-def _derivatives_of_column(
-    x: FloatArray,
-    weight: FloatArray,
-    family: int,
-    lmbda: float,
-    work: Work,
-    y: FloatArray,
-    y1: FloatArray,
-    y2: FloatArray,
-    figures: FloatArray,
-) -> None:
-    column = prepare(x, weight, family, work)
-    centered = centered_column(column, work)
-    logs = centered.logs
-    mu = (lmbda if column.sign >= 0.0 else 2.0 - lmbda) * logs.sigma
-    at = score_with_derivatives(logs, mu, work.scratch, y, y1, y2)
-    sign = -1.0 if column.sign < 0.0 else 1.0
-    figures[G] = nll_at(logs, mu, at, centered.log_reference)
-    figures[JACOBIAN] = sign * logs.jacobian * logs.sigma
-    # below zero psi = -b_(2 - lambda): psi' = b', psi'' = -b''
-    part, factor = y, sign
-    for k in range(3):
-        _in_order_of(column.x, factor, work.spare, part)
-        part, factor = (y1, logs.sigma) if k == 0 else (y2, sign * logs.sigma * logs.sigma)
-
-
-@kernel
-def _in_order_of(x: FloatArray, factor: float, spare: FloatArray, values: FloatArray) -> None:
-    """Undo `powerkern.kernels.likelihood.logs.split_signs`, and multiply by a factor."""
+def _in_order_of(x: FloatArray, factor: float, root: FloatArray, spare: FloatArray, values: FloatArray) -> None:
+    """Undo `powerkern.kernels.likelihood.logs.split_signs`, and multiply by a factor and, unless empty, by `root`."""
     front, back = 0, x.size - 1
     copy(values, spare)
     for i in range(x.size):
@@ -76,11 +60,5 @@ def _in_order_of(x: FloatArray, factor: float, spare: FloatArray, values: FloatA
         values[i] = factor * spare[front if above else back]
         front += above
         back -= not above
-
-
-@kernel
-def _multiply(root: FloatArray, y: FloatArray, y1: FloatArray, y2: FloatArray) -> None:
     for i in range(root.size):
-        y[i] *= root[i]
-        y1[i] *= root[i]
-        y2[i] *= root[i]
+        values[i] *= root[i]

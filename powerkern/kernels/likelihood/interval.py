@@ -8,6 +8,7 @@ from typing import NamedTuple
 from powerkern._jit import kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
+from powerkern.kernels.likelihood.optimum import exponent_of
 from powerkern.kernels.likelihood.score import Scratch, nll_at, score
 from powerkern.kernels.likelihood.two_pass import MAX_EVAL, Centered
 
@@ -36,7 +37,7 @@ class _Excess(NamedTuple):
 def interval_of(centered: Centered, sign: float, lmbda: float, drop: float, scratch: Scratch, out: FloatArray) -> None:
     """The two lambdas at which g exceeds g(lmbda) by `drop`; `sign` is 1, -1, or 0 for both signs."""
     sigma = centered.logs.sigma
-    mu = (lmbda if sign >= 0.0 else 2.0 - lmbda) * sigma
+    mu = exponent_of(lmbda, sign) * sigma
     lower = _drop_point(centered, mu, drop, -1.0, scratch) / sigma
     upper = _drop_point(centered, mu, drop, 1.0, scratch) / sigma
     out[0] = lower if sign >= 0.0 else 2.0 - upper

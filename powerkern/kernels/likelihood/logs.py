@@ -266,7 +266,7 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
         sign = 1.0
     elif found.n_negative == x.size:
         sign = -1.0
-    return Prepared(x, weight, found, offset, sign, _refusal(x.size, found, family, sign != 0.0))
+    return Prepared(x, weight, found, offset, sign, refusal(x.size, found, family))
 
 
 @kernel
@@ -284,15 +284,24 @@ def unscanned(x: FloatArray, weight: FloatArray, family: int) -> Prepared:
 
 
 @kernel
-def _refusal(n: int, found: Scan, family: int, one_sided: bool) -> int:
-    """Why a column cannot be fitted, or OK."""
+def refusal(n: int, found: Scan, family: int) -> int:
+    """Why a column of `n` values that are not missing cannot be fitted, or OK."""
     if n == 0:
         return _EMPTY
     if max(found.high, found.negative_high) == INF_BITS:
         return BAD_INFINITE
     if not is_mirrored(family) and (found.n_negative > 0 or found.low == 0):
         return BAD_NOT_POSITIVE
+    one_sided = found.n_negative == 0 or found.n_negative == n
     return _CONSTANT if one_sided and found.low == max(found.high, found.negative_high) else _OK
+
+
+@kernel
+def extremes_of(found: Scan, n: int) -> tuple[float, float]:
+    """The smallest and the largest of the `n` values that are not missing."""
+    low, high = float_of(found.low), float_of(found.high)
+    x_min = low if found.n_negative == 0 else -float_of(found.negative_high)
+    return x_min, -low if found.n_negative == n else high
 
 
 @kernel

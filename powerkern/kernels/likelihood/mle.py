@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import COLUMN, INTEGER, ROWS, entry, float_of, kernel
+from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.interval import interval_of
-from powerkern.kernels.likelihood.logs import prepare, total_weight, unscanned
+from powerkern.kernels.likelihood.logs import extremes_of, prepare, total_weight, unscanned
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN, one_pass_optimum, weights_of
 from powerkern.kernels.likelihood.one_pass_chunks import Weights
-from powerkern.kernels.likelihood.optimum import write_fit
+from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.likelihood.two_pass import centered_column, profile_of, two_pass_optimum
 from powerkern.kernels.results import LEFT, LMBDA, LMBDA0, N_EVAL, STATUS, write_identity, write_range
@@ -75,7 +75,7 @@ def one_pass_column(
             column = prepare(x, weight, family, work)
             weights = weights_of(column.weight, column.x.size, weighted)
         if column.status == _OK:
-            exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
+            exponent = exponent_of(lmbda, column.sign)
             quick = one_pass_optimum(column, weights, known > 0, exponent, work)
             n_eval += quick.optimum.n_eval
             if quick.optimum.status != _NOT_CERTIFIED:
@@ -93,15 +93,12 @@ def one_pass_column(
 def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
     """Fit any column; the row has the number of evaluations made before."""
     column, n_eval = prepare(x, weight, family, work), int(row[N_EVAL])
-    found = column.found
-    low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
-    x_min = low if column.sign > 0.0 else -negative_high
-    x_max = -low if column.sign < 0.0 else high
+    x_min, x_max = extremes_of(column.found, column.x.size)
     write_range(row, float(column.x.size) if weight.size == 0 else total_weight(column.weight), x_min, x_max)
     if column.status != _OK:
         write_identity(row, column.status)
         return
-    exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
+    exponent = exponent_of(lmbda, column.sign)
     best = two_pass_optimum(centered_column(column, work), exponent, n_eval, work.scratch)
     write_fit(row, best, column.sign, _TWO_PASS)
     _keep_given(row, lmbda)
@@ -112,30 +109,6 @@ def _keep_given(row: FloatArray, lmbda: float) -> None:
     """A given lambda without the rounding of 2 - (2 - lambda)."""
     if lmbda == lmbda and row[STATUS] == _FIXED:
         row[LMBDA] = row[LMBDA0] = lmbda
-
-
-@kernel
-def profile_column(
-    x: FloatArray, weight: FloatArray, family: int, lmbdas: FloatArray, work: Work, out: FloatArray
-) -> None:
-    """out = g(lambda) for every lambda; NaN for a column that cannot be fitted."""
-    column = prepare(x, weight, family, work)
-    out[:] = math.nan
-    if column.status != _OK:
-        return
-    profile_of(centered_column(column, work), column.sign, lmbdas, work.scratch, out)
-
-
-@kernel
-def interval_column(
-    x: FloatArray, weight: FloatArray, family: int, lmbda: float, drop: float, work: Work, out: FloatArray
-) -> None:
-    """The two lambdas at which g exceeds g(lmbda) by `drop`; NaN for a column that cannot be fitted."""
-    column = prepare(x, weight, family, work)
-    out[:] = math.nan
-    if column.status != _OK:
-        return
-    interval_of(centered_column(column, work), column.sign, lmbda, drop, work.scratch, out)
 
 
 def fit_columns(
@@ -192,15 +165,21 @@ def profile_columns(
     work: Work,
     out: FloatArray,
 ) -> None:
-    """Profile likelihoods of the rows of `columns` at all `lmbdas`."""
+    """g of the rows of `columns` at all `lmbdas`; NaN for a column that cannot be fitted."""
+    out[:] = math.nan
     for j in range(columns.shape[0]):
-        profile_column(columns[j], weight, family, lmbdas, work, out[j])
+        column = prepare(columns[j], weight, family, work)
+        if column.status == _OK:
+            profile_of(centered_column(column, work), column.sign, lmbdas, work.scratch, out[j])
 
 
 @entry((ROWS, COLUMN, INTEGER, ROWS, WORK, ROWS))
 def interval_columns(
     columns: FloatArray, weight: FloatArray, family: int, at: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Likelihood intervals of the rows of `columns`; `at` holds lambda and the drop of each."""
+    """The lambdas at which g of the rows of `columns` exceeds g(at[:, 0]) by at[:, 1]; NaN as in `profile_columns`."""
+    out[:] = math.nan
     for j in range(columns.shape[0]):
-        interval_column(columns[j], weight, family, at[j, 0], at[j, 1], work, out[j])
+        column = prepare(columns[j], weight, family, work)
+        if column.status == _OK:
+            interval_of(centered_column(column, work), column.sign, at[j, 0], at[j, 1], work.scratch, out[j])

@@ -27,7 +27,6 @@ from powerkern.kernels.likelihood.one_pass_chunks import (
     logs_of_run,
     measured,
     no_logs,
-    part_of,
     rounded,
     take_logs,
     with_first,
@@ -40,11 +39,11 @@ from powerkern.kernels.likelihood.one_pass_sums import (
     growth,
     moments_at,
     shifted_score,
-    weight_at,
 )
 from powerkern.kernels.likelihood.optimum import Optimum
 from powerkern.kernels.likelihood.score import WEIGHT, has_root_near, score_from_moments
 from powerkern.kernels.likelihood.scratch import CHUNK, SAMPLE, Work
+from powerkern.kernels.moments import part_of, weight_at
 from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import RUNNING
 

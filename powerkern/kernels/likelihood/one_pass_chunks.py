@@ -14,6 +14,7 @@ from powerkern.kernels.likelihood.logs import INF_BITS, MAGNITUDE, SIGN
 from powerkern.kernels.likelihood.one_pass_sums import LogSums, add_chunk, logs_of_one_sign, signed_logs
 from powerkern.kernels.likelihood.score import WEIGHT
 from powerkern.kernels.likelihood.scratch import CHUNK, Work
+from powerkern.kernels.moments import part_of
 
 #: Logs are taken in short runs, between which values are prefetched, a cache line at a time: those of the next column,
 #: which follows this one in memory, or later ones of this column where it is longer than that.
@@ -147,12 +148,6 @@ def rounded(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array
     for i in range(out.size):
         out[i] = scale * weight[i]
     return out
-
-
-@for_none()
-def part_of(weight: FloatArray, start: int, end: int) -> FloatArray:
-    """Some of the weights."""
-    return weight[start:end]
 
 
 # --- one pass over all values ---------------------------------------------------------------------------

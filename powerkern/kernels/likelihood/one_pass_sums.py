@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import bits_of, float_of, inlined, kernel, reduction, widest_vectors
+from powerkern._jit import bits_of, float_of, kernel, reduction, widest_vectors
 from powerkern._typing import Float32Array, FloatArray
 from powerkern.kernels.elementary.exp import expm1_excess
 from powerkern.kernels.elementary.log import log_normal
@@ -36,6 +36,7 @@ from powerkern.kernels.likelihood.score import (
     Y,
     score_from_moments,
 )
+from powerkern.kernels.moments import weight_at
 
 AnyFloats = npt.NDArray[np.floating]
 Sums = tuple[float, float, float, float, float, float, float, float, float, float]
@@ -130,12 +131,6 @@ def signed_logs(
         total += own * value
         squares += own * value * value
     return LogSums(total, squares, low, high, n, n_squares)
-
-
-@inlined
-def weight_at(weight: FloatArray | None, i: int) -> float:
-    """The weight of a value."""
-    return 1.0 if weight is None else weight[i]
 
 
 # --- sums ---------------------------------------------------------------------------------------------

@@ -50,6 +50,12 @@ class Optimum(NamedTuple):
 
 
 @kernel
+def exponent_of(lmbda: float, sign: float) -> float:
+    """The exponent m of the branch that a column of this sign lies on, or that of positive values; its own inverse."""
+    return 2.0 - lmbda if sign < 0.0 else lmbda
+
+
+@kernel
 def write_fit(row: FloatArray, best: Optimum, sign: float, route: int) -> None:
     """Translate the optimum of one branch (sign +-1) or of both (0) into lambda and the constants of the transform.
 
@@ -69,7 +75,7 @@ def write_fit(row: FloatArray, best: Optimum, sign: float, route: int) -> None:
         at_ref = (1.0 - exp(-t)) / m if log_factor > 0.0 else b(m, best.log_ref)
         loc = sign * (at_ref + factor * best.mean)
         row[SLOPE] = 1.0 / best.sd
-    row[LMBDA] = row[LMBDA0] = m if sign > 0.0 else 2.0 - m
+    row[LMBDA] = row[LMBDA0] = exponent_of(m, sign)
     row[LOC] = loc
     row[SCALE] = best.sd * factor
     row[LOG_FACTOR] = log_factor

@@ -13,6 +13,8 @@ import numpy as np
 
 from powerkern._jit import BLOCKS, BOOLEAN, ROWS, entry, kernel, named_tuple
 from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.cholesky import solve_factored
+from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.likelihood.origin_likelihood import (
     BLOCK,
     CERTIFIED,
@@ -122,21 +124,6 @@ def _factor(at: FloatArray, damping: float, free: tuple[bool, bool, bool], matri
 
 
 @kernel
-def _solve(matrix: FloatArray, at: FloatArray, free: tuple[bool, bool, bool], step: FloatArray) -> None:
-    """Newton's step, 0 for parameters that are not free."""
-    for i in range(3):
-        rest = at[GRADIENT + i] if free[i] else 0.0
-        for k in range(i):
-            rest -= matrix[i, k] * step[k]
-        step[i] = rest / matrix[i, i]
-    for i in range(2, -1, -1):
-        rest = step[i]
-        for k in range(i + 1, 3):
-            rest -= matrix[k, i] * step[k]
-        step[i] = rest / matrix[i, i]
-
-
-@kernel
 def _climb(
     x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, tolerance: float, most: int, work: OriginWork
 ) -> int:
@@ -153,7 +140,9 @@ def _climb(
             damping = max(_MORE * damping, _DAMPED)
             if not damping < math.inf:
                 return -n_eval
-        _solve(work.matrix, at, free, step)
+        for i in range(3):
+            step[i] = at[GRADIENT + i] if free[i] else 0.0
+        solve_factored(work.matrix, step)  # Newton's step
         unit, shrink, moved = math.exp(theta[LOG_UNIT]), 1.0, 0.0
         for i in range(3):
             if abs(step[i]) * shrink > _LONGEST[i]:
@@ -164,10 +153,8 @@ def _climb(
             moved = max(moved, abs(trial[i] - theta[i]))
         evaluate(x, w, box_cox, trial, work, new)
         if new[0] >= at[0] - _NOISE * (1.0 + abs(at[0])):
-            for i in range(3):
-                theta[i] = trial[i]
-            for i in range(N_AT):
-                at[i] = new[i]
+            copy(trial, theta)
+            copy(new, at)
             if moved < tolerance:
                 return n_eval
             damping = damping * _LESS if damping > _DAMPED * _LESS else 0.0
@@ -233,7 +220,7 @@ def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work:
     for k in range(_N_GRID):
         x0 = min(max(grid[k, ORIGIN], low), high)
         if k > 0 and x0 == grid[k - 1, ORIGIN]:
-            _copy_row(grid[k - 1], grid[k])
+            copy(grid[k - 1], grid[k])
             continue
         fixed[ORIGIN, 0], fixed[ORIGIN, 1] = x0, x0
         theta[LMBDA], theta[ORIGIN], theta[LOG_UNIT] = lmbda, x0, unit
@@ -242,12 +229,6 @@ def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work:
         if grid[k, LIKELIHOOD] > -math.inf:
             lmbda = theta[LMBDA]
     return n_eval
-
-
-@kernel
-def _copy_row(row: FloatArray, to: FloatArray) -> None:
-    for i in range(row.size):
-        to[i] = row[i]
 
 
 @kernel

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from powerkern._jit import kernel, reduction
 from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import count_below
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
 
@@ -184,25 +185,12 @@ def _add(w: FloatArray, slope: float, side: float, y0: float, block: FloatArray,
 
 @kernel
 def _psi(u: float, lmbda: float, box_cox: bool) -> float:
-    """About the transform of one value: what others are measured from."""
+    """The transform of one value, roughly: psi is measured from it."""
     below = u < 0.0 and not box_cox
     m = 2.0 - lmbda if below else lmbda
     a = math.log(u if box_cox else 1.0 + abs(u))
     b = math.expm1(m * a) / m if m != 0.0 else a
     return -b if below else b
-
-
-@kernel
-def _first_from(x: FloatArray, x0: float) -> int:
-    """The rank of the smallest value that is at least x0."""
-    low, high = 0, x.size
-    while low < high:
-        middle = (low + high) // 2
-        if x[middle] < x0:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @kernel
@@ -213,7 +201,7 @@ def evaluate(x: FloatArray, w: FloatArray, box_cox: bool, theta: FloatArray, wor
     for k in range(N_SUMS):
         sums[k] = 0.0
     y0 = _psi((x[n // 2] - x0) * scaling, lmbda, box_cox)
-    border = 0 if box_cox else _first_from(x, x0)
+    border = 0 if box_cox else count_below(x, x0)
     one = 0.0 if box_cox else 1.0
     for part in range(2):
         side = -1.0 if part == 0 else 1.0

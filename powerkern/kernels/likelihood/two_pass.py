@@ -1,7 +1,7 @@
 """The optimum of any column by two passes within a block: moments about means, joined pairwise.
 
-Columns that are short, tightly clustered, of enormous range, of whose weight a few values carry nearly all, or for
-which the sums of one pass lose digits.
+It is slower than the sums of one pass, and holds where those lose digits: for columns that are short, tightly clustered
+or of enormous range, and where a few values carry nearly all of the weight.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.likelihood.logs import Prepared, Sides, logs_about, offset_log, sides_of, total_weight
-from powerkern.kernels.likelihood.optimum import Optimum
+from powerkern.kernels.likelihood.optimum import Optimum, exponent_of
 from powerkern.kernels.likelihood.score import Logs, Score, Scratch, b, growth_at_center, has_root_near, nll_at, score
 from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.optimize.newton import newton_start, newton_step
@@ -85,7 +85,7 @@ def typical(x: FloatArray, scratch: FloatArray) -> float:
 
 @kernel
 def typical_by_weight(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
-    """The same, evenly spaced in weight: a value with more than half of it is the median."""
+    """The median of at most 63 values, evenly spaced in weight: any value with more than half of it is the median."""
     spacing = total_weight(weight) / min(x.size, _MOST_TYPICAL)
     seen, n = 0.0, 0
     for i in range(x.size):
@@ -204,6 +204,6 @@ def optimum(
 def profile_of(centered: Centered, sign: float, lmbdas: FloatArray, scratch: Scratch, out: FloatArray) -> None:
     """out = g(lambda) for every lambda; `sign` is 1, -1, or 0 for both signs."""
     for k in range(lmbdas.size):
-        mu = (lmbdas[k] if sign >= 0.0 else 2.0 - lmbdas[k]) * centered.logs.sigma
+        mu = exponent_of(lmbdas[k], sign) * centered.logs.sigma
         at = score(centered.logs, mu, scratch)
         out[k] = nll_at(centered.logs, mu, at, centered.log_reference)

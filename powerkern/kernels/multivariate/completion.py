@@ -46,6 +46,7 @@ from powerkern._jit import (
     widest_vectors,
 )
 from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.cholesky import solve_factored
 from powerkern.kernels.multivariate.products import add_multiple, dot
 
 #: Added to the diagonal of normal equations, relative to its mean: directions that the observed cells leave open
@@ -224,14 +225,7 @@ def _solve(gram: FloatArray, step: FloatArray, ridge: float) -> None:
                 gram[s, t] /= gram[t, t]
             else:
                 gram[s, s] = math.sqrt(max(gram[s, s], shift))
-    for s in range(d):
-        for k in range(s):
-            step[s] -= gram[s, k] * step[k]
-        step[s] /= gram[s, s]
-    for s in range(d - 1, -1, -1):
-        for k in range(s + 1, d):
-            step[s] -= gram[k, s] * step[k]
-        step[s] /= gram[s, s]
+    solve_factored(gram, step)
 
 
 # --- single elements in any order -----------------------------------------------------------------------

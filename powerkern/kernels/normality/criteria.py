@@ -18,7 +18,7 @@ from powerkern._jit import (
 )
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.erf import erf
-from powerkern.kernels.moments import moments_of, weighted_moments_of, weighted_sum_of
+from powerkern.kernels.moments import moments_of, sum_of
 from powerkern.kernels.robust.order_statistics import n_present
 from powerkern.kernels.robust.qq import FILLIBEN, filliben_end, first_score, normal_nodes
 from powerkern.kernels.robust.weights import COUNTS_WORK, Counts, CountsWork, counts_of
@@ -178,18 +178,16 @@ def _square(y: FloatArray) -> None:
 def _normality_of(weighing: Weighing, x: FloatArray, y: FloatArray, squares: FloatArray, out: FloatArray) -> None:
     """Figures of ascending finite values, two of them distinct."""
     _largest_one(x, y)
-    sample = weighted_moments_of(y, weighing.share)
+    sample = moments_of(y, weighing.share)
     n = sample.weight
     variance = sample.m2 / n
     _deviations(y, weighing.share, sample.mean, squares)
-    shift = (
-        weighted_sum_of(y, weighing.share) / n
-    )  # the mean is rounded, which is felt where values are adjacent numbers
+    shift = sum_of(y, weighing.share) / n  # the mean is rounded, which is felt where values are adjacent numbers
     out[PPCC] = 1.0 - decorrelation_of(weighing, y, shift, 1.0 / math.sqrt(sample.m2))
     square = shift * shift
-    third = weighted_sum_of(y, squares) / n
+    third = sum_of(y, squares) / n
     _square(y)
-    fourth = weighted_sum_of(y, squares) / n - shift * (4.0 * third - 6.0 * shift * variance - 3.0 * shift * square)
+    fourth = sum_of(y, squares) / n - shift * (4.0 * third - 6.0 * shift * variance - 3.0 * shift * square)
     third -= shift * (3.0 * variance + square)
     out[SKEWNESS] = third / (variance * math.sqrt(variance))
     out[KURTOSIS] = fourth / (variance * variance) - 3.0

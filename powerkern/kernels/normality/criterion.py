@@ -14,7 +14,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.erf import erf
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.likelihood.logs import centered_log, offset_log
-from powerkern.kernels.moments import weighted_moments_of
+from powerkern.kernels.moments import moments_of
 from powerkern.kernels.normality.criteria import Weighing, decorrelation_of
 from powerkern.kernels.transforms.family import log_offset
 
@@ -59,7 +59,7 @@ def logs_of(weighing: Weighing, x: FloatArray, family: int, d: FloatArray, y: Fl
     for i in range(x.size):  # twice, because the square of a tiny scale would be 0
         d[i] /= largest
         y[i] = -d[i] if i < border else d[i]
-    moments = weighted_moments_of(y, weighing.share)
+    moments = moments_of(y, weighing.share)
     sd = math.sqrt(moments.m2 / moments.weight)
     for i in range(x.size):
         d[i] /= sd
@@ -133,7 +133,7 @@ def criterion(weighing: Weighing, logs: ScaledLogs, exponent: float, which: int,
     `y` is scratch; for the KS distance the departures from normal, with their signs, are left there.
     """
     _transform(logs, exponent, y)
-    sample = weighted_moments_of(y, weighing.share)
+    sample = moments_of(y, weighing.share)
     if not 0.0 < sample.m2 < math.inf:
         return WORST
     if which == KS:

@@ -13,7 +13,7 @@ from powerkern._jit import COLUMN, COUNTS, INTEGER, ROWS, entry, kernel, named_t
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.likelihood.interval import interval_of
-from powerkern.kernels.likelihood.optimum import write_fit
+from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
 from powerkern.kernels.likelihood.score import Scratch
 from powerkern.kernels.likelihood.scratch import SCRATCH
 from powerkern.kernels.likelihood.two_pass import profile_of, two_pass_optimum
@@ -86,7 +86,7 @@ def _fit_column(
     if sample.centered.logs.pos.size + sample.centered.logs.neg.size < 2:
         write_identity(row, _UNRESOLVED)
         return math.inf
-    exponent = lmbda if sample.sign >= 0.0 else 2.0 - lmbda
+    exponent = exponent_of(lmbda, sample.sign)
     best = two_pass_optimum(sample.centered, exponent, 0, scratch)
     write_fit(row, best, sample.sign, _POWER_SUMS)
     if row[STATUS] == _FIXED:
@@ -94,7 +94,7 @@ def _fit_column(
     if lmbda == lmbda:
         return 0.0
     error, of_sd = errors_of(sample, best, nodes, rounded)
-    found = best.exponent if sample.sign >= 0.0 else 2.0 - best.exponent
+    found = exponent_of(best.exponent, sample.sign)
     # constants beyond float64, too, may be those of lost digits
     if not (error <= TOLERANCE * max(1.0, abs(found)) and of_sd <= SD_TOLERANCE):
         row[STATUS] = _UNRESOLVED

@@ -24,7 +24,7 @@ from powerkern._jit import (
 )
 from powerkern._typing import Float32Array, FloatArray
 from powerkern.kernels.elementary.constants import ordered
-from powerkern.kernels.likelihood.logs import MAGNITUDE, SIGN, Scan, offset_log, scan
+from powerkern.kernels.likelihood.logs import MAGNITUDE, SIGN, extremes_of, offset_log, scan
 from powerkern.kernels.likelihood.score import BLOCK
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
 from powerkern.kernels.transforms.family import log_offset, lowest
@@ -50,7 +50,7 @@ def _range_of(x: FloatArray, weight: FloatArray, family: int, first: int, stride
     """Add values to a range, and the logs of every stride-th one, from the first on, to its sample."""
     if weight.size == 0:
         found = scan(x)
-        x_min, x_max = _extremes_of(found, x.size - found.n_nan)
+        x_min, x_max = extremes_of(found, x.size - found.n_nan)
         _note(x.size - found.n_nan, x_min, x_max, family, out)
         out[R_WEIGHT] = out[R_COUNT]
     else:
@@ -60,14 +60,6 @@ def _range_of(x: FloatArray, weight: FloatArray, family: int, first: int, stride
             out[R_WEIGHT] += total
     if out[R_COUNT] > 0.0:
         _sample(x, weight, log_offset(family), first, stride, out)
-
-
-@kernel
-def _extremes_of(found: Scan, n: int) -> tuple[float, float]:
-    """The smallest and the largest of n values that were scanned."""
-    low, high = float_of(found.low), float_of(found.high)
-    x_min = low if found.n_negative == 0 else -float_of(found.negative_high)
-    return x_min, -low if found.n_negative == n else high
 
 
 @reduction

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import COLUMN, INTEGER, ROWS, entry, float_of, kernel
+from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp
-from powerkern.kernels.likelihood.logs import offset_log, scan
-from powerkern.kernels.likelihood.optimum import Optimum, write_fit
+from powerkern.kernels.likelihood.logs import extremes_of, offset_log, refusal, scan
+from powerkern.kernels.likelihood.optimum import Optimum, exponent_of, write_fit
 from powerkern.kernels.likelihood.score import b
 from powerkern.kernels.regression.likelihood import DESIGN, MORE, R00, WORK, Design, RegressionWork, evaluate
-from powerkern.kernels.regression.response import BAD_RANK, Column, prepare, status_of
+from powerkern.kernels.regression.response import BAD_RANK, Column, prepare
 from powerkern.kernels.regression.search import GROWTH, MAX_EVAL, Found, Search, search_minimum
 from powerkern.kernels.results import LMBDA, LMBDA0, is_identity, write_identity, write_range
 
@@ -74,17 +74,24 @@ def _is_moderate(column: Column, mu: float) -> bool:
 
 
 @kernel
+def _exponent(column: Column, lmbda: float) -> float:
+    """The exponent of the branch, in units of the logs."""
+    return exponent_of(lmbda, column.sign) * column.rows.sigma
+
+
+@kernel
 def regress_column(
     x: FloatArray, design: Design, family: int, lmbda: float, work: RegressionWork, row: FloatArray, extra: FloatArray
 ) -> None:
     """Fit one column into `row`; into `extra` the ends of the scan and the coefficients on the basis."""
     found = scan(x)
-    status = status_of(x, found, family, design.basis.shape[0])
+    n = x.size - found.n_nan
+    status = refusal(n, found, family)
+    if status == _OK and n <= design.basis.shape[0]:
+        status = BAD_RANK
     extra[:] = math.nan
-    low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
-    all_negative = found.n_negative == x.size - found.n_nan
-    x_min, x_max = -negative_high if found.n_negative > 0 else low, -low if all_negative else high
-    write_range(row, float(x.size - found.n_nan), x_min, x_max)
+    x_min, x_max = extremes_of(found, n)
+    write_range(row, float(n), x_min, x_max)
     if status != _OK:
         write_identity(row, status)
         return
@@ -95,7 +102,7 @@ def regress_column(
         return
     given = lmbda == lmbda
     if given:
-        mu = (2.0 - lmbda if column.sign < 0.0 else lmbda) * column.rows.sigma
+        mu = _exponent(column, lmbda)
         at = evaluate(column.rows, mu, work)
         exact = at.g == -math.inf
         best = Search(Found(mu, at, 1, True), _EXACT if exact else _FIXED, math.nan, math.nan)
@@ -131,14 +138,8 @@ _END_ERROR, _ROUNDINGS = 1e-12, 8.0
 
 
 @kernel
-def _exponent(column: Column, lmbda: float) -> float:
-    """lambda as the exponent of the branch, in units of the logs."""
-    return (2.0 - lmbda if column.sign < 0.0 else lmbda) * column.rows.sigma
-
-
-@kernel
 def _drop_point(column: Column, start: float, drop: float, side: float, work: RegressionWork) -> float:
-    """Where g first reaches `drop` above its value at `start`, on one side, as far as growing steps see."""
+    """Where g first reaches `drop` above its value at `start` on one side, as seen at steps that grow."""
     rows = column.rows
     low = high = math.nan
     mu, step, lowest = start, math.nan, math.nan
@@ -192,4 +193,4 @@ def interval_columns(
         for k in range(2):
             end = _drop_point(column, mu, at[j, 1], 2.0 * k - 1.0, work) / sigma
             side = 1 - k if column.sign < 0.0 else k
-            out[j, side] = 2.0 - end if column.sign < 0.0 else end
+            out[j, side] = exponent_of(end, column.sign)

@@ -19,6 +19,7 @@ import numpy as np
 
 from powerkern._jit import COLUMN, REAL, ROWS, kernel, named_tuple, reduction, widest_vectors
 from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.cholesky import solve_factored
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
@@ -293,7 +294,7 @@ def _residual_products(rows: Rows, mu: float, log_factor: float, work: Regressio
         for k in range(q):
             coef[j, k] = dots[j, k]
         if rows.gram.size > 0:
-            _solve(rows.gram, coef[j])
+            solve_factored(rows.gram, coef[j])
     total = products[R00]
     for k in range(q):
         products[R00] -= dots[0, k] * coef[0, k]
@@ -410,19 +411,3 @@ def factor_gram(basis: FloatArray, kept: FloatArray, out: FloatArray) -> bool:
                     return False
                 out[k, k] = math.sqrt(total)
     return True
-
-
-@kernel
-def _solve(factor: FloatArray, v: FloatArray) -> None:
-    """v = (L L')^-1 v."""
-    q = v.size
-    for k in range(q):
-        total = v[k]
-        for i in range(k):
-            total -= factor[k, i] * v[i]
-        v[k] = total / factor[k, k]
-    for k in range(q - 1, -1, -1):
-        total = v[k]
-        for i in range(k + 1, q):
-            total -= factor[i, k] * v[i]
-        v[k] = total / factor[k, k]

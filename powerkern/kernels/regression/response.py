@@ -10,11 +10,11 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.log import log1p, log_normal
-from powerkern.kernels.likelihood.logs import INF_BITS, Bounds, Scan, centered_log, offset_log, squeeze, unit_of
+from powerkern.kernels.likelihood.logs import Bounds, Scan, centered_log, offset_log, squeeze, unit_of
 from powerkern.kernels.likelihood.two_pass import typical, typical_by_weight
+from powerkern.kernels.moments import block_sum
 from powerkern.kernels.regression.likelihood import Design, RegressionWork, Rows, factor_gram
-from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
-from powerkern.kernels.transforms.family import is_mirrored, log_offset
+from powerkern.kernels.transforms.family import log_offset
 
 #: STATUS of a column whose missing values may leave a design of lower rank: it wants a basis of its own.
 BAD_RANK = -3
@@ -93,15 +93,6 @@ def _weighted_sums(d: FloatArray, root: FloatArray) -> tuple[float, float]:
 
 
 @reduction
-def _sum(d: FloatArray) -> float:
-    widest_vectors()
-    total = 0.0
-    for i in range(d.size):
-        total += d[i]
-    return total
-
-
-@reduction
 def _weight_of(root: FloatArray, kept: FloatArray, n: int) -> float:
     """The total weight of the rows kept."""
     widest_vectors()
@@ -113,22 +104,6 @@ def _weight_of(root: FloatArray, kept: FloatArray, n: int) -> float:
     for i in range(root.size):
         total += root[i] * root[i] * (kept[i] if kept.size > 0 else 1.0)
     return total
-
-
-@kernel
-def status_of(x: FloatArray, found: Scan, family: int, q: int) -> int:
-    """Why a column cannot be fitted, or OK."""
-    n = x.size - found.n_nan
-    if n == 0:
-        return _EMPTY
-    if max(found.high, found.negative_high) == INF_BITS:
-        return BAD_INFINITE
-    if not is_mirrored(family) and (found.n_negative > 0 or found.low == 0):
-        return BAD_NOT_POSITIVE
-    one_sided = found.n_negative == 0 or found.n_negative == n
-    if one_sided and found.low == max(found.high, found.negative_high):
-        return _CONSTANT
-    return _OK if n > q else BAD_RANK
 
 
 @kernel
@@ -208,7 +183,7 @@ def _sampled(rows: Rows, design: Design, kept: FloatArray, work: RegressionWork)
             return rows
         q = design.basis.shape[0]
     weight = _weight_of(root, kept, logs.size)
-    total = _weighted_sums(logs, root)[0] if root.size > 0 else _sum(logs)
+    total = _weighted_sums(logs, root)[0] if root.size > 0 else block_sum(logs, None)
     return Rows(
         logs, root, kept, design.sample_basis, work.sample_gram[:q], rows.low, rows.high, total / weight, weight,
         rows.sigma, rows.both_signs,

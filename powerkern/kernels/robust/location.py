@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powerkern._jit import COLUMN, ROWS, entry, kernel, widest_vectors
-from powerkern.kernels.moments import moments_of, weighted_moments_of
+from powerkern.kernels.moments import moments_of
 from powerkern.kernels.robust.biweight import bisquare_of, bisquare_proposal2_of, biweight_of
 from powerkern.kernels.robust.huber import beta_of, huber, huber_location_of, huber_one_step, huber_scale_of
 from powerkern.kernels.robust.loc_scale import (
@@ -239,7 +239,7 @@ def mean_and_sd(y: np.ndarray, w: np.ndarray) -> tuple[float, float]:
     """Mean and standard deviation (with 1/n) of a sorted column, which may be overwritten."""
     factor = _unit_of(max(abs(y[0]), abs(y[-1])))
     _multiply(y, factor)
-    moments = moments_of(y) if w.size == 0 else weighted_moments_of(y, w)
+    moments = moments_of(y) if w.size == 0 else moments_of(y, w)
     return moments.mean / factor, math.sqrt(moments.m2 / moments.weight) / factor
 
 

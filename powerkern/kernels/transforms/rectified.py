@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from powerkern._jit import REAL, compiled_as, entry, inlined, kernel, widest_vectors
 from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import count_below
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log as ln
 from powerkern.kernels.elementary.log import log1p
@@ -333,7 +334,7 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
         return _change_at(column.x[n - 1], column.logs[n - 1], n - 1, lmbda, column.below)
     if not log > column.logs[0]:
         return _change_at(column.x[0], column.logs[0], 0, lmbda, column.below)
-    return _change_at(value_at(log, column.below), log, _count_below(column.logs[:n], log), lmbda, column.below)
+    return _change_at(value_at(log, column.below), log, count_below(column.logs[:n], log), lmbda, column.below)
 
 
 @kernel
@@ -422,16 +423,3 @@ def _tangents(x: FloatArray, change: ChangePoint, y: FloatArray) -> None:
     widest_vectors()
     for i in range(y.size):
         y[i] = change.psi + (x[i] - change.x) * change.slope
-
-
-@kernel
-def _count_below(x: FloatArray, bound: float) -> int:
-    """How many values of a sorted array are less than `bound`."""
-    low, high = 0, x.size
-    while low < high:
-        middle = (low + high) // 2
-        if x[middle] < bound:
-            low = middle + 1
-        else:
-            high = middle
-    return low
