@@ -20,6 +20,9 @@ from powerkern._jit import disk, notice
 from powerkern._jit.interface import Interface, Kind
 from powerkern._jit.marks import F
 
+#: For kernels and their tests, by way of `powerkern._jit`.
+__all__ = ["JIT_DISABLED", "Entry", "entry"]
+
 #: True when numba is switched off (NUMBA_DISABLE_JIT=1) and every kernel runs as plain Python.
 JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 

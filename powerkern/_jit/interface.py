@@ -17,6 +17,13 @@ from typing import Any, NamedTuple, TypeAlias, get_type_hints
 
 import numpy as np
 
+#: For kernels and their tests, by way of `powerkern._jit`.
+__all__ = [
+    "BLOCKS", "BOOLEAN", "COLUMN", "COLUMN32", "COUNTS", "COUNT_ROWS", "INDEX32", "INTEGER", "READ_COLUMN",
+    "READ_COLUMN32", "READ_MATRIX", "READ_MATRIX32", "REAL", "ROWS", "ROWS32", "WRITE_MATRIX", "WRITE_MATRIX32",
+    "named_tuple", "numbers_of",
+]  # fmt: skip
+
 # --- types of arguments -------------------------------------------------------------------------------
 
 

@@ -14,6 +14,14 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+#: For kernels and their tests, by way of `powerkern._jit`.
+__all__ = [
+    "LANES", "LANES32", "Lanes", "Mask", "add_powers", "allocated", "allocated_integers", "any_lane", "bits32_of",
+    "bits_of", "borrowed", "fetch_add", "first_lanes", "float32_of", "float_of", "fma", "in_all_lanes",
+    "in_lanes_of", "load", "pack_eight", "prefetch", "release", "select", "square_root", "store",
+    "widest_vectors", "width_of",
+]  # fmt: skip
+
 A = TypeVar("A", bound=npt.NDArray[Any])
 Counts = npt.NDArray[np.int64]
 

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+#: For kernels and their tests, by way of `powerkern._jit`.
+__all__ = ["by_dtype", "compiled_as", "for_none", "inlined", "kernel", "reduction"]
+
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 

@@ -229,7 +229,7 @@ def expm1_excess(t: float) -> float:
 
 @inlined
 def _exp_tail_lanes(r: Lanes) -> Lanes:
-    """`_exp_tail` by Estrin's scheme, for vectors, which mostly wait: half as many operations depend on another one."""
+    """`_exp_tail` by Estrin's scheme: half the chain of dependent operations, whose latency dominates for vectors."""
     square = r * r
     fourth = square * square
     low = (_Q[3] * r + _Q[2]) * square + (_Q[1] * r + _Q[0])

@@ -29,7 +29,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.likelihood.scratch import WORK
 from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, N_OBS, STATUS
-from powerkern.kernels.robust import reweighting_lanes as refits
+from powerkern.kernels.robust import reweighting_lanes as lanes
 from powerkern.kernels.robust.column_results import (
     finish,
     is_unfitted,
@@ -195,7 +195,7 @@ def _fit_equally_long(
         if out[j, STATUS] == LEFT and out[j, N_OBS] == n:
             lane = -1 if alone else n_aside
             if fit_sorted(columns[j, :n], None, family, options, work, out[j], lane):
-                work.batch.fields[refits.ROW, lane] = j
+                work.batch.fields[lanes.ROW, lane] = j
                 n_aside += 1
         if n_aside == LANES or (n_aside > 0 and j == columns.shape[0] - 1):
             fit_aside(columns, n, n_aside, family, options, work.scores, work.batch, out)
@@ -235,7 +235,7 @@ def _objectives(
 
 _ROBUST_WORK = named_tuple(
     RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, COLUMN,
-    COUNTS_WORK, COUNTS_WORK, CELL_WORK, refits.LANE_BATCH,
+    COUNTS_WORK, COUNTS_WORK, CELL_WORK, lanes.LANE_BATCH,
 )  # fmt: skip
 
 

@@ -108,7 +108,7 @@ def shared_lines(begin: int, stride: int, within: int, height: int, out_stride: 
 def fields_of(results: FloatArray) -> FloatArray:
     """Fit parameters from which column constants are derived: rows `F_LMBDA` to `F_PASSES`, a column for each fit.
 
-    Less than a third of the results, which a transform of short columns would spend a good part of its time on reading.
+    Less than a third of the results: reading all of them would dominate transforms of short columns.
     """
     passes = (results[:, CENTER] != 0.0) | (results[:, DIVISOR] != 1.0)
     for status in UNFITTED:
