@@ -119,6 +119,7 @@ def _flattened_below(column: SortedColumn, rule: int, lmbda: Lanes) -> Mask:
 @kernel
 def _rectify(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda: Lanes, y: Floats) -> None:
     """Tangents beyond the change points on the sides that lambda flattens."""
+    below, above = rises  # an index that varies might be out of range, and raise
     for side in range(2):
         where = lmbda < 1.0 if side else _flattened_below(column, rule, lmbda)
         k = column.upper if side else column.lower
@@ -128,7 +129,7 @@ def _rectify(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda:
         if side == 0 and is_low_tail_in_logs(column, rule):
             _tangents(column.logs, k, first, last, exp_lanes(lmbda * column.logs[k]), 1.0, where, y)
         else:
-            root = exp_lanes(((lmbda - 1.0) * column.logs[k] + rises[side]) * 0.5)  # of the slope: in range
+            root = exp_lanes(((lmbda - 1.0) * column.logs[k] + (above if side else below)) * 0.5)  # of the slope: in range
             _tangents(column.x, k, first, last, root, root, where, y)
 
 
