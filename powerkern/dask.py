@@ -71,7 +71,7 @@ def fit(
         Any real dtype; NaN means missing. Chunk sizes may be unknown. Delayed chunks are blocks of rows in any form
         that `powerkern.fit` accepts.
     family, estimator, progress, **options
-        As for `powerkern.sketch.fit_with`.
+        As for `powerkern.sketch.fit_chunks`; ``n_threads`` are the threads that fit the sums, here.
     sample_weight : (n,) dask array or series, (n,) array-like, list, or str, optional
         Non-negative row weights. For a data frame with partitions of unknown lengths: a Dask series or array with the
         same partitions. For delayed chunks: a list with one array per chunk. For data frames, delayed or not, also
@@ -129,7 +129,7 @@ def fit_groups(
     groups : str or list of str
         The column, or columns, that hold the labels.
     family, estimator, progress, **options
-        As for `powerkern.sketch.fit_with`.
+        As for `powerkern.sketch.fit_chunks`; ``n_threads`` are the threads that fit the sums, here.
 
     Returns
     -------

@@ -62,7 +62,7 @@ def fit(
         A dataset, in which null and NaN mean missing; or chunks of rows, each an object that `powerkern.fit` accepts,
         or a function without arguments that returns one and is called in a task once per pass.
     family, estimator, progress, **options
-        As for `powerkern.sketch.fit_with`.
+        As for `powerkern.sketch.fit_chunks`; ``n_threads`` are the threads that fit the sums, here.
     columns : sequence of str, optional
         The columns of a dataset to fit, in this order; default: all numeric and boolean columns except the weights.
     sample_weight : str, or sequence of ObjectRef or of functions, optional

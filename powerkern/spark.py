@@ -66,7 +66,7 @@ def fit(
     X : pyspark.sql.DataFrame
         Classic or of Spark Connect. Null and NaN mean missing.
     family, estimator, progress, **options
-        As for `powerkern.sketch.fit_with`.
+        As for `powerkern.sketch.fit_chunks`; ``n_threads`` are the threads that fit the sums, here.
     columns : sequence of str, optional
         The columns to fit, in this order; default: all numeric and boolean columns except the weights.
     sample_weight : str, optional
@@ -217,7 +217,7 @@ def _summarised(
     """Reduce a partition to one row, its outcome, or to no row if it is empty."""
     parts = (batch.rename_columns(names) for batch in batches)
     total = merged_outcomes(merge, outcomes_of_parts(function, parts, _place))
-    if total != Outcome():
+    if total.summary is not None or total.error is not None:
         yield _row(1, total)
 
 

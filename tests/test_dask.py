@@ -424,3 +424,8 @@ def test_groups_of_rows_in_any_partitions(dd):
         fit_groups(da.zeros((9, 2)), "id")
     with pytest.raises(ValueError, match="there is no column of that name"):
         fit_groups(dd.from_pandas(frame, npartitions=2), "nosuch")
+
+
+def test_a_misspelled_option_is_refused():
+    with pytest.raises(TypeError, match=r"'n_thread' is not an option of .*fit_chunks; did you mean 'n_threads'\?"):
+        fit(da.ones((10, 2)), n_thread=2)

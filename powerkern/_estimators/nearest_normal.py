@@ -79,7 +79,7 @@ class NearestNormal(NamedTuple):
 def weighed_with(block: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The sorted rows of a block, and the weights and figures that `weigh_columns` writes, equal without `weight`.
 
-    Equal weights of rows with equally many values are a single row.
+    Without weights, and with equally many values per row, one row of weights serves all.
     """
     columns, weights = sorted_with(block, weight)
     counts = np.count_nonzero(~np.isnan(columns), axis=1)

@@ -194,7 +194,7 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
 def grids_for(
     found: FloatArray, family: int, largest_exponent: float = 0.0, stream: bool = False, total: float = 0.0
 ) -> FloatArray:
-    """Grids for ranges, of columns whose weight is at least `total`; see `kernels.sketch`."""
+    """Grids for ranges, of columns whose weight is at least `total`; see `kernels.power_sums`."""
     cells = np.empty((len(found), grids.N_GRID))
     grids.grid_columns(found, family, largest_exponent, int(stream), cells)
     used = cells[:, grids.G_BINS] > 0.0

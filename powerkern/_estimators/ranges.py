@@ -29,7 +29,7 @@ SAMPLE = 256
 
 
 def range_matrix(values: Columns, family: int, weight: FloatArray, n_threads: int) -> FloatArray:
-    """Ranges of all columns (see `kernels.sketch`): (p, N_RANGE); a negative count marks values out of the domain."""
+    """Ranges of all columns (see `kernels.power_sums`): (p, N_RANGE); a negative count: values out of the domain."""
     n_rows = BLOCK_ROWS if weight.size else _rows_of_ranges(values.shape, n_threads)
     ranges = Ranges(values, family, weight, n_rows)
 

@@ -67,8 +67,8 @@ def grouped_columns(
     units, has_units = np.ones((n_groups, p)), False
     scratch = Scratch()
 
-    def put(part: Matrix, batch: slice, threads: int) -> None:
-        """Fit a matrix in which the groups of the batch stand side by side."""
+    def fit_side_by_side(part: Matrix, batch: slice, threads: int) -> None:
+        """Fit a matrix in which the groups of the batch stand side by side, and store the results."""
         nonlocal has_units
         at = groups.codes[batch]
         try:
@@ -82,11 +82,11 @@ def grouped_columns(
             units[at] = found.unit_weights.reshape(shape[:-1])
 
     def fit_batch(batch: slice, threads: int) -> None:
-        put(Matrix(groups.padded(matrix.values, batch, scratch).T, None, False), batch, threads)
+        fit_side_by_side(Matrix(groups.padded(matrix.values, batch, scratch).T, None, False), batch, threads)
 
     def fit_each(batch: slice, threads: int) -> None:
         for k in range(batch.start, batch.stop):
-            put(_rows_of(matrix, groups.rows(k)), slice(k, k + 1), threads)
+            fit_side_by_side(_rows_of(matrix, groups.rows(k)), slice(k, k + 1), threads)
 
     groups.for_each_batch(fit_each if matrix.weight.size else fit_batch, p, n_threads, progress)
     flat = raw.reshape(-1, N_RESULTS)

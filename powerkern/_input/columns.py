@@ -1,4 +1,4 @@
-"""Columns of any library: their kinds, or the reason why they hold no numbers; those of data frames as arrays."""
+"""Columns of any library: their kinds, or the reason why they hold no numbers; and columns of data frames as arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the data that a function is given, once: numbers, column names and row weights; gives results back alike."""
+"""Reads given data once: numbers, column names and row weights; returns results in the form of the input."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from powerkern._typing import FloatArray, IntArray
 
 
 class RegressionModel:
-    """The parts of a regression and their figures, on which the functions work that are methods of `RegressionFit`."""
+    """A regression's parts and figures: the base of `RegressionFit`, for functions that become its methods."""
 
     def __init__(
         self,

@@ -162,7 +162,7 @@ class ResponseLikelihood(NamedTuple):
 
 
 class _Scratch(threading.local):
-    """Each thread's arrays of `kernels.residual_likelihood.RegressionWork`."""
+    """Each thread's arrays of `kernels.regression.likelihood.RegressionWork`."""
 
     def __init__(self, design: Design) -> None:
         self.work = new_regression_work(design)

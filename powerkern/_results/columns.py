@@ -284,7 +284,7 @@ class ColumnResults:
 
 
 class FittedColumns:
-    """The parts of a fit and their figures, on which the functions work that are methods of `PowerFit`."""
+    """A fit's parts and figures: the base of `PowerFit`, for functions that become its methods."""
 
     def __init__(self, info: FitInfo, columns: ColumnResults, source: Source | None = None) -> None:
         self.info = info

@@ -197,7 +197,7 @@ class GroupedFit(Recorded):
             As `PowerFit.transform`; labels that are missing, not as many as rows, or of another kind than those of the
             fit; a group that the fit has not seen, unless ``unknown`` is "nan" or "pooled".
         """
-        return self._applied("transform", X, groups, n_threads)
+        return self._applied(X, groups, n_threads, inverse=False)
 
     def inverse_transform(
         self,
@@ -226,18 +226,19 @@ class GroupedFit(Recorded):
             As `transform`.
         """
         as_choice("out_of_range", out_of_range, get_args(OutOfRange))
-        return self._applied("inverse_transform", Z, groups, n_threads, out_of_range)
+        return self._applied(Z, groups, n_threads, inverse=True, out_of_range=out_of_range)
 
     def _applied(
         self,
-        method: Literal["transform", "inverse_transform"],
         X: Any,
         groups: GroupsLike | None,
         n_threads: int | None,
-        out_of_range: OutOfRange | None = None,
+        *,
+        inverse: bool,
+        out_of_range: OutOfRange = "raise",
     ) -> Any:
-        """The images of all rows; `out_of_range` goes with the inverse."""
-        threads, inverse = thread_count(n_threads), out_of_range is not None
+        """The images of all rows, or their inverse images, which `out_of_range` is for."""
+        threads, method = thread_count(n_threads), "inverse_transform" if inverse else "transform"
         options = {"n_threads": n_threads, **({"out_of_range": out_of_range} if inverse else {})}
         again = functools.partial(getattr(self, method), groups=groups, **options)
         lazily = _batches.applied(X, again, of_blank=lambda row: self._lenient().transform(row, groups))
@@ -266,7 +267,7 @@ class GroupedFit(Recorded):
         placed.for_each_batch(job, p, threads)
         if failed:
             at = np.sort(np.concatenate(failed))
-            if out_of_range is None:
+            if not inverse:
                 raise self._domain_error(matrix, runs, int(at[0]))
             report_lost(self._listed(at), out_of_range)
         if (runs.codes < 0).any():
@@ -333,14 +334,16 @@ class GroupedFit(Recorded):
         -------
         Summary
             `lmbda`; of maximum likelihood fits its standard error `se` and the ends `low` and `high` of the Wald
-            interval; of robust ones `n_kept`; `n_obs` and status. ``fit[label].summary()`` has more of one group.
+            interval, unless no group has any, as with ``shrink=True``; of robust ones `n_kept`; `n_obs` and status.
+            ``fit[label].summary()`` has more of one group.
         """
         columns, entries, notes = self.columns, {"lmbda": self.columns.lmbda}, []
         if isinstance(self.estimator, ML):
             se = standard_error(FittedColumns(self.info, columns))
-            interval = wald_interval(columns.lmbda, se, level)
-            entries |= {"se": se, "low": interval.low, "high": interval.high}
-            notes = [f"low, high: Wald interval of level {level:g}"]
+            if not np.isnan(se).all():
+                interval = wald_interval(columns.lmbda, se, level)
+                entries |= {"se": se, "low": interval.low, "high": interval.high}
+                notes = [f"low, high: Wald interval of level {level:g}"]
         else:
             entries |= {"n_kept": columns.n_kept}
         entries |= {"n_obs": columns.n_obs, "status": np.array(columns.status_text)}

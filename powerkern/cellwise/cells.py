@@ -29,7 +29,7 @@ _SEARCHES = ("auto", "pairs", "wrapped")
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Judged cells and rows: of all rows given, and of the columns that `check_data` keeps.
+    """Predictions, residuals and flags for all given rows and the columns that `check_data` keeps.
 
     Arrays for arrays; frames and series with the index and the names of the data for data frames.
 

@@ -47,7 +47,7 @@ def search_error(column: Column) -> float:
     """How far from the minimum the search in memory may end: near it, the objective of order statistics is rough.
 
     This is measured by searches for the minimum of the points' objective that begin a little to the left or right.
-    Without it, lambda was off by more than its bound in columns of `test_bounds_that_were_exceeded`.
+    Without it, lambda was off by more than its bound in columns with many rows near the cut-offs.
     """
     tied = column.weighted and column.has_cut_off and (column.cells.is_one_value & (column.cells.rows > 1.0)).any()
     tolerance, power = _TIED if tied else _SEARCHED, column.power

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
@@ -21,6 +21,7 @@ from powerkern._fit.best_family import CRITERIA, LIKELIHOOD
 from powerkern._fit.fit import check_together
 from powerkern._input.arguments import given_bounds
 from powerkern._input.arrays import as_choice, as_flag, column_label, listed
+from powerkern._input.messages import did_you_mean
 from powerkern._results.columns import ColumnResults, FitInfo, Source
 from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, finished
 from powerkern._typing import BoolArray, Bounds, FloatArray, IntArray
@@ -113,8 +114,17 @@ def fit_with(
     >>> bool(np.abs(fit.lmbda - pk.fit(X).lmbda).max() < 1e-12)
     True
     """
+    check_options(options)
     fit, unbounded = fit_columns(map_reduce, family, estimator, sample_weight, task_threads, progress, **options)
     return finished(fit.info, fit.columns, fit.source, unbounded=unbounded)
+
+
+def check_options(options: Iterable[str]) -> None:
+    """Raise before the first pass if an option does not exist."""
+    known = FitOptions.__annotations__
+    for name in options:
+        if name not in known:
+            raise TypeError(f"{name!r} is not an option of powerkern.sketch.fit_chunks{did_you_mean(name, known)}")
 
 
 def fit_columns(
@@ -220,8 +230,16 @@ class _Fits(NamedTuple):
         own = self._replace(passes=dataclasses.replace(self.passes, columns=positive))
         other = own.by("box-cox", 0.0, names, (low, high))
         _check_unchanged(found.range, at, other.range.n_obs)
-        keeps_all, fits = self.solver is None, (other.results, found.results[positive])
-        better = box_cox_is_better(self.passes, found.range, positive, *fits, criterion, keeps_all, self.n_threads)
+        better = box_cox_is_better(
+            self.passes,
+            found.range,
+            positive,
+            other.results,
+            found.results[positive],
+            criterion,
+            self.solver is None,
+            self.n_threads,
+        )
         return _mixed(found, other, at, better)
 
 

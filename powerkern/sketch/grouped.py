@@ -19,7 +19,7 @@ from powerkern._input.labels import UNKNOWN, Keys, without_groups, without_names
 from powerkern._input.reading import read_chunk
 from powerkern._results.grouped_fit import GroupedFit, finished_groups
 from powerkern._typing import FloatArray, IntArray
-from powerkern.sketch.driver import FitOptions, fit_columns
+from powerkern.sketch.driver import FitOptions, check_options, fit_columns
 from powerkern.sketch.engine import MapReduce, Pass, Passes
 from powerkern.sketch.summary import S, Summary, merge
 
@@ -182,6 +182,7 @@ def fit_groups_with(
     given: dict[str, Any] = dict(options)
     if given.pop("sample_weight", None) is not None:
         raise ValueError("weights do not go with groups in chunks; use powerkern.fit")
+    check_options(given)
     names = [groups] if isinstance(groups, str) else groups
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
         raise TypeError("groups must name the column, or the columns, of the chunks that hold the labels")

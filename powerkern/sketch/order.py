@@ -151,9 +151,9 @@ def _exponentials(x: FloatArray, place: IntArray) -> FloatArray:
 
 
 def first_edges(sample: Sample, j: int) -> FloatArray:
-    """Edges of bins of about equal weight; repeated values have bins of their own, and tails are divided ever finer.
+    """Edges of bins of about equal weight; repeated values have bins of their own.
 
-    Bins are closed on the left; the last edge is beyond the largest value.
+    Bins in the tails double in width outwards. Bins are closed on the left; the last edge is beyond the largest value.
     """
     low, high = sample.ends[j]
     values, counts = np.unique(sample.drawn[j][:, 1], return_counts=True)

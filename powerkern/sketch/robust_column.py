@@ -243,7 +243,7 @@ class Column(CountedColumn):
         return row
 
     def cut(self, lmbda: float, rule: int, points: Points | None = None) -> tuple[FloatArray, FloatArray]:
-        """The kept interval of the points at a lambda (see `kernels.robust.cut_column`), and the transformed points."""
+        """The points' kept interval at a lambda (see `kernels.robust.fit.cut_column`), and the transformed points."""
         x, w, options = (self.x, self.w, self.options) if points is None else (points.x, points.w, points.options)
         figures, y = np.empty(N_CUT), np.empty(x.size)
         cut_column(x, w, self.family, options, lmbda, rule, self.adaptive, self.work, y, figures)

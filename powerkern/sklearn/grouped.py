@@ -137,7 +137,7 @@ class GroupedPowerTransformer(FloatTransformer):
         return self.transform(X, groups=groups)
 
     def transform(self, X: object, groups: GroupsLike | None = None) -> NDArray[np.floating]:
-        """Transform every sample of `X` by the fit of its group, given as in `fit`; NaN stays NaN, labels go."""
+        """Transform each sample of `X` by its group's fit, given as in `fit`; NaN stays NaN, labels are dropped."""
         check_is_fitted(self)
         values, labels = self._read(X, groups, reset=False)
         Z: NDArray[np.floating] = self.grouped_fit_.transform(values, labels, n_threads=self.n_threads)
@@ -146,8 +146,8 @@ class GroupedPowerTransformer(FloatTransformer):
     def inverse_transform(self, X: object, groups: GroupsLike | None = None) -> NDArray[np.floating]:
         """Undo `transform` of `X`, which is without labels.
 
-        `groups` holds these: (n_samples,) array-like, or a data frame with a column for each key; none where `fit` had
-        none.
+        Pass the labels as `groups`: (n_samples,) array-like, or a data frame with a column for each key; not needed if
+        `fit` had none.
         """
         check_is_fitted(self)
         Z = read_array(X)

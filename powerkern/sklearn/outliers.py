@@ -124,7 +124,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     n_threads: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the detector to `X`, as it takes it, and the map from its scores to probabilities.
+        """Fit the detector to `X`, in whatever form it accepts, and the map from its scores to probabilities.
 
         A `y` that is not None is passed to the detector.
         """

@@ -290,7 +290,7 @@ class PowerTransformer(PartTransformer):
 
         All features have the status `Status.FIXED`. Nothing is known of the training data: likelihoods are NaN, and
         `x_min` and `x_max` the ends of the domain. Raises a TypeError for another estimator, and
-        `sklearn.exceptions.NotFittedError`.
+        `sklearn.exceptions.NotFittedError` if it is not fitted.
 
         Examples
         --------

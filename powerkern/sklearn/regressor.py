@@ -168,7 +168,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         return self
 
     def predict(self, X: object) -> FloatArray:
-        """Predict medians, means or quantiles (`kind`) of the response, on its own scale and of its shape."""
+        """Predict medians, means or quantiles (`kind`) on the response's scale and in its shape."""
         check_is_fitted(self)
         Z = np.asarray(self.regressor_.predict(X), dtype=np.float64)
         threads = thread_count(self.n_threads)

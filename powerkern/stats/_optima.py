@@ -11,6 +11,7 @@ from scipy import optimize, special
 
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
 from powerkern._estimators.nearest_normal import weighed_with
+from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._input.messages import warn
 from powerkern._status import Status
 from powerkern._typing import FloatArray
@@ -93,7 +94,7 @@ def best_correlation(
 
 def _one_minus_correlation(x: FloatArray) -> Callable[[Any], float]:
     """One minus the correlation of transformed ascending data and normal quantiles, as a function of lambda."""
-    columns, weighed, figures = weighed_with(x[np.newaxis].copy(), np.empty(0))
+    columns, weighed, figures = weighed_with(x[np.newaxis].copy(), NO_WEIGHTS)
     work, out = np.empty((2, x.size)), np.empty(1)
 
     def one_minus_correlation(lmbda: Any) -> float:

@@ -607,6 +607,13 @@ def test_equal_groups_are_drawn_to_the_pooled_lambda_and_long_ones_stay():
     )
 
 
+def test_shrunk_groups_have_no_wald_interval():
+    x, codes = panel(p=1)
+    table = pk.fit(x, "box-cox", groups=codes, shrink=True).summary()
+    assert not {"se", "low", "high"} & set(table.to_dict())
+    assert "Wald" not in str(table)
+
+
 def test_groups_without_a_fit_do_not_shrink():
     x, codes, _ = lambdas_of_groups(20, 0.1)
     x[:20] = 2.0

@@ -277,7 +277,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "joint.JointFit: summary": lambda v: JOINT.summary(v),
     "joint.JointFit: from_record": joint.JointFit.from_record,
     "regression.fit_regression: family": lambda v: regression.fit_regression(X[:, 0], X[:, 1], v),
-    "regression.fit_regression: estimator": lambda v: regression.fit_regression(X[:, 0], X[:, 1], estimator=v),
     "regression.fit_regression: shift": lambda v: regression.fit_regression(X[:, 0], X[:, 1], shift=v),
     "regression.fit_regression: intercept": lambda v: regression.fit_regression(X[:, 0], X[:, 1], intercept=v),
     "regression.RegressionFit: inverse_transform": REGRESSION.inverse_transform,

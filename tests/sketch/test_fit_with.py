@@ -215,3 +215,11 @@ def test_both_families_must_be_fitted_to_the_same_rows(estimator, n_passes):
     passes = itertools.count(1)
     with pytest.raises(ValueError, match="column 0: the data changed between two passes"):
         fit_chunks(lambda: list(x if next(passes) <= n_passes else x[:2]), "best", estimator)
+
+
+def test_a_misspelled_option_is_refused_before_the_first_pass():
+    def chunks():
+        raise AssertionError("a pass")
+
+    with pytest.raises(TypeError, match=r"'n_thread' is not an option of .*fit_chunks; did you mean 'n_threads'\?"):
+        fit_chunks(chunks, n_thread=2)

@@ -101,3 +101,11 @@ def test_wrong_input(change, options, message):
         fit_groups(cut(change(table())), "id", **options)
     with pytest.raises(TypeError, match="groups must name"):
         fit_groups(cut(table()), [1, 2])
+
+
+def test_a_misspelled_option_is_refused_before_the_first_pass():
+    def chunks():
+        raise AssertionError("a pass")
+
+    with pytest.raises(TypeError, match=r"'n_thread' is not an option of .*fit_chunks; did you mean 'n_threads'\?"):
+        fit_groups(chunks, "id", n_thread=2)
