@@ -38,7 +38,8 @@ class UVImputer(FloatTransformer):
     rank : "auto" or int, default "auto"
         Number of components; the number of rows or columns where that is smaller.
     shrinkage : float, default 0.2
-        With a rank: the ridge of the decomposition in units of ``sqrt(n) + sqrt(p)``, which is about the largest
+        Only with a given rank, else `fit` raises a ValueError.
+        The ridge of the decomposition in units of ``sqrt(n) + sqrt(p)``, which is about the largest
         singular value of an (n, p) matrix of standard normal noise. Without it, rows with few values make wild
         predictions.
     normalize : {"zscores", "columns", "rows", "both", None}, default "zscores"
@@ -55,7 +56,7 @@ class UVImputer(FloatTransformer):
         median deviation of the values on the same side of the median (where that is 0, of all values that differ from
         it). None: all values are believed.
     method, n_starts, tol, max_epochs
-        With a rank: as in `powerkern.completion.uv_decompose`; the default method is "als".
+        Only with a given rank: as in `powerkern.completion.uv_decompose`; the default method is "als".
     random_state : int, RandomState or None, default None
         Seed of held-out entries and of random starts.
     n_threads : int, optional
@@ -155,6 +156,8 @@ class UVImputer(FloatTransformer):
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> UVImputer:
         """Choose a model for `X`, an (n, p) array or data frame with missing values, and fit it; `y` is ignored."""
+        if self.rank == "auto" and self.shrinkage != type(self).shrinkage:
+            raise ValueError(f"shrinkage={self.shrinkage!r} needs a rank: rank='auto' chooses the shrinkage itself")
         given = np.ascontiguousarray(self._values(X, reset=True), dtype=np.float64)
         self.indicator_ = MissingIndicator(error_on_new=False).fit(given) if self.add_indicator else None
         self.limits_ = limits(given, self.max_deviation)

@@ -312,3 +312,8 @@ def test_values_whose_squares_overflow_have_no_neighbors():
     near, far = imputer.transform([[1e100, np.nan, 1.0, 2.0], [1e200, np.nan, 1.0, 2.0]])
     assert np.isfinite(near).all()
     assert np.isfinite(far).all()
+
+
+def test_shrinkage_needs_a_rank():
+    with pytest.raises(ValueError, match=r"shrinkage=5.0 needs a rank"):
+        UVImputer(shrinkage=5.0).fit(np.eye(4))
