@@ -129,7 +129,8 @@ def _rectify(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda:
         if side == 0 and is_low_tail_in_logs(column, rule):
             _tangents(column.logs, k, first, last, exp_lanes(lmbda * column.logs[k]), 1.0, where, y)
         else:
-            root = exp_lanes(((lmbda - 1.0) * column.logs[k] + (above if side else below)) * 0.5)  # of the slope: in range
+            rise = above if side else below
+            root = exp_lanes(((lmbda - 1.0) * column.logs[k] + rise) * 0.5)  # of the slope: in range
             _tangents(column.x, k, first, last, root, root, where, y)
 
 
