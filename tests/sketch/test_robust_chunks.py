@@ -286,7 +286,7 @@ def test_what_is_refused():
             fit_chunks([x], estimator=estimator)
     with pytest.raises(ValueError, match="lmbda cannot be given"):
         fit_chunks([x], estimator="rewml", lmbda=1.0)
-    with pytest.raises(TypeError, match="'quantil' is not an option of powerkern.sketch.fit_chunks"):
+    with pytest.raises(TypeError, match="'quantil' is not an option of powerkern"):
         fit_chunks([x], estimator="rewml", quantil=0.9)
     with pytest.raises(ValueError, match="in chunk 1"):
         fit_chunks([x, -x], "box-cox", "rewml")
