@@ -189,7 +189,8 @@ def _in_own_units(
     fields[:, 1] = 1.0 if box_cox else unit * np.exp(log_unit)
     far = np.maximum(fields[:, 0] - x[:, 0], np.fmax.reduce(x, axis=1) - fields[:, 0]) / fields[:, 1]
     # where there is no fit; infinite values are refused later
-    below = np.nan_to_num(x[:, 0] - np.maximum(1.0, np.abs(x[:, 0])), neginf=0.0) if box_cox else 0.0
+    least = np.where(np.isfinite(x[:, 0]), x[:, 0], 0.0)
+    below = np.nan_to_num(least - np.maximum(1.0, np.abs(least))) if box_cox else 0.0
     fields[:, 0], fields[:, 1] = usable(fields[:, 0], np.where(np.isfinite(far), fields[:, 1], np.nan), (below, 1.0))
     fields[:, _LAMBDA], fields[:, _INFORMATION] = (
         found[:, origin_likelihood.LMBDA],

@@ -452,6 +452,14 @@ def test_box_cox_columns_without_spread_pass_unchanged(estimator):
     np.testing.assert_array_equal(fit.transform(x)[:, 1:], x[:, 1:])
 
 
+def test_box_cox_origins_of_huge_columns_lie_below_them():
+    x = np.array([[-1.7e308, -1.7e308], [-1.7e308, -1.0], [-1.7e308, 2.0], [-1.7e308, 3.0]])
+    with pytest.warns(UserWarning, match="column 0: not fitted"):
+        fit = pk.fit(x, "box-cox", origin="fit")
+    assert (fit.center < -1.7e308).all()
+    assert np.isfinite(fit.transform(x)).all()
+
+
 def test_units_of_subnormal_columns_do_not_underflow():
     """The unit of a column of a few subnormal numbers, divided once more, had become 0."""
     x = -5e-324 * np.array([9.0, 7.0])
