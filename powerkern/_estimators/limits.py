@@ -19,7 +19,7 @@ from powerkern.kernels.transforms.family import is_mirrored
 _FLOAT64 = np.dtype(np.float64)
 #: Statuses of a lambda that was sought but is in doubt; and of any lambda that was found.
 _DOUBTFUL = (Status.NOT_CERTIFIED, Status.UNRESOLVED, Status.FEW_VALUES, Status.TAIL_KEPT, Status.NOT_SETTLED)
-_FOUND = [status for status in Status if status.is_estimate]
+FOUND = [status for status in Status if status.is_estimate]
 
 
 class LambdaLimit(NamedTuple):
@@ -71,7 +71,7 @@ def bounded_lambdas(
     at = np.flatnonzero((lmbda < least) | (lmbda > most) | near_limit(family, results, ymax))
     if not at.size:
         return at, lmbda[at]
-    at = at[np.isnan(given[at]) & np.isin(results[at, STATUS], _FOUND)]
+    at = at[np.isnan(given[at]) & np.isin(results[at, STATUS], FOUND)]
     low, high = np.empty((2, at.size))
     lambda_bounds.lambda_ranges(family, results[at, X_MIN], results[at, X_MAX], ymax, low, high)
     impossible = low > high

@@ -14,6 +14,7 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality import search as normality_search
 from powerkern.kernels.normality.criteria import weigh_columns
+from powerkern.kernels.normality.criterion import PPCC
 from powerkern.kernels.results import LMBDA, N_EVAL, OBJECTIVE, STATUS
 from powerkern.kernels.robust.weights import new_counts_work
 
@@ -37,7 +38,7 @@ class NearestNormal(NamedTuple):
 
         def search(block: FloatArray, group: slice) -> FloatArray:
             out, lanes, work = np.empty((len(block), width)), np.empty(room), np.empty((4, block.shape[1]))
-            columns, weighed, figures = weighed_with(block, weight)
+            columns, weighed, figures = weighed_with(block, weight, self.criterion == PPCC)
             normality_search.criterion_columns(
                 columns, weighed, figures, family, self.criterion, start[group], work, lanes, out
             )
@@ -65,7 +66,7 @@ class NearestNormal(NamedTuple):
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
             out, work = np.full((block.shape[0], lmbdas.size), np.nan), np.empty((2, block.shape[1]))
-            columns, weighed, figures = weighed_with(block, weight)
+            columns, weighed, figures = weighed_with(block, weight, self.criterion == PPCC)
             for j, n in enumerate(np.count_nonzero(~np.isnan(columns), axis=1)):
                 x, k = columns[j, :n], min(j, len(figures) - 1)
                 if n > 1 and x[0] < x[-1]:
@@ -76,10 +77,13 @@ class NearestNormal(NamedTuple):
         return column_figures(evaluate, values, lmbdas.size, n_threads)
 
 
-def weighed_with(block: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def weighed_with(
+    block: FloatArray, weight: FloatArray, has_quantiles: bool = True
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The sorted rows of a block, and the weights and figures that `weigh_columns` writes, equal without `weight`.
 
-    Without weights, and with equally many values per row, one row of weights serves all.
+    Without weights, and with equally many values per row, one row of weights serves all. The KS distance needs no
+    normal quantiles: without `has_quantiles` those of equal weights, a tenth of the time of a long column, are left 0.
     """
     columns, weights = sorted_with(block, weight)
     counts = np.count_nonzero(~np.isnan(columns), axis=1)
@@ -91,8 +95,9 @@ def weighed_with(block: FloatArray, weight: FloatArray) -> tuple[FloatArray, Flo
     figures[:, 0] = counts[:n_rows]
     for n in np.unique(counts[counts > 0]):
         rows = figures[:, 0] == n
-        weighed[0, rows, :n], weighed[1, rows, :n] = 1.0 / n, np.sqrt(n) * normal_quantiles(n)
-        weighed[2, rows, :n] = (np.arange(n) + 0.5) / n
+        weighed[0, rows, :n], weighed[2, rows, :n] = 1.0 / n, (np.arange(n) + 0.5) / n
+        if has_quantiles:
+            weighed[1, rows, :n] = np.sqrt(n) * normal_quantiles(n)
     return columns, weighed, figures
 
 

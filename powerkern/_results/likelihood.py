@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.likelihood import ML
+from powerkern._estimators.limits import FOUND
 from powerkern._estimators.nearest_normal import NearestNormal
 from powerkern._estimators.origin import WithOrigin, with_origin
 from powerkern._estimators.robust import Robust
@@ -35,8 +36,6 @@ from powerkern._typing import FloatArray
 
 Fit = TypeVar("Fit", bound=FittedColumns)
 
-#: Statuses of columns whose lambda was found by an estimator other than maximum likelihood.
-FOUND = [status for status in Status if status.is_estimate]
 #: Statuses of maximum likelihood fits whose lambda is the optimum.
 LIKELIEST = (Status.OK, Status.SCANNED, Status.UNIT_AT_END, Status.ORIGIN_AT_END)
 #: Replicates of a bootstrap.
