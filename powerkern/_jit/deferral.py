@@ -3,12 +3,13 @@
 numba optimises every function by itself and translates it to machine code, and does both again with all that its
 caller has inlined; it counts references, deletes variables after their last use, and compiles a function for each
 constant argument. Kernels run only inside entries, or users' functions, which LLVM optimises as a whole: they are
-lowered once, to text, with fewer instructions. Without this file results and run time are the same.
+lowered once, to text. Without this file results and run time are the same.
 """
 
 from __future__ import annotations
 
 import collections
+import operator
 import re
 from functools import cached_property
 from types import MappingProxyType, SimpleNamespace
@@ -16,15 +17,11 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite.ir import Function
-from numba.core import cgutils, ir, typed_passes, types
-from numba.core import untyped_passes as untyped
+from numba.core import cgutils, ir, typed_passes, types, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.lowering import Lower
 from numba.core.typing import Context
-
-#: How likely branches are, by numbers that mean nothing in another module.
-_NOTES = re.compile(r", !\w+ !\d+")
 
 
 class _Text(JITCodeLibrary):  # type: ignore[misc]
@@ -32,6 +29,8 @@ class _Text(JITCodeLibrary):  # type: ignore[misc]
 
     #: There is no machine code, and so no environment to set.
     codegen: Any = SimpleNamespace(set_env=lambda *_: None)
+    get_pointer_to_function: Any = lambda *_: 0
+    get_llvm_str: Any = lambda self: str(self._get_module_for_linking())
     #: Definitions, and declarations, by name.
     texts: Any = cached_property(lambda _: ({}, {}))
 
@@ -40,16 +39,11 @@ class _Text(JITCodeLibrary):  # type: ignore[misc]
             is_declared = isinstance(value, Function) and value.is_declaration
             if isinstance(value, Function) and not is_declared:
                 value.linkage = "linkonce_odr"  # others may hold the same function
-            self.texts[is_declared][name] = _NOTES.sub("", str(value))
+            # without notes of how likely branches are, by numbers that mean nothing in another module
+            self.texts[is_declared][name] = re.sub(r", !\w+ !\d+", "", str(value))
 
     def finalize(self) -> None:
         self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        return 0
-
-    def get_llvm_str(self) -> str:
-        return str(self._get_module_for_linking())
 
     def _get_module_for_linking(self) -> Any:
         """The code with all that it calls, directly or not, each once."""
@@ -81,6 +75,16 @@ class _Lower(Lower):  # type: ignore[misc]
             else:
                 self.lower_inst(statement)
 
+    def lower_binop(self, kind: Any, expression: Any, operation: Any) -> Any:
+        if operation in (operator.pow, operator.ipow):  # some powers are known when compiled
+            return super().lower_binop(kind, expression, operation)
+        wanted = self.fndesc.calltypes[expression]
+        operands = [self._cast_var(*each) for each in zip((expression.lhs, expression.rhs), wanted.args, strict=True)]
+        function = self.context.typing_context.resolve_value_type(operation)
+        found = _Typing(self.context.typing_context).resolve_function_type(function, wanted.args, {})
+        result = self.context.get_function(function, found)(self.builder, operands)
+        return self.context.cast(self.builder, result, wanted.return_type, kind)
+
     def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
         if self.context.enable_nrt:
             super().storevar(value, name)
@@ -88,9 +92,6 @@ class _Lower(Lower):  # type: ignore[misc]
             self._blk_local_varmap[name] = value
         else:
             self.builder.store(value, self.getvar(name))
-
-    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
-        return cgutils.alloca_once(self.builder, lltype, name=name)
 
 
 class _Lowering(typed_passes.BaseNativeLowering):  # type: ignore[misc]
@@ -121,9 +122,7 @@ class _Compiler(CompilerBase):  # type: ignore[misc]
 
     counting, pipeline_name = True, "powerkern"
     exec_times: Any = MappingProxyType({})
-
-    def define_pipelines(self) -> list[Any]:
-        return [self]
+    define_pipelines: Any = lambda self: [self]
 
     def run(self, state: Any) -> None:
         state.library = _Text(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -142,9 +141,10 @@ class _EntryCompiler(_Compiler):
 
 #: The passes for kernels, in their order.
 _PASSES = [kind() for kind in (
-    untyped.TranslateByteCode, untyped.FixupArgs, untyped.IRProcessing, untyped.RewriteSemanticConstants,
-    untyped.DeadBranchPrune, untyped.GenericRewrites, untyped.ReconstructSSA, typed_passes.NopythonTypeInference,
-    typed_passes.PreLowerStripPhis, typed_passes.IRLegalization, _Lowering, typed_passes.NoPythonBackend,
+    untyped_passes.TranslateByteCode, untyped_passes.FixupArgs, untyped_passes.RewriteSemanticConstants,
+    untyped_passes.DeadBranchPrune, untyped_passes.GenericRewrites, untyped_passes.ReconstructSSA,
+    typed_passes.NopythonTypeInference, typed_passes.PreLowerStripPhis, typed_passes.IRLegalization, _Lowering,
+    typed_passes.NoPythonBackend,
 )]  # fmt: skip
 #: For functions of users, and for entries: these are given all their memory, and no references are counted.
 OPTIONS, OPTIONS_OF_ENTRIES = {"pipeline_class": _Compiler}, {"pipeline_class": _EntryCompiler}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -86,16 +85,24 @@ def _language(function: Callable[..., Any], interface: Interface) -> tuple[str, 
 
 def _adapted(text: str) -> str:
     """The code with functions of ours in place of numba's, and for the CPU's widest vectors."""
-    for name, replacement in _REPLACED.items():
-        text = re.sub(rf"^define [^\n]*@{name}\(.*?^\}}\n", "", text, flags=re.M | re.S)
-        text = re.sub(rf"^declare [^\n]*@{name}\([^\n]*\n", "", text, flags=re.M)
-        text += replacement if f"@{name}(" in text else ""
-    if "@llvm.sqrt.f64(" in text and "declare double @llvm.sqrt.f64(" not in text:
-        text += "declare double @llvm.sqrt.f64(double)\n"
     for name, library in _RENAMED.items():
         text = text.replace(name, library)
-    text = re.sub(r"^(define [^#\n]*) \{$", rf"\1 {_WIDEST_VECTORS} {{", text, flags=re.M)  # those without attributes
-    return re.sub(r"^(attributes #\d+ = \{)", rf"\1 {_WIDEST_VECTORS}", text, flags=re.M)
+    replaced = [name for name in _REPLACED if f"@{name}(" in text]
+    lines, leaves_out = [], False
+    for line in text.split("\n"):
+        if line.startswith(("define ", "declare ")):
+            leaves_out = any(f"@{name}(" in line for name in replaced)
+        if line.startswith("define ") and "#" not in line:  # it has no attributes yet
+            line = f"{line[:-1]}{_WIDEST_VECTORS} {{"
+        elif line.startswith("attributes #"):
+            line = line.replace("{", f"{{ {_WIDEST_VECTORS}", 1)
+        if not leaves_out:
+            lines.append(line)
+        leaves_out &= line != "}" and not line.startswith("declare ")
+    lines += [_REPLACED[name] for name in replaced]
+    if "sqrt" in replaced and "declare double @llvm.sqrt.f64(" not in text:
+        lines.append("declare double @llvm.sqrt.f64(double)\n")
+    return "\n".join(lines)
 
 
 def _optimise(module: Any, machine: Any) -> None:
