@@ -12,6 +12,7 @@ from powerkern._jit import (
     bits_of,
     entry,
     float_of,
+    inlined,
     kernel,
     reduction,
     widest_vectors,
@@ -53,21 +54,48 @@ def ks_of(x: FloatArray, loc: float, scale: float) -> float:
 class Weighing(NamedTuple):
     """Weights of a sorted column, and the normal quantiles and probabilities of its values, see `weigh_columns`."""
 
-    share: FloatArray  #: of the weight; they sum to one
+    equal: float  #: the share of each value where all are equal; `share` and `middle` are not there then. Otherwise 0
     quantile: FloatArray  #: mean normal quantile of the copies of each value, in units of their root mean square
+    share: FloatArray  #: of the weight; they sum to one
     middle: FloatArray  #: the empirical distribution, half way up the step at each value
     n: float  #: how many values the weights are worth
     spread: float  #: half the variance of quantiles within values
 
 
+@inlined
+def share_at(weighing: Weighing, i: int) -> float:
+    """The share of a value; in a loop LLVM decides once whether it is read from memory."""
+    return weighing.equal if weighing.equal > 0.0 else weighing.share[i]
+
+
+@inlined
+def middle_at(weighing: Weighing, i: int) -> float:
+    """The empirical distribution half way up the step at a value."""
+    return (i + 0.5) * weighing.equal if weighing.equal > 0.0 else weighing.middle[i]
+
+
 @reduction
-def decorrelation_of(weighing: Weighing, y: FloatArray, mean: float, scale: float) -> float:
-    """1 - r, without cancellation, for the correlation r of y with its quantiles; (y - mean) scale has variance 1."""
+def mean_and_variance(weighing: Weighing, y: FloatArray) -> tuple[float, float]:
+    """Mean and variance (1/n) of values with their weights, in two passes."""
     widest_vectors()
+    mean, first, second = 0.0, 0.0, 0.0
+    for i in range(y.size):
+        mean += share_at(weighing, i) * y[i]
+    for i in range(y.size):
+        deviation = y[i] - mean
+        first += share_at(weighing, i) * deviation
+        second += share_at(weighing, i) * (deviation * deviation)
+    return mean + first, second - first * first  # the mean was rounded
+
+
+@reduction
+def decorrelation_of(weighing: Weighing, y: FloatArray, mean: float, per_sd: float) -> float:
+    """1 - r, without cancellation, for the correlation r of values of this mean and 1/sd with their quantiles."""
+    widest_vectors()  # a square root here, for 1/sd, would keep LLVM from vectorising the sum
     total = 0.0
     for i in range(y.size):
-        difference = (y[i] - mean) * scale - weighing.quantile[i]
-        total += weighing.share[i] * (difference * difference)
+        difference = (y[i] - mean) * per_sd - weighing.quantile[i]
+        total += share_at(weighing, i) * (difference * difference)
     return 0.5 * total + weighing.spread
 
 
@@ -83,7 +111,7 @@ def weigh_columns(
     work : CountsWork
         Scratch.
     out : (3, p, n)
-        Receives share, quantile and middle of each value.
+        Receives quantile, share and middle of each value.
     figures : (p, 2)
         Receives the number and the spread of each row.
     """
@@ -94,7 +122,7 @@ def weigh_columns(
 
 
 @kernel
-def _weigh(counts: Counts, share: FloatArray, quantile: FloatArray, middle: FloatArray, figures: FloatArray) -> None:
+def _weigh(counts: Counts, quantile: FloatArray, share: FloatArray, middle: FloatArray, figures: FloatArray) -> None:
     n, total, unit = share.size, counts.total, counts.unit
     row, score, spread, weight = normal_nodes(counts, FILLIBEN, _CLOSE)
     quantile[:] = 0.0
@@ -158,13 +186,16 @@ def _largest_one(x: FloatArray, y: FloatArray) -> None:
         y[i] = x[i] * first * second
 
 
-@kernel
-def _deviations(y: FloatArray, share: FloatArray, mean: float, squares: FloatArray) -> None:
-    """y less its mean, and the squares of that, each times its share."""
+@reduction
+def _deviations(weighing: Weighing, y: FloatArray, mean: float, squares: FloatArray) -> float:
+    """Subtract the mean from values, and write the squares times their shares; returns the mean that is left."""
     widest_vectors()
+    total = 0.0
     for i in range(y.size):
         y[i] -= mean
-        squares[i] = share[i] * (y[i] * y[i])
+        squares[i] = share_at(weighing, i) * (y[i] * y[i])
+        total += share_at(weighing, i) * y[i]
+    return total
 
 
 @kernel
@@ -178,16 +209,13 @@ def _square(y: FloatArray) -> None:
 def _normality_of(weighing: Weighing, x: FloatArray, y: FloatArray, squares: FloatArray, out: FloatArray) -> None:
     """Figures of ascending finite values, two of them distinct."""
     _largest_one(x, y)
-    sample = moments_of(y, weighing.share)
-    n = sample.weight
-    variance = sample.m2 / n
-    _deviations(y, weighing.share, sample.mean, squares)
-    shift = sum_of(y, weighing.share) / n  # the mean is rounded, which is felt where values are adjacent numbers
-    out[PPCC] = 1.0 - decorrelation_of(weighing, y, shift, 1.0 / math.sqrt(sample.m2))
+    mean, variance = mean_and_variance(weighing, y)
+    shift = _deviations(weighing, y, mean, squares)  # the mean is rounded, as is felt where values are adjacent numbers
+    out[PPCC] = 1.0 - decorrelation_of(weighing, y, shift, 1.0 / math.sqrt(variance))
     square = shift * shift
-    third = sum_of(y, squares) / n
+    third = sum_of(y, squares)
     _square(y)
-    fourth = sum_of(y, squares) / n - shift * (4.0 * third - 6.0 * shift * variance - 3.0 * shift * square)
+    fourth = sum_of(y, squares) - shift * (4.0 * third - 6.0 * shift * variance - 3.0 * shift * square)
     third -= shift * (3.0 * variance + square)
     out[SKEWNESS] = third / (variance * math.sqrt(variance))
     out[KURTOSIS] = fourth / (variance * variance) - 3.0
@@ -203,8 +231,8 @@ def normality_columns(
     ----------
     block : (p, n)
         Columns as rows, sorted, NaN last.
-    weighed, figures : (3, p, n), (p, 2), or (3, 1, n), (1, 2)
-        Their weights, see `weigh_columns` and `weighing_of`.
+    weighed, figures
+        Their weights, see `weighing_of`.
     work : (2, n)
         Scratch.
     out : (p, N_NORMALITY)
@@ -212,11 +240,13 @@ def normality_columns(
     """
     for j in range(block.shape[0]):
         n = n_present(block[j])
-        weighing = weighing_of(weighed, figures, j, n)
         out[j] = math.nan
-        out[j, COUNT] = weighing.n if n > 0 else 0.0
-        if _is_spread(block[j, :n]):
-            _normality_of(weighing, block[j, :n], work[0, :n], work[1, :n], out[j])
+        out[j, COUNT] = 0.0
+        if n > 0:
+            weighing = weighing_of(weighed, figures, j, n)
+            out[j, COUNT] = weighing.n
+            if _is_spread(block[j, :n]):
+                _normality_of(weighing, block[j, :n], work[0, :n], work[1, :n], out[j])
 
 
 @kernel
@@ -227,6 +257,18 @@ def _is_spread(x: FloatArray) -> bool:
 
 @kernel
 def weighing_of(weighed: FloatArray, figures: FloatArray, j: int, n: int) -> Weighing:
-    """The weights of row j, of n values; where there is one row of them, it stands for all."""
+    """The weights of row j, of n values.
+
+    Parameters
+    ----------
+    weighed : (3, p, n), or (1, p, n) or (1, 1, n)
+        Quantiles, shares and middles by `weigh_columns`. Of equal weights the quantiles alone, where those are used;
+        one row stands for all rows.
+    figures : (p, 2)
+        Numbers and spreads by `weigh_columns`; not read where weights are equal.
+    """
     k = min(j, weighed.shape[1] - 1)
-    return Weighing(weighed[0, k, :n], weighed[1, k, :n], weighed[2, k, :n], figures[k, 0], figures[k, 1])
+    quantile = weighed[0, k, :n]
+    if weighed.shape[0] == 1:
+        return Weighing(1.0 / n, quantile, quantile, quantile, float(n), 0.0)
+    return Weighing(0.0, quantile, weighed[1, k, :n], weighed[2, k, :n], figures[k, 0], figures[k, 1])

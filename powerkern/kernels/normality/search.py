@@ -9,7 +9,7 @@ from powerkern._jit import BLOCKS, COLUMN, INTEGER, LANES, ROWS, entry, in_all_l
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
-from powerkern.kernels.normality.criteria import Weighing, weighing_of
+from powerkern.kernels.normality.criteria import Weighing, share_at, weighing_of
 from powerkern.kernels.normality.criterion import KS, ScaledLogs, criterion, farthest, logs_of
 from powerkern.kernels.normality.criterion_lanes import WIDTH, LaneWork, evaluate_lanes, floors_lanes
 from powerkern.kernels.optimize.brent import brent_start, brent_step
@@ -223,7 +223,7 @@ def _kink(task: _Task, low: float, high: float) -> _Point:
             copy(y, left)
         x = high
         if n_eval > 1:
-            step = 0.5 * (task.weighing.share[i] - task.weighing.share[j])
+            step = 0.5 * (share_at(task.weighing, i) - share_at(task.weighing, j))
             gap = abs(left[i]) - math.copysign(1.0, right[j]) * left[j] + step
             rest = abs(right[j]) - math.copysign(1.0, left[i]) * right[i] - step
             if not (gap >= 0.0 and rest >= 0.0 and gap + rest > 0.0):
@@ -280,9 +280,9 @@ def _search(task: _Task, start: float, out: FloatArray) -> None:
         out[FOUND_STATUS] = _NOT_CERTIFIED
 
 
-@entry((COLUMN, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, ROWS, COLUMN))
+@entry((ROWS, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, ROWS, ROWS))
 def criterion_at(
-    x: FloatArray,
+    block: FloatArray,
     weighed: FloatArray,
     figures: FloatArray,
     family: int,
@@ -291,11 +291,15 @@ def criterion_at(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """The criterion of one ascending column at each of some lambdas; arguments as for `criterion_columns`."""
-    weighing = weighing_of(weighed, figures, 0, x.size)
-    logs = logs_of(weighing, x, family, work[0, : x.size], work[1, : x.size])
-    for k in range(lmbdas.size):
-        out[k] = criterion(weighing, logs, lmbdas[k] * logs.scale, which, work[1, : x.size])
+    """The criterion of each row at each lambda, NaN without two distinct values; arguments of `criterion_columns`."""
+    for j in range(block.shape[0]):
+        n = n_present(block[j])
+        out[j] = math.nan
+        if n > 1 and block[j, 0] < block[j, n - 1]:
+            weighing, y = weighing_of(weighed, figures, j, n), work[1, :n]
+            logs = logs_of(weighing, block[j, :n], family, work[0, :n], y)
+            for k in range(lmbdas.size):
+                out[j, k] = criterion(weighing, logs, lmbdas[k] * logs.scale, which, y)
 
 
 def room_of_lanes(n: int) -> int:
@@ -321,8 +325,8 @@ def criterion_columns(
     ----------
     block : (p, n)
         Columns as rows, each in the domain of the family, with two distinct values at least.
-    weighed, figures : (3, p, n), (p, 2), or (3, 1, n), (1, 2)
-        Their weights, see `weigh_columns` and `weighing_of`.
+    weighed, figures
+        Their weights, see `weighing_of`.
     family, which : int
         BOX_COX or YEO_JOHNSON; KS or PPCC.
     start : (p,)

@@ -10,7 +10,7 @@ import oracles
 import pytest
 from scipy import stats
 
-from powerkern._estimators.nearest_normal import weighed_with
+from powerkern._estimators.nearest_normal import normal_quantiles, weighed_with
 from powerkern._jit import JIT_DISABLED
 from powerkern._status import Status
 from powerkern.kernels.normality.criterion import KS, PPCC
@@ -33,9 +33,9 @@ TRANSFORMS = {BOX_COX: stats.boxcox, YEO_JOHNSON: stats.yeojohnson}
 def found(x, family, which, start=1.0):
     """Lambda, the criterion, evaluations, status."""
     x = np.sort(np.asarray(x, dtype=float))
-    columns, weighed, figures = weighed_with(x[None], np.empty(0))
+    columns, weighed, figures = weighed_with(x[None], np.empty(0), normal_quantiles)
     n = np.count_nonzero(~np.isnan(x))
-    np.testing.assert_allclose(weighed[1, 0, :n], np.sqrt(n) * oracles.filliben_quantiles(n), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(weighed[0, 0, :n], np.sqrt(n) * oracles.filliben_quantiles(n), rtol=1e-9, atol=1e-12)
     out, work, lanes = np.empty((1, 4)), np.empty((4, x.size)), np.empty(room_of_lanes(x.size))
     criterion_columns(columns, weighed, figures, family, which, np.array([start]), work, lanes, out)
     return out[0]
