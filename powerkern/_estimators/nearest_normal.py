@@ -41,14 +41,13 @@ class NearestNormal(NamedTuple):
             return likely
         start = np.where(usable, likely[:, LMBDA], np.nan)
         width = normality_search.N_FOUND
-        room = normality_search.room_of_lanes(values.shape[0])
         quantiles = self._quantiles(values.shape[0])
 
         def search(block: FloatArray, group: slice) -> FloatArray:
-            out, lanes, work = np.empty((len(block), width)), np.empty(room), np.empty((4, block.shape[1]))
+            out, work = np.empty((len(block), width)), normality_search.new_search_work(block.shape[1])
             columns, weighed, figures = weighed_with(block, weight, quantiles)
             normality_search.criterion_columns(
-                columns, weighed, figures, family, self.criterion, start[group], work, lanes, out
+                columns, weighed, figures, family, self.criterion, start[group], work, out
             )
             return out
 

@@ -79,17 +79,14 @@ def _branch(d: FloatArray, m: float, top: float, excess: float, sign: float, y: 
 def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
     """Transformed values, up to a shift and a positive factor."""
     d, border = logs.d, logs.n_negative
-    n = d.size
-    mirrored = 2.0 * logs.scale - exponent
-    if border == 0:
-        _branch(d, exponent, d[n - 1] if exponent > 0.0 else d[0], 0.0, 1.0, y)
-    elif border == n:
-        _branch(d, mirrored, d[0] if mirrored > 0.0 else d[n - 1], 0.0, -1.0, y)
-    else:
-        excess = max(exponent * d[n - 1], mirrored * d[0])
+    both_signs = 0 < border < d.size
+    first, last = (0.0, 0.0) if both_signs else (d[0], d[-1])
+    mirrored, excess = 2.0 * logs.scale - exponent, 0.0
+    if both_signs:
+        excess = max(exponent * d[-1], mirrored * d[0])
         excess = excess if excess > MODERATE else 0.0
-        _branch(d[border:], exponent, 0.0, excess, 1.0, y[border:])
-        _branch(d[:border], mirrored, 0.0, excess, -1.0, y[:border])
+    _branch(d[border:], exponent, last if exponent > 0.0 else first, excess, 1.0, y[border:])
+    _branch(d[:border], mirrored, first if mirrored > 0.0 else last, excess, -1.0, y[:border])
 
 
 # --- the criteria -------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from powerkern._jit import BLOCKS, COLUMN, INTEGER, LANES, ROWS, entry, in_all_lanes, inlined, kernel, select, store
 from powerkern._status import Status
 from powerkern._typing import FloatArray
@@ -39,6 +41,8 @@ _MAX_EVAL, _MAX_KINK = 100, 24
 _XTOL = 2.5e-10
 #: Longer columns are transformed at one exponent at a time; and most whole steps that are looked at.
 _MOST_LANES, _MOST_STEPS = 512, 2 * _FARTHEST + LANES
+#: Length of the scratch that does not depend on the length of the column.
+_ROOM = 2 * LANES + _FINEST + 2 * _MOST_STEPS
 
 
 class _Task(NamedTuple):
@@ -302,12 +306,12 @@ def criterion_at(
                 out[j, k] = criterion(weighing, logs, lmbdas[k] * logs.scale, which, y)
 
 
-def room_of_lanes(n: int) -> int:
-    """Length of the scratch array of that name that columns of up to `n` values need."""
-    return WIDTH * min(n, _MOST_LANES) + 2 * (LANES + _MOST_STEPS) + _FINEST
+def new_search_work(n: int) -> FloatArray:
+    """Scratch of `criterion_columns` for columns of up to `n` values."""
+    return np.empty(_ROOM + 4 * n + WIDTH * min(n, _MOST_LANES))
 
 
-@entry((ROWS, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, ROWS, COLUMN, ROWS))
+@entry((ROWS, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, COLUMN, ROWS))
 def criterion_columns(
     block: FloatArray,
     weighed: FloatArray,
@@ -316,7 +320,6 @@ def criterion_columns(
     which: int,
     start: FloatArray,
     work: FloatArray,
-    lanes: FloatArray,
     out: FloatArray,
 ) -> None:
     """The lambda of each row, sorted with NaN last, that minimises a criterion.
@@ -331,27 +334,24 @@ def criterion_columns(
         BOX_COX or YEO_JOHNSON; KS or PPCC.
     start : (p,)
         Where the scans start; rows without one (NaN) are skipped.
-    work : (4, n)
-    lanes : (room_of_lanes(n),)
-        Scratch.
+    work
+        Scratch, from `new_search_work`.
     out : (p, N_FOUND)
         Receives lambda, the criterion there, the number of evaluations, and a `powerkern.Status`. Where all lambdas
         are equally good, as for two distinct values, lambda is the start.
     """
-    each = _lanes_in(lanes)
     for j in range(block.shape[0]):
         if math.isnan(start[j]):
             out[j] = math.nan
         else:
             n = n_present(block[j])
             weighing = weighing_of(weighed, figures, j, n)
-            logs = logs_of(weighing, block[j, :n], family, work[0, :n], work[1, :n])
-            task = _Task(weighing, logs, which, work[1, :n], work[2, :n], work[3, :n], each)
-            _search(task, start[j], out[j])
+            d, y, left, right = work[:n], work[n : 2 * n], work[2 * n : 3 * n], work[3 * n : 4 * n]
+            logs = logs_of(weighing, block[j, :n], family, d, y)
+            _search(_Task(weighing, logs, which, y, left, right, _lanes_in(work[4 * n :])), start[j], out[j])
 
 
 @kernel
-def _lanes_in(lanes: FloatArray) -> LaneWork:
-    small, steps = lanes[: 2 * LANES + _FINEST], lanes[2 * LANES + _FINEST :]
-    floors, y = steps[_MOST_STEPS : 2 * _MOST_STEPS], steps[2 * _MOST_STEPS :]
-    return LaneWork(y, small[:LANES], small[LANES : 2 * LANES], steps[:_MOST_STEPS], floors, small[2 * LANES :])
+def _lanes_in(work: FloatArray) -> LaneWork:
+    parts, steps, y = work[2 * LANES : 2 * LANES + _FINEST], work[2 * LANES + _FINEST : _ROOM], work[_ROOM:]
+    return LaneWork(y, work[:LANES], work[LANES : 2 * LANES], steps[:_MOST_STEPS], steps[_MOST_STEPS:], parts)
