@@ -25,6 +25,7 @@ from powerkern.kernels.robust.qq import FILLIBEN, filliben_end, first_score, nor
 from powerkern.kernels.robust.weights import COUNTS_WORK, Counts, CountsWork, counts_of
 
 _SQRT_HALF = 0.7071067811865476
+_BITS_OF_2_52 = 0x4330000000000000
 #: Sums of squares neither over- nor underflow where the binary exponents of the largest values are below this.
 _MODERATE = 400
 
@@ -54,7 +55,9 @@ def ks_of(x: FloatArray, loc: float, scale: float) -> float:
 class Weighing(NamedTuple):
     """Weights of a sorted column, and the normal quantiles and probabilities of its values, see `weigh_columns`."""
 
-    equal: float  #: the share of each value where all are equal; `share` and `middle` are not there then. Otherwise 0
+    equal: (
+        float  #: the share of each value where all are equal: `share` and `middle` are not read then; otherwise 0
+    )
     quantile: FloatArray  #: mean normal quantile of the copies of each value, in units of their root mean square
     share: FloatArray  #: of the weight; they sum to one
     middle: FloatArray  #: the empirical distribution, half way up the step at each value
@@ -64,14 +67,14 @@ class Weighing(NamedTuple):
 
 @inlined
 def share_at(weighing: Weighing, i: int) -> float:
-    """The share of a value; in a loop LLVM decides once whether it is read from memory."""
+    """The share of a value."""
     return weighing.equal if weighing.equal > 0.0 else weighing.share[i]
 
 
 @inlined
-def middle_at(weighing: Weighing, i: int) -> float:
-    """The empirical distribution half way up the step at a value."""
-    return (i + 0.5) * weighing.equal if weighing.equal > 0.0 else weighing.middle[i]
+def half_past(i: int) -> float:
+    """i + 1/2, i >= 0, from bits: AVX2 has no instruction that makes floats of integers."""
+    return float_of(i | _BITS_OF_2_52) - 4503599627370495.5
 
 
 @reduction
@@ -243,7 +246,7 @@ def normality_columns(
         out[j] = math.nan
         out[j, COUNT] = 0.0
         if n > 0:
-            weighing = weighing_of(weighed, figures, j, n)
+            weighing = weighing_of(weighed, figures, j, block[j, :n])
             out[j, COUNT] = weighing.n
             if _is_spread(block[j, :n]):
                 _normality_of(weighing, block[j, :n], work[0, :n], work[1, :n], out[j])
@@ -256,8 +259,8 @@ def _is_spread(x: FloatArray) -> bool:
 
 
 @kernel
-def weighing_of(weighed: FloatArray, figures: FloatArray, j: int, n: int) -> Weighing:
-    """The weights of row j, of n values.
+def weighing_of(weighed: FloatArray, figures: FloatArray, j: int, x: FloatArray) -> Weighing:
+    """The weights of the values `x` of row j.
 
     Parameters
     ----------
@@ -267,8 +270,8 @@ def weighing_of(weighed: FloatArray, figures: FloatArray, j: int, n: int) -> Wei
     figures : (p, 2)
         Numbers and spreads by `weigh_columns`; not read where weights are equal.
     """
-    k = min(j, weighed.shape[1] - 1)
+    n, k = x.size, min(j, weighed.shape[1] - 1)
     quantile = weighed[0, k, :n]
-    if weighed.shape[0] == 1:
-        return Weighing(1.0 / n, quantile, quantile, quantile, float(n), 0.0)
+    if weighed.shape[0] == 1:  # `x` in place of shares: masked loads that read nothing are slow beyond an array
+        return Weighing(1.0 / n, quantile, x, x, float(n), 0.0)
     return Weighing(0.0, quantile, weighed[1, k, :n], weighed[2, k, :n], figures[k, 0], figures[k, 1])

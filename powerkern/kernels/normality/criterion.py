@@ -14,7 +14,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.erf import erf
 from powerkern.kernels.elementary.exp import expm1
 from powerkern.kernels.likelihood.logs import centered_log, offset_log
-from powerkern.kernels.normality.criteria import Weighing, decorrelation_of, mean_and_variance, middle_at, share_at
+from powerkern.kernels.normality.criteria import Weighing, decorrelation_of, half_past, mean_and_variance, share_at
 from powerkern.kernels.transforms.family import log_offset
 
 #: Criteria.
@@ -96,11 +96,16 @@ def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
 def _depart(weighing: Weighing, y: FloatArray, loc: float, scale: float) -> float:
     """KS distance of ascending values from N(loc, scale**2); departures, with their signs, are left in their place."""
     widest_vectors()
-    per_scale = SQRT_HALF / scale
+    per_scale, equal = SQRT_HALF / scale, weighing.equal
     largest = 0  # bit patterns of positive floats are ordered as they are; integers have a maximum that vectorises
+    if equal > 0.0:
+        for i in range(y.size):
+            y[i] = 0.5 + 0.5 * erf((y[i] - loc) * per_scale) - half_past(i) * equal
+            largest = max(largest, bits_of(abs(y[i])))
+        return float_of(largest) + 0.5 * equal
     for i in range(y.size):
-        y[i] = 0.5 + 0.5 * erf((y[i] - loc) * per_scale) - middle_at(weighing, i)
-        largest = max(largest, bits_of(abs(y[i]) + 0.5 * share_at(weighing, i)))
+        y[i] = 0.5 + 0.5 * erf((y[i] - loc) * per_scale) - weighing.middle[i]
+        largest = max(largest, bits_of(abs(y[i]) + 0.5 * weighing.share[i]))
     return float_of(largest)
 
 

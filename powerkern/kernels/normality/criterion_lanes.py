@@ -9,7 +9,7 @@ from powerkern._jit import LANES, Lanes, in_all_lanes, kernel, load, select, squ
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.erf import erf_lanes
 from powerkern.kernels.elementary.exp import expm1_lanes, greater
-from powerkern.kernels.normality.criteria import Weighing, middle_at, share_at
+from powerkern.kernels.normality.criteria import Weighing, half_past, share_at
 from powerkern.kernels.normality.criterion import KS, MODERATE, SQRT_HALF, TINY, WORST, ScaledLogs
 
 #: Room for a value at those exponents, and at the one before.
@@ -70,7 +70,8 @@ def _distance_lanes(weighing: Weighing, mean: Lanes, squares: Lanes, y: FloatArr
     worst = in_all_lanes(0.0)
     for i in range(n):
         z = (load(y, (WIDTH * i + LANES,)) - mean) * per_scale
-        departure = 0.5 + 0.5 * erf_lanes(z) - middle_at(weighing, i)
+        middle = half_past(i) * weighing.equal if weighing.equal > 0.0 else weighing.middle[i]
+        departure = 0.5 + 0.5 * erf_lanes(z) - middle
         store(y, (WIDTH * i + LANES,), departure)
         worst = greater(worst, abs(departure) + 0.5 * share_at(weighing, i))
     return worst

@@ -300,7 +300,7 @@ def criterion_at(
         n = n_present(block[j])
         out[j] = math.nan
         if n > 1 and block[j, 0] < block[j, n - 1]:
-            weighing, y = weighing_of(weighed, figures, j, n), work[1, :n]
+            weighing, y = weighing_of(weighed, figures, j, block[j, :n]), work[1, :n]
             logs = logs_of(weighing, block[j, :n], family, work[0, :n], y)
             for k in range(lmbdas.size):
                 out[j, k] = criterion(weighing, logs, lmbdas[k] * logs.scale, which, y)
@@ -345,7 +345,7 @@ def criterion_columns(
             out[j] = math.nan
         else:
             n = n_present(block[j])
-            weighing = weighing_of(weighed, figures, j, n)
+            weighing = weighing_of(weighed, figures, j, block[j, :n])
             d, y, left, right = work[:n], work[n : 2 * n], work[2 * n : 3 * n], work[3 * n : 4 * n]
             logs = logs_of(weighing, block[j, :n], family, d, y)
             _search(_Task(weighing, logs, which, y, left, right, _lanes_in(work[4 * n :])), start[j], out[j])
