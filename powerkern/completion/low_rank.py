@@ -60,7 +60,7 @@ class FittedLowRank:
 
     def at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
         """Estimates of entries."""
-        return products(self.U, self.model.Vt, row, column) + self.bias[row]
+        return np.asarray(products(self.U, self.model.Vt, row, column) + self.bias[row])
 
 
 class LowRankPath:

@@ -26,8 +26,6 @@ from powerkern.kernels.robust.weights import COUNTS_WORK, Counts, CountsWork, co
 
 _SQRT_HALF = 0.7071067811865476
 _BITS_OF_2_52 = 0x4330000000000000
-#: Sums of squares neither over- nor underflow where the binary exponents of the largest values are below this.
-_MODERATE = 400
 
 #: Largest distance of normal quantiles that share a node of `powerkern.kernels.robust.qq.normal_nodes`.
 _CLOSE = 1.0 / 48.0
@@ -55,9 +53,7 @@ def ks_of(x: FloatArray, loc: float, scale: float) -> float:
 class Weighing(NamedTuple):
     """Weights of a sorted column, and the normal quantiles and probabilities of its values, see `weigh_columns`."""
 
-    equal: (
-        float  #: the share of each value where all are equal: `share` and `middle` are not read then; otherwise 0
-    )
+    equal: float  #: the share of each value where all are equal: `share` and `middle` are not read then; otherwise 0
     quantile: FloatArray  #: mean normal quantile of the copies of each value, in units of their root mean square
     share: FloatArray  #: of the weight; they sum to one
     middle: FloatArray  #: the empirical distribution, half way up the step at each value
@@ -149,13 +145,13 @@ def _weigh(counts: Counts, quantile: FloatArray, share: FloatArray, middle: Floa
 
 
 @kernel
-def _scale_down(x: FloatArray) -> int:
-    """Divide ascending values by the power of 2 that is returned, 0 where their squares are in range without."""
+def _largest_one(x: FloatArray, y: FloatArray) -> int:
+    """y = ascending x over 2**e, with the largest magnitude in [1/2, 1), so that no square overflows; returns e."""
     exponent = math.frexp(max(abs(x[0]), abs(x[x.size - 1])))[1]
-    if abs(exponent) < _MODERATE:
-        return 0
+    half = exponent // 2
+    first, second = math.ldexp(1.0, -half), math.ldexp(1.0, half - exponent)  # one factor might be subnormal
     for i in range(x.size):
-        x[i] = math.ldexp(x[i], -exponent)
+        y[i] = x[i] * first * second
     return exponent
 
 
@@ -173,20 +169,10 @@ def ks_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, out: Float
         if n > 0 and not (x[n - 1] < math.inf and x[0] > -math.inf):
             out[j] = math.inf
         elif n > 0 and not (fitted and x[0] == x[n - 1]):
-            exponent = _scale_down(x) if fitted else 0
+            exponent = _largest_one(x, x) if fitted else 0
             sample = moments_of(x)
             center = sample.mean if math.isnan(loc[j]) else math.ldexp(loc[j], -exponent)
             out[j] = ks_of(x, center, math.sqrt(sample.m2 / (n - 1.0)) if fitted else scale[j])
-
-
-@kernel
-def _largest_one(x: FloatArray, y: FloatArray) -> None:
-    """y = ascending x, divided by the power of 2 that brings the largest magnitude into [1/2, 1)."""
-    exponent = math.frexp(max(abs(x[0]), abs(x[x.size - 1])))[1]
-    half = exponent // 2
-    first, second = math.ldexp(1.0, -half), math.ldexp(1.0, half - exponent)  # one factor might be subnormal
-    for i in range(x.size):
-        y[i] = x[i] * first * second
 
 
 @reduction
