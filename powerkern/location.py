@@ -12,8 +12,7 @@ from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.ties import sorted_with
 from powerkern._input.arguments import as_number, domain_error_in
-from powerkern._input.arrays import Matrix, as_choice, column_labels
-from powerkern._input.messages import warn
+from powerkern._input.arrays import Matrix, as_choice, warn_of_columns
 from powerkern._input.reading import read
 from powerkern._status import LocationStatus
 from powerkern._typing import FloatArray
@@ -255,7 +254,8 @@ def location_scale(
 def location_scale_of(results: FloatArray, names: list[str] | None) -> LocationScale:
     """The returned object from rows of results, one per column; warns of columns without a valid result."""
     status = results[:, 3].astype(np.int64)
-    _warn(status, names)
+    invalid = (LocationStatus.EMPTY, LocationStatus.MAX_ITER, LocationStatus.OVERFLOW)
+    warn_of_columns([(status == code, code.sentence) for code in invalid], names)
     return LocationScale(results[:, 0].copy(), results[:, 1].copy(), results[:, 2].astype(np.int64), status)
 
 
@@ -306,13 +306,3 @@ def _refuse_infinite(matrix: Matrix, status: FloatArray, weight: FloatArray) -> 
     infinite = np.flatnonzero(status == BAD_INFINITE)
     if infinite.size:
         raise domain_error_in(matrix, int(infinite[0]), matrix.names, weight)
-
-
-def _warn(status: NDArray[np.int64], names: list[str] | None) -> None:
-    parts = []
-    for code in (LocationStatus.EMPTY, LocationStatus.MAX_ITER, LocationStatus.OVERFLOW):
-        concerned = np.flatnonzero(status == code)
-        if concerned.size:
-            parts.append(f"{column_labels(concerned, names)}: {code.sentence}")
-    if parts:
-        warn("; ".join(parts))

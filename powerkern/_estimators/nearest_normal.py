@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,6 +19,11 @@ from powerkern.kernels.normality.criteria import weigh_columns
 from powerkern.kernels.normality.criterion import PPCC
 from powerkern.kernels.results import LMBDA, N_EVAL, OBJECTIVE, STATUS
 from powerkern.kernels.robust.weights import new_counts_work
+
+#: Gives the normal quantiles of so many values, see `normal_quantiles`.
+Quantiles: TypeAlias = Callable[[int], FloatArray]
+#: Normal quantiles that are kept for columns to come.
+_KEPT = 2**20
 
 
 class NearestNormal(NamedTuple):
@@ -34,13 +41,13 @@ class NearestNormal(NamedTuple):
             return likely
         start = np.where(usable, likely[:, LMBDA], np.nan)
         width = normality_search.N_FOUND
-        room = normality_search.room_of_lanes(values.shape[0])
+        quantiles = self._quantiles(values.shape[0])
 
         def search(block: FloatArray, group: slice) -> FloatArray:
-            out, lanes, work = np.empty((len(block), width)), np.empty(room), np.empty((4, block.shape[1]))
-            columns, weighed, figures = weighed_with(block, weight, self.criterion == PPCC)
+            out, work = np.empty((len(block), width)), normality_search.new_search_work(block.shape[1])
+            columns, weighed, figures = weighed_with(block, weight, quantiles)
             normality_search.criterion_columns(
-                columns, weighed, figures, family, self.criterion, start[group], work, lanes, out
+                columns, weighed, figures, family, self.criterion, start[group], work, out
             )
             return out
 
@@ -63,48 +70,57 @@ class NearestNormal(NamedTuple):
         routes: FloatArray,
     ) -> FloatArray:
         """The objective of every column at every lambda, (p, len(lmbdas)); routes do not matter here."""
+        quantiles = self._quantiles(values.shape[0])
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
-            out, work = np.full((block.shape[0], lmbdas.size), np.nan), np.empty((2, block.shape[1]))
-            columns, weighed, figures = weighed_with(block, weight, self.criterion == PPCC)
-            for j, n in enumerate(np.count_nonzero(~np.isnan(columns), axis=1)):
-                x, k = columns[j, :n], min(j, len(figures) - 1)
-                if n > 1 and x[0] < x[-1]:
-                    own = np.ascontiguousarray(weighed[:, k : k + 1, :n]), figures[k : k + 1]
-                    normality_search.criterion_at(x, *own, family, self.criterion, lmbdas, work, out[j])
+            out, work = np.empty((len(block), lmbdas.size)), np.empty((2, block.shape[1]))
+            columns, weighed, figures = weighed_with(block, weight, quantiles)
+            normality_search.criterion_at(columns, weighed, figures, family, self.criterion, lmbdas, work, out)
             return out
 
         return column_figures(evaluate, values, lmbdas.size, n_threads)
 
+    def _quantiles(self, n: int) -> Quantiles | None:
+        """The quantiles that the criterion needs: the KS distance none."""
+        return kept_quantiles(n) if self.criterion == PPCC else None
+
 
 def weighed_with(
-    block: FloatArray, weight: FloatArray, has_quantiles: bool = True
+    block: FloatArray, weight: FloatArray, quantiles: Quantiles | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The sorted rows of a block, and the weights and figures that `weigh_columns` writes, equal without `weight`.
+    """The sorted rows of a block, and their weights and figures as `weighing_of` has them.
 
-    Without weights, and with equally many values per row, one row of weights serves all. The KS distance needs no
-    normal quantiles: without `has_quantiles` those of equal weights, a tenth of the time of a long column, are left 0.
+    Without weights these are the normal quantiles of the rows: one row where all have equally many values, and none
+    where `quantiles` is None.
     """
     columns, weights = sorted_with(block, weight)
-    counts = np.count_nonzero(~np.isnan(columns), axis=1)
-    n_rows = len(block) if weights is not None or counts.min() < counts.max() else 1
-    weighed, figures = np.zeros((3, n_rows, block.shape[1])), np.zeros((n_rows, 2))
+    n = block.shape[1]
     if weights is not None:
-        weigh_columns(columns, weights, new_counts_work(block.shape[1]), weighed, figures)
+        weighed, figures = np.zeros((3, *block.shape)), np.zeros((len(block), 2))
+        weigh_columns(columns, weights, new_counts_work(n), weighed, figures)
         return columns, weighed, figures
-    figures[:, 0] = counts[:n_rows]
-    for n in np.unique(counts[counts > 0]):
-        rows = figures[:, 0] == n
-        weighed[0, rows, :n], weighed[2, rows, :n] = 1.0 / n, (np.arange(n) + 0.5) / n
-        if has_quantiles:
-            weighed[1, rows, :n] = np.sqrt(n) * normal_quantiles(n)
+    figures = np.empty((0, 2))
+    if quantiles is None:
+        return columns, np.empty((1, 1, 0)), figures
+    if not np.isnan(columns[:, -1]).any():
+        return columns, quantiles(n)[np.newaxis, np.newaxis], figures
+    weighed = np.zeros((1, *block.shape))
+    for j, count in enumerate(np.count_nonzero(~np.isnan(columns), axis=1)):
+        weighed[0, j, :count] = quantiles(count)
     return columns, weighed, figures
 
 
+def kept_quantiles(n: int) -> Quantiles:
+    """`normal_quantiles`, keeping those of the numbers of values that came last: 8 MB, or one column of `n` values."""
+    return functools.lru_cache(maxsize=1 + _KEPT // n)(normal_quantiles)
+
+
 def normal_quantiles(n: int) -> FloatArray:
-    """Normal quantiles at Filliben's (1975) medians of n uniform order statistics, as a vector of length 1."""
-    medians = (np.arange(1, n + 1) - 0.3175) / (n + 0.365)
-    medians[-1] = 0.5 ** (1.0 / n)
-    medians[0] = 1.0 - medians[-1]
-    q = special.ndtri(medians)
-    return np.asarray(q / np.sqrt(q @ q)) if n > 1 else np.zeros(1)
+    """Normal quantiles at Filliben's (1975) medians of n uniform order statistics, with a mean square of 1."""
+    if n < 2:
+        return np.zeros(n)
+    medians = (np.arange(1, (n + 1) // 2 + 1) - 0.3175) / (n + 0.365)
+    medians[0] = 1.0 - 0.5 ** (1.0 / n)
+    lower = special.ndtri(medians)
+    q = np.concatenate([lower, -lower[: n // 2][::-1]])
+    return np.asarray(q * np.sqrt(n / (q @ q)))

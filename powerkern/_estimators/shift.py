@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern._estimators.bisection import largest_float
 from powerkern._input.arguments import each_column
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.results import CENTER, DIVISOR, KEPT_HIGH, KEPT_LOW, NLL, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
-
-_SIGN_FREE = np.int64(2**63 - 1)
 
 
 def given_shift(shift: ArrayLike | float, family: str, p: int) -> FloatArray:
@@ -51,8 +50,8 @@ def to_own_units(results: FloatArray, shift: FloatArray, divisor: FloatArray | N
     results[:, DIVISOR] *= divisor
     results[:, NLL] += np.log(divisor)
     results[:, [X_MIN, X_MAX]] = results[:, [X_MIN, X_MAX]] * divisor[:, np.newaxis] - shift[:, np.newaxis]
-    results[:, KEPT_LOW] = _least(results[:, KEPT_LOW], shift, divisor)
-    results[:, KEPT_HIGH] = -_least(-results[:, KEPT_HIGH], -shift, divisor)
+    for column, sign in ((KEPT_LOW, -1.0), (KEPT_HIGH, 1.0)):
+        results[:, column] = sign * _largest(sign * results[:, column], sign * shift, divisor)
 
 
 def extremes(values: NDArray[Any], weight: FloatArray) -> FloatArray:
@@ -63,24 +62,11 @@ def extremes(values: NDArray[Any], weight: FloatArray) -> FloatArray:
     return np.column_stack([np.fmin.reduce(counted, axis=0), np.fmax.reduce(counted, axis=0)]).astype(np.float64)
 
 
-def _least(target: FloatArray, shift: FloatArray, divisor: FloatArray) -> FloatArray:
-    """The smallest x for which ``(x + shift)/divisor``, rounded, reaches the target: by bisection over all float64."""
-    low = np.full(target.size, _number_of(np.array(-np.inf)))
-    high = np.full(target.size, _number_of(np.array(np.inf)))
-    for _ in range(64):
-        middle = (low & high) + ((low ^ high) >> 1)
+def _largest(limit: FloatArray, shift: FloatArray, divisor: FloatArray) -> FloatArray:
+    """The largest x for which ``(x + shift)/divisor``, rounded, is at most the limit."""
+
+    def is_within(x: FloatArray) -> BoolArray:
         with np.errstate(over="ignore"):
-            reached = (_float_of(middle) + shift) / divisor >= target
-        high, low = np.where(reached, middle, high), np.where(reached, low, middle)
-    return np.where(np.isnan(target), np.nan, _float_of(high))
+            return np.asarray((x + shift) / divisor <= limit)
 
-
-def _number_of(x: FloatArray) -> IntArray:
-    """The number of a float64 in ascending order."""
-    bits = x.view(np.int64)
-    return np.where(bits < 0, bits ^ _SIGN_FREE, bits)
-
-
-def _float_of(number: IntArray) -> FloatArray:
-    """The float64 with a number."""
-    return np.where(number < 0, number ^ _SIGN_FREE, number).view(np.float64)
+    return np.where(np.isnan(limit), np.nan, largest_float(is_within, -np.inf, limit.size))

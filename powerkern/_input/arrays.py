@@ -26,6 +26,7 @@ from powerkern._input.columns import (
 )
 from powerkern._input.foreign import is_of, refuse_foreign
 from powerkern._input.messages import did_you_mean, warn
+from powerkern._typing import BoolArray
 
 #: Stands for the absence of weights.
 NO_WEIGHTS: NDArray[np.float64] = np.empty(0)
@@ -311,6 +312,13 @@ def column_labels(indices: Iterable[int], names: Sequence[str] | None) -> str:
     every = [int(j) for j in indices]
     text = ", ".join(column_label(j, names) for j in every[:10])
     return text if len(every) <= 10 else f"{text} and {len(every) - 10} more"
+
+
+def warn_of_columns(cases: Iterable[tuple[BoolArray, str]], names: Sequence[str] | None, consequence: str = "") -> None:
+    """Warn once, listing the columns of each case with its description, unless no case has any."""
+    parts = [f"{column_labels(np.flatnonzero(has), names)}: {what}" for has, what in cases if has.any()]
+    if parts:
+        warn("; ".join(parts) + consequence)
 
 
 def position_of(column: object, names: Sequence[str] | None, p: int) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import column_figures
-from powerkern._estimators.nearest_normal import weighed_with
+from powerkern._estimators.nearest_normal import kept_quantiles, weighed_with
 from powerkern._input import special
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality.criteria import (
@@ -68,11 +68,12 @@ def moments_matrix(
     values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:
     """`normality_columns` of each column, before and after it is transformed: (p, 2, N_NORMALITY)."""
+    quantiles = kept_quantiles(len(values))
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
         rows, n = block.shape
         work, out = np.empty((2, n)), np.empty((2, rows, N_NORMALITY))
-        columns, weighed, figures = weighed_with(block, weight)
+        columns, weighed, figures = weighed_with(block, weight, quantiles)
         for k in range(2):
             if k == 1:  # increasing transforms keep the order
                 APPLY[family, FORWARD_STANDARDIZED](columns, results[group], np.zeros(rows, dtype=np.int64))

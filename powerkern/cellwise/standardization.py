@@ -12,8 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from powerkern._engine.by_column import column_figures
 from powerkern._input.arguments import refuse_infinite
-from powerkern._input.arrays import Matrix, as_choice, as_reals, column_labels
-from powerkern._input.messages import warn
+from powerkern._input.arrays import Matrix, as_choice, as_reals, warn_of_columns
 from powerkern._status import LocationStatus
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.cellwise.constants import WrapConstants, moments
@@ -56,9 +55,7 @@ def is_usable(scale: FloatArray) -> BoolArray:
 
 def warn_of_scales(scale: FloatArray, names: list[str] | None, consequence: str) -> None:
     """Warn once, naming the columns without a positive, finite scale."""
-    bad = np.flatnonzero(~is_usable(scale))
-    if bad.size:
-        warn(f"{column_labels(bad, names)}: no positive, finite scale; {consequence}")
+    warn_of_columns([(~is_usable(scale), f"no positive, finite scale; {consequence}")], names)
 
 
 def mcd(values: NDArray[Any], n_threads: int = 1, *, step: WrapConstants | None = None) -> FloatArray:

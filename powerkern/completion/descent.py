@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
 from powerkern.completion.epochs import half_epoch
-from powerkern.completion.normalization import ROUNDING, means, rms
+from powerkern.completion.normalization import ROUNDING, means, products, rms
 from powerkern.kernels.multivariate.completion import Cells, follow
 
 
@@ -159,8 +159,3 @@ def start(
         raise ValueError("init='mean' starts at 0, and stays there, where the entries' mean is 0; use init='random'")
     size = math.sqrt(abs(mean) / d)
     return np.full((shape[0], d), size), np.full((shape[1], d), math.copysign(size, mean))
-
-
-def products(U: FloatArray, Vt: FloatArray, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
-    """Entries of U V."""
-    return np.asarray(np.einsum("ij,ij->i", U[row], Vt[column]))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from powerkern._engine.products import cross
 from powerkern._typing import FloatArray
 from powerkern.completion.epochs import half_epoch, packed, until_still
-from powerkern.completion.normalization import means, rms
+from powerkern.completion.normalization import means, products, rms
 from powerkern.kernels.multivariate.completion import least_squares_rows
 
 
@@ -60,7 +60,7 @@ class FittedLowRank:
 
     def at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
         """Estimates of entries."""
-        return np.asarray(np.einsum("ij,ij->i", self.U[row], self.model.Vt[column]) + self.bias[row])
+        return np.asarray(products(self.U, self.model.Vt, row, column) + self.bias[row])
 
 
 class LowRankPath:

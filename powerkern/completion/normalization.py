@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
 
@@ -122,3 +124,8 @@ def unit_of(values: FloatArray) -> float:
 def rms(x: FloatArray) -> float:
     """Root mean square."""
     return math.sqrt(float(np.mean(x * x)))
+
+
+def products(U: FloatArray, Vt: FloatArray, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
+    """Entries of U V."""
+    return np.asarray(np.einsum("ij,ij->i", U[row], Vt[column]))

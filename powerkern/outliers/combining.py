@@ -9,6 +9,7 @@ import numpy as np
 
 from powerkern._input import frames
 from powerkern._input.arrays import as_choice, as_matrix, column_label
+from powerkern._typing import FloatArray
 
 COMBINATIONS = ("mean", "median", "maximum", "minimum")
 
@@ -49,12 +50,7 @@ def combine_probabilities(P: object, method: str = "mean") -> Any:
     array([1.])
     """
     as_choice("method", method, COMBINATIONS)
-    matrix = as_matrix(P, what="P")
-    p = np.ascontiguousarray(matrix.values, dtype=np.float64)
-    outside = (p < 0.0) | (p > 1.0)
-    if outside.any():
-        i, j = (int(k) for k in np.argwhere(outside)[0])
-        raise ValueError(f"P, {column_label(j, matrix.names)}, row {i}: {p[i, j]} is no probability")
+    p, _ = as_probabilities("P", P, missing=True)
     if method == "mean":
         total = np.nansum(np.sort(p, axis=1), axis=1)  # in ascending order: the order of the columns does not matter
         with np.errstate(invalid="ignore"):
@@ -67,3 +63,16 @@ def combine_probabilities(P: object, method: str = "mean") -> Any:
     else:
         combined = np.asarray((np.fmax if method == "maximum" else np.fmin).reduce(p, axis=1))
     return frames.labelled(P, combined)
+
+
+def as_probabilities(what: str, given: object, *, missing: bool) -> tuple[FloatArray, bool]:
+    """Probabilities as a matrix, and whether they were a vector; NaN is refused unless it may be missing."""
+    matrix = as_matrix(given, what=what)
+    p = np.ascontiguousarray(matrix.values, dtype=np.float64)
+    outside = ~((p >= 0.0) & (p <= 1.0)) & ~(missing & np.isnan(p))
+    if outside.any():
+        i, j = (int(k) for k in np.argwhere(outside)[0])
+        place = what if matrix.was_vector else f"{what}, {column_label(j, matrix.names)}"
+        remedy = "" if missing else "; leave out scores without one"
+        raise ValueError(f"{place}, row {i}: {p[i, j]} is not a probability{remedy}")
+    return p, matrix.was_vector

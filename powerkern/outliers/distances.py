@@ -13,8 +13,7 @@ from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
 from powerkern._input.arguments import as_whole, refuse_infinite
-from powerkern._input.arrays import as_matrix, as_reals, column_label, column_labels
-from powerkern._input.messages import warn
+from powerkern._input.arrays import as_matrix, as_reals, column_label, warn_of_columns
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality.criteria import ks_columns
 from powerkern.location import location_scale
@@ -73,9 +72,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int 
     if method.endswith("-sd"):
         scale = scale * bessel_factor(matrix.values, ddof, threads)
     troubles = ((scale == 0.0, "the scale is 0"), (np.isnan(scale) & ~np.isnan(loc), "too few values for a scale"))
-    parts = [f"{column_labels(np.flatnonzero(has), matrix.names)}: {what}" for has, what in troubles if has.any()]
-    if parts:
-        warn(f"{'; '.join(parts)}: z-scores are NaN")
+    warn_of_columns(troubles, matrix.names, ": z-scores are NaN")
     scale = np.where(scale == 0.0, np.nan, scale)
 
     def change(block: FloatArray, group: slice) -> None:

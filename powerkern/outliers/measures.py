@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._input import special
 from powerkern._input.arguments import as_whole
-from powerkern._input.arrays import as_choice, as_matrix, column_label, listed
+from powerkern._input.arrays import as_choice, as_matrix, listed
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.equal_area_bins import equal_area_bins
+from powerkern.outliers.combining import as_probabilities
 
 Stratum = Literal["all", "outliers", "inliers"]
 Strategy = Literal["equal-area", "equal-count", "equal-width"]
@@ -211,17 +212,11 @@ class _Cases(NamedTuple):
 
 
 def _cases(y_true: ArrayLike | None, y_prob: ArrayLike) -> _Cases:
-    matrix = as_matrix(y_prob, what="y_prob")
-    p = np.asarray(matrix.values, dtype=np.float64)
-    outside = ~((p >= 0.0) & (p <= 1.0))
-    if outside.any():
-        i, j = np.argwhere(outside)[0]
-        place = "y_prob" if matrix.was_vector else f"y_prob, {column_label(int(j), matrix.names)}"
-        raise ValueError(f"{place}, row {i}: {p[i, j]} is no probability; leave out scores without one")
+    p, was_vector = as_probabilities("y_prob", y_prob, missing=False)
     y = np.zeros(p.shape[0]) if y_true is None else _labels(y_true)
     if y.size != p.shape[0]:
         raise ValueError(f"y_true has {y.size} labels for {p.shape[0]} rows of y_prob; pass one label per row")
-    return _Cases(y, p, matrix.was_vector)
+    return _Cases(y, p, was_vector)
 
 
 def _labels(y_true: ArrayLike) -> FloatArray:

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._engine.by_column import column_figures
 from powerkern._input.arguments import as_number
-from powerkern._input.arrays import Matrix, as_choice, as_matrix, column_label, column_labels
-from powerkern._input.messages import warn
+from powerkern._input.arrays import Matrix, as_choice, as_matrix, column_label, warn_of_columns
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
 from powerkern.location import LocationScale, location_scale
@@ -137,6 +136,4 @@ def warn_of(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | N
     if method.endswith("gamma"):
         troubles.append(((mu <= 0.0) & (sigma > 0.0), "the gamma rule needs a positive mean: probabilities are NaN"))
         troubles.append((np.isnan(sigma) & ~np.isnan(mu), "the gamma rule needs two scores: probabilities are NaN"))
-    parts = [f"{column_labels(np.flatnonzero(has), names)}: {what}" for has, what in troubles if has.any()]
-    if parts:
-        warn("; ".join(parts))
+    warn_of_columns(troubles, names)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.apply import changed_matrix
 from powerkern._engine.threads import thread_count
+from powerkern._estimators.bisection import largest_float
 from powerkern._estimators.estimators import Estimator, as_estimator
 from powerkern._fit.fit import fit
 from powerkern._input import frames, special
@@ -21,11 +22,12 @@ from powerkern._input.reading import read_fitted, restored
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.elementary.erf import gaussian_probabilities
-from powerkern.outliers.rules import CHOOSING, moments_by, rule_of, warn_of
+from powerkern.outliers.rules import CHOOSING, METHODS, moments_by, rule_of, warn_of
 
 #: At least this multiple of the contamination lies above mu. Below 2, few scores have probabilities other than 0 and 1;
 #: above 4, they are too flat where detectors are good.
 _ROOM = 3.0
+_SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 
 
 @dataclass(eq=False, repr=False)
@@ -81,9 +83,7 @@ class ScoreScaling:
         ndarray or data frame
             Like `scores`: a data frame for a data frame, float32 for float32, else float64.
         """
-        gammas = dict.fromkeys(("gamma", "robust-gamma"), self._gamma)
-        change = {"linear": self._linear, **gammas}.get(self.method, self._gaussian)
-        return self._mapped(scores, change, n_threads)
+        return self._mapped(scores, _MAPS[self.method].probability, n_threads)
 
     def cdf(self, scores: object, *, n_threads: int | None = None) -> Any:
         """CDF of the scores under the fitted rule; arguments and result as in `probability`.
@@ -97,9 +97,7 @@ class ScoreScaling:
         >>> fit_scaling([1.0, 2.0, 3.0, 4.0, 5.0], center="median").cdf([1.0, 3.0])
         array([0.08867178, 0.5 ])
         """
-        gammas = dict.fromkeys(("gamma", "robust-gamma"), self._gamma_cdf)
-        change = {"linear": self._linear, **gammas}.get(self.method, self._gaussian_cdf)
-        return self._mapped(scores, change, n_threads)
+        return self._mapped(scores, _MAPS[self.method].cdf, n_threads)
 
     def score_at(self, probability: float) -> FloatArray:
         """The inverse of the map: the largest float64 of each detector with at most this probability, from 0 to 1.
@@ -119,10 +117,10 @@ class ScoreScaling:
                 warnings.simplefilter("ignore")  # of scores that no transform reaches
                 return ~np.asarray(self.probability(scores[None, :], n_threads=1)[0] > probability)
 
-        found = _largest(is_within, -np.finfo(np.float64).max, self.mu.size)
+        found = largest_float(is_within, -np.finfo(np.float64).max, self.mu.size)
         return np.where(np.isnan(self.mu), np.nan, found)
 
-    def _mapped(self, scores: object, change: Callable[[FloatArray, slice], None], n_threads: int | None) -> Any:
+    def _mapped(self, scores: object, change: _Map, n_threads: int | None) -> Any:
         """Scores, transformed if the rule has a transform, and mapped by `change`; -inf becomes 0 and inf 1."""
         matrix = read_fitted(scores, self.column_names, self.mu.size, what="scores")
         threads = thread_count(n_threads)
@@ -131,43 +129,67 @@ class ScoreScaling:
             values, infinite = _finite(values)
         if self.power is not None:
             values = self.power.transform(values, n_threads=threads)
-        result = changed_matrix(change, values, threads)
+
+        def map_columns(block: FloatArray, group: slice) -> None:
+            change(block, self.mu[group, None], self.sigma[group, None])
+
+        result = changed_matrix(map_columns, values, threads)
         if infinite is not None:
             result[infinite] = matrix.values[infinite] > 0.0
         return restored(matrix, result)
 
-    def _gaussian(self, block: FloatArray, group: slice) -> None:
-        gaussian_probabilities(block, self.mu[group].copy(), self.sigma[group].copy())  # copies can be written to
 
-    def _linear(self, block: FloatArray, group: slice) -> None:
-        sigma = self.sigma[group, None]
-        block -= self.mu[group, None]
-        block /= np.where(sigma == 0.0, 1.0, sigma)
-        block[(sigma == 0.0) & np.isfinite(block)] = 0.0
-        np.clip(block, 0.0, 1.0, out=block)
+# --- maps of the rules, which change columns (rows of a block) in place ------------------------------------
 
-    def _gamma(self, block: FloatArray, group: slice) -> None:
-        """Gamma CDF above the mean, rescaled to start at 0; a step if there is no variance."""
-        mu, sigma = self.mu[group, None], self.sigma[group, None]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
-            above = np.maximum(block, mu) / mu  # NaN stays NaN
-            spread = 1.0 - special.gammaincc(shape, above * shape) / special.gammaincc(shape, shape)
-            step = np.where(np.isnan(block), np.nan, block > mu)
-        block[:] = np.where(sigma == 0.0, step, spread)
+_Map = Callable[[FloatArray, FloatArray, FloatArray], None]
 
-    def _gaussian_cdf(self, block: FloatArray, group: slice) -> None:
-        mu, sigma = self.mu[group, None], self.sigma[group, None]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            spread = special.ndtr((block - mu) / sigma)
-        block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
 
-    def _gamma_cdf(self, block: FloatArray, group: slice) -> None:
-        mu, sigma = self.mu[group, None], self.sigma[group, None]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
-            spread = special.gammainc(shape, np.maximum(block, 0.0) / mu * shape)
-        block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
+def _gaussian(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
+    gaussian_probabilities(block, mu[:, 0].copy(), sigma[:, 0].copy())  # copies can be written to
+
+
+def _gaussian_cdf(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        spread = special.ndtr((block - mu) / sigma)
+    block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
+
+
+def _linear(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
+    block -= mu
+    block /= np.where(sigma == 0.0, 1.0, sigma)
+    block[(sigma == 0.0) & np.isfinite(block)] = 0.0
+    np.clip(block, 0.0, 1.0, out=block)
+
+
+def _gamma(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
+    """Gamma CDF above the mean, rescaled to start at 0; a step if there is no variance."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
+        above = np.maximum(block, mu) / mu  # NaN stays NaN
+        spread = 1.0 - special.gammaincc(shape, above * shape) / special.gammaincc(shape, shape)
+        step = np.where(np.isnan(block), np.nan, block > mu)
+    block[:] = np.where(sigma == 0.0, step, spread)
+
+
+def _gamma_cdf(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
+        spread = special.gammainc(shape, np.maximum(block, 0.0) / mu * shape)
+    block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
+
+
+class _Maps(NamedTuple):
+    """How a rule makes probabilities, and its distribution function."""
+
+    probability: _Map
+    cdf: _Map
+
+
+_MAPS = dict.fromkeys(METHODS, _Maps(_gaussian, _gaussian_cdf)) | {
+    "linear": _Maps(_linear, _linear),
+    "gamma": _Maps(_gamma, _gamma_cdf),
+    "robust-gamma": _Maps(_gamma, _gamma_cdf),
+}
 
 
 def fit_scaling(
@@ -348,34 +370,8 @@ def _calibrated_sigma(scaling: ScoreScaling, scores: object, share: float, n_thr
         with np.errstate(invalid="ignore"):
             return np.asarray(np.nansum(p, axis=0, dtype=np.float64) / np.count_nonzero(~np.isnan(p), axis=0))
 
-    found = _largest(lambda sigma: mean_probability(sigma) >= share, 0.0, given.size)
+    found = largest_float(lambda sigma: mean_probability(sigma) >= share, 0.0, given.size)
     return np.where(np.isnan(mean_probability(found)), given, found)
-
-
-# --- floating-point numbers as they are ordered ----------------------------------------------------------
-
-_SIGN = np.uint64(1 << 63)
-_SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
-
-
-def _largest(holds: Callable[[FloatArray], BoolArray], start: float, n: int) -> FloatArray:
-    """The largest float64 at which a condition holds, for each of n columns, by bisection of all from `start` on."""
-    below, above = np.full(n, _rank_of(start)), np.full(n, _rank_of(np.inf))
-    for _ in range(64):
-        middle = below + (above - below) // np.uint64(2)
-        held = holds(_float_of(middle))
-        below, above = np.where(held, middle, below), np.where(held, above, middle)
-    return _float_of(below)
-
-
-def _float_of(rank: NDArray[np.uint64]) -> FloatArray:
-    """The floating-point numbers of these ranks."""
-    return np.where(rank >= _SIGN, rank ^ _SIGN, ~rank).view(np.float64)
-
-
-def _rank_of(number: float) -> np.uint64:
-    bits = np.float64(number).view(np.uint64)
-    return np.uint64(~bits if bits >= _SIGN else bits ^ _SIGN)
 
 
 # --- infinite scores -------------------------------------------------------------------------------------

@@ -28,8 +28,6 @@ FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 #: Default treatment of NaN in fits: SciPy propagates it from 1.18 on, and refuses it before (None).
 NAN_POLICY = "propagate" if tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 18) else None
 
-_NOT_1D = "Data must be 1-dimensional."
-
 
 class _Elementwise(NamedTuple):
     """A transform of a contiguous vector, with one lambda or one per element."""
@@ -94,7 +92,7 @@ def as_float64(x: NDArray[Any]) -> FloatArray:
 def column_of(x: NDArray[Any]) -> tuple[FloatArray, float, float]:
     """The data of one column, its minimum and its maximum (both NaN if it contains NaN)."""
     if x.ndim != 1:
-        raise ValueError(_NOT_1D)
+        raise ValueError("Data must be 1-dimensional.")
     if x.size == 0:
         raise ValueError("Data must not be empty.")
     if is_masked_array(x) and np.ma.is_masked(x):

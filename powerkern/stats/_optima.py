@@ -10,7 +10,7 @@ import numpy as np
 from scipy import optimize, special
 
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
-from powerkern._estimators.nearest_normal import weighed_with
+from powerkern._estimators.nearest_normal import normal_quantiles, weighed_with
 from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._input.messages import warn
 from powerkern._status import Status
@@ -94,12 +94,12 @@ def best_correlation(
 
 def _one_minus_correlation(x: FloatArray) -> Callable[[Any], float]:
     """One minus the correlation of transformed ascending data and normal quantiles, as a function of lambda."""
-    columns, weighed, figures = weighed_with(x[np.newaxis].copy(), NO_WEIGHTS)
-    work, out = np.empty((2, x.size)), np.empty(1)
+    columns, weighed, figures = weighed_with(x[np.newaxis].copy(), NO_WEIGHTS, normal_quantiles)
+    work, out = np.empty((2, x.size)), np.empty((1, 1))
 
     def one_minus_correlation(lmbda: Any) -> float:
-        criterion_at(columns[0], weighed, figures, BOX_COX, PPCC, np.array([as_scalar(lmbda)]), work, out)
-        return float(out[0])
+        criterion_at(columns, weighed, figures, BOX_COX, PPCC, np.array([as_scalar(lmbda)]), work, out)
+        return float(out[0, 0])
 
     return one_minus_correlation
 

@@ -108,9 +108,7 @@ def scaling(X: FloatArray, family: str, weight: FloatArray | None) -> Scaling:
 
 def _moments(unit: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of each column; NaN is left out."""
-    if weight is None:
-        return np.nanmean(unit, axis=0), np.nanstd(unit, axis=0)
-    seen = np.where(np.isnan(unit), 0.0, weight[:, np.newaxis])
+    seen = np.where(np.isnan(unit), 0.0, 1.0 if weight is None else weight[:, np.newaxis])
     total, unit = seen.sum(axis=0), np.nan_to_num(unit)
     mean = (seen * unit).sum(axis=0) / total
     return mean, np.sqrt((seen * (unit - mean) ** 2).sum(axis=0) / total)

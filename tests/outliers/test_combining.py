@@ -50,7 +50,7 @@ def test_equal_probabilities_stay_what_they_are():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: combine_probabilities([[0.1, 1.5]]), "column 1, row 0: 1.5 is no probability"),
+        (lambda: combine_probabilities([[0.1, 1.5]]), "column 1, row 0: 1.5 is not a probability"),
         (lambda: combine_probabilities(P, "average"), "method must be one of"),
     ],
 )

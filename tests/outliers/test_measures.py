@@ -182,8 +182,11 @@ def test_numbers_of_bins_are_averaged():
         (lambda: brier_score([0, math.nan], [0.1, 0.2]), "y_true, row 1: nan is no label"),
         (lambda: brier_score([0], [0.1, 0.2]), "1 labels for 2 rows"),
         (lambda: brier_score([[0, 1], [1, 0]], [0.1, 0.2]), "one label per row"),
-        (lambda: brier_score([0, 1], [0.1, 1.2]), "y_prob, row 1: 1.2 is no probability"),
-        (lambda: brier_score([0, 1], [[0.1, 0.2], [0.3, math.nan]]), "y_prob, column 1, row 1: nan is no probability"),
+        (lambda: brier_score([0, 1], [0.1, 1.2]), "y_prob, row 1: 1.2 is not a probability"),
+        (
+            lambda: brier_score([0, 1], [[0.1, 0.2], [0.3, math.nan]]),
+            "y_prob, column 1, row 1: nan is not a probability",
+        ),
         (lambda: brier_score([0, 0], [0.1, 0.2], stratum="outliers"), "y_true has no outliers"),
         (lambda: brier_score([0, 1], [0.1, 0.2], stratum="outlier"), "did you mean 'outliers'"),
         (lambda: sharpness_error(None, [0.5], stratum="inliers"), "needs labels: pass y_true"),

@@ -12,6 +12,7 @@ from powerkern._jit import (
     bits_of,
     entry,
     float_of,
+    inlined,
     kernel,
     reduction,
     widest_vectors,
@@ -24,8 +25,7 @@ from powerkern.kernels.robust.qq import FILLIBEN, filliben_end, first_score, nor
 from powerkern.kernels.robust.weights import COUNTS_WORK, Counts, CountsWork, counts_of
 
 _SQRT_HALF = 0.7071067811865476
-#: Sums of squares neither over- nor underflow where the binary exponents of the largest values are below this.
-_MODERATE = 400
+_BITS_OF_2_52 = 0x4330000000000000
 
 #: Largest distance of normal quantiles that share a node of `powerkern.kernels.robust.qq.normal_nodes`.
 _CLOSE = 1.0 / 48.0
@@ -53,21 +53,48 @@ def ks_of(x: FloatArray, loc: float, scale: float) -> float:
 class Weighing(NamedTuple):
     """Weights of a sorted column, and the normal quantiles and probabilities of its values, see `weigh_columns`."""
 
-    share: FloatArray  #: of the weight; they sum to one
+    equal: float  #: the share of each value where all are equal: `share` and `middle` are not read then; otherwise 0
     quantile: FloatArray  #: mean normal quantile of the copies of each value, in units of their root mean square
+    share: FloatArray  #: of the weight; they sum to one
     middle: FloatArray  #: the empirical distribution, half way up the step at each value
     n: float  #: how many values the weights are worth
     spread: float  #: half the variance of quantiles within values
 
 
+@inlined
+def share_at(weighing: Weighing, i: int) -> float:
+    """The share of a value."""
+    return weighing.equal if weighing.equal > 0.0 else weighing.share[i]
+
+
+@inlined
+def half_past(i: int) -> float:
+    """i + 1/2, i >= 0, from bits: AVX2 has no instruction that makes floats of integers."""
+    return float_of(i | _BITS_OF_2_52) - 4503599627370495.5
+
+
 @reduction
-def decorrelation_of(weighing: Weighing, y: FloatArray, mean: float, scale: float) -> float:
-    """1 - r, without cancellation, for the correlation r of y with its quantiles; (y - mean) scale has variance 1."""
+def mean_and_variance(weighing: Weighing, y: FloatArray) -> tuple[float, float]:
+    """Mean and variance (1/n) of values with their weights, in two passes."""
     widest_vectors()
+    mean, first, second = 0.0, 0.0, 0.0
+    for i in range(y.size):
+        mean += share_at(weighing, i) * y[i]
+    for i in range(y.size):
+        deviation = y[i] - mean
+        first += share_at(weighing, i) * deviation
+        second += share_at(weighing, i) * (deviation * deviation)
+    return mean + first, second - first * first  # the mean was rounded
+
+
+@reduction
+def decorrelation_of(weighing: Weighing, y: FloatArray, mean: float, per_sd: float) -> float:
+    """1 - r, without cancellation, for the correlation r of values of this mean and 1/sd with their quantiles."""
+    widest_vectors()  # a square root here, for 1/sd, would keep LLVM from vectorising the sum
     total = 0.0
     for i in range(y.size):
-        difference = (y[i] - mean) * scale - weighing.quantile[i]
-        total += weighing.share[i] * (difference * difference)
+        difference = (y[i] - mean) * per_sd - weighing.quantile[i]
+        total += share_at(weighing, i) * (difference * difference)
     return 0.5 * total + weighing.spread
 
 
@@ -83,7 +110,7 @@ def weigh_columns(
     work : CountsWork
         Scratch.
     out : (3, p, n)
-        Receives share, quantile and middle of each value.
+        Receives quantile, share and middle of each value.
     figures : (p, 2)
         Receives the number and the spread of each row.
     """
@@ -94,7 +121,7 @@ def weigh_columns(
 
 
 @kernel
-def _weigh(counts: Counts, share: FloatArray, quantile: FloatArray, middle: FloatArray, figures: FloatArray) -> None:
+def _weigh(counts: Counts, quantile: FloatArray, share: FloatArray, middle: FloatArray, figures: FloatArray) -> None:
     n, total, unit = share.size, counts.total, counts.unit
     row, score, spread, weight = normal_nodes(counts, FILLIBEN, _CLOSE)
     quantile[:] = 0.0
@@ -118,13 +145,13 @@ def _weigh(counts: Counts, share: FloatArray, quantile: FloatArray, middle: Floa
 
 
 @kernel
-def _scale_down(x: FloatArray) -> int:
-    """Divide ascending values by the power of 2 that is returned, 0 where their squares are in range without."""
+def _largest_one(x: FloatArray, y: FloatArray) -> int:
+    """y = ascending x over 2**e, with the largest magnitude in [1/2, 1), so that no square overflows; returns e."""
     exponent = math.frexp(max(abs(x[0]), abs(x[x.size - 1])))[1]
-    if abs(exponent) < _MODERATE:
-        return 0
+    half = exponent // 2
+    first, second = math.ldexp(1.0, -half), math.ldexp(1.0, half - exponent)  # one factor might be subnormal
     for i in range(x.size):
-        x[i] = math.ldexp(x[i], -exponent)
+        y[i] = x[i] * first * second
     return exponent
 
 
@@ -142,29 +169,22 @@ def ks_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, out: Float
         if n > 0 and not (x[n - 1] < math.inf and x[0] > -math.inf):
             out[j] = math.inf
         elif n > 0 and not (fitted and x[0] == x[n - 1]):
-            exponent = _scale_down(x) if fitted else 0
+            exponent = _largest_one(x, x) if fitted else 0
             sample = moments_of(x)
             center = sample.mean if math.isnan(loc[j]) else math.ldexp(loc[j], -exponent)
             out[j] = ks_of(x, center, math.sqrt(sample.m2 / (n - 1.0)) if fitted else scale[j])
 
 
-@kernel
-def _largest_one(x: FloatArray, y: FloatArray) -> None:
-    """y = ascending x, divided by the power of 2 that brings the largest magnitude into [1/2, 1)."""
-    exponent = math.frexp(max(abs(x[0]), abs(x[x.size - 1])))[1]
-    half = exponent // 2
-    first, second = math.ldexp(1.0, -half), math.ldexp(1.0, half - exponent)  # one factor might be subnormal
-    for i in range(x.size):
-        y[i] = x[i] * first * second
-
-
-@kernel
-def _deviations(y: FloatArray, share: FloatArray, mean: float, squares: FloatArray) -> None:
-    """y less its mean, and the squares of that, each times its share."""
+@reduction
+def _deviations(weighing: Weighing, y: FloatArray, mean: float, squares: FloatArray) -> float:
+    """Subtract the mean from values, and write the squares times their shares; returns the mean that is left."""
     widest_vectors()
+    total = 0.0
     for i in range(y.size):
         y[i] -= mean
-        squares[i] = share[i] * (y[i] * y[i])
+        squares[i] = share_at(weighing, i) * (y[i] * y[i])
+        total += share_at(weighing, i) * y[i]
+    return total
 
 
 @kernel
@@ -178,16 +198,13 @@ def _square(y: FloatArray) -> None:
 def _normality_of(weighing: Weighing, x: FloatArray, y: FloatArray, squares: FloatArray, out: FloatArray) -> None:
     """Figures of ascending finite values, two of them distinct."""
     _largest_one(x, y)
-    sample = moments_of(y, weighing.share)
-    n = sample.weight
-    variance = sample.m2 / n
-    _deviations(y, weighing.share, sample.mean, squares)
-    shift = sum_of(y, weighing.share) / n  # the mean is rounded, which is felt where values are adjacent numbers
-    out[PPCC] = 1.0 - decorrelation_of(weighing, y, shift, 1.0 / math.sqrt(sample.m2))
+    mean, variance = mean_and_variance(weighing, y)
+    shift = _deviations(weighing, y, mean, squares)  # the mean is rounded, as is felt where values are adjacent numbers
+    out[PPCC] = 1.0 - decorrelation_of(weighing, y, shift, 1.0 / math.sqrt(variance))
     square = shift * shift
-    third = sum_of(y, squares) / n
+    third = sum_of(y, squares)
     _square(y)
-    fourth = sum_of(y, squares) / n - shift * (4.0 * third - 6.0 * shift * variance - 3.0 * shift * square)
+    fourth = sum_of(y, squares) - shift * (4.0 * third - 6.0 * shift * variance - 3.0 * shift * square)
     third -= shift * (3.0 * variance + square)
     out[SKEWNESS] = third / (variance * math.sqrt(variance))
     out[KURTOSIS] = fourth / (variance * variance) - 3.0
@@ -203,8 +220,8 @@ def normality_columns(
     ----------
     block : (p, n)
         Columns as rows, sorted, NaN last.
-    weighed, figures : (3, p, n), (p, 2), or (3, 1, n), (1, 2)
-        Their weights, see `weigh_columns` and `weighing_of`.
+    weighed, figures
+        Their weights, see `weighing_of`.
     work : (2, n)
         Scratch.
     out : (p, N_NORMALITY)
@@ -212,11 +229,13 @@ def normality_columns(
     """
     for j in range(block.shape[0]):
         n = n_present(block[j])
-        weighing = weighing_of(weighed, figures, j, n)
         out[j] = math.nan
-        out[j, COUNT] = weighing.n if n > 0 else 0.0
-        if _is_spread(block[j, :n]):
-            _normality_of(weighing, block[j, :n], work[0, :n], work[1, :n], out[j])
+        out[j, COUNT] = 0.0
+        if n > 0:
+            weighing = weighing_of(weighed, figures, j, block[j, :n])
+            out[j, COUNT] = weighing.n
+            if _is_spread(block[j, :n]):
+                _normality_of(weighing, block[j, :n], work[0, :n], work[1, :n], out[j])
 
 
 @kernel
@@ -226,7 +245,19 @@ def _is_spread(x: FloatArray) -> bool:
 
 
 @kernel
-def weighing_of(weighed: FloatArray, figures: FloatArray, j: int, n: int) -> Weighing:
-    """The weights of row j, of n values; where there is one row of them, it stands for all."""
-    k = min(j, weighed.shape[1] - 1)
-    return Weighing(weighed[0, k, :n], weighed[1, k, :n], weighed[2, k, :n], figures[k, 0], figures[k, 1])
+def weighing_of(weighed: FloatArray, figures: FloatArray, j: int, x: FloatArray) -> Weighing:
+    """The weights of the values `x` of row j.
+
+    Parameters
+    ----------
+    weighed : (3, p, n), or (1, p, n) or (1, 1, n)
+        Quantiles, shares and middles by `weigh_columns`. Of equal weights the quantiles alone, where those are used;
+        one row stands for all rows.
+    figures : (p, 2)
+        Numbers and spreads by `weigh_columns`; not read where weights are equal.
+    """
+    n, k = x.size, min(j, weighed.shape[1] - 1)
+    quantile = weighed[0, k, :n]
+    if weighed.shape[0] == 1:  # `x` in place of shares: masked loads that read nothing are slow beyond an array
+        return Weighing(1.0 / n, quantile, x, x, float(n), 0.0)
+    return Weighing(0.0, quantile, weighed[1, k, :n], weighed[2, k, :n], figures[k, 0], figures[k, 1])

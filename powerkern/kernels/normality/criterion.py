@@ -12,10 +12,9 @@ from typing import NamedTuple
 from powerkern._jit import bits_of, float_of, kernel, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.erf import erf
-from powerkern.kernels.elementary.exp import exp, expm1
+from powerkern.kernels.elementary.exp import expm1
 from powerkern.kernels.likelihood.logs import centered_log, offset_log
-from powerkern.kernels.moments import moments_of
-from powerkern.kernels.normality.criteria import Weighing, decorrelation_of
+from powerkern.kernels.normality.criteria import Weighing, decorrelation_of, half_past, mean_and_variance, share_at
 from powerkern.kernels.transforms.family import log_offset
 
 #: Criteria.
@@ -59,8 +58,8 @@ def logs_of(weighing: Weighing, x: FloatArray, family: int, d: FloatArray, y: Fl
     for i in range(x.size):  # twice, because the square of a tiny scale would be 0
         d[i] /= largest
         y[i] = -d[i] if i < border else d[i]
-    moments = moments_of(y, weighing.share)
-    sd = math.sqrt(moments.m2 / moments.weight)
+    _, variance = mean_and_variance(weighing, y)
+    sd = math.sqrt(variance)
     for i in range(x.size):
         d[i] /= sd
     return ScaledLogs(d, border, largest * sd)
@@ -68,36 +67,26 @@ def logs_of(weighing: Weighing, x: FloatArray, family: int, d: FloatArray, y: Fl
 
 @kernel
 def _branch(d: FloatArray, m: float, top: float, excess: float, sign: float, y: FloatArray) -> None:
-    """y = sign e**-excess (e**(m (d - top)) - 1)/m."""
+    """y = sign (e**(m (d - top)) - 1)/m, or sign e**(m (d - top) - excess)/m where there is an excess."""
     widest_vectors()
-    if m == 0.0:
-        factor = sign * exp(-excess)
-        for i in range(d.size):
-            y[i] = factor * (d[i] - top)
-    elif excess == 0.0:
-        for i in range(d.size):
-            y[i] = sign * expm1(m * (d[i] - top)) / m
-    else:
-        one = exp(-excess)
-        for i in range(d.size):
-            y[i] = sign * (exp(m * (d[i] - top) - excess) - one) / m
+    m = m if abs(m) > TINY else TINY
+    factor, one = sign / m, 1.0 if excess > 0.0 else 0.0
+    for i in range(d.size):
+        y[i] = (expm1(m * (d[i] - top) - excess) + one) * factor
 
 
 @kernel
 def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
     """Transformed values, up to a shift and a positive factor."""
     d, border = logs.d, logs.n_negative
-    n = d.size
-    mirrored = 2.0 * logs.scale - exponent
-    if border == 0:
-        _branch(d, exponent, d[n - 1] if exponent > 0.0 else d[0], 0.0, 1.0, y)
-    elif border == n:
-        _branch(d, mirrored, d[0] if mirrored > 0.0 else d[n - 1], 0.0, -1.0, y)
-    else:
-        excess = max(exponent * d[n - 1], mirrored * d[0])
+    both_signs = 0 < border < d.size
+    first, last = (0.0, 0.0) if both_signs else (d[0], d[-1])
+    mirrored, excess = 2.0 * logs.scale - exponent, 0.0
+    if both_signs:
+        excess = max(exponent * d[-1], mirrored * d[0])
         excess = excess if excess > MODERATE else 0.0
-        _branch(d[border:], exponent, 0.0, excess, 1.0, y[border:])
-        _branch(d[:border], mirrored, 0.0, excess, -1.0, y[:border])
+    _branch(d[border:], exponent, last if exponent > 0.0 else first, excess, 1.0, y[border:])
+    _branch(d[:border], mirrored, first if mirrored > 0.0 else last, excess, -1.0, y[:border])
 
 
 # --- the criteria -------------------------------------------------------------------------------------
@@ -107,11 +96,16 @@ def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
 def _depart(weighing: Weighing, y: FloatArray, loc: float, scale: float) -> float:
     """KS distance of ascending values from N(loc, scale**2); departures, with their signs, are left in their place."""
     widest_vectors()
-    middle, share = weighing.middle, weighing.share
+    per_scale, equal = SQRT_HALF / scale, weighing.equal
     largest = 0  # bit patterns of positive floats are ordered as they are; integers have a maximum that vectorises
+    if equal > 0.0:
+        for i in range(y.size):
+            y[i] = 0.5 + 0.5 * erf((y[i] - loc) * per_scale) - half_past(i) * equal
+            largest = max(largest, bits_of(abs(y[i])))
+        return float_of(largest) + 0.5 * equal
     for i in range(y.size):
-        y[i] = 0.5 + 0.5 * erf((y[i] - loc) / scale * SQRT_HALF) - middle[i]
-        largest = max(largest, bits_of(abs(y[i]) + 0.5 * share[i]))
+        y[i] = 0.5 + 0.5 * erf((y[i] - loc) * per_scale) - weighing.middle[i]
+        largest = max(largest, bits_of(abs(y[i]) + 0.5 * weighing.share[i]))
     return float_of(largest)
 
 
@@ -119,9 +113,9 @@ def _depart(weighing: Weighing, y: FloatArray, loc: float, scale: float) -> floa
 def farthest(weighing: Weighing, departures: FloatArray, distance: float) -> int:
     """Where the departure is that the KS distance is made of."""
     widest_vectors()
-    share, found = weighing.share, departures.size - 1
+    found = departures.size - 1
     for i in range(departures.size):
-        here = abs(departures[i]) + 0.5 * share[i] >= distance
+        here = abs(departures[i]) + 0.5 * share_at(weighing, i) >= distance
         found = min(found, i) if here else found
     return found
 
@@ -133,9 +127,9 @@ def criterion(weighing: Weighing, logs: ScaledLogs, exponent: float, which: int,
     `y` is scratch; for the KS distance the departures from normal, with their signs, are left there.
     """
     _transform(logs, exponent, y)
-    sample = moments_of(y, weighing.share)
-    if not 0.0 < sample.m2 < math.inf:
+    mean, variance = mean_and_variance(weighing, y)
+    if not 0.0 < variance < math.inf:
         return WORST
     if which == KS:
-        return _depart(weighing, y, sample.mean, math.sqrt(sample.m2 / (1.0 - 1.0 / weighing.n)))
-    return decorrelation_of(weighing, y, sample.mean, 1.0 / math.sqrt(sample.m2))
+        return _depart(weighing, y, mean, math.sqrt(variance / (1.0 - 1.0 / weighing.n)))
+    return decorrelation_of(weighing, y, mean, 1.0 / math.sqrt(variance))

@@ -9,7 +9,7 @@ from powerkern._jit import LANES, Lanes, in_all_lanes, kernel, load, select, squ
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.erf import erf_lanes
 from powerkern.kernels.elementary.exp import expm1_lanes, greater
-from powerkern.kernels.normality.criteria import Weighing
+from powerkern.kernels.normality.criteria import Weighing, half_past, share_at
 from powerkern.kernels.normality.criterion import KS, MODERATE, SQRT_HALF, TINY, WORST, ScaledLogs
 
 #: Room for a value at those exponents, and at the one before.
@@ -55,11 +55,11 @@ def _transform_lanes(weighing: Weighing, logs: ScaledLogs, exponent: Lanes, y: F
         for i in range(border if side else 0, n if side else border):
             value = (expm1_lanes(m * (d[i] - top) - excess) + one) * factor
             store(y, (WIDTH * i + LANES,), value)
-            total += weighing.share[i] * value
+            total += share_at(weighing, i) * value
     squares = in_all_lanes(0.0)
     for i in range(n):
         difference = load(y, (WIDTH * i + LANES,)) - total
-        squares += weighing.share[i] * (difference * difference)
+        squares += share_at(weighing, i) * (difference * difference)
     return total, squares
 
 
@@ -70,9 +70,10 @@ def _distance_lanes(weighing: Weighing, mean: Lanes, squares: Lanes, y: FloatArr
     worst = in_all_lanes(0.0)
     for i in range(n):
         z = (load(y, (WIDTH * i + LANES,)) - mean) * per_scale
-        departure = 0.5 + 0.5 * erf_lanes(z) - weighing.middle[i]
+        middle = half_past(i) * weighing.equal if weighing.equal > 0.0 else weighing.middle[i]
+        departure = 0.5 + 0.5 * erf_lanes(z) - middle
         store(y, (WIDTH * i + LANES,), departure)
-        worst = greater(worst, abs(departure) + 0.5 * weighing.share[i])
+        worst = greater(worst, abs(departure) + 0.5 * share_at(weighing, i))
     return worst
 
 
@@ -82,7 +83,7 @@ def _decorrelation_lanes(weighing: Weighing, mean: Lanes, squares: Lanes, y: Flo
     per_scale, total = 1.0 / square_root(squares), in_all_lanes(0.0)
     for i in range(n):
         difference = (load(y, (WIDTH * i + LANES,)) - mean) * per_scale - weighing.quantile[i]
-        total += weighing.share[i] * (difference * difference)
+        total += share_at(weighing, i) * (difference * difference)
     return 0.5 * total + weighing.spread
 
 
@@ -107,7 +108,7 @@ def floors_lanes(weighing: Weighing, y: FloatArray, n: int) -> tuple[Lanes, Lane
     floor, change = in_all_lanes(0.0), in_all_lanes(0.0)
     for i in range(n):
         last, this = load(y, (WIDTH * i + LANES - 1,)), load(y, (WIDTH * i + LANES,))
-        least = select(abs(last) < abs(this), abs(last), abs(this)) + 0.5 * weighing.share[i]
+        least = select(abs(last) < abs(this), abs(last), abs(this)) + 0.5 * share_at(weighing, i)
         floor = greater(floor, select(last * this > 0.0, least, in_all_lanes(0.0)))
         change = greater(change, abs(this - last))
     for i in range(n):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from powerkern._jit import BLOCKS, COLUMN, INTEGER, LANES, ROWS, entry, in_all_lanes, inlined, kernel, select, store
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
-from powerkern.kernels.normality.criteria import Weighing, weighing_of
+from powerkern.kernels.normality.criteria import Weighing, share_at, weighing_of
 from powerkern.kernels.normality.criterion import KS, ScaledLogs, criterion, farthest, logs_of
 from powerkern.kernels.normality.criterion_lanes import WIDTH, LaneWork, evaluate_lanes, floors_lanes
 from powerkern.kernels.optimize.brent import brent_start, brent_step
@@ -39,6 +41,8 @@ _MAX_EVAL, _MAX_KINK = 100, 24
 _XTOL = 2.5e-10
 #: Longer columns are transformed at one exponent at a time; and most whole steps that are looked at.
 _MOST_LANES, _MOST_STEPS = 512, 2 * _FARTHEST + LANES
+#: Length of the scratch that does not depend on the length of the column.
+_ROOM = 2 * LANES + _FINEST + 2 * _MOST_STEPS
 
 
 class _Task(NamedTuple):
@@ -223,7 +227,7 @@ def _kink(task: _Task, low: float, high: float) -> _Point:
             copy(y, left)
         x = high
         if n_eval > 1:
-            step = 0.5 * (task.weighing.share[i] - task.weighing.share[j])
+            step = 0.5 * (share_at(task.weighing, i) - share_at(task.weighing, j))
             gap = abs(left[i]) - math.copysign(1.0, right[j]) * left[j] + step
             rest = abs(right[j]) - math.copysign(1.0, left[i]) * right[i] - step
             if not (gap >= 0.0 and rest >= 0.0 and gap + rest > 0.0):
@@ -280,9 +284,9 @@ def _search(task: _Task, start: float, out: FloatArray) -> None:
         out[FOUND_STATUS] = _NOT_CERTIFIED
 
 
-@entry((COLUMN, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, ROWS, COLUMN))
+@entry((ROWS, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, ROWS, ROWS))
 def criterion_at(
-    x: FloatArray,
+    block: FloatArray,
     weighed: FloatArray,
     figures: FloatArray,
     family: int,
@@ -291,19 +295,23 @@ def criterion_at(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """The criterion of one ascending column at each of some lambdas; arguments as for `criterion_columns`."""
-    weighing = weighing_of(weighed, figures, 0, x.size)
-    logs = logs_of(weighing, x, family, work[0, : x.size], work[1, : x.size])
-    for k in range(lmbdas.size):
-        out[k] = criterion(weighing, logs, lmbdas[k] * logs.scale, which, work[1, : x.size])
+    """The criterion of each row at each lambda, NaN without two distinct values; arguments of `criterion_columns`."""
+    for j in range(block.shape[0]):
+        n = n_present(block[j])
+        out[j] = math.nan
+        if n > 1 and block[j, 0] < block[j, n - 1]:
+            weighing, y = weighing_of(weighed, figures, j, block[j, :n]), work[1, :n]
+            logs = logs_of(weighing, block[j, :n], family, work[0, :n], y)
+            for k in range(lmbdas.size):
+                out[j, k] = criterion(weighing, logs, lmbdas[k] * logs.scale, which, y)
 
 
-def room_of_lanes(n: int) -> int:
-    """Length of the scratch array of that name that columns of up to `n` values need."""
-    return WIDTH * min(n, _MOST_LANES) + 2 * (LANES + _MOST_STEPS) + _FINEST
+def new_search_work(n: int) -> FloatArray:
+    """Scratch of `criterion_columns` for columns of up to `n` values."""
+    return np.empty(_ROOM + 4 * n + WIDTH * min(n, _MOST_LANES))
 
 
-@entry((ROWS, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, ROWS, COLUMN, ROWS))
+@entry((ROWS, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, COLUMN, ROWS))
 def criterion_columns(
     block: FloatArray,
     weighed: FloatArray,
@@ -312,7 +320,6 @@ def criterion_columns(
     which: int,
     start: FloatArray,
     work: FloatArray,
-    lanes: FloatArray,
     out: FloatArray,
 ) -> None:
     """The lambda of each row, sorted with NaN last, that minimises a criterion.
@@ -321,33 +328,30 @@ def criterion_columns(
     ----------
     block : (p, n)
         Columns as rows, each in the domain of the family, with two distinct values at least.
-    weighed, figures : (3, p, n), (p, 2), or (3, 1, n), (1, 2)
-        Their weights, see `weigh_columns` and `weighing_of`.
+    weighed, figures
+        Their weights, see `weighing_of`.
     family, which : int
         BOX_COX or YEO_JOHNSON; KS or PPCC.
     start : (p,)
         Where the scans start; rows without one (NaN) are skipped.
-    work : (4, n)
-    lanes : (room_of_lanes(n),)
-        Scratch.
+    work
+        Scratch, from `new_search_work`.
     out : (p, N_FOUND)
         Receives lambda, the criterion there, the number of evaluations, and a `powerkern.Status`. Where all lambdas
         are equally good, as for two distinct values, lambda is the start.
     """
-    each = _lanes_in(lanes)
     for j in range(block.shape[0]):
         if math.isnan(start[j]):
             out[j] = math.nan
         else:
             n = n_present(block[j])
-            weighing = weighing_of(weighed, figures, j, n)
-            logs = logs_of(weighing, block[j, :n], family, work[0, :n], work[1, :n])
-            task = _Task(weighing, logs, which, work[1, :n], work[2, :n], work[3, :n], each)
-            _search(task, start[j], out[j])
+            weighing = weighing_of(weighed, figures, j, block[j, :n])
+            d, y, left, right = work[:n], work[n : 2 * n], work[2 * n : 3 * n], work[3 * n : 4 * n]
+            logs = logs_of(weighing, block[j, :n], family, d, y)
+            _search(_Task(weighing, logs, which, y, left, right, _lanes_in(work[4 * n :])), start[j], out[j])
 
 
 @kernel
-def _lanes_in(lanes: FloatArray) -> LaneWork:
-    small, steps = lanes[: 2 * LANES + _FINEST], lanes[2 * LANES + _FINEST :]
-    floors, y = steps[_MOST_STEPS : 2 * _MOST_STEPS], steps[2 * _MOST_STEPS :]
-    return LaneWork(y, small[:LANES], small[LANES : 2 * LANES], steps[:_MOST_STEPS], floors, small[2 * LANES :])
+def _lanes_in(work: FloatArray) -> LaneWork:
+    parts, steps, y = work[2 * LANES : 2 * LANES + _FINEST], work[2 * LANES + _FINEST : _ROOM], work[_ROOM:]
+    return LaneWork(y, work[:LANES], work[LANES : 2 * LANES], steps[:_MOST_STEPS], steps[_MOST_STEPS:], parts)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from powerkern._estimators.nearest_normal import weighed_with
+from powerkern._estimators.nearest_normal import normal_quantiles, weighed_with
 from powerkern.kernels.normality import criteria
 
 rng = np.random.default_rng(20240601)
@@ -70,7 +70,8 @@ def test_units_whose_squares_are_out_of_range(factor):
 def figures(x):
     block = np.sort(np.array([x], dtype=float), axis=1)
     out = np.empty((1, criteria.N_NORMALITY))
-    criteria.normality_columns(*weighed_with(block, np.empty(0)), np.empty((2, block.shape[1])), out)
+    columns, weighed, figures = weighed_with(block, np.empty(0), normal_quantiles)
+    criteria.normality_columns(columns, weighed, figures, np.empty((2, block.shape[1])), out)
     return out[0]
 
 

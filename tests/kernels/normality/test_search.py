@@ -10,11 +10,11 @@ import oracles
 import pytest
 from scipy import stats
 
-from powerkern._estimators.nearest_normal import weighed_with
+from powerkern._estimators.nearest_normal import normal_quantiles, weighed_with
 from powerkern._jit import JIT_DISABLED
 from powerkern._status import Status
 from powerkern.kernels.normality.criterion import KS, PPCC
-from powerkern.kernels.normality.search import criterion_columns, room_of_lanes
+from powerkern.kernels.normality.search import criterion_columns, new_search_work
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 rng = np.random.default_rng(20240601)
@@ -33,11 +33,11 @@ TRANSFORMS = {BOX_COX: stats.boxcox, YEO_JOHNSON: stats.yeojohnson}
 def found(x, family, which, start=1.0):
     """Lambda, the criterion, evaluations, status."""
     x = np.sort(np.asarray(x, dtype=float))
-    columns, weighed, figures = weighed_with(x[None], np.empty(0))
+    columns, weighed, figures = weighed_with(x[None], np.empty(0), normal_quantiles)
     n = np.count_nonzero(~np.isnan(x))
-    np.testing.assert_allclose(weighed[1, 0, :n], np.sqrt(n) * oracles.filliben_quantiles(n), rtol=1e-9, atol=1e-12)
-    out, work, lanes = np.empty((1, 4)), np.empty((4, x.size)), np.empty(room_of_lanes(x.size))
-    criterion_columns(columns, weighed, figures, family, which, np.array([start]), work, lanes, out)
+    np.testing.assert_allclose(weighed[0, 0, :n], np.sqrt(n) * oracles.filliben_quantiles(n), rtol=1e-9, atol=1e-12)
+    out, work = np.empty((1, 4)), new_search_work(x.size)
+    criterion_columns(columns, weighed, figures, family, which, np.array([start]), work, out)
     return out[0]
 
 

@@ -148,11 +148,11 @@ def test_quantiles_of_copies_are_fillibens(largest):
     out, figures = np.zeros((3, 1, 15)), np.zeros((1, 2))
     criteria._weigh(counts_of(w), out[0, 0], out[1, 0], out[2, 0], figures[0])
     n = int(w.sum())
-    q = normal_quantiles(n) * math.sqrt(n)
+    q = normal_quantiles(n)
     ends = np.append(0, np.cumsum(w)).astype(int)
     means = [q[a:b].mean() for a, b in pairwise(ends)]
-    np.testing.assert_allclose(out[1, 0], means, atol=2e-9)
-    np.testing.assert_allclose(out[0, 0], w / n, rtol=1e-14)
+    np.testing.assert_allclose(out[0, 0], means, atol=2e-9)
+    np.testing.assert_allclose(out[1, 0], w / n, rtol=1e-14)
     np.testing.assert_allclose(out[2, 0], 0.5 * (ends[:-1] + ends[1:]) / n, rtol=1e-14)
     within = sum(((q[a:b] - m) ** 2).sum() for a, b, m in zip(ends[:-1], ends[1:], means, strict=True)) / n
     np.testing.assert_allclose(figures[0], [n, 0.5 * within], atol=2e-9)

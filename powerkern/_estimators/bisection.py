@@ -1,0 +1,27 @@
+"""Bisection of the float64 numbers themselves, which finds the last at which a condition holds, to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from powerkern._typing import BoolArray, FloatArray, IntArray
+
+
+def largest_float(holds: Callable[[FloatArray], BoolArray], start: float, n: int) -> FloatArray:
+    """The largest float64 from `start` on at which a condition holds, for each of n columns; `start` where none is.
+
+    The condition must not hold again above a number at which it does not.
+    """
+    low, high = (np.full(n, _ordered(np.array(end).view(np.int64))) for end in (start, np.inf))
+    for _ in range(64):
+        middle = (low & high) + ((low ^ high) >> 1)  # their mean, without overflow
+        held = holds(_ordered(middle).view(np.float64))
+        low, high = np.where(held, middle, low), np.where(held, high, middle)
+    return np.asarray(_ordered(low).view(np.float64))
+
+
+def _ordered(bits: IntArray) -> IntArray:
+    """Integers ordered as the numbers whose bits they are; its own inverse."""
+    return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
