@@ -14,7 +14,7 @@ outside the domain, whose sums lose digits, whose optimum is not certified, or w
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,14 +44,27 @@ from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.exp import exp_less, exp_minus, expm1_excess_lanes, rounder_of
 from powerkern.kernels.elementary.log import log_normal
 from powerkern.kernels.likelihood.one_pass import FINE, ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD, TAYLOR_REACH
-from powerkern.kernels.likelihood.one_pass_sums import (
-    MAX_SQUARE_TO_VARIANCE,
+from powerkern.kernels.likelihood.profile import (
+    WEIGHT,
+    Y1,
+    Y1Y1,
+    Y1Y2,
+    Y2,
+    Y3,
+    YY,
+    YY1,
+    YY2,
+    YY3,
+    Moments,
+    Y,
+    centered,
     derivatives,
     growth,
+    has_root_near,
     moments_at,
+    profile_nll,
     shifted_score,
 )
-from powerkern.kernels.likelihood.score import WEIGHT, Y1, Y1Y1, Y1Y2, Y2, Y3, YY, YY1, YY2, YY3, Y
 from powerkern.kernels.results import (
     CURVATURE,
     INTERCEPT,
@@ -97,9 +110,6 @@ _MAX_GROWTH_TO_CURVATURE = 100.0
 #: No step from lambda = 1 is longer than this, in units of 1/(spread of the logs); those after it may be so many times
 #: longer each.
 _LONGEST, _EXPANSION = 2.0, 4.0
-
-#: A tuple of vectors, in the order of the moments of `powerkern.kernels.likelihood.score`.
-Sums: TypeAlias = Any
 
 #: A row of lanes after those of the results: the given lambdas, or NaN.
 _GIVEN = N_RESULTS
@@ -152,20 +162,20 @@ class LaneWalk(NamedTuple):
     evaluated_at: Lanes
     n_eval: Lanes
     certified: Mask
-    moments: Sums
+    moments: Moments
 
 
 # --- sums -------------------------------------------------------------------------------------------
 
 
 @kernel
-def _no_sums() -> Sums:
+def _no_sums() -> Moments:
     zero = in_all_lanes(0.0)
     return zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
 
 
 @kernel
-def _added(t: Sums, y0: Lanes, y1: Lanes, y2: Lanes, y3: Lanes, weight: float) -> Sums:
+def _added(t: Moments, y0: Lanes, y1: Lanes, y2: Lanes, y3: Lanes, weight: float) -> Moments:
     """The sums with those of one row."""
     w0, w1 = y0 * weight, y1 * weight
     return (
@@ -184,19 +194,8 @@ def _added(t: Sums, y0: Lanes, y1: Lanes, y2: Lanes, y3: Lanes, weight: float) -
 
 
 @kernel
-def _centered(t: Sums, weight: Lanes) -> tuple[Sums, Mask]:
-    """Means and products about the means; and where these cost few digits (see `one_pass_sums.center`)."""
-    s0, s1, s2, s3 = t[Y] / weight, t[Y1] / weight, t[Y2] / weight, t[Y3] / weight
-    n0, n1 = weight * s0, weight * s1
-    yy, yy1, y1y1 = t[YY] - n0 * s0, t[YY1] - n0 * s1, t[Y1Y1] - n1 * s1
-    yy2, yy3, y1y2 = t[YY2] - n0 * s2, t[YY3] - n0 * s3, t[Y1Y2] - n1 * s2
-    kept = (t[YY] <= MAX_SQUARE_TO_VARIANCE * yy) & (abs(yy3) < math.inf)
-    return (weight, s0, s1, s2, s3, yy, yy1, y1y1, yy2, yy3, y1y2), kept
-
-
-@kernel
-def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Sums:
-    """Sums of y, y', y'', y''' and of their products over the logs `d`, at the exponents `m`."""
+def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Moments:
+    """Moments of y, y', y'', y''' and of their products over the logs `d`, at the exponents `m`."""
     widest_vectors()
     below, r_pos = 2.0 - m, 1.0 / m
     # logs of one sign may be negative, but their branch is the same
@@ -258,7 +257,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
     scale = select(both, 1.0, 1.0 / largest)
     if mirrored:
         total, t = _logs_and_sums(x, weight, both, scale, log_offset(family))
-        t, kept = _centered(t, data.weight)
+        t, kept = centered(t, data.weight)
         d1, d2, d3 = shifted_score(t, total / data.weight, 0.0)
     else:
         total = _positive_logs(x, weight, scale)
@@ -289,7 +288,7 @@ def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
 
 
 @kernel
-def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, offset: float) -> tuple[Lanes, Sums]:
+def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, offset: float) -> tuple[Lanes, Moments]:
     """Signed logs in place of the values, NaN where there is none; returns their sum, and the sums at lambda = 1."""
     widest_vectors()
     total, t = in_all_lanes(0.0), _no_sums()
@@ -324,7 +323,7 @@ def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[La
 
 
 @kernel
-def _sums_at_zero(weight: Lanes, s2: Lanes, s3: Lanes, s4: Lanes, s5: Lanes) -> Sums:
+def _sums_at_zero(weight: Lanes, s2: Lanes, s3: Lanes, s4: Lanes, s5: Lanes) -> Moments:
     """The centered sums at lambda = 0, where psi and its derivatives are a, a^2/2, a^3/3 and a^4/4."""
     y1, y2 = s2 / (2.0 * weight), s3 / (3.0 * weight)
     y1y1, y1y2 = s4 / 4.0 - weight * y1 * y1, s5 / 6.0 - weight * y1 * y2
@@ -367,7 +366,7 @@ def walk(d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordina
         at = _off_the_floor(x, logs.both, floor)
         below = select(logs.both, abs(2.0 - at), 0.0)
         steepest = select(below > abs(at), below, abs(at))
-        t, kept = _centered(_sums(d, weight, logs.both, at), logs.weight)
+        t, kept = centered(_sums(d, weight, logs.both, at), logs.weight)
         d1, d2, d3 = shifted_score(t, logs.jacobian, x - at)
         good = ordinary & kept & (steepest * logs.farthest <= FINE.reach) & (d2 > 0.0)
         step = select(search, _halley(d1, d2, d3), 0.0)
@@ -379,8 +378,7 @@ def walk(d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordina
         longest = select(going, longest * _EXPANSION, longest)
         x = select(going, x + _limited(step, longest), x)
     good = good & (rate <= _MAX_GROWTH_TO_CURVATURE * d2) & (abs(x + step - at) * square_root(rate) <= TAYLOR_REACH)
-    near = ~search | (abs(d1 * d3) <= 0.5 * d2 * d2)  # Newton-Kantorovich, see `likelihood.has_root_near`
-    return LaneWalk(x + step, at, n_eval, good & arrived & near, t)
+    return LaneWalk(x + step, at, n_eval, good & arrived & (~search | has_root_near(d1, d2, d3)), t)
 
 
 @kernel
@@ -415,7 +413,7 @@ def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: LaneWalk, 
     store(found, (REF, 0), side * select(ref > 0.0, ref, 0.0))
     store(found, (SLOPE, 0), 1.0 / sd)
     store(found, (INTERCEPT, 0), -side * mean / sd)
-    store(found, (NLL, 0), 0.5 * log_normal(variance) + log_base - (m - 1.0) * logs.jacobian)
+    store(found, (NLL, 0), profile_nll(log_normal(variance), log_base, m, logs.jacobian))
     store(found, (CURVATURE, 0), curvature)
     store(found, (N_OBS, 0), data.weight)
     store(found, (X_MIN, 0), data.low + 0.0)  # 0 for -0
@@ -443,20 +441,12 @@ def _write(found: FloatArray, lane: int, row: FloatArray) -> None:
 
 @kernel
 def _copy(x: FloatArray, first: int, block: FloatArray) -> None:
-    """Copy the columns from `first` on to the lanes of vectors; lanes without a column have no values."""
-    n, side_by_side = x.shape[0], x.strides[1] == x.itemsize
-    stop = min(x.shape[1], first + BAND * LANES)
-    if side_by_side:
-        for i in range(n):
-            for k in range((stop - first) // LANES):
-                store(block[k], (i, 0), load(x, (i, first + k * LANES)))
-    for j in range(first + (stop - first) // LANES * LANES if side_by_side else first, stop):
-        part, lane = block[(j - first) // LANES], (j - first) % LANES
-        for i in range(n):
-            part[i, lane] = x[i, j]
-    for lane in range((stop - first) % LANES, LANES if stop % LANES else 0):
-        for i in range(n):
-            block[(stop - first) // LANES, i, lane] = math.nan
+    """Copy columns from `first` on to the lanes of vectors; lanes without a column have no values."""
+    n, p = x.shape
+    width = min(BAND * LANES, (p - first + LANES - 1) // LANES * LANES)
+    for i in range(n):
+        for j in range(width):
+            block[j // LANES, i, j % LANES] = x[i, first + j] if first + j < p else math.nan
 
 
 @entry((READ_MATRIX, COLUMN, INTEGER, COLUMN, LOCKSTEP_WORK, ROWS))

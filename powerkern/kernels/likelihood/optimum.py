@@ -9,6 +9,8 @@ from powerkern._jit import kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp
+from powerkern.kernels.elementary.log import log
+from powerkern.kernels.likelihood.profile import profile_nll
 from powerkern.kernels.likelihood.score import b
 from powerkern.kernels.results import (
     CURVATURE,
@@ -47,6 +49,34 @@ class Optimum(NamedTuple):
     curvature: float
     n_eval: int
     status: int
+
+
+class LogUnits(NamedTuple):
+    """What logs stand for: ``unit`` times them are those of the column, relative to that of ``ref`` (signed: 0)."""
+
+    unit: float
+    ref: float
+    log_ref: float
+
+
+@kernel
+def optimum_in(
+    units: LogUnits,
+    exponent: float,
+    mean: float,
+    variance: float,
+    curvature: float,
+    jacobian: float,
+    n_eval: int,
+    status: int,
+) -> Optimum:
+    """The optimum at an exponent of the column, given what was found on logs in such units."""
+    unit = units.unit
+    sd = math.sqrt(variance) * unit
+    nll = profile_nll(2.0 * log(sd), units.log_ref, exponent, jacobian * unit)
+    return Optimum(
+        exponent, mean * unit, sd, 0.0, units.ref, units.log_ref, nll, curvature * unit * unit, n_eval, status
+    )
 
 
 @kernel

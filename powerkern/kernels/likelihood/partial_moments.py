@@ -13,7 +13,8 @@ from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.likelihood.logs import Bounds, Sides, centered_logs, logs_in_units, prepare, sides_of
-from powerkern.kernels.likelihood.score import N_MOMENTS, Logs, add_moments
+from powerkern.kernels.likelihood.profile import N_MOMENTS
+from powerkern.kernels.likelihood.score import Logs, add_moments
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.transforms.family import log_offset
 
@@ -38,10 +39,10 @@ class Scaling(NamedTuple):
 
 
 @kernel
-def _sides_by_sign(x: FloatArray, weight: FloatArray, n_negative: int, both_signs: bool, work: Work) -> Sides:
+def _sides_by_sign(x: FloatArray, weight: FloatArray, sign: float, both_signs: bool, work: Work) -> Sides:
     """Magnitudes by sign; rows without positive values may belong to a column that has some."""
-    sides = sides_of(x, weight, n_negative, work)
-    if both_signs and n_negative == x.size:
+    sides = sides_of(x, weight, sign, work)
+    if both_signs and sign < 0.0:
         return Sides(sides.neg, sides.pos, sides.neg_weight, sides.pos_weight)
     return sides
 
@@ -56,7 +57,7 @@ def partial_moments_of_column(
     if column.x.size == 0 or at[0] != at[0]:
         return
     base = log_offset(family)
-    sides = _sides_by_sign(column.x, column.weight, column.found.n_negative, scaling.both_signs, work)
+    sides = _sides_by_sign(column.x, column.weight, column.sign, scaling.both_signs, work)
     spare = work.spare[: column.x.size]
     centered_logs(sides, base, scaling.reference, spare)
     own = logs_in_units(sides, Bounds(0.0, 0.0, 0.0), scaling.sigma, 0.0, spare)

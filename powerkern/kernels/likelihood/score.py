@@ -35,6 +35,23 @@ from powerkern._jit import inlined, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, expm1, expm1_excess
 from powerkern.kernels.elementary.log import log
+from powerkern.kernels.likelihood.profile import (
+    N_MOMENTS,
+    WEIGHT,
+    Y1,
+    Y1Y1,
+    Y1Y2,
+    Y2,
+    Y3,
+    YY,
+    YY1,
+    YY2,
+    YY3,
+    Y,
+    merge_moments,
+    profile_nll,
+    score_from_moments,
+)
 from powerkern.kernels.transforms.branch import LINEAR
 
 #: Values in a block: its derivatives and weights stay in the first-level cache.
@@ -42,10 +59,6 @@ BLOCK = 512
 
 #: Up to this |m| * max|a| the derivatives come from their power series, which hold at m = 0 too.
 SERIES_REACH = 0.5
-
-# an array of moments: total weight, means of y, y', y'', y''', sums of products about the means
-WEIGHT, Y, Y1, Y2, Y3, YY, YY1, Y1Y1, YY2, YY3, Y1Y2 = range(11)
-N_MOMENTS = 11
 
 _PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
 
@@ -249,16 +262,6 @@ def scaling_at(
 
 
 @kernel
-def score_from_moments(t: FloatArray, jacobian: float) -> tuple[float, float, float]:
-    """g', g'' and g''' from moments (docs/numerics: Derivatives)."""
-    slope = t[YY1] / t[YY]
-    bend = (t[Y1Y1] + t[YY2]) / t[YY]
-    d2 = bend - 2.0 * slope * slope
-    d3 = (3.0 * t[Y1Y2] + t[YY3]) / t[YY] - 2.0 * slope * bend - 4.0 * slope * d2
-    return slope - jacobian, d2, d3
-
-
-@kernel
 def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
     """g at `mu`, given its score there; `log_ref` is the log that centered logs are relative to (else 0).
 
@@ -266,9 +269,9 @@ def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
     """
     if not at.variance > 0.0:
         return math.inf
-    sigma = logs.sigma
-    base = log_ref + sigma * at.shift
-    return 0.5 * log(at.variance) + at.log_factor + log(sigma) + base - (mu - sigma) * (logs.jacobian - at.shift)
+    sigma = logs.sigma  # a power of two
+    log_base = at.log_factor + log(sigma) + (log_ref + sigma * at.shift)
+    return profile_nll(log(at.variance), log_base, mu / sigma, sigma * (logs.jacobian - at.shift))
 
 
 @kernel
@@ -421,32 +424,3 @@ def _block_moments(y: FloatArray, weight: FloatArray, out: FloatArray) -> None:
     out[WEIGHT] = w
     out[Y], out[Y1], out[Y2], out[Y3] = s0, s1, s2, s3
     out[YY], out[YY1], out[Y1Y1], out[YY2], out[YY3], out[Y1Y2] = q00, q01, q11, q02, q03, q12
-
-
-@kernel
-def merge_moments(total: FloatArray, part: FloatArray) -> None:
-    """total += part, pairwise (docs/numerics: Merging moments): C_xy += delta_x delta_y w_A w_B / w."""
-    w = total[WEIGHT] + part[WEIGHT]
-    fraction = part[WEIGHT] / w
-    lever = total[WEIGHT] * fraction
-    d0, d1, d2, d3 = part[Y] - total[Y], part[Y1] - total[Y1], part[Y2] - total[Y2], part[Y3] - total[Y3]
-    total[YY] += part[YY] + d0 * d0 * lever
-    total[YY1] += part[YY1] + d0 * d1 * lever
-    total[Y1Y1] += part[Y1Y1] + d1 * d1 * lever
-    total[YY2] += part[YY2] + d0 * d2 * lever
-    total[YY3] += part[YY3] + d0 * d3 * lever
-    total[Y1Y2] += part[Y1Y2] + d1 * d2 * lever
-    total[Y] += d0 * fraction
-    total[Y1] += d1 * fraction
-    total[Y2] += d2 * fraction
-    total[Y3] += d3 * fraction
-    total[WEIGHT] = w
-
-
-@kernel
-def has_root_near(d1: float, d2: float, d3: float) -> bool:
-    """Newton-Kantorovich, to third order: with ``|g' g'''| <= g''^2 / 2`` g' has a root within twice the Newton step.
-
-    g is strictly convex, so it is the only one.
-    """
-    return d2 > 0.0 and abs(d1 * d3) <= 0.5 * d2 * d2

@@ -49,9 +49,9 @@ _LARGEST_RANGE = 400.0
 def _range_of(x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, out: FloatArray) -> None:
     """Add values to a range, and the logs of every stride-th one, from the first on, to its sample."""
     if weight.size == 0:
-        found = scan(x)
-        x_min, x_max = extremes_of(found, x.size - found.n_nan)
-        _note(x.size - found.n_nan, x_min, x_max, family, out)
+        found = scan(x, None)
+        x_min, x_max = extremes_of(found)
+        _note(found.n, x_min, x_max, family, out)
         out[R_WEIGHT] = out[R_COUNT]
     else:
         for start in range(0, x.size, BLOCK):

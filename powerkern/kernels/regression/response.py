@@ -10,8 +10,8 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.log import log1p, log_normal
-from powerkern.kernels.likelihood.logs import Bounds, Scan, centered_log, offset_log, squeeze, unit_of
-from powerkern.kernels.likelihood.two_pass import typical, typical_by_weight
+from powerkern.kernels.likelihood.logs import Bounds, Scan, centered_log, offset_log, sign_of, squeeze, unit_of
+from powerkern.kernels.likelihood.two_pass import MOST_TYPICAL, typical, typical_by_weight
 from powerkern.kernels.moments import block_sum
 from powerkern.kernels.regression.likelihood import Design, RegressionWork, Rows, factor_gram
 from powerkern.kernels.transforms.family import log_offset
@@ -121,11 +121,12 @@ def _ends_of_logs(found: Scan, both_signs: bool, offset: float, reference: float
 def _reference(x: FloatArray, found: Scan, design: Design, work: RegressionWork) -> float:
     """The magnitude that logs of a column of one sign are relative to: a typical one."""
     weighted = design.root.size > 0
-    if found.n_nan == 0 and not weighted:
-        return abs(typical(x, work.logs))
-    n = squeeze(x, design.root, work.packed, work.weight)
+    if found.n == x.size and not weighted:
+        return abs(typical(x, MOST_TYPICAL, work.logs))
     if not weighted:
-        return abs(typical(work.packed[:n], work.logs))
+        n = squeeze(x, None, work.packed, work.weight)
+        return abs(typical(work.packed[:n], MOST_TYPICAL, work.logs))
+    n = squeeze(x, design.root, work.packed, work.weight)
     for i in range(n):
         work.weight[i] *= work.weight[i]
     return abs(typical_by_weight(work.packed[:n], work.weight[:n], work.logs))
@@ -135,13 +136,13 @@ def _reference(x: FloatArray, found: Scan, design: Design, work: RegressionWork)
 def prepare(x: FloatArray, found: Scan, family: int, design: Design, work: RegressionWork) -> tuple[Column, bool]:
     """A column's logs, and of a sample of its rows; False if missing values leave a design that may lack rank."""
     n, m, offset = x.size, design.sample_basis.shape[1], log_offset(family)
-    both_signs = 0 < found.n_negative < n - found.n_nan
-    sign = 0.0 if both_signs else -1.0 if found.n_negative > 0 else 1.0
+    sign = sign_of(found)
+    both_signs = sign == 0.0
     constant = design.constant > 0.0
     reference = _reference(x, found, design, work) if constant and not both_signs else 1.0 - offset
     bounds = _ends_of_logs(found, both_signs, offset, reference)
     sigma = unit_of(bounds)
-    logs, missing = work.logs, found.n_nan > 0
+    logs, missing = work.logs, found.n < n
     smallest, largest = float_of(found.low), float_of(max(found.high, found.negative_high))
     if _are_wide(bounds, smallest, offset, reference):
         total, squares = _scaled_logs(x, both_signs, offset, reference, 1.0 / sigma, logs, True)

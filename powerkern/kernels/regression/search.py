@@ -13,13 +13,12 @@ from typing import NamedTuple
 from powerkern._jit import kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.likelihood.score import has_root_near
+from powerkern.kernels.likelihood.profile import YY, has_root_near
 from powerkern.kernels.optimize.newton import NewtonState, newton_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.regression.likelihood import (
     MORE,
     N_GRID,
-    R00,
     STEPS,
     At,
     RegressionWork,
@@ -137,7 +136,7 @@ def _descend(
             break
     certified = has_root_near(at.d1, at.d2, at.d3) and state.status in (RUNNING, CONVERGED)
     if at.unexplained > 0.0 and not rough:
-        total = work.products[R00] / at.unexplained
+        total = work.products[YY] / at.unexplained
         move(step, work.products, work.coef)
         at = at_products(rows, mu + step, at.log_factor, total, work.products)
     return Found(mu + step, at, state.n_eval, certified)
