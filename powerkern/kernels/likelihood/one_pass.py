@@ -60,8 +60,8 @@ ONE_PASS_REACH = 600.0
 #: weight need a reference among them, as two passes have it.
 MIN_EFFECTIVE = 32.0
 #: Absent values stay in the sums, where they add nothing, unless they are more than this share: then it is cheaper to
-#: squeeze them out first, which with weights costs more than twice as much.
-MOST_ABSENT, MOST_ABSENT_WEIGHTED = 0.125, 0.7
+#: squeeze them out first.
+_MOST_ABSENT = 0.25
 #: The values of columns that would be too short without the others stay where they are if they are at least this share:
 #: two passes cost more.
 _LEAST_PRESENT = 1.0 / 16.0
@@ -211,9 +211,8 @@ def one_pass_optimum(
     NOT_CERTIFIED where those sums lose too many digits, or where the column cannot be fitted.
     """
     sample = _sample_of(x, weight, work)
-    share = 1.0 - sample.found.n / sample.x.size
-    few = x.size * _LEAST_PRESENT < x.size * (1.0 - share) < ONE_PASS_MIN
-    if share > (MOST_ABSENT if weight is None else MOST_ABSENT_WEIGHTED) and not few:
+    share = sample.found.n / sample.x.size
+    if share < 1.0 - _MOST_ABSENT and not _LEAST_PRESENT * x.size < share * x.size < ONE_PASS_MIN:
         n = squeeze(x, weight, work.packed, work.weight)
         x, weight = work.packed[:n], _squeezed(weight, work.weight, n)
         sample = _sample_of(x, weight, work)

@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 from powerkern._jit import inlined, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp import exp, expm1, expm1_excess
+from powerkern.kernels.elementary.exp import exp, expm1, expm1_excess, polynomial
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.profile import (
     N_MOMENTS,
@@ -333,43 +333,31 @@ def _relative_to(origin: _Origin, lead: float, t: FloatArray) -> None:
 
 
 @inlined
-def phi3(t: float) -> float:
-    """phi_3(t) = sum_k t^k/(k! (k+4)), for |t| up to `SERIES_REACH`."""
-    p = _PHI3[12]
-    p = p * t + _PHI3[11]
-    p = p * t + _PHI3[10]
-    p = p * t + _PHI3[9]
-    p = p * t + _PHI3[8]
-    p = p * t + _PHI3[7]
-    p = p * t + _PHI3[6]
-    p = p * t + _PHI3[5]
-    p = p * t + _PHI3[4]
-    p = p * t + _PHI3[3]
-    p = p * t + _PHI3[2]
-    p = p * t + _PHI3[1]
-    return p * t + _PHI3[0]
+def phis(t: float, e: float, one: float) -> tuple[float, float, float, float]:
+    """phi_j(t) = sum_k t^k/(k! (k+j+1)) for j = 0..3 and |t| up to `SERIES_REACH`, given e = e^t, times `one` as e is.
+
+    phi_3 is summed; j phi_(j-1) = e^t - t phi_j gives the rest, stably for small t.
+    """
+    phi3 = polynomial(_PHI3, t) * one
+    phi2 = (e - t * phi3) * (1.0 / 3.0)
+    phi1 = (e - t * phi2) * 0.5
+    return e - t * phi1, phi1, phi2, phi3
 
 
 @kernel
 def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: FloatArray) -> None:
-    """y^(j) = u^(j+1) phi_j(t), phi_j = sum_k t^k/(k! (k+j+1)), t = m u; u is the log, negated below zero as m is.
-
-    phi_3 is summed; j phi_(j-1) = e^t - t phi_j gives the rest, stably for small t.
-    """
+    """y^(j) = u^(j+1) phi_j(t), t = m u; u is the log, negated below zero as m is."""
     widest_vectors()
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     for i in range(a.size):
         u = (a[i] - scale.shift) * scale.sign
         t = scale.exponent * (a[i] - scale.shift)
-        p = phi3(t)
-        e = exp(t)
-        phi2 = (e - t * p) / 3.0
-        phi1 = (e - t * phi2) / 2.0
+        phi0, phi1, phi2, phi3 = phis(t, exp(t), 1.0)
         scaled = u * factor
-        y0[i] = scaled * (e - t * phi1)
+        y0[i] = scaled * phi0
         y1[i] = scaled * u * phi1
         y2[i] = scaled * u * u * phi2
-        y3[i] = scaled * u * u * u * p
+        y3[i] = scaled * u * u * u * phi3
 
 
 @kernel

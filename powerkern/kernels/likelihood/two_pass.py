@@ -12,7 +12,7 @@ from typing import NamedTuple
 from powerkern._jit import float_of, kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.constants import EPS
+from powerkern.kernels.elementary.constants import EPS, insert
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.likelihood.logs import Prepared, Sides, logs_about, offset_log, sides_of, total_weight
 from powerkern.kernels.likelihood.optimum import Optimum, exponent_of
@@ -82,7 +82,7 @@ def typical(x: FloatArray, most: int, scratch: FloatArray) -> float:
     for k in range(few):
         value = x[int((k + 0.5) * spacing)]
         if value == value:
-            _insert(value, n, scratch)
+            insert(value, n, scratch)
             n += 1
     return float(scratch[n // 2]) if n > 0 else math.nan
 
@@ -95,19 +95,9 @@ def typical_by_weight(x: FloatArray, weight: FloatArray, scratch: FloatArray) ->
     for i in range(x.size):
         seen += weight[i]
         while n < MOST_TYPICAL and (n + 0.5) * spacing < seen:
-            _insert(x[i], n, scratch)
+            insert(x[i], n, scratch)
             n += 1
     return float(scratch[n // 2])
-
-
-@kernel
-def _insert(value: float, n: int, ordered: FloatArray) -> None:
-    """Put a value in its place among the first `n`, which are in order."""
-    k = n
-    while k > 0 and ordered[k - 1] > value:
-        ordered[k] = ordered[k - 1]
-        k -= 1
-    ordered[k] = value
 
 
 @kernel

@@ -9,6 +9,7 @@ import math
 
 from powerkern._jit import COLUMN, COUNTS, INTEGER, REAL, ROWS, entry, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.elementary.constants import insert
 
 #: Values that are sorted; of more, those between two of a sample are kept.
 _FEW = 48
@@ -105,11 +106,7 @@ def _keep_between(a: FloatArray, n: int, lo: float, hi: float) -> int:
 @kernel
 def _insertion_sort(a: FloatArray, n: int) -> None:
     for i in range(1, n):
-        value, j = a[i], i
-        while j > 0 and a[j - 1] > value:
-            a[j] = a[j - 1]
-            j -= 1
-        a[j] = value
+        insert(a[i], i, a)
 
 
 @kernel

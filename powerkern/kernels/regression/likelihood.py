@@ -36,7 +36,7 @@ from powerkern.kernels.likelihood.profile import (
     ratios,
     squares_at,
 )
-from powerkern.kernels.likelihood.score import BLOCK, SERIES_REACH, phi3
+from powerkern.kernels.likelihood.score import BLOCK, SERIES_REACH, phis
 
 #: Below this part of the sum of squares, residual products are formed from residuals, not by subtraction.
 _BY_SUBTRACTION = 1e-4
@@ -182,10 +182,9 @@ def _ordinary_derivatives(d: FloatArray, mu: float, lower: float, y: FloatArray)
 
 @kernel
 def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float, y: FloatArray) -> None:
-    """y^(j) = d^(j+1) phi_j(t), phi_j = sum_k t^k/(k! (k+j+1)), t = m d, all times e^-log_factor.
+    """y^(j), all times e^-log_factor: d^(j+1) phi_j(t) for small t = m d (`phis`), else Y_j/m^(j+1).
 
-    For small t phi_3 is summed and j phi_(j-1) = e^t - t phi_j gives the others; else Y_0 = e^t - 1,
-    Y_j = t^j e^t - j Y_(j-1) and y^(j) = Y_j/m^(j+1).
+    Y_0 = e^t - 1, Y_j = t^j e^t - j Y_(j-1).
     """
     widest_vectors()
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
@@ -200,17 +199,15 @@ def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float, y: F
         e = exp(t - log_factor)
         small = abs(t) < SERIES_REACH
         s = t if small else 0.0
-        p = phi3(s) * one
-        p2 = (e - s * p) * (1.0 / 3.0)
-        p1 = (e - s * p2) * 0.5
+        phi0, phi1, phi2, phi3 = phis(s, e, one)
         f0 = e - one
         f1 = t * e - f0
         f2 = t * t * e - 2.0 * f1
         f3 = t * t * t * e - 3.0 * f2
-        y0[i] = (e - s * p1) * u if small else f0 * r
-        y1[i] = p1 * (u * u) if small else f1 * (r * r)
-        y2[i] = p2 * (u * u * u) if small else f2 * (r * r * r)
-        y3[i] = p * (u * u * (u * u)) if small else f3 * (r * r * (r * r))
+        y0[i] = phi0 * u if small else f0 * r
+        y1[i] = phi1 * (u * u) if small else f1 * (r * r)
+        y2[i] = phi2 * (u * u * u) if small else f2 * (r * r * r)
+        y3[i] = phi3 * (u * u * (u * u)) if small else f3 * (r * r * (r * r))
 
 
 @reduction
