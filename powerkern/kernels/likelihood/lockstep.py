@@ -45,18 +45,7 @@ from powerkern.kernels.elementary.exp import exp_less, exp_minus, expm1_excess_l
 from powerkern.kernels.elementary.log import log_normal
 from powerkern.kernels.likelihood.one_pass import FINE, ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD, TAYLOR_REACH
 from powerkern.kernels.likelihood.profile import (
-    WEIGHT,
-    Y1,
-    Y1Y1,
-    Y1Y2,
-    Y2,
-    Y3,
-    YY,
-    YY1,
-    YY2,
-    YY3,
     Moments,
-    Y,
     centered,
     derivatives,
     growth,
@@ -64,6 +53,7 @@ from powerkern.kernels.likelihood.profile import (
     moments_at,
     profile_nll,
     shifted_score,
+    with_row,
 )
 from powerkern.kernels.results import (
     CURVATURE,
@@ -175,25 +165,6 @@ def _no_sums() -> Moments:
 
 
 @kernel
-def _added(t: Moments, y0: Lanes, y1: Lanes, y2: Lanes, y3: Lanes, weight: float) -> Moments:
-    """The sums with those of one row."""
-    w0, w1 = y0 * weight, y1 * weight
-    return (
-        t[WEIGHT],
-        t[Y] + w0,
-        t[Y1] + w1,
-        t[Y2] + y2 * weight,
-        t[Y3] + y3 * weight,
-        t[YY] + w0 * y0,
-        t[YY1] + w0 * y1,
-        t[Y1Y1] + w1 * y1,
-        t[YY2] + w0 * y2,
-        t[YY3] + w0 * y3,
-        t[Y1Y2] + w1 * y2,
-    )
-
-
-@kernel
 def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Moments:
     """Moments of y, y', y'', y''' and of their products over the logs `d`, at the exponents `m`."""
     widest_vectors()
@@ -208,7 +179,7 @@ def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Moments:
         t_row = select(negative, m_neg, m) * abs(a)
         y0, y1, y2, y3 = derivatives(t_row, expm1_excess_lanes(t_row), 1.0)
         r2 = r * r
-        t = _added(t, y0 * r, y1 * r2, y2 * (r2 * r), y3 * (r2 * r2), weight[i])
+        t = with_row(t, y0 * r, y1 * r2, y2 * (r2 * r), y3 * (r2 * r2), weight[i])
     return t
 
 
@@ -300,7 +271,7 @@ def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, 
         side = select(both & (v < 0.0), -1.0, 1.0)
         total = total + side * a * weight[i]
         y0, y1, y2, y3 = derivatives(a, (ratio - 1.0) - a, 1.0)
-        t = _added(t, side * y0, y1, side * y2, y3, weight[i])
+        t = with_row(t, side * y0, y1, side * y2, y3, weight[i])
         store(x, (i, 0), select(seen, side * a, math.nan))
     return total, t
 

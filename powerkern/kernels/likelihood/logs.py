@@ -224,16 +224,6 @@ def weighted_total(d: FloatArray, weight: FloatArray) -> tuple[float, float]:
     return total, weights
 
 
-@reduction
-def all_positive(weight: FloatArray) -> bool:
-    """Whether no weight is zero."""
-    widest_vectors()
-    n = 0
-    for i in range(weight.size):
-        n += weight[i] > 0.0
-    return n == weight.size
-
-
 @kernel
 def total_weight(weight: FloatArray) -> float:
     """Sum of the weights."""
@@ -307,16 +297,16 @@ class Prepared(NamedTuple):
 @kernel
 def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepared:
     """Squeeze out absent values; `weight` may be empty (all one)."""
-    found = scan(x, None)
-    if not all_positive(weight):
-        found = scan(x, weight)
-    n = found.n
-    if n < x.size:
-        if weight.size == 0:
+    if weight.size == 0:
+        found = scan(x, None)
+        if found.n < x.size:
             squeeze(x, None, work.packed, work.weight)
-        else:
+            x = work.packed[: found.n]
+    else:
+        found = scan(x, weight)
+        if found.n < x.size:
             squeeze(x, weight, work.packed, work.weight)
-        x, weight = work.packed[:n], work.weight[: min(n, weight.size)]
+            x, weight = work.packed[: found.n], work.weight[: found.n]
     return prepared(x, weight, found, family)
 
 

@@ -17,7 +17,7 @@ from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.interval import interval_of
-from powerkern.kernels.likelihood.logs import extremes_of, prepare, total_weight
+from powerkern.kernels.likelihood.logs import extremes_of, prepare
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN, one_pass_optimum
 from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
 from powerkern.kernels.likelihood.scratch import WORK, Work
@@ -64,7 +64,7 @@ def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float
     """Fit any column; the row has the number of evaluations made before."""
     column, n_eval = prepare(x, weight, family, work), int(row[N_EVAL])
     x_min, x_max = extremes_of(column.found)
-    write_range(row, float(column.x.size) if weight.size == 0 else total_weight(column.weight), x_min, x_max)
+    write_range(row, column.found.weight, x_min, x_max)
     if column.status != _OK:
         write_identity(row, column.status)
         return

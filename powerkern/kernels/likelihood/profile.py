@@ -6,8 +6,8 @@ With y = psi(lambda) and primes for derivatives in lambda, per observation ([1]_
     g'   = Cov(y, y')/Var(y) - mean(J)
     g''  = (Var(y') + Cov(y, y''))/Var(y) - 2 (Cov(y, y')/Var(y))^2
 
-and g''' in the same way. Moments are an array, or a tuple of numbers or of vectors, in the order below; a common factor
-of y and its derivatives cancels. Every function here takes all of them.
+and g''' in the same way. A common factor of y and its derivatives cancels. Moments are an array, or a tuple of numbers
+or of vectors, in one order; functions that write moments take arrays, the others any of them.
 
 References
 ----------
@@ -17,10 +17,11 @@ References
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from powerkern._jit import kernel
+from powerkern._jit import inlined, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.exp import polynomial
 
 #: Total weight, means of y, y', y'', y''', sums of products about the means; or the sums of these before `centered`.
 WEIGHT, Y, Y1, Y2, Y3, YY, YY1, Y1Y1, YY2, YY3, Y1Y2 = range(11)
@@ -30,6 +31,18 @@ Moments: TypeAlias = Any
 
 #: Raw sums are trusted while the mean square is at most this times the variance: they lose at most two digits.
 MAX_SQUARE_TO_VARIANCE = 100.0
+#: Up to this |m| * max|a| the derivatives come from their power series, which hold at m = 0 too.
+SERIES_REACH = 0.5
+_PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
+
+
+class Origin(NamedTuple):
+    """y and its derivatives at 0, relative to the reference."""
+
+    y0: float
+    y1: float
+    y2: float
+    y3: float
 
 
 # --- from values to moments ---------------------------------------------------------------------------
@@ -49,6 +62,28 @@ def derivatives(t: float, excess: float, one: float) -> tuple[float, float, floa
     return y0, y1, y2, t * t2e - (two + one) * y2
 
 
+@inlined
+def phis(t: float, e: float, one: float) -> tuple[float, float, float, float]:
+    """phi_j(t) = sum_k t^k/(k! (k+j+1)) for j = 0..3 and |t| up to `SERIES_REACH`, given e = e^t, times `one` as e is.
+
+    phi_3 is summed; j phi_(j-1) = e^t - t phi_j gives the rest, stably for small t.
+    """
+    phi3 = polynomial(_PHI3, t) * one
+    phi2 = (e - t * phi3) * (1.0 / 3.0)
+    phi1 = (e - t * phi2) * 0.5
+    return e - t * phi1, phi1, phi2, phi3
+
+
+@kernel
+def with_row(t: Moments, y0: float, y1: float, y2: float, y3: float, weight: float) -> Moments:
+    """Raw sums with the terms of one more value, or of one of each column; the total weight is not among them."""
+    w0, w1 = y0 * weight, y1 * weight
+    return (
+        t[WEIGHT], t[Y] + w0, t[Y1] + w1, t[Y2] + y2 * weight, t[Y3] + y3 * weight, t[YY] + w0 * y0,
+        t[YY1] + w0 * y1, t[Y1Y1] + w1 * y1, t[YY2] + w0 * y2, t[YY3] + w0 * y3, t[Y1Y2] + w1 * y2,
+    )  # fmt: skip
+
+
 @kernel
 def centered(t: Moments, weight: float) -> tuple[Moments, bool]:
     """Moments from raw sums, of this total weight; and whether that costs few digits: False for NaN and infinite sums.
@@ -61,6 +96,51 @@ def centered(t: Moments, weight: float) -> tuple[Moments, bool]:
     yy2, yy3, y1y2 = t[YY2] - n0 * s2, t[YY3] - n0 * s3, t[Y1Y2] - n1 * s2
     kept = (t[YY] <= MAX_SQUARE_TO_VARIANCE * yy) & (abs(yy3) < math.inf)
     return (weight, s0, s1, s2, s3, yy, yy1, y1y1, yy2, yy3, y1y2), kept
+
+
+@reduction
+def moments_of_block(y: FloatArray, weight: FloatArray, out: FloatArray) -> None:
+    """Weighted means of the rows of y and their products about the means."""
+    widest_vectors()
+    y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
+    w = s0 = s1 = s2 = s3 = 0.0
+    for i in range(weight.size):
+        w += weight[i]
+        s0 += weight[i] * y0[i]
+        s1 += weight[i] * y1[i]
+        s2 += weight[i] * y2[i]
+        s3 += weight[i] * y3[i]
+    s0, s1, s2, s3 = s0 / w, s1 / w, s2 / w, s3 / w
+    q00 = q01 = q11 = q02 = q03 = q12 = 0.0
+    for i in range(weight.size):
+        d0 = y0[i] - s0
+        d1 = y1[i] - s1
+        d2 = y2[i] - s2
+        w0 = weight[i] * d0
+        q00 += w0 * d0
+        q01 += w0 * d1
+        q02 += w0 * d2
+        q03 += w0 * (y3[i] - s3)
+        q11 += weight[i] * d1 * d1
+        q12 += weight[i] * d1 * d2
+    out[WEIGHT] = w
+    out[Y], out[Y1], out[Y2], out[Y3] = s0, s1, s2, s3
+    out[YY], out[YY1], out[Y1Y1], out[YY2], out[YY3], out[Y1Y2] = q00, q01, q11, q02, q03, q12
+
+
+@kernel
+def relative_to(origin: Origin, lead: float, t: FloatArray) -> None:
+    """Moments of ``e^(-m lead) psi`` and its derivatives (Leibniz' rule) from those of psi, moved by the `origin`."""
+    c = -lead
+    t[Y3] += c * (3.0 * t[Y2] + c * (3.0 * t[Y1] + c * t[Y])) + origin.y3
+    t[Y2] += c * (2.0 * t[Y1] + c * t[Y]) + origin.y2
+    t[Y1] += c * t[Y] + origin.y1
+    t[Y] += origin.y0
+    t[Y1Y2] += c * (2.0 * t[Y1Y1] + t[YY2] + c * (3.0 * t[YY1] + c * t[YY]))
+    t[Y1Y1] += c * (2.0 * t[YY1] + c * t[YY])
+    t[YY3] += c * (3.0 * t[YY2] + c * (3.0 * t[YY1] + c * t[YY]))
+    t[YY2] += c * (2.0 * t[YY1] + c * t[YY])
+    t[YY1] += c * t[YY]
 
 
 @kernel

@@ -26,17 +26,19 @@ from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.one_pass_sums import terms
 from powerkern.kernels.likelihood.profile import (
     N_MOMENTS,
+    SERIES_REACH,
     Y1Y1,
     Y1Y2,
     YY,
     YY1,
     YY2,
     YY3,
+    phis,
     profile_nll,
     ratios,
     squares_at,
 )
-from powerkern.kernels.likelihood.score import BLOCK, SERIES_REACH, phis
+from powerkern.kernels.likelihood.score import BLOCK
 
 #: Below this part of the sum of squares, residual products are formed from residuals, not by subtraction.
 _BY_SUBTRACTION = 1e-4

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from powerkern._jit import float_of, kernel, reduction, widest_vectors
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.log import log1p, log_normal
+from powerkern.kernels.elementary.log import log1p
 from powerkern.kernels.likelihood.logs import Bounds, Scan, centered_log, offset_log, sign_of, squeeze, unit_of
 from powerkern.kernels.likelihood.two_pass import MOST_TYPICAL, typical, typical_by_weight
 from powerkern.kernels.moments import block_sum
@@ -20,9 +19,6 @@ from powerkern.kernels.transforms.family import log_offset
 BAD_RANK = -3
 
 _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
-
-#: Logs that span this need no better absolute error than 1e-16, if they are no larger than the other.
-_WIDE, _ORDINARY = 0.5, 600.0
 
 
 class Column(NamedTuple):
@@ -41,37 +37,24 @@ class Column(NamedTuple):
 
 @reduction
 def _scaled_logs(
-    x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray, wide: bool | None
+    x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray
 ) -> tuple[float, float]:
     """Logs relative to the reference, times `unit`, signed for both signs, 0 where a value is missing.
 
-    Returns their sum and the sum of their squares. `wide` (True, or None for not; known when this is compiled): the
-    logs differ by so much that an error of 1e-16 in them does not matter.
+    Returns their sum and the sum of their squares.
     """
     widest_vectors()
-    log_reference, inverse = offset_log(offset, reference), 1.0 / (offset + reference)
+    log_reference = offset_log(offset, reference)
     total = squares = 0.0
     for i in range(d.size):
-        size = abs(x[i])
-        present = size == size
-        size = size if present else reference
-        if wide is None:
-            value = centered_log(size, offset, reference, log_reference) * unit
-        else:
-            value = log_normal((offset + size) * inverse) * unit
+        present = x[i] == x[i]
+        value = centered_log(abs(x[i]) if present else reference, offset, reference, log_reference) * unit
         value = -value if both_signs and x[i] < 0.0 else value
         value = value if present else 0.0
         d[i] = value
         total += value
         squares += value * value
     return total, squares
-
-
-@kernel
-def _are_wide(bounds: Bounds, smallest: float, offset: float, reference: float) -> bool:
-    """Whether `_scaled_logs` may take logs of ratios, which have an error of 1e-16."""
-    far = bounds.high - bounds.low >= _WIDE and max(bounds.high, -bounds.low) <= _ORDINARY
-    return far and min(offset + smallest, offset + reference) >= SMALLEST_NORMAL
 
 
 @kernel
@@ -144,10 +127,7 @@ def prepare(x: FloatArray, found: Scan, family: int, design: Design, work: Regre
     sigma = unit_of(bounds)
     logs, missing = work.logs, found.n < n
     smallest, largest = float_of(found.low), float_of(max(found.high, found.negative_high))
-    if _are_wide(bounds, smallest, offset, reference):
-        total, squares = _scaled_logs(x, both_signs, offset, reference, 1.0 / sigma, logs, True)
-    else:
-        total, squares = _scaled_logs(x, both_signs, offset, reference, 1.0 / sigma, logs, None)
+    total, squares = _scaled_logs(x, both_signs, offset, reference, 1.0 / sigma, logs)
     if design.root.size > 0:
         total, squares = _weighted_sums(logs, design.root)
     kept, sample_kept = work.kept[: n if missing else 0], work.sample_kept[: m if missing else 0]

@@ -139,7 +139,7 @@ def test_likelihood_of_any_small_column(x, lmbda, scale):
 def test_series_and_closed_form_meet():
     """On either side of the reach at which the derivatives change over, both are right: g'' does not jump."""
     x = np.array([0.7, 1.0, 1.1, math.e * 0.7])
-    edge = lk.SERIES_REACH
+    edge = profile.SERIES_REACH
     below, above = edge * (1.0 - 1e-13), edge * (1.0 + 1e-13)
     result, _ = likelihood("box-cox", x, np.ones(4), [below, above, -below, -above])
     np.testing.assert_allclose(result[0], result[1], rtol=1e-12, atol=1e-14)
