@@ -1,14 +1,15 @@
 """Short columns, eight at a time in the lanes of vectors: optima from raw sums, by Halley steps in lockstep.
 
-A column of some hundred values is too short for the loops of `kernels.likelihood.one_pass`: what is done once a column
+A column of some hundred values is too short for the loops of `kernels.likelihood.one_pass`: work done once a column
 costs more than its values do. Here everything is done for eight columns at once, whose values lie side by side in a
 row-major matrix. Each lane has its own exponent, and does what it would do alone: one that has arrived is evaluated
 there again, to the same bits, until all have. A result depends on its own column only.
 
-The sums are those of `one_pass`, in float64, about the mean log of a column of one sign. A missing value, or one
+The sums are the same as in `one_pass`, in float64, about the mean log of a column of one sign. A missing value, or one
 without weight, has a log of 0, which adds nothing to any sum. Columns that need more care are left to
-`kernels.likelihood.two_pass`: those of less than three values, with infinities, a narrow spread or an enormous range,
-outside the domain, whose sums lose digits, whose optimum is not certified, or with powers near the ends of float64.
+`kernels.likelihood.two_pass`: if they have fewer than three values, infinities, a narrow spread, an enormous range or
+values outside the domain, if sums lose digits or the optimum is not certified, or if powers are near the ends of
+float64.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ _OK, _FIXED, _LOCKSTEP = int(Status.OK), int(Status.FIXED), int(Route.LOCKSTEP)
 
 #: Columns of at most so many values are fitted in lockstep.
 LOCKSTEP_MAX = 512
-#: Vectors of columns that are copied at a time: what the CPU prefetches along a row.
+#: Vectors of columns that are copied at a time: as many as the CPU prefetches along a row.
 BAND = 8
 #: Fewer values than this have an optimum at the edge of what is certified: two, of one sign, have it exactly at 0 or 2.
 _FEWEST = 3.0
@@ -101,12 +102,12 @@ _MAX_GROWTH_TO_CURVATURE = 100.0
 #: longer each.
 _LONGEST, _EXPANSION = 2.0, 4.0
 
-#: A row of lanes after those of the results: the given lambdas, or NaN.
+#: A row of lanes after the results: the given lambdas, or NaN.
 _GIVEN = N_RESULTS
 
 
 class LockstepWork(NamedTuple):
-    """Scratch for a band of columns: their values, (BAND, n, LANES), and what is found of eight of them."""
+    """Scratch for a band of columns: their values, (BAND, n, LANES), and the results of eight of them."""
 
     block: FloatArray
     found: FloatArray
@@ -122,7 +123,7 @@ def new_lockstep_work(n: int) -> LockstepWork:
 
 
 class _Data(NamedTuple):
-    """What a scan finds: how many values, their weight, the smallest and the largest."""
+    """Number of values, their weight, the smallest and the largest."""
 
     count: Lanes
     weight: Lanes
@@ -328,7 +329,7 @@ def _off_the_floor(x: Lanes, both: Mask, floor: Lanes) -> Lanes:
 
 @kernel
 def walk(d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordinary: Mask) -> LaneWalk:
-    """Halley steps until those of all `ordinary` lanes are below the tolerance; one evaluation where m is `given`."""
+    """Halley steps until they are below the tolerance in all `ordinary` lanes; one evaluation where m is `given`."""
     floor, longest = FINE.floor / logs.spread, _LONGEST / logs.spread
     search, going, k = ~(given == given), ordinary, 0
     x, n_eval = select(search, logs.start, given), in_all_lanes(1.0)
@@ -414,10 +415,15 @@ def _write(found: FloatArray, lane: int, row: FloatArray) -> None:
 def _copy(x: FloatArray, first: int, block: FloatArray) -> None:
     """Copy columns from `first` on to the lanes of vectors; lanes without a column have no values."""
     n, p = x.shape
-    width = min(BAND * LANES, (p - first + LANES - 1) // LANES * LANES)
+    side_by_side = x.strides[1] == x.itemsize
     for i in range(n):
-        for j in range(width):
-            block[j // LANES, i, j % LANES] = x[i, first + j] if first + j < p else math.nan
+        for k in range(min(BAND, (p - first + LANES - 1) // LANES)):
+            j = first + k * LANES
+            if side_by_side and j + LANES <= p:
+                store(block, (k, i, 0), load(x, (i, j)))
+            else:
+                for lane in range(LANES):
+                    block[k, i, lane] = x[i, j + lane] if j + lane < p else math.nan
 
 
 @entry((READ_MATRIX, COLUMN, INTEGER, COLUMN, LOCKSTEP_WORK, ROWS))

@@ -20,7 +20,7 @@ from powerkern.kernels.moments import weight_at
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
 from powerkern.kernels.transforms.family import is_mirrored, log_offset
 
-#: The bits of a magnitude, all but the sign, and those of infinity.
+#: The bits of a magnitude, the sign bit, and the bits of infinity.
 MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 SIGN = ~MAGNITUDE
 INF_BITS = 0x7FF0000000000000
@@ -29,10 +29,11 @@ _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
 
 
 class Scan(NamedTuple):
-    """What there is in a column, absent values apart (NaN, or no weight): their number, and bits of extreme magnitudes.
+    """Counts and extremes of a column, without its absent values (NaN, or no weight).
 
-    Of all, of those that are not negative, and of negative ones (SIGN if there are none). And the sums of the weights
-    and of their squares, and bits of the largest.
+    `n`: the number of values; `low`: bits of the smallest magnitude; `high`, `negative_high`: bits of the largest
+    magnitude of the values >= 0, and of the negative ones (SIGN if there are none); `weight`, `squares`: sums of the
+    weights, and of their squares; `heaviest`: bits of the largest weight.
     """
 
     n: int
@@ -104,7 +105,7 @@ def scanned(
     squares: float,
     heaviest: int,
 ) -> Scan:
-    """A `Scan` from what a loop has kept, of the weights nothing if there are none."""
+    """The `Scan` at the end of a loop; without weights all of them are one."""
     high, negative_high = high if high >= 0 else SIGN, negative_high if negative_high >= 0 else SIGN
     if weight is None:
         return Scan(n, low, high, negative_high, float(n), float(n), bits_of(1.0))
@@ -312,7 +313,7 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
 
 @kernel
 def prepared(x: FloatArray, weight: FloatArray | None, found: Scan, family: int) -> Prepared:
-    """A column with what was found of it, or of a part of it."""
+    """A column with the scan of it, or of a part of it."""
     return Prepared(x, weight, found, log_offset(family), sign_of(found), refusal(found, family))
 
 

@@ -68,7 +68,7 @@ _LEAST_PRESENT = 1.0 / 16.0
 #: Number of values among which a reference is chosen.
 _FEW = 17
 #: Moments are moved by Taylor series no farther than this, in units of 1/sqrt(`growth`): where a floor kept the
-#: exponent from 0 and outliers dominate the higher moments, what is left out would count.
+#: exponent from 0 and outliers dominate the higher moments, the terms left out would count.
 TAYLOR_REACH = 1e-4
 _MAX_EVAL = 20
 
@@ -76,7 +76,7 @@ _MAX_EVAL = 20
 class Logs(NamedTuple):
     """Logs and their weights, in float32 or float64; their total, the largest magnitude, the weighted mean and spread.
 
-    `total` is in units of the weights given here, without those of absent values.
+    `total` is in units of the weights given here; absent values do not count.
     """
 
     d: AnyFloats
@@ -106,7 +106,7 @@ class Stage(NamedTuple):
     reach: float
 
 
-#: `step`, in units of 1/sqrt(`growth`): a step below it ends the walk, for what remains is a fraction of its cube.
+#: `step`, in units of 1/sqrt(`growth`): a step below it ends the walk, for the error left is a fraction of its cube.
 #: `floor`: the smallest |m| * spread at which sums are evaluated, for Y_2 and Y_3 lose one and two powers of it.
 #: `reach`: squares of e^t stay finite for |t| up to it.
 _COARSE = Stage(5e-2, 1e-2, 40.0)
@@ -195,7 +195,7 @@ def no_optimum(n_eval: int) -> Optimum:
 
 
 class _Sample(NamedTuple):
-    """Evenly spaced values of a column, at most SAMPLE, their weights, and what was found of them."""
+    """Evenly spaced values of a column, at most SAMPLE, their weights, and their scan."""
 
     x: FloatArray
     weight: Any
@@ -206,7 +206,7 @@ class _Sample(NamedTuple):
 def one_pass_optimum(
     x: FloatArray, weight: FloatArray | None, family: int, lmbda: float, work: Work
 ) -> tuple[Optimum, Prepared]:
-    """Optimum from the sums of one pass, or the moments at a given `lmbda` (NaN: none given); and what was found.
+    """Optimum from the sums of one pass, or the moments at a given `lmbda` (NaN: none given); and the scanned column.
 
     NOT_CERTIFIED where those sums lose too many digits, or where the column cannot be fitted.
     """
@@ -287,7 +287,7 @@ def _optimum_of(
 
 @kernel
 def _is_even(found: Scan, factor: float) -> bool:
-    """Whether the effective number of values, that of a sample times a factor, is large enough."""
+    """Whether the effective number of values is large enough, given a scan of them, or of one in `factor`."""
     return factor * found.weight * found.weight >= MIN_EFFECTIVE * found.squares
 
 

@@ -65,7 +65,7 @@ def take_logs(
 def _take_logs(
     x: FloatArray, weight: FloatArray | None, kind: LogKind, d: FloatArray, d32: Float32Array, gaps: bool | None
 ) -> tuple[float, float, Scan]:
-    """`take_logs`; without `gaps` (None, known when this is compiled) NaN shows as bits beyond those of infinity."""
+    """`take_logs`; without `gaps` (None, known when this is compiled) NaN shows as bits larger than infinity's."""
     widest_vectors()
     total = squares = weights = weight_squares = 0.0
     n = 0
@@ -137,7 +137,7 @@ def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, r: float, below: flo
 
 @kernel
 def add_sums(sums: Moments, d: AnyFloats, weight: AnyFloats | None, exponent: float, both_signs: bool) -> Moments:
-    """Sums with those over the logs `d` added; of one sign, those of Y_j. The weight is not among them."""
+    """Add the sums over the logs `d`; of logs of one sign, the sums of Y_j. The total weight is not among them."""
     real: Any = d.dtype.type
     m, r = real(exponent), real(1.0 / exponent)
     if both_signs:
@@ -162,7 +162,7 @@ def add_sums(sums: Moments, d: AnyFloats, weight: AnyFloats | None, exponent: fl
 
 @kernel
 def per_power(t: Moments, exponent: float, both_signs: bool) -> Moments:
-    """The sums of y^(j) = Y_j/m^(j+1), given those of Y_j; with both signs they are these already."""
+    """From sums of Y_j to sums of y^(j) = Y_j/m^(j+1); with both signs `add_sums` has given these already."""
     r = 1.0 if both_signs else 1.0 / exponent
     r2 = r * r
     r3, r4, r5 = r2 * r, r2 * r2, r2 * r2 * r

@@ -52,7 +52,7 @@ class Optimum(NamedTuple):
 
 
 class LogUnits(NamedTuple):
-    """What logs stand for: ``unit`` times them are those of the column, relative to that of ``ref`` (signed: 0)."""
+    """The meaning of logs d: ``unit d`` is the log of a value less ``log_ref``, the log of ``ref`` (signed logs: 0)."""
 
     unit: float
     ref: float
@@ -70,7 +70,7 @@ def optimum_in(
     n_eval: int,
     status: int,
 ) -> Optimum:
-    """The optimum at an exponent of the column, given what was found on logs in such units."""
+    """The optimum at an exponent of the column, from moments of logs in such units."""
     unit = units.unit
     sd = math.sqrt(variance) * unit
     nll = profile_nll(2.0 * log(sd), units.log_ref, exponent, jacobian * unit)
@@ -81,7 +81,7 @@ def optimum_in(
 
 @kernel
 def exponent_of(lmbda: float, sign: float) -> float:
-    """The exponent m of the branch that a column of this sign lies on, or that of positive values; its own inverse."""
+    """The exponent m of the branch that a column of this sign lies on (both: the positive one); its own inverse."""
     return 2.0 - lmbda if sign < 0.0 else lmbda
 
 

@@ -29,7 +29,7 @@ from powerkern.kernels.likelihood.profile import SERIES_REACH, phis
 
 #: The parameters, and their ranges: lambda, the origin, the log of the unit.
 LMBDA, ORIGIN, LOG_UNIT, N_PARAMETERS = range(4)
-#: What is found, beyond the parameters: L, the information of lambda with the others free, evaluations, certificate.
+#: Results beyond the parameters: L, the information of lambda with the others free, evaluations, certificate.
 LIKELIHOOD, INFORMATION, N_EVAL, CERTIFIED, N_FOUND = range(3, 8)
 BLOCK = 256
 # rows of a block: u, 1/v, a, b_m(a), its derivatives in m, and v^(m - 1)

@@ -1,6 +1,6 @@
-"""Partial moments of a column whose rows lie at several sites: those of one site's rows, at given exponents.
+"""Partial moments of a column whose rows lie at several sites: moments of one site's rows, at given exponents.
 
-A site knows its own rows only. What it has to agree on with the others is a scaling: bounds, reference and unit of
+A site knows its own rows only. All sites have to agree on a scaling: bounds, reference and unit of
 the logs of all sites' rows (`powerkern.federated`). Under a common scaling, partial moments merge pairwise (Chan,
 Golub & LeVeque 1982) into those that `powerkern.kernels.likelihood.mle` would form of the whole column.
 """
@@ -18,7 +18,7 @@ from powerkern.kernels.likelihood.score import Logs, add_moments
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.transforms.family import log_offset
 
-# one row per column: what all sites agree on; logs are in units of SIGMA
+# one row per column: the scaling that all sites agree on; logs are in units of SIGMA
 BOTH_SIGNS, REFERENCE, LOW, HIGH, NEG_HIGH, SIGMA = range(6)
 N_SCALING = 6
 

@@ -130,7 +130,7 @@ def moments_of_block(y: FloatArray, weight: FloatArray, out: FloatArray) -> None
 
 @kernel
 def relative_to(origin: Origin, lead: float, t: FloatArray) -> None:
-    """Moments of ``e^(-m lead) psi`` and its derivatives (Leibniz' rule) from those of psi, moved by the `origin`."""
+    """From moments of psi to moments of ``e^(-m lead) psi`` (Leibniz' rule), moved by the `origin`."""
     c = -lead
     t[Y3] += c * (3.0 * t[Y2] + c * (3.0 * t[Y1] + c * t[Y])) + origin.y3
     t[Y2] += c * (2.0 * t[Y1] + c * t[Y]) + origin.y2
@@ -168,7 +168,7 @@ def merge_moments(total: FloatArray, part: FloatArray) -> None:
 
 @kernel
 def profile_nll(log_variance: float, log_base: float, m: float, jacobian: float) -> float:
-    """g at the exponent m: the variance of y and mean(J) are those of logs relative to `log_base`."""
+    """g at the exponent m, from the variance of y and mean(J) of logs relative to `log_base`."""
     return 0.5 * log_variance + log_base - (m - 1.0) * jacobian
 
 

@@ -4,7 +4,7 @@ Both families are made of one function of a log and an exponent, ``b_m(a) = expm
 ``b_lambda(ln x)``; Yeo-Johnson is ``b_lambda(log1p x)`` for x >= 0 and ``-b_{2-lambda}(log1p(-x))`` below. Everything
 here works on such logs:
 
-* logs are relative to that of a reference among the values with the most weight, which changes g by a known affine
+* logs are relative to the log of a reference among the values with the most weight, which changes g by a known affine
   term only, and all are divided by a power of two `sigma` that makes them of order one; ``mu = m sigma`` is the
   exponent in these units;
 * the derivatives y', y'', y''' of b in m are formed element by element, without cancellation (docs/numerics:
@@ -53,7 +53,7 @@ BLOCK = 512
 class Logs(NamedTuple):
     """One column as weighted logs in units of `sigma`, split by sign.
 
-    `pos` (and `neg`, for Yeo-Johnson columns of both signs) hold the logs of the branches, less that of the reference.
+    `pos` (and `neg`, for Yeo-Johnson columns of both signs) hold the logs of the branches, less the reference's.
     With one branch only their differences matter. With two, ``abs(center)`` is the log of the reference, which
     is positive or negative as `center` is; the logs of the other branch are not shifted. `low`, `high` bound `pos` and
     `neg_high` bounds `neg`; `jacobian` is the weighted mean of the signed logs, less `center`.
@@ -88,7 +88,7 @@ class Score(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What `score` works in: derivatives of a block, (4, BLOCK), and rows of moments, (3, N_MOMENTS).
+    """Scratch of `score`: derivatives of a block, (4, BLOCK), and rows of moments, (3, N_MOMENTS).
 
     The rows are for all values, for a block, and for the value 0 as a column of its own: its log and its weight.
     """
@@ -172,7 +172,7 @@ def growth_at_center(logs: Logs, mu: float) -> float:
 def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch]:
     """Both branches relative to the reference, e^-s of it for the branch that it is in.
 
-    What is divided out is the largest e^t, as exponent times log and not as the difference of two large products.
+    The largest e^t is divided out, as exponent times log and not as the difference of two large products.
     """
     center, below = logs.center, 2.0 * logs.sigma - mu
     above_0, below_0 = max(center, 0.0), max(-center, 0.0)
@@ -206,8 +206,8 @@ def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> No
 def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -> Origin:
     """Moments of both branches relative to the reference, to ``scratch.moments[0]``.
 
-    With the reference in one branch, the other one lies on the far side of 0: y and its derivatives there are those
-    at 0 and those of its own values added up, all of one sign, so that nothing cancels.
+    With the reference in one branch, the other one lies on the far side of 0: y and its derivatives there are the
+    ones at 0 plus its own, all of one sign, so that nothing cancels.
     """
     total = scratch.moments[0]
     origin = Origin(0.0, 0.0, 0.0, 0.0)

@@ -26,7 +26,7 @@ _OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_
 
 MAX_EVAL = 100
 
-#: Logs in units below this are those of a tight cluster.
+#: Logs whose unit is below this belong to a tight cluster.
 _TIGHT = 2.0**-20
 #: Values among which a reference is chosen.
 MOST_TYPICAL = 63
@@ -141,7 +141,7 @@ def _start(logs: Logs) -> float:
 
 @kernel
 def _is_moderate(centered: Centered, mu: float) -> bool:
-    """Whether no power is e^300 times that of the reference, and psi's scale does not underflow.
+    """Whether no power is e^300 times the reference's, and psi's scale does not underflow.
 
     Powers that are small beside the reference's saturate, and do no harm.
     """
@@ -155,7 +155,7 @@ def _is_moderate(centered: Centered, mu: float) -> bool:
 def _at_reference(at: Score) -> Score:
     """The same score with mean and variance of b_mu itself, relative to the reference.
 
-    Mean and standard deviation are those of the heavy values. Relative to an extreme that is 1e10 standard deviations
+    Heavy values determine mean and standard deviation. Relative to an extreme that is 1e10 standard deviations
     from them they would lose ten digits.
     """
     growth = exp(at.log_factor)

@@ -25,12 +25,12 @@ from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
 from powerkern.kernels.transforms.family import log_offset, lowest
 
 # a column's range: values (a negative number: outside the domain), their weight, the extremes; the size of a sample,
-# the sum of its logs in whole units of LOG_UNIT, and that of their squares in units of LIMB and of 1.
+# the sum of its logs in whole units of LOG_UNIT, and the sum of their squares in units of LIMB and of 1.
 # Of several ranges the weight is a sum in digits of LIMB: WEIGHT those of LIMB**LEVEL, WEIGHT_1 and WEIGHT_2 the next.
 # All that is added up are whole numbers below 2**53, so that no order of merging makes a difference.
 R_COUNT, R_WEIGHT, R_MIN, R_MAX, R_SAMPLE, R_LOGS, R_SQUARES, R_SQUARES_LOW, R_WEIGHT_1, R_WEIGHT_2, R_LEVEL = range(11)
 N_RANGE = 11
-# what is found of a place in lines
+# results for a place in lines
 _LOW, _HIGH, _N = range(3)
 LOG_UNIT, LIMB = 2.0**-16, 2.0**26
 #: The spread of logs of which only the ends are known, or which are this close, is taken for this fraction of their
@@ -130,7 +130,7 @@ def mean_log(found: FloatArray) -> float:
 
 @kernel
 def spread_of(found: FloatArray, distance: float) -> float:
-    """The standard deviation of the logs, or what is taken for it, `distance` that of the extremes."""
+    """The standard deviation of the logs, or an estimate of it; `distance`: between the logs of the extremes."""
     spread = distance / EXPECTED_RANGE
     if found[R_SAMPLE] > 1.0 and distance > _CLOSE:
         squares = (found[R_SQUARES] * LIMB + found[R_SQUARES_LOW]) / found[R_SAMPLE] * LOG_UNIT * LOG_UNIT

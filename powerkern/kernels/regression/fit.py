@@ -67,7 +67,7 @@ def _size_of(coef: FloatArray) -> float:
 
 @kernel
 def _is_moderate(column: Column, mu: float) -> bool:
-    """Whether no power is e^300 times that of the reference, nor that of the reference tiny."""
+    """Whether no power is e^300 times the reference's, and the reference's is not tiny."""
     rows = column.rows
     growth = mu * (rows.high if mu > 0.0 else rows.low)
     t = mu / rows.sigma * offset_log(column.offset, column.reference)

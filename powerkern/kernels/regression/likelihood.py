@@ -7,7 +7,7 @@ Per observation, with P the projection off the design and J the log-Jacobian ter
 The design is an orthonormal basis, one row per basis vector. A column is its logs relative to a reference in it, in the
 order of the rows, divided by a power of two that makes them of order one (`powerkern.kernels.likelihood.score`). The
 log of the reference is 0, and so are psi and its derivatives there: a missing value is given that log, and drops out
-of all sums. What it takes out of the basis is made good by the Cholesky factor of the Gram matrix of the rows left.
+of all sums. The basis is orthonormal again by the Cholesky factor of the Gram matrix of the rows left.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class At(NamedTuple):
 
 @kernel
 def _branch_exponent(rows: Rows, mu: float) -> float:
-    """The exponent of negative logs: that of positive ones but for both signs."""
+    """The exponent of negative logs: the same as of positive ones, but for columns of both signs."""
     return mu - 2.0 * rows.sigma if rows.both_signs else mu
 
 
@@ -153,7 +153,7 @@ def _are_ordinary(rows: Rows, mu: float) -> bool:
 
 @kernel
 def _log_factor(rows: Rows, mu: float) -> float:
-    """The log of what psi is divided by: 0 where no power is extreme, else the largest exponent of e."""
+    """The log of the divisor of psi: 0 where no power is extreme, else the largest exponent of e."""
     lower = _branch_exponent(rows, mu)
     if _are_ordinary(rows, mu):
         return 0.0

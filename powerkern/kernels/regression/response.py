@@ -1,4 +1,4 @@
-"""A response as its likelihood given covariates takes it: its logs, those of a sample of its rows, what is missing."""
+"""A response prepared for its likelihood given covariates: its logs, of all rows and of a sample, and its gaps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
 
 
 class Column(NamedTuple):
-    """A column's rows, a sample of them, and what its logs are relative to; `sign` is 0 for both signs."""
+    """A column's rows, a sample of them, and the reference of its logs; `sign` is 0 for both signs."""
 
     rows: Rows
     sample: Rows
@@ -91,7 +91,7 @@ def _weight_of(root: FloatArray, kept: FloatArray, n: int) -> float:
 
 @kernel
 def _ends_of_logs(found: Scan, both_signs: bool, offset: float, reference: float) -> Bounds:
-    """Bounds of the logs of a column; those of negative values are negative."""
+    """Bounds of the logs of a column; logs of negative values are negative."""
     largest = float_of(max(found.high, found.negative_high))
     if both_signs:
         return Bounds(-log1p(float_of(found.negative_high)), log1p(float_of(found.high)), 0.0)

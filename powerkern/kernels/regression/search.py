@@ -1,7 +1,7 @@
-"""The lowest minimum of the likelihood of a power given covariates: a scan, and Newton's method from what it saw.
+"""The lowest minimum of the likelihood of a power given covariates: a scan, then Newton's method in its brackets.
 
 It is not convex, and where the fit is close it is nearly a logarithm: |P psi|^2 times e^(-2 lambda J), which has the
-same minima, is nearly a parabola. Its derivative is what is scanned for sign changes, and brought to 0 by Halley's
+same minima, is nearly a parabola. Its derivative is scanned for sign changes, and brought to 0 by Halley's
 steps.
 """
 
@@ -153,7 +153,7 @@ class Search(NamedTuple):
 
 @kernel
 def search_minimum(column: Column, work: RegressionWork) -> Search:
-    """Scan a sample of the rows, find its minimum and from there that of all; if in doubt, scan all rows."""
+    """Scan a sample of the rows, and find its minimum and from there the minimum of all; if in doubt, scan all rows."""
     rows, center = column.rows, column.rows.sigma if column.rows.both_signs else 0.0
     n_eval, max_step = 0, _STEP / column.spread
     sampled = column.sample.logs.size < rows.logs.size
