@@ -18,7 +18,7 @@ from powerkern._jit import COLUMN, JIT_DISABLED, REAL
 from powerkern._jit.entries import Entry
 from powerkern.kernels.elementary import log
 from powerkern.kernels.likelihood import mle
-from powerkern.kernels.likelihood.score import has_root_near
+from powerkern.kernels.likelihood.profile import has_root_near
 from powerkern.kernels.transforms import gather, lambda_bounds
 
 needs_jit = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
