@@ -415,15 +415,15 @@ def _write(found: FloatArray, lane: int, row: FloatArray) -> None:
 def _copy(x: FloatArray, first: int, block: FloatArray) -> None:
     """Copy columns from `first` on to the lanes of vectors; lanes without a column have no values."""
     n, p = x.shape
-    side_by_side = x.strides[1] == x.itemsize
+    stop = min(p, first + BAND * LANES)
+    n_vectors = (stop - first) // LANES if x.strides[1] == x.itemsize else 0
     for i in range(n):
-        for k in range(min(BAND, (p - first + LANES - 1) // LANES)):
-            j = first + k * LANES
-            if side_by_side and j + LANES <= p:
-                store(block, (k, i, 0), load(x, (i, j)))
-            else:
-                for lane in range(LANES):
-                    block[k, i, lane] = x[i, j + lane] if j + lane < p else math.nan
+        for k in range(n_vectors):
+            store(block, (k, i, 0), load(x, (i, first + k * LANES)))
+    for j in range(n_vectors * LANES, (stop - first + LANES - 1) // LANES * LANES):
+        part, lane = block[j // LANES], j % LANES
+        for i in range(n):
+            part[i, lane] = x[i, first + j] if first + j < p else math.nan
 
 
 @entry((READ_MATRIX, COLUMN, INTEGER, COLUMN, LOCKSTEP_WORK, ROWS))

@@ -39,15 +39,6 @@ class Scaling(NamedTuple):
 
 
 @kernel
-def _sides_by_sign(x: FloatArray, weight: FloatArray, sign: float, both_signs: bool, work: Work) -> Sides:
-    """Magnitudes by sign; rows without positive values may belong to a column that has some."""
-    sides = sides_of(x, weight, sign, work)
-    if both_signs and sign < 0.0:
-        return Sides(sides.neg, sides.pos, sides.neg_weight, sides.pos_weight)
-    return sides
-
-
-@kernel
 def partial_moments_of_column(
     x: FloatArray, weight: FloatArray, family: int, scaling: Scaling, at: FloatArray, work: Work, out: FloatArray
 ) -> None:
@@ -57,7 +48,9 @@ def partial_moments_of_column(
     if column.x.size == 0 or at[0] != at[0]:
         return
     base = log_offset(family)
-    sides = _sides_by_sign(column.x, column.weight, column.sign, scaling.both_signs, work)
+    sides = sides_of(column.x, column.weight, column.sign, work)
+    if scaling.both_signs and column.sign < 0.0:  # other sites have positive values
+        sides = Sides(sides.neg, sides.pos, sides.neg_weight, sides.pos_weight)
     spare = work.spare[: column.x.size]
     centered_logs(sides, base, scaling.reference, spare)
     own = logs_in_units(sides, Bounds(0.0, 0.0, 0.0), scaling.sigma, 0.0, spare)

@@ -57,12 +57,6 @@ def _scaled_logs(
     return total, squares
 
 
-@kernel
-def _mark_kept(x: FloatArray, kept: FloatArray) -> None:
-    for i in range(x.size):
-        kept[i] = 1.0 if x[i] == x[i] else 0.0
-
-
 @reduction
 def _weighted_sums(d: FloatArray, root: FloatArray) -> tuple[float, float]:
     """Weighted sums of logs and of their squares."""
@@ -101,12 +95,9 @@ def _ends_of_logs(found: Scan, both_signs: bool, offset: float, reference: float
 
 
 @kernel
-def _reference(x: FloatArray, found: Scan, design: Design, work: RegressionWork) -> float:
+def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
     """The magnitude that logs of a column of one sign are relative to: a typical one."""
-    weighted = design.root.size > 0
-    if found.n == x.size and not weighted:
-        return abs(typical(x, MOST_TYPICAL, work.logs))
-    if not weighted:
+    if design.root.size == 0:
         n = squeeze(x, None, work.packed, work.weight)
         return abs(typical(work.packed[:n], MOST_TYPICAL, work.logs))
     n = squeeze(x, design.root, work.packed, work.weight)
@@ -122,7 +113,7 @@ def prepare(x: FloatArray, found: Scan, family: int, design: Design, work: Regre
     sign = sign_of(found)
     both_signs = sign == 0.0
     constant = design.constant > 0.0
-    reference = _reference(x, found, design, work) if constant and not both_signs else 1.0 - offset
+    reference = _reference(x, design, work) if constant and not both_signs else 1.0 - offset
     bounds = _ends_of_logs(found, both_signs, offset, reference)
     sigma = unit_of(bounds)
     logs, missing = work.logs, found.n < n
@@ -133,7 +124,8 @@ def prepare(x: FloatArray, found: Scan, family: int, design: Design, work: Regre
     kept, sample_kept = work.kept[: n if missing else 0], work.sample_kept[: m if missing else 0]
     good = True
     if missing:
-        _mark_kept(x, kept)
+        for i in range(n):
+            kept[i] = 1.0 if x[i] == x[i] else 0.0
         good = factor_gram(design.basis, kept, work.gram)
     weight = _weight_of(design.root, kept, n)
     mean = 0.0 if both_signs else total / weight

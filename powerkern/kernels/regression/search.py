@@ -53,14 +53,6 @@ class _Scanned(NamedTuple):
 
 
 @kernel
-def _probe(rows: Rows, k: int, mu: float, work: RegressionWork) -> float:
-    """Evaluate at a point of the grid."""
-    at = evaluate(rows, mu, work)
-    work.grid[_MU, k], work.grid[_G, k], work.grid[_D1, k] = mu, at.g, at.d1
-    return at.d1
-
-
-@kernel
 def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Scanned:
     """Evaluate at evenly spaced points, and on beyond their ends as long as g falls outwards."""
     grid, step = work.grid, _STEP / spread
@@ -70,7 +62,9 @@ def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Sc
     wide = step
     n_eval = 0
     while stage < 3:  # one call, not three, which would treble the compiled code
-        d1 = _probe(rows, k, mu, work)
+        at = evaluate(rows, mu, work)
+        grid[_MU, k], grid[_G, k], grid[_D1, k] = mu, at.g, at.d1
+        d1 = at.d1
         n_eval += 1
         if stage == 0:
             if k < last:
