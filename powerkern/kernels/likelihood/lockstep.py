@@ -53,6 +53,7 @@ from powerkern.kernels.likelihood.profile import (
     has_root_near,
     moments_at,
     profile_nll,
+    score_from_moments,
     shifted_score,
     with_row,
 )
@@ -230,7 +231,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
     if mirrored:
         total, t = _logs_and_sums(x, weight, both, scale, log_offset(family))
         t, kept = centered(t, data.weight)
-        d1, d2, d3 = shifted_score(t, total / data.weight, 0.0)
+        d1, d2, d3 = score_from_moments(t, total / data.weight)
     else:
         total = _positive_logs(x, weight, scale)
     mean = select(both, 0.0, total / data.weight)
@@ -238,7 +239,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
     spread, at = square_root(s2 / data.weight), 1.0
     if not mirrored:
         kept, at = s2 > 0.0, 0.0
-        d1, d2, d3 = shifted_score(_sums_at_zero(data.weight, s2, s3, s4, s5), total / data.weight, 0.0)
+        d1, d2, d3 = score_from_moments(_sums_at_zero(data.weight, s2, s3, s4, s5), total / data.weight)
     step = _limited(_halley(d1, d2, d3), _LONGEST / spread)
     start = at + select(kept & (d2 > 0.0), step, 0.0)
     base = select(both, 1.0, largest * exp_less(mean, rounder_of(0.0), 0.0))

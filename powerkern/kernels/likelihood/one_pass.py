@@ -66,7 +66,7 @@ _MOST_ABSENT = 0.25
 #: two passes cost more.
 _LEAST_PRESENT = 1.0 / 16.0
 #: Number of values among which a reference is chosen.
-_FEW = 17
+_FEW = 11
 #: Moments are moved by Taylor series no farther than this, in units of 1/sqrt(`growth`): where a floor kept the
 #: exponent from 0 and outliers dominate the higher moments, the terms left out would count.
 TAYLOR_REACH = 1e-4

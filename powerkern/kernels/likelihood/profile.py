@@ -186,11 +186,18 @@ def ratios(t: Moments) -> tuple[float, float, float]:
 
 
 @kernel
-def score_from_moments(t: Moments, jacobian: float) -> tuple[float, float, float]:
-    """g', g'' and g''' (docs/numerics: Derivatives); `jacobian` is mean(J)."""
+def _log_sd_derivatives(t: Moments) -> tuple[float, float, float]:
+    """Three derivatives of 1/2 ln Var(y) in lambda; the last two are derivatives of g as well."""
     slope, bend, third = ratios(t)
     d2 = bend - 2.0 * slope * slope
-    return slope - jacobian, d2, third - 2.0 * slope * bend - 4.0 * slope * d2
+    return slope, d2, third - 2.0 * slope * bend - 4.0 * slope * d2
+
+
+@kernel
+def score_from_moments(t: Moments, jacobian: float) -> tuple[float, float, float]:
+    """g', g'' and g''' (docs/numerics: Derivatives); `jacobian` is mean(J)."""
+    slope, d2, d3 = _log_sd_derivatives(t)
+    return slope - jacobian, d2, d3
 
 
 @kernel
@@ -229,5 +236,5 @@ def squares_at(t: Moments, step: float) -> float:
 def moments_at(t: Moments, step: float) -> tuple[float, float, float]:
     """Mean and variance of the transformed values, and g'', a short step from where moments were taken (Taylor)."""
     mean = t[Y] + step * (t[Y1] + step * (t[Y2] / 2.0 + step * t[Y3] / 6.0))
-    _, d2, d3 = score_from_moments(t, 0.0)
+    _, d2, d3 = _log_sd_derivatives(t)
     return mean, squares_at(t, step) / t[WEIGHT], d2 + step * d3
