@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood import partial_moments
-from powerkern.kernels.likelihood import score as lk
+from powerkern.kernels.likelihood import profile as lk
 from powerkern.kernels.likelihood.logs import Bounds, centered_log, offset_log, unit_of
 from powerkern.kernels.likelihood.optimum import write_fit
+from powerkern.kernels.likelihood.score import Logs, Score, nll_at, scaling_at
 from powerkern.kernels.likelihood.two_pass import optimum
 from powerkern.kernels.power_sums.ranges import R_COUNT, R_MAX, R_MIN, mean_log
 from powerkern.kernels.results import N_RESULTS, write_identity, write_range
@@ -230,25 +231,25 @@ class Weights:
 # --- likelihood and fit -------------------------------------------------------------------------------
 
 
-def score_at(column: PooledColumn, mu: float, moments: FloatArray) -> tuple[float, lk.Score]:
+def score_at(column: PooledColumn, mu: float, moments: FloatArray) -> tuple[float, Score]:
     """g and its derivatives at `mu`, from the merged moments there."""
     f = column.frame
     with np.errstate(all="ignore"):
-        shift, _, log_factor = lk.scaling_at(f.low, f.high, f.neg_high, f.sigma, f.both_signs, mu)
+        shift, _, log_factor = scaling_at(f.low, f.high, f.neg_high, f.sigma, f.both_signs, mu)
         d1, d2, d3 = (float(d) for d in lk.score_from_moments(moments, moments[partial_moments.JACOBIAN] - shift))
         variance = float(moments[lk.YY] / moments[lk.WEIGHT])
-        at = lk.Score(d1, d2, d3, float(moments[lk.Y]), variance, log_factor, shift)
-        return float(lk.nll_at(_logs(column, moments), mu, at, column.log_reference)), at
+        at = Score(d1, d2, d3, float(moments[lk.Y]), variance, log_factor, shift)
+        return float(nll_at(_logs(column, moments), mu, at, column.log_reference)), at
 
 
-def _logs(column: PooledColumn, moments: FloatArray) -> lk.Logs:
+def _logs(column: PooledColumn, moments: FloatArray) -> Logs:
     f = column.frame
     jacobian = float(moments[partial_moments.JACOBIAN])
-    return lk.Logs(_NONE, _NONE, _NONE, _NONE, f.low, f.high, f.neg_high, jacobian, f.sigma, 0.0)
+    return Logs(_NONE, _NONE, _NONE, _NONE, f.low, f.high, f.neg_high, jacobian, f.sigma, 0.0)
 
 
 def results_row(
-    column: PooledColumn, mu: float, at: lk.Score, moments: FloatArray, n_eval: int, status: Status
+    column: PooledColumn, mu: float, at: Score, moments: FloatArray, n_eval: int, status: Status
 ) -> FloatArray:
     """The row of `PowerFit` for a column with an optimum."""
     row = np.zeros(N_RESULTS)
@@ -259,7 +260,7 @@ def results_row(
         extreme = (max if mu > 0.0 else min)(abs(column.x_min), abs(column.x_max))
     with np.errstate(all="ignore"):
         logs = _logs(column, moments)
-        nll = float(lk.nll_at(logs, mu, at, column.log_reference))
+        nll = float(nll_at(logs, mu, at, column.log_reference))
         best = optimum(logs, mu, at, nll, column.base, extreme, n_eval, int(status))
         write_fit(row, best, column.sign, int(Route.MOMENTS))
     return row

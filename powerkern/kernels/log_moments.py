@@ -50,7 +50,7 @@ class LogNumber(NamedTuple):
 
 @kernel
 def _largest(x: np.ndarray, factors: np.ndarray | None) -> float:
-    """The largest value whose factor is not 0, since what is multiplied by 0 must not set a scale; -inf when empty."""
+    """The largest value whose factor is not 0, since a value multiplied by 0 must not set a scale; -inf when empty."""
     widest_vectors()
     largest = ordered(bits_of(-math.inf))
     for i in range(x.size):
@@ -146,7 +146,7 @@ def _sign(x: float) -> float:
 def _shifted_values(
     logs: np.ndarray, signs: np.ndarray | None, origin: float, scale: float, factor: float, out: np.ndarray
 ) -> None:
-    """Numbers in units of e**scale/factor, less `origin`, the sign of one: nearly equal ones keep what differs."""
+    """Numbers in units of e**scale/factor, less `origin`, the sign of one: nearly equal ones keep their differences."""
     widest_vectors()
     for i in range(logs.size):
         s = weight_at(signs, i)

@@ -1,6 +1,6 @@
 """Means and variances that merge: Welford's formula for one more value, Chan, Golub and LeVeque's for two parts.
 
-`Moments` are those of parts of the data (one value, a block, a thread's part, a client's). Long vectors are cut into
+`Moments` belong to a part of the data (one value, a block, a thread's part, a client's). Long vectors are cut into
 blocks of fixed length, each is reduced in two passes, and the blocks are joined as a tree whose shape depends on their
 number only: the result is the same for any number of threads.
 
@@ -155,7 +155,7 @@ def merge_tree(parts: np.ndarray) -> Moments:
 
 @kernel
 def add(total: float, lost: float, term: float) -> tuple[float, float]:
-    """Add a term and collect what the sum loses to rounding (Knuth's two-sum)."""
+    """Add a term and collect the rounding error of the sum (Knuth's two-sum)."""
     new = total + term
     kept = new - total
     return new, lost + ((total - (new - kept)) + (term - kept))

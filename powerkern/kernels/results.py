@@ -37,12 +37,12 @@ class ColumnFit(NamedTuple):
     n_kept: float
     kept_low: float
     kept_high: float
-    #: what is transformed is (x - center)/divisor
+    #: the transform is of (x - center)/divisor
     center: float
     divisor: float
     #: how the optimum was found, see `powerkern.Route`
     route: int
-    #: what the estimator minimises, at lmbda0
+    #: the estimator's objective at lmbda0
     objective: float
 
 

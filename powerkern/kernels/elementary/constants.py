@@ -31,6 +31,16 @@ def copy(x: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
+def insert(value: float, n: int, ordered: FloatArray) -> None:
+    """Put a value in its place among the first `n`, which are in order."""
+    k = n
+    while k > 0 and ordered[k - 1] > value:
+        ordered[k] = ordered[k - 1]
+        k -= 1
+    ordered[k] = value
+
+
+@kernel
 def count_below(x: FloatArray, bound: float) -> int:
     """The number of values of a sorted array that are less than `bound`."""
     low, high = 0, x.size

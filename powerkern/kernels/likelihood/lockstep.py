@@ -1,20 +1,21 @@
 """Short columns, eight at a time in the lanes of vectors: optima from raw sums, by Halley steps in lockstep.
 
-A column of some hundred values is too short for the loops of `kernels.likelihood.one_pass`: what is done once a column
+A column of some hundred values is too short for the loops of `kernels.likelihood.one_pass`: work done once a column
 costs more than its values do. Here everything is done for eight columns at once, whose values lie side by side in a
 row-major matrix. Each lane has its own exponent, and does what it would do alone: one that has arrived is evaluated
 there again, to the same bits, until all have. A result depends on its own column only.
 
-The sums are those of `one_pass`, in float64, about the mean log of a column of one sign. A missing value, or one
+The sums are the same as in `one_pass`, in float64, about the mean log of a column of one sign. A missing value, or one
 without weight, has a log of 0, which adds nothing to any sum. Columns that need more care are left to
-`kernels.likelihood.two_pass`: those of less than three values, with infinities, a narrow spread or an enormous range,
-outside the domain, whose sums lose digits, whose optimum is not certified, or with powers near the ends of float64.
+`kernels.likelihood.two_pass`: if they have fewer than three values, infinities, a narrow spread, an enormous range or
+values outside the domain, if sums lose digits or the optimum is not certified, or if powers are near the ends of
+float64.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,14 +45,18 @@ from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.exp import exp_less, exp_minus, expm1_excess_lanes, rounder_of
 from powerkern.kernels.elementary.log import log_normal
 from powerkern.kernels.likelihood.one_pass import FINE, ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD, TAYLOR_REACH
-from powerkern.kernels.likelihood.one_pass_sums import (
-    MAX_SQUARE_TO_VARIANCE,
+from powerkern.kernels.likelihood.profile import (
+    Moments,
+    centered,
     derivatives,
     growth,
+    has_root_near,
     moments_at,
+    profile_nll,
+    score_from_moments,
     shifted_score,
+    with_row,
 )
-from powerkern.kernels.likelihood.score import WEIGHT, Y1, Y1Y1, Y1Y2, Y2, Y3, YY, YY1, YY2, YY3, Y
 from powerkern.kernels.results import (
     CURVATURE,
     INTERCEPT,
@@ -81,7 +86,7 @@ _OK, _FIXED, _LOCKSTEP = int(Status.OK), int(Status.FIXED), int(Route.LOCKSTEP)
 
 #: Columns of at most so many values are fitted in lockstep.
 LOCKSTEP_MAX = 512
-#: Vectors of columns that are copied at a time: what the CPU prefetches along a row.
+#: Vectors of columns that are copied at a time: as many as the CPU prefetches along a row.
 BAND = 8
 #: Fewer values than this have an optimum at the edge of what is certified: two, of one sign, have it exactly at 0 or 2.
 _FEWEST = 3.0
@@ -98,15 +103,12 @@ _MAX_GROWTH_TO_CURVATURE = 100.0
 #: longer each.
 _LONGEST, _EXPANSION = 2.0, 4.0
 
-#: A tuple of vectors, in the order of the moments of `powerkern.kernels.likelihood.score`.
-Sums: TypeAlias = Any
-
-#: A row of lanes after those of the results: the given lambdas, or NaN.
+#: A row of lanes after the results: the given lambdas, or NaN.
 _GIVEN = N_RESULTS
 
 
 class LockstepWork(NamedTuple):
-    """Scratch for a band of columns: their values, (BAND, n, LANES), and what is found of eight of them."""
+    """Scratch for a band of columns: their values, (BAND, n, LANES), and the results of eight of them."""
 
     block: FloatArray
     found: FloatArray
@@ -122,7 +124,7 @@ def new_lockstep_work(n: int) -> LockstepWork:
 
 
 class _Data(NamedTuple):
-    """What a scan finds: how many values, their weight, the smallest and the largest."""
+    """Number of values, their weight, the smallest and the largest."""
 
     count: Lanes
     weight: Lanes
@@ -152,51 +154,21 @@ class LaneWalk(NamedTuple):
     evaluated_at: Lanes
     n_eval: Lanes
     certified: Mask
-    moments: Sums
+    moments: Moments
 
 
 # --- sums -------------------------------------------------------------------------------------------
 
 
 @kernel
-def _no_sums() -> Sums:
+def _no_sums() -> Moments:
     zero = in_all_lanes(0.0)
     return zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
 
 
 @kernel
-def _added(t: Sums, y0: Lanes, y1: Lanes, y2: Lanes, y3: Lanes, weight: float) -> Sums:
-    """The sums with those of one row."""
-    w0, w1 = y0 * weight, y1 * weight
-    return (
-        t[WEIGHT],
-        t[Y] + w0,
-        t[Y1] + w1,
-        t[Y2] + y2 * weight,
-        t[Y3] + y3 * weight,
-        t[YY] + w0 * y0,
-        t[YY1] + w0 * y1,
-        t[Y1Y1] + w1 * y1,
-        t[YY2] + w0 * y2,
-        t[YY3] + w0 * y3,
-        t[Y1Y2] + w1 * y2,
-    )
-
-
-@kernel
-def _centered(t: Sums, weight: Lanes) -> tuple[Sums, Mask]:
-    """Means and products about the means; and where these cost few digits (see `one_pass_sums.center`)."""
-    s0, s1, s2, s3 = t[Y] / weight, t[Y1] / weight, t[Y2] / weight, t[Y3] / weight
-    n0, n1 = weight * s0, weight * s1
-    yy, yy1, y1y1 = t[YY] - n0 * s0, t[YY1] - n0 * s1, t[Y1Y1] - n1 * s1
-    yy2, yy3, y1y2 = t[YY2] - n0 * s2, t[YY3] - n0 * s3, t[Y1Y2] - n1 * s2
-    kept = (t[YY] <= MAX_SQUARE_TO_VARIANCE * yy) & (abs(yy3) < math.inf)
-    return (weight, s0, s1, s2, s3, yy, yy1, y1y1, yy2, yy3, y1y2), kept
-
-
-@kernel
-def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Sums:
-    """Sums of y, y', y'', y''' and of their products over the logs `d`, at the exponents `m`."""
+def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Moments:
+    """Moments of y, y', y'', y''' and of their products over the logs `d`, at the exponents `m`."""
     widest_vectors()
     below, r_pos = 2.0 - m, 1.0 / m
     # logs of one sign may be negative, but their branch is the same
@@ -209,7 +181,7 @@ def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Sums:
         t_row = select(negative, m_neg, m) * abs(a)
         y0, y1, y2, y3 = derivatives(t_row, expm1_excess_lanes(t_row), 1.0)
         r2 = r * r
-        t = _added(t, y0 * r, y1 * r2, y2 * (r2 * r), y3 * (r2 * r2), weight[i])
+        t = with_row(t, y0 * r, y1 * r2, y2 * (r2 * r), y3 * (r2 * r2), weight[i])
     return t
 
 
@@ -258,8 +230,8 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
     scale = select(both, 1.0, 1.0 / largest)
     if mirrored:
         total, t = _logs_and_sums(x, weight, both, scale, log_offset(family))
-        t, kept = _centered(t, data.weight)
-        d1, d2, d3 = shifted_score(t, total / data.weight, 0.0)
+        t, kept = centered(t, data.weight)
+        d1, d2, d3 = score_from_moments(t, total / data.weight)
     else:
         total = _positive_logs(x, weight, scale)
     mean = select(both, 0.0, total / data.weight)
@@ -267,7 +239,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
     spread, at = square_root(s2 / data.weight), 1.0
     if not mirrored:
         kept, at = s2 > 0.0, 0.0
-        d1, d2, d3 = shifted_score(_sums_at_zero(data.weight, s2, s3, s4, s5), total / data.weight, 0.0)
+        d1, d2, d3 = score_from_moments(_sums_at_zero(data.weight, s2, s3, s4, s5), total / data.weight)
     step = _limited(_halley(d1, d2, d3), _LONGEST / spread)
     start = at + select(kept & (d2 > 0.0), step, 0.0)
     base = select(both, 1.0, largest * exp_less(mean, rounder_of(0.0), 0.0))
@@ -289,7 +261,7 @@ def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
 
 
 @kernel
-def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, offset: float) -> tuple[Lanes, Sums]:
+def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, offset: float) -> tuple[Lanes, Moments]:
     """Signed logs in place of the values, NaN where there is none; returns their sum, and the sums at lambda = 1."""
     widest_vectors()
     total, t = in_all_lanes(0.0), _no_sums()
@@ -301,7 +273,7 @@ def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, 
         side = select(both & (v < 0.0), -1.0, 1.0)
         total = total + side * a * weight[i]
         y0, y1, y2, y3 = derivatives(a, (ratio - 1.0) - a, 1.0)
-        t = _added(t, side * y0, y1, side * y2, y3, weight[i])
+        t = with_row(t, side * y0, y1, side * y2, y3, weight[i])
         store(x, (i, 0), select(seen, side * a, math.nan))
     return total, t
 
@@ -324,7 +296,7 @@ def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[La
 
 
 @kernel
-def _sums_at_zero(weight: Lanes, s2: Lanes, s3: Lanes, s4: Lanes, s5: Lanes) -> Sums:
+def _sums_at_zero(weight: Lanes, s2: Lanes, s3: Lanes, s4: Lanes, s5: Lanes) -> Moments:
     """The centered sums at lambda = 0, where psi and its derivatives are a, a^2/2, a^3/3 and a^4/4."""
     y1, y2 = s2 / (2.0 * weight), s3 / (3.0 * weight)
     y1y1, y1y2 = s4 / 4.0 - weight * y1 * y1, s5 / 6.0 - weight * y1 * y2
@@ -358,7 +330,7 @@ def _off_the_floor(x: Lanes, both: Mask, floor: Lanes) -> Lanes:
 
 @kernel
 def walk(d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordinary: Mask) -> LaneWalk:
-    """Halley steps until those of all `ordinary` lanes are below the tolerance; one evaluation where m is `given`."""
+    """Halley steps until they are below the tolerance in all `ordinary` lanes; one evaluation where m is `given`."""
     floor, longest = FINE.floor / logs.spread, _LONGEST / logs.spread
     search, going, k = ~(given == given), ordinary, 0
     x, n_eval = select(search, logs.start, given), in_all_lanes(1.0)
@@ -367,7 +339,7 @@ def walk(d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordina
         at = _off_the_floor(x, logs.both, floor)
         below = select(logs.both, abs(2.0 - at), 0.0)
         steepest = select(below > abs(at), below, abs(at))
-        t, kept = _centered(_sums(d, weight, logs.both, at), logs.weight)
+        t, kept = centered(_sums(d, weight, logs.both, at), logs.weight)
         d1, d2, d3 = shifted_score(t, logs.jacobian, x - at)
         good = ordinary & kept & (steepest * logs.farthest <= FINE.reach) & (d2 > 0.0)
         step = select(search, _halley(d1, d2, d3), 0.0)
@@ -379,8 +351,7 @@ def walk(d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordina
         longest = select(going, longest * _EXPANSION, longest)
         x = select(going, x + _limited(step, longest), x)
     good = good & (rate <= _MAX_GROWTH_TO_CURVATURE * d2) & (abs(x + step - at) * square_root(rate) <= TAYLOR_REACH)
-    near = ~search | (abs(d1 * d3) <= 0.5 * d2 * d2)  # Newton-Kantorovich, see `likelihood.has_root_near`
-    return LaneWalk(x + step, at, n_eval, good & arrived & near, t)
+    return LaneWalk(x + step, at, n_eval, good & arrived & (~search | has_root_near(d1, d2, d3)), t)
 
 
 @kernel
@@ -415,7 +386,7 @@ def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: LaneWalk, 
     store(found, (REF, 0), side * select(ref > 0.0, ref, 0.0))
     store(found, (SLOPE, 0), 1.0 / sd)
     store(found, (INTERCEPT, 0), -side * mean / sd)
-    store(found, (NLL, 0), 0.5 * log_normal(variance) + log_base - (m - 1.0) * logs.jacobian)
+    store(found, (NLL, 0), profile_nll(log_normal(variance), log_base, m, logs.jacobian))
     store(found, (CURVATURE, 0), curvature)
     store(found, (N_OBS, 0), data.weight)
     store(found, (X_MIN, 0), data.low + 0.0)  # 0 for -0
@@ -443,20 +414,17 @@ def _write(found: FloatArray, lane: int, row: FloatArray) -> None:
 
 @kernel
 def _copy(x: FloatArray, first: int, block: FloatArray) -> None:
-    """Copy the columns from `first` on to the lanes of vectors; lanes without a column have no values."""
-    n, side_by_side = x.shape[0], x.strides[1] == x.itemsize
-    stop = min(x.shape[1], first + BAND * LANES)
-    if side_by_side:
+    """Copy columns from `first` on to the lanes of vectors; lanes without a column have no values."""
+    n, p = x.shape
+    stop = min(p, first + BAND * LANES)
+    n_vectors = (stop - first) // LANES if x.strides[1] == x.itemsize else 0
+    for i in range(n):
+        for k in range(n_vectors):
+            store(block, (k, i, 0), load(x, (i, first + k * LANES)))
+    for j in range(n_vectors * LANES, (stop - first + LANES - 1) // LANES * LANES):
+        part, lane = block[j // LANES], j % LANES
         for i in range(n):
-            for k in range((stop - first) // LANES):
-                store(block[k], (i, 0), load(x, (i, first + k * LANES)))
-    for j in range(first + (stop - first) // LANES * LANES if side_by_side else first, stop):
-        part, lane = block[(j - first) // LANES], (j - first) % LANES
-        for i in range(n):
-            part[i, lane] = x[i, j]
-    for lane in range((stop - first) % LANES, LANES if stop % LANES else 0):
-        for i in range(n):
-            block[(stop - first) // LANES, i, lane] = math.nan
+            part[i, lane] = x[i, first + j] if first + j < p else math.nan
 
 
 @entry((READ_MATRIX, COLUMN, INTEGER, COLUMN, LOCKSTEP_WORK, ROWS))

@@ -6,7 +6,7 @@ Logs are relative to a reference in the data, d = ln((offset + x)/(offset + ref)
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,29 +16,33 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.likelihood.score import BLOCK, Logs
 from powerkern.kernels.likelihood.scratch import Work
+from powerkern.kernels.moments import weight_at
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
 from powerkern.kernels.transforms.family import is_mirrored, log_offset
 
-#: The bits of a magnitude, all but the sign, and those of infinity.
+#: The bits of a magnitude, the sign bit, and the bits of infinity.
 MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 SIGN = ~MAGNITUDE
 INF_BITS = 0x7FF0000000000000
-
-
-#: Number of values from which the sign and a reference are guessed.
-FEW = 16
 
 _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
 
 
 class Scan(NamedTuple):
-    """Counts over all values, and bit patterns of magnitudes over those that are not NaN."""
+    """Counts and extremes of a column, without its absent values (NaN, or no weight).
 
-    n_nan: int
-    n_negative: int
+    `n`: the number of values; `low`: bits of the smallest magnitude; `high`, `negative_high`: bits of the largest
+    magnitude of the values >= 0, and of the negative ones (SIGN if there are none); `weight`, `squares`: sums of the
+    weights, and of their squares; `heaviest`: bits of the largest weight.
+    """
+
+    n: int
     low: int
     high: int
     negative_high: int
+    weight: float
+    squares: float
+    heaviest: int
 
 
 class Sides(NamedTuple):
@@ -58,40 +62,90 @@ class Bounds(NamedTuple):
     neg_high: float
 
 
+NOTHING = Scan(0, MAGNITUDE, SIGN, SIGN, 0.0, 0.0, 0)
+
+
+@inlined
+def extended(low: int, high: int, negative_high: int, x: float, present: bool) -> tuple[int, int, int]:
+    """The bits in `Scan` with another value, in integers: magnitudes are ordered as their bit patterns are."""
+    bits = bits_of(x + 0.0)  # 0 for -0
+    low = min(low, bits & MAGNITUDE if present else MAGNITUDE)
+    high = max(high, bits if present else SIGN)
+    return low, high, max(negative_high, bits ^ SIGN if present else SIGN)
+
+
 @reduction
-def scan(x: FloatArray) -> Scan:
-    """One pass in integers: magnitudes of float64 are ordered as their bit patterns are."""
+def scan(x: FloatArray, weight: FloatArray | None) -> Scan:
+    """One pass over all values."""
     widest_vectors()
-    n_nan = n_negative = 0
-    low, high, negative_high = MAGNITUDE, 0, 0
+    n = 0
+    total = squares = 0.0
+    low, high, negative_high, heaviest = MAGNITUDE, SIGN, SIGN, 0
     for i in range(x.size):
-        bits = bits_of(x[i]) & MAGNITUDE
-        negative = x[i] < 0.0
-        n_nan += bits > INF_BITS
-        n_negative += negative
-        low = min(low, bits)
-        high = max(high, 0 if bits > INF_BITS or negative else bits)
-        negative_high = max(negative_high, bits if negative else 0)
-    return Scan(n_nan, n_negative, low, high, negative_high)
+        own = weight_at(weight, i)
+        present = (x[i] == x[i]) & (own > 0.0)
+        low, high, negative_high = extended(low, high, negative_high, x[i], present)
+        n += present
+        if weight is not None:
+            own = own if present else 0.0
+            total += own
+            squares += own * own
+            heaviest = max(heaviest, bits_of(own))
+    return scanned(weight, n, low, high, negative_high, total, squares, heaviest)
 
 
 @kernel
-def squeeze(x: FloatArray, weight: FloatArray, out: FloatArray, weight_out: FloatArray) -> int:
-    """Copy the values that are not NaN and have a weight, and their weights; returns their number.
+def scanned(
+    weight: FloatArray | None,
+    n: int,
+    low: int,
+    high: int,
+    negative_high: int,
+    total: float,
+    squares: float,
+    heaviest: int,
+) -> Scan:
+    """The `Scan` at the end of a loop; without weights all of them are one."""
+    high, negative_high = high if high >= 0 else SIGN, negative_high if negative_high >= 0 else SIGN
+    if weight is None:
+        return Scan(n, low, high, negative_high, float(n), float(n), bits_of(1.0))
+    return Scan(n, low, high, negative_high, total, squares, heaviest)
+
+
+@kernel
+def joined(a: Scan, b: Scan) -> Scan:
+    """The scan of two parts."""
+    return Scan(
+        a.n + b.n,
+        min(a.low, b.low),
+        max(a.high, b.high),
+        max(a.negative_high, b.negative_high),
+        a.weight + b.weight,
+        a.squares + b.squares,
+        max(a.heaviest, b.heaviest),
+    )
+
+
+@kernel
+def sign_of(found: Scan) -> float:
+    """1 if no value is negative, -1 if all are, 0 for both signs."""
+    return 1.0 if found.negative_high < 0 else -1.0 if found.high < 0 else 0.0
+
+
+@kernel
+def squeeze(x: FloatArray, weight: FloatArray | None, out: FloatArray, weight_out: FloatArray) -> int:
+    """Copy the values that are not absent, and their weights; returns their number.
 
     No branch to mispredict: every value is written, and the next one over it where it does not count.
     """
     n = np.uint64(0)
-    if weight.size == 0:
-        for i in range(x.size):
-            out[n] = x[i]
-            n += np.uint64(x[i] == x[i])
-    else:
-        for i in range(x.size):
-            value, own = x[i], weight[i]
-            out[n] = value
-            weight_out[n] = own
-            n += np.uint64((value == value) & (own > 0.0))
+    for i in range(x.size):
+        present = x[i] == x[i]
+        out[n] = x[i]
+        if weight is not None:
+            weight_out[n] = weight[i]
+            present = present & (weight[i] > 0.0)
+        n += np.uint64(present)
     return int(n)
 
 
@@ -134,7 +188,7 @@ def _logs_of_side(x: FloatArray, offset: float, reference: float, d: FloatArray)
         d[i] = centered_log(x[i], offset, reference, log_reference)
     if x.size == 0:
         return 0.0, 0.0
-    found = scan(x)
+    found = scan(x, None)
     low, high = float_of(found.low), float_of(found.high)
     return (
         centered_log(low, offset, reference, log_reference),
@@ -169,16 +223,6 @@ def weighted_total(d: FloatArray, weight: FloatArray) -> tuple[float, float]:
         total += part
         weights += part_weight
     return total, weights
-
-
-@reduction
-def all_positive(weight: FloatArray) -> bool:
-    """Whether no weight is zero."""
-    widest_vectors()
-    n = 0
-    for i in range(weight.size):
-        n += weight[i] > 0.0
-    return n == weight.size
 
 
 @kernel
@@ -241,10 +285,10 @@ def logs_about(sides: Sides, offset: float, reference: float, spare: FloatArray)
 
 
 class Prepared(NamedTuple):
-    """A column without missing values; `sign` is 1, -1, or 0 for both signs; `status` is _OK or a refusal."""
+    """A column that was scanned; `sign` is 1, -1, or 0 for both signs; `status` is _OK or a refusal."""
 
     x: FloatArray
-    weight: FloatArray
+    weight: Any  #: an array, which may be empty (all one), or None
     found: Scan
     offset: float
     sign: float
@@ -253,65 +297,54 @@ class Prepared(NamedTuple):
 
 @kernel
 def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepared:
-    """Squeeze out missing values and zero weights, and scan what is left."""
-    has_zeros, found = not all_positive(weight), scan(x)
-    if has_zeros or found.n_nan > 0:
-        n = squeeze(x, weight, work.packed, work.weight)
-        x, weight = work.packed[:n], work.weight[: min(n, weight.size)]
-        if has_zeros:
-            found = scan(x)
-    offset = log_offset(family)
-    sign = 0.0
-    if found.n_negative == 0:
-        sign = 1.0
-    elif found.n_negative == x.size:
-        sign = -1.0
-    return Prepared(x, weight, found, offset, sign, refusal(x.size, found, family))
+    """Squeeze out absent values; `weight` may be empty (all one)."""
+    if weight.size == 0:
+        found = scan(x, None)
+        if found.n < x.size:
+            squeeze(x, None, work.packed, work.weight)
+            x = work.packed[: found.n]
+    else:
+        found = scan(x, weight)
+        if found.n < x.size:
+            squeeze(x, weight, work.packed, work.weight)
+            x, weight = work.packed[: found.n], work.weight[: found.n]
+    return prepared(x, weight, found, family)
 
 
 @kernel
-def unscanned(x: FloatArray, weight: FloatArray, family: int) -> Prepared:
-    """A column taken for ordinary: its sign is that of a few evenly spaced values."""
-    n = min(x.size, FEW)
-    n_negative = n_others = 0
-    for i in range(n):
-        value = x[i * (x.size // n)]
-        n_negative += value < 0.0
-        n_others += value >= 0.0
-    sign = 1.0 if n_negative == 0 else -1.0 if n_others == 0 else 0.0
-    status = _OK if sign > 0.0 or is_mirrored(family) else BAD_NOT_POSITIVE
-    return Prepared(x, weight, Scan(0, 0, 0, 0, 0), log_offset(family), sign, status)
+def prepared(x: FloatArray, weight: FloatArray | None, found: Scan, family: int) -> Prepared:
+    """A column with the scan of it, or of a part of it."""
+    return Prepared(x, weight, found, log_offset(family), sign_of(found), refusal(found, family))
 
 
 @kernel
-def refusal(n: int, found: Scan, family: int) -> int:
-    """Why a column of `n` values that are not missing cannot be fitted, or OK."""
-    if n == 0:
+def refusal(found: Scan, family: int) -> int:
+    """Why a column cannot be fitted, or OK."""
+    if found.n == 0:
         return _EMPTY
-    if max(found.high, found.negative_high) == INF_BITS:
+    largest = max(found.high, found.negative_high)
+    if largest == INF_BITS:
         return BAD_INFINITE
-    if not is_mirrored(family) and (found.n_negative > 0 or found.low == 0):
+    if not is_mirrored(family) and (found.negative_high > 0 or found.low == 0):
         return BAD_NOT_POSITIVE
-    one_sided = found.n_negative == 0 or found.n_negative == n
-    return _CONSTANT if one_sided and found.low == max(found.high, found.negative_high) else _OK
+    return _CONSTANT if sign_of(found) != 0.0 and found.low == largest else _OK
 
 
 @kernel
-def extremes_of(found: Scan, n: int) -> tuple[float, float]:
-    """The smallest and the largest of the `n` values that are not missing."""
-    low, high = float_of(found.low), float_of(found.high)
-    x_min = low if found.n_negative == 0 else -float_of(found.negative_high)
-    return x_min, -low if found.n_negative == n else high
+def extremes_of(found: Scan) -> tuple[float, float]:
+    """The smallest and the largest value that is not absent; NaN if all are."""
+    low, sign = float_of(found.low), sign_of(found)
+    return low if sign > 0.0 else -float_of(found.negative_high), -low if sign < 0.0 else float_of(found.high)
 
 
 @kernel
-def sides_of(x: FloatArray, weight: FloatArray, n_negative: int, work: Work) -> Sides:
+def sides_of(x: FloatArray, weight: FloatArray, sign: float, work: Work) -> Sides:
     """Magnitudes and weights by sign, copied only where there are negative values or no weights."""
     n = x.size
     if weight.size == 0:
         weight = work.weight[:n]
         weight[:] = 1.0
-    if n_negative == 0:
+    if sign > 0.0:
         return Sides(x, x[:0], weight, weight[:0])
     border = split_signs(x, x, work.split)
     weight_split = work.weight_split[:n]

@@ -3,12 +3,9 @@
 How a column is fitted (`fit_column`), unless it is one of many short ones (`powerkern.kernels.likelihood.lockstep`):
 
 1. `kernels.likelihood.one_pass` finds the optimum by Halley steps on the sums of one pass: on a sample in float32;
-   one step on all values in float32, while their logs are taken; the last step in float64. It stops at a value for
-   which that will not do.
-   Missing values have logs of 0, which add nothing to the sums, unless they are many.
-2. Then `likelihood.logs` counts NaN, negative values and the extremes in one integer pass, squeezes out NaN, and
-   step 1 is tried again.
-3. Columns that are short, tightly clustered, of enormous range, of whose weight a few values carry nearly all, or
+   one step on all values in float32, while their logs are taken; the last step in float64. Absent values are squeezed
+   out first if they are many in the sample; all values are scanned chunk by chunk, while their logs are taken.
+2. Columns that are short, tightly clustered, of enormous range, of whose weight a few values carry nearly all, or
    whose sums lose digits go to `powerkern.kernels.likelihood.two_pass`, which holds for any data.
 """
 
@@ -20,9 +17,8 @@ from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.interval import interval_of
-from powerkern.kernels.likelihood.logs import extremes_of, prepare, total_weight, unscanned
-from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN, one_pass_optimum, weights_of
-from powerkern.kernels.likelihood.one_pass_chunks import Weights
+from powerkern.kernels.likelihood.logs import extremes_of, prepare
+from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN, one_pass_optimum
 from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.likelihood.two_pass import centered_column, profile_of, two_pass_optimum
@@ -33,68 +29,42 @@ _ONE_PASS, _TWO_PASS = int(Route.ONE_PASS), int(Route.TWO_PASS)
 
 
 @kernel
-def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
-    """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found)."""
-    row[STATUS], row[N_EVAL] = LEFT, 0.0
-    if weight.size == 0:
-        one_pass_column(x, weight, weights_of(weight, x.size, None), family, lmbda, work, row, None)
-    if row[STATUS] == LEFT:
-        two_pass_column(x, weight, family, lmbda, work, row)
-
-
-@kernel
-def fit_weighted_column(
-    x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray
+def fit_column(
+    x: FloatArray, weight: FloatArray | None, family: int, lmbda: float, work: Work, row: FloatArray
 ) -> None:
-    """`fit_column` with weights, compiled for them alone."""
+    """Fit one column into `row`; `lmbda` may be NaN (to be found)."""
     row[STATUS], row[N_EVAL] = LEFT, 0.0
     if x.size >= ONE_PASS_MIN:
-        one_pass_column(x, weight, weights_of(weight, x.size, True), family, lmbda, work, row, True)
-    if row[STATUS] == LEFT:
+        one_pass_column(x, weight, family, lmbda, work, row)
+    if row[STATUS] != LEFT:
+        return
+    if weight is None:
+        two_pass_column(x, x[:0], family, lmbda, work, row)
+    else:
         two_pass_column(x, weight, family, lmbda, work, row)
 
 
 @kernel
 def one_pass_column(
-    x: FloatArray,
-    weight: FloatArray,
-    weights: Weights,
-    family: int,
-    lmbda: float,
-    work: Work,
-    row: FloatArray,
-    weighted: bool | None,
+    x: FloatArray, weight: FloatArray | None, family: int, lmbda: float, work: Work, row: FloatArray
 ) -> None:
-    """Fit one column from the sums of one pass, or leave it; `weights` is `weights_of` all of its values.
-
-    The sums are compiled without weights, or with them where `weighted` is True, by its type.
-    """
-    column, n_eval = unscanned(x, weight, family), 0
-    for known in range(2):
-        if known:
-            column = prepare(x, weight, family, work)
-            weights = weights_of(column.weight, column.x.size, weighted)
-        if column.status == _OK:
-            exponent = exponent_of(lmbda, column.sign)
-            quick = one_pass_optimum(column, weights, known > 0, exponent, work)
-            n_eval += quick.optimum.n_eval
-            if quick.optimum.status != _NOT_CERTIFIED:
-                write_range(row, quick.n_obs, quick.x_min, quick.x_max)
-                write_fit(row, quick.optimum, column.sign, _ONE_PASS)
-                _keep_given(row, lmbda)
-                row[N_EVAL] = n_eval
-                return
-            if not quick.stopped:
-                break
-    row[STATUS], row[N_EVAL] = LEFT, n_eval
+    """Fit one column from the sums of one pass, or leave it."""
+    best, column = one_pass_optimum(x, weight, family, lmbda, work)
+    row[N_EVAL] = best.n_eval
+    if best.status == _NOT_CERTIFIED:
+        return
+    x_min, x_max = extremes_of(column.found)
+    write_range(row, column.found.weight, x_min, x_max)
+    write_fit(row, best, column.sign, _ONE_PASS)
+    _keep_given(row, lmbda)
 
 
 @kernel
 def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
     """Fit any column; the row has the number of evaluations made before."""
     column, n_eval = prepare(x, weight, family, work), int(row[N_EVAL])
-    x_min, x_max = extremes_of(column.found, column.x.size)
-    write_range(row, float(column.x.size) if weight.size == 0 else total_weight(column.weight), x_min, x_max)
+    x_min, x_max = extremes_of(column.found)
+    write_range(row, column.found.weight, x_min, x_max)
     if column.status != _OK:
         write_identity(row, column.status)
         return
@@ -131,9 +101,8 @@ def one_pass_columns(
     columns: FloatArray, none: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
     """Fit those rows of `columns`, without weights, for which one pass will do; the status of others is LEFT."""
-    weights = weights_of(none, columns.shape[1], None)
     for j in range(columns.shape[0]):
-        one_pass_column(columns[j], none, weights, family, lmbda[j], work, out[j], None)
+        one_pass_column(columns[j], None, family, lmbda[j], work, out[j])
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
@@ -141,9 +110,8 @@ def weighted_columns(
     columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
     """`one_pass_columns` with a weight for each value of a row."""
-    weights = weights_of(weight, columns.shape[1], True)
     for j in range(columns.shape[0]):
-        one_pass_column(columns[j], weight, weights, family, lmbda[j], work, out[j], True)
+        one_pass_column(columns[j], weight, family, lmbda[j], work, out[j])
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))

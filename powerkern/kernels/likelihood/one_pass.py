@@ -11,39 +11,36 @@ All steps to the optimum but the last are taken on sums in float32, the last in 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from powerkern._jit import float_of, for_none, kernel, reduction, widest_vectors
+from powerkern._jit import float_of, for_none, kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.exp import exp
-from powerkern.kernels.elementary.log import log, log1p
-from powerkern.kernels.likelihood.logs import FEW, INF_BITS, Prepared
-from powerkern.kernels.likelihood.one_pass_chunks import (
+from powerkern.kernels.elementary.log import log
+from powerkern.kernels.likelihood.logs import NOTHING, Prepared, Scan, joined, prepared, scan, squeeze
+from powerkern.kernels.likelihood.one_pass_sums import (
+    NO_SUMS,
+    AnyFloats,
     LogKind,
-    Seen,
-    Weights,
-    logs_of_run,
-    measured,
-    no_logs,
+    add_sums,
+    per_power,
     rounded,
     take_logs,
-    with_first,
 )
-from powerkern.kernels.likelihood.one_pass_sums import (
-    AnyFloats,
-    LogSums,
-    add_chunk,
-    center,
+from powerkern.kernels.likelihood.optimum import LogUnits, Optimum, exponent_of, optimum_in
+from powerkern.kernels.likelihood.profile import (
+    Moments,
+    centered,
     growth,
+    has_root_near,
     moments_at,
+    score_from_moments,
     shifted_score,
 )
-from powerkern.kernels.likelihood.optimum import Optimum
-from powerkern.kernels.likelihood.score import WEIGHT, has_root_near, score_from_moments
 from powerkern.kernels.likelihood.scratch import CHUNK, SAMPLE, Work
-from powerkern.kernels.moments import part_of, weight_at
+from powerkern.kernels.likelihood.two_pass import typical
+from powerkern.kernels.moments import part_of
 from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import RUNNING
 
@@ -62,42 +59,46 @@ ONE_PASS_REACH = 600.0
 #: The effective number of values, (sum w)^2/sum w^2 (Kish), must be at least this: a few that carry nearly all of the
 #: weight need a reference among them, as two passes have it.
 MIN_EFFECTIVE = 32.0
-#: Missing values stay in the sums, where they add nothing, unless they are more than this share of a sample: then it is
-#: cheaper to squeeze them out first, which with weights costs more than twice as much.
-MOST_MISSING, MOST_MISSING_WEIGHTED = 0.125, 0.7
+#: Absent values stay in the sums, where they add nothing, unless they are more than this share: then it is cheaper to
+#: squeeze them out first.
+_MOST_ABSENT = 0.25
 #: The values of columns that would be too short without the others stay where they are if they are at least this share:
 #: two passes cost more.
 _LEAST_PRESENT = 1.0 / 16.0
+#: Number of values among which a reference is chosen.
+_FEW = 11
 #: Moments are moved by Taylor series no farther than this, in units of 1/sqrt(`growth`): where a floor kept the
-#: exponent from 0 and outliers dominate the higher moments, what is left out would count.
+#: exponent from 0 and outliers dominate the higher moments, the terms left out would count.
 TAYLOR_REACH = 1e-4
-_MAX_ONE_PASS_EVAL = 20
+_MAX_EVAL = 20
 
 
 class Logs(NamedTuple):
     """Logs and their weights, in float32 or float64; their total, the largest magnitude, the weighted mean and spread.
 
-    Values that are missing have a log of 0, and what they weigh is not in the total.
+    `total` is in units of the weights given here; absent values do not count.
     """
 
     d: AnyFloats
-    weight: AnyFloats | None
+    weight: Any
+    both_signs: bool
     total: float
     farthest: float
     jacobian: float
     spread: float
 
 
-class _Walk(NamedTuple):
-    """Where a walk of Halley steps ended, and where its last moments were taken."""
+class Walk(NamedTuple):
+    """Where a walk of Halley steps ended, and its last moments and where these were taken."""
 
     x: float
     evaluated_at: float
     n_eval: int
     good: bool
+    moments: Moments
 
 
-class _Stage(NamedTuple):
+class Stage(NamedTuple):
     """Tolerances of a walk in float32 or float64."""
 
     step: float
@@ -105,37 +106,16 @@ class _Stage(NamedTuple):
     reach: float
 
 
-#: `step`, in units of 1/sqrt(`growth`): a step below it ends the walk, for what remains is a fraction of its cube.
+#: `step`, in units of 1/sqrt(`growth`): a step below it ends the walk, for the error left is a fraction of its cube.
 #: `floor`: the smallest |m| * spread at which sums are evaluated, for Y_2 and Y_3 lose one and two powers of it.
 #: `reach`: squares of e^t stay finite for |t| up to it.
-_COARSE = _Stage(5e-2, 1e-2, 40.0)
-FINE = _Stage(2e-5, 1e-5, 340.0)
+_COARSE = Stage(5e-2, 1e-2, 40.0)
+FINE = Stage(2e-5, 1e-5, 340.0)
 #: Moments at the start, and no step.
-GIVEN = _Stage(math.inf, 1e-5, 340.0)
+_GIVEN = Stage(math.inf, 1e-5, 340.0)
 
 
-@kernel
-def weights_of(weight: FloatArray, n: int, weighted: bool | None) -> Weights:
-    """The weights of a column of `n` values; `weighted` is None, a type, for columns without weights, else True."""
-    if weighted is None:
-        return Weights(None, float(n), float(n), 1.0, 1.0)
-    return measured(weight)
-
-
-class OnePass(NamedTuple):
-    """An optimum from the sums of one pass, and the smallest and largest value.
-
-    NOT_CERTIFIED where those sums lose too many digits.
-
-    `stopped`: at a value that is not finite, or of a sign that was not expected, or because many are missing. `n_obs`:
-    the number of values, or their weight.
-    """
-
-    optimum: Optimum
-    stopped: bool
-    n_obs: float
-    x_min: float
-    x_max: float
+# --- from logs to the optimum -------------------------------------------------------------------------
 
 
 @kernel
@@ -149,223 +129,60 @@ def _off_the_floor(x: float, both_signs: bool, floor: float) -> float:
 
 
 @kernel
-def _in_reach(column: LogKind, exponent: float, farthest: float, reach: float) -> bool:
+def _is_in_reach(exponent: float, both_signs: bool, farthest: float, reach: float) -> bool:
     """Whether |t| <= `reach` for all logs up to the `farthest`."""
-    steepest = max(abs(exponent), abs(2.0 - exponent) if column.sign == 0.0 else 0.0)
-    return steepest * farthest <= reach
+    return max(abs(exponent), abs(2.0 - exponent) if both_signs else 0.0) * farthest <= reach
 
 
 @kernel
-def spread_of(column: LogKind, sums: LogSums) -> float:
-    """Standard deviation of the logs, about 0 with both signs; 0 if there are none."""
-    if not sums.weight > 0.0:
-        return 0.0
-    mean = 0.0 if column.sign == 0.0 else sums.total / sums.weight
-    return math.sqrt(max(sums.squares / sums.weight - mean * mean, 0.0))
+def spread_of(both_signs: bool, weight: float, total: float, squares: float) -> float:
+    """Standard deviation of logs, about 0 with both signs, from weighted sums."""
+    mean = 0.0 if both_signs else total / weight
+    return math.sqrt(max(squares / weight - mean * mean, 0.0))
 
 
 @kernel
-def _admissible(column: LogKind, low: int, high: int) -> bool:
-    """Whether `LogSums` of all values, or of some, allow a fit in one pass."""
-    if max(low, high) >= INF_BITS:
-        return False
-    if column.sign == 0.0:
-        return column.known or (low > 0 and high >= 0)
-    # 0 and -0 are not negative
-    return low >= (1 if column.sign < 0.0 else 0) and column.offset + float_of(low) >= SMALLEST_NORMAL
-
-
-@kernel
-def _farthest(column: LogKind, low: int, high: int) -> float:
-    """The largest magnitude of the logs."""
-    if column.sign == 0.0:
-        return log1p(float_of(max(low, high)))
-    above = abs(log(column.offset + float_of(high)) - column.log_ref)
-    return max(above, abs(log(column.offset + float_of(low)) - column.log_ref))
-
-
-@kernel
-def walk_from(
-    column: LogKind, logs: Logs, start: float, stage: _Stage, moments: FloatArray, part: FloatArray | None
-) -> _Walk:
-    """Halley steps on raw sums until a step is below the tolerance; not good where these lose too many digits.
-
-    `part` as for `add_chunk`.
-    """
+def _walk_from(logs: Logs, start: float, stage: Stage) -> Walk:
+    """Halley steps on raw sums until a step is below the tolerance; not good where these lose too many digits."""
     x = at = start
-    state = newton_start(start, 2.0 / logs.spread, 0.0, _MAX_ONE_PASS_EVAL)
+    moments = NO_SUMS
+    state = newton_start(start, 2.0 / logs.spread, 0.0, _MAX_EVAL)
     while state.status == RUNNING:
         x = state.x
-        at = _off_the_floor(x, column.sign == 0.0, stage.floor / logs.spread)
-        if not _in_reach(column, at, logs.farthest, stage.reach):
+        at = _off_the_floor(x, logs.both_signs, stage.floor / logs.spread)
+        if not _is_in_reach(at, logs.both_signs, logs.farthest, stage.reach):
             break
-        moments[:] = 0.0
-        moments[WEIGHT] = logs.total
+        sums = NO_SUMS
         for i in range(0, logs.d.size, CHUNK):
             end = i + CHUNK
-            add_chunk(logs.d[i:end], part_of(logs.weight, i, end), at, column.sign == 0.0, moments, part)
-        if not center(moments):
+            sums = add_sums(sums, logs.d[i:end], part_of(logs.weight, i, end), at, logs.both_signs)
+        moments, kept = centered(per_power(sums, at, logs.both_signs), logs.total)
+        if not kept:
             break
         if stage.step == math.inf:
-            return _Walk(x, at, state.n_eval + 1, True)
+            return Walk(x, at, state.n_eval + 1, True, moments)
         d1, d2, d3 = shifted_score(moments, logs.jacobian, x - at)
         state = newton_step(state, d1, d2, d3)
         if abs(state.x - x) * math.sqrt(growth(moments)) <= stage.step:
-            return _Walk(state.x, at, state.n_eval, has_root_near(d1, d2, d3))
-    return _Walk(x, at, state.n_eval, False)
-
-
-class _Sample(NamedTuple):
-    """Evenly spaced values of a column and their weights, and whether any or many of them are missing."""
-
-    x: FloatArray
-    weight: FloatArray | None
-    gaps: bool
-    sparse: bool
+            return Walk(state.x, at, state.n_eval, has_root_near(d1, d2, d3), moments)
+    return Walk(x, at, state.n_eval, False, moments)
 
 
 @kernel
-def _sample_of(x: FloatArray, weight: FloatArray | None, work: Work) -> _Sample:
-    """At most SAMPLE values."""
-    stride = max(min(SAMPLE_STRIDE, x.size // ONE_PASS_MIN), -(-x.size // SAMPLE))
-    n = x.size // stride
-    values = _every(stride, x, work.spare[n : 2 * n])
-    own = _weights_of_every(weight, stride, work.split[:n])
-    missing = _n_missing(values, own)
-    return _Sample(values, own, missing > 0, _are_many(missing, n, x.size, own))
-
-
-@kernel
-def _walk_on_sample(
-    column: LogKind, sample: _Sample, scale: float, work: Work, moments: FloatArray
-) -> tuple[_Walk, float]:
-    """The optimum of a sample, nearly to float32 precision, and their spread.
-
-    A spread of 0 if they do not differ, or if one is not finite or of an unexpected sign.
-    """
-    n = sample.x.size
-    weight, d32 = sample.weight, work.d32[:n]
-    none = Seen(no_logs(column), 0 if sample.gaps else n)
-    seen = logs_of_run(column, sample.x, weight, work.spare[:n], d32, none, 0)
-    sums = with_first(seen.sums, weight, seen.complete)
-    spread = spread_of(column, sums)
-    if not (spread > 0.0 and _admissible(column, sums.low, sums.high)):
-        return _Walk(1.0, 1.0, 0, False), 0.0
-    farthest, jacobian = _farthest(column, sums.low, sums.high), sums.total / sums.weight
-    logs = Logs(d32, rounded(weight, scale, work.weight32[:n]), scale * sums.weight, farthest, jacobian, spread)
-    return walk_from(column, logs, 1.0, _COARSE, moments, None), spread
-
-
-@kernel
-def _is_sparse(x: FloatArray, weight: FloatArray | None) -> bool:
-    """Whether many of a few evenly spaced values are missing; not asked where there are weights."""
-    if weight is not None:
-        return False
-    few = min(x.size, FEW)
-    stride = x.size // few
-    missing = 0
-    for i in range(0, few * stride, stride):
-        missing += x[i] != x[i]
-    return _are_many(missing, few, x.size, None)
-
-
-@kernel
-def _are_many(missing: int, n: int, size: int, weight: FloatArray | None) -> bool:
-    """Whether to squeeze a column of so many values, of `n` of which so many are missing."""
-    most = MOST_MISSING if weight is None else MOST_MISSING_WEIGHTED
-    present = size * (1.0 - missing / n)
-    return missing > n * most and not size * _LEAST_PRESENT < present < ONE_PASS_MIN
-
-
-@reduction
-def _n_missing(x: FloatArray, weight: FloatArray | None) -> int:
-    """How many values are missing or have no weight."""
-    widest_vectors()
-    n = 0
-    for i in range(x.size):
-        n += (x[i] != x[i]) | (not weight_at(weight, i) > 0.0)
-    return n
-
-
-@kernel
-def _every(stride: int, x: FloatArray, out: FloatArray) -> FloatArray:
-    """Evenly spaced values, copied to `out` unless they are all."""
-    if stride == 1:
-        return x
-    for i in range(out.size):
-        out[i] = x[i * stride]
-    return out
-
-
-@for_none()
-def _weights_of_every(weight: FloatArray, stride: int, out: FloatArray) -> FloatArray:
-    return _every(stride, weight, out)
-
-
-@kernel
-def _declined(n_eval: int, stopped: bool) -> OnePass:
-    return OnePass(no_optimum(n_eval), stopped, 0.0, 0.0, 0.0)
-
-
-@kernel
-def one_pass_optimum(column: Prepared, weights: Weights, known: bool, exponent: float, work: Work) -> OnePass:
-    """Optimum from the sums of one pass, or the moments at a given `exponent` (NaN: none given)."""
-    x, n = column.x, column.x.size
-    if n < ONE_PASS_MIN or not _is_even(weights.total, weights.squares):
-        return _declined(0, False)
-    moments, given = work.scratch.moments[0], exponent == exponent
-    if not known and _is_sparse(x, weights.values):
-        return _declined(0, True)
-    sample = _sample_of(x, weights.values, work)
-    if sample.sparse:
-        return _declined(0, True)
-    wanted = _logs_wanted(column, weights.values, known, work)
-    if not 0.0 < wanted.offset + wanted.ref < math.inf:  # a few values are all missing, or one has no logarithm
-        return _declined(0, True)
-    walk, spread = _Walk(1.0, 1.0, 0, False), 0.0
-    if not given:
-        walk, spread = _walk_on_sample(wanted, sample, weights.scale, work, moments)
-        if spread == 0.0:
-            return _declined(0, True)
-    n_eval = walk.n_eval + (not given)
-    start = _off_the_floor(walk.x, wanted.sign == 0.0, _COARSE.floor / spread) if walk.good else 1.0
-    gaps = sample.gaps or not weights.smallest > 0.0
-    sums = take_logs(wanted, x, weights, gaps, math.nan if given else start, work, moments)
-    if not _admissible(wanted, sums.low, sums.high):
-        return _declined(n_eval, True)
-    farthest, jacobian = _farthest(wanted, sums.low, sums.high), sums.total / sums.weight
-    spread = spread_of(wanted, sums)
-    if walk.good and _in_reach(wanted, start, farthest, _COARSE.reach) and center(moments):
-        d1, d2, d3 = score_from_moments(moments, jacobian)
-        start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
-    even = _is_even(sums.weight, sums.weight_squares)
-    if not (even and spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
-        return _declined(n_eval, False)
-    logs = Logs(work.spare[:n], weights.values, sums.weight, farthest, jacobian, spread)
-    walk = walk_from(
-        wanted, logs, exponent if given else start, GIVEN if given else FINE, moments, work.scratch.moments[1]
-    )
+def optimum_from(logs: Logs, units: LogUnits, start: float, given: float, n_eval: int) -> Optimum:
+    """The optimum of float64 logs, searched for from `start`, or moments at a `given` exponent, both of the column."""
+    is_given = given == given
+    walk = _walk_from(logs, (given if is_given else start) * units.unit, _GIVEN if is_given else FINE)
     n_eval += walk.n_eval
+    if not walk.good:
+        return no_optimum(n_eval)
     moved = walk.x - walk.evaluated_at
-    near = abs(moved) * math.sqrt(growth(moments)) <= TAYLOR_REACH
-    mean, variance, curvature = moments_at(moments, moved)
-    if not (walk.good and near and variance >= ONE_PASS_SD * ONE_PASS_SD):
-        return _declined(n_eval, False)
-    status = _FIXED if given else _OK
-    nll = 0.5 * log(variance) + wanted.log_ref - (walk.x - 1.0) * jacobian
-    best = Optimum(walk.x, mean, math.sqrt(variance), 0.0, wanted.ref, wanted.log_ref, nll, curvature, n_eval, status)
-    low, high = float_of(sums.low), float_of(max(sums.high, 0))
-    if wanted.sign > 0.0:
-        return OnePass(best, False, sums.weight, low, high)
-    if wanted.sign < 0.0:
-        return OnePass(best, False, sums.weight, -high, -low)
-    return OnePass(best, False, sums.weight, -low, high)
-
-
-@kernel
-def _is_even(total: float, squares: float) -> bool:
-    """Whether the effective number of values is large enough, given the sum of their weights and that of squares."""
-    return total * total >= MIN_EFFECTIVE * squares
+    near = abs(moved) * math.sqrt(growth(walk.moments)) <= TAYLOR_REACH
+    mean, variance, curvature = moments_at(walk.moments, moved)
+    if not (near and variance >= ONE_PASS_SD * ONE_PASS_SD):
+        return no_optimum(n_eval)
+    exponent, status = (given, _FIXED) if is_given else (walk.x / units.unit, _OK)
+    return optimum_in(units, exponent, mean, variance, curvature, logs.jacobian, n_eval, status)
 
 
 @kernel
@@ -374,50 +191,142 @@ def no_optimum(n_eval: int) -> Optimum:
     return Optimum(1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, n_eval, _NOT_CERTIFIED)
 
 
-@kernel
-def _rough_log(x: FloatArray, weight: FloatArray | None, offset: float, work: Work) -> float:
-    """Mean log of a few evenly spaced values, or their weighted median: where values are tied Y_j vanishes there.
+# --- from values to the optimum -----------------------------------------------------------------------
 
-    NaN if all of them are missing.
+
+class _Sample(NamedTuple):
+    """Evenly spaced values of a column, at most SAMPLE, their weights, and their scan."""
+
+    x: FloatArray
+    weight: Any
+    found: Scan
+
+
+@kernel
+def one_pass_optimum(
+    x: FloatArray, weight: FloatArray | None, family: int, lmbda: float, work: Work
+) -> tuple[Optimum, Prepared]:
+    """Optimum from the sums of one pass, or the moments at a given `lmbda` (NaN: none given); and the scanned column.
+
+    NOT_CERTIFIED where those sums lose too many digits, or where the column cannot be fitted.
     """
-    few = min(x.size, FEW)
-    stride = x.size // few
-    if weight is not None:
-        some = slice(0, few * stride, stride)
-        return log(offset + _weighted_median(x[some], weight[some], work.spare, work.weight_split))
-    total = n = 0.0
-    for i in range(few):
-        value = abs(x[i * stride])
-        if value == value:
-            total += log(offset + value)
-            n += 1.0
-    return total / n if n > 0.0 else math.nan
+    sample = _sample_of(x, weight, work)
+    share = sample.found.n / sample.x.size
+    if share < 1.0 - _MOST_ABSENT and not _LEAST_PRESENT * x.size < share * x.size < ONE_PASS_MIN:
+        n = squeeze(x, weight, work.packed, work.weight)
+        x, weight = work.packed[:n], _squeezed(weight, work.weight, n)
+        sample = _sample_of(x, weight, work)
+    best, column = no_optimum(0), prepared(x, weight, sample.found, family)
+    for _ in range(2):  # again if the sample has not shown that there are values of both signs
+        best, known = _optimum_of(column, sample, family, lmbda, best.n_eval, work)
+        if known.sign == column.sign:
+            break
+        column = known
+    return best, known
 
 
 @kernel
-def _weighted_median(x: FloatArray, weight: FloatArray, ordered: FloatArray, own: FloatArray) -> float:
-    """The weighted median of a few magnitudes, put in order with their weights; NaN if all are missing."""
-    half, n = 0.0, 0
-    for i in range(x.size):
-        size, k = abs(x[i]), n
-        if size != size:
-            continue
-        half += 0.5 * weight[i]
-        while k > 0 and ordered[k - 1] > size:
-            ordered[k], own[k] = ordered[k - 1], own[k - 1]
-            k -= 1
-        ordered[k], own[k] = size, weight[i]
-        n += 1
-    before = 0.0
-    for k in range(n):
-        before += own[k]
-        if before >= half:
-            return float(ordered[k])
-    return math.nan
+def _sample_of(x: FloatArray, weight: FloatArray | None, work: Work) -> _Sample:
+    stride = max(min(SAMPLE_STRIDE, x.size // ONE_PASS_MIN), -(-x.size // SAMPLE), 1)
+    some, own = _every(x, stride, work.split), _every(weight, stride, work.weight_split)
+    return _Sample(some, own, scan(some, own))
+
+
+@for_none()
+def _every(x: FloatArray, stride: int, out: FloatArray) -> FloatArray:
+    """Evenly spaced values, copied to `out`."""
+    some = out[: x.size // stride]
+    for i in range(some.size):
+        some[i] = x[i * stride]
+    return some
+
+
+@for_none()
+def _squeezed(weight: FloatArray, out: FloatArray, n: int) -> FloatArray:
+    return out[:n]
 
 
 @kernel
-def _logs_wanted(column: Prepared, weight: FloatArray | None, known: bool, work: Work) -> LogKind:
-    offset, both_signs = column.offset, column.sign == 0.0
-    ref = 0.0 if both_signs else exp(_rough_log(column.x, weight, offset, work)) - offset
-    return LogKind(column.sign, known, offset, ref, 0.0 if both_signs else log(offset + ref))
+def _optimum_of(
+    guess: Prepared, sample: _Sample, family: int, lmbda: float, n_eval: int, work: Work
+) -> tuple[Optimum, Prepared]:
+    """`one_pass_optimum` of a column of which a sample is known, or all."""
+    x, both_signs, given = guess.x, guess.sign == 0.0, exponent_of(lmbda, guess.sign)
+    if guess.status != _OK or x.size < ONE_PASS_MIN or not _is_even(sample.found, x.size / sample.x.size):
+        return no_optimum(n_eval), guess
+    ref = 0.0 if both_signs else abs(typical(x, _FEW, work.spare))
+    base = guess.offset + ref
+    if not base >= SMALLEST_NORMAL:  # NaN if a few values are all absent
+        return no_optimum(n_eval), guess
+    units, kind, start = LogUnits(1.0, ref, log(base)), LogKind(both_signs, guess.offset, 1.0 / base), math.nan
+    scale = float_of(max(2046 - (sample.found.heaviest >> 52), 1) << 52)  # makes weights of the sample at most 2
+    if given != given:
+        walk, spread = _walk_on_sample(sample, kind, units.log_ref, scale, work)
+        if not spread > 0.0:
+            return no_optimum(n_eval), guess
+        n_eval += walk.n_eval + 1
+        if walk.good:
+            start = _off_the_floor(walk.x, both_signs, _COARSE.floor / spread)
+    gaps = sample.found.n < sample.x.size
+    total, squares, sums, found = _take_all_logs(x, guess.weight, kind, gaps, start, scale, work)
+    known, n = prepared(x, guess.weight, found, family), found.weight
+    if known.status != _OK or known.sign != guess.sign:
+        return no_optimum(n_eval), known
+    farthest, jacobian = _farthest(found, kind, units.log_ref), total / n
+    spread = spread_of(both_signs, n, total, squares)
+    if not (_is_even(found, 1.0) and spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
+        return no_optimum(n_eval), known
+    if start == start and _is_in_reach(start, both_signs, farthest, _COARSE.reach):
+        moments, kept = centered(per_power(sums, start, both_signs), scale * n)
+        if kept:
+            d1, d2, d3 = score_from_moments(moments, jacobian)
+            start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
+    logs = Logs(work.spare[: x.size], guess.weight, both_signs, n, farthest, jacobian, spread)
+    return optimum_from(logs, units, start if start == start else 1.0, given, n_eval), known
+
+
+@kernel
+def _is_even(found: Scan, factor: float) -> bool:
+    """Whether the effective number of values is large enough, given a scan of them, or of one in `factor`."""
+    return factor * found.weight * found.weight >= MIN_EFFECTIVE * found.squares
+
+
+@kernel
+def _farthest(found: Scan, kind: LogKind, log_ref: float) -> float:
+    """The largest magnitude of the logs; NaN where one is of a subnormal number."""
+    low, high = kind.offset + float_of(found.low), kind.offset + float_of(max(found.high, found.negative_high))
+    return max(abs(log(high) - log_ref), abs(log(low) - log_ref)) if low >= SMALLEST_NORMAL else math.nan
+
+
+@kernel
+def _walk_on_sample(sample: _Sample, kind: LogKind, log_ref: float, scale: float, work: Work) -> tuple[Walk, float]:
+    """The optimum of a sample, nearly to float32 precision, and the spread of its logs."""
+    n, found, d32 = sample.x.size, sample.found, work.d32[: sample.x.size]
+    total, squares, _ = take_logs(sample.x, sample.weight, kind, found.n < n, work.spare[:n], d32)
+    spread = spread_of(kind.both_signs, found.weight, total, squares)
+    if not spread > 0.0:
+        return Walk(1.0, 1.0, 0, False, NO_SUMS), 0.0
+    weight32, farthest = rounded(sample.weight, scale, work.weight32[:n]), _farthest(found, kind, log_ref)
+    mean = total / found.weight
+    logs = Logs(d32, weight32, kind.both_signs, scale * found.weight, farthest, mean, spread)
+    return _walk_from(logs, 1.0, _COARSE), spread
+
+
+@kernel
+def _take_all_logs(
+    x: FloatArray, weight: FloatArray | None, kind: LogKind, gaps: bool, exponent: float, scale: float, work: Work
+) -> tuple[float, float, Moments, Scan]:
+    """All logs, to ``work.spare``: the sums of these, of their squares, and in float32 of powers (exponent NaN: none).
+
+    The sums of powers are taken of each chunk while it is in the first-level cache.
+    """
+    total, squares, sums, found = 0.0, 0.0, NO_SUMS, NOTHING
+    for start in range(0, x.size, CHUNK):
+        end = min(start + CHUNK, x.size)
+        own, d32 = part_of(weight, start, end), work.d32[: end - start]
+        part, part_squares, seen = take_logs(x[start:end], own, kind, gaps, work.spare[start:end], d32)
+        total, squares, found = total + part, squares + part_squares, joined(found, seen)
+        if exponent == exponent:
+            own32 = rounded(own, scale, work.weight32[: end - start])
+            sums = add_sums(sums, d32, own32, exponent, kind.both_signs)
+    return total, squares, sums, found

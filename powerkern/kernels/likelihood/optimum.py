@@ -9,6 +9,8 @@ from powerkern._jit import kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp
+from powerkern.kernels.elementary.log import log
+from powerkern.kernels.likelihood.profile import profile_nll
 from powerkern.kernels.likelihood.score import b
 from powerkern.kernels.results import (
     CURVATURE,
@@ -49,9 +51,37 @@ class Optimum(NamedTuple):
     status: int
 
 
+class LogUnits(NamedTuple):
+    """The meaning of logs d: ``unit d`` is the log of a value less ``log_ref``, the log of ``ref`` (signed logs: 0)."""
+
+    unit: float
+    ref: float
+    log_ref: float
+
+
+@kernel
+def optimum_in(
+    units: LogUnits,
+    exponent: float,
+    mean: float,
+    variance: float,
+    curvature: float,
+    jacobian: float,
+    n_eval: int,
+    status: int,
+) -> Optimum:
+    """The optimum at an exponent of the column, from moments of logs in such units."""
+    unit = units.unit
+    sd = math.sqrt(variance) * unit
+    nll = profile_nll(2.0 * log(sd), units.log_ref, exponent, jacobian * unit)
+    return Optimum(
+        exponent, mean * unit, sd, 0.0, units.ref, units.log_ref, nll, curvature * unit * unit, n_eval, status
+    )
+
+
 @kernel
 def exponent_of(lmbda: float, sign: float) -> float:
-    """The exponent m of the branch that a column of this sign lies on, or that of positive values; its own inverse."""
+    """The exponent m of the branch that a column of this sign lies on (both: the positive one); its own inverse."""
     return 2.0 - lmbda if sign < 0.0 else lmbda
 
 

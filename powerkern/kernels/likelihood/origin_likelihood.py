@@ -25,10 +25,11 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import count_below
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
+from powerkern.kernels.likelihood.profile import SERIES_REACH, phis
 
 #: The parameters, and their ranges: lambda, the origin, the log of the unit.
 LMBDA, ORIGIN, LOG_UNIT, N_PARAMETERS = range(4)
-#: What is found, beyond the parameters: L, the information of lambda with the others free, evaluations, certificate.
+#: Results beyond the parameters: L, the information of lambda with the others free, evaluations, certificate.
 LIKELIHOOD, INFORMATION, N_EVAL, CERTIFIED, N_FOUND = range(3, 8)
 BLOCK = 256
 # rows of a block: u, 1/v, a, b_m(a), its derivatives in m, and v^(m - 1)
@@ -38,9 +39,6 @@ _U, _R, _A, _Y, _Y1, _Y2, _P, N_BLOCK = range(8)
 _FIRST, _SECOND, _TIMES, _CROSS, _JACOBIAN, N_SUMS = 1, 5, 11, 21, 27, 33
 # L, its gradient and the upper triangle of its Hessian, x0 in units of s
 GRADIENT, HESSIAN, N_AT = 1, 4, 10
-# b_m'' = a^3 sum_k t^k/(k! (k + 3)), t = m a: for |t| <= _SMALL to rounding
-_SERIES = tuple(1.0 / (math.factorial(k) * (k + 3)) for k in range(13))
-_SMALL = 0.5
 
 
 class OriginWork(NamedTuple):
@@ -84,18 +82,12 @@ def _powers(n: int, m: float, block: FloatArray) -> None:
 
 @kernel
 def _powers_near_0(n: int, m: float, block: FloatArray) -> None:
-    """The same where |m a| is small: b'' by its series, from which b' and b follow without a division by m."""
+    """The same where |m a| is small, without a division by m."""
     for i in range(n):
         a = block[_A, i]
-        t = m * a
-        power = exp(t)
-        series = _SERIES[12]
-        for k in range(12):
-            series = series * t + _SERIES[11 - k]
-        b2 = a * a * a * series
-        b1 = 0.5 * (a * a * power - m * b2)
-        block[_Y, i] = a * power - m * b1
-        block[_Y1, i], block[_Y2, i] = b1, b2
+        power = exp(m * a)
+        phi0, phi1, phi2, _ = phis(m * a, power, 1.0)
+        block[_Y, i], block[_Y1, i], block[_Y2, i] = a * phi0, a * a * phi1, a * a * a * phi2
         block[_P, i] = power * block[_R, i]
 
 
@@ -211,7 +203,7 @@ def evaluate(x: FloatArray, w: FloatArray, box_cox: bool, theta: FloatArray, wor
         m = 2.0 - lmbda if part == 0 else lmbda
         first = math.log(one + side * (x[start] - x0) * scaling)
         last = math.log(one + side * (x[stop - 1] - x0) * scaling)
-        near_0 = abs(m) * max(abs(first), abs(last)) <= _SMALL
+        near_0 = abs(m) * max(abs(first), abs(last)) <= SERIES_REACH
         for i in range(start, stop, BLOCK):
             k = min(i + BLOCK, stop)
             _logs(x[i:k], x0, scaling, side, one, block)

@@ -1,6 +1,6 @@
-"""Partial moments of a column whose rows lie at several sites: those of one site's rows, at given exponents.
+"""Partial moments of a column whose rows lie at several sites: moments of one site's rows, at given exponents.
 
-A site knows its own rows only. What it has to agree on with the others is a scaling: bounds, reference and unit of
+A site knows its own rows only. All sites have to agree on a scaling: bounds, reference and unit of
 the logs of all sites' rows (`powerkern.federated`). Under a common scaling, partial moments merge pairwise (Chan,
 Golub & LeVeque 1982) into those that `powerkern.kernels.likelihood.mle` would form of the whole column.
 """
@@ -13,11 +13,12 @@ from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.likelihood.logs import Bounds, Sides, centered_logs, logs_in_units, prepare, sides_of
-from powerkern.kernels.likelihood.score import N_MOMENTS, Logs, add_moments
+from powerkern.kernels.likelihood.profile import N_MOMENTS
+from powerkern.kernels.likelihood.score import Logs, add_moments
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.transforms.family import log_offset
 
-# one row per column: what all sites agree on; logs are in units of SIGMA
+# one row per column: the scaling that all sites agree on; logs are in units of SIGMA
 BOTH_SIGNS, REFERENCE, LOW, HIGH, NEG_HIGH, SIGMA = range(6)
 N_SCALING = 6
 
@@ -38,15 +39,6 @@ class Scaling(NamedTuple):
 
 
 @kernel
-def _sides_by_sign(x: FloatArray, weight: FloatArray, n_negative: int, both_signs: bool, work: Work) -> Sides:
-    """Magnitudes by sign; rows without positive values may belong to a column that has some."""
-    sides = sides_of(x, weight, n_negative, work)
-    if both_signs and n_negative == x.size:
-        return Sides(sides.neg, sides.pos, sides.neg_weight, sides.pos_weight)
-    return sides
-
-
-@kernel
 def partial_moments_of_column(
     x: FloatArray, weight: FloatArray, family: int, scaling: Scaling, at: FloatArray, work: Work, out: FloatArray
 ) -> None:
@@ -56,7 +48,9 @@ def partial_moments_of_column(
     if column.x.size == 0 or at[0] != at[0]:
         return
     base = log_offset(family)
-    sides = _sides_by_sign(column.x, column.weight, column.found.n_negative, scaling.both_signs, work)
+    sides = sides_of(column.x, column.weight, column.sign, work)
+    if scaling.both_signs and column.sign < 0.0:  # other sites have positive values
+        sides = Sides(sides.neg, sides.pos, sides.neg_weight, sides.pos_weight)
     spare = work.spare[: column.x.size]
     centered_logs(sides, base, scaling.reference, spare)
     own = logs_in_units(sides, Bounds(0.0, 0.0, 0.0), scaling.sigma, 0.0, spare)

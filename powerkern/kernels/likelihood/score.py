@@ -1,14 +1,10 @@
-"""The profile likelihood of a power transform and its derivatives, for any data a float64 can hold.
+"""The score of a column (`powerkern.kernels.likelihood.profile`) in two passes, for any data a float64 can hold.
 
-Per observation, with psi the transform and J the log-Jacobian term ([1]_, eq. (8), per observation)::
+Both families are made of one function of a log and an exponent, ``b_m(a) = expm1(m a)/m``: Box-Cox is
+``b_lambda(ln x)``; Yeo-Johnson is ``b_lambda(log1p x)`` for x >= 0 and ``-b_{2-lambda}(log1p(-x))`` below. Everything
+here works on such logs:
 
-    g(lambda) = 1/2 ln Var(psi) - (lambda - 1) mean(J)                  variance with 1/n, or weighted
-
-`g` is strictly convex. Both families are made of one function of a log and an exponent,
-``b_m(a) = expm1(m a)/m``: Box-Cox is ``b_lambda(ln x)``; Yeo-Johnson is ``b_lambda(log1p x)`` for x >= 0 and
-``-b_{2-lambda}(log1p(-x))`` below. Everything here works on such logs:
-
-* logs are relative to that of a reference among the values with the most weight, which changes g by a known affine
+* logs are relative to the log of a reference among the values with the most weight, which changes g by a known affine
   term only, and all are divided by a power of two `sigma` that makes them of order one; ``mu = m sigma`` is the
   exponent in these units;
 * the derivatives y', y'', y''' of b in m are formed element by element, without cancellation (docs/numerics:
@@ -20,10 +16,6 @@ Why the reference has to carry weight: y and its derivatives vanish there, and a
 With a fraction omega of the weight at y = 0, by Cauchy-Schwarz, ``sum w y^2 <= sum w (y - mean)^2/omega``, so that
 variance, covariances and mean logs are well conditioned sums, even where all other weights together are 1e-24
 of the reference's. About any other point the heavy values have a common offset that swamps what the others add.
-
-References
-----------
-.. [1] G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964, 211-252.
 """
 
 from __future__ import annotations
@@ -31,29 +23,37 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import inlined, kernel, reduction, widest_vectors
+from powerkern._jit import kernel, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, expm1, expm1_excess
 from powerkern.kernels.elementary.log import log
+from powerkern.kernels.likelihood.profile import (
+    N_MOMENTS,
+    SERIES_REACH,
+    WEIGHT,
+    Y1,
+    Y2,
+    Y3,
+    YY,
+    Origin,
+    Y,
+    merge_moments,
+    moments_of_block,
+    phis,
+    profile_nll,
+    relative_to,
+    score_from_moments,
+)
 from powerkern.kernels.transforms.branch import LINEAR
 
 #: Values in a block: its derivatives and weights stay in the first-level cache.
 BLOCK = 512
 
-#: Up to this |m| * max|a| the derivatives come from their power series, which hold at m = 0 too.
-SERIES_REACH = 0.5
-
-# an array of moments: total weight, means of y, y', y'', y''', sums of products about the means
-WEIGHT, Y, Y1, Y2, Y3, YY, YY1, Y1Y1, YY2, YY3, Y1Y2 = range(11)
-N_MOMENTS = 11
-
-_PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
-
 
 class Logs(NamedTuple):
     """One column as weighted logs in units of `sigma`, split by sign.
 
-    `pos` (and `neg`, for Yeo-Johnson columns of both signs) hold the logs of the branches, less that of the reference.
+    `pos` (and `neg`, for Yeo-Johnson columns of both signs) hold the logs of the branches, less the reference's.
     With one branch only their differences matter. With two, ``abs(center)`` is the log of the reference, which
     is positive or negative as `center` is; the logs of the other branch are not shifted. `low`, `high` bound `pos` and
     `neg_high` bounds `neg`; `jacobian` is the weighted mean of the signed logs, less `center`.
@@ -88,7 +88,7 @@ class Score(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What `score` works in: derivatives of a block, (4, BLOCK), and rows of moments, (3, N_MOMENTS).
+    """Scratch of `score`: derivatives of a block, (4, BLOCK), and rows of moments, (3, N_MOMENTS).
 
     The rows are for all values, for a block, and for the value 0 as a column of its own: its log and its weight.
     """
@@ -122,15 +122,6 @@ class _Branch(NamedTuple):
     scale: _Scale
 
 
-class _Origin(NamedTuple):
-    """y and its derivatives at 0, relative to the reference."""
-
-    y0: float
-    y1: float
-    y2: float
-    y3: float
-
-
 @kernel
 def b(m: float, a: float) -> float:
     """The branch b_m(a) = (e^(m a) - 1)/m, and its limit a where m a is tiny, or even subnormal."""
@@ -160,7 +151,7 @@ def score_with_derivatives(
 
 
 @kernel
-def _evaluated(logs: Logs, mu: float, scratch: Scratch) -> tuple[Score, _Branch, _Branch, _Origin]:
+def _evaluated(logs: Logs, mu: float, scratch: Scratch) -> tuple[Score, _Branch, _Branch, Origin]:
     both_signs = logs.neg.size > 0
     pos, neg = _branches(logs, both_signs, mu)
     log_factor = neg.scale.log_factor if logs.center < 0.0 else pos.scale.log_factor
@@ -181,7 +172,7 @@ def growth_at_center(logs: Logs, mu: float) -> float:
 def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch]:
     """Both branches relative to the reference, e^-s of it for the branch that it is in.
 
-    What is divided out is the largest e^t, as exponent times log and not as the difference of two large products.
+    The largest e^t is divided out, as exponent times log and not as the difference of two large products.
     """
     center, below = logs.center, 2.0 * logs.sigma - mu
     above_0, below_0 = max(center, 0.0), max(-center, 0.0)
@@ -212,14 +203,14 @@ def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> No
 
 
 @kernel
-def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -> _Origin:
+def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -> Origin:
     """Moments of both branches relative to the reference, to ``scratch.moments[0]``.
 
-    With the reference in one branch, the other one lies on the far side of 0: y and its derivatives there are those
-    at 0 and those of its own values added up, all of one sign, so that nothing cancels.
+    With the reference in one branch, the other one lies on the far side of 0: y and its derivatives there are the
+    ones at 0 plus its own, all of one sign, so that nothing cancels.
     """
     total = scratch.moments[0]
-    origin = _Origin(0.0, 0.0, 0.0, 0.0)
+    origin = Origin(0.0, 0.0, 0.0, 0.0)
     branch, first = pos, 1
     if center != 0.0:
         scratch.moments[2, 0], scratch.moments[2, 1] = -abs(center), 1.0
@@ -228,7 +219,7 @@ def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -
     for k in range(first, 3):  # not three calls, which would treble the compiled code
         if k < 2:
             if first < k:
-                origin = _Origin(total[Y], total[Y1], total[Y2], total[Y3])
+                origin = Origin(total[Y], total[Y1], total[Y2], total[Y3])
             for i in range(N_MOMENTS):
                 total[i] = 0.0
         _add_branch(branch, origin, scratch)
@@ -249,16 +240,6 @@ def scaling_at(
 
 
 @kernel
-def score_from_moments(t: FloatArray, jacobian: float) -> tuple[float, float, float]:
-    """g', g'' and g''' from moments (docs/numerics: Derivatives)."""
-    slope = t[YY1] / t[YY]
-    bend = (t[Y1Y1] + t[YY2]) / t[YY]
-    d2 = bend - 2.0 * slope * slope
-    d3 = (3.0 * t[Y1Y2] + t[YY3]) / t[YY] - 2.0 * slope * bend - 4.0 * slope * d2
-    return slope - jacobian, d2, d3
-
-
-@kernel
 def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
     """g at `mu`, given its score there; `log_ref` is the log that centered logs are relative to (else 0).
 
@@ -266,27 +247,27 @@ def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
     """
     if not at.variance > 0.0:
         return math.inf
-    sigma = logs.sigma
-    base = log_ref + sigma * at.shift
-    return 0.5 * log(at.variance) + at.log_factor + log(sigma) + base - (mu - sigma) * (logs.jacobian - at.shift)
+    sigma = logs.sigma  # a power of two
+    log_base = at.log_factor + log(sigma) + (log_ref + sigma * at.shift)
+    return profile_nll(log(at.variance), log_base, mu / sigma, sigma * (logs.jacobian - at.shift))
 
 
 @kernel
-def _add_branch(branch: _Branch, origin: _Origin, scratch: Scratch) -> None:
+def _add_branch(branch: _Branch, origin: Origin, scratch: Scratch) -> None:
     y, part = scratch.y, scratch.moments[1]
     for start in range(0, branch.logs.size, BLOCK):
         _derivatives(branch.logs[start : start + BLOCK], branch.scale, y)
-        _block_moments(y, branch.weight[start : start + BLOCK], part)
+        moments_of_block(y, branch.weight[start : start + BLOCK], part)
         if branch.scale.lead != 0.0:
-            _relative_to(origin, branch.scale.lead, part)
+            relative_to(origin, branch.scale.lead, part)
         merge_moments(scratch.moments[0], part)
 
 
 @kernel
 def _write_branch(
-    branch: _Branch, origin: _Origin, scratch: Scratch, y: FloatArray, y1: FloatArray, y2: FloatArray
+    branch: _Branch, origin: Origin, scratch: Scratch, y: FloatArray, y1: FloatArray, y2: FloatArray
 ) -> None:
-    """Standardised values and derivatives of a branch, moved to the `origin` as its moments are by `_relative_to`."""
+    """Standardised values and derivatives of a branch, moved to the `origin` as its moments are by `relative_to`."""
     widest_vectors()
     total, part = scratch.moments[0], scratch.y
     mean0, mean1, mean2 = total[Y], total[Y1], total[Y2]
@@ -315,58 +296,19 @@ def _derivatives(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
 
 
 @kernel
-def _relative_to(origin: _Origin, lead: float, t: FloatArray) -> None:
-    """Moments of ``e^(-m lead) psi`` and its derivatives (Leibniz' rule) from those of psi, moved by the `origin`."""
-    c = -lead
-    t[Y3] += c * (3.0 * t[Y2] + c * (3.0 * t[Y1] + c * t[Y])) + origin.y3
-    t[Y2] += c * (2.0 * t[Y1] + c * t[Y]) + origin.y2
-    t[Y1] += c * t[Y] + origin.y1
-    t[Y] += origin.y0
-    t[Y1Y2] += c * (2.0 * t[Y1Y1] + t[YY2] + c * (3.0 * t[YY1] + c * t[YY]))
-    t[Y1Y1] += c * (2.0 * t[YY1] + c * t[YY])
-    t[YY3] += c * (3.0 * t[YY2] + c * (3.0 * t[YY1] + c * t[YY]))
-    t[YY2] += c * (2.0 * t[YY1] + c * t[YY])
-    t[YY1] += c * t[YY]
-
-
-@inlined
-def phi3(t: float) -> float:
-    """phi_3(t) = sum_k t^k/(k! (k+4)), for |t| up to `SERIES_REACH`."""
-    p = _PHI3[12]
-    p = p * t + _PHI3[11]
-    p = p * t + _PHI3[10]
-    p = p * t + _PHI3[9]
-    p = p * t + _PHI3[8]
-    p = p * t + _PHI3[7]
-    p = p * t + _PHI3[6]
-    p = p * t + _PHI3[5]
-    p = p * t + _PHI3[4]
-    p = p * t + _PHI3[3]
-    p = p * t + _PHI3[2]
-    p = p * t + _PHI3[1]
-    return p * t + _PHI3[0]
-
-
-@kernel
 def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: FloatArray) -> None:
-    """y^(j) = u^(j+1) phi_j(t), phi_j = sum_k t^k/(k! (k+j+1)), t = m u; u is the log, negated below zero as m is.
-
-    phi_3 is summed; j phi_(j-1) = e^t - t phi_j gives the rest, stably for small t.
-    """
+    """y^(j) = u^(j+1) phi_j(t), t = m u; u is the log, negated below zero as m is."""
     widest_vectors()
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     for i in range(a.size):
         u = (a[i] - scale.shift) * scale.sign
         t = scale.exponent * (a[i] - scale.shift)
-        p = phi3(t)
-        e = exp(t)
-        phi2 = (e - t * p) / 3.0
-        phi1 = (e - t * phi2) / 2.0
+        phi0, phi1, phi2, phi3 = phis(t, exp(t), 1.0)
         scaled = u * factor
-        y0[i] = scaled * (e - t * phi1)
+        y0[i] = scaled * phi0
         y1[i] = scaled * u * phi1
         y2[i] = scaled * u * u * phi2
-        y3[i] = scaled * u * u * u * p
+        y3[i] = scaled * u * u * u * phi3
 
 
 @kernel
@@ -391,62 +333,3 @@ def _derivatives_closed(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
         y1[i] = d1 * inverse * inverse
         y2[i] = d2 * inverse * inverse * inverse
         y3[i] = d3 * inverse * inverse * inverse * inverse
-
-
-@reduction
-def _block_moments(y: FloatArray, weight: FloatArray, out: FloatArray) -> None:
-    """Weighted means of the rows of y and their products about the means."""
-    widest_vectors()
-    y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
-    w = s0 = s1 = s2 = s3 = 0.0
-    for i in range(weight.size):
-        w += weight[i]
-        s0 += weight[i] * y0[i]
-        s1 += weight[i] * y1[i]
-        s2 += weight[i] * y2[i]
-        s3 += weight[i] * y3[i]
-    s0, s1, s2, s3 = s0 / w, s1 / w, s2 / w, s3 / w
-    q00 = q01 = q11 = q02 = q03 = q12 = 0.0
-    for i in range(weight.size):
-        d0 = y0[i] - s0
-        d1 = y1[i] - s1
-        d2 = y2[i] - s2
-        w0 = weight[i] * d0
-        q00 += w0 * d0
-        q01 += w0 * d1
-        q02 += w0 * d2
-        q03 += w0 * (y3[i] - s3)
-        q11 += weight[i] * d1 * d1
-        q12 += weight[i] * d1 * d2
-    out[WEIGHT] = w
-    out[Y], out[Y1], out[Y2], out[Y3] = s0, s1, s2, s3
-    out[YY], out[YY1], out[Y1Y1], out[YY2], out[YY3], out[Y1Y2] = q00, q01, q11, q02, q03, q12
-
-
-@kernel
-def merge_moments(total: FloatArray, part: FloatArray) -> None:
-    """total += part, pairwise (docs/numerics: Merging moments): C_xy += delta_x delta_y w_A w_B / w."""
-    w = total[WEIGHT] + part[WEIGHT]
-    fraction = part[WEIGHT] / w
-    lever = total[WEIGHT] * fraction
-    d0, d1, d2, d3 = part[Y] - total[Y], part[Y1] - total[Y1], part[Y2] - total[Y2], part[Y3] - total[Y3]
-    total[YY] += part[YY] + d0 * d0 * lever
-    total[YY1] += part[YY1] + d0 * d1 * lever
-    total[Y1Y1] += part[Y1Y1] + d1 * d1 * lever
-    total[YY2] += part[YY2] + d0 * d2 * lever
-    total[YY3] += part[YY3] + d0 * d3 * lever
-    total[Y1Y2] += part[Y1Y2] + d1 * d2 * lever
-    total[Y] += d0 * fraction
-    total[Y1] += d1 * fraction
-    total[Y2] += d2 * fraction
-    total[Y3] += d3 * fraction
-    total[WEIGHT] = w
-
-
-@kernel
-def has_root_near(d1: float, d2: float, d3: float) -> bool:
-    """Newton-Kantorovich, to third order: with ``|g' g'''| <= g''^2 / 2`` g' has a root within twice the Newton step.
-
-    g is strictly convex, so it is the only one.
-    """
-    return d2 > 0.0 and abs(d1 * d3) <= 0.5 * d2 * d2

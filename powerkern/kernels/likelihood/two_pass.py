@@ -12,11 +12,12 @@ from typing import NamedTuple
 from powerkern._jit import float_of, kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.constants import EPS
+from powerkern.kernels.elementary.constants import EPS, insert
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.likelihood.logs import Prepared, Sides, logs_about, offset_log, sides_of, total_weight
 from powerkern.kernels.likelihood.optimum import Optimum, exponent_of
-from powerkern.kernels.likelihood.score import Logs, Score, Scratch, b, growth_at_center, has_root_near, nll_at, score
+from powerkern.kernels.likelihood.profile import has_root_near
+from powerkern.kernels.likelihood.score import Logs, Score, Scratch, b, growth_at_center, nll_at, score
 from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
@@ -25,10 +26,10 @@ _OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_
 
 MAX_EVAL = 100
 
-#: Logs in units below this are those of a tight cluster.
+#: Logs whose unit is below this belong to a tight cluster.
 _TIGHT = 2.0**-20
 #: Values among which a reference is chosen.
-_MOST_TYPICAL = 63
+MOST_TYPICAL = 63
 #: Powers that span less than e to this, and their squares, neither overflow nor underflow.
 _MODERATE = 300.0
 
@@ -51,7 +52,7 @@ class Centered(NamedTuple):
 def centered_column(column: Prepared, work: Work) -> Centered:
     """The logs of a column about a reference in it, in `work.spare`."""
     found, offset = column.found, column.offset
-    sides = sides_of(column.x, column.weight, found.n_negative, work)
+    sides = sides_of(column.x, column.weight, column.sign, work)
     weighted = column.weight.size > 0
     reference = _reference(sides, weighted, work.spare)
     logs = logs_about(sides, offset, reference, work.spare)
@@ -67,43 +68,36 @@ def _reference(sides: Sides, weighted: bool, scratch: FloatArray) -> float:
     Without weights 0 will do for both signs: there is a value on either side of it.
     """
     if not weighted:
-        return typical(sides.pos, scratch) if sides.neg.size == 0 else 0.0
+        return typical(sides.pos, MOST_TYPICAL, scratch) if sides.neg.size == 0 else 0.0
     if sides.neg.size == 0 or total_weight(sides.pos_weight) >= total_weight(sides.neg_weight):
         return typical_by_weight(sides.pos, sides.pos_weight, scratch)
     return -typical_by_weight(sides.neg, sides.neg_weight, scratch)
 
 
 @kernel
-def typical(x: FloatArray, scratch: FloatArray) -> float:
-    """The median of at most 63 evenly spaced values: a reference inside the bulk of the data."""
-    n = min(x.size, _MOST_TYPICAL)
-    spacing = x.size / n
-    for k in range(n):
-        _insert(x[int((k + 0.5) * spacing)], k, scratch)
-    return float(scratch[n // 2])
+def typical(x: FloatArray, most: int, scratch: FloatArray) -> float:
+    """The median of at most so many evenly spaced values, NaN if all are: a reference inside the bulk of the data."""
+    few, n = min(x.size, most), 0
+    spacing = x.size / few
+    for k in range(few):
+        value = x[int((k + 0.5) * spacing)]
+        if value == value:
+            insert(value, n, scratch)
+            n += 1
+    return float(scratch[n // 2]) if n > 0 else math.nan
 
 
 @kernel
 def typical_by_weight(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
     """The median of at most 63 values, evenly spaced in weight: any value with more than half of it is the median."""
-    spacing = total_weight(weight) / min(x.size, _MOST_TYPICAL)
+    spacing = total_weight(weight) / min(x.size, MOST_TYPICAL)
     seen, n = 0.0, 0
     for i in range(x.size):
         seen += weight[i]
-        while n < _MOST_TYPICAL and (n + 0.5) * spacing < seen:
-            _insert(x[i], n, scratch)
+        while n < MOST_TYPICAL and (n + 0.5) * spacing < seen:
+            insert(x[i], n, scratch)
             n += 1
     return float(scratch[n // 2])
-
-
-@kernel
-def _insert(value: float, n: int, ordered: FloatArray) -> None:
-    """Put a value in its place among the first `n`, which are in order."""
-    k = n
-    while k > 0 and ordered[k - 1] > value:
-        ordered[k] = ordered[k - 1]
-        k -= 1
-    ordered[k] = value
 
 
 @kernel
@@ -147,7 +141,7 @@ def _start(logs: Logs) -> float:
 
 @kernel
 def _is_moderate(centered: Centered, mu: float) -> bool:
-    """Whether no power is e^300 times that of the reference, and psi's scale does not underflow.
+    """Whether no power is e^300 times the reference's, and psi's scale does not underflow.
 
     Powers that are small beside the reference's saturate, and do no harm.
     """
@@ -161,7 +155,7 @@ def _is_moderate(centered: Centered, mu: float) -> bool:
 def _at_reference(at: Score) -> Score:
     """The same score with mean and variance of b_mu itself, relative to the reference.
 
-    Mean and standard deviation are those of the heavy values. Relative to an extreme that is 1e10 standard deviations
+    Heavy values determine mean and standard deviation. Relative to an extreme that is 1e10 standard deviations
     from them they would lose ten digits.
     """
     growth = exp(at.log_factor)

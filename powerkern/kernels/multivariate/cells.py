@@ -9,6 +9,7 @@ import math
 
 from powerkern._jit import COLUMN, COUNTS, INTEGER, REAL, ROWS, entry, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.elementary.constants import insert
 
 #: Values that are sorted; of more, those between two of a sample are kept.
 _FEW = 48
@@ -62,7 +63,7 @@ def _neighbors(a: FloatArray, n: int, k: int) -> tuple[float, float]:
 
 @kernel
 def _bracket(a: FloatArray, n: int, k: int) -> tuple[float, float]:
-    """Two of the values, between which that of rank k is likely to be."""
+    """Two of the values, between which the value of rank k is likely to be."""
     stride = n // _SAMPLE
     for i in range(_SAMPLE):
         a[i], a[i * stride] = a[i * stride], a[i]
@@ -105,11 +106,7 @@ def _keep_between(a: FloatArray, n: int, lo: float, hi: float) -> int:
 @kernel
 def _insertion_sort(a: FloatArray, n: int) -> None:
     for i in range(1, n):
-        value, j = a[i], i
-        while j > 0 and a[j - 1] > value:
-            a[j] = a[j - 1]
-            j -= 1
-        a[j] = value
+        insert(a[i], i, a)
 
 
 @kernel
@@ -201,7 +198,7 @@ def pair_correlations(u: FloatArray, start: int, stop: int, limit: float, work: 
 def pair_correlation(y: FloatArray, z: FloatArray, limit: float, work: FloatArray) -> float:
     """Product-moment correlation of the points in a robust tolerance ellipse; 0 where it has no spread.
 
-    The ellipse is that of unit variances and the correlation ``(scale(y + z)**2 - scale(y - z)**2)/4``.
+    The ellipse has unit variances and the correlation ``(scale(y + z)**2 - scale(y - z)**2)/4``.
     """
     plus, minus = work[0], work[1]
     _sums_and_differences(y, z, plus, minus)

@@ -130,7 +130,7 @@ def _complete_by_precision(
 def _explained(
     precision: FloatArray, missing: IntArray, inverse: FloatArray, vector: FloatArray, out: FloatArray
 ) -> FloatArray:
-    """The diagonal of K_om K_mm^-1 K_mo, at the places of o; anything at those of m."""
+    """The diagonal of K_om K_mm^-1 K_mo, at the places of o; anything at the others."""
     out[:] = 0.0
     for a in range(missing.size):
         vector[:] = 0.0

@@ -4,7 +4,7 @@ For f with eight derivatives, a bin's mean of f and its rule's differ by at most
 half its width and r = E pi_4(t)^2 <= min(1/64, E pi_3(t)^2), pi_k the monic orthogonal polynomials of its values.
 With f = e^(2 m a) the relative error is ``(2 |m| h)^8 r e^(2 |m| h)/8!``: 3e-13 for 2 |m| h = 0.16. A bin that holds
 at most four distinct values is represented exactly. Sums over blocks of rows are rounded to whole numbers of a quantum,
-so that no order of adding them up makes a difference. `errors_of` sums what all this does to lambda.
+so that no order of adding them up makes a difference. `errors_of` sums the effects of all this on lambda.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def errors_of(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> 
 
 @kernel
 def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, nodes: Nodes) -> float:
-    """The mean of y, and y of the middle of each bin, both e^-log_factor of what they are."""
+    """The mean of y, and y of the middle of each bin, both times e^-log_factor."""
     total = 0.0
     for b in range(sample.n_bins):
         below = b < sample.n_bins_below
@@ -102,7 +102,7 @@ def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, node
 
 @kernel
 def _noise(sample: Sample, moved: bool) -> float:
-    """What rounding of the logs, and of references, does to lambda, whose unit is one over their spread."""
+    """The effect of rounding of the logs, and of references, on lambda, whose unit is one over their spread."""
     logs = sample.centered.logs
     rounding = _MOVED * EPS / logs.sigma if moved else sample.rounding
     spread = noise = 0.0

@@ -46,7 +46,7 @@ def fit_sums(
     out: FloatArray,
     error: FloatArray,
 ) -> None:
-    """Fit the columns of a sketch; `error` bounds what the sketch adds to the error of lambda (inf: not resolved).
+    """Fit the columns of a sketch; `error` bounds the share of the sketch in the error of lambda (inf: not resolved).
 
     `roundings` has for each column how often its sums were rounded, over how many rows at most each was taken, how
     many of them came to nothing, and how often they were moved to another reference.

@@ -15,7 +15,7 @@ from powerkern.kernels.elementary.constants import EPS
 
 #: Power sums of a bin, and nodes of its Gauss rule.
 N_POWERS, N_NODES = 8, 4
-#: Mean squares about the bin's mean below this are rounding: one node. And those of the higher polynomials.
+#: Mean squares about the bin's mean below the first, and of higher polynomials below the second, are rounding.
 ONE_NODE = 1e-15
 _FEWER_NODES = 1e-13
 #: Nodes are at most this far from the middle of the bin.

@@ -82,7 +82,7 @@ def rung_between(low: float, high: float) -> float:
 def _grid_of(found: FloatArray, base: float, largest_exponent: float, stream: bool, grid: FloatArray) -> None:
     """A grid for the data of a range; `largest_exponent` may be 0.
 
-    The grid of a stream can be brought to that of any other: of Yeo-Johnson it holds signed logs in any case, of
+    The grid of a stream can be brought to any other grid: of Yeo-Johnson it holds signed logs in any case, of
     Box-Cox logs relative to e to `rung_between` the extremes.
     """
     grid[:] = 0.0

@@ -14,28 +14,23 @@ from powerkern._jit import (
     READ_COLUMN,
     READ_COLUMN32,
     ROWS,
-    bits_of,
     entry,
-    float_of,
     inlined,
     kernel,
-    reduction,
     widest_vectors,
 )
 from powerkern._typing import Float32Array, FloatArray
-from powerkern.kernels.elementary.constants import ordered
-from powerkern.kernels.likelihood.logs import MAGNITUDE, SIGN, extremes_of, offset_log, scan
-from powerkern.kernels.likelihood.score import BLOCK
+from powerkern.kernels.likelihood.logs import extremes_of, offset_log, scan
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
 from powerkern.kernels.transforms.family import log_offset, lowest
 
 # a column's range: values (a negative number: outside the domain), their weight, the extremes; the size of a sample,
-# the sum of its logs in whole units of LOG_UNIT, and that of their squares in units of LIMB and of 1.
+# the sum of its logs in whole units of LOG_UNIT, and the sum of their squares in units of LIMB and of 1.
 # Of several ranges the weight is a sum in digits of LIMB: WEIGHT those of LIMB**LEVEL, WEIGHT_1 and WEIGHT_2 the next.
 # All that is added up are whole numbers below 2**53, so that no order of merging makes a difference.
 R_COUNT, R_WEIGHT, R_MIN, R_MAX, R_SAMPLE, R_LOGS, R_SQUARES, R_SQUARES_LOW, R_WEIGHT_1, R_WEIGHT_2, R_LEVEL = range(11)
 N_RANGE = 11
-# what is found of a place in lines
+# results for a place in lines
 _LOW, _HIGH, _N = range(3)
 LOG_UNIT, LIMB = 2.0**-16, 2.0**26
 #: The spread of logs of which only the ends are known, or which are this close, is taken for this fraction of their
@@ -48,33 +43,14 @@ _LARGEST_RANGE = 400.0
 @kernel
 def _range_of(x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, out: FloatArray) -> None:
     """Add values to a range, and the logs of every stride-th one, from the first on, to its sample."""
-    if weight.size == 0:
-        found = scan(x)
-        x_min, x_max = extremes_of(found, x.size - found.n_nan)
-        _note(x.size - found.n_nan, x_min, x_max, family, out)
-        out[R_WEIGHT] = out[R_COUNT]
-    else:
-        for start in range(0, x.size, BLOCK):
-            n, low, high, total = _present(x[start : start + BLOCK], weight[start : start + BLOCK])
-            _note(n, float_of(ordered(low)) + 0.0, float_of(ordered(high)) + 0.0, family, out)  # no -0.0
-            out[R_WEIGHT] += total
+    found = scan(x, None)
+    if weight.size > 0:
+        found = scan(x, weight)
+    x_min, x_max = extremes_of(found)
+    _note(found.n, x_min, x_max, family, out)
+    out[R_WEIGHT] += found.weight
     if out[R_COUNT] > 0.0:
         _sample(x, weight, log_offset(family), first, stride, out)
-
-
-@reduction
-def _present(x: FloatArray, weight: FloatArray) -> tuple[int, int, int, float]:
-    """Of the values that are not missing and have a weight: number, `ordered` bits of the extremes, weight."""
-    widest_vectors()
-    n, low, high, total = 0, MAGNITUDE, SIGN, 0.0
-    for i in range(x.size):
-        present = (x[i] == x[i]) & (weight[i] > 0.0)
-        key, every = ordered(bits_of(x[i])), -int(present)  # by bits: LLVM makes branches of conditions on integers
-        n -= every
-        low = min(low, (key & every) | (MAGNITUDE & ~every))
-        high = max(high, (key & every) | (SIGN & ~every))
-        total += weight[i] if present else 0.0
-    return n, low, high, total
 
 
 @kernel
@@ -154,7 +130,7 @@ def mean_log(found: FloatArray) -> float:
 
 @kernel
 def spread_of(found: FloatArray, distance: float) -> float:
-    """The standard deviation of the logs, or what is taken for it, `distance` that of the extremes."""
+    """The standard deviation of the logs, or an estimate of it; `distance`: between the logs of the extremes."""
     spread = distance / EXPECTED_RANGE
     if found[R_SAMPLE] > 1.0 and distance > _CLOSE:
         squares = (found[R_SQUARES] * LIMB + found[R_SQUARES_LOW]) / found[R_SAMPLE] * LOG_UNIT * LOG_UNIT

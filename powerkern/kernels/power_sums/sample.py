@@ -27,7 +27,7 @@ _SPARE_BITS = 20.0
 
 
 class Nodes(NamedTuple):
-    """Room for the sample of a column and, one row per bin, for what `errors_of` needs; and small scratch."""
+    """Room for the sample of a column and, one row per bin, for the figures of `errors_of`; and small scratch."""
 
     position: FloatArray
     weight: FloatArray
@@ -74,7 +74,7 @@ class _Layout(NamedTuple):
 
 @kernel
 def _layout_of(sums: FloatArray, grid: FloatArray) -> _Layout:
-    """What the data occupy of their grid, which may have been made for a much wider range."""
+    """The part of their grid that the data occupy: it may have been made for a much wider range."""
     first, begin, end = int(grid[G_FIRST]), 0, int(grid[G_BINS])
     while begin < end and not sums[begin, 0] > 0.0:
         begin += 1
@@ -168,7 +168,7 @@ def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> 
 
 @kernel
 def _is_one_value(sums: FloatArray) -> bool:
-    """Whether the power sums of a bin are so exactly those of one value that their rounding cannot have been felt."""
+    """Whether a bin has, as far as its power sums tell, one value only: rounding of others cannot have been felt."""
     mean = sums[1] / sums[0]
     return bool(abs(sums[2] / sums[0] - mean * mean) <= ONE_NODE)
 
@@ -192,7 +192,7 @@ def _bounded(
     width: float,
     jacobian: float,
 ) -> Centered:
-    """The logs with the bounds of what there is: powers of extremes far beyond it would leave no digits."""
+    """The logs with the bounds of the occupied bins: powers of extremes far beyond them would leave no digits."""
     pos, pos_weight, neg, neg_weight = values
     log_ref, origin = offset_log(base, grid[G_REF]), layout.origin * width
     low, high = log_ref + origin + layout.low * width, log_ref + origin + layout.high * width

@@ -14,8 +14,9 @@ from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.likelihood.logs import extremes_of, offset_log, refusal, scan
 from powerkern.kernels.likelihood.optimum import Optimum, exponent_of, write_fit
+from powerkern.kernels.likelihood.profile import YY
 from powerkern.kernels.likelihood.score import b
-from powerkern.kernels.regression.likelihood import DESIGN, MORE, R00, WORK, Design, RegressionWork, evaluate
+from powerkern.kernels.regression.likelihood import DESIGN, MORE, WORK, Design, RegressionWork, evaluate
 from powerkern.kernels.regression.response import BAD_RANK, Column, prepare
 from powerkern.kernels.regression.search import GROWTH, MAX_EVAL, Found, Search, search_minimum
 from powerkern.kernels.results import LMBDA, LMBDA0, is_identity, write_identity, write_range
@@ -32,7 +33,7 @@ def _write(column: Column, search: Search, work: RegressionWork, row: FloatArray
     rows, at, mu = column.rows, search.found.at, search.found.mu
     sigma, log_factor = rows.sigma, at.log_factor
     origin, mean, factor = 0.0, 0.0, log_factor
-    scale = math.sqrt(max(work.products[R00], 0.0) / rows.weight)
+    scale = math.sqrt(max(work.products[YY], 0.0) / rows.weight)
     if search.status == _EXACT:
         scale = max(scale, 16.0 * EPS * _size_of(work.coef))
     sd = scale
@@ -66,7 +67,7 @@ def _size_of(coef: FloatArray) -> float:
 
 @kernel
 def _is_moderate(column: Column, mu: float) -> bool:
-    """Whether no power is e^300 times that of the reference, nor that of the reference tiny."""
+    """Whether no power is e^300 times the reference's, and the reference's is not tiny."""
     rows = column.rows
     growth = mu * (rows.high if mu > 0.0 else rows.low)
     t = mu / rows.sigma * offset_log(column.offset, column.reference)
@@ -84,13 +85,13 @@ def regress_column(
     x: FloatArray, design: Design, family: int, lmbda: float, work: RegressionWork, row: FloatArray, extra: FloatArray
 ) -> None:
     """Fit one column into `row`; into `extra` the ends of the scan and the coefficients on the basis."""
-    found = scan(x)
-    n = x.size - found.n_nan
-    status = refusal(n, found, family)
+    found = scan(x, None)
+    n = found.n
+    status = refusal(found, family)
     if status == _OK and n <= design.basis.shape[0]:
         status = BAD_RANK
     extra[:] = math.nan
-    x_min, x_max = extremes_of(found, n)
+    x_min, x_max = extremes_of(found)
     write_range(row, float(n), x_min, x_max)
     if status != _OK:
         write_identity(row, status)
@@ -175,7 +176,7 @@ def profile_columns(
 ) -> None:
     """g of the rows of `columns`, which have been fitted, each at its row of `lmbdas`."""
     for j in range(columns.shape[0]):
-        column, _ = prepare(columns[j], scan(columns[j]), family, design, work)
+        column, _ = prepare(columns[j], scan(columns[j], None), family, design, work)
         log_reference = offset_log(column.offset, column.reference) if column.sign != 0.0 else 0.0
         for k in range(lmbdas.shape[1]):
             at = evaluate(column.rows, _exponent(column, lmbdas[j, k]), work)
@@ -188,7 +189,7 @@ def interval_columns(
 ) -> None:
     """Lambdas at which g of the rows of `columns`, which have been fitted, has grown; `at`: from which, by how much."""
     for j in range(columns.shape[0]):
-        column, _ = prepare(columns[j], scan(columns[j]), family, design, work)
+        column, _ = prepare(columns[j], scan(columns[j], None), family, design, work)
         mu, sigma = _exponent(column, at[j, 0]), column.rows.sigma
         for k in range(2):
             end = _drop_point(column, mu, at[j, 1], 2.0 * k - 1.0, work) / sigma

@@ -7,7 +7,7 @@ Per observation, with P the projection off the design and J the log-Jacobian ter
 The design is an orthonormal basis, one row per basis vector. A column is its logs relative to a reference in it, in the
 order of the rows, divided by a power of two that makes them of order one (`powerkern.kernels.likelihood.score`). The
 log of the reference is 0, and so are psi and its derivatives there: a missing value is given that log, and drops out
-of all sums. What it takes out of the basis is made good by the Cholesky factor of the Gram matrix of the rows left.
+of all sums. The basis is orthonormal again by the Cholesky factor of the Gram matrix of the rows left.
 """
 
 from __future__ import annotations
@@ -24,11 +24,21 @@ from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.one_pass_sums import terms
-from powerkern.kernels.likelihood.score import BLOCK, SERIES_REACH, phi3
-
-# products of the residuals of psi, psi', psi'', psi'''
-R00, R01, R11, R02, R03, R12 = range(6)
-N_PRODUCTS = 6
+from powerkern.kernels.likelihood.profile import (
+    N_MOMENTS,
+    SERIES_REACH,
+    Y1Y1,
+    Y1Y2,
+    YY,
+    YY1,
+    YY2,
+    YY3,
+    phis,
+    profile_nll,
+    ratios,
+    squares_at,
+)
+from powerkern.kernels.likelihood.score import BLOCK
 
 #: Below this part of the sum of squares, residual products are formed from residuals, not by subtraction.
 _BY_SUBTRACTION = 1e-4
@@ -71,7 +81,7 @@ class RegressionWork(NamedTuple):
     coef: FloatArray
     gram: FloatArray
     sample_gram: FloatArray
-    products: FloatArray
+    products: FloatArray  #: of residuals of psi and its derivatives, placed as among moments (`likelihood.profile`)
     grid: FloatArray
 
 
@@ -86,7 +96,7 @@ def new_regression_work(design: Design) -> RegressionWork:
     logs, kept, packed, weight = (np.empty(n) for _ in range(4))
     sample_logs, sample_kept = np.empty(m), np.empty(m)
     y, dots, coef = np.empty((4, BLOCK)), np.empty((4, q)), np.empty((4, q))
-    gram, sample_gram, products, grid = np.empty((q, q)), np.empty((q, q)), np.empty(N_PRODUCTS), np.empty((3, N_GRID))
+    gram, sample_gram, products, grid = np.empty((q, q)), np.empty((q, q)), np.empty(N_MOMENTS), np.empty((3, N_GRID))
     return RegressionWork(
         logs, kept, packed, weight, sample_logs, sample_kept, y, dots, coef, gram, sample_gram, products, grid
     )  # fmt: skip
@@ -131,7 +141,7 @@ class At(NamedTuple):
 
 @kernel
 def _branch_exponent(rows: Rows, mu: float) -> float:
-    """The exponent of negative logs: that of positive ones but for both signs."""
+    """The exponent of negative logs: the same as of positive ones, but for columns of both signs."""
     return mu - 2.0 * rows.sigma if rows.both_signs else mu
 
 
@@ -143,7 +153,7 @@ def _are_ordinary(rows: Rows, mu: float) -> bool:
 
 @kernel
 def _log_factor(rows: Rows, mu: float) -> float:
-    """The log of what psi is divided by: 0 where no power is extreme, else the largest exponent of e."""
+    """The log of the divisor of psi: 0 where no power is extreme, else the largest exponent of e."""
     lower = _branch_exponent(rows, mu)
     if _are_ordinary(rows, mu):
         return 0.0
@@ -174,10 +184,9 @@ def _ordinary_derivatives(d: FloatArray, mu: float, lower: float, y: FloatArray)
 
 @kernel
 def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float, y: FloatArray) -> None:
-    """y^(j) = d^(j+1) phi_j(t), phi_j = sum_k t^k/(k! (k+j+1)), t = m d, all times e^-log_factor.
+    """y^(j), all times e^-log_factor: d^(j+1) phi_j(t) for small t = m d (`phis`), else Y_j/m^(j+1).
 
-    For small t phi_3 is summed and j phi_(j-1) = e^t - t phi_j gives the others; else Y_0 = e^t - 1,
-    Y_j = t^j e^t - j Y_(j-1) and y^(j) = Y_j/m^(j+1).
+    Y_0 = e^t - 1, Y_j = t^j e^t - j Y_(j-1).
     """
     widest_vectors()
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
@@ -192,17 +201,15 @@ def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float, y: F
         e = exp(t - log_factor)
         small = abs(t) < SERIES_REACH
         s = t if small else 0.0
-        p = phi3(s) * one
-        p2 = (e - s * p) * (1.0 / 3.0)
-        p1 = (e - s * p2) * 0.5
+        phi0, phi1, phi2, phi3 = phis(s, e, one)
         f0 = e - one
         f1 = t * e - f0
         f2 = t * t * e - 2.0 * f1
         f3 = t * t * t * e - 3.0 * f2
-        y0[i] = (e - s * p1) * u if small else f0 * r
-        y1[i] = p1 * (u * u) if small else f1 * (r * r)
-        y2[i] = p2 * (u * u * u) if small else f2 * (r * r * r)
-        y3[i] = p * (u * u * (u * u)) if small else f3 * (r * r * (r * r))
+        y0[i] = phi0 * u if small else f0 * r
+        y1[i] = phi1 * (u * u) if small else f1 * (r * r)
+        y2[i] = phi2 * (u * u * u) if small else f2 * (r * r * r)
+        y3[i] = phi3 * (u * u * (u * u)) if small else f3 * (r * r * (r * r))
 
 
 @reduction
@@ -230,12 +237,12 @@ def _add_products(y: FloatArray, n: int, out: FloatArray) -> None:
         s02 += y0[i] * y2[i]
         s03 += y0[i] * y3[i]
         s12 += y1[i] * y2[i]
-    out[R00] += s00
-    out[R01] += s01
-    out[R11] += s11
-    out[R02] += s02
-    out[R03] += s03
-    out[R12] += s12
+    out[YY] += s00
+    out[YY1] += s01
+    out[Y1Y1] += s11
+    out[YY2] += s02
+    out[YY3] += s03
+    out[Y1Y2] += s12
 
 
 @reduction
@@ -295,15 +302,15 @@ def _residual_products(rows: Rows, mu: float, log_factor: float, work: Regressio
             coef[j, k] = dots[j, k]
         if rows.gram.size > 0:
             solve_factored(rows.gram, coef[j])
-    total = products[R00]
+    total = products[YY]
     for k in range(q):
-        products[R00] -= dots[0, k] * coef[0, k]
-        products[R01] -= dots[1, k] * coef[0, k]
-        products[R11] -= dots[1, k] * coef[1, k]
-        products[R02] -= dots[2, k] * coef[0, k]
-        products[R03] -= dots[3, k] * coef[0, k]
-        products[R12] -= dots[2, k] * coef[1, k]
-    if not products[R00] > _BY_SUBTRACTION * total:
+        products[YY] -= dots[0, k] * coef[0, k]
+        products[YY1] -= dots[1, k] * coef[0, k]
+        products[Y1Y1] -= dots[1, k] * coef[1, k]
+        products[YY2] -= dots[2, k] * coef[0, k]
+        products[YY3] -= dots[3, k] * coef[0, k]
+        products[Y1Y2] -= dots[2, k] * coef[1, k]
+    if not products[YY] > _BY_SUBTRACTION * total:
         products[:] = 0.0
         for start in range(0, rows.logs.size, BLOCK):
             n = _block(rows, start, mu, log_factor, work.y)
@@ -355,29 +362,27 @@ def _off_the_floor(rows: Rows, mu: float) -> float:
 @kernel
 def at_products(rows: Rows, mu: float, log_factor: float, total: float, t: FloatArray) -> At:
     """g and its derivatives from the products of residuals."""
-    unexplained = t[R00] / total if total > 0.0 else 0.0
+    unexplained = t[YY] / total if total > 0.0 else 0.0
     if not unexplained > _ROUNDING:
         if unexplained == unexplained:
             return At(-math.inf, 0.0, 1.0, 0.0, math.inf, log_factor, 0.0)
         return At(math.nan, math.nan, math.nan, math.nan, math.nan, log_factor, unexplained)
     jacobian, sigma = rows.jacobian, rows.sigma
-    slope = t[R01] / t[R00]
-    bend = (t[R11] + t[R02]) / t[R00]
-    third = (3.0 * t[R12] + t[R03]) / t[R00]
+    slope, bend, third = ratios(t)
     d1 = slope - jacobian
     d2 = bend - 4.0 * jacobian * slope + 2.0 * jacobian * jacobian
     d3 = third - 6.0 * jacobian * bend + 12.0 * jacobian * jacobian * slope - 4.0 * jacobian * jacobian * jacobian
-    g = 0.5 * log(t[R00] / rows.weight) + log_factor + log(sigma) - (mu - sigma) * jacobian
+    g = profile_nll(log(t[YY] / rows.weight), log_factor + log(sigma), mu / sigma, sigma * jacobian)
     return At(g, d1, d2, d3, bend - 2.0 * slope * slope, log_factor, unexplained)
 
 
 @kernel
 def move(step: float, t: FloatArray, coef: FloatArray) -> None:
     """Products and coefficients a short step further on, by Taylor's series."""
-    bend, third = t[R11] + t[R02], 3.0 * t[R12] + t[R03]
-    t[R00] += step * (2.0 * t[R01] + step * (bend + step * third / 3.0))
-    t[R01] += step * (bend + 0.5 * step * third)
-    t[R11] += step * third
+    bend, third = t[Y1Y1] + t[YY2], 3.0 * t[Y1Y2] + t[YY3]
+    t[YY] = squares_at(t, step)
+    t[YY1] += step * (bend + 0.5 * step * third)
+    t[Y1Y1] += step * third
     for k in range(coef.shape[1]):
         coef[0, k] += step * (coef[1, k] + step * (coef[2, k] / 2.0 + step * coef[3, k] / 6.0))
 

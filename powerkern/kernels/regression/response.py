@@ -1,4 +1,4 @@
-"""A response as its likelihood given covariates takes it: its logs, those of a sample of its rows, what is missing."""
+"""A response prepared for its likelihood given covariates: its logs, of all rows and of a sample, and its gaps."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import NamedTuple
 from powerkern._jit import float_of, kernel, reduction, widest_vectors
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.log import log1p, log_normal
-from powerkern.kernels.likelihood.logs import Bounds, Scan, centered_log, offset_log, squeeze, unit_of
-from powerkern.kernels.likelihood.two_pass import typical, typical_by_weight
+from powerkern.kernels.elementary.log import log1p
+from powerkern.kernels.likelihood.logs import Bounds, Scan, centered_log, offset_log, sign_of, squeeze, unit_of
+from powerkern.kernels.likelihood.two_pass import MOST_TYPICAL, typical, typical_by_weight
 from powerkern.kernels.moments import block_sum
 from powerkern.kernels.regression.likelihood import Design, RegressionWork, Rows, factor_gram
 from powerkern.kernels.transforms.family import log_offset
@@ -21,12 +20,9 @@ BAD_RANK = -3
 
 _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
 
-#: Logs that span this need no better absolute error than 1e-16, if they are no larger than the other.
-_WIDE, _ORDINARY = 0.5, 600.0
-
 
 class Column(NamedTuple):
-    """A column's rows, a sample of them, and what its logs are relative to; `sign` is 0 for both signs."""
+    """A column's rows, a sample of them, and the reference of its logs; `sign` is 0 for both signs."""
 
     rows: Rows
     sample: Rows
@@ -41,43 +37,24 @@ class Column(NamedTuple):
 
 @reduction
 def _scaled_logs(
-    x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray, wide: bool | None
+    x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray
 ) -> tuple[float, float]:
     """Logs relative to the reference, times `unit`, signed for both signs, 0 where a value is missing.
 
-    Returns their sum and the sum of their squares. `wide` (True, or None for not; known when this is compiled): the
-    logs differ by so much that an error of 1e-16 in them does not matter.
+    Returns their sum and the sum of their squares.
     """
     widest_vectors()
-    log_reference, inverse = offset_log(offset, reference), 1.0 / (offset + reference)
+    log_reference = offset_log(offset, reference)
     total = squares = 0.0
     for i in range(d.size):
-        size = abs(x[i])
-        present = size == size
-        size = size if present else reference
-        if wide is None:
-            value = centered_log(size, offset, reference, log_reference) * unit
-        else:
-            value = log_normal((offset + size) * inverse) * unit
+        present = x[i] == x[i]
+        value = centered_log(abs(x[i]) if present else reference, offset, reference, log_reference) * unit
         value = -value if both_signs and x[i] < 0.0 else value
         value = value if present else 0.0
         d[i] = value
         total += value
         squares += value * value
     return total, squares
-
-
-@kernel
-def _are_wide(bounds: Bounds, smallest: float, offset: float, reference: float) -> bool:
-    """Whether `_scaled_logs` may take logs of ratios, which have an error of 1e-16."""
-    far = bounds.high - bounds.low >= _WIDE and max(bounds.high, -bounds.low) <= _ORDINARY
-    return far and min(offset + smallest, offset + reference) >= SMALLEST_NORMAL
-
-
-@kernel
-def _mark_kept(x: FloatArray, kept: FloatArray) -> None:
-    for i in range(x.size):
-        kept[i] = 1.0 if x[i] == x[i] else 0.0
 
 
 @reduction
@@ -108,7 +85,7 @@ def _weight_of(root: FloatArray, kept: FloatArray, n: int) -> float:
 
 @kernel
 def _ends_of_logs(found: Scan, both_signs: bool, offset: float, reference: float) -> Bounds:
-    """Bounds of the logs of a column; those of negative values are negative."""
+    """Bounds of the logs of a column; logs of negative values are negative."""
     largest = float_of(max(found.high, found.negative_high))
     if both_signs:
         return Bounds(-log1p(float_of(found.negative_high)), log1p(float_of(found.high)), 0.0)
@@ -118,14 +95,12 @@ def _ends_of_logs(found: Scan, both_signs: bool, offset: float, reference: float
 
 
 @kernel
-def _reference(x: FloatArray, found: Scan, design: Design, work: RegressionWork) -> float:
+def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
     """The magnitude that logs of a column of one sign are relative to: a typical one."""
-    weighted = design.root.size > 0
-    if found.n_nan == 0 and not weighted:
-        return abs(typical(x, work.logs))
+    if design.root.size == 0:
+        n = squeeze(x, None, work.packed, work.weight)
+        return abs(typical(work.packed[:n], MOST_TYPICAL, work.logs))
     n = squeeze(x, design.root, work.packed, work.weight)
-    if not weighted:
-        return abs(typical(work.packed[:n], work.logs))
     for i in range(n):
         work.weight[i] *= work.weight[i]
     return abs(typical_by_weight(work.packed[:n], work.weight[:n], work.logs))
@@ -135,24 +110,22 @@ def _reference(x: FloatArray, found: Scan, design: Design, work: RegressionWork)
 def prepare(x: FloatArray, found: Scan, family: int, design: Design, work: RegressionWork) -> tuple[Column, bool]:
     """A column's logs, and of a sample of its rows; False if missing values leave a design that may lack rank."""
     n, m, offset = x.size, design.sample_basis.shape[1], log_offset(family)
-    both_signs = 0 < found.n_negative < n - found.n_nan
-    sign = 0.0 if both_signs else -1.0 if found.n_negative > 0 else 1.0
+    sign = sign_of(found)
+    both_signs = sign == 0.0
     constant = design.constant > 0.0
-    reference = _reference(x, found, design, work) if constant and not both_signs else 1.0 - offset
+    reference = _reference(x, design, work) if constant and not both_signs else 1.0 - offset
     bounds = _ends_of_logs(found, both_signs, offset, reference)
     sigma = unit_of(bounds)
-    logs, missing = work.logs, found.n_nan > 0
+    logs, missing = work.logs, found.n < n
     smallest, largest = float_of(found.low), float_of(max(found.high, found.negative_high))
-    if _are_wide(bounds, smallest, offset, reference):
-        total, squares = _scaled_logs(x, both_signs, offset, reference, 1.0 / sigma, logs, True)
-    else:
-        total, squares = _scaled_logs(x, both_signs, offset, reference, 1.0 / sigma, logs, None)
+    total, squares = _scaled_logs(x, both_signs, offset, reference, 1.0 / sigma, logs)
     if design.root.size > 0:
         total, squares = _weighted_sums(logs, design.root)
     kept, sample_kept = work.kept[: n if missing else 0], work.sample_kept[: m if missing else 0]
     good = True
     if missing:
-        _mark_kept(x, kept)
+        for i in range(n):
+            kept[i] = 1.0 if x[i] == x[i] else 0.0
         good = factor_gram(design.basis, kept, work.gram)
     weight = _weight_of(design.root, kept, n)
     mean = 0.0 if both_signs else total / weight

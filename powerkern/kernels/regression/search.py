@@ -1,7 +1,7 @@
-"""The lowest minimum of the likelihood of a power given covariates: a scan, and Newton's method from what it saw.
+"""The lowest minimum of the likelihood of a power given covariates: a scan, then Newton's method in its brackets.
 
 It is not convex, and where the fit is close it is nearly a logarithm: |P psi|^2 times e^(-2 lambda J), which has the
-same minima, is nearly a parabola. Its derivative is what is scanned for sign changes, and brought to 0 by Halley's
+same minima, is nearly a parabola. Its derivative is scanned for sign changes, and brought to 0 by Halley's
 steps.
 """
 
@@ -13,13 +13,12 @@ from typing import NamedTuple
 from powerkern._jit import kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.likelihood.score import has_root_near
+from powerkern.kernels.likelihood.profile import YY, has_root_near
 from powerkern.kernels.optimize.newton import NewtonState, newton_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.regression.likelihood import (
     MORE,
     N_GRID,
-    R00,
     STEPS,
     At,
     RegressionWork,
@@ -54,14 +53,6 @@ class _Scanned(NamedTuple):
 
 
 @kernel
-def _probe(rows: Rows, k: int, mu: float, work: RegressionWork) -> float:
-    """Evaluate at a point of the grid."""
-    at = evaluate(rows, mu, work)
-    work.grid[_MU, k], work.grid[_G, k], work.grid[_D1, k] = mu, at.g, at.d1
-    return at.d1
-
-
-@kernel
 def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Scanned:
     """Evaluate at evenly spaced points, and on beyond their ends as long as g falls outwards."""
     grid, step = work.grid, _STEP / spread
@@ -71,7 +62,9 @@ def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Sc
     wide = step
     n_eval = 0
     while stage < 3:  # one call, not three, which would treble the compiled code
-        d1 = _probe(rows, k, mu, work)
+        at = evaluate(rows, mu, work)
+        grid[_MU, k], grid[_G, k], grid[_D1, k] = mu, at.g, at.d1
+        d1 = at.d1
         n_eval += 1
         if stage == 0:
             if k < last:
@@ -137,7 +130,7 @@ def _descend(
             break
     certified = has_root_near(at.d1, at.d2, at.d3) and state.status in (RUNNING, CONVERGED)
     if at.unexplained > 0.0 and not rough:
-        total = work.products[R00] / at.unexplained
+        total = work.products[YY] / at.unexplained
         move(step, work.products, work.coef)
         at = at_products(rows, mu + step, at.log_factor, total, work.products)
     return Found(mu + step, at, state.n_eval, certified)
@@ -154,7 +147,7 @@ class Search(NamedTuple):
 
 @kernel
 def search_minimum(column: Column, work: RegressionWork) -> Search:
-    """Scan a sample of the rows, find its minimum and from there that of all; if in doubt, scan all rows."""
+    """Scan a sample of the rows, and find its minimum and from there the minimum of all; if in doubt, scan all rows."""
     rows, center = column.rows, column.rows.sigma if column.rows.both_signs else 0.0
     n_eval, max_step = 0, _STEP / column.spread
     sampled = column.sample.logs.size < rows.logs.size

@@ -11,7 +11,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.likelihood.logs import centered_log
-from powerkern.kernels.likelihood.one_pass_logs import LogUnits
+from powerkern.kernels.likelihood.optimum import LogUnits
 from powerkern.kernels.robust.options import CARROLL, MAD, QQ, RAW, Options, Prestandardized, RobustWork, change_ranks
 from powerkern.kernels.robust.order_statistics import position_of
 from powerkern.kernels.robust.qq import CLOSE, PAPER, normal_nodes, normal_scores

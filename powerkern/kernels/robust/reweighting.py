@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import for_none, kernel
+from powerkern._jit import kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.likelihood.mle import fit_column, fit_weighted_column
+from powerkern.kernels.likelihood.mle import fit_column
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN
 from powerkern.kernels.likelihood.one_pass_logs import optimum_of_logs
 from powerkern.kernels.likelihood.optimum import write_fit
@@ -139,8 +139,8 @@ def refitted(
         given = row[LMBDA] if turn == n_fits else math.nan
         ends = _trimmed(at.counts, kept)
         weight = part_of(at.counts, kept.start, kept.stop)
-        if not _fit_logs(at.column, weight, kept, prescaling, lmbda, given, work.mle.scratch.moments[0], row):
-            _fit(weight, values[kept.start : kept.stop], family, given, work, row)
+        if not _fit_logs(at.column, weight, kept, prescaling, lmbda, given, row):
+            fit_column(values[kept.start : kept.stop], weight, family, given, work.mle, row)
         _restore(at.counts, kept, ends)
         n_eval += row[N_EVAL]
         if is_identity(row) or row[STATUS] < 0.0:
@@ -176,17 +176,6 @@ def _restore(counts: Counts | None, kept: Kept, ends: tuple[float, float]) -> No
 
 
 @kernel
-def _plain_fit(weight: None, part: FloatArray, family: int, given: float, work: RobustWork, row: FloatArray) -> None:
-    fit_column(part, part[:0], family, given, work.mle, row)
-
-
-@for_none(_plain_fit)
-def _fit(weight: FloatArray, part: FloatArray, family: int, given: float, work: RobustWork, row: FloatArray) -> None:
-    """Fit some values by maximum likelihood."""
-    fit_weighted_column(part, weight, family, given, work.mle, row)
-
-
-@kernel
 def nothing_kept() -> Kept:
     """No values: before the first fit."""
     return Kept(0, 0, math.nan, math.nan, math.nan, NOT_RECTIFIED, math.nan, 0.0, 0.0)
@@ -200,7 +189,6 @@ def _fit_logs(
     prescaling: Prescaling,
     start: float,
     given: float,
-    moments: FloatArray,
     row: FloatArray,
 ) -> bool:
     """Fit values of a short column by the logs there are, from `start` (of the prestandardised column), or at `given`.
@@ -210,7 +198,7 @@ def _fit_logs(
     mirrored, first, last, units = column.below > 0.0, kept.start, kept.stop, units_of(column.below, prescaling)
     if last - first >= ONE_PASS_MIN or (mirrored and not first < column.n_negative < last):
         return False
-    best = optimum_of_logs(column.logs[first:last], weight, mirrored, units, start / units.unit, given, moments)
+    best = optimum_of_logs(column.logs[first:last], weight, mirrored, units, start / units.unit, given)
     if best.status == _NOT_CERTIFIED:
         return False
     write_range(row, float(last - first), column.x[first], column.x[last - 1])
@@ -224,7 +212,7 @@ def likelihood_of_all(
 ) -> None:
     """The likelihood of all values, of an estimator that leaves none out, in a row from those within the cut-off."""
     whole = work.sample[0, :N_RESULTS]
-    _fit(weight, values, family, row[LMBDA], work, whole)
+    fit_column(values, weight, family, row[LMBDA], work.mle, whole)
     row[NLL], row[CURVATURE] = whole[NLL], whole[CURVATURE]
     row[N_EVAL] += whole[N_EVAL]
 

@@ -38,7 +38,7 @@ from powerkern.kernels.elementary.exp import exp_lanes, expm1_lanes, greater, le
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.lockstep import LaneLogs, LaneWalk, walk
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD
-from powerkern.kernels.likelihood.one_pass_sums import moments_at
+from powerkern.kernels.likelihood.profile import moments_at
 from powerkern.kernels.robust.huber import CELLWISE_BETA
 from powerkern.kernels.robust.loc_scale import MAD_FACTOR
 from powerkern.kernels.robust.qq_lanes import huber_step, off_0, plain_mad, plain_nearness, values_at

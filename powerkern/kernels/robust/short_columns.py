@@ -5,8 +5,7 @@ from __future__ import annotations
 from powerkern._jit import kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.likelihood.one_pass_logs import optimum_in
-from powerkern.kernels.likelihood.optimum import write_fit
+from powerkern.kernels.likelihood.optimum import optimum_in, write_fit
 from powerkern.kernels.results import LEFT, STATUS, is_identity
 from powerkern.kernels.robust import reweighting_lanes as lanes
 from powerkern.kernels.robust.column_results import finish

@@ -12,7 +12,7 @@ from powerkern import Route, Status
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels.likelihood import mle
 from powerkern.kernels.likelihood import one_pass_sums as ps
-from powerkern.kernels.likelihood import score as lk
+from powerkern.kernels.likelihood import profile as lk
 from powerkern.kernels.likelihood.one_pass import MIN_EFFECTIVE, ONE_PASS_MIN, SAMPLE_STRIDE
 from powerkern.kernels.likelihood.scratch import CHUNK, SAMPLE, new_work
 from powerkern.kernels.results import (
@@ -340,21 +340,19 @@ def test_moments_at_a_given_lambda(name, lmbda):
 
 
 @numba.njit
-def score_from_sums(x, base, per_ref, both_signs, exponent, moments):
-    """Logs, sums and score of a column: in float64, and from float32 logs into the second row."""
+def score_from_sums(x, base, per_ref, both_signs, exponent):
+    """Logs, sums and score of a column: in float64, and from float32 logs."""
     d, d32 = np.empty(x.size), np.empty(x.size, np.float32)
-    if both_signs:
-        found = ps.signed_logs(x, None, d, d32, None)
-    else:
-        found = ps.logs_of_one_sign(x, None, 0, -1, base, per_ref, d, d32, None)
-    moments[:], moments[:, lk.WEIGHT] = 0.0, x.size
+    total, squares, _ = ps.take_logs(x, None, ps.LogKind(both_signs, base, per_ref), False, d, d32)
+    sums = sums32 = ps.NO_SUMS
     for start in range(0, x.size, CHUNK):
-        ps.add_sums(d[start : start + CHUNK], None, exponent, both_signs, moments[0])
-        ps.add_sums(d32[start : start + CHUNK], None, exponent, both_signs, moments[1])
-    good, good32 = ps.center(moments[0]), ps.center(moments[1])
-    mean = found.total / x.size
-    score, score32 = lk.score_from_moments(moments[0], mean), lk.score_from_moments(moments[1], mean)
-    return d, d32, found.total, found.squares, good, good32, score, score32
+        sums = ps.add_sums(sums, d[start : start + CHUNK], None, exponent, both_signs)
+        sums32 = ps.add_sums(sums32, d32[start : start + CHUNK], None, exponent, both_signs)
+    moments, good = lk.centered(ps.per_power(sums, exponent, both_signs), float(x.size))
+    moments32, good32 = lk.centered(ps.per_power(sums32, exponent, both_signs), float(x.size))
+    mean = total / x.size
+    score, score32 = lk.score_from_moments(moments, mean), lk.score_from_moments(moments32, mean)
+    return d, d32, total, squares, good, good32, score, score32
 
 
 SMALL = {
@@ -368,7 +366,7 @@ def score_of(name, exponent):
     family, x = SMALL[name]
     both_signs = bool((x < 0.0).any())
     base = 1.0 if family == "yeo-johnson" else 0.0
-    return score_from_sums(x, base, 1.0 / (base + np.median(x)), both_signs, exponent, np.empty((3, lk.N_MOMENTS)))
+    return score_from_sums(x, base, 1.0 if both_signs else 1.0 / (base + np.median(x)), both_signs, exponent)
 
 
 @pytest.mark.parametrize("exponent", [-3.0, -0.4, 0.1, 1.0, 1.3, 2.6])
@@ -397,7 +395,7 @@ def test_logs(name):
 
 @numba.njit
 def centered(sums):
-    return ps.center(sums)
+    return lk.centered(sums, sums[lk.WEIGHT])
 
 
 def sums_of(y):
@@ -409,15 +407,16 @@ def sums_of(y):
 def test_center_turns_sums_into_moments():
     y = np.random.default_rng(8).normal(size=(4, 100)) + np.array([[1.0], [-2.0], [0.5], [3.0]])
     sums = sums_of(y)
-    assert centered(sums)
-    np.testing.assert_allclose(sums[1:5], y.mean(axis=1), rtol=1e-13)
+    moments, kept = centered(sums)
+    assert kept
+    np.testing.assert_allclose(moments[1:5], y.mean(axis=1), rtol=1e-13)
     c = np.cov(y, bias=True) * 100
-    np.testing.assert_allclose(sums[5:], [c[0, 0], c[0, 1], c[1, 1], c[0, 2], c[0, 3], c[1, 2]], rtol=1e-10)
+    np.testing.assert_allclose(moments[5:], [c[0, 0], c[0, 1], c[1, 1], c[0, 2], c[0, 3], c[1, 2]], rtol=1e-10)
 
 
 @pytest.mark.parametrize("offset, trusted", [(0.0, True), (5.0, True), (30.0, False), (1e9, False)])
 def test_center_refuses_a_mean_that_dwarfs_the_spread(offset, trusted):
-    assert centered(sums_of(np.random.default_rng(9).normal(size=(4, 400)) + offset)) is trusted
+    assert centered(sums_of(np.random.default_rng(9).normal(size=(4, 400)) + offset))[1] == trusted
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e200])
@@ -425,11 +424,11 @@ def test_center_refuses_what_is_not_finite(value):
     y = np.random.default_rng(10).normal(size=(4, 100))
     y[:, 7] = value
     with np.errstate(all="ignore"):
-        assert not centered(sums_of(y))
+        assert not centered(sums_of(y))[1]
 
 
 def test_center_refuses_a_constant():
-    assert not centered(sums_of(np.full((4, 10), 3.0)))
+    assert not centered(sums_of(np.full((4, 10), 3.0)))[1]
 
 
 # --- one column after another -----------------------------------------------------------------------

@@ -1,0 +1,240 @@
+"""The profile likelihood and its derivatives from moments: the formulas that all fits share.
+
+With y = psi(lambda) and primes for derivatives in lambda, per observation ([1]_, eq. (8); docs/numerics: Derivatives)::
+
+    g    = 1/2 ln Var(y) - (lambda - 1) mean(J)
+    g'   = Cov(y, y')/Var(y) - mean(J)
+    g''  = (Var(y') + Cov(y, y''))/Var(y) - 2 (Cov(y, y')/Var(y))^2
+
+and g''' in the same way. A common factor of y and its derivatives cancels. Moments are an array, or a tuple of numbers
+or of vectors, in one order; functions that write moments take arrays, the others any of them.
+
+References
+----------
+.. [1] G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964, 211-252.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, TypeAlias
+
+from powerkern._jit import inlined, kernel, reduction, widest_vectors
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.exp import polynomial
+
+#: Total weight, means of y, y', y'', y''', sums of products about the means; or the sums of these before `centered`.
+WEIGHT, Y, Y1, Y2, Y3, YY, YY1, Y1Y1, YY2, YY3, Y1Y2 = range(11)
+N_MOMENTS = 11
+#: An array of moments, or a tuple of them.
+Moments: TypeAlias = Any
+
+#: Raw sums are trusted while the mean square is at most this times the variance: they lose at most two digits.
+MAX_SQUARE_TO_VARIANCE = 100.0
+#: Up to this |m| * max|a| the derivatives come from their power series, which hold at m = 0 too.
+SERIES_REACH = 0.5
+_PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
+
+
+class Origin(NamedTuple):
+    """y and its derivatives at 0, relative to the reference."""
+
+    y0: float
+    y1: float
+    y2: float
+    y3: float
+
+
+# --- from values to moments ---------------------------------------------------------------------------
+
+
+@kernel
+def derivatives(t: float, excess: float, one: float) -> tuple[float, float, float, float]:
+    """Y_0 = e^t - 1, Y_1 = t e^t - Y_0, Y_2 = t^2 e^t - 2 Y_1, Y_3 = t^3 e^t - 3 Y_2, given e^t - 1 - t.
+
+    In the type of t and of `one`; with t = m a, y^(j) = Y_j/m^(j+1).
+    """
+    two = one + one
+    y0 = t + excess
+    y1 = t * y0 - excess
+    t2e = t * t + t * t * y0
+    y2 = t2e - two * y1
+    return y0, y1, y2, t * t2e - (two + one) * y2
+
+
+@inlined
+def phis(t: float, e: float, one: float) -> tuple[float, float, float, float]:
+    """phi_j(t) = sum_k t^k/(k! (k+j+1)) for j = 0..3 and |t| up to `SERIES_REACH`, given e = e^t, times `one` as e is.
+
+    phi_3 is summed; j phi_(j-1) = e^t - t phi_j gives the rest, stably for small t.
+    """
+    phi3 = polynomial(_PHI3, t) * one
+    phi2 = (e - t * phi3) * (1.0 / 3.0)
+    phi1 = (e - t * phi2) * 0.5
+    return e - t * phi1, phi1, phi2, phi3
+
+
+@kernel
+def with_row(t: Moments, y0: float, y1: float, y2: float, y3: float, weight: float) -> Moments:
+    """Raw sums with the terms of one more value, or of one of each column; the total weight is not among them."""
+    w0, w1 = y0 * weight, y1 * weight
+    return (
+        t[WEIGHT], t[Y] + w0, t[Y1] + w1, t[Y2] + y2 * weight, t[Y3] + y3 * weight, t[YY] + w0 * y0,
+        t[YY1] + w0 * y1, t[Y1Y1] + w1 * y1, t[YY2] + w0 * y2, t[YY3] + w0 * y3, t[Y1Y2] + w1 * y2,
+    )  # fmt: skip
+
+
+@kernel
+def centered(t: Moments, weight: float) -> tuple[Moments, bool]:
+    """Moments from raw sums, of this total weight; and whether that costs few digits: False for NaN and infinite sums.
+
+    Numbers, or a vector of them and its mask.
+    """
+    s0, s1, s2, s3 = t[Y] / weight, t[Y1] / weight, t[Y2] / weight, t[Y3] / weight
+    n0, n1 = weight * s0, weight * s1
+    yy, yy1, y1y1 = t[YY] - n0 * s0, t[YY1] - n0 * s1, t[Y1Y1] - n1 * s1
+    yy2, yy3, y1y2 = t[YY2] - n0 * s2, t[YY3] - n0 * s3, t[Y1Y2] - n1 * s2
+    kept = (t[YY] <= MAX_SQUARE_TO_VARIANCE * yy) & (abs(yy3) < math.inf)
+    return (weight, s0, s1, s2, s3, yy, yy1, y1y1, yy2, yy3, y1y2), kept
+
+
+@reduction
+def moments_of_block(y: FloatArray, weight: FloatArray, out: FloatArray) -> None:
+    """Weighted means of the rows of y and their products about the means."""
+    widest_vectors()
+    y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
+    w = s0 = s1 = s2 = s3 = 0.0
+    for i in range(weight.size):
+        w += weight[i]
+        s0 += weight[i] * y0[i]
+        s1 += weight[i] * y1[i]
+        s2 += weight[i] * y2[i]
+        s3 += weight[i] * y3[i]
+    s0, s1, s2, s3 = s0 / w, s1 / w, s2 / w, s3 / w
+    q00 = q01 = q11 = q02 = q03 = q12 = 0.0
+    for i in range(weight.size):
+        d0 = y0[i] - s0
+        d1 = y1[i] - s1
+        d2 = y2[i] - s2
+        w0 = weight[i] * d0
+        q00 += w0 * d0
+        q01 += w0 * d1
+        q02 += w0 * d2
+        q03 += w0 * (y3[i] - s3)
+        q11 += weight[i] * d1 * d1
+        q12 += weight[i] * d1 * d2
+    out[WEIGHT] = w
+    out[Y], out[Y1], out[Y2], out[Y3] = s0, s1, s2, s3
+    out[YY], out[YY1], out[Y1Y1], out[YY2], out[YY3], out[Y1Y2] = q00, q01, q11, q02, q03, q12
+
+
+@kernel
+def relative_to(origin: Origin, lead: float, t: FloatArray) -> None:
+    """From moments of psi to moments of ``e^(-m lead) psi`` (Leibniz' rule), moved by the `origin`."""
+    c = -lead
+    t[Y3] += c * (3.0 * t[Y2] + c * (3.0 * t[Y1] + c * t[Y])) + origin.y3
+    t[Y2] += c * (2.0 * t[Y1] + c * t[Y]) + origin.y2
+    t[Y1] += c * t[Y] + origin.y1
+    t[Y] += origin.y0
+    t[Y1Y2] += c * (2.0 * t[Y1Y1] + t[YY2] + c * (3.0 * t[YY1] + c * t[YY]))
+    t[Y1Y1] += c * (2.0 * t[YY1] + c * t[YY])
+    t[YY3] += c * (3.0 * t[YY2] + c * (3.0 * t[YY1] + c * t[YY]))
+    t[YY2] += c * (2.0 * t[YY1] + c * t[YY])
+    t[YY1] += c * t[YY]
+
+
+@kernel
+def merge_moments(total: FloatArray, part: FloatArray) -> None:
+    """total += part, pairwise (docs/numerics: Merging moments): C_xy += delta_x delta_y w_A w_B / w."""
+    w = total[WEIGHT] + part[WEIGHT]
+    fraction = part[WEIGHT] / w
+    lever = total[WEIGHT] * fraction
+    d0, d1, d2, d3 = part[Y] - total[Y], part[Y1] - total[Y1], part[Y2] - total[Y2], part[Y3] - total[Y3]
+    total[YY] += part[YY] + d0 * d0 * lever
+    total[YY1] += part[YY1] + d0 * d1 * lever
+    total[Y1Y1] += part[Y1Y1] + d1 * d1 * lever
+    total[YY2] += part[YY2] + d0 * d2 * lever
+    total[YY3] += part[YY3] + d0 * d3 * lever
+    total[Y1Y2] += part[Y1Y2] + d1 * d2 * lever
+    total[Y] += d0 * fraction
+    total[Y1] += d1 * fraction
+    total[Y2] += d2 * fraction
+    total[Y3] += d3 * fraction
+    total[WEIGHT] = w
+
+
+# --- the likelihood -----------------------------------------------------------------------------------
+
+
+@kernel
+def profile_nll(log_variance: float, log_base: float, m: float, jacobian: float) -> float:
+    """g at the exponent m, from the variance of y and mean(J) of logs relative to `log_base`."""
+    return 0.5 * log_variance + log_base - (m - 1.0) * jacobian
+
+
+@kernel
+def _halves(t: Moments) -> tuple[float, float, float]:
+    """Half of the first three derivatives in lambda of the sum of squares about the mean."""
+    return t[YY1], t[Y1Y1] + t[YY2], 3.0 * t[Y1Y2] + t[YY3]
+
+
+@kernel
+def ratios(t: Moments) -> tuple[float, float, float]:
+    """Cov(y, y')/Var(y), (Var(y') + Cov(y, y''))/Var(y) and (3 Cov(y', y'') + Cov(y, y'''))/Var(y)."""
+    h1, h2, h3 = _halves(t)
+    return h1 / t[YY], h2 / t[YY], h3 / t[YY]
+
+
+@kernel
+def _log_sd_derivatives(t: Moments) -> tuple[float, float, float]:
+    """Three derivatives of 1/2 ln Var(y) in lambda; the last two are derivatives of g as well."""
+    slope, bend, third = ratios(t)
+    d2 = bend - 2.0 * slope * slope
+    return slope, d2, third - 2.0 * slope * bend - 4.0 * slope * d2
+
+
+@kernel
+def score_from_moments(t: Moments, jacobian: float) -> tuple[float, float, float]:
+    """g', g'' and g''' (docs/numerics: Derivatives); `jacobian` is mean(J)."""
+    slope, d2, d3 = _log_sd_derivatives(t)
+    return slope - jacobian, d2, d3
+
+
+@kernel
+def has_root_near(d1: float, d2: float, d3: float) -> bool:
+    """Newton-Kantorovich, to third order: with ``|g' g'''| <= g''^2 / 2`` g' has a root within twice the Newton step.
+
+    g is strictly convex, so it is the only one.
+    """
+    return (d2 > 0.0) & (abs(d1 * d3) <= 0.5 * d2 * d2)
+
+
+# --- near the point where moments were taken ------------------------------------------------------------
+
+
+@kernel
+def shifted_score(t: Moments, jacobian: float, shift: float) -> tuple[float, float, float]:
+    """g', g'', g''' a tiny `shift` away from where the moments were taken."""
+    d1, d2, d3 = score_from_moments(t, jacobian)
+    return d1 + shift * (d2 + 0.5 * shift * d3), d2 + shift * d3, d3
+
+
+@kernel
+def growth(t: Moments) -> float:
+    """The square of how fast moments grow with lambda, as a log: its power k/2 is the order of the k-th derivative."""
+    return abs(ratios(t)[1])
+
+
+@kernel
+def squares_at(t: Moments, step: float) -> float:
+    """The sum of squares about the mean a short step from where moments were taken (Taylor)."""
+    h1, h2, h3 = _halves(t)
+    return t[YY] + step * (2.0 * h1 + step * (h2 + step * h3 / 3.0))  # type: ignore[no-any-return]
+
+
+@kernel
+def moments_at(t: Moments, step: float) -> tuple[float, float, float]:
+    """Mean and variance of the transformed values, and g'', a short step from where moments were taken (Taylor)."""
+    mean = t[Y] + step * (t[Y1] + step * (t[Y2] / 2.0 + step * t[Y3] / 6.0))
+    _, d2, d3 = _log_sd_derivatives(t)
+    return mean, squares_at(t, step) / t[WEIGHT], d2 + step * d3
