@@ -12,11 +12,9 @@ from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.likelihood.logs import centered_log
 from powerkern.kernels.likelihood.one_pass_logs import LogUnits
-from powerkern.kernels.robust.options import CARROLL, MAD, QQ, RAW, Options, Prestandardized, RobustWork, change_ranks
+from powerkern.kernels.robust.options import MAD, RAW, Options, RobustWork, change_ranks
 from powerkern.kernels.robust.order_statistics import position_of
-from powerkern.kernels.robust.qq import CLOSE, PAPER, normal_nodes, normal_scores
-from powerkern.kernels.robust.trimmed import mean_of
-from powerkern.kernels.robust.weights import Counts, CountsWork, Nodes, counts_of, median_and_mad, part_of
+from powerkern.kernels.robust.weights import Counts, CountsWork, counts_of, median_and_mad
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import ROOM, SortedColumn, log_at, value_at
 
@@ -36,7 +34,7 @@ class Prescaling(NamedTuple):
 
 
 @kernel
-def _prestandardized(
+def prestandardized(
     x: FloatArray, counts: Counts | None, family: int, options: Options, work: RobustWork
 ) -> tuple[Prescaling, SortedColumn]:
     """The column that transforms act on, in `work.values`, and its signed logs in `work.logs`."""
@@ -103,33 +101,10 @@ def units_of(below: float, prescaling: Prescaling) -> LogUnits:
     return LogUnits(prescaling.power, prescaling.divisor, log(prescaling.divisor))
 
 
-@kernel
-def _no_counts(weight: None, n: int, work: CountsWork) -> None:
-    return None
-
-
-@for_none(_no_counts)
-def _counts(weight: FloatArray, n: int, work: CountsWork) -> Counts | None:
+@for_none()
+def counted(weight: FloatArray, n: int, work: CountsWork) -> Counts | None:
+    """The tables for the weights of n values; None without weights."""
     return counts_of(weight[:n], work)
-
-
-@kernel
-def _plain_scores(counts: None, n: int, options: Options, work: RobustWork) -> FloatArray:
-    """One table serves all columns of a length."""
-    scores = work.scores[:n]
-    if work.scores_of[0] != n:
-        normal_scores(scores)
-        work.scores_of[0] = n
-    return scores
-
-
-@for_none(_plain_scores)
-def _scores(counts: Counts, n: int, options: Options, work: RobustWork) -> FloatArray | Nodes:
-    """The normal scores of a column, where its objective has any."""
-    if options.criterion == QQ:
-        return normal_nodes(counts, PAPER, CLOSE * options.c)
-    nodes = counts.nodes
-    return Nodes(nodes.row, nodes.score, nodes.spread, nodes.weight)
 
 
 @kernel
@@ -141,21 +116,6 @@ def total_weight(weight: FloatArray | None, n: int) -> float:
     for i in range(n):
         total += weight[i]
     return total
-
-
-@kernel
-def prepared(
-    x: FloatArray, weight: FloatArray | None, family: int, options: Options, work: RobustWork
-) -> tuple[Prescaling, Prestandardized]:
-    """Prestandardise a sorted column without NaN: center, divisor and power, and the column in these units."""
-    n = x.size
-    counts = _counts(weight, n, work.counts)
-    prescaling, column = _prestandardized(x, counts, family, options, work)
-    scores, jacobian = _scores(counts, n, options, work), math.nan
-    if options.criterion == CARROLL:
-        jacobian = mean_of(column.logs[:n], part_of(counts, 0, n))
-    outward = (work.mle.spare, work.mle.split, work.mle.weight)
-    return prescaling, Prestandardized(column, counts, scores, jacobian, work.y[: n + ROOM], work.lanes, outward)
 
 
 @kernel

@@ -1,11 +1,11 @@
 """Reweighted maximum likelihood of short columns, eight at a time, one in each lane of vectors.
 
-What follows the search of a robust fit: transform, one step of Huber's estimators from median and MAD, the values
+What follows the search of RewML: transform, one step of Huber's estimators from median and MAD, the values
 within the cut-off, and their maximum likelihood by the Halley steps of `likelihood.lockstep`; and once more from
 there. The columns are sorted and equally long, so that their order statistics lie side by side. Each lane does what it
 would do alone: a result depends on its own column only. Columns that need more care are left to
-`powerkern.kernels.robust.fit`, which does the same with one: those in which transforms might overflow, of whose values
-hardly any, or those of one sign only, are kept, whose sums lose digits, or whose optimum is not certified.
+`powerkern.kernels.robust.reweighting`, which does the same with one: those in which transforms might overflow, of whose
+values hardly any, or those of one sign only, are kept, whose sums lose digits, or whose optimum is not certified.
 """
 
 from __future__ import annotations
@@ -35,17 +35,16 @@ from powerkern._jit import (
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp_lanes, expm1_lanes, greater, lesser
-from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.lockstep import LaneLogs, LaneWalk, walk
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD
 from powerkern.kernels.likelihood.one_pass_sums import moments_at
+from powerkern.kernels.robust.column_results import FAR, FAR_NUMBER, FAR_SHARE
 from powerkern.kernels.robust.huber import CELLWISE_BETA
 from powerkern.kernels.robust.loc_scale import MAD_FACTOR
 from powerkern.kernels.robust.qq_lanes import huber_step, off_0, plain_mad, plain_nearness, values_at
+from powerkern.kernels.robust.reweighting import EXCESS, N_WIDER, WIDER, excess_beyond
 from powerkern.kernels.transforms.rectified import SortedColumn
 
-#: A tail is far out if that share of all values, and that many, are further than so many scales from the center.
-FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
 #: Fewer values kept than this have an optimum at the edge of what is certified.
 _FEWEST = 3.0
 #: The exponentials of `powerkern.kernels.elementary.exp` for lanes are exact in this range.
@@ -61,9 +60,6 @@ FIRST, LAST, CUT_LOC, CUT_SCALE, CUT_AT, CUT_RECTIFIED, CUT_OFF, TAIL = range(18
 # numbers of values beyond the cut-offs that one is chosen from
 BEYOND = 26
 
-#: Steps in which the cut-off is widened, how many, and how clearly (see `excess_beyond`) there are to be more values
-#: beyond it for wider ones not to be taken.
-WIDER, N_WIDER, EXCESS = 0.5, 4, 2.3
 N_FIELDS = BEYOND + N_WIDER
 
 
@@ -134,16 +130,6 @@ def _tangents(batch: LaneBatch, k: int, first: int, stop: int, lmbda: Lanes, fla
 
 
 # --- the cut-off ----------------------------------------------------------------------------------------
-
-
-@kernel
-def excess_beyond(cutoff: float, outside: float, n: float) -> float:
-    """How clearly more than a normal sample of n has are `outside` a cut-off: twice it is about chi-square, 0 if fewer.
-
-    The log-likelihood ratio of a Poisson count.
-    """
-    expected = n * math.erfc(cutoff / math.sqrt(2.0))
-    return outside * log(outside / expected) - (outside - expected) if outside > expected else 0.0
 
 
 @kernel
@@ -222,7 +208,7 @@ def _is_tame(batch: LaneBatch, shape: Shape, lmbda: Lanes) -> Mask:
 
 @kernel
 def _keeps_far_tail(y: FloatArray, n: int, loc: Lanes, scale: Lanes, first: Lanes, last: Lanes) -> Mask:
-    """Whether all values on one side were kept, and many of them are far out: see `kernels.robust.column_results`."""
+    """Whether all values on one side were kept, and many of them are far out: see `kernels.robust.rewml`."""
     widest_vectors()
     reach = FAR * scale
     low = high = in_all_lanes(0.0)
