@@ -96,7 +96,7 @@ def _scan(at: Prestandardized, low: float, high: float, options: Options, work: 
     n_points = _divided_points(at, low, high, options, work)
     n_cells = add_minima(n_points, False, 1, work)
     scan = GridScan(n_cells, n_points, True, 0)
-    if lowest_of(work.grid[1, :n_points]) in (0, n_points - 1):
+    if not 0 < lowest_of(work.grid[1, :n_points]) < n_points - 1:
         scan = look_outwards(_objective, at, n_points, n_cells, low, high, options, work)
     return GridScan(scan.n_cells, scan.n_eval, scan.inside, int(scan.n_cells > 1))
 

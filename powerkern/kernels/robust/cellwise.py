@@ -27,7 +27,7 @@ from powerkern.kernels.robust.options import SAMPLE, Options, Prestandardized, R
 from powerkern.kernels.robust.prestandardization import Prescaling
 from powerkern.kernels.robust.qq_column import one_step, qq_value, sample_scores, scores_of
 from powerkern.kernels.robust.refit import Fit, Kept, values_kept
-from powerkern.kernels.robust.reweighting import n_fits_of, reweighted, within_cutoff
+from powerkern.kernels.robust.reweighting import MAX_TURNS, n_fits_of, reweighted, within_cutoff
 from powerkern.kernels.robust.search import (
     GridScan,
     Search,
@@ -83,7 +83,9 @@ def _fit(
     found, kept, widened = Start(math.nan, 0, 0, False, math.nan), values_kept(0, 0), True
     for _ in range(_MAX_FITS):
         found = find_start(_SEARCH, every, low, high, SAMPLE, options, work)
-        kept = reweighted(_keep, fit, every, x, family, prescaling, found.lmbda, n_fits + 1, False, options, work, row)
+        kept = reweighted(
+            _keep, fit, every, x, family, prescaling, found.lmbda, n_fits + 1, MAX_TURNS, options, work, row
+        )
         n_eval += found.n_eval + row[N_EVAL]
         low, high, widened = _widened(low, high, row[LMBDA] * prescaling.power)
         if is_unfitted(row, kept) or not widened:

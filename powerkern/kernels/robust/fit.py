@@ -186,10 +186,8 @@ class Entries(NamedTuple):
     Weights are those of the values, in the same order; those of NaN are not read. Pairs are without weights, and with.
     """
 
-    #: fit the columns whose status is LEFT, or leave them: (columns, weights, family, options, work, out)
-    by_logs: tuple[Callable[..., None], Callable[..., None]]
-    #: the same with two passes over values whose sums lose digits: for all columns
-    in_two_passes: tuple[Callable[..., None], Callable[..., None]]
+    #: fit all columns whose status is LEFT: (columns, weights, family, options, work, out); return how many are left
+    complete: tuple[Callable[..., int], Callable[..., int]]
     #: the objective, by the routes of fits: (columns, weights, family, options, routes, lmbdas, work, out)
     objective: tuple[Callable[..., None], Callable[..., None]]
     #: the values of a column with weights that are kept at a lambda of the data, as `N_CUT` figures, and the transform
@@ -197,8 +195,8 @@ class Entries(NamedTuple):
     cut: Callable[..., None]
     #: the consistency factor of the scale: (number of values kept, their share, cut-off)
     scale_factor: Callable[[float, float, float], float]
-    #: fits short columns without weights first, or leaves them: (columns, family, options, work, out)
-    short: Callable[[FloatArray, int, Options, RobustWork, FloatArray], None] | None
+    #: functions that fit most columns without weights, and leave others: with less code, or faster
+    first: tuple[Callable[..., int], ...]
 
     def fit(
         self,
@@ -210,13 +208,11 @@ class Entries(NamedTuple):
         out: FloatArray,
     ) -> None:
         """Fit all columns, by the entries that they need: the others are not compiled."""
+        weighted, given = weights is not None, columns if weights is None else weights  # an array in any case
         out[:, STATUS] = LEFT
-        if weights is None and self.short is not None:
-            self.short(columns, family, options, work, out)
-        for each in self.by_logs, self.in_two_passes:
-            if (out[:, STATUS] == LEFT).any():
-                given = columns if weights is None else weights  # an array in any case
-                each[weights is not None](columns, given, family, options, work, out)
+        for each in *(() if weighted else self.first), self.complete[weighted]:
+            if each(columns, given, family, options, work, out) == 0:
+                break
 
     def at(
         self,
@@ -238,23 +234,26 @@ def entries_of(
     module: str,
     criterion: Criterion,
     scale_factor: Callable[[float, float, float], float],
-    short: Callable[[FloatArray, int, Options, RobustWork, FloatArray], None] | None = None,
+    short: Callable[..., int] | None = None,
 ) -> Entries:
-    """The entries of an estimator, in the name of its module."""
+    """The entries of an estimator, in the name of its module; `short` fits short columns first, or leaves them."""
 
-    def named(signature: tuple[Any, ...], function: Callable[..., None], name: str) -> Callable[..., None]:
+    def named(signature: tuple[Any, ...], function: Callable[..., Any], name: str) -> Callable[..., Any]:
         function.__name__ = function.__qualname__ = name  # of its file
         function.__module__ = module
         return entry(signature)(function)
 
-    def fit_entry(fit: Fit, weight_of: Callable[[FloatArray, int], Any], name: str) -> Callable[..., None]:
+    def fit_entry(fit: Fit, weight_of: Callable[[FloatArray, int], Any], name: str) -> Callable[..., int]:
         def fit_columns(
             columns: FloatArray, weights: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray
-        ) -> None:
+        ) -> int:
+            n_left = 0
             for j in range(columns.shape[0]):
                 if out[j, STATUS] == LEFT:
                     x = columns[j, : n_present(columns[j])]
                     _fit_sorted(criterion, fit, x, weight_of(weights, j), family, options, work, out[j])
+                    n_left += out[j, STATUS] == LEFT
+            return n_left
 
         return named((ROWS, ROWS, INTEGER, numbers_of(Options), ROBUST_WORK, ROWS), fit_columns, name)
 
@@ -293,15 +292,11 @@ def entries_of(
     of_cut = (COLUMN, COLUMN, INTEGER, numbers_of(Options), REAL, INTEGER, INTEGER, ROBUST_WORK, COLUMN, COLUMN)
     return Entries(
         (
-            fit_entry(fit_by_logs, _no_weight, "fit_columns"),
-            fit_entry(fit_by_logs, _weight_of, "fit_weighted_columns"),
-        ),
-        (
-            fit_entry(fit_in_two_passes, _no_weight, "fit_columns_in_two_passes"),
-            fit_entry(fit_in_two_passes, _weight_of, "fit_weighted_columns_in_two_passes"),
+            fit_entry(fit_in_two_passes, _no_weight, "fit_columns"),
+            fit_entry(fit_in_two_passes, _weight_of, "fit_weighted_columns"),
         ),
         (objective_entry(_no_weight, "objective_columns"), objective_entry(_weight_of, "weighted_objective_columns")),
         named(of_cut, cut_column, "cut_column"),
         scale_factor,
-        short,
+        () if short is None else (short, fit_entry(fit_by_logs, _no_weight, "fit_columns_by_logs")),
     )

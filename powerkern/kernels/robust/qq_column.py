@@ -92,7 +92,8 @@ def _plain_sample_scores(counts: None, every: Prestandardized, work: RobustWork)
 
 @for_none(_plain_sample_scores)
 def _sample_scores(counts: Counts, every: Prestandardized, work: RobustWork) -> FloatArray | Nodes:
-    row, score, spread, weight = work.sample_counts.nodes
+    nodes = work.sample_counts.nodes
+    row, score, spread, weight = nodes.row, nodes.score, nodes.spread, nodes.weight
     for k in range(SAMPLE):
         row[k], spread[k], weight[k] = k, 0.0, counts.w[k]
         score[k] = sampled_score(every.counts, (k + 0.5) / SAMPLE)  # type: ignore[arg-type]

@@ -28,12 +28,14 @@ def scan_qq(at: Prestandardized, low: float, high: float, options: Options, work
     n_points = _scan_points(at.counts, at.target, at, low, high, options, work)
     best = lowest_of(work.grid[1, :n_points])
     n_cells = add_minima(n_points, False, 1, work)
-    if best not in (0, n_points - 1):
+    if 0 < best < n_points - 1:
         return GridScan(n_cells, n_points, True, int(n_cells > 1))
     lowest, origin = work.grid[1, best], work.grid[0, best]
     step = (high - low) / n_steps(low, high) * (1.0 if best > 0 else -1.0)
-    for k in range(_OUTWARD):  # from inside on: the lowest may be between
-        work.grid[0, k] = origin + step * (2.0**k * 0.25 - 1.0 if k > 0 else -1.0)
+    work.grid[0, 0], reach = origin - step, 0.5  # from inside on: the lowest may be between
+    for k in range(1, _OUTWARD):
+        work.grid[0, k] = origin + step * (reach - 1.0)
+        reach *= 2.0
     best = evaluate(at, _OUTWARD, options, work)
     n_cells = add_minima(_OUTWARD, False, n_cells, work)
     inside = 0 < best < _OUTWARD - 1 or work.grid[1, best] > lowest

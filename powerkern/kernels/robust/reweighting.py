@@ -11,6 +11,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.results import LMBDA, N_EVAL, STATUS, is_identity
+from powerkern.kernels.robust.lane_batch import N_WIDER
 from powerkern.kernels.robust.loc_scale import LocScale
 from powerkern.kernels.robust.options import UNTIL_SETTLED, Options, Prestandardized, RobustWork
 from powerkern.kernels.robust.order_statistics import position_of
@@ -23,9 +24,9 @@ _OK = int(Status.OK)
 _NOT_SETTLED = int(Status.NOT_SETTLED)
 #: Reweighting steps until the values kept settle.
 MAX_TURNS = 50
-#: Steps in which the cut-off is widened, how many, and how clearly (see `excess_beyond`) there are to be more values
+#: Steps in which the cut-off is widened, N_WIDER times; and how clearly (`excess_beyond`) there are to be more values
 #: beyond it for wider ones not to be taken.
-WIDER, N_WIDER, EXCESS = 0.5, 4, 2.3
+WIDER, EXCESS = 0.5, 2.3
 
 #: The values kept at a lambda of a column: (column, lambda, rule, adaptive, options, work). The transform of all of
 #: them stays in `column.y`.
@@ -98,7 +99,7 @@ def reweighted(
     prescaling: Prescaling,
     lmbda0: float,
     n_turns: int,
-    adaptive: bool,
+    n_plain: int,
     options: Options,
     work: RobustWork,
     row: FloatArray,
@@ -107,7 +108,7 @@ def reweighted(
 
     The first cut is made by `options.first_rule`: on the rectified transform outliers stand out. The values kept are
     those of the last fit; in a turn beyond the fits that were asked for, those within the cut-off at the last lambda.
-    Every round raises the trimmed likelihood. What `fit` leaves is left.
+    The cut-off is as given in `n_plain` turns, and adaptive after them. What `fit` leaves is left.
     """
     power, n_fits = prescaling.power, n_fits_of(options)
     lmbda, status, n_eval = lmbda0, float(_OK), 0.0
@@ -116,7 +117,7 @@ def reweighted(
     settled = False
     for turn in range(n_turns):
         rule = options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
-        kept = keep(at, lmbda, rule, adaptive and turn > 0, options, work)
+        kept = keep(at, lmbda, rule, turn >= n_plain, options, work)
         settled = _same_values(kept, last)
         if kept.stop - kept.start < 2 or settled:
             break

@@ -13,11 +13,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from powerkern._jit import (
     LANES,
-    ROWS,
     Lanes,
     Mask,
     any_lane,
@@ -26,7 +23,6 @@ from powerkern._jit import (
     inlined,
     kernel,
     load,
-    named_tuple,
     select,
     square_root,
     store,
@@ -40,41 +36,39 @@ from powerkern.kernels.likelihood.one_pass import ONE_PASS_REACH, ONE_PASS_SD, O
 from powerkern.kernels.likelihood.one_pass_sums import moments_at
 from powerkern.kernels.robust.column_results import FAR, FAR_NUMBER, FAR_SHARE
 from powerkern.kernels.robust.huber import CELLWISE_BETA
+from powerkern.kernels.robust.lane_batch import (
+    BEYOND,
+    BOTH_SIDES,
+    CURVATURE,
+    CUT_AT,
+    CUT_LOC,
+    CUT_OFF,
+    CUT_RECTIFIED,
+    CUT_SCALE,
+    EXPONENT,
+    FIRST,
+    FITTED,
+    JACOBIAN,
+    LAST,
+    MEAN,
+    N_REFIT,
+    N_WIDER,
+    SETTLED,
+    START,
+    TAIL,
+    VALUE,
+    VARIANCE,
+    LaneBatch,
+)
 from powerkern.kernels.robust.loc_scale import MAD_FACTOR
 from powerkern.kernels.robust.qq_lanes import huber_step, off_0, plain_mad, plain_nearness, values_at
-from powerkern.kernels.robust.reweighting import EXCESS, N_WIDER, WIDER, excess_beyond
+from powerkern.kernels.robust.reweighting import EXCESS, WIDER, excess_beyond
 from powerkern.kernels.transforms.rectified import SortedColumn
 
 #: Fewer values kept than this have an optimum at the edge of what is certified.
 _FEWEST = 3.0
 #: The exponentials of `powerkern.kernels.elementary.exp` for lanes are exact in this range.
 _LARGEST_LOG = 690.0
-
-# what is put aside of a column, a number for each lane: its row, the start and what the search found there, how it is
-# prestandardised, and whether it is rectified on both sides (1 or 0)
-ROW, START, VALUE, N_SEARCHED, N_RIVALS, INSIDE, CENTER, DIVISOR, POWER, BOTH_SIDES = range(10)
-# what is found: whether there is a fit, whether the values kept have settled, the optimum, number of evaluations; the
-# values kept, what set the cut-off, and of which transform (1: rectified); whether a far tail was kept
-FITTED, SETTLED, EXPONENT, MEAN, VARIANCE, CURVATURE, JACOBIAN, N_REFIT = range(10, 18)
-FIRST, LAST, CUT_LOC, CUT_SCALE, CUT_AT, CUT_RECTIFIED, CUT_OFF, TAIL = range(18, 26)
-# numbers of values beyond the cut-offs that one is chosen from
-BEYOND = 26
-
-N_FIELDS = BEYOND + N_WIDER
-
-
-class LaneBatch(NamedTuple):
-    """Scratch: columns of up to some number of values side by side, and figures of each."""
-
-    x: FloatArray  #: as prestandardised
-    logs: FloatArray
-    kept: FloatArray  #: the logs of values kept, 0 for others
-    y: FloatArray  #: transforms, (1, LANES n)
-    ones: FloatArray  #: (1, n)
-    fields: FloatArray  #: (N_FIELDS, LANES)
-
-
-LANE_BATCH = named_tuple(LaneBatch, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS)
 
 
 class Shape(NamedTuple):
@@ -84,12 +78,6 @@ class Shape(NamedTuple):
     lower: int
     upper: int
     below: float
-
-
-def new_lane_batch(n: int) -> LaneBatch:
-    """The arrays of `LaneBatch` for columns of up to `n` values."""
-    x, logs, kept = (np.ones((n, LANES)) for _ in range(3))
-    return LaneBatch(x, logs, kept, np.empty((1, LANES * n)), np.ones((1, n)), np.ones((N_FIELDS, LANES)))
 
 
 @kernel

@@ -42,6 +42,7 @@ from powerkern.kernels.robust.order_statistics import position_of
 from powerkern.kernels.robust.prestandardization import Prescaling
 from powerkern.kernels.robust.qq_column import one_step, qq_value, scores_of
 from powerkern.kernels.robust.refit import Fit, Kept
+from powerkern.kernels.robust.reweighting import MAX_TURNS
 from powerkern.kernels.robust.short_columns import fit_short_columns
 from powerkern.kernels.robust.start import keep_within, reweighted_from, started
 from powerkern.kernels.robust.weights import inside_of, unit_of
@@ -67,7 +68,8 @@ def _fit(
     if work.trial[STATUS] == LEFT:
         row[STATUS] = LEFT
         return
-    kept = reweighted_from(fit, every, x, family, prescaling, found.lmbda, options.adaptive, chosen, work, row)
+    n_plain = 1 if options.adaptive else MAX_TURNS
+    kept = reweighted_from(fit, every, x, family, prescaling, found.lmbda, n_plain, chosen, work, row)
     if row[STATUS] == LEFT:
         return
     if is_unfitted(row, kept):  # overflowed when prestandardised

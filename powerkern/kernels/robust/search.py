@@ -310,8 +310,10 @@ def look_outwards(
     best = lowest_of(work.grid[1, :n_points])
     lowest, origin = work.grid[1, best], work.grid[0, best]
     step = (high - low) / n_steps(low, high) * (1.0 if best > 0 else -1.0)
+    reach = 0.5
     for k in range(_N_SECOND):
-        work.grid[0, k] = origin + step * (2.0**k * 0.5 - 1.0)
+        work.grid[0, k] = origin + step * (reach - 1.0)
+        reach *= 2.0
     best = _evaluate(objective, at, _N_SECOND, options, work)
     n_cells = add_minima(_N_SECOND, False, n_cells, work)
     inside = 0 < best < _N_SECOND - 1 or work.grid[1, best] > lowest

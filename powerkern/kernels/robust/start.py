@@ -16,7 +16,7 @@ from powerkern.kernels.robust.qq import near_quantiles
 from powerkern.kernels.robust.qq_column import one_step, qq_value, sample_scores
 from powerkern.kernels.robust.qq_scan import is_lower_below, scan_qq
 from powerkern.kernels.robust.refit import Fit, Kept
-from powerkern.kernels.robust.reweighting import adapted_cutoff, n_fits_of, reweighted, within_cutoff
+from powerkern.kernels.robust.reweighting import MAX_TURNS, adapted_cutoff, n_fits_of, reweighted, within_cutoff
 from powerkern.kernels.robust.search import VALUE, LocalMinimum, Objective, Search, brents_minimum, find_start, sampled
 from powerkern.kernels.robust.weights import inside_of, total_of
 from powerkern.kernels.transforms.family import is_mirrored
@@ -106,7 +106,7 @@ def _share_at_quantiles(
     """
     n, row = at.column.n, work.trial
     kept = reweighted_from(
-        fit, at, at.column.x[:n], family, Prescaling(0.0, 1.0, 1.0, _OK), lmbda0, False, options, work, row
+        fit, at, at.column.x[:n], family, Prescaling(0.0, 1.0, 1.0, _OK), lmbda0, MAX_TURNS, options, work, row
     )
     if is_unfitted(row, kept):
         return 0.0, 0.0
@@ -139,11 +139,11 @@ def reweighted_from(
     family: int,
     prescaling: Prescaling,
     lmbda0: float,
-    adaptive: bool,
+    n_plain: int,
     options: Options,
     work: RobustWork,
     row: FloatArray,
 ) -> Kept:
     """The values kept by the fit from a start."""
     n_turns = max(n_fits_of(options), 1)
-    return reweighted(keep_within, fit, at, x, family, prescaling, lmbda0, n_turns, adaptive, options, work, row)
+    return reweighted(keep_within, fit, at, x, family, prescaling, lmbda0, n_turns, n_plain, options, work, row)

@@ -30,7 +30,7 @@ from powerkern.kernels.robust.order_statistics import SLACK
 from powerkern.kernels.robust.prestandardization import Prescaling, total_weight
 from powerkern.kernels.robust.qq import normal_quantile
 from powerkern.kernels.robust.refit import Fit, Kept
-from powerkern.kernels.robust.reweighting import n_fits_of, reweighted
+from powerkern.kernels.robust.reweighting import MAX_TURNS, n_fits_of, reweighted
 from powerkern.kernels.robust.search import (
     GridScan,
     Search,
@@ -253,7 +253,7 @@ def _fit(
     """Fit a prestandardised column into its row of results, or leave it."""
     found = find_start(_SEARCH, every, options.low, options.high, SAMPLE, options, work)
     n_turns = n_fits_of(options)
-    kept = reweighted(_keep, fit, every, x, family, prescaling, found.lmbda, n_turns, False, options, work, row)
+    kept = reweighted(_keep, fit, every, x, family, prescaling, found.lmbda, n_turns, MAX_TURNS, options, work, row)
     if row[STATUS] == LEFT:
         return
     if is_unfitted(row, kept):  # overflowed when prestandardised

@@ -10,8 +10,8 @@ from powerkern._estimators.estimators import ESTIMATORS
 from powerkern._estimators.robust import Robust
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels.results import LEFT, LMBDA0, N_EVAL, N_KEPT, N_RESULTS, OBJECTIVE, ROUTE, STATUS
+from powerkern.kernels.robust import lane_batch, qq, reweighting_lanes
 from powerkern.kernels.robust import options as robust_options
-from powerkern.kernels.robust import qq, reweighting_lanes
 from powerkern.kernels.robust.prestandardization import prestandardized
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
@@ -32,7 +32,8 @@ OPTIONS = [
 def rows(columns, family, estimator="rewml", alone=False, **options):
     """Results of columns, short ones side by side unless they are fitted alone."""
     criterion, asked = ESTIMATORS[estimator](**options).solver()
-    entries = Robust(criterion, asked).entries._replace(**{"short": None} if alone else {})
+    entries = Robust(criterion, asked).entries
+    entries = entries._replace(first=()) if alone else entries
     out, work = np.full((len(columns), N_RESULTS), np.nan), robust_options.new_robust_work(columns.shape[1])
     entries.fit(np.ascontiguousarray(columns), None, CODES[family], asked, work, out)
     return out
@@ -79,16 +80,16 @@ def test_a_result_depends_on_its_own_column_only(family):
 def refitted(columns, lmbda0, family=YEO_JOHNSON):
     """What lanes make of prestandardised columns from given starts."""
     options, n = ESTIMATORS["rewml"](prestandardize="none").solver().options, columns.shape[1]
-    work, batch = robust_options.new_robust_work(n), reweighting_lanes.new_lane_batch(n)
+    work = robust_options.new_robust_work(n)
     for lane, (x, start) in enumerate(zip(columns, lmbda0, strict=True)):
         _, column = prestandardized(x, None, family, options, work)
-        reweighting_lanes.copy_to_lane(column, lane, batch)
-        batch.fields[[reweighting_lanes.START, reweighting_lanes.BOTH_SIDES], lane] = start, 0.0
+        reweighting_lanes.copy_to_lane(column, lane, work.batch)
+        work.batch.fields[[lane_batch.START, lane_batch.BOTH_SIDES], lane] = start, 0.0
     lower, upper = robust_options.change_ranks(None, n, options)
     shape, scores = reweighting_lanes.Shape(n, lower, upper, 2.0), work.scores[:n]
     qq.normal_scores(scores)
-    reweighting_lanes.refit(batch, len(columns), shape, scores, 1.5, options.c, options.cutoff, 2, True, False)
-    return batch.fields[reweighting_lanes.FITTED] > 0.0
+    reweighting_lanes.refit(work.batch, len(columns), shape, scores, 1.5, options.c, options.cutoff, 2, True, False)
+    return work.batch.fields[lane_batch.FITTED] > 0.0
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
