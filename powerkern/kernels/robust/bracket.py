@@ -8,7 +8,7 @@ from typing import NamedTuple
 from powerkern._jit import LANES, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.robust.options import Options, Prestandardized, RobustWork
-from powerkern.kernels.robust.qq_scan import evaluate
+from powerkern.kernels.robust.qq_column import evaluate
 from powerkern.kernels.robust.search import (
     AT_HIGH,
     AT_LOW,
@@ -18,6 +18,7 @@ from powerkern.kernels.robust.search import (
     MAX_EVAL,
     VALUE,
     LocalMinimum,
+    Stop,
 )
 
 #: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
@@ -44,15 +45,13 @@ class _Bracket(NamedTuple):
 
 
 @kernel
-def narrowed(
-    at: Prestandardized, cell: FloatArray, xtol: float, bound: float, options: Options, work: RobustWork
-) -> LocalMinimum:
+def narrowed(at: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork) -> LocalMinimum:
     """A minimum in a cell, LANES points at a time: about where it is expected, or evenly spaced.
 
     The search ends at the minimum of a cubic through four points if that is good; or where the neighbors of the lowest
-    point are `xtol` from it, or the objective is not going to be as low as `bound`. Where a parabola misleads, it is
-    taken every other time only. What the scan found in a cell says where to look, and is looked at again: it may be in
-    float32.
+    point are the tolerance from it, or the objective is not going to be as low as the bound. Where a parabola misleads,
+    it is taken every other time only. What the scan found in a cell says where to look, and is looked at again: it may
+    be in float32.
     """
     points, values = work.grid[0, :LANES], work.grid[1, :LANES]
     around, n_eval = _bracket_of(cell), 0
@@ -71,7 +70,7 @@ def narrowed(
             if value == value:
                 return LocalMinimum(vertex, value, n_eval)
         width = around.high - around.low
-        if n_eval >= MAX_EVAL or width <= 2.0 * xtol or not _may_reach(around, bound):
+        if n_eval >= MAX_EVAL or width <= 2.0 * stop.xtol or not _may_reach(around, stop.bound):
             return LocalMinimum(around.x, around.value, n_eval)
         was_quick = expected != expected or width <= _EVENLY * (before.high - before.low)
         expected = _vertex_of(around)[0] if was_quick else math.nan

@@ -29,14 +29,12 @@ from powerkern.kernels.results import (
     SLOPE,
     STATUS,
 )
-from powerkern.kernels.robust.column_results import is_unfitted, write_column, write_unfitted
+from powerkern.kernels.robust.column_results import is_unfitted, weight_of_all, write_column, write_unfitted
 from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
 from powerkern.kernels.robust.huber import HUBER_K, huber_likelihood_of
 from powerkern.kernels.robust.loc_scale import LocScale
-from powerkern.kernels.robust.options import ALL, Options, Prestandardized, RobustWork
-from powerkern.kernels.robust.prestandardization import Prescaling
-from powerkern.kernels.robust.refit import Fit, Kept, values_kept
-from powerkern.kernels.robust.reweighting import within_cutoff
+from powerkern.kernels.robust.options import ALL, Column, Options, Prestandardized, RobustWork
+from powerkern.kernels.robust.reweighting import Fit, Kept, values_kept, within_cutoff
 from powerkern.kernels.robust.search import (
     GridScan,
     Search,
@@ -97,7 +95,7 @@ def _scan(at: Prestandardized, low: float, high: float, options: Options, work: 
     n_cells = add_minima(n_points, False, 1, work)
     scan = GridScan(n_cells, n_points, True, 0)
     if not 0 < lowest_of(work.grid[1, :n_points]) < n_points - 1:
-        scan = look_outwards(_objective, at, n_points, n_cells, low, high, options, work)
+        scan = look_outwards(_objective, at, n_points, n_cells, (high - low) / n_steps(low, high), options, work)
     return GridScan(scan.n_cells, scan.n_eval, scan.inside, int(scan.n_cells > 1))
 
 
@@ -186,41 +184,32 @@ def _keep(at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options:
 
 
 @kernel
-def _fit(
-    fit: Fit,
-    x: FloatArray,
-    weight: FloatArray | None,
-    every: Prestandardized,
-    prescaling: Prescaling,
-    family: int,
-    options: Options,
-    work: RobustWork,
-    row: FloatArray,
-) -> None:
+def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
     """Fit a prestandardised column into its row of results, or leave it.
 
     Values within the cut-off give the constants of the transform, all values the likelihood.
     """
-    found = find_start(_SEARCH, every, options.low, options.high, ALL, options, work)
+    x, prescaling, at = column.x, column.prescaling, column.at
+    found = find_start(_SEARCH, at, options.low, options.high, ALL, options, work)
     lmbda, whole = found.lmbda / prescaling.power, work.trial
-    kept = _keep(every, found.lmbda, NOT_RECTIFIED, False, options, work)
+    kept = _keep(at, found.lmbda, NOT_RECTIFIED, False, options, work)
     row[STATUS] = _OK
     if kept.stop - kept.start >= 2:
-        fit(every, x, family, prescaling, kept, found.lmbda, lmbda, work, row)
+        fit(column, kept, found.lmbda, lmbda, work, row)
         if row[STATUS] == LEFT:
             return
     if is_unfitted(row, kept):  # overflowed when prestandardised
-        write_unfitted(x, weight, _UNREPRESENTABLE, row)
+        write_unfitted(x, weight_of_all(at.counts, x.size), _UNREPRESENTABLE, row)
         return
-    fit(every, x, family, prescaling, values_kept(0, every.column.n), found.lmbda, row[LMBDA], work, whole)
+    fit(column, values_kept(0, x.size), found.lmbda, row[LMBDA], work, whole)
     if whole[STATUS] == LEFT:
         row[STATUS] = LEFT
         return
     row[STATUS], row[NLL], row[CURVATURE] = _OK, whole[NLL], whole[CURVATURE]
     row[N_EVAL] += found.n_eval + whole[N_EVAL]
-    write_column(x, weight, every.counts, every.column.below, prescaling, found, row)
-    part = part_of(every.counts, kept.start, kept.stop)
-    _restandardize(row, every.y[kept.start : kept.stop], part, kept.loc, kept.scale)
+    write_column(x, at.counts, at.column.below, prescaling, found, row)
+    part = part_of(at.counts, kept.start, kept.stop)
+    _restandardize(row, at.y[kept.start : kept.stop], part, kept.loc, kept.scale)
 
 
 @kernel

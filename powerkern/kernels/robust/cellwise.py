@@ -17,17 +17,16 @@ from powerkern.kernels.robust.column_results import (
     is_unfitted,
     value_weight,
     weight_kept,
+    weight_of_all,
     write_column,
     write_kept,
     write_limits,
     write_unfitted,
 )
 from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
-from powerkern.kernels.robust.options import SAMPLE, Options, Prestandardized, RobustWork, Start
-from powerkern.kernels.robust.prestandardization import Prescaling
+from powerkern.kernels.robust.options import SAMPLE, Column, Options, Prestandardized, RobustWork, Start
 from powerkern.kernels.robust.qq_column import one_step, qq_value, sample_scores, scores_of
-from powerkern.kernels.robust.refit import Fit, Kept, values_kept
-from powerkern.kernels.robust.reweighting import MAX_TURNS, n_fits_of, reweighted, within_cutoff
+from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, Kept, n_fits_of, reweighted, values_kept, within_cutoff
 from powerkern.kernels.robust.search import (
     GridScan,
     Search,
@@ -52,7 +51,7 @@ def _scan(at: Prestandardized, low: float, high: float, options: Options, work: 
     """Local minima on a grid of the interval, its ends too, and on a finer one about the lowest point."""
     n_points = even_points(qq_value, at, low, high, options, work)
     n_cells = add_minima(n_points, True, 1, work)
-    return look_closer(qq_value, at, n_points, n_cells, low, high, options, work)
+    return look_closer(qq_value, at, n_points, n_cells, options, work)
 
 
 _SEARCH = Search(qq_value, sample_scores, _scan, brents_minimum)
@@ -67,25 +66,14 @@ def _keep(at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options:
 
 
 @kernel
-def _fit(
-    fit: Fit,
-    x: FloatArray,
-    weight: FloatArray | None,
-    every: Prestandardized,
-    prescaling: Prescaling,
-    family: int,
-    options: Options,
-    work: RobustWork,
-    row: FloatArray,
-) -> None:
+def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
     """Fit a prestandardised column into its row of results, or leave it."""
+    x, prescaling, at = column.x, column.prescaling, column.at
     low, high, n_eval, n_fits = options.low, options.high, 0.0, n_fits_of(options)
     found, kept, widened = Start(math.nan, 0, 0, False, math.nan), values_kept(0, 0), True
     for _ in range(_MAX_FITS):
-        found = find_start(_SEARCH, every, low, high, SAMPLE, options, work)
-        kept = reweighted(
-            _keep, fit, every, x, family, prescaling, found.lmbda, n_fits + 1, MAX_TURNS, options, work, row
-        )
+        found = find_start(_SEARCH, at, low, high, SAMPLE, options, work)
+        kept = reweighted(_keep, fit, column, found.lmbda, n_fits + 1, MAX_TURNS, options, work, row)
         n_eval += found.n_eval + row[N_EVAL]
         low, high, widened = _widened(low, high, row[LMBDA] * prescaling.power)
         if is_unfitted(row, kept) or not widened:
@@ -93,15 +81,15 @@ def _fit(
     if row[STATUS] == LEFT:
         return
     if is_unfitted(row, kept):  # overflowed when prestandardised
-        write_unfitted(x, weight, _UNREPRESENTABLE, row)
+        write_unfitted(x, weight_of_all(at.counts, x.size), _UNREPRESENTABLE, row)
         return
     row[N_EVAL] = n_eval
     if row[STATUS] == _OK and widened:
         row[STATUS] = _NOT_CERTIFIED
-    write_column(x, weight, every.counts, every.column.below, prescaling, found, row)
-    n_kept = weight_kept(every.counts, kept) / value_weight(every.counts)
-    write_kept(x, every.counts, kept, scale_factor(n_kept, 0.0, 0.0), options, row)
-    write_limits(x, every.column.below, prescaling, kept, row)
+    write_column(x, at.counts, at.column.below, prescaling, found, row)
+    n_kept = weight_kept(at.counts, kept) / value_weight(at.counts)
+    write_kept(x, at.counts, kept, scale_factor(n_kept, 0.0, 0.0), options, row)
+    write_limits(x, at.column.below, prescaling, kept, row)
 
 
 @kernel

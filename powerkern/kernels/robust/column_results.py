@@ -29,9 +29,9 @@ from powerkern.kernels.results import (
     write_identity,
     write_range,
 )
-from powerkern.kernels.robust.options import Options, Start
-from powerkern.kernels.robust.prestandardization import Prescaling, divisor_of, original, total_weight
-from powerkern.kernels.robust.refit import Kept
+from powerkern.kernels.robust.options import Options, Prescaling, Start
+from powerkern.kernels.robust.prestandardization import divisor_of, original
+from powerkern.kernels.robust.reweighting import Kept
 from powerkern.kernels.robust.weights import Counts, inside_of
 from powerkern.kernels.transforms.family import lowest
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED
@@ -67,26 +67,20 @@ def refusal(x: FloatArray, family: int) -> int:
 
 
 @kernel
-def write_unfitted(x: FloatArray, weight: FloatArray | None, status: int, row: FloatArray) -> None:
+def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) -> None:
     """Write the row of a column that is left as it is."""
     n = x.size
-    write_range(row, total_weight(weight, n), x[0] if n > 0 else math.nan, x[n - 1] if n > 0 else math.nan)
+    write_range(row, n_obs, x[0] if n > 0 else math.nan, x[n - 1] if n > 0 else math.nan)
     write_identity(row, status)
 
 
 @kernel
 def write_column(
-    x: FloatArray,
-    weight: FloatArray | None,
-    counts: Counts | None,
-    below: float,
-    prescaling: Prescaling,
-    found: Start,
-    row: FloatArray,
+    x: FloatArray, counts: Counts | None, below: float, prescaling: Prescaling, found: Start, row: FloatArray
 ) -> None:
     """Complete the row of a fit by the figures of the whole column."""
     nll = row[NLL] + log(prescaling.divisor) if below > 0.0 else row[NLL]
-    write_range(row, total_weight(weight, x.size), x[0], x[-1])
+    write_range(row, weight_of_all(counts, x.size), x[0], x[-1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
     row[OBJECTIVE] = found.value
     row[DIVISOR] = divisor_of(below, prescaling)
@@ -126,6 +120,14 @@ def write_limits(x: FloatArray, below: float, prescaling: Prescaling, kept: Kept
         low = original(kept.loc - reach, kept.lmbda, below, prescaling)
         high = original(kept.loc + reach, kept.lmbda, below, prescaling)
         row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
+
+
+@kernel
+def weight_of_all(counts: Counts | None, n: int) -> float:
+    """The weight of all n values."""
+    if counts is None:
+        return float(n)
+    return counts.total / counts.factor
 
 
 @kernel

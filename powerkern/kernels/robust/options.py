@@ -99,6 +99,24 @@ class Prestandardized(NamedTuple):
     y: FloatArray  #: as long as the arrays of `column`
 
 
+class Prescaling(NamedTuple):
+    """Prestandardisation: ``(x - center)/divisor`` (Yeo-Johnson), ``(x/divisor)**(1/power)`` (Box-Cox)."""
+
+    center: float
+    divisor: float
+    power: float
+    status: int
+
+
+class Column(NamedTuple):
+    """A sorted column that is fitted: in its own units, and as it is searched."""
+
+    x: FloatArray
+    family: int
+    prescaling: Prescaling
+    at: Prestandardized
+
+
 class Start(NamedTuple):
     """Result of a search."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from powerkern._jit import for_none, kernel, widest_vectors
 from powerkern._status import Status
@@ -12,7 +13,16 @@ from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.likelihood.logs import centered_log
 from powerkern.kernels.likelihood.one_pass_logs import LogUnits
-from powerkern.kernels.robust.options import MAD, RAW, Options, RobustWork, change_ranks
+from powerkern.kernels.robust.options import (
+    MAD,
+    RAW,
+    Column,
+    Options,
+    Prescaling,
+    Prestandardized,
+    RobustWork,
+    change_ranks,
+)
 from powerkern.kernels.robust.order_statistics import position_of
 from powerkern.kernels.robust.weights import Counts, CountsWork, counts_of, median_and_mad
 from powerkern.kernels.transforms.family import is_mirrored
@@ -24,17 +34,23 @@ _NO_SPREAD = int(Status.NO_SPREAD)
 _MAD_FACTOR = 1.4826
 
 
-class Prescaling(NamedTuple):
-    """Prestandardisation: ``(x - center)/divisor`` (Yeo-Johnson), ``(x/divisor)**(1/power)`` (Box-Cox)."""
-
-    center: float
-    divisor: float
-    power: float
-    status: int
+#: What the objective of an estimator compares a column with: (weights, column, options, work).
+Target = Callable[[Counts | None, SortedColumn, Options, RobustWork], Any]
 
 
 @kernel
-def prestandardized(
+def prepared(
+    target: Target, x: FloatArray, weight: FloatArray | None, family: int, options: Options, work: RobustWork
+) -> Column:
+    """Prestandardise a sorted column without NaN."""
+    counts = _counted(weight, x.size, work.counts)
+    prescaling, column = _prestandardized(x, counts, family, options, work)
+    against = target(counts, column, options, work)
+    return Column(x, family, prescaling, Prestandardized(column, counts, against, work.y[: column.x.size]))
+
+
+@kernel
+def _prestandardized(
     x: FloatArray, counts: Counts | None, family: int, options: Options, work: RobustWork
 ) -> tuple[Prescaling, SortedColumn]:
     """The column that transforms act on, in `work.values`, and its signed logs in `work.logs`."""
@@ -102,7 +118,7 @@ def units_of(below: float, prescaling: Prescaling) -> LogUnits:
 
 
 @for_none()
-def counted(weight: FloatArray, n: int, work: CountsWork) -> Counts | None:
+def _counted(weight: FloatArray, n: int, work: CountsWork) -> Counts | None:
     """The tables for the weights of n values; None without weights."""
     return counts_of(weight[:n], work)
 

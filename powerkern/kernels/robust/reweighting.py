@@ -1,36 +1,68 @@
-"""Reweighted maximum likelihood: fits to the values within the cut-off, as often as asked."""
+"""Reweighted maximum likelihood: fits to the values within the cut-off, as often as asked.
+
+The logs of the values kept are there: sums of one pass over them nearly always do (`fit_by_logs`). Values whose sums
+lose digits are fitted in two passes (`fit_in_two_passes`). An entry that is often waited for leaves them: most data
+need no code for these.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
-from powerkern._jit import kernel
-from powerkern._status import Status
+from powerkern._jit import for_none, kernel
+from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.results import LMBDA, N_EVAL, STATUS, is_identity
+from powerkern.kernels.likelihood.mle import two_pass_column
+from powerkern.kernels.likelihood.one_pass_logs import optimum_of_logs
+from powerkern.kernels.likelihood.optimum import write_fit
+from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS, is_identity, write_range
 from powerkern.kernels.robust.lane_batch import N_WIDER
 from powerkern.kernels.robust.loc_scale import LocScale
-from powerkern.kernels.robust.options import UNTIL_SETTLED, Options, Prestandardized, RobustWork
+from powerkern.kernels.robust.options import UNTIL_SETTLED, Column, Options, Prestandardized, RobustWork
 from powerkern.kernels.robust.order_statistics import position_of
-from powerkern.kernels.robust.prestandardization import Prescaling
-from powerkern.kernels.robust.refit import Fit, Kept, values_kept
-from powerkern.kernels.robust.weights import Counts, outside_of, total_of, unit_of
+from powerkern.kernels.robust.prestandardization import units_of
+from powerkern.kernels.robust.weights import Counts, outside_of, part_of, total_of, unit_of
+from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 
-_OK = int(Status.OK)
+_OK, _NOT_CERTIFIED = int(Status.OK), int(Status.NOT_CERTIFIED)
 _NOT_SETTLED = int(Status.NOT_SETTLED)
+_ONE_PASS = int(Route.ONE_PASS)
 #: Reweighting steps until the values kept settle.
 MAX_TURNS = 50
 #: Steps in which the cut-off is widened, N_WIDER times; and how clearly (`excess_beyond`) there are to be more values
 #: beyond it for wider ones not to be taken.
 WIDER, EXCESS = 0.5, 2.3
+#: Fits of so many values start from the optimum of one in _STRIDE.
+_LONG, _STRIDE = 2048, 16
 
-#: The values kept at a lambda of a column: (column, lambda, rule, adaptive, options, work). The transform of all of
-#: them stays in `column.y`.
+
+class Kept(NamedTuple):
+    """The consecutive values kept, the location and scale that set the cut-off, and of which transform.
+
+    Of the first and of the last value a weight may be left out: `below` and `above`.
+    """
+
+    start: int
+    stop: int
+    loc: float
+    scale: float
+    lmbda: float
+    rule: int
+    cutoff: float
+    below: float
+    above: float
+
+
+#: The values kept at a lambda: (column, lambda, rule, adaptive, options, work). The transform stays in `column.y`.
 Keep = Callable[[Prestandardized, float, int, bool, Options, RobustWork], Kept]
+#: Fits the values kept into a row, from a lambda of the prestandardised column, or at one given of the data (else NaN);
+#: or leaves them, by the row's status: (column, values kept, start, given, work, row).
+Fit = Callable[[Column, Kept, float, float, RobustWork, FloatArray], None]
 
 
 # --- the values within the cut-off ----------------------------------------------------------------------
@@ -80,6 +112,100 @@ def excess_beyond(cutoff: float, outside: float, n: float) -> float:
     return outside * log(outside / expected) - (outside - expected) if outside > expected else 0.0
 
 
+# --- the fit of the values kept -------------------------------------------------------------------------
+
+
+@kernel
+def values_kept(start: int, stop: int) -> Kept:
+    """These values, without a cut-off."""
+    return Kept(start, stop, math.nan, math.nan, math.nan, NOT_RECTIFIED, math.nan, 0.0, 0.0)
+
+
+@kernel
+def fit_by_logs(column: Column, kept: Kept, start: float, given: float, work: RobustWork, row: FloatArray) -> None:
+    """Fit the values by their logs, or leave them where the sums would lose digits."""
+    own, counts, first, last = column.at.column, column.at.counts, kept.start, kept.stop
+    mirrored, units = own.below > 0.0, units_of(own.below, column.prescaling)
+    row[STATUS], row[N_EVAL] = LEFT, 0.0
+    if mirrored and not first < own.n_negative < last:
+        return
+    ends = _trimmed(counts, kept)
+    logs, weight, moments = own.logs[first:last], part_of(counts, first, last), work.mle.scratch.moments[0]
+    exponent = start / units.unit
+    if logs.size >= _LONG and given != given:
+        few, of_few = _thinned(weight, logs, work.mle.spare, work.mle.split)
+        rough = optimum_of_logs(few, of_few, mirrored, units, exponent, given, moments)
+        exponent = rough.exponent if rough.status != _NOT_CERTIFIED else exponent
+    best = optimum_of_logs(logs, weight, mirrored, units, exponent, given, moments)
+    _restore(counts, kept, ends)
+    if best.status != _NOT_CERTIFIED:
+        write_range(row, float(last - first), own.x[first], own.x[last - 1])
+        write_fit(row, best, 0.0 if mirrored else 1.0, _ONE_PASS)
+
+
+@kernel
+def _plain_thinned(
+    weight: None, logs: FloatArray, out: FloatArray, own: FloatArray
+) -> tuple[FloatArray, FloatArray | None]:
+    n = logs.size // _STRIDE
+    for i in range(n):
+        out[i] = logs[i * _STRIDE + _STRIDE // 2]
+    return out[:n], None
+
+
+@for_none(_plain_thinned)
+def _thinned(
+    weight: FloatArray, logs: FloatArray, out: FloatArray, own: FloatArray
+) -> tuple[FloatArray, FloatArray | None]:
+    """One in _STRIDE of the ascending logs: their optimum is close to that of all."""
+    few, _ = _plain_thinned(None, logs, out, own)
+    return few, _plain_thinned(None, weight, own, own)[0]
+
+
+@kernel
+def fit_in_two_passes(
+    column: Column, kept: Kept, start: float, given: float, work: RobustWork, row: FloatArray
+) -> None:
+    """`fit_by_logs` where that will do, and two passes where not: those of Box-Cox over the values as they are."""
+    fit_by_logs(column, kept, start, given, work, row)
+    if row[STATUS] == LEFT:
+        counts, values = column.at.counts, column.at.column.x if is_mirrored(column.family) else column.x
+        part = values[kept.start : kept.stop]
+        ends = _trimmed(counts, kept)
+        two_pass_column(
+            part, _as_vector(part_of(counts, kept.start, kept.stop), part), column.family, given, work.mle, row
+        )
+        _restore(counts, kept, ends)
+
+
+@kernel
+def _empty(weight: None, part: FloatArray) -> FloatArray:
+    return part[:0]
+
+
+@for_none(_empty)
+def _as_vector(weight: FloatArray, part: FloatArray) -> FloatArray:
+    """Weights, or an empty vector."""
+    return weight
+
+
+@kernel
+def _trimmed(counts: Counts | None, kept: Kept) -> tuple[float, float]:
+    """Reduce the weights of the first and the last value kept by the parts left out; returns them as they were."""
+    if counts is None:
+        return 0.0, 0.0
+    first, last = counts.w[kept.start], counts.w[kept.stop - 1]
+    counts.w[kept.start] -= kept.below
+    counts.w[kept.stop - 1] -= kept.above
+    return first, last
+
+
+@kernel
+def _restore(counts: Counts | None, kept: Kept, ends: tuple[float, float]) -> None:
+    if counts is not None:
+        counts.w[kept.start], counts.w[kept.stop - 1] = ends
+
+
 # --- steps --------------------------------------------------------------------------------------------
 
 
@@ -93,10 +219,7 @@ def n_fits_of(options: Options) -> int:
 def reweighted(
     keep: Keep,
     fit: Fit,
-    at: Prestandardized,
-    x: FloatArray,
-    family: int,
-    prescaling: Prescaling,
+    column: Column,
     lmbda0: float,
     n_turns: int,
     n_plain: int,
@@ -110,19 +233,19 @@ def reweighted(
     those of the last fit; in a turn beyond the fits that were asked for, those within the cut-off at the last lambda.
     The cut-off is as given in `n_plain` turns, and adaptive after them. What `fit` leaves is left.
     """
-    power, n_fits = prescaling.power, n_fits_of(options)
+    power, n_fits = column.prescaling.power, n_fits_of(options)
     lmbda, status, n_eval = lmbda0, float(_OK), 0.0
     row[LMBDA], row[STATUS] = lmbda0 / power, status
     last = kept = values_kept(0, 0)
     settled = False
     for turn in range(n_turns):
         rule = options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
-        kept = keep(at, lmbda, rule, turn >= n_plain, options, work)
+        kept = keep(column.at, lmbda, rule, turn >= n_plain, options, work)
         settled = _same_values(kept, last)
         if kept.stop - kept.start < 2 or settled:
             break
         given = row[LMBDA] if turn == n_fits else math.nan
-        fit(at, x, family, prescaling, kept, lmbda, given, work, row)
+        fit(column, kept, lmbda, given, work, row)
         n_eval += row[N_EVAL]
         if is_identity(row) or row[STATUS] < 0.0:
             break

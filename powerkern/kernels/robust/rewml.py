@@ -29,6 +29,7 @@ from powerkern.kernels.robust.column_results import (
     FAR_NUMBER,
     FAR_SHARE,
     is_unfitted,
+    weight_of_all,
     write_column,
     write_kept,
     write_limits,
@@ -37,12 +38,10 @@ from powerkern.kernels.robust.column_results import (
 )
 from powerkern.kernels.robust.fit import Criterion, entries_of
 from powerkern.kernels.robust.huber import sd_within
-from powerkern.kernels.robust.options import ALL, GLOBAL, Options, Prestandardized, RobustWork, Start
+from powerkern.kernels.robust.options import ALL, GLOBAL, Column, Options, Prestandardized, RobustWork, Start
 from powerkern.kernels.robust.order_statistics import position_of
-from powerkern.kernels.robust.prestandardization import Prescaling
 from powerkern.kernels.robust.qq_column import one_step, qq_value, scores_of
-from powerkern.kernels.robust.refit import Fit, Kept
-from powerkern.kernels.robust.reweighting import MAX_TURNS
+from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, Kept
 from powerkern.kernels.robust.short_columns import fit_short_columns
 from powerkern.kernels.robust.start import keep_within, reweighted_from, started
 from powerkern.kernels.robust.weights import inside_of, unit_of
@@ -52,37 +51,28 @@ _UNREPRESENTABLE = int(Status.UNREPRESENTABLE)
 
 
 @kernel
-def _fit(
-    fit: Fit,
-    x: FloatArray,
-    weight: FloatArray | None,
-    every: Prestandardized,
-    prescaling: Prescaling,
-    family: int,
-    options: Options,
-    work: RobustWork,
-    row: FloatArray,
-) -> None:
+def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
     """Fit a prestandardised column into its row of results, or leave it."""
-    found, chosen = started(fit, every, family, options, work)
+    x, prescaling, at = column.x, column.prescaling, column.at
+    found, chosen = started(fit, column, options, work)
     if work.trial[STATUS] == LEFT:
         row[STATUS] = LEFT
         return
     n_plain = 1 if options.adaptive else MAX_TURNS
-    kept = reweighted_from(fit, every, x, family, prescaling, found.lmbda, n_plain, chosen, work, row)
+    kept = reweighted_from(fit, column, found.lmbda, n_plain, chosen, work, row)
     if row[STATUS] == LEFT:
         return
     if is_unfitted(row, kept):  # overflowed when prestandardised
-        write_unfitted(x, weight, _UNREPRESENTABLE, row)
+        write_unfitted(x, weight_of_all(at.counts, x.size), _UNREPRESENTABLE, row)
         return
-    below, value = every.column.below, found.value
-    if every.column.n <= ALL and options.search == GLOBAL:  # the search returns the minimum of a cubic or of a parabola
-        value = qq_value(every, found.lmbda, chosen, work)
+    below, value = at.column.below, found.value
+    if at.column.n <= ALL and options.search == GLOBAL:  # the search returns the minimum of a cubic or of a parabola
+        value = qq_value(at, found.lmbda, chosen, work)
     row[N_EVAL] += found.n_eval
     found = Start(found.lmbda, found.n_eval, found.n_rivals, found.inside, value)
-    write_column(x, weight, every.counts, below, prescaling, found, row)
-    write_tail(_keeps_far_tail(every, row[LMBDA] * prescaling.power, kept), row)
-    write_kept(x, every.counts, kept, scale_factor(0.0, 0.0, kept.cutoff), chosen, row)
+    write_column(x, at.counts, below, prescaling, found, row)
+    write_tail(_keeps_far_tail(at, row[LMBDA] * prescaling.power, kept), row)
+    write_kept(x, at.counts, kept, scale_factor(0.0, 0.0, kept.cutoff), chosen, row)
     write_limits(x, below, prescaling, kept, row)
 
 

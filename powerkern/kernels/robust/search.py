@@ -58,6 +58,17 @@ class GridScan(NamedTuple):
     first: int
 
 
+class Stop(NamedTuple):
+    """Where the search in a cell ends: its tolerance, and the value that it must reach to be of interest.
+
+    An interval with the minimum at its end is widened up to `widest`.
+    """
+
+    xtol: float
+    bound: float
+    widest: float
+
+
 class LocalMinimum(NamedTuple):
     """A minimum of the objective."""
 
@@ -78,8 +89,8 @@ class Search(NamedTuple):
     sample_target: Callable[[Prestandardized, SortedColumn, Any, RobustWork], Any]
     #: writes cells of local minima after the first: (column, low, high, options, work)
     scan: Callable[[Prestandardized, float, float, Options, RobustWork], GridScan]
-    #: the minimum in a cell: (objective, column, cell, tolerance, bound, widest, options, work)
-    minimum: Callable[[Objective, Prestandardized, FloatArray, float, float, float, Options, RobustWork], LocalMinimum]
+    #: the minimum in a cell: (objective, column, cell, stop, options, work)
+    minimum: Callable[[Objective, Prestandardized, FloatArray, Stop, Options, RobustWork], LocalMinimum]
 
 
 @kernel
@@ -94,21 +105,23 @@ def find_start(
     """
     cells, n = work.cells, every.column.n
     write_cell(cells[0], low, high, low, -math.inf)
-    scan, xtol, limit, widest = GridScan(1, 0, True, 0), CELLWISE_XTOL, math.inf, 0.0
+    scan, stop = GridScan(1, 0, True, 0), Stop(CELLWISE_XTOL, math.inf, 0.0)
     if options.search == GLOBAL:
-        xtol = _FINE_XTOL
+        limit = math.inf
         sample = every if n <= n_alone else sampled(search, every, options, work)
         scan = search.scan(sample, low, high, options, work)
         for k in range(1, scan.n_cells):
             limit = min(limit, cells[k, VALUE])
         if n > ALL:
             found = cells[scan.first : scan.n_cells]
-            coarse = _descend(search, sample, found, _COARSE_XTOL, limit, _MARGIN, widest, options, work)
+            coarse = _descend(search, sample, found, Stop(_COARSE_XTOL, limit, 0.0), _MARGIN, options, work)
             _close_in(found)
             scan = GridScan(scan.n_cells, scan.n_eval + coarse.n_eval, scan.inside, scan.first)
-            limit, widest = coarse.value, _WIDEST
+            stop = Stop(_FINE_XTOL, coarse.value, _WIDEST)
+        else:
+            stop = Stop(_FINE_XTOL, limit, 0.0)
     cells = cells[scan.first : scan.n_cells]
-    best = _descend(search, every, cells, xtol, limit, 0.0, widest, options, work)
+    best = _descend(search, every, cells, stop, 0.0, options, work)
     n_rivals = 0
     for k in range(cells.shape[0]):
         where = cells[k, MINIMISER] if cells[k, MINIMISER] == cells[k, MINIMISER] else cells[k, LOWEST]
@@ -172,20 +185,19 @@ def _descend(
     search: Search,
     at: Prestandardized,
     cells: FloatArray,
-    xtol: float,
-    limit: float,
+    stop: Stop,
     margin: float,
-    widest: float,
     options: Options,
     work: RobustWork,
 ) -> LocalMinimum:
-    """The lowest of the minima in the cells that may be lower than `limit` and one found, give or take a margin."""
+    """The lowest of the minima in the cells that may be lower than the bound and one found, give or take a margin."""
     best = LocalMinimum(math.nan, math.inf, 0)
     n_eval = 0
     for k in range(cells.shape[0]):
-        bound = min(limit, best.value) + margin
+        bound = min(stop.bound, best.value) + margin
         if cells[k, FLOOR] <= bound and not _is_known(cells, k):
-            found = search.minimum(search.objective, at, cells[k], xtol, bound, widest, options, work)
+            each = Stop(stop.xtol, bound, stop.widest)
+            found = search.minimum(search.objective, at, cells[k], each, options, work)
             cells[k, VALUE], cells[k, MINIMISER] = found.value, found.lmbda
             n_eval += found.n_eval
             if found.value < best.value or best.lmbda != best.lmbda:
@@ -204,24 +216,17 @@ def _is_known(cells: FloatArray, k: int) -> bool:
 
 @kernel
 def brents_minimum(
-    objective: Objective,
-    at: Prestandardized,
-    cell: FloatArray,
-    xtol: float,
-    bound: float,
-    widest: float,
-    options: Options,
-    work: RobustWork,
+    objective: Objective, at: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork
 ) -> LocalMinimum:
-    """Brent's method in a cell; again in one 3 times as wide, up to `widest`, while the result is at an end."""
+    """Brent's method in a cell; again in one 3 times as wide while the result is at an end."""
     low, high, n_eval = cell[LOW], cell[HIGH], 0
     while True:
-        state = brent_start(low, high, xtol, MAX_EVAL)
+        state = brent_start(low, high, stop.xtol, MAX_EVAL)
         while state.status == RUNNING:
             state = brent_step(state, objective(at, state.x, options, work))
         n_eval += state.n_eval
         width = high - low
-        if width >= widest or min(state.x - low, high - state.x) >= 2.0 * xtol:
+        if width >= stop.widest or min(state.x - low, high - state.x) >= 2.0 * stop.xtol:
             return LocalMinimum(state.x, state.fun, n_eval)
         low, high = low - width, high + width
 
@@ -277,20 +282,14 @@ def even_points(
 
 @kernel
 def look_closer(
-    objective: Objective,
-    at: Prestandardized,
-    n_points: int,
-    n_cells: int,
-    low: float,
-    high: float,
-    options: Options,
-    work: RobustWork,
+    objective: Objective, at: Prestandardized, n_points: int, n_cells: int, options: Options, work: RobustWork
 ) -> GridScan:
     """Add cells of a finer grid about the lowest of the points of even steps."""
-    best = lowest_of(work.grid[1, :n_points])
-    origin, step = work.grid[0, best], (high - low) / n_steps(low, high) * (1.0 if best > 0 else -1.0)
+    points = work.grid[0]
+    best, low, high = lowest_of(work.grid[1, :n_points]), points[0], points[n_points - 1]
+    origin, step = points[best], (high - low) / (n_points - 1) * (1.0 if best > 0 else -1.0)
     for k in range(_N_SECOND):
-        work.grid[0, k] = min(max(origin + step * (k - _N_SECOND // 2) / _FINER, low), high)
+        points[k] = min(max(origin + step * (k - _N_SECOND // 2) / _FINER, low), high)
     _evaluate(objective, at, _N_SECOND, options, work)
     return GridScan(add_minima(_N_SECOND, False, n_cells, work), n_points + _N_SECOND, True, 0)
 
@@ -301,22 +300,20 @@ def look_outwards(
     at: Prestandardized,
     n_points: int,
     n_cells: int,
-    low: float,
-    high: float,
+    step: float,
     options: Options,
     work: RobustWork,
 ) -> GridScan:
     """Add cells of points that go on in doubling steps beyond the end of the interval, where the lowest point is."""
     best = lowest_of(work.grid[1, :n_points])
-    lowest, origin = work.grid[1, best], work.grid[0, best]
-    step = (high - low) / n_steps(low, high) * (1.0 if best > 0 else -1.0)
-    reach = 0.5
+    lowest, origin, reach = work.grid[1, best], work.grid[0, best], 0.5
     for k in range(_N_SECOND):
-        work.grid[0, k] = origin + step * (reach - 1.0)
+        work.grid[0, k] = origin + (step if best > 0 else -step) * (reach - 1.0)
         reach *= 2.0
+    last = _N_SECOND - 1
     best = _evaluate(objective, at, _N_SECOND, options, work)
     n_cells = add_minima(_N_SECOND, False, n_cells, work)
-    inside = 0 < best < _N_SECOND - 1 or work.grid[1, best] > lowest
+    inside = 0 < best < last or work.grid[1, best] > lowest
     return GridScan(n_cells, n_points + _N_SECOND, inside, 0)
 
 

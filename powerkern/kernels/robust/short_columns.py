@@ -27,17 +27,16 @@ from powerkern.kernels.robust.options import (
     ROBUST_WORK,
     UNTIL_SETTLED,
     Options,
-    Prestandardized,
+    Prescaling,
     RobustWork,
     Start,
     change_ranks,
     with_rule,
 )
 from powerkern.kernels.robust.order_statistics import n_present
-from powerkern.kernels.robust.prestandardization import Prescaling, prestandardized, units_of
+from powerkern.kernels.robust.prestandardization import prepared, units_of
 from powerkern.kernels.robust.qq_column import scores_of
-from powerkern.kernels.robust.refit import Kept, fit_by_logs
-from powerkern.kernels.robust.reweighting import n_fits_of
+from powerkern.kernels.robust.reweighting import Kept, fit_by_logs, n_fits_of
 from powerkern.kernels.robust.reweighting_lanes import Shape, copy_to_lane, refit
 from powerkern.kernels.robust.start import started
 from powerkern.kernels.transforms.family import is_mirrored
@@ -95,15 +94,14 @@ def _is_put_aside(x: FloatArray, j: int, lane: int, family: int, options: Option
     """Put column j, prestandardised, and its start in a lane; False if it has none."""
     if refusal(x, family) != _OK:
         return False
-    prescaling, column = prestandardized(x, None, family, options, work)
-    every = Prestandardized(column, None, scores_of(None, column, options, work), work.y[: column.x.size])
+    column = prepared(scores_of, x, None, family, options, work)
+    prescaling, fields = column.prescaling, work.batch.fields
     if prescaling.status != _OK:
         return False
-    found, chosen = started(fit_by_logs, every, family, options, work)
+    found, chosen = started(fit_by_logs, column, options, work)
     if work.trial[STATUS] == LEFT:
         return False
-    copy_to_lane(column, lane, work.batch)
-    fields = work.batch.fields
+    copy_to_lane(column.at.column, lane, work.batch)
     fields[of.ROW, lane], fields[of.START, lane] = j, found.lmbda
     fields[of.INSIDE, lane], fields[of.N_SEARCHED, lane] = int(found.inside), found.n_eval
     fields[of.N_RIVALS, lane], fields[of.BOTH_SIDES, lane] = found.n_rivals, int(chosen.rule == BOTH)
@@ -148,7 +146,7 @@ def _write_lane(x: FloatArray, fields: FloatArray, below: float, options: Option
     n_rivals, inside = int(fields[of.N_RIVALS]), fields[of.INSIDE] > 0.0
     found = Start(fields[of.START], n_eval, n_rivals, inside, fields[of.VALUE])
     chosen = options if fields[of.BOTH_SIDES] > 0.0 or options.rule != BOTH else with_rule(options, QUARTILES)
-    write_column(x, None, None, below, prescaling, found, row)
+    write_column(x, None, below, prescaling, found, row)
     write_tail(fields[of.TAIL] > 0.0, row)
     write_kept(x, None, kept, 1.0 / sd_within(kept.cutoff), chosen, row)
     write_limits(x, below, prescaling, kept, row)

@@ -10,14 +10,38 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS
 from powerkern.kernels.robust.bracket import narrowed
 from powerkern.kernels.robust.column_results import is_unfitted
-from powerkern.kernels.robust.options import ALL, SAMPLE, Options, Prestandardized, RobustWork, Start, with_rule
-from powerkern.kernels.robust.prestandardization import Prescaling
+from powerkern.kernels.robust.options import (
+    ALL,
+    SAMPLE,
+    Column,
+    Options,
+    Prescaling,
+    Prestandardized,
+    RobustWork,
+    Start,
+    with_rule,
+)
 from powerkern.kernels.robust.qq import near_quantiles
-from powerkern.kernels.robust.qq_column import one_step, qq_value, sample_scores
-from powerkern.kernels.robust.qq_scan import is_lower_below, scan_qq
-from powerkern.kernels.robust.refit import Fit, Kept
-from powerkern.kernels.robust.reweighting import MAX_TURNS, adapted_cutoff, n_fits_of, reweighted, within_cutoff
-from powerkern.kernels.robust.search import VALUE, LocalMinimum, Objective, Search, brents_minimum, find_start, sampled
+from powerkern.kernels.robust.qq_column import is_lower_below, one_step, qq_value, sample_scores, scan_qq
+from powerkern.kernels.robust.reweighting import (
+    MAX_TURNS,
+    Fit,
+    Kept,
+    adapted_cutoff,
+    n_fits_of,
+    reweighted,
+    within_cutoff,
+)
+from powerkern.kernels.robust.search import (
+    VALUE,
+    LocalMinimum,
+    Objective,
+    Search,
+    Stop,
+    brents_minimum,
+    find_start,
+    sampled,
+)
 from powerkern.kernels.robust.weights import inside_of, total_of
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES, transform_sorted
@@ -30,53 +54,40 @@ _BETTER, _LEFT_OUT = 0.02, 0.5
 
 @kernel
 def _minimum(
-    objective: Objective,
-    at: Prestandardized,
-    cell: FloatArray,
-    xtol: float,
-    bound: float,
-    widest: float,
-    options: Options,
-    work: RobustWork,
+    objective: Objective, at: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork
 ) -> LocalMinimum:
     """The minimum in a cell that a scan has found by vectors of lambdas, or else by Brent's method."""
     if at.column.n <= ALL and cell[VALUE] > -math.inf:
-        return narrowed(at, cell, xtol, bound, options, work)
-    return brents_minimum(objective, at, cell, xtol, bound, widest, options, work)
+        return narrowed(at, cell, stop, options, work)
+    return brents_minimum(objective, at, cell, stop, options, work)
 
 
 _SEARCH = Search(qq_value, sample_scores, scan_qq, _minimum)
 
 
 @kernel
-def started(fit: Fit, every: Prestandardized, family: int, options: Options, work: RobustWork) -> tuple[Start, Options]:
+def started(fit: Fit, column: Column, options: Options, work: RobustWork) -> tuple[Start, Options]:
     """Where a fit begins, and by which rule: BOTH only where its start, if lower, is the better one.
 
     `work.trial` has the status LEFT where a trial fit was left.
     """
-    low, high = options.low, options.high
+    at, low, high = column.at, options.low, options.high
     work.trial[STATUS] = _OK
     chosen = with_rule(options, QUARTILES) if options.rule == BOTH else options
-    found = find_start(_SEARCH, every, low, high, ALL, chosen, work)
-    if options.rule != BOTH or is_mirrored(family) or not found.lmbda > 0.0:
+    found = find_start(_SEARCH, at, low, high, ALL, chosen, work)
+    if options.rule != BOTH or is_mirrored(column.family) or not found.lmbda > 0.0:
         return found, chosen
-    better, n_eval = _is_better(fit, every, found.lmbda, family, chosen, options, work)
+    better, n_eval = _is_better(fit, at, found.lmbda, column.family, chosen, options, work)
     n_eval += found.n_eval
     if better:
-        found, chosen = find_start(_SEARCH, every, low, high, ALL, options, work), options
+        found, chosen = find_start(_SEARCH, at, low, high, ALL, options, work), options
         n_eval += found.n_eval
     return Start(found.lmbda, int(n_eval), found.n_rivals, found.inside, found.value), chosen
 
 
 @kernel
 def _is_better(
-    fit: Fit,
-    every: Prestandardized,
-    lmbda0: float,
-    family: int,
-    options: Options,
-    rival: Options,
-    work: RobustWork,
+    fit: Fit, every: Prestandardized, lmbda0: float, family: int, options: Options, rival: Options, work: RobustWork
 ) -> tuple[bool, float]:
     """Whether the start by another rule, if below `lmbda0`, leaves more values at their quantiles; and evaluations.
 
@@ -88,26 +99,25 @@ def _is_better(
     found = find_start(_SEARCH, at, rival.low, rival.high, ALL, rival, work)
     if not found.lmbda < lmbda0:
         return False, float(LANES + found.n_eval)
-    share, n_eval = _share_at_quantiles(fit, at, lmbda0, family, options, work)
+    column = Column(at.column.x[: at.column.n], family, Prescaling(0.0, 1.0, 1.0, _OK), at)
+    share, n_eval = _share_at_quantiles(fit, column, lmbda0, options, work)
     if work.trial[STATUS] == LEFT:
         return False, n_eval
-    other, n_more = _share_at_quantiles(fit, at, found.lmbda, family, rival, work)
+    other, n_more = _share_at_quantiles(fit, column, found.lmbda, rival, work)
     return other > share + _BETTER, LANES + found.n_eval + n_eval + n_more
 
 
 @kernel
 def _share_at_quantiles(
-    fit: Fit, at: Prestandardized, lmbda0: float, family: int, options: Options, work: RobustWork
+    fit: Fit, column: Column, lmbda0: float, options: Options, work: RobustWork
 ) -> tuple[float, float]:
     """Share of the values that the fit from `lmbda0` brings to the quantiles of the normal distribution it cuts off.
 
     A value kept counts 1 - rho of its distance from the quantile of its rank among those kept, another one a half. And
     the evaluations for it.
     """
-    n, row = at.column.n, work.trial
-    kept = reweighted_from(
-        fit, at, at.column.x[:n], family, Prescaling(0.0, 1.0, 1.0, _OK), lmbda0, MAX_TURNS, options, work, row
-    )
+    at, n, row = column.at, column.at.column.n, work.trial
+    kept = reweighted_from(fit, column, lmbda0, MAX_TURNS, options, work, row)
     if is_unfitted(row, kept):
         return 0.0, 0.0
     transform_sorted(at.column, row[LMBDA], NOT_RECTIFIED, at.y)
@@ -133,17 +143,8 @@ def keep_within(
 
 @kernel
 def reweighted_from(
-    fit: Fit,
-    at: Prestandardized,
-    x: FloatArray,
-    family: int,
-    prescaling: Prescaling,
-    lmbda0: float,
-    n_plain: int,
-    options: Options,
-    work: RobustWork,
-    row: FloatArray,
+    fit: Fit, column: Column, lmbda0: float, n_plain: int, options: Options, work: RobustWork, row: FloatArray
 ) -> Kept:
-    """The values kept by the fit from a start."""
+    """The values kept by the fit from a start; the cut-off is adaptive after `n_plain` turns."""
     n_turns = max(n_fits_of(options), 1)
-    return reweighted(keep_within, fit, at, x, family, prescaling, lmbda0, n_turns, n_plain, options, work, row)
+    return reweighted(keep_within, fit, column, lmbda0, n_turns, n_plain, options, work, row)

@@ -19,18 +19,17 @@ from powerkern.kernels.robust.column_results import (
     is_unfitted,
     value_weight,
     weight_kept,
+    weight_of_all,
     write_column,
     write_kept,
     write_unfitted,
 )
 from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
 from powerkern.kernels.robust.huber import sd_within
-from powerkern.kernels.robust.options import SAMPLE, Options, Prestandardized, RobustWork
+from powerkern.kernels.robust.options import SAMPLE, Column, Options, Prestandardized, RobustWork
 from powerkern.kernels.robust.order_statistics import SLACK
-from powerkern.kernels.robust.prestandardization import Prescaling, total_weight
 from powerkern.kernels.robust.qq import normal_quantile
-from powerkern.kernels.robust.refit import Fit, Kept
-from powerkern.kernels.robust.reweighting import MAX_TURNS, n_fits_of, reweighted
+from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, Kept, n_fits_of, reweighted
 from powerkern.kernels.robust.search import (
     GridScan,
     Search,
@@ -41,6 +40,7 @@ from powerkern.kernels.robust.search import (
     look_closer,
     look_outwards,
     lowest_of,
+    n_steps,
 )
 from powerkern.kernels.robust.weights import Counts, mean_of, position_at
 from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
@@ -231,39 +231,30 @@ def _scan(at: Prestandardized, low: float, high: float, options: Options, work: 
     n_points = even_points(_objective, at, low, high, options, work)
     n_cells = add_minima(n_points, False, 1, work)
     if 0 < lowest_of(work.grid[1, :n_points]) < n_points - 1:
-        return look_closer(_objective, at, n_points, n_cells, low, high, options, work)
-    return look_outwards(_objective, at, n_points, n_cells, low, high, options, work)
+        return look_closer(_objective, at, n_points, n_cells, options, work)
+    return look_outwards(_objective, at, n_points, n_cells, (high - low) / n_steps(low, high), options, work)
 
 
 _SEARCH = Search(_objective, _no_sample_target, _scan, brents_minimum)
 
 
 @kernel
-def _fit(
-    fit: Fit,
-    x: FloatArray,
-    weight: FloatArray | None,
-    every: Prestandardized,
-    prescaling: Prescaling,
-    family: int,
-    options: Options,
-    work: RobustWork,
-    row: FloatArray,
-) -> None:
+def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
     """Fit a prestandardised column into its row of results, or leave it."""
-    found = find_start(_SEARCH, every, options.low, options.high, SAMPLE, options, work)
+    x, at = column.x, column.at
+    found = find_start(_SEARCH, at, options.low, options.high, SAMPLE, options, work)
     n_turns = n_fits_of(options)
-    kept = reweighted(_keep, fit, every, x, family, prescaling, found.lmbda, n_turns, MAX_TURNS, options, work, row)
+    kept = reweighted(_keep, fit, column, found.lmbda, n_turns, MAX_TURNS, options, work, row)
     if row[STATUS] == LEFT:
         return
     if is_unfitted(row, kept):  # overflowed when prestandardised
-        write_unfitted(x, weight, _UNREPRESENTABLE, row)
+        write_unfitted(x, weight_of_all(at.counts, x.size), _UNREPRESENTABLE, row)
         return
     row[N_EVAL] += found.n_eval
-    write_column(x, weight, every.counts, every.column.below, prescaling, found, row)
-    n_kept = weight_kept(every.counts, kept)
-    share = n_kept / total_weight(weight, x.size)
-    write_kept(x, every.counts, kept, scale_factor(n_kept / value_weight(every.counts), share, math.nan), options, row)
+    write_column(x, at.counts, at.column.below, column.prescaling, found, row)
+    n_kept = weight_kept(at.counts, kept)
+    share = n_kept / weight_of_all(at.counts, x.size)
+    write_kept(x, at.counts, kept, scale_factor(n_kept / value_weight(at.counts), share, math.nan), options, row)
 
 
 @kernel

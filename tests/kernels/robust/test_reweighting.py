@@ -10,9 +10,10 @@ from powerkern._estimators.estimators import ESTIMATORS
 from powerkern._estimators.robust import Robust
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels.results import LEFT, LMBDA0, N_EVAL, N_KEPT, N_RESULTS, OBJECTIVE, ROUTE, STATUS
-from powerkern.kernels.robust import lane_batch, qq, reweighting_lanes
+from powerkern.kernels.robust import lane_batch, reweighting_lanes
 from powerkern.kernels.robust import options as robust_options
-from powerkern.kernels.robust.prestandardization import prestandardized
+from powerkern.kernels.robust.prestandardization import prepared
+from powerkern.kernels.robust.qq_column import scores_of
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
@@ -82,12 +83,11 @@ def refitted(columns, lmbda0, family=YEO_JOHNSON):
     options, n = ESTIMATORS["rewml"](prestandardize="none").solver().options, columns.shape[1]
     work = robust_options.new_robust_work(n)
     for lane, (x, start) in enumerate(zip(columns, lmbda0, strict=True)):
-        _, column = prestandardized(x, None, family, options, work)
-        reweighting_lanes.copy_to_lane(column, lane, work.batch)
+        column = prepared(scores_of, x, None, family, options, work)
+        reweighting_lanes.copy_to_lane(column.at.column, lane, work.batch)
         work.batch.fields[[lane_batch.START, lane_batch.BOTH_SIDES], lane] = start, 0.0
     lower, upper = robust_options.change_ranks(None, n, options)
     shape, scores = reweighting_lanes.Shape(n, lower, upper, 2.0), work.scores[:n]
-    qq.normal_scores(scores)
     reweighting_lanes.refit(work.batch, len(columns), shape, scores, 1.5, options.c, options.cutoff, 2, True, False)
     return work.batch.fields[lane_batch.FITTED] > 0.0
 
