@@ -9,17 +9,7 @@ from powerkern._jit import LANES, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.robust.options import Options, Prestandardized, RobustWork
 from powerkern.kernels.robust.qq_column import evaluate
-from powerkern.kernels.robust.search import (
-    AT_HIGH,
-    AT_LOW,
-    HIGH,
-    LOW,
-    LOWEST,
-    MAX_EVAL,
-    VALUE,
-    LocalMinimum,
-    Stop,
-)
+from powerkern.kernels.robust.search import AT_HIGH, AT_LOW, HIGH, LOW, LOWEST, MAX_EVAL, VALUE, LocalMinimum, Stop
 
 #: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
 _WIDE = 0.13

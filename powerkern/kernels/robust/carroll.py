@@ -17,19 +17,8 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.results import (
-    CURVATURE,
-    INTERCEPT,
-    LEFT,
-    LMBDA,
-    LOC,
-    N_EVAL,
-    NLL,
-    SCALE,
-    SLOPE,
-    STATUS,
-)
-from powerkern.kernels.robust.column_results import is_unfitted, weight_of_all, write_column, write_unfitted
+from powerkern.kernels.results import CURVATURE, INTERCEPT, LEFT, LMBDA, LOC, N_EVAL, NLL, SCALE, SLOPE, STATUS
+from powerkern.kernels.robust.column_results import is_over, write_column
 from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
 from powerkern.kernels.robust.huber import HUBER_K, huber_likelihood_of
 from powerkern.kernels.robust.loc_scale import LocScale
@@ -48,7 +37,7 @@ from powerkern.kernels.robust.search import (
 from powerkern.kernels.robust.weights import Counts, mean_of, part_of, total_of
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, transform_sorted
 
-_OK, _UNREPRESENTABLE = int(Status.OK), int(Status.UNREPRESENTABLE)
+_OK = int(Status.OK)
 #: Cells of the search as narrow as this are not divided; and what is taken for the most that they may hide.
 _NARROW, _HIDDEN = 0.03, 0.01
 
@@ -196,10 +185,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     row[STATUS] = _OK
     if kept.stop - kept.start >= 2:
         fit(column, kept, found.lmbda, lmbda, work, row)
-        if row[STATUS] == LEFT:
-            return
-    if is_unfitted(row, kept):  # overflowed when prestandardised
-        write_unfitted(x, weight_of_all(at.counts, x.size), _UNREPRESENTABLE, row)
+    if is_over(x, at.counts, kept, row):
         return
     fit(column, values_kept(0, x.size), found.lmbda, row[LMBDA], work, whole)
     if whole[STATUS] == LEFT:

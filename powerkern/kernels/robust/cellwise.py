@@ -12,21 +12,20 @@ import math
 from powerkern._jit import kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS
+from powerkern.kernels.results import LMBDA, N_EVAL, STATUS
 from powerkern.kernels.robust.column_results import (
+    is_over,
     is_unfitted,
     value_weight,
     weight_kept,
-    weight_of_all,
     write_column,
     write_kept,
     write_limits,
-    write_unfitted,
 )
 from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
 from powerkern.kernels.robust.options import SAMPLE, Column, Options, Prestandardized, RobustWork, Start
-from powerkern.kernels.robust.qq_column import one_step, qq_value, sample_scores, scores_of
-from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, Kept, n_fits_of, reweighted, values_kept, within_cutoff
+from powerkern.kernels.robust.qq_column import keep_within, qq_value, sample_scores, scores_of
+from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, n_fits_of, reweighted, values_kept
 from powerkern.kernels.robust.search import (
     GridScan,
     Search,
@@ -36,9 +35,8 @@ from powerkern.kernels.robust.search import (
     find_start,
     look_closer,
 )
-from powerkern.kernels.transforms.rectified import transform_sorted
 
-_OK, _UNREPRESENTABLE = int(Status.OK), int(Status.UNREPRESENTABLE)
+_OK = int(Status.OK)
 _NOT_CERTIFIED = int(Status.NOT_CERTIFIED)
 #: Fits in ever wider intervals.
 _MAX_FITS = 20
@@ -58,14 +56,6 @@ _SEARCH = Search(qq_value, sample_scores, _scan, brents_minimum)
 
 
 @kernel
-def _keep(at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork) -> Kept:
-    """The values within the cut-off."""
-    transform_sorted(at.column, lmbda, rule, at.y)
-    y = at.y[: at.column.n]
-    return within_cutoff(y, one_step(y, at.counts), options.cutoff, lmbda, rule)
-
-
-@kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
     """Fit a prestandardised column into its row of results, or leave it."""
     x, prescaling, at = column.x, column.prescaling, column.at
@@ -73,15 +63,12 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     found, kept, widened = Start(math.nan, 0, 0, False, math.nan), values_kept(0, 0), True
     for _ in range(_MAX_FITS):
         found = find_start(_SEARCH, at, low, high, SAMPLE, options, work)
-        kept = reweighted(_keep, fit, column, found.lmbda, n_fits + 1, MAX_TURNS, options, work, row)
+        kept = reweighted(keep_within, fit, column, found.lmbda, n_fits + 1, MAX_TURNS, options, work, row)
         n_eval += found.n_eval + row[N_EVAL]
         low, high, widened = _widened(low, high, row[LMBDA] * prescaling.power)
         if is_unfitted(row, kept) or not widened:
             break
-    if row[STATUS] == LEFT:
-        return
-    if is_unfitted(row, kept):  # overflowed when prestandardised
-        write_unfitted(x, weight_of_all(at.counts, x.size), _UNREPRESENTABLE, row)
+    if is_over(x, at.counts, kept, row):
         return
     row[N_EVAL] = n_eval
     if row[STATUS] == _OK and widened:
@@ -109,4 +96,4 @@ def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
     return math.sqrt(n_kept / (n_kept - 1.0))
 
 
-ENTRIES = entries_of(__name__, Criterion(scores_of, qq_value, _keep, _fit, no_tail), scale_factor)
+ENTRIES = entries_of(__name__, Criterion(scores_of, qq_value, keep_within, _fit, no_tail), scale_factor)

@@ -16,6 +16,7 @@ from powerkern.kernels.results import (
     INTERCEPT,
     KEPT_HIGH,
     KEPT_LOW,
+    LEFT,
     LMBDA0,
     N_KEPT,
     N_OBS,
@@ -37,7 +38,7 @@ from powerkern.kernels.transforms.family import lowest
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED
 
 _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
-_NOT_CERTIFIED = int(Status.NOT_CERTIFIED)
+_UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
 _MULTIMODAL, _SCANNED = int(Status.MULTIMODAL), int(Status.SCANNED)
 _FEW_VALUES, _TAIL_KEPT = int(Status.FEW_VALUES), int(Status.TAIL_KEPT)
 _REFIT, _REFIT_BOTH_SIDES = int(Route.REFIT), int(Route.REFIT_BOTH_SIDES)
@@ -72,6 +73,17 @@ def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) ->
     n = x.size
     write_range(row, n_obs, x[0] if n > 0 else math.nan, x[n - 1] if n > 0 else math.nan)
     write_identity(row, status)
+
+
+@kernel
+def is_over(x: FloatArray, counts: Counts | None, kept: Kept, row: FloatArray) -> bool:
+    """Whether there is no fit to complete: it is left, or has overflowed, and the row says so."""
+    if row[STATUS] == LEFT:
+        return True
+    if is_unfitted(row, kept):
+        write_unfitted(x, weight_of_all(counts, x.size), _UNREPRESENTABLE, row)
+        return True
+    return False
 
 
 @kernel
@@ -124,10 +136,10 @@ def write_limits(x: FloatArray, below: float, prescaling: Prescaling, kept: Kept
 
 @kernel
 def weight_of_all(counts: Counts | None, n: int) -> float:
-    """The weight of all n values."""
+    """The weight of all n values, summed as `weight_kept` is: not less than that."""
     if counts is None:
         return float(n)
-    return counts.total / counts.factor
+    return inside_of(counts, 0, n) / counts.factor
 
 
 @kernel

@@ -20,14 +20,8 @@ from powerkern.kernels.robust.qq import (
 )
 from powerkern.kernels.robust.qq_lanes import qq_objectives
 from powerkern.kernels.robust.qq_search import qq_objective, search_cells
-from powerkern.kernels.robust.search import (
-    GridScan,
-    add_minima,
-    complete_points,
-    lowest_of,
-    n_steps,
-    sample_position,
-)
+from powerkern.kernels.robust.reweighting import Kept, adapted_cutoff, within_cutoff
+from powerkern.kernels.robust.search import GridScan, add_minima, complete_points, lowest_of, n_steps, sample_position
 from powerkern.kernels.robust.weights import Counts, Nodes
 from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
 
@@ -64,6 +58,18 @@ def _plain_distance(counts: None, y: FloatArray, scores: FloatArray, estimate: L
 @for_none(_plain_distance)
 def _distance(counts: Counts, y: FloatArray, nodes: Nodes, estimate: LocScale, c: float) -> float:
     return weighted_bisquare_of(y, nodes, counts.total, estimate.loc, estimate.scale, c)
+
+
+@kernel
+def keep_within(
+    at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
+) -> Kept:
+    """The values within the cut-off."""
+    transform_sorted(at.column, lmbda, rule, at.y)
+    y = at.y[: at.column.n]
+    estimate = one_step(y, at.counts)
+    cutoff = adapted_cutoff(y, at.counts, estimate, options.cutoff) if adaptive else options.cutoff
+    return within_cutoff(y, estimate, cutoff, lmbda, rule)
 
 
 # --- normal scores ------------------------------------------------------------------------------------

@@ -34,32 +34,10 @@ from powerkern.kernels.elementary.exp import exp_lanes, expm1_lanes, greater, le
 from powerkern.kernels.likelihood.lockstep import LaneLogs, LaneWalk, walk
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD
 from powerkern.kernels.likelihood.one_pass_sums import moments_at
+from powerkern.kernels.robust import lane_batch as field
 from powerkern.kernels.robust.column_results import FAR, FAR_NUMBER, FAR_SHARE
 from powerkern.kernels.robust.huber import CELLWISE_BETA
-from powerkern.kernels.robust.lane_batch import (
-    BEYOND,
-    BOTH_SIDES,
-    CURVATURE,
-    CUT_AT,
-    CUT_LOC,
-    CUT_OFF,
-    CUT_RECTIFIED,
-    CUT_SCALE,
-    EXPONENT,
-    FIRST,
-    FITTED,
-    JACOBIAN,
-    LAST,
-    MEAN,
-    N_REFIT,
-    N_WIDER,
-    SETTLED,
-    START,
-    TAIL,
-    VALUE,
-    VARIANCE,
-    LaneBatch,
-)
+from powerkern.kernels.robust.lane_batch import N_WIDER, LaneBatch
 from powerkern.kernels.robust.loc_scale import MAD_FACTOR
 from powerkern.kernels.robust.qq_lanes import huber_step, off_0, plain_mad, plain_nearness, values_at
 from powerkern.kernels.robust.reweighting import EXCESS, WIDER, excess_beyond
@@ -131,16 +109,16 @@ def _adapted_cutoffs(batch: LaneBatch, shape: Shape, loc: Lanes, scale: Lanes, c
         for i in range(shape.n):
             d = values_at(y, i) - loc
             inside = inside + select(d < beyond, select(d < -reach, 0.0, 1.0), 0.0)
-        store(fields, (BEYOND + k, 0), float(shape.n) - inside)
+        store(fields, (field.BEYOND + k, 0), float(shape.n) - inside)
     for lane in range(LANES):
         chosen, most = cutoff + N_WIDER * WIDER, EXCESS
         for k in range(N_WIDER):
             trial = cutoff + k * WIDER
-            excess = excess_beyond(trial, fields[BEYOND + k, lane], float(shape.n))
+            excess = excess_beyond(trial, fields[field.BEYOND + k, lane], float(shape.n))
             if excess > most:
                 chosen, most = trial, excess
-        fields[BEYOND, lane] = chosen
-    return load(fields, (BEYOND, 0))
+        fields[field.BEYOND, lane] = chosen
+    return load(fields, (field.BEYOND, 0))
 
 
 # --- the values kept ------------------------------------------------------------------------------------
@@ -231,7 +209,7 @@ def refit(
     """
     widest_vectors()
     fields, y, none, zero = batch.fields, batch.y[0], in_all_lanes(math.nan), in_all_lanes(0.0)
-    lmbda, by_logs, n_eval = load(fields, (START, 0)), load(fields, (BOTH_SIDES, 0)) > 0.0, zero
+    lmbda, by_logs, n_eval = load(fields, (field.START, 0)), load(fields, (field.BOTH_SIDES, 0)) > 0.0, zero
     first, last, turn = zero - 1.0, zero - 1.0, 0
     open_, fitted, settled = first_lanes(n_columns), first_lanes(0), first_lanes(0)
     while True:
@@ -248,14 +226,14 @@ def refit(
         if adaptive and turn > 0:
             at_cutoff = _adapted_cutoffs(batch, shape, loc, scale, cutoff)
         new_first, new_last, logs, usable = _cut(batch, shape, loc, at_cutoff * scale)
-        _keep(fields, CUT_OFF, open_, at_cutoff)
-        _keep(fields, CUT_LOC, open_, loc)
-        _keep(fields, CUT_SCALE, open_, scale)
-        _keep(fields, CUT_AT, open_, lmbda)
-        _keep(fields, CUT_RECTIFIED, open_, in_all_lanes(1.0 if on_rectified else 0.0))
+        _keep(fields, field.CUT_OFF, open_, at_cutoff)
+        _keep(fields, field.CUT_LOC, open_, loc)
+        _keep(fields, field.CUT_SCALE, open_, scale)
+        _keep(fields, field.CUT_AT, open_, lmbda)
+        _keep(fields, field.CUT_RECTIFIED, open_, in_all_lanes(1.0 if on_rectified else 0.0))
         if turn == 0:
             near = plain_nearness(None, y, scores, c, loc, 1.0 / (c * scale))
-            store(fields, (VALUE, 0), 1.0 - near * (1.0 / shape.n))
+            store(fields, (field.VALUE, 0), 1.0 - near * (1.0 / shape.n))
         settled = settled | (open_ & (new_first == first) & (new_last == last))
         open_ = open_ & ~settled
         if any_lane(open_):
@@ -266,12 +244,12 @@ def refit(
             fitted = settled | open_
         turn += 1
     tail = fitted & _keeps_far_tail(y, shape.n, loc, scale, first, last)
-    store(fields, (FITTED, 0), select(fitted, 1.0, 0.0))
-    store(fields, (SETTLED, 0), select(settled, 1.0, 0.0))
-    store(fields, (N_REFIT, 0), n_eval)
-    store(fields, (FIRST, 0), first)
-    store(fields, (LAST, 0), last)
-    store(fields, (TAIL, 0), select(tail, 1.0, 0.0))
+    store(fields, (field.FITTED, 0), select(fitted, 1.0, 0.0))
+    store(fields, (field.SETTLED, 0), select(settled, 1.0, 0.0))
+    store(fields, (field.N_REFIT, 0), n_eval)
+    store(fields, (field.FIRST, 0), first)
+    store(fields, (field.LAST, 0), last)
+    store(fields, (field.TAIL, 0), select(tail, 1.0, 0.0))
 
 
 @inlined
@@ -290,9 +268,9 @@ def _keep_fit(fields: FloatArray, best: LaneWalk, jacobian: Lanes, where: Mask) 
     """Write the optima of some lanes, where they are certified; returns where they are."""
     mean, variance, curvature = moments_at(best.moments, best.x - best.evaluated_at)
     where = where & best.certified & (variance >= ONE_PASS_SD * ONE_PASS_SD)
-    _keep(fields, EXPONENT, where, best.x)
-    _keep(fields, MEAN, where, mean)
-    _keep(fields, VARIANCE, where, variance)
-    _keep(fields, CURVATURE, where, curvature)
-    _keep(fields, JACOBIAN, where, jacobian)
+    _keep(fields, field.EXPONENT, where, best.x)
+    _keep(fields, field.MEAN, where, mean)
+    _keep(fields, field.VARIANCE, where, variance)
+    _keep(fields, field.CURVATURE, where, curvature)
+    _keep(fields, field.JACOBIAN, where, jacobian)
     return where

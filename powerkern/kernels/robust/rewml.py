@@ -21,33 +21,28 @@ from __future__ import annotations
 import math
 
 from powerkern._jit import kernel
-from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS
 from powerkern.kernels.robust.column_results import (
     FAR,
     FAR_NUMBER,
     FAR_SHARE,
-    is_unfitted,
-    weight_of_all,
+    is_over,
     write_column,
     write_kept,
     write_limits,
     write_tail,
-    write_unfitted,
 )
 from powerkern.kernels.robust.fit import Criterion, entries_of
 from powerkern.kernels.robust.huber import sd_within
 from powerkern.kernels.robust.options import ALL, GLOBAL, Column, Options, Prestandardized, RobustWork, Start
 from powerkern.kernels.robust.order_statistics import position_of
-from powerkern.kernels.robust.qq_column import one_step, qq_value, scores_of
+from powerkern.kernels.robust.qq_column import keep_within, one_step, qq_value, scores_of
 from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, Kept
 from powerkern.kernels.robust.short_columns import fit_short_columns
-from powerkern.kernels.robust.start import keep_within, reweighted_from, started
+from powerkern.kernels.robust.start import reweighted_from, started
 from powerkern.kernels.robust.weights import inside_of, unit_of
 from powerkern.kernels.transforms.rectified import BOTH, transform_sorted
-
-_UNREPRESENTABLE = int(Status.UNREPRESENTABLE)
 
 
 @kernel
@@ -60,10 +55,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
         return
     n_plain = 1 if options.adaptive else MAX_TURNS
     kept = reweighted_from(fit, column, found.lmbda, n_plain, chosen, work, row)
-    if row[STATUS] == LEFT:
-        return
-    if is_unfitted(row, kept):  # overflowed when prestandardised
-        write_unfitted(x, weight_of_all(at.counts, x.size), _UNREPRESENTABLE, row)
+    if is_over(x, at.counts, kept, row):
         return
     below, value = at.column.below, found.value
     if at.column.n <= ALL and options.search == GLOBAL:  # the search returns the minimum of a cubic or of a parabola

@@ -13,14 +13,8 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.one_pass_logs import optimum_in
 from powerkern.kernels.likelihood.optimum import write_fit
 from powerkern.kernels.results import LEFT, N_OBS, STATUS, is_identity
-from powerkern.kernels.robust import lane_batch as of
-from powerkern.kernels.robust.column_results import (
-    refusal,
-    write_column,
-    write_kept,
-    write_limits,
-    write_tail,
-)
+from powerkern.kernels.robust import lane_batch as field
+from powerkern.kernels.robust.column_results import refusal, write_column, write_kept, write_limits, write_tail
 from powerkern.kernels.robust.huber import HUBER_K, sd_within
 from powerkern.kernels.robust.options import (
     ALL,
@@ -102,11 +96,11 @@ def _is_put_aside(x: FloatArray, j: int, lane: int, family: int, options: Option
     if work.trial[STATUS] == LEFT:
         return False
     copy_to_lane(column.at.column, lane, work.batch)
-    fields[of.ROW, lane], fields[of.START, lane] = j, found.lmbda
-    fields[of.INSIDE, lane], fields[of.N_SEARCHED, lane] = int(found.inside), found.n_eval
-    fields[of.N_RIVALS, lane], fields[of.BOTH_SIDES, lane] = found.n_rivals, int(chosen.rule == BOTH)
-    fields[of.CENTER, lane], fields[of.DIVISOR, lane] = prescaling.center, prescaling.divisor
-    fields[of.POWER, lane] = prescaling.power
+    fields[field.ROW, lane], fields[field.START, lane] = j, found.lmbda
+    fields[field.INSIDE, lane], fields[field.N_SEARCHED, lane] = int(found.inside), found.n_eval
+    fields[field.N_RIVALS, lane], fields[field.BOTH_SIDES, lane] = found.n_rivals, int(chosen.rule == BOTH)
+    fields[field.CENTER, lane], fields[field.DIVISOR, lane] = prescaling.center, prescaling.divisor
+    fields[field.POWER, lane] = prescaling.power
     return True
 
 
@@ -121,32 +115,32 @@ def _fit_aside(
     n_turns, scores = n_fits_of(options), work.scores[:n]
     refit(batch, n_aside, shape, scores, HUBER_K, options.c, options.cutoff, n_turns, rectified, options.adaptive)
     for lane in range(n_aside):
-        j = int(batch.fields[of.ROW, lane])
-        if batch.fields[of.FITTED, lane] > 0.0:
+        j = int(batch.fields[field.ROW, lane])
+        if batch.fields[field.FITTED, lane] > 0.0:
             _write_lane(columns[j, :n], batch.fields[:, lane], below, options, out[j])
 
 
 @kernel
 def _write_lane(x: FloatArray, fields: FloatArray, below: float, options: Options, row: FloatArray) -> None:
     """The row of a column from the fields of its lane; its status is LEFT where these are beyond float64."""
-    prescaling = Prescaling(fields[of.CENTER], fields[of.DIVISOR], fields[of.POWER], _OK)
-    rule, units = QUARTILES if fields[of.CUT_RECTIFIED] > 0.0 else NOT_RECTIFIED, units_of(below, prescaling)
-    first, last = int(fields[of.FIRST]), int(fields[of.LAST])
-    loc, scale, lmbda, cutoff = of.CUT_LOC, of.CUT_SCALE, of.CUT_AT, of.CUT_OFF
+    prescaling = Prescaling(fields[field.CENTER], fields[field.DIVISOR], fields[field.POWER], _OK)
+    rule, units = QUARTILES if fields[field.CUT_RECTIFIED] > 0.0 else NOT_RECTIFIED, units_of(below, prescaling)
+    first, last = int(fields[field.FIRST]), int(fields[field.LAST])
+    loc, scale, lmbda, cutoff = field.CUT_LOC, field.CUT_SCALE, field.CUT_AT, field.CUT_OFF
     kept = Kept(first, last, fields[loc], fields[scale], fields[lmbda], rule, fields[cutoff], 0.0, 0.0)
-    exponent, n_eval = fields[of.EXPONENT] / units.unit, int(fields[of.N_SEARCHED] + fields[of.N_REFIT])
-    mean, variance, curvature = fields[of.MEAN], fields[of.VARIANCE], fields[of.CURVATURE]
-    best = optimum_in(units, exponent, mean, variance, curvature, fields[of.JACOBIAN], n_eval, _OK)
+    exponent, n_eval = fields[field.EXPONENT] / units.unit, int(fields[field.N_SEARCHED] + fields[field.N_REFIT])
+    mean, variance, curvature = fields[field.MEAN], fields[field.VARIANCE], fields[field.CURVATURE]
+    best = optimum_in(units, exponent, mean, variance, curvature, fields[field.JACOBIAN], n_eval, _OK)
     write_fit(row, best, 0.0 if below > 0.0 else 1.0, _ONE_PASS)
     if is_identity(row):
         row[STATUS] = LEFT
         return
-    if options.n_reweight == UNTIL_SETTLED and not fields[of.SETTLED] > 0.0:
+    if options.n_reweight == UNTIL_SETTLED and not fields[field.SETTLED] > 0.0:
         row[STATUS] = _NOT_SETTLED
-    n_rivals, inside = int(fields[of.N_RIVALS]), fields[of.INSIDE] > 0.0
-    found = Start(fields[of.START], n_eval, n_rivals, inside, fields[of.VALUE])
-    chosen = options if fields[of.BOTH_SIDES] > 0.0 or options.rule != BOTH else with_rule(options, QUARTILES)
+    n_rivals, inside = int(fields[field.N_RIVALS]), fields[field.INSIDE] > 0.0
+    found = Start(fields[field.START], n_eval, n_rivals, inside, fields[field.VALUE])
+    chosen = options if fields[field.BOTH_SIDES] > 0.0 or options.rule != BOTH else with_rule(options, QUARTILES)
     write_column(x, None, below, prescaling, found, row)
-    write_tail(fields[of.TAIL] > 0.0, row)
+    write_tail(fields[field.TAIL] > 0.0, row)
     write_kept(x, None, kept, 1.0 / sd_within(kept.cutoff), chosen, row)
     write_limits(x, below, prescaling, kept, row)

@@ -22,16 +22,8 @@ from powerkern.kernels.robust.options import (
     with_rule,
 )
 from powerkern.kernels.robust.qq import near_quantiles
-from powerkern.kernels.robust.qq_column import is_lower_below, one_step, qq_value, sample_scores, scan_qq
-from powerkern.kernels.robust.reweighting import (
-    MAX_TURNS,
-    Fit,
-    Kept,
-    adapted_cutoff,
-    n_fits_of,
-    reweighted,
-    within_cutoff,
-)
+from powerkern.kernels.robust.qq_column import is_lower_below, keep_within, qq_value, sample_scores, scan_qq
+from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, Kept, n_fits_of, reweighted
 from powerkern.kernels.robust.search import (
     VALUE,
     LocalMinimum,
@@ -127,18 +119,6 @@ def _share_at_quantiles(
 
 
 # --- reweighting ----------------------------------------------------------------------------------------
-
-
-@kernel
-def keep_within(
-    at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
-) -> Kept:
-    """The values within the cut-off."""
-    transform_sorted(at.column, lmbda, rule, at.y)
-    y = at.y[: at.column.n]
-    estimate = one_step(y, at.counts)
-    cutoff = adapted_cutoff(y, at.counts, estimate, options.cutoff) if adaptive else options.cutoff
-    return within_cutoff(y, estimate, cutoff, lmbda, rule)
 
 
 @kernel

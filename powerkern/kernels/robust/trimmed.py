@@ -11,18 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from powerkern._jit import for_none, kernel
-from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.results import LEFT, N_EVAL, STATUS
+from powerkern.kernels.results import N_EVAL
 from powerkern.kernels.robust.column_results import (
-    is_unfitted,
+    is_over,
     value_weight,
     weight_kept,
     weight_of_all,
     write_column,
     write_kept,
-    write_unfitted,
 )
 from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
 from powerkern.kernels.robust.huber import sd_within
@@ -44,9 +42,6 @@ from powerkern.kernels.robust.search import (
 )
 from powerkern.kernels.robust.weights import Counts, mean_of, position_at
 from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
-
-_UNREPRESENTABLE = int(Status.UNREPRESENTABLE)
-
 
 #: Sums, of squares and of logs, too, over the values from each one to the middle.
 Sums = tuple[FloatArray, FloatArray, FloatArray]
@@ -245,10 +240,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     found = find_start(_SEARCH, at, options.low, options.high, SAMPLE, options, work)
     n_turns = n_fits_of(options)
     kept = reweighted(_keep, fit, column, found.lmbda, n_turns, MAX_TURNS, options, work, row)
-    if row[STATUS] == LEFT:
-        return
-    if is_unfitted(row, kept):  # overflowed when prestandardised
-        write_unfitted(x, weight_of_all(at.counts, x.size), _UNREPRESENTABLE, row)
+    if is_over(x, at.counts, kept, row):
         return
     row[N_EVAL] += found.n_eval
     write_column(x, at.counts, at.column.below, column.prescaling, found, row)
