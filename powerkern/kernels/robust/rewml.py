@@ -2,9 +2,9 @@
 
 How a column is fitted, once it is prestandardised (`kernels.robust.fit`):
 
-1. `kernels.robust.search` minimises the bisquare QQ distance of the rectified transform ([1]_, eq. (12)) over lambda,
-   of short columns and samples by vectors of lambdas (`qq_scan`, `bracket`), of longer columns by Brent's method.
-   Box-Cox starts by the better of two rules (`kernels.robust.start`).
+1. `kernels.robust.search` minimises the bisquare QQ distance of the rectified transform ([1]_, section 2.3) over
+   lambda: of short columns and samples by vectors of lambdas (`qq_column`, `bracket`), of longer columns by Brent's
+   method. Box-Cox starts by the better of two rules (`kernels.robust.start`).
 2. `kernels.robust.reweighting` fits the values within the cut-off by maximum likelihood, as often as asked; the first
    cut-off is on the rectified transform, or on the plain one ([1]_, eq. (16)).
 
