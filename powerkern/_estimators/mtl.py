@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from powerkern._estimators.options import CUTOFF, SEARCH_RANGE, CheckedOptions
 from powerkern._estimators.robust import Robust, robust
-from powerkern.kernels.robust.options import TRIMMED
+from powerkern.kernels.robust.options import TRIMMED, UNTIL_SETTLED
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -53,4 +53,11 @@ class MTL(CheckedOptions):
 
     def solver(self) -> Robust:
         """The estimator as kernels run it."""
-        return robust(TRIMMED, self.cutoff, self.prestandardize, self.search_range, fraction=self.h)
+        return robust(
+            TRIMMED,
+            self.cutoff,
+            self.prestandardize,
+            self.search_range,
+            fraction=self.h,
+            n_reweight=UNTIL_SETTLED,
+        )

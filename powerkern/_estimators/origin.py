@@ -301,7 +301,9 @@ class WithOrigin(NamedTuple):
     @staticmethod
     def _robust(solver: Robust, family: int) -> Robust:
         """The estimator of rescaled columns, which it does not standardise again."""
-        return Robust(solver.options._replace(prestandardize=RAW)) if is_mirrored(family) else solver
+        if not is_mirrored(family):
+            return solver
+        return solver._replace(options=solver.options._replace(prestandardize=RAW))
 
 
 def _centrally(u: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:

@@ -16,7 +16,7 @@ from powerkern._estimators.options import (
     CheckedOptions,
 )
 from powerkern._estimators.robust import Robust, robust
-from powerkern.kernels.robust.options import QQ, UNTIL_SETTLED
+from powerkern.kernels.robust.options import CELLWISE_QQ, QQ, UNTIL_SETTLED
 from powerkern.kernels.robust.qq import C
 from powerkern.kernels.transforms.rectified import BOTH, CELLWISE, NOT_RECTIFIED, QUARTILES
 
@@ -49,12 +49,11 @@ class Reweighted(CheckedOptions):
         if self.n_reweight is not None:
             n_reweight = UNTIL_SETTLED if self.n_reweight == SETTLED else int(self.n_reweight)
         return robust(
-            QQ,
+            CELLWISE_QQ if cellwise else QQ,
             self.cutoff,
             self.prestandardize or ("median" if cellwise else "mad"),
             self.search_range,
             search=SEARCHES[self.search or ("brent" if cellwise else "global")],
-            cellwise=cellwise,
             n_reweight=n_reweight,
             adaptive=convention.adaptive,
             c=self.c,
@@ -152,14 +151,15 @@ class RewML(Reweighted):
         rule = QUARTILES if (self.rectify or convention.rectify) == "one" else BOTH
         rule = CELLWISE if self.convention == "cellwise" else rule
         lower, upper = self.change_points
-        options = super().solver().options
+        criterion, options = super().solver()
         return Robust(
+            criterion,
             options._replace(
                 rule=rule,
                 first_rule=NOT_RECTIFIED if (self.first_weights or convention.first_weights) == "plain" else rule,
                 lower_tail=lower,
                 upper_tail=1.0 - upper,
-            )
+            ),
         )
 
 

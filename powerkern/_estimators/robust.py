@@ -16,13 +16,9 @@ from powerkern._estimators.ties import fit_beyond_ties, sorted_with, without_tie
 from powerkern._input import special
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import N_RESULTS
-from powerkern.kernels.robust.fit import (
-    fit_sorted_columns,
-    fit_weighted_columns,
-    objective_columns,
-    weighted_objective_columns,
-)
-from powerkern.kernels.robust.options import GLOBAL, Options, new_robust_work
+from powerkern.kernels.robust import carroll, cellwise, rewml, trimmed
+from powerkern.kernels.robust.fit import Entries
+from powerkern.kernels.robust.options import CARROLL, CELLWISE_QQ, GLOBAL, QQ, TRIMMED, Options, new_robust_work
 from powerkern.kernels.robust.qq import C
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 
@@ -30,10 +26,30 @@ from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 _VALUES_PER_DEGREE = 4.0
 
 
+#: The entries for each criterion.
+_ENTRIES = {
+    QQ: rewml.ENTRIES,
+    CELLWISE_QQ: cellwise.ENTRIES,
+    CARROLL: carroll.ENTRIES,
+    TRIMMED: trimmed.ENTRIES,
+}
+
+
 class Robust(NamedTuple):
     """A robust estimator as kernels run it."""
 
+    criterion: int
     options: Options
+
+    @property
+    def entries(self) -> Entries:
+        """The compiled functions of the estimator."""
+        return _ENTRIES[self.criterion]
+
+    @property
+    def fits_ties(self) -> bool:
+        """Whether columns more than half of whose values are equal are fitted to the others: not by R's conventions."""
+        return self.criterion != CELLWISE_QQ
 
     def fit(
         self, values: Columns, family: int, weight: FloatArray, n_threads: int, progress: bool = False
@@ -44,16 +60,13 @@ class Robust(NamedTuple):
         def fit(block: FloatArray, group: slice) -> FloatArray:
             columns, weights = sorted_with(block, weight)
             out = fit_sorted(columns, weights)
-            if not self.options.cellwise:
+            if self.fits_ties:
                 fit_beyond_ties(fit_sorted, columns, weights, out)
             return out
 
         def fit_sorted(columns: FloatArray, weights: FloatArray | None) -> FloatArray:
             out = np.empty((len(columns), N_RESULTS))
-            if weights is None:
-                fit_sorted_columns(columns, family, self.options, scratch.work, out)
-            else:
-                fit_weighted_columns(columns, weights, family, self.options, scratch.work, out)
+            self.entries.fit(columns, weights, family, self.options, scratch.work, out)
             return out
 
         return column_figures(fit, values, N_RESULTS, n_threads, progress)
@@ -74,16 +87,13 @@ class Robust(NamedTuple):
             columns, weights = sorted_with(block, weight)
             out = at_sorted(columns, weights, routes[group])
             rows = np.flatnonzero(np.isnan(out).all(axis=1))
-            if rows.size and not self.options.cellwise:
+            if rows.size and self.fits_ties:
                 out[rows] = at_sorted(*without_ties(columns, weights, rows)[:2], routes[group][rows])
             return out
 
         def at_sorted(columns: FloatArray, weights: FloatArray | None, routes: FloatArray) -> FloatArray:
             out = np.empty((len(columns), lmbdas.size))
-            if weights is None:
-                objective_columns(columns, family, self.options, routes, lmbdas, scratch.work, out)
-            else:
-                weighted_objective_columns(columns, weights, family, self.options, routes, lmbdas, scratch.work, out)
+            self.entries.at(lmbdas, columns, weights, family, self.options, routes, scratch.work, out)
             return out
 
         return column_figures(evaluate, values, lmbdas.size, n_threads)
@@ -100,11 +110,9 @@ def robust(criterion: int, cutoff: float, prestandardize: str, search_range: Seq
     """The solver of an estimator that does not rectify or reweight, but for the changes to its kernel's options."""
     low, high = search_range
     options = Options(
-        criterion=criterion,
         rule=NOT_RECTIFIED,
         prestandardize=PRESTANDARDIZE[prestandardize],
         search=GLOBAL,
-        cellwise=False,
         low=low,
         high=high,
         cutoff=normal_quantile(cutoff),
@@ -116,7 +124,7 @@ def robust(criterion: int, cutoff: float, prestandardize: str, search_range: Seq
         upper_tail=1.0 - CHANGE_POINTS[1],
         first_rule=NOT_RECTIFIED,
     )
-    return Robust(options._replace(**changes))
+    return Robust(criterion, options._replace(**changes))
 
 
 def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:

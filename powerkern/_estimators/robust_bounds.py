@@ -58,7 +58,7 @@ def moved_to(
         kept = (block - center) / divisor
         again = _fitted(kept, family, lmbdas, weight)
         if isinstance(estimator, Robust):
-            if estimator.options.criterion == CARROLL:
+            if estimator.criterion == CARROLL:
                 restandardize(again, *huber_of_standardized(kept, family, again, weight))
             else:  # the scale is the standard deviation, or a multiple of it
                 before = _fitted(kept, family, found[:, LMBDA], weight)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterable, Iterator
 
 import powerkern.kernels
 from powerkern._jit import JIT_DISABLED, Entry
@@ -17,7 +18,8 @@ __all__ = ["JIT_DISABLED", "USUAL", "cpu_levels", "entries", "runnable_cpus", "w
 USUAL = (
     "likelihood.lockstep",
     "likelihood.mle",
-    "robust.fit",
+    "robust.rewml",
+    "robust.short_columns",
     "transforms.gather",
     "transforms.matrix",
     "transforms.lambda_bounds",
@@ -35,7 +37,14 @@ def entries(everything: bool = True) -> dict[str, Entry]:
 
 def _entries_of(module: str) -> dict[str, Entry]:
     path = f"{powerkern.kernels.__name__}.{module}"
-    values = list(vars(importlib.import_module(path)).values())
-    tables = [entry for table in values if isinstance(table, dict) for entry in table.values()]
-    found = [each for each in (*values, *tables) if isinstance(each, Entry) and each.__module__ == path]
+    found = [each for each in _found_in(vars(importlib.import_module(path)).values()) if each.__module__ == path]
     return {f"{module}.{entry.name}": entry for entry in found}
+
+
+def _found_in(values: Iterable[object]) -> Iterator[Entry]:
+    """The entries among some objects, and in tables and records of them."""
+    for each in values:
+        if isinstance(each, Entry):
+            yield each
+        elif isinstance(each, (dict, tuple)):
+            yield from _found_in(each.values() if isinstance(each, dict) else each)

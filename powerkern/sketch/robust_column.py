@@ -32,7 +32,6 @@ from powerkern.kernels.results import (
     write_identity,
     write_range,
 )
-from powerkern.kernels.robust.column_results import scale_correction
 from powerkern.kernels.robust.fit import (
     CUT_AFTER,
     CUT_BEFORE,
@@ -45,24 +44,21 @@ from powerkern.kernels.robust.fit import (
     CUT_SCALE,
     CUT_TAIL,
     N_CUT,
-    cut_column,
-    fit_sorted_columns,
-    fit_weighted_columns,
 )
 from powerkern.kernels.robust.huber import HUBER_K
+from powerkern.kernels.robust.lane_batch import N_WIDER
 from powerkern.kernels.robust.options import (
     CARROLL,
+    CELLWISE_QQ,
     GLOBAL,
     MAD,
     QQ,
     TRIMMED,
-    UNTIL_SETTLED,
     Options,
     new_robust_work,
     with_rule,
 )
-from powerkern.kernels.robust.reweighting import MAX_TURNS
-from powerkern.kernels.robust.reweighting_lanes import N_WIDER, WIDER
+from powerkern.kernels.robust.reweighting import MAX_TURNS, WIDER, n_fits_of
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.order import (
@@ -144,7 +140,7 @@ class Column(CountedColumn):
     @property
     def has_cut_off(self) -> bool:
         """Whether rows are kept by their distance from the center."""
-        return self.options.criterion == QQ
+        return self.estimator.criterion in (QQ, CELLWISE_QQ)
 
     @property
     def untied(self) -> Cells:
@@ -171,7 +167,7 @@ class Column(CountedColumn):
     def start(self) -> None:
         """Find the start from points for the cells, without a value to which more than half of the values are equal."""
         self._fit_points()
-        if self.begun[STATUS] == Status.NO_SPREAD and not self.estimator.options.cellwise and np.isnan(self.tie):
+        if self.begun[STATUS] == Status.NO_SPREAD and self.estimator.fits_ties and np.isnan(self.tie):
             whole = self.begun
             self.tie = float(self.x[np.searchsorted(np.cumsum(self.w), 0.5 * self.w.sum())])
             self._fit_points()
@@ -208,7 +204,7 @@ class Column(CountedColumn):
         m = int(min(total, _N_QUANTILES))
         x = self.x[np.searchsorted(np.cumsum(self.w), (np.arange(m) + 0.5) * total / m)]
         found = np.empty((1, N_RESULTS))
-        fit_sorted_columns(x[None], self.family, self.search, new_robust_work(m), found)
+        self.estimator.entries.fit(x[None], None, self.family, self.search, new_robust_work(m), found)
         at, power = float(found[0, LMBDA0]), self.power
         distance = abs(at - self.begun[LMBDA0]) * power
         if is_identity(found[0]) or distance < _APART:
@@ -238,15 +234,16 @@ class Column(CountedColumn):
     def fitted_points(self, options: Options, x: FloatArray, w: FloatArray) -> FloatArray:
         """The fit of points, at most as many as the column has."""
         out = np.empty((1, N_RESULTS))
-        fit_weighted_columns(x[None], w[None], self.family, options, self.work, out)
+        self.estimator.entries.fit(x[None], w[None], self.family, options, self.work, out)
         row: FloatArray = out[0]
         return row
 
     def cut(self, lmbda: float, rule: int, points: Points | None = None) -> tuple[FloatArray, FloatArray]:
-        """The points' kept interval at a lambda (see `kernels.robust.fit.cut_column`), and the transformed points."""
+        """The points' kept interval at a lambda (see `kernels.robust.fit.Entries`), and the transformed points."""
         x, w, options = (self.x, self.w, self.options) if points is None else (points.x, points.w, points.options)
         figures, y = np.empty(N_CUT), np.empty(x.size)
-        cut_column(x, w, self.family, options, lmbda, rule, self.adaptive, self.work, y, figures)
+        cut = self.estimator.entries.cut
+        cut(x, w, self.family, options, lmbda, rule, self.adaptive, self.work, y, figures)
         return figures, y
 
     def _critical(self) -> BoolArray:
@@ -290,13 +287,12 @@ class Column(CountedColumn):
 
     @property
     def _n_fits(self) -> int:
-        to_the_end = self.options.criterion == TRIMMED or self.options.n_reweight == UNTIL_SETTLED
-        return MAX_TURNS if to_the_end else self.options.n_reweight
+        return n_fits_of(self.options)
 
     def chooses(self, turn: int) -> bool:
         """Choose the values to be fitted in a turn; False if there is nothing more to do."""
         n_fits = self._n_fits
-        if self.settled or turn >= (n_fits + 1 if self.options.cellwise or n_fits == 0 else n_fits):
+        if self.settled or turn >= (n_fits + 1 if self.estimator.criterion == CELLWISE_QQ or n_fits == 0 else n_fits):
             return False
         self.rule = self.options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
         self.adaptive = int(self.options.adaptive and turn > 0)
@@ -304,10 +300,10 @@ class Column(CountedColumn):
         self.last_cutoff = float(figures[CUT_OFF])
         low, high = figures[CUT_LOW], figures[CUT_HIGH]
         self.cut_off, self.open_ends = np.zeros(2), np.zeros(2)
-        if self.options.criterion == TRIMMED:
+        if self.estimator.criterion == TRIMMED:
             low, self.cut_off[0], self.open_ends[0] = self._end_at(figures[CUT_BEFORE], 1.0)
             high, self.cut_off[1], self.open_ends[1] = self._end_at(figures[CUT_AFTER], -1.0)
-        if self.options.criterion == CARROLL:
+        if self.estimator.criterion == CARROLL:
             low, high = self.ends
         within = np.clip([low, high], *self.ends)
         interval = np.array([*within, figures[CUT_CENTER], figures[CUT_DIVISOR], self.tie])
@@ -392,12 +388,12 @@ class Column(CountedColumn):
 
     def _status(self) -> int:
         """The status of the fit, by the precedence of `kernels.robust`."""
-        options, settled = self.options, self.settled or self._n_fits < MAX_TURNS
+        settled = self.settled or self._n_fits < MAX_TURNS
         if self.row[STATUS] == Status.UNRESOLVED or self.status not in (Status.OK, Status.FIXED):
             return int(self.row[STATUS])
         if self.begun[STATUS] == Status.NOT_CERTIFIED:
             return int(Status.NOT_CERTIFIED)
-        if self.has_cut_off and not options.cellwise and self.cut(self.lmbda, NOT_RECTIFIED)[0][CUT_TAIL]:
+        if self.estimator.criterion == QQ and self.cut(self.lmbda, NOT_RECTIFIED)[0][CUT_TAIL]:
             return int(Status.TAIL_KEPT)
         if not settled:
             return int(Status.NOT_SETTLED)
@@ -438,13 +434,13 @@ class Column(CountedColumn):
         row[[LMBDA0, CENTER, DIVISOR, OBJECTIVE]] = self.begun[LMBDA0], center, divisor, self.begun[OBJECTIVE]
         row[NLL] += np.log(divisor)
         row[N_EVAL] = self.begun[N_EVAL] + self.n_eval
-        if options.criterion == CARROLL:
+        if self.estimator.criterion == CARROLL:
             restandardize(row[None], *huber_of_standardized(self.x[None], self.family, row[None], self.w))
         else:
             row[ROUTE] = Route.REFIT_BOTH_SIDES if options.rule == BOTH else Route.REFIT
             row[N_KEPT], row[[KEPT_LOW, KEPT_HIGH]] = n_kept, self.kept_ends
             share = n_kept / row[N_OBS]  # for the consistency factor of a truncated normal standard deviation
-            correction = scale_correction(n_kept / self.unit, share, self.last_cutoff, options)
+            correction = self.estimator.entries.scale_factor(n_kept / self.unit, share, self.last_cutoff)
             restandardize(row[None], 0.0, np.array([correction]))
             if self.has_cut_off and self.rule == NOT_RECTIFIED:
                 row[[KEPT_LOW, KEPT_HIGH]] = self.limits

@@ -1,6 +1,6 @@
 """Maximum likelihood of one column: from raw values to lambda and the constants that standardise with it.
 
-How a column is fitted (`fit_column`), unless it is one of many short ones (`powerkern.kernels.likelihood.lockstep`):
+How a column is fitted (`fit_columns`), unless it is one of many short ones (`powerkern.kernels.likelihood.lockstep`):
 
 1. `kernels.likelihood.one_pass` finds the optimum by Halley steps on the sums of one pass: on a sample in float32;
    one step on all values in float32, while their logs are taken; the last step in float64. Absent values are squeezed
@@ -26,22 +26,6 @@ from powerkern.kernels.results import LEFT, LMBDA, LMBDA0, N_EVAL, STATUS, write
 
 _OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
 _ONE_PASS, _TWO_PASS = int(Route.ONE_PASS), int(Route.TWO_PASS)
-
-
-@kernel
-def fit_column(
-    x: FloatArray, weight: FloatArray | None, family: int, lmbda: float, work: Work, row: FloatArray
-) -> None:
-    """Fit one column into `row`; `lmbda` may be NaN (to be found)."""
-    row[STATUS], row[N_EVAL] = LEFT, 0.0
-    if x.size >= ONE_PASS_MIN:
-        one_pass_column(x, weight, family, lmbda, work, row)
-    if row[STATUS] != LEFT:
-        return
-    if weight is None:
-        two_pass_column(x, x[:0], family, lmbda, work, row)
-    else:
-        two_pass_column(x, weight, family, lmbda, work, row)
 
 
 @kernel

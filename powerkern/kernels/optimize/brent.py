@@ -104,7 +104,7 @@ def _brent_record(state: BrentState, f: float) -> BrentState:
         if f <= fw or w == x:
             v, fv = w, fw
             w, fw = u, f
-        elif f <= fv or v in (x, w):
+        elif f <= fv or v == x or v == w:  # noqa: SIM109  (a search in a tuple takes 0.1 s to compile)
             v, fv = u, f
     n_eval = state.n_eval + 1
     return BrentState(x, a, b, x, w, v, fx, fw, fv, state.d, state.e, state.xtol, n_eval, state.max_eval, state.status)

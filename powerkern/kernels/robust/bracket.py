@@ -1,4 +1,4 @@
-"""The minimum of an objective in a bracket, narrowed at LANES points at a time."""
+"""The minimum of the QQ objective in a bracket, narrowed at LANES points at a time."""
 
 from __future__ import annotations
 
@@ -7,18 +7,9 @@ from typing import NamedTuple
 
 from powerkern._jit import LANES, kernel
 from powerkern._typing import FloatArray
-from powerkern.kernels.robust.options import (
-    AT_HIGH,
-    AT_LOW,
-    HIGH,
-    LOW,
-    LOWEST,
-    MINIMISER,
-    VALUE,
-    Options,
-    Prestandardized,
-)
-from powerkern.kernels.robust.scan import evaluate
+from powerkern.kernels.robust.options import Options, Prestandardized, RobustWork
+from powerkern.kernels.robust.qq_column import evaluate
+from powerkern.kernels.robust.search import AT_HIGH, AT_LOW, HIGH, LOW, LOWEST, MAX_EVAL, VALUE, LocalMinimum, Stop
 
 #: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
 _WIDE = 0.13
@@ -30,15 +21,6 @@ _EVENLY = 2.0 / (LANES + 1.0)
 #: It may end where the minima of two cubics differ by no more than this, in lambda and the objective, and curvatures
 #: beside each other by no more than that share of them.
 _OFF, _SURE, _STEADY = 5e-6, 3e-10, 0.15
-MAX_EVAL = 100
-
-
-class LocalMinimum(NamedTuple):
-    """A minimum of the objective."""
-
-    lmbda: float
-    value: float
-    n_eval: int
 
 
 class _Bracket(NamedTuple):
@@ -53,17 +35,15 @@ class _Bracket(NamedTuple):
 
 
 @kernel
-def narrowed(
-    at: Prestandardized, cell: FloatArray, xtol: float, bound: float, options: Options, grid: FloatArray
-) -> LocalMinimum:
+def narrowed(at: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork) -> LocalMinimum:
     """A minimum in a cell, LANES points at a time: about where it is expected, or evenly spaced.
 
     The search ends at the minimum of a cubic through four points if that is good; or where the neighbors of the lowest
-    point are `xtol` from it, or the objective is not going to be as low as `bound`. Where a parabola misleads, it is
-    taken every other time only. What the scan found in a cell says where to look, and is looked at again: it may be in
-    float32.
+    point are the tolerance from it, or the objective is not going to be as low as the bound. Where a parabola misleads,
+    it is taken every other time only. What the scan found in a cell says where to look, and is looked at again: it may
+    be in float32.
     """
-    points, values, floors = grid[0, :LANES], grid[1, :LANES], grid[2, :LANES]
+    points, values = work.grid[0, :LANES], work.grid[1, :LANES]
     around, n_eval = _bracket_of(cell), 0
     expected = _vertex_of(around)[0] if around.high - around.low <= _WIDE else math.nan
     while True:
@@ -72,7 +52,7 @@ def narrowed(
         if n_eval == 0:
             _put_nearest(points, around.x)
             around = _Bracket(around.low, around.low, around.high, math.inf, math.inf, math.inf)
-        best = evaluate(at, points, values, floors, options)
+        best = evaluate(at, LANES, options, work)
         n_eval += LANES
         around = _tightened(around, points, values, best)
         if around.x == points[best]:
@@ -80,7 +60,7 @@ def narrowed(
             if value == value:
                 return LocalMinimum(vertex, value, n_eval)
         width = around.high - around.low
-        if n_eval >= MAX_EVAL or width <= 2.0 * xtol or not _may_reach(around, bound):
+        if n_eval >= MAX_EVAL or width <= 2.0 * stop.xtol or not _may_reach(around, stop.bound):
             return LocalMinimum(around.x, around.value, n_eval)
         was_quick = expected != expected or width <= _EVENLY * (before.high - before.low)
         expected = _vertex_of(around)[0] if was_quick else math.nan
@@ -191,12 +171,3 @@ def _tightened(around: _Bracket, points: FloatArray, values: FloatArray, best: i
         elif x < points[k] < high:
             high, at_high = points[k], values[k]
     return _Bracket(low, x, high, at_low, value, at_high)
-
-
-@kernel
-def is_known(cells: FloatArray, k: int) -> bool:
-    """Whether an earlier search ended in this cell, no higher than the cell's own value."""
-    for j in range(k):
-        if cells[k, LOW] <= cells[j, MINIMISER] <= cells[k, HIGH] and cells[j, VALUE] <= cells[k, VALUE]:
-            return True
-    return False

@@ -1,4 +1,4 @@
-"""The results of a column: its status, consistency factors, and the values kept in its own units."""
+"""The results of a column: its status, and the values kept in its own units."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from powerkern.kernels.results import (
     INTERCEPT,
     KEPT_HIGH,
     KEPT_LOW,
+    LEFT,
     LMBDA0,
     N_KEPT,
     N_OBS,
@@ -29,25 +30,22 @@ from powerkern.kernels.results import (
     write_identity,
     write_range,
 )
-from powerkern.kernels.robust.huber import sd_within
-from powerkern.kernels.robust.objective import huber_of
-from powerkern.kernels.robust.options import CARROLL, QQ, Options, Prestandardized, Start
-from powerkern.kernels.robust.order_statistics import position_of
-from powerkern.kernels.robust.prestandardization import Prescaling, divisor_of, original, total_weight
-from powerkern.kernels.robust.qq import normal_quantile
+from powerkern.kernels.robust.options import Options, Prescaling, Start
+from powerkern.kernels.robust.prestandardization import divisor_of, original
 from powerkern.kernels.robust.reweighting import Kept
-from powerkern.kernels.robust.reweighting_lanes import FAR, FAR_NUMBER, FAR_SHARE
-from powerkern.kernels.robust.weights import Counts, inside_of, unit_of
+from powerkern.kernels.robust.weights import Counts, inside_of
 from powerkern.kernels.transforms.family import lowest
-from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, transform_sorted
+from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED
 
 _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
-_NOT_CERTIFIED = int(Status.NOT_CERTIFIED)
+_UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
 _MULTIMODAL, _SCANNED = int(Status.MULTIMODAL), int(Status.SCANNED)
-_TAIL_KEPT, _FEW_VALUES = int(Status.TAIL_KEPT), int(Status.FEW_VALUES)
+_FEW_VALUES, _TAIL_KEPT = int(Status.FEW_VALUES), int(Status.TAIL_KEPT)
 _REFIT, _REFIT_BOTH_SIDES = int(Route.REFIT), int(Route.REFIT_BOTH_SIDES)
 #: Among so many values none can be told to be an outlier (with allowance for the rounding of weights).
 _FEW = 3.0 + 1e-9
+#: A tail is far out if that share of all values, and that many, are further than so many scales from the center.
+FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
 
 
 @kernel
@@ -78,41 +76,58 @@ def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) ->
 
 
 @kernel
-def finish(
-    x: FloatArray,
-    weight: FloatArray | None,
-    counts: Counts | None,
-    below: float,
-    prescaling: Prescaling,
-    found: Start,
-    kept: Kept,
-    tail_kept: bool,
-    correction: float,
-    options: Options,
-    row: FloatArray,
+def is_over(x: FloatArray, counts: Counts | None, kept: Kept, row: FloatArray) -> bool:
+    """Whether there is no fit to complete: it is left, or has overflowed, and the row says so."""
+    if row[STATUS] == LEFT:
+        return True
+    if is_unfitted(row, kept):
+        write_unfitted(x, weight_of_all(counts, x.size), _UNREPRESENTABLE, row)
+        return True
+    return False
+
+
+@kernel
+def write_column(
+    x: FloatArray, counts: Counts | None, below: float, prescaling: Prescaling, found: Start, row: FloatArray
 ) -> None:
-    """Complete a row: the figures of the whole column, and its location and scale by the estimator's rule."""
+    """Complete the row of a fit by the figures of the whole column."""
     nll = row[NLL] + log(prescaling.divisor) if below > 0.0 else row[NLL]
-    write_range(row, total_weight(weight, x.size), x[0], x[-1])
+    write_range(row, weight_of_all(counts, x.size), x[0], x[-1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
     row[OBJECTIVE] = found.value
     row[DIVISOR] = divisor_of(below, prescaling)
+    if row[STATUS] == _OK and not found.inside:
+        row[STATUS] = _NOT_CERTIFIED
     if row[STATUS] == _OK:
         row[STATUS] = _MULTIMODAL if found.n_rivals > 0 else _SCANNED
-    is_short = row[N_OBS] <= _FEW * value_weight(counts)
-    if is_short and row[STATUS] != _NOT_CERTIFIED:
+    if row[N_OBS] <= _FEW * value_weight(counts) and row[STATUS] != _NOT_CERTIFIED:
         row[STATUS] = _FEW_VALUES
-    if options.criterion == CARROLL:
-        return
+
+
+@kernel
+def write_kept(
+    x: FloatArray, counts: Counts | None, kept: Kept, correction: float, options: Options, row: FloatArray
+) -> None:
+    """The fields of a fit that leaves values out: which, and a scale that is consistent by a factor."""
     row[ROUTE] = _REFIT_BOTH_SIDES if options.rule == BOTH else _REFIT
     row[N_KEPT] = weight_kept(counts, kept)
     row[KEPT_LOW], row[KEPT_HIGH] = x[kept.start], x[kept.stop - 1]
-    if tail_kept and not is_short and row[STATUS] != _NOT_CERTIFIED:
-        row[STATUS] = _TAIL_KEPT
     row[SCALE] *= correction
     row[INTERCEPT] /= correction
     row[SLOPE] /= correction
-    if options.criterion == QQ and kept.rule == NOT_RECTIFIED:
+
+
+@kernel
+def write_tail(tail_kept: bool, row: FloatArray) -> None:
+    """The status of a column whose far tail was kept, unless its fit is in doubt anyway."""
+    if tail_kept and row[STATUS] != _NOT_CERTIFIED and row[STATUS] != _FEW_VALUES:
+        row[STATUS] = _TAIL_KEPT
+
+
+@kernel
+def write_limits(x: FloatArray, below: float, prescaling: Prescaling, kept: Kept, row: FloatArray) -> None:
+    """The interval of values kept by a cut-off on the plain transform: its ends, not the values next to them."""
+    if kept.rule == NOT_RECTIFIED:
         reach = kept.cutoff * kept.scale
         low = original(kept.loc - reach, kept.lmbda, below, prescaling)
         high = original(kept.loc + reach, kept.lmbda, below, prescaling)
@@ -120,30 +135,11 @@ def finish(
 
 
 @kernel
-def scale_correction(n_kept: float, share: float, cutoff: float, options: Options) -> float:
-    """Consistency factor of the standard deviation of the values kept, for normal data; R divides by n - 1."""
-    if options.cellwise:
-        return math.sqrt(n_kept / (n_kept - 1.0))
-    if options.criterion == QQ:
-        return 1.0 / sd_within(cutoff)
-    return 1.0 / sd_within(-normal_quantile(0.5 - 0.5 * share)) if share < 1.0 else 1.0
-
-
-@kernel
-def keeps_far_tail(at: Prestandardized, lmbda: float, kept: Kept, options: Options) -> bool:
-    """Whether all values on one side were kept, and many of them are far out on the transform rectified there."""
-    n = at.column.n
-    if kept.stop <= kept.start or (kept.start > 0 and kept.stop < n):
-        return False
-    transform_sorted(at.column, lmbda, BOTH, at.y)
-    y = at.y[:n]
-    estimate = huber_of(y, at.counts, options.criterion)
-    reach = FAR * estimate.scale
-    if not 0.0 < reach < math.inf:
-        return False
-    low = inside_of(at.counts, 0, position_of(y, estimate.loc, -reach, 0)) if kept.start == 0 else 0.0
-    high = inside_of(at.counts, position_of(y, estimate.loc, reach, n), n) if kept.stop == n else 0.0
-    return max(low, high) >= max(FAR_NUMBER * unit_of(at.counts), FAR_SHARE * inside_of(at.counts, 0, n))
+def weight_of_all(counts: Counts | None, n: int) -> float:
+    """The weight of all n values, summed as `weight_kept` is: not less than that."""
+    if counts is None:
+        return float(n)
+    return inside_of(counts, 0, n) / counts.factor
 
 
 @kernel

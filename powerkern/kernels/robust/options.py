@@ -2,57 +2,51 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import LANES, kernel
+from powerkern._jit import COLUMN, COUNTS, LANES, ROWS, kernel, named_tuple
 from powerkern._typing import FloatArray
-from powerkern.kernels.likelihood.scratch import Work, new_work
+from powerkern.kernels.likelihood.scratch import WORK, Work, new_work
 from powerkern.kernels.results import N_RESULTS
-from powerkern.kernels.robust.qq_search import MOST_POINTS, CellWork, new_cell_work
-from powerkern.kernels.robust.reweighting_lanes import LaneBatch, new_lane_batch
+from powerkern.kernels.robust.lane_batch import LANE_BATCH, LaneBatch, new_lane_batch
+from powerkern.kernels.robust.qq_search import CELL_WORK, MOST_POINTS, CellWork, new_cell_work
 from powerkern.kernels.robust.weights import (
+    COUNTS_WORK,
     Counts,
     CountsWork,
-    Nodes,
     new_counts_work,
     position_at,
     position_from_above,
 )
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, ROOM, SortedColumn, rank_of
 
-# objectives, minimised over lambda: the bisquare QQ distance, Carroll's likelihood, the trimmed likelihood
-QQ, CARROLL, TRIMMED = range(3)
+# what is minimised over lambda: the bisquare QQ distance, the same by R's conventions, Carroll's likelihood, and the
+# trimmed likelihood
+QQ, CELLWISE_QQ, CARROLL, TRIMMED = range(4)
 # how a column is brought to a common scale
 RAW, MEDIAN, MAD = range(3)
 # how lambda is searched for
 GLOBAL, BRENT = range(2)
 #: Number of reweighting steps: as many as it takes until the values kept no longer change.
 UNTIL_SETTLED = -1
-#: R's default tolerance of optimize(): the fourth root of the rounding unit.
-CELLWISE_XTOL = 0.0001220703125
 #: Order statistics used by the scan; longer columns than ALL are searched on them, too, before all values are.
 SAMPLE, ALL = 128, 512
-#: Local minima that are followed up.
-_MAX_CELLS = 16
-# a cell: its ends and the objective there (inf: unknown), its lowest point known and the objective there, where its
-# minimum was found (NaN: not searched), and what that is at least
-LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, MINIMISER, FLOOR = range(8)
+#: Local minima that are followed up, and the number of fields of a cell (`kernels.robust.search`).
+_MAX_CELLS, N_CELL = 16, 8
 
 
 class Options(NamedTuple):
-    """Options of `fit_sorted`; `low`, `high` bound the search in lambda of the prestandardised column.
+    """Options of a fit; `low`, `high` bound the search in lambda of the prestandardised column.
 
     `with_rule` copies the fields by position.
     """
 
-    criterion: int
     rule: int  #: change points of `kernels.transforms.rectified`; BOTH: those, or the quartile that lambda flattens
     prestandardize: int
     search: int
-    cellwise: bool  #: R's conventions: the interval is searched as it is and widened afterwards; n - 1
     low: float
     high: float
     cutoff: float  #: values further from the center, in scales, are left out: the normal quantile of users' `cutoff`
@@ -78,8 +72,8 @@ class RobustWork(NamedTuple):
     #: (5, MOST_POINTS): points of the scan, values there, and what they are likely near them at least; Carroll's
     #: search: location and scale there
     grid: FloatArray
-    cells: FloatArray  #: (_MAX_CELLS, 8): where local minima are, see LOW ...
-    lanes: FloatArray  #: LANES * ALL: transforms of a short column at LANES lambdas
+    cells: FloatArray  #: (_MAX_CELLS, N_CELL): where local minima are
+    lanes: FloatArray  #: LANES * ALL: transforms of a short column at LANES lambdas, or at another one
     trial: FloatArray  #: N_RESULTS: a fit beside that of the column
     counts: CountsWork  #: of a column with weights
     sample_counts: CountsWork
@@ -87,19 +81,40 @@ class RobustWork(NamedTuple):
     batch: LaneBatch  #: the same
 
 
-class Prestandardized(NamedTuple):
-    """A prestandardised column with its normal scores, its mean log, and room for its transform.
+ROBUST_WORK = named_tuple(
+    RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, COLUMN,
+    COUNTS_WORK, COUNTS_WORK, CELL_WORK, LANE_BATCH,
+)  # fmt: skip
 
-    The type of `counts`, weights or None, says which code is compiled; with weights, the scores have nodes.
+
+class Prestandardized(NamedTuple):
+    """A prestandardised column, what the objective compares it with, and room for its transform.
+
+    The type of `counts`, weights or None, says which code is compiled.
     """
 
     column: SortedColumn
     counts: Counts | None
-    scores: FloatArray | Nodes
-    jacobian: float
+    target: Any  #: normal scores, with weights their nodes; for Carroll's objective the mean log
     y: FloatArray  #: as long as the arrays of `column`
-    lanes: FloatArray  #: see `RobustWork`
-    outward: tuple[FloatArray, FloatArray, FloatArray]
+
+
+class Prescaling(NamedTuple):
+    """Prestandardisation: ``(x - center)/divisor`` (Yeo-Johnson), ``(x/divisor)**(1/power)`` (Box-Cox)."""
+
+    center: float
+    divisor: float
+    power: float
+    status: int
+
+
+class Column(NamedTuple):
+    """A sorted column that is fitted: in its own units, and as it is searched."""
+
+    x: FloatArray
+    family: int
+    prescaling: Prescaling
+    at: Prestandardized
 
 
 class Start(NamedTuple):
@@ -115,11 +130,7 @@ class Start(NamedTuple):
 def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
     """The arrays of `RobustWork` for columns of up to `n` values, and for weights."""
     values, logs, y, scores = (np.ones(n + ROOM) for _ in range(4))
-    sample, grid, cells = (
-        np.ones((5, SAMPLE + ROOM)),
-        np.empty((5, MOST_POINTS)),
-        np.empty((_MAX_CELLS, 8)),
-    )
+    sample, grid, cells = np.ones((5, SAMPLE + ROOM)), np.empty((5, MOST_POINTS)), np.empty((_MAX_CELLS, N_CELL))
     counts, sample_counts = new_counts_work(n if weighted else 0), new_counts_work(SAMPLE if weighted else 0)
     return RobustWork(
         new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells, np.ones(LANES * ALL),
@@ -132,8 +143,8 @@ def with_rule(o: Options, rule: int) -> Options:
     """The same with other change points."""
     first_rule = o.first_rule if o.first_rule == NOT_RECTIFIED else rule
     return Options(
-        o.criterion, rule, o.prestandardize, o.search, o.cellwise, o.low, o.high, o.cutoff, o.n_reweight, o.adaptive,
-        o.fraction, o.c, o.lower_tail, o.upper_tail, first_rule,
+        rule, o.prestandardize, o.search, o.low, o.high, o.cutoff, o.n_reweight, o.adaptive, o.fraction, o.c,
+        o.lower_tail, o.upper_tail, first_rule,
     )  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from powerkern._jit import for_none, kernel, widest_vectors
 from powerkern._status import Status
@@ -12,11 +13,18 @@ from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.likelihood.logs import centered_log
 from powerkern.kernels.likelihood.optimum import LogUnits
-from powerkern.kernels.robust.options import CARROLL, MAD, QQ, RAW, Options, Prestandardized, RobustWork, change_ranks
+from powerkern.kernels.robust.options import (
+    MAD,
+    RAW,
+    Column,
+    Options,
+    Prescaling,
+    Prestandardized,
+    RobustWork,
+    change_ranks,
+)
 from powerkern.kernels.robust.order_statistics import position_of
-from powerkern.kernels.robust.qq import CLOSE, PAPER, normal_nodes, normal_scores
-from powerkern.kernels.robust.trimmed import mean_of
-from powerkern.kernels.robust.weights import Counts, CountsWork, Nodes, counts_of, median_and_mad, part_of
+from powerkern.kernels.robust.weights import Counts, CountsWork, counts_of, median_and_mad
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import ROOM, SortedColumn, log_at, value_at
 
@@ -26,13 +34,19 @@ _NO_SPREAD = int(Status.NO_SPREAD)
 _MAD_FACTOR = 1.4826
 
 
-class Prescaling(NamedTuple):
-    """Prestandardisation: ``(x - center)/divisor`` (Yeo-Johnson), ``(x/divisor)**(1/power)`` (Box-Cox)."""
+#: What the objective of an estimator compares a column with: (weights, column, options, work).
+Target = Callable[[Counts | None, SortedColumn, Options, RobustWork], Any]
 
-    center: float
-    divisor: float
-    power: float
-    status: int
+
+@kernel
+def prepared(
+    target: Target, x: FloatArray, weight: FloatArray | None, family: int, options: Options, work: RobustWork
+) -> Column:
+    """Prestandardise a sorted column without NaN."""
+    counts = _counted(weight, x.size, work.counts)
+    prescaling, column = _prestandardized(x, counts, family, options, work)
+    against = target(counts, column, options, work)
+    return Column(x, family, prescaling, Prestandardized(column, counts, against, work.y[: column.x.size]))
 
 
 @kernel
@@ -103,33 +117,10 @@ def units_of(below: float, prescaling: Prescaling) -> LogUnits:
     return LogUnits(prescaling.power, prescaling.divisor, log(prescaling.divisor))
 
 
-@kernel
-def _no_counts(weight: None, n: int, work: CountsWork) -> None:
-    return None
-
-
-@for_none(_no_counts)
-def _counts(weight: FloatArray, n: int, work: CountsWork) -> Counts | None:
+@for_none()
+def _counted(weight: FloatArray, n: int, work: CountsWork) -> Counts | None:
+    """The tables for the weights of n values; None without weights."""
     return counts_of(weight[:n], work)
-
-
-@kernel
-def _plain_scores(counts: None, n: int, options: Options, work: RobustWork) -> FloatArray:
-    """One table serves all columns of a length."""
-    scores = work.scores[:n]
-    if work.scores_of[0] != n:
-        normal_scores(scores)
-        work.scores_of[0] = n
-    return scores
-
-
-@for_none(_plain_scores)
-def _scores(counts: Counts, n: int, options: Options, work: RobustWork) -> FloatArray | Nodes:
-    """The normal scores of a column, where its objective has any."""
-    if options.criterion == QQ:
-        return normal_nodes(counts, PAPER, CLOSE * options.c)
-    nodes = counts.nodes
-    return Nodes(nodes.row, nodes.score, nodes.spread, nodes.weight)
 
 
 @kernel
@@ -141,21 +132,6 @@ def total_weight(weight: FloatArray | None, n: int) -> float:
     for i in range(n):
         total += weight[i]
     return total
-
-
-@kernel
-def prepared(
-    x: FloatArray, weight: FloatArray | None, family: int, options: Options, work: RobustWork
-) -> tuple[Prescaling, Prestandardized]:
-    """Prestandardise a sorted column without NaN: center, divisor and power, and the column in these units."""
-    n = x.size
-    counts = _counts(weight, n, work.counts)
-    prescaling, column = _prestandardized(x, counts, family, options, work)
-    scores, jacobian = _scores(counts, n, options, work), math.nan
-    if options.criterion == CARROLL:
-        jacobian = mean_of(column.logs[:n], part_of(counts, 0, n))
-    outward = (work.mle.spare, work.mle.split, work.mle.weight)
-    return prescaling, Prestandardized(column, counts, scores, jacobian, work.y[: n + ROOM], work.lanes, outward)
 
 
 @kernel

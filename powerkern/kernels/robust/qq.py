@@ -273,7 +273,7 @@ def near_quantiles(y: FloatArray, counts: Counts | None, start: int, stop: int, 
         return 0.0
     per_scale, near, rank = sd_within(cutoff) / math.sqrt(squares / weight), 0.0, 0.0
     for i in range(start, stop):
-        parts = int(min(max(float(np.floor(weight_at(counts, i) / unit + 0.5)), 1.0), _COPIES))
+        parts = int(min(max(weight_at(counts, i) / unit + 0.5, 1.0), _COPIES))
         size = weight_at(counts, i) / parts
         for k in range(parts):
             p = (rank + (k + 0.5) * size + unit / 6.0) / (weight + unit / 3.0)

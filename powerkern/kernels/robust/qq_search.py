@@ -109,7 +109,7 @@ def qq_objective(
     n = column.n
     arrays: Any = work.column
     x, logs, scores32 = arrays[_X, :n], arrays[_LOGS, :n], arrays[_SCORES, :n]
-    middle = column.logs[n >> 1] if column.n_negative in (0, n) else 0.0
+    middle = 0.0 if 0 < column.n_negative < n else column.logs[n >> 1]
     for i in range(n):
         logs[i] = column.logs[i] - middle
         scores32[i] = scores[i]

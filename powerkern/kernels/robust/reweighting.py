@@ -1,52 +1,48 @@
-"""Reweighted maximum likelihood: fits to the values within the cut-off."""
+"""Reweighted maximum likelihood: fits to the values within the cut-off, as often as asked.
+
+The logs of the values kept are there: sums of one pass over them nearly always do (`fit_by_logs`). Values whose sums
+lose digits are fitted in two passes (`fit_in_two_passes`). An entry that is often waited for leaves them: most data
+need no code for these.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
-from powerkern._jit import kernel
+from powerkern._jit import for_none, kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.likelihood.mle import fit_column
-from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN
+from powerkern.kernels.elementary.log import log
+from powerkern.kernels.likelihood.mle import two_pass_column
 from powerkern.kernels.likelihood.one_pass_logs import optimum_of_logs
 from powerkern.kernels.likelihood.optimum import write_fit
-from powerkern.kernels.results import (
-    CURVATURE,
-    INTERCEPT,
-    LMBDA,
-    LOC,
-    N_EVAL,
-    N_RESULTS,
-    NLL,
-    SCALE,
-    SLOPE,
-    STATUS,
-    is_identity,
-    write_range,
-)
+from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS, is_identity, write_range
+from powerkern.kernels.robust.lane_batch import N_WIDER
 from powerkern.kernels.robust.loc_scale import LocScale
-from powerkern.kernels.robust.objective import huber_of
-from powerkern.kernels.robust.options import TRIMMED, UNTIL_SETTLED, Options, Prestandardized, RobustWork
+from powerkern.kernels.robust.options import UNTIL_SETTLED, Column, Options, Prestandardized, RobustWork
 from powerkern.kernels.robust.order_statistics import position_of
-from powerkern.kernels.robust.prestandardization import Prescaling, units_of
-from powerkern.kernels.robust.reweighting_lanes import EXCESS, N_WIDER, WIDER, excess_beyond
-from powerkern.kernels.robust.trimmed import best_window, mean_of
+from powerkern.kernels.robust.prestandardization import units_of
 from powerkern.kernels.robust.weights import Counts, outside_of, part_of, total_of, unit_of
-from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, transform_sorted
+from powerkern.kernels.transforms.family import is_mirrored
+from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 
-_OK = int(Status.OK)
-_NOT_CERTIFIED = int(Status.NOT_CERTIFIED)
+_OK, _NOT_CERTIFIED = int(Status.OK), int(Status.NOT_CERTIFIED)
 _NOT_SETTLED = int(Status.NOT_SETTLED)
 _ONE_PASS = int(Route.ONE_PASS)
 #: Reweighting steps until the values kept settle.
 MAX_TURNS = 50
+#: Steps in which the cut-off is widened, N_WIDER times; and how clearly (`excess_beyond`) there are to be more values
+#: beyond it for wider ones not to be taken.
+WIDER, EXCESS = 0.5, 2.3
+#: Fits of so many values start from the optimum of one in _STRIDE.
+_LONG, _STRIDE = 2048, 16
 
 
 class Kept(NamedTuple):
-    """The consecutive values within the cut-off, the location and scale that set it, and of which transform.
+    """The consecutive values kept, the location and scale that set the cut-off, and of which transform.
 
     Of the first and of the last value a weight may be left out: `below` and `above`.
     """
@@ -62,16 +58,19 @@ class Kept(NamedTuple):
     above: float
 
 
+#: The values kept at a lambda: (column, lambda, rule, adaptive, options, work). The transform stays in `column.y`.
+Keep = Callable[[Prestandardized, float, int, bool, Options, RobustWork], Kept]
+#: Fits the values kept into a row, from a lambda of the prestandardised column, or at one given of the data (else NaN);
+#: or leaves them, by the row's status: (column, values kept, start, given, work, row).
+Fit = Callable[[Column, Kept, float, float, RobustWork, FloatArray], None]
+
+
+# --- the values within the cut-off ----------------------------------------------------------------------
+
+
 @kernel
-def kept_at(at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options) -> Kept:
-    """The best window, or the values with ``|psi - loc| <= cutoff scale``; psi of all values stays in `at.y`."""
-    transform_sorted(at.column, lmbda, rule, at.y)
-    y = at.y[: at.column.n]
-    if options.criterion == TRIMMED:
-        best = best_window(at.counts, at, lmbda, options.fraction)
-        return Kept(best.start, best.stop, math.nan, math.nan, lmbda, rule, math.nan, best.below, best.above)
-    estimate = huber_of(y, at.counts, options.criterion)
-    cutoff = _adapted_cutoff(y, at.counts, estimate, options.cutoff) if adaptive else options.cutoff
+def within_cutoff(y: FloatArray, estimate: LocScale, cutoff: float, lmbda: float, rule: int) -> Kept:
+    """The sorted values with ``|y - loc| <= cutoff scale``."""
     reach, start, stop = cutoff * estimate.scale, 0, 0
     if 0.0 < reach < math.inf:
         start, stop = _within(y, estimate.loc, reach)
@@ -86,7 +85,7 @@ def _within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]:
 
 
 @kernel
-def _adapted_cutoff(y: FloatArray, counts: Counts | None, estimate: LocScale, cutoff: float) -> float:
+def adapted_cutoff(y: FloatArray, counts: Counts | None, estimate: LocScale, cutoff: float) -> float:
     """The cut-off, from `cutoff` up, beyond which there are most clearly more values than of a normal sample.
 
     The widest, N_WIDER steps of WIDER further out, where there are not clearly more beyond any.
@@ -104,58 +103,89 @@ def _adapted_cutoff(y: FloatArray, counts: Counts | None, estimate: LocScale, cu
 
 
 @kernel
-def refitted(
-    at: Prestandardized,
-    values: FloatArray,
-    family: int,
-    prescaling: Prescaling,
-    lmbda0: float,
-    adaptive: bool,
-    options: Options,
-    work: RobustWork,
-    row: FloatArray,
-) -> Kept:
-    """Maximum likelihood on the values kept, alternating with the choice of what is kept; ends with their moments.
+def excess_beyond(cutoff: float, outside: float, n: float) -> float:
+    """How clearly more than a normal sample of n has are `outside` a cut-off: twice it is about chi-square, 0 if fewer.
 
-    `values` are what is fitted: their exponent times `power` is lambda of the column. The first cut is made by
-    `options.first_rule`: on the rectified transform outliers stand out. The values kept are those of the last fit;
-    where there is none, and in R's conventions, those within the cut-off at the last lambda. Every round raises the
-    trimmed likelihood.
+    The log-likelihood ratio of a Poisson count.
     """
-    trimmed, power = options.criterion == TRIMMED, prescaling.power
-    to_the_end = trimmed or options.n_reweight == UNTIL_SETTLED
-    n_fits = MAX_TURNS if to_the_end else options.n_reweight
-    n_turns = n_fits + 1 if options.cellwise or n_fits == 0 else n_fits
-    last, settled = nothing_kept(), False
-    lmbda, status, n_eval = lmbda0, float(_OK), 0.0
-    row[LMBDA], row[STATUS] = lmbda0 / power, status
-    kept = last
-    for turn in range(n_turns):
-        rule = options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
-        kept = kept_at(at, lmbda, rule, adaptive and turn > 0, options)
-        settled = _same_values(kept, last)
-        if kept.stop - kept.start < 2 or settled:
-            break
-        given = row[LMBDA] if turn == n_fits else math.nan
-        ends = _trimmed(at.counts, kept)
-        weight = part_of(at.counts, kept.start, kept.stop)
-        if not _fit_logs(at.column, weight, kept, prescaling, lmbda, given, row):
-            fit_column(values[kept.start : kept.stop], weight, family, given, work.mle, row)
-        _restore(at.counts, kept, ends)
-        n_eval += row[N_EVAL]
-        if is_identity(row) or row[STATUS] < 0.0:
-            break
-        row[STATUS] = status = status if given == given else row[STATUS]
-        lmbda, last = row[LMBDA] * power, kept
-    row[N_EVAL] = n_eval
-    if row[STATUS] == _OK and to_the_end and not settled:
-        row[STATUS] = _NOT_SETTLED
-    return kept
+    expected = n * math.erfc(cutoff / math.sqrt(2.0))
+    return outside * log(outside / expected) - (outside - expected) if outside > expected else 0.0
+
+
+# --- the fit of the values kept -------------------------------------------------------------------------
 
 
 @kernel
-def _same_values(kept: Kept, last: Kept) -> bool:
-    return kept.start == last.start and kept.stop == last.stop and kept.below == last.below and kept.above == last.above
+def values_kept(start: int, stop: int) -> Kept:
+    """These values, without a cut-off."""
+    return Kept(start, stop, math.nan, math.nan, math.nan, NOT_RECTIFIED, math.nan, 0.0, 0.0)
+
+
+@kernel
+def fit_by_logs(column: Column, kept: Kept, start: float, given: float, work: RobustWork, row: FloatArray) -> None:
+    """Fit the values by their logs, or leave them where the sums would lose digits."""
+    own, counts, first, last = column.at.column, column.at.counts, kept.start, kept.stop
+    mirrored, units = own.below > 0.0, units_of(own.below, column.prescaling)
+    row[STATUS], row[N_EVAL] = LEFT, 0.0
+    if mirrored and not first < own.n_negative < last:
+        return
+    ends = _trimmed(counts, kept)
+    logs, weight, exponent = own.logs[first:last], part_of(counts, first, last), start / units.unit
+    if logs.size >= _LONG and given != given:
+        few, of_few = _thinned(weight, logs, work.mle.spare, work.mle.split)
+        rough = optimum_of_logs(few, of_few, mirrored, units, exponent, given)
+        exponent = rough.exponent if rough.status != _NOT_CERTIFIED else exponent
+    best = optimum_of_logs(logs, weight, mirrored, units, exponent, given)
+    _restore(counts, kept, ends)
+    if best.status != _NOT_CERTIFIED:
+        write_range(row, float(last - first), own.x[first], own.x[last - 1])
+        write_fit(row, best, 0.0 if mirrored else 1.0, _ONE_PASS)
+
+
+@kernel
+def _plain_thinned(
+    weight: None, logs: FloatArray, out: FloatArray, own: FloatArray
+) -> tuple[FloatArray, FloatArray | None]:
+    n = logs.size // _STRIDE
+    for i in range(n):
+        out[i] = logs[i * _STRIDE + _STRIDE // 2]
+    return out[:n], None
+
+
+@for_none(_plain_thinned)
+def _thinned(
+    weight: FloatArray, logs: FloatArray, out: FloatArray, own: FloatArray
+) -> tuple[FloatArray, FloatArray | None]:
+    """One in _STRIDE of the ascending logs: their optimum is close to that of all."""
+    few, _ = _plain_thinned(None, logs, out, own)
+    return few, _plain_thinned(None, weight, own, own)[0]
+
+
+@kernel
+def fit_in_two_passes(
+    column: Column, kept: Kept, start: float, given: float, work: RobustWork, row: FloatArray
+) -> None:
+    """`fit_by_logs` where that will do, and two passes where not: those of Box-Cox over the values as they are."""
+    fit_by_logs(column, kept, start, given, work, row)
+    if row[STATUS] == LEFT:
+        counts, values = column.at.counts, column.at.column.x if is_mirrored(column.family) else column.x
+        part = values[kept.start : kept.stop]
+        ends = _trimmed(counts, kept)
+        two_pass_column(
+            part, _as_vector(part_of(counts, kept.start, kept.stop), part), column.family, given, work.mle, row
+        )
+        _restore(counts, kept, ends)
+
+
+@kernel
+def _empty(weight: None, part: FloatArray) -> FloatArray:
+    return part[:0]
+
+
+@for_none(_empty)
+def _as_vector(weight: FloatArray, part: FloatArray) -> FloatArray:
+    """Weights, or an empty vector."""
+    return weight
 
 
 @kernel
@@ -175,59 +205,57 @@ def _restore(counts: Counts | None, kept: Kept, ends: tuple[float, float]) -> No
         counts.w[kept.start], counts.w[kept.stop - 1] = ends
 
 
-@kernel
-def nothing_kept() -> Kept:
-    """No values: before the first fit."""
-    return Kept(0, 0, math.nan, math.nan, math.nan, NOT_RECTIFIED, math.nan, 0.0, 0.0)
+# --- steps --------------------------------------------------------------------------------------------
 
 
 @kernel
-def _fit_logs(
-    column: SortedColumn,
-    weight: FloatArray | None,
-    kept: Kept,
-    prescaling: Prescaling,
-    start: float,
-    given: float,
+def n_fits_of(options: Options) -> int:
+    """The number of reweighting steps, at most."""
+    return MAX_TURNS if options.n_reweight == UNTIL_SETTLED else options.n_reweight
+
+
+@kernel
+def reweighted(
+    keep: Keep,
+    fit: Fit,
+    column: Column,
+    lmbda0: float,
+    n_turns: int,
+    n_plain: int,
+    options: Options,
+    work: RobustWork,
     row: FloatArray,
-) -> bool:
-    """Fit values of a short column by the logs there are, from `start` (of the prestandardised column), or at `given`.
+) -> Kept:
+    """Maximum likelihood on the values kept, alternating with the choice of what is kept; ends with their moments.
 
-    False where their sums would lose digits, or were not meant for so many values: they are to be fitted otherwise.
+    The first cut is made by `options.first_rule`: on the rectified transform outliers stand out. The values kept are
+    those of the last fit; in a turn beyond the fits that were asked for, those within the cut-off at the last lambda.
+    The cut-off is as given in `n_plain` turns, and adaptive after them. What `fit` leaves is left.
     """
-    mirrored, first, last, units = column.below > 0.0, kept.start, kept.stop, units_of(column.below, prescaling)
-    if last - first >= ONE_PASS_MIN or (mirrored and not first < column.n_negative < last):
-        return False
-    best = optimum_of_logs(column.logs[first:last], weight, mirrored, units, start / units.unit, given)
-    if best.status == _NOT_CERTIFIED:
-        return False
-    write_range(row, float(last - first), column.x[first], column.x[last - 1])
-    write_fit(row, best, 0.0 if mirrored else 1.0, _ONE_PASS)
-    return True
+    power, n_fits = column.prescaling.power, n_fits_of(options)
+    lmbda, status, n_eval = lmbda0, float(_OK), 0.0
+    row[LMBDA], row[STATUS] = lmbda0 / power, status
+    last = kept = values_kept(0, 0)
+    settled = False
+    for turn in range(n_turns):
+        rule = options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
+        kept = keep(column.at, lmbda, rule, turn >= n_plain, options, work)
+        settled = _same_values(kept, last)
+        if kept.stop - kept.start < 2 or settled:
+            break
+        given = row[LMBDA] if turn == n_fits else math.nan
+        fit(column, kept, lmbda, given, work, row)
+        n_eval += row[N_EVAL]
+        if is_identity(row) or row[STATUS] < 0.0:
+            break
+        row[STATUS] = status = status if given == given else row[STATUS]
+        lmbda, last = row[LMBDA] * power, kept
+    row[N_EVAL] = n_eval
+    if row[STATUS] == _OK and options.n_reweight == UNTIL_SETTLED and not settled:
+        row[STATUS] = _NOT_SETTLED
+    return kept
 
 
 @kernel
-def likelihood_of_all(
-    values: FloatArray, weight: FloatArray | None, family: int, work: RobustWork, row: FloatArray
-) -> None:
-    """The likelihood of all values, of an estimator that leaves none out, in a row from those within the cut-off."""
-    whole = work.sample[0, :N_RESULTS]
-    fit_column(values, weight, family, row[LMBDA], work.mle, whole)
-    row[NLL], row[CURVATURE] = whole[NLL], whole[CURVATURE]
-    row[N_EVAL] += whole[N_EVAL]
-
-
-@kernel
-def restandardize(row: FloatArray, y: FloatArray, weight: FloatArray | None, loc: float, scale: float) -> None:
-    """Standardise by `loc` and `scale` of the transformed values instead of the mean and standard deviation of `y`."""
-    mean, sd, total = mean_of(y, weight), 0.0, 0.0
-    for i in range(y.size):
-        each = 1.0 if weight is None else weight[i]
-        sd += each * ((y[i] - mean) * (y[i] - mean))
-        total += each
-    sd = math.sqrt(sd / total)
-    shift, factor = (loc - mean) / sd, scale / sd
-    row[LOC] += shift * row[SCALE]
-    row[SCALE] *= factor
-    row[INTERCEPT] = (row[INTERCEPT] - shift) / factor
-    row[SLOPE] /= factor
+def _same_values(kept: Kept, last: Kept) -> bool:
+    return kept.start == last.start and kept.stop == last.stop and kept.below == last.below and kept.above == last.above

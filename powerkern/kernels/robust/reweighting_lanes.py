@@ -1,11 +1,11 @@
 """Reweighted maximum likelihood of short columns, eight at a time, one in each lane of vectors.
 
-What follows the search of a robust fit: transform, one step of Huber's estimators from median and MAD, the values
+What follows the search of RewML: transform, one step of Huber's estimators from median and MAD, the values
 within the cut-off, and their maximum likelihood by the Halley steps of `likelihood.lockstep`; and once more from
 there. The columns are sorted and equally long, so that their order statistics lie side by side. Each lane does what it
 would do alone: a result depends on its own column only. Columns that need more care are left to
-`powerkern.kernels.robust.fit`, which does the same with one: those in which transforms might overflow, of whose values
-hardly any, or those of one sign only, are kept, whose sums lose digits, or whose optimum is not certified.
+`powerkern.kernels.robust.reweighting`, which does the same with one: those in which transforms might overflow, of whose
+values hardly any, or those of one sign only, are kept, whose sums lose digits, or whose optimum is not certified.
 """
 
 from __future__ import annotations
@@ -13,11 +13,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from powerkern._jit import (
     LANES,
-    ROWS,
     Lanes,
     Mask,
     any_lane,
@@ -26,7 +23,6 @@ from powerkern._jit import (
     inlined,
     kernel,
     load,
-    named_tuple,
     select,
     square_root,
     store,
@@ -35,50 +31,22 @@ from powerkern._jit import (
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp_lanes, expm1_lanes, greater, lesser
-from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.lockstep import LaneLogs, LaneWalk, walk
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD
 from powerkern.kernels.likelihood.profile import moments_at
+from powerkern.kernels.robust import lane_batch as field
+from powerkern.kernels.robust.column_results import FAR, FAR_NUMBER, FAR_SHARE
 from powerkern.kernels.robust.huber import CELLWISE_BETA
+from powerkern.kernels.robust.lane_batch import N_WIDER, LaneBatch
 from powerkern.kernels.robust.loc_scale import MAD_FACTOR
 from powerkern.kernels.robust.qq_lanes import huber_step, off_0, plain_mad, plain_nearness, values_at
+from powerkern.kernels.robust.reweighting import EXCESS, WIDER, excess_beyond
 from powerkern.kernels.transforms.rectified import SortedColumn
 
-#: A tail is far out if that share of all values, and that many, are further than so many scales from the center.
-FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
 #: Fewer values kept than this have an optimum at the edge of what is certified.
 _FEWEST = 3.0
 #: The exponentials of `powerkern.kernels.elementary.exp` for lanes are exact in this range.
 _LARGEST_LOG = 690.0
-
-# what is put aside of a column, a number for each lane: its row, the start and what the search found there, how it is
-# prestandardised, and whether it is rectified on both sides (1 or 0)
-ROW, START, VALUE, N_SEARCHED, N_RIVALS, INSIDE, CENTER, DIVISOR, POWER, BOTH_SIDES = range(10)
-# what is found: whether there is a fit, whether the values kept have settled, the optimum, number of evaluations; the
-# values kept, what set the cut-off, and of which transform (1: rectified); whether a far tail was kept
-FITTED, SETTLED, EXPONENT, MEAN, VARIANCE, CURVATURE, JACOBIAN, N_REFIT = range(10, 18)
-FIRST, LAST, CUT_LOC, CUT_SCALE, CUT_AT, CUT_RECTIFIED, CUT_OFF, TAIL = range(18, 26)
-# numbers of values beyond the cut-offs that one is chosen from
-BEYOND = 26
-
-#: Steps in which the cut-off is widened, how many, and how clearly (see `excess_beyond`) there are to be more values
-#: beyond it for wider ones not to be taken.
-WIDER, N_WIDER, EXCESS = 0.5, 4, 2.3
-N_FIELDS = BEYOND + N_WIDER
-
-
-class LaneBatch(NamedTuple):
-    """Scratch: columns of up to some number of values side by side, and figures of each."""
-
-    x: FloatArray  #: as prestandardised
-    logs: FloatArray
-    kept: FloatArray  #: the logs of values kept, 0 for others
-    y: FloatArray  #: transforms, (1, LANES n)
-    ones: FloatArray  #: (1, n)
-    fields: FloatArray  #: (N_FIELDS, LANES)
-
-
-LANE_BATCH = named_tuple(LaneBatch, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS)
 
 
 class Shape(NamedTuple):
@@ -88,12 +56,6 @@ class Shape(NamedTuple):
     lower: int
     upper: int
     below: float
-
-
-def new_lane_batch(n: int) -> LaneBatch:
-    """The arrays of `LaneBatch` for columns of up to `n` values."""
-    x, logs, kept = (np.ones((n, LANES)) for _ in range(3))
-    return LaneBatch(x, logs, kept, np.empty((1, LANES * n)), np.ones((1, n)), np.ones((N_FIELDS, LANES)))
 
 
 @kernel
@@ -137,16 +99,6 @@ def _tangents(batch: LaneBatch, k: int, first: int, stop: int, lmbda: Lanes, fla
 
 
 @kernel
-def excess_beyond(cutoff: float, outside: float, n: float) -> float:
-    """How clearly more than a normal sample of n has are `outside` a cut-off: twice it is about chi-square, 0 if fewer.
-
-    The log-likelihood ratio of a Poisson count.
-    """
-    expected = n * math.erfc(cutoff / math.sqrt(2.0))
-    return outside * log(outside / expected) - (outside - expected) if outside > expected else 0.0
-
-
-@kernel
 def _adapted_cutoffs(batch: LaneBatch, shape: Shape, loc: Lanes, scale: Lanes, cutoff: float) -> Lanes:
     """The cut-off of each lane: see `powerkern.kernels.robust.reweighting`."""
     widest_vectors()
@@ -157,16 +109,16 @@ def _adapted_cutoffs(batch: LaneBatch, shape: Shape, loc: Lanes, scale: Lanes, c
         for i in range(shape.n):
             d = values_at(y, i) - loc
             inside = inside + select(d < beyond, select(d < -reach, 0.0, 1.0), 0.0)
-        store(fields, (BEYOND + k, 0), float(shape.n) - inside)
+        store(fields, (field.BEYOND + k, 0), float(shape.n) - inside)
     for lane in range(LANES):
         chosen, most = cutoff + N_WIDER * WIDER, EXCESS
         for k in range(N_WIDER):
             trial = cutoff + k * WIDER
-            excess = excess_beyond(trial, fields[BEYOND + k, lane], float(shape.n))
+            excess = excess_beyond(trial, fields[field.BEYOND + k, lane], float(shape.n))
             if excess > most:
                 chosen, most = trial, excess
-        fields[BEYOND, lane] = chosen
-    return load(fields, (BEYOND, 0))
+        fields[field.BEYOND, lane] = chosen
+    return load(fields, (field.BEYOND, 0))
 
 
 # --- the values kept ------------------------------------------------------------------------------------
@@ -222,7 +174,7 @@ def _is_tame(batch: LaneBatch, shape: Shape, lmbda: Lanes) -> Mask:
 
 @kernel
 def _keeps_far_tail(y: FloatArray, n: int, loc: Lanes, scale: Lanes, first: Lanes, last: Lanes) -> Mask:
-    """Whether all values on one side were kept, and many of them are far out: see `kernels.robust.column_results`."""
+    """Whether all values on one side were kept, and many of them are far out: see `kernels.robust.rewml`."""
     widest_vectors()
     reach = FAR * scale
     low = high = in_all_lanes(0.0)
@@ -257,7 +209,7 @@ def refit(
     """
     widest_vectors()
     fields, y, none, zero = batch.fields, batch.y[0], in_all_lanes(math.nan), in_all_lanes(0.0)
-    lmbda, by_logs, n_eval = load(fields, (START, 0)), load(fields, (BOTH_SIDES, 0)) > 0.0, zero
+    lmbda, by_logs, n_eval = load(fields, (field.START, 0)), load(fields, (field.BOTH_SIDES, 0)) > 0.0, zero
     first, last, turn = zero - 1.0, zero - 1.0, 0
     open_, fitted, settled = first_lanes(n_columns), first_lanes(0), first_lanes(0)
     while True:
@@ -274,14 +226,14 @@ def refit(
         if adaptive and turn > 0:
             at_cutoff = _adapted_cutoffs(batch, shape, loc, scale, cutoff)
         new_first, new_last, logs, usable = _cut(batch, shape, loc, at_cutoff * scale)
-        _keep(fields, CUT_OFF, open_, at_cutoff)
-        _keep(fields, CUT_LOC, open_, loc)
-        _keep(fields, CUT_SCALE, open_, scale)
-        _keep(fields, CUT_AT, open_, lmbda)
-        _keep(fields, CUT_RECTIFIED, open_, in_all_lanes(1.0 if on_rectified else 0.0))
+        _keep(fields, field.CUT_OFF, open_, at_cutoff)
+        _keep(fields, field.CUT_LOC, open_, loc)
+        _keep(fields, field.CUT_SCALE, open_, scale)
+        _keep(fields, field.CUT_AT, open_, lmbda)
+        _keep(fields, field.CUT_RECTIFIED, open_, in_all_lanes(1.0 if on_rectified else 0.0))
         if turn == 0:
             near = plain_nearness(None, y, scores, c, loc, 1.0 / (c * scale))
-            store(fields, (VALUE, 0), 1.0 - near * (1.0 / shape.n))
+            store(fields, (field.VALUE, 0), 1.0 - near * (1.0 / shape.n))
         settled = settled | (open_ & (new_first == first) & (new_last == last))
         open_ = open_ & ~settled
         if any_lane(open_):
@@ -292,12 +244,12 @@ def refit(
             fitted = settled | open_
         turn += 1
     tail = fitted & _keeps_far_tail(y, shape.n, loc, scale, first, last)
-    store(fields, (FITTED, 0), select(fitted, 1.0, 0.0))
-    store(fields, (SETTLED, 0), select(settled, 1.0, 0.0))
-    store(fields, (N_REFIT, 0), n_eval)
-    store(fields, (FIRST, 0), first)
-    store(fields, (LAST, 0), last)
-    store(fields, (TAIL, 0), select(tail, 1.0, 0.0))
+    store(fields, (field.FITTED, 0), select(fitted, 1.0, 0.0))
+    store(fields, (field.SETTLED, 0), select(settled, 1.0, 0.0))
+    store(fields, (field.N_REFIT, 0), n_eval)
+    store(fields, (field.FIRST, 0), first)
+    store(fields, (field.LAST, 0), last)
+    store(fields, (field.TAIL, 0), select(tail, 1.0, 0.0))
 
 
 @inlined
@@ -316,9 +268,9 @@ def _keep_fit(fields: FloatArray, best: LaneWalk, jacobian: Lanes, where: Mask) 
     """Write the optima of some lanes, where they are certified; returns where they are."""
     mean, variance, curvature = moments_at(best.moments, best.x - best.evaluated_at)
     where = where & best.certified & (variance >= ONE_PASS_SD * ONE_PASS_SD)
-    _keep(fields, EXPONENT, where, best.x)
-    _keep(fields, MEAN, where, mean)
-    _keep(fields, VARIANCE, where, variance)
-    _keep(fields, CURVATURE, where, curvature)
-    _keep(fields, JACOBIAN, where, jacobian)
+    _keep(fields, field.EXPONENT, where, best.x)
+    _keep(fields, field.MEAN, where, mean)
+    _keep(fields, field.VARIANCE, where, variance)
+    _keep(fields, field.CURVATURE, where, curvature)
+    _keep(fields, field.JACOBIAN, where, jacobian)
     return where

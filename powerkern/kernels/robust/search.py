@@ -1,74 +1,127 @@
 """The start of a robust fit: the lambda that minimises an estimator's objective over all of a range.
 
-A scan on a few order statistics finds the cells of local minima (`find_start`); these are narrowed, by Brent's method
-or at LANES points at a time, and once more on all values. Or Brent's method searches the full interval, as in R.
+A scan on a few order statistics finds the cells of local minima (`find_start`); these are narrowed, on the sample of a
+long column and then on all values. Or Brent's method searches the full interval, as in R. The estimator's part are the
+functions in its `Search`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from powerkern._jit import LANES, kernel
+from powerkern._jit import for_none, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.optimize.brent import brent_start, brent_step
 from powerkern.kernels.optimize.status import RUNNING
-from powerkern.kernels.robust.bracket import MAX_EVAL, LocalMinimum, is_known, narrowed
-from powerkern.kernels.robust.objective import objective
 from powerkern.kernels.robust.options import (
     ALL,
-    CARROLL,
-    CELLWISE_XTOL,
-    FLOOR,
     GLOBAL,
-    HIGH,
-    LOW,
-    LOWEST,
-    MINIMISER,
     SAMPLE,
-    VALUE,
     Options,
     Prestandardized,
     RobustWork,
     Start,
+    change_ranks,
 )
-from powerkern.kernels.robust.scan import GridScan, by_lanes, evaluate, sampled, scan_grid, write_cell
+from powerkern.kernels.robust.weights import Counts, counts_of, position_at
+from powerkern.kernels.transforms.rectified import SortedColumn
 
-#: Local minima this close to the lowest make the objective multimodal if they are that far from it in lambda; those on
-#: the sample are refined on all values.
-_MARGIN, _APART = 0.02, 0.25
-#: Where a second start is looked for at first: how far above and below the first.
-_ABOUT = (0.125, 0.0, -0.125, -0.25, -0.375, -0.5, -0.75, -1.0)
+#: R's default tolerance of optimize(): the fourth root of the rounding unit.
+CELLWISE_XTOL = 0.0001220703125
 #: Tolerances on the sample and on all values, and half the interval that is searched on all values,
 #: and the widest it grows to.
 _COARSE_XTOL, _FINE_XTOL, _REACH, _WIDEST = 2e-3, 1e-5, 0.04, 4.0
+#: Local minima this close to the lowest make the objective multimodal if they are that far from it in lambda; those on
+#: the sample are refined on all values.
+_MARGIN, _APART = 0.02, 0.25
+MAX_EVAL = 100
+#: Spacing of a scan, and its points at most.
+_STEP, _MAX_SCAN = 0.5, 64
+#: Points of the second grid: finer by this about the lowest point, or outwards in doubling steps.
+_N_SECOND, _FINER = 13, 4.0
+#: Points of the scan this close to the lowest are followed up.
+_RIVAL = 0.1
+
+# a cell: its ends and the objective there (inf: unknown), its lowest point known and the objective there, where its
+# minimum was found (NaN: not searched), and what that is at least
+LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, MINIMISER, FLOOR = range(8)
+
+
+class GridScan(NamedTuple):
+    """Number of cells, evaluations, whether the lowest value is not at an end, and the first cell to be searched."""
+
+    n_cells: int
+    n_eval: int
+    inside: bool
+    first: int
+
+
+class Stop(NamedTuple):
+    """Where the search in a cell ends: its tolerance, and the value that it must reach to be of interest.
+
+    An interval with the minimum at its end is widened up to `widest`.
+    """
+
+    xtol: float
+    bound: float
+    widest: float
+
+
+class LocalMinimum(NamedTuple):
+    """A minimum of the objective."""
+
+    lmbda: float
+    value: float
+    n_eval: int
+
+
+#: The objective of a column at a lambda; NaN where it is not defined.
+Objective = Callable[[Prestandardized, float, Options, RobustWork], float]
+
+
+class Search(NamedTuple):
+    """The functions by which an estimator is searched."""
+
+    objective: Objective
+    #: the target of a sample: (column, its sample, counts of this, work)
+    sample_target: Callable[[Prestandardized, SortedColumn, Any, RobustWork], Any]
+    #: writes cells of local minima after the first: (column, low, high, options, work)
+    scan: Callable[[Prestandardized, float, float, Options, RobustWork], GridScan]
+    #: the minimum in a cell: (objective, column, cell, stop, options, work)
+    minimum: Callable[[Objective, Prestandardized, FloatArray, Stop, Options, RobustWork], LocalMinimum]
 
 
 @kernel
-def find_start(every: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> Start:
+def find_start(
+    search: Search, every: Prestandardized, low: float, high: float, n_alone: int, options: Options, work: RobustWork
+) -> Start:
     """The minimiser of the objective: the best of the local minima that the scan saw, or where Brent's method ends.
 
     The first cell is the full interval. It is searched where the scan is coarse (and the answer never worse than
-    Brent's method alone would find), or has seen no minimum. In long columns the minima are found on the sample, and
-    those that may be the lowest are refined on all values.
+    Brent's method alone would find), or has seen no minimum. Columns of more than `n_alone` values are scanned on a
+    sample. In long columns the minima are found on it, and those that may be the lowest are refined on all values.
     """
-    cells, n, first = work.cells, every.column.n, 0
+    cells, n = work.cells, every.column.n
     write_cell(cells[0], low, high, low, -math.inf)
-    scan, xtol, limit, widest = GridScan(1, 0, True), CELLWISE_XTOL, math.inf, 0.0
+    scan, stop = GridScan(1, 0, True, 0), Stop(CELLWISE_XTOL, math.inf, 0.0)
     if options.search == GLOBAL:
-        xtol = _FINE_XTOL
-        divided = by_lanes(every, options) or (options.criterion == CARROLL and n <= ALL)
-        sample = every if n <= SAMPLE or divided else sampled(every, options, work)
-        scan = scan_grid(sample, low, high, options, work)
-        first = int(scan.n_cells > 1 and (by_lanes(sample, options) or options.criterion == CARROLL))
+        limit = math.inf
+        sample = every if n <= n_alone else sampled(search, every, options, work)
+        scan = search.scan(sample, low, high, options, work)
         for k in range(1, scan.n_cells):
             limit = min(limit, cells[k, VALUE])
         if n > ALL:
-            coarse = _descend(sample, cells[first : scan.n_cells], _COARSE_XTOL, limit, _MARGIN, widest, options, work)
-            _close_in(cells[first : scan.n_cells])
-            scan = GridScan(scan.n_cells, scan.n_eval + coarse.n_eval, scan.inside)
-            limit, widest = coarse.value, _WIDEST
-    cells = cells[first : scan.n_cells]
-    best = _descend(every, cells, xtol, limit, 0.0, widest, options, work)
+            found = cells[scan.first : scan.n_cells]
+            coarse = _descend(search, sample, found, Stop(_COARSE_XTOL, limit, 0.0), _MARGIN, options, work)
+            _close_in(found)
+            scan = GridScan(scan.n_cells, scan.n_eval + coarse.n_eval, scan.inside, scan.first)
+            stop = Stop(_FINE_XTOL, coarse.value, _WIDEST)
+        else:
+            stop = Stop(_FINE_XTOL, limit, 0.0)
+    cells = cells[scan.first : scan.n_cells]
+    best = _descend(search, every, cells, stop, 0.0, options, work)
     n_rivals = 0
     for k in range(cells.shape[0]):
         where = cells[k, MINIMISER] if cells[k, MINIMISER] == cells[k, MINIMISER] else cells[k, LOWEST]
@@ -76,13 +129,45 @@ def find_start(every: Prestandardized, low: float, high: float, options: Options
     return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside, best.value)
 
 
+# --- the sample ---------------------------------------------------------------------------------------
+
+
 @kernel
-def is_lower_below(at: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> bool:
-    """Whether the objective is lower at one of a few points below lmbda than there and a little above."""
-    points, values, floors = work.grid[0, :LANES], work.grid[1, :LANES], work.grid[2, :LANES]
-    for k in range(LANES):
-        points[k] = lmbda + _ABOUT[k]
-    return evaluate(at, points, values, floors, options) > 1
+def sampled(search: Search, every: Prestandardized, options: Options, work: RobustWork) -> Prestandardized:
+    """SAMPLE evenly spaced order statistics of a column."""
+    values, logs, n_negative = work.sample[0], work.sample[1], 0
+    for k in range(SAMPLE):
+        i = sample_position(every.counts, every.column.n, k)
+        values[k], logs[k] = every.column.x[i], every.column.logs[i]
+        n_negative += i < every.column.n_negative
+    lower, upper = change_ranks(None, SAMPLE, options)
+    column = SortedColumn(values, logs, SAMPLE, n_negative, every.column.below, lower, upper)
+    counts = _counts_of_sample(every.counts, work)
+    return Prestandardized(column, counts, search.sample_target(every, column, counts, work), work.sample[3])
+
+
+@kernel
+def sample_position(counts: Counts | None, n: int, k: int) -> int:
+    """Which value of a column is number k of the sample."""
+    if counts is None:
+        return ((2 * k + 1) * n) // (2 * SAMPLE)
+    return position_at(counts, (k + 0.5) / SAMPLE)
+
+
+@for_none()
+def _counts_of_sample(counts: Counts, work: RobustWork) -> Counts | None:
+    """Each value of a sample counts once."""
+    return counts_of(work.sample[4, :SAMPLE], work.sample_counts)
+
+
+# --- cells --------------------------------------------------------------------------------------------
+
+
+@kernel
+def write_cell(cell: FloatArray, low: float, high: float, lowest: float, value: float) -> None:
+    """Write a new cell: its minimum has not been searched."""
+    cell[LOW], cell[HIGH], cell[AT_LOW], cell[AT_HIGH] = low, high, math.inf, math.inf
+    cell[LOWEST], cell[VALUE], cell[MINIMISER], cell[FLOOR] = lowest, value, math.nan, value
 
 
 @kernel
@@ -97,25 +182,22 @@ def _close_in(cells: FloatArray) -> None:
 
 @kernel
 def _descend(
+    search: Search,
     at: Prestandardized,
     cells: FloatArray,
-    xtol: float,
-    limit: float,
+    stop: Stop,
     margin: float,
-    widest: float,
     options: Options,
     work: RobustWork,
 ) -> LocalMinimum:
-    """The lowest of the minima in the cells that may be lower than `limit` and one found, give or take a margin."""
+    """The lowest of the minima in the cells that may be lower than the bound and one found, give or take a margin."""
     best = LocalMinimum(math.nan, math.inf, 0)
     n_eval = 0
     for k in range(cells.shape[0]):
-        bound = min(limit, best.value) + margin
-        if cells[k, FLOOR] <= bound and not is_known(cells, k):
-            if by_lanes(at, options) and cells[k, VALUE] > -math.inf:
-                found = narrowed(at, cells[k], xtol, bound, options, work.grid)
-            else:
-                found = _minimum(at, cells[k, LOW], cells[k, HIGH], xtol, widest, options)
+        bound = min(stop.bound, best.value) + margin
+        if cells[k, FLOOR] <= bound and not _is_known(cells, k):
+            each = Stop(stop.xtol, bound, stop.widest)
+            found = search.minimum(search.objective, at, cells[k], each, options, work)
             cells[k, VALUE], cells[k, MINIMISER] = found.value, found.lmbda
             n_eval += found.n_eval
             if found.value < best.value or best.lmbda != best.lmbda:
@@ -124,17 +206,149 @@ def _descend(
 
 
 @kernel
-def _minimum(
-    at: Prestandardized, low: float, high: float, xtol: float, widest: float, options: Options
+def _is_known(cells: FloatArray, k: int) -> bool:
+    """Whether an earlier search ended in this cell, no higher than the cell's own value."""
+    for j in range(k):
+        if cells[k, LOW] <= cells[j, MINIMISER] <= cells[k, HIGH] and cells[j, VALUE] <= cells[k, VALUE]:
+            return True
+    return False
+
+
+@kernel
+def brents_minimum(
+    objective: Objective, at: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork
 ) -> LocalMinimum:
-    """Brent's method in an interval; again in one 3 times as wide, up to `widest`, while the result is at an end."""
-    n_eval = 0
+    """Brent's method in a cell; again in one 3 times as wide while the result is at an end."""
+    low, high, n_eval = cell[LOW], cell[HIGH], 0
     while True:
-        state = brent_start(low, high, xtol, MAX_EVAL)
+        state = brent_start(low, high, stop.xtol, MAX_EVAL)
         while state.status == RUNNING:
-            state = brent_step(state, objective(at, state.x, options))
+            state = brent_step(state, objective(at, state.x, options, work))
         n_eval += state.n_eval
         width = high - low
-        if width >= widest or min(state.x - low, high - state.x) >= 2.0 * xtol:
+        if width >= stop.widest or min(state.x - low, high - state.x) >= 2.0 * stop.xtol:
             return LocalMinimum(state.x, state.fun, n_eval)
         low, high = low - width, high + width
+
+
+# --- scans --------------------------------------------------------------------------------------------
+
+
+@kernel
+def n_steps(low: float, high: float) -> int:
+    """The number of steps of a scan."""
+    return min(max(math.ceil((high - low) / _STEP), 2), _MAX_SCAN - 1)
+
+
+@kernel
+def lowest_of(values: FloatArray) -> int:
+    """The position of the first of the smallest values."""
+    best = 0
+    for k in range(values.size):
+        if values[k] < values[best]:
+            best = k
+    return best
+
+
+@kernel
+def complete_points(values: FloatArray, floors: FloatArray) -> int:
+    """Write infinity for values that are not defined, and what is likely near each; returns the lowest."""
+    for k in range(values.size):
+        values[k] = values[k] if values[k] == values[k] else math.inf
+        floors[k] = values[k] - _RIVAL
+    return lowest_of(values)
+
+
+@kernel
+def _evaluate(objective: Objective, at: Prestandardized, n: int, options: Options, work: RobustWork) -> int:
+    """The objective at the first n points of `work.grid`; returns the lowest."""
+    points, values = work.grid[0, :n], work.grid[1, :n]
+    for k in range(n):
+        values[k] = objective(at, points[k], options, work)
+    return complete_points(values, work.grid[2, :n])
+
+
+@kernel
+def even_points(
+    objective: Objective, at: Prestandardized, low: float, high: float, options: Options, work: RobustWork
+) -> int:
+    """The objective at points of even steps, in `work.grid`; returns how many."""
+    last = n_steps(low, high)
+    for k in range(last + 1):
+        work.grid[0, k] = low + (high - low) / last * k
+    _evaluate(objective, at, last + 1, options, work)
+    return last + 1
+
+
+@kernel
+def look_closer(
+    objective: Objective, at: Prestandardized, n_points: int, n_cells: int, options: Options, work: RobustWork
+) -> GridScan:
+    """Add cells of a finer grid about the lowest of the points of even steps."""
+    points = work.grid[0]
+    best, low, high = lowest_of(work.grid[1, :n_points]), points[0], points[n_points - 1]
+    origin, step = points[best], (high - low) / (n_points - 1) * (1.0 if best > 0 else -1.0)
+    for k in range(_N_SECOND):
+        points[k] = min(max(origin + step * (k - _N_SECOND // 2) / _FINER, low), high)
+    _evaluate(objective, at, _N_SECOND, options, work)
+    return GridScan(add_minima(_N_SECOND, False, n_cells, work), n_points + _N_SECOND, True, 0)
+
+
+@kernel
+def look_outwards(
+    objective: Objective,
+    at: Prestandardized,
+    n_points: int,
+    n_cells: int,
+    step: float,
+    options: Options,
+    work: RobustWork,
+) -> GridScan:
+    """Add cells of points that go on in doubling steps beyond the end of the interval, where the lowest point is."""
+    best = lowest_of(work.grid[1, :n_points])
+    lowest, origin, reach = work.grid[1, best], work.grid[0, best], 0.5
+    for k in range(_N_SECOND):
+        work.grid[0, k] = origin + (step if best > 0 else -step) * (reach - 1.0)
+        reach *= 2.0
+    last = _N_SECOND - 1
+    best = _evaluate(objective, at, _N_SECOND, options, work)
+    n_cells = add_minima(_N_SECOND, False, n_cells, work)
+    inside = 0 < best < last or work.grid[1, best] > lowest
+    return GridScan(n_cells, n_points + _N_SECOND, inside, 0)
+
+
+@kernel
+def add_minima(n: int, ends: bool, n_cells: int, work: RobustWork) -> int:
+    """Add cells around local minima (at `ends`, too) of the first n points of `work.grid` to the first n_cells.
+
+    They take the place of higher ones if room is short.
+    """
+    points, values, floors, cells, last = work.grid[0], work.grid[1], work.grid[2], work.cells, n - 1
+    for k in range(0 if ends else 1, n if ends else last):
+        before, after = max(k - 1, 0), min(k + 1, last)
+        if values[before] >= values[k] and (k == last or values[after] > values[k]):
+            place = n_cells
+            if n_cells < cells.shape[0]:
+                n_cells += 1
+            else:
+                place = _highest(cells)
+                if not values[k] < cells[place, VALUE]:
+                    continue
+            if points[before] > points[after]:
+                before, after = after, before
+            write_cell(cells[place], points[before], points[after], points[k], values[k])
+            cells[place, AT_LOW] = values[before] if before != k else math.inf
+            cells[place, AT_HIGH] = values[after] if after != k else math.inf
+            cells[place, FLOOR] = min(floors[max(k - 1, 0)], floors[k])
+    return n_cells
+
+
+@kernel
+def _highest(cells: FloatArray) -> int:
+    """The cell after the first with the largest value; NaN counts as the largest."""
+    best = 1
+    for k in range(2, cells.shape[0]):
+        largest = cells[best, VALUE]
+        if largest == largest and not cells[k, VALUE] <= largest:
+            best = k
+    return best

@@ -1,108 +1,145 @@
-"""Short columns that are put aside and fitted with others as long, one in each lane."""
+"""Short columns without weights: each gets its start, and goes on with others as long, one in each lane.
+
+An entry of its own: long columns need none of it. What it leaves (status LEFT) is fitted as long columns are.
+"""
 
 from __future__ import annotations
 
-from powerkern._jit import kernel
+import numpy as np
+
+from powerkern._jit import INTEGER, LANES, ROWS, entry, kernel, numbers_of
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.optimum import optimum_in, write_fit
-from powerkern.kernels.results import LEFT, STATUS, is_identity
-from powerkern.kernels.robust import reweighting_lanes as lanes
-from powerkern.kernels.robust.column_results import finish
+from powerkern.kernels.results import LEFT, N_OBS, STATUS, is_identity
+from powerkern.kernels.robust import lane_batch as field
+from powerkern.kernels.robust.column_results import refusal, write_column, write_kept, write_limits, write_tail
 from powerkern.kernels.robust.huber import HUBER_K, sd_within
-from powerkern.kernels.robust.options import ALL, QQ, UNTIL_SETTLED, Options, Start, change_ranks, with_rule
-from powerkern.kernels.robust.prestandardization import Prescaling, units_of
-from powerkern.kernels.robust.reweighting import MAX_TURNS, Kept
+from powerkern.kernels.robust.options import (
+    ALL,
+    ROBUST_WORK,
+    UNTIL_SETTLED,
+    Options,
+    Prescaling,
+    RobustWork,
+    Start,
+    change_ranks,
+    with_rule,
+)
+from powerkern.kernels.robust.order_statistics import n_present
+from powerkern.kernels.robust.prestandardization import prepared, units_of
+from powerkern.kernels.robust.qq_column import scores_of
+from powerkern.kernels.robust.reweighting import Kept, fit_by_logs, n_fits_of
+from powerkern.kernels.robust.reweighting_lanes import Shape, copy_to_lane, refit
+from powerkern.kernels.robust.start import started
 from powerkern.kernels.transforms.family import is_mirrored
-from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES, SortedColumn
+from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 
 _OK = int(Status.OK)
-_NOT_CERTIFIED = int(Status.NOT_CERTIFIED)
 _NOT_SETTLED = int(Status.NOT_SETTLED)
 _ONE_PASS = int(Route.ONE_PASS)
 
 
-@kernel
-def suits_lanes(n: int, options: Options) -> bool:
-    """Whether columns of n values are fitted side by side."""
-    suited = n <= ALL and options.criterion == QQ and not options.cellwise and options.n_reweight != 0
-    return suited and (options.first_rule == NOT_RECTIFIED) == (options.rule == NOT_RECTIFIED)
+def fit_short_columns(
+    columns: FloatArray, weights: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray
+) -> int:
+    """Fit the columns of at most ALL values, NaN last, by the options that lanes have; returns how many are left."""
+    as_searched = (options.first_rule == NOT_RECTIFIED) == (options.rule == NOT_RECTIFIED)
+    any_short = columns.shape[1] <= ALL or np.isnan(columns[:, ALL]).any()
+    if any_short and as_searched and options.n_reweight != 0:
+        return fit_in_lanes(columns, family, options, work, out)
+    return len(columns)
+
+
+@entry((ROWS, INTEGER, numbers_of(Options), ROBUST_WORK, ROWS))
+def fit_in_lanes(columns: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray) -> int:
+    """Fit short columns of the same length, LANES at a time, or leave them; returns how many are left."""
+    for j in range(columns.shape[0]):
+        out[j, N_OBS] = n_present(columns[j])
+    n = _next_length(out, ALL + 1)
+    while n >= 0:
+        n_aside = 0
+        for j in range(columns.shape[0]):
+            if out[j, STATUS] == LEFT and out[j, N_OBS] == n:
+                n_aside += _is_put_aside(columns[j, :n], j, n_aside, family, options, work)
+            if n_aside == LANES or (n_aside > 0 and j == columns.shape[0] - 1):
+                _fit_aside(columns, n, n_aside, family, options, work, out)
+                n_aside = 0
+        n = _next_length(out, n)
+    n_left = 0
+    for j in range(columns.shape[0]):
+        n_left += out[j, STATUS] == LEFT
+    return n_left
 
 
 @kernel
-def put_aside(
-    column: SortedColumn, prescaling: Prescaling, found: Start, options: Options, lane: int, batch: lanes.LaneBatch
-) -> None:
-    """Keep the column, its prestandardisation and its start for the refit in lanes."""
-    lanes.copy_to_lane(column, lane, batch)
-    fields = batch.fields
-    fields[lanes.START, lane], fields[lanes.VALUE, lane] = found.lmbda, found.value
-    fields[lanes.INSIDE, lane] = int(found.inside)
-    fields[lanes.N_SEARCHED, lane], fields[lanes.N_RIVALS, lane] = found.n_eval, found.n_rivals
-    fields[lanes.CENTER, lane], fields[lanes.DIVISOR, lane] = prescaling.center, prescaling.divisor
-    fields[lanes.POWER, lane], fields[lanes.BOTH_SIDES, lane] = prescaling.power, int(options.rule == BOTH)
+def _next_length(out: FloatArray, n: int) -> int:
+    """The largest number of values, less than n, of columns that are left; -1 if there are none."""
+    longest = -1.0
+    for j in range(out.shape[0]):
+        if out[j, STATUS] == LEFT and longest < out[j, N_OBS] < n:
+            longest = out[j, N_OBS]
+    return int(longest)
 
 
 @kernel
-def fit_aside(
-    columns: FloatArray,
-    n: int,
-    n_aside: int,
-    family: int,
-    options: Options,
-    scores: FloatArray,
-    batch: lanes.LaneBatch,
-    out: FloatArray,
+def _is_put_aside(x: FloatArray, j: int, lane: int, family: int, options: Options, work: RobustWork) -> bool:
+    """Put column j, prestandardised, and its start in a lane; False if it has none."""
+    if refusal(x, family) != _OK:
+        return False
+    column = prepared(scores_of, x, None, family, options, work)
+    prescaling, fields = column.prescaling, work.batch.fields
+    if prescaling.status != _OK:
+        return False
+    found, chosen = started(fit_by_logs, column, options, work)
+    if work.trial[STATUS] == LEFT:
+        return False
+    copy_to_lane(column.at.column, lane, work.batch)
+    fields[field.ROW, lane], fields[field.START, lane] = j, found.lmbda
+    fields[field.INSIDE, lane], fields[field.N_SEARCHED, lane] = int(found.inside), found.n_eval
+    fields[field.N_RIVALS, lane], fields[field.BOTH_SIDES, lane] = found.n_rivals, int(chosen.rule == BOTH)
+    fields[field.CENTER, lane], fields[field.DIVISOR, lane] = prescaling.center, prescaling.divisor
+    fields[field.POWER, lane] = prescaling.power
+    return True
+
+
+@kernel
+def _fit_aside(
+    columns: FloatArray, n: int, n_aside: int, family: int, options: Options, work: RobustWork, out: FloatArray
 ) -> None:
     """Fit the columns put aside, of n values, or leave them."""
-    below = 2.0 if is_mirrored(family) else 0.0
+    below, batch = 2.0 if is_mirrored(family) else 0.0, work.batch
     lower, upper = change_ranks(None, n, options)
-    n_turns = MAX_TURNS if options.n_reweight == UNTIL_SETTLED else options.n_reweight
-    rectified = options.first_rule != NOT_RECTIFIED
-    lanes.refit(
-        batch,
-        n_aside,
-        lanes.Shape(n, lower, upper, below),
-        scores[:n],
-        HUBER_K,
-        options.c,
-        options.cutoff,
-        n_turns,
-        rectified,
-        options.adaptive,
-    )
+    shape, rectified = Shape(n, lower, upper, below), options.first_rule != NOT_RECTIFIED
+    n_turns, scores = n_fits_of(options), work.scores[:n]
+    refit(batch, n_aside, shape, scores, HUBER_K, options.c, options.cutoff, n_turns, rectified, options.adaptive)
     for lane in range(n_aside):
-        j = int(batch.fields[lanes.ROW, lane])
-        if batch.fields[lanes.FITTED, lane] > 0.0:
+        j = int(batch.fields[field.ROW, lane])
+        if batch.fields[field.FITTED, lane] > 0.0:
             _write_lane(columns[j, :n], batch.fields[:, lane], below, options, out[j])
 
 
 @kernel
 def _write_lane(x: FloatArray, fields: FloatArray, below: float, options: Options, row: FloatArray) -> None:
     """The row of a column from the fields of its lane; its status is LEFT where these are beyond float64."""
-    prescaling = Prescaling(fields[lanes.CENTER], fields[lanes.DIVISOR], fields[lanes.POWER], _OK)
-    start = Start(
-        fields[lanes.START],
-        int(fields[lanes.N_SEARCHED]),
-        int(fields[lanes.N_RIVALS]),
-        fields[lanes.INSIDE] > 0.0,
-        fields[lanes.VALUE],
-    )
-    rule, units = QUARTILES if fields[lanes.CUT_RECTIFIED] > 0.0 else NOT_RECTIFIED, units_of(below, prescaling)
-    first, last = int(fields[lanes.FIRST]), int(fields[lanes.LAST])
-    loc, scale, lmbda, cutoff = lanes.CUT_LOC, lanes.CUT_SCALE, lanes.CUT_AT, lanes.CUT_OFF
+    prescaling = Prescaling(fields[field.CENTER], fields[field.DIVISOR], fields[field.POWER], _OK)
+    rule, units = QUARTILES if fields[field.CUT_RECTIFIED] > 0.0 else NOT_RECTIFIED, units_of(below, prescaling)
+    first, last = int(fields[field.FIRST]), int(fields[field.LAST])
+    loc, scale, lmbda, cutoff = field.CUT_LOC, field.CUT_SCALE, field.CUT_AT, field.CUT_OFF
     kept = Kept(first, last, fields[loc], fields[scale], fields[lmbda], rule, fields[cutoff], 0.0, 0.0)
-    exponent, n_eval = fields[lanes.EXPONENT] / units.unit, int(fields[lanes.N_SEARCHED] + fields[lanes.N_REFIT])
-    mean, variance, curvature = fields[lanes.MEAN], fields[lanes.VARIANCE], fields[lanes.CURVATURE]
-    best = optimum_in(units, exponent, mean, variance, curvature, fields[lanes.JACOBIAN], n_eval, _OK)
+    exponent, n_eval = fields[field.EXPONENT] / units.unit, int(fields[field.N_SEARCHED] + fields[field.N_REFIT])
+    mean, variance, curvature = fields[field.MEAN], fields[field.VARIANCE], fields[field.CURVATURE]
+    best = optimum_in(units, exponent, mean, variance, curvature, fields[field.JACOBIAN], n_eval, _OK)
     write_fit(row, best, 0.0 if below > 0.0 else 1.0, _ONE_PASS)
     if is_identity(row):
         row[STATUS] = LEFT
         return
-    if options.n_reweight == UNTIL_SETTLED and not fields[lanes.SETTLED] > 0.0:
+    if options.n_reweight == UNTIL_SETTLED and not fields[field.SETTLED] > 0.0:
         row[STATUS] = _NOT_SETTLED
-    elif not start.inside:
-        row[STATUS] = _NOT_CERTIFIED
-    chosen = options if fields[lanes.BOTH_SIDES] > 0.0 or options.rule != BOTH else with_rule(options, QUARTILES)
-    correction = 1.0 / sd_within(kept.cutoff)
-    finish(x, None, None, below, prescaling, start, kept, fields[lanes.TAIL] > 0.0, correction, chosen, row)
+    n_rivals, inside = int(fields[field.N_RIVALS]), fields[field.INSIDE] > 0.0
+    found = Start(fields[field.START], n_eval, n_rivals, inside, fields[field.VALUE])
+    chosen = options if fields[field.BOTH_SIDES] > 0.0 or options.rule != BOTH else with_rule(options, QUARTILES)
+    write_column(x, None, below, prescaling, found, row)
+    write_tail(fields[field.TAIL] > 0.0, row)
+    write_kept(x, None, kept, 1.0 / sd_within(kept.cutoff), chosen, row)
+    write_limits(x, below, prescaling, kept, row)

@@ -1,17 +1,39 @@
-"""The start of a robust fit by its rule, or by the better of two."""
+"""The start of reweighted maximum likelihood: by its rule, or by the better of two for Box-Cox."""
 
 from __future__ import annotations
 
+import math
+
 from powerkern._jit import LANES, kernel
 from powerkern._status import Status
-from powerkern.kernels.results import LMBDA, N_EVAL
+from powerkern._typing import FloatArray
+from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS
+from powerkern.kernels.robust.bracket import narrowed
 from powerkern.kernels.robust.column_results import is_unfitted
-from powerkern.kernels.robust.options import SAMPLE, Options, Prestandardized, RobustWork, Start, with_rule
-from powerkern.kernels.robust.prestandardization import Prescaling
+from powerkern.kernels.robust.options import (
+    ALL,
+    SAMPLE,
+    Column,
+    Options,
+    Prescaling,
+    Prestandardized,
+    RobustWork,
+    Start,
+    with_rule,
+)
 from powerkern.kernels.robust.qq import near_quantiles
-from powerkern.kernels.robust.reweighting import refitted
-from powerkern.kernels.robust.scan import sampled
-from powerkern.kernels.robust.search import find_start, is_lower_below
+from powerkern.kernels.robust.qq_column import is_lower_below, keep_within, qq_value, sample_scores, scan_qq
+from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, Kept, n_fits_of, reweighted
+from powerkern.kernels.robust.search import (
+    VALUE,
+    LocalMinimum,
+    Objective,
+    Search,
+    Stop,
+    brents_minimum,
+    find_start,
+    sampled,
+)
 from powerkern.kernels.robust.weights import inside_of, total_of
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES, transform_sorted
@@ -23,56 +45,86 @@ _BETTER, _LEFT_OUT = 0.02, 0.5
 
 
 @kernel
-def started(
-    every: Prestandardized, low: float, high: float, family: int, options: Options, work: RobustWork
-) -> tuple[Start, Options]:
-    """Where a fit begins, and by which rule: BOTH only where its start, if lower, is the better one."""
+def _minimum(
+    objective: Objective, at: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork
+) -> LocalMinimum:
+    """The minimum in a cell that a scan has found by vectors of lambdas, or else by Brent's method."""
+    if at.column.n <= ALL and cell[VALUE] > -math.inf:
+        return narrowed(at, cell, stop, options, work)
+    return brents_minimum(objective, at, cell, stop, options, work)
+
+
+_SEARCH = Search(qq_value, sample_scores, scan_qq, _minimum)
+
+
+@kernel
+def started(fit: Fit, column: Column, options: Options, work: RobustWork) -> tuple[Start, Options]:
+    """Where a fit begins, and by which rule: BOTH only where its start, if lower, is the better one.
+
+    `work.trial` has the status LEFT where a trial fit was left.
+    """
+    at, low, high = column.at, options.low, options.high
+    work.trial[STATUS] = _OK
     chosen = with_rule(options, QUARTILES) if options.rule == BOTH else options
-    found = find_start(every, low, high, chosen, work)
-    if options.rule != BOTH or is_mirrored(family) or not found.lmbda > 0.0:
+    found = find_start(_SEARCH, at, low, high, ALL, chosen, work)
+    if options.rule != BOTH or is_mirrored(column.family) or not found.lmbda > 0.0:
         return found, chosen
-    better, n_eval = _is_better(every, found.lmbda, family, chosen, options, work)
+    better, n_eval = _is_better(fit, at, found.lmbda, column.family, chosen, options, work)
     n_eval += found.n_eval
     if better:
-        found, chosen = find_start(every, low, high, options, work), options
+        found, chosen = find_start(_SEARCH, at, low, high, ALL, options, work), options
         n_eval += found.n_eval
     return Start(found.lmbda, int(n_eval), found.n_rivals, found.inside, found.value), chosen
 
 
 @kernel
 def _is_better(
-    every: Prestandardized, lmbda0: float, family: int, options: Options, rival: Options, work: RobustWork
+    fit: Fit, every: Prestandardized, lmbda0: float, family: int, options: Options, rival: Options, work: RobustWork
 ) -> tuple[bool, float]:
     """Whether the start by another rule, if below `lmbda0`, leaves more values at their quantiles; and evaluations.
 
     Of long columns a few order statistics are looked at.
     """
-    at = sampled(every, options, work) if every.column.n > SAMPLE else every
+    at = sampled(_SEARCH, every, options, work) if every.column.n > SAMPLE else every
     if not is_lower_below(at, lmbda0, rival, work):
         return False, float(LANES)
-    found = find_start(at, rival.low, rival.high, rival, work)
+    found = find_start(_SEARCH, at, rival.low, rival.high, ALL, rival, work)
     if not found.lmbda < lmbda0:
         return False, float(LANES + found.n_eval)
-    share, n_eval = _share_at_quantiles(at, lmbda0, family, options, work)
-    other, n_more = _share_at_quantiles(at, found.lmbda, family, rival, work)
+    column = Column(at.column.x[: at.column.n], family, Prescaling(0.0, 1.0, 1.0, _OK), at)
+    share, n_eval = _share_at_quantiles(fit, column, lmbda0, options, work)
+    if work.trial[STATUS] == LEFT:
+        return False, n_eval
+    other, n_more = _share_at_quantiles(fit, column, found.lmbda, rival, work)
     return other > share + _BETTER, LANES + found.n_eval + n_eval + n_more
 
 
 @kernel
 def _share_at_quantiles(
-    at: Prestandardized, lmbda0: float, family: int, options: Options, work: RobustWork
+    fit: Fit, column: Column, lmbda0: float, options: Options, work: RobustWork
 ) -> tuple[float, float]:
     """Share of the values that the fit from `lmbda0` brings to the quantiles of the normal distribution it cuts off.
 
     A value kept counts 1 - rho of its distance from the quantile of its rank among those kept, another one a half. And
     the evaluations for it.
     """
-    n, row = at.column.n, work.trial
-    values, none = at.column.x[:n], Prescaling(0.0, 1.0, 1.0, _OK)
-    kept = refitted(at, values, family, none, lmbda0, False, options, work, row)
+    at, n, row = column.at, column.at.column.n, work.trial
+    kept = reweighted_from(fit, column, lmbda0, MAX_TURNS, options, work, row)
     if is_unfitted(row, kept):
         return 0.0, 0.0
     transform_sorted(at.column, row[LMBDA], NOT_RECTIFIED, at.y)
     left_out = 1.0 - inside_of(at.counts, kept.start, kept.stop) / inside_of(at.counts, 0, n)
     near = near_quantiles(at.y[:n], at.counts, kept.start, kept.stop, kept.cutoff, options.c)
     return near / total_of(at.counts, n) + _LEFT_OUT * left_out, float(row[N_EVAL])
+
+
+# --- reweighting ----------------------------------------------------------------------------------------
+
+
+@kernel
+def reweighted_from(
+    fit: Fit, column: Column, lmbda0: float, n_plain: int, options: Options, work: RobustWork, row: FloatArray
+) -> Kept:
+    """The values kept by the fit from a start; the cut-off is adaptive after `n_plain` turns."""
+    n_turns = max(n_fits_of(options), 1)
+    return reweighted(keep_within, fit, column, lmbda0, n_turns, n_plain, options, work, row)

@@ -1,4 +1,7 @@
-"""The trimmed likelihood: the window of sorted values of least variance."""
+"""Maximum trimmed likelihood: of the window of sorted values, a fraction of all, where the likelihood is largest.
+
+The windows are steps of `kernels.robust.reweighting`: every one raises the trimmed likelihood.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,41 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import for_none, kernel, reduction, widest_vectors
+from powerkern._jit import for_none, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.robust.options import Prestandardized
+from powerkern.kernels.results import N_EVAL
+from powerkern.kernels.robust.column_results import (
+    is_over,
+    value_weight,
+    weight_kept,
+    weight_of_all,
+    write_column,
+    write_kept,
+)
+from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
+from powerkern.kernels.robust.huber import sd_within
+from powerkern.kernels.robust.options import SAMPLE, Column, Options, Prestandardized, RobustWork
 from powerkern.kernels.robust.order_statistics import SLACK
-from powerkern.kernels.robust.weights import Counts, position_at
+from powerkern.kernels.robust.qq import normal_quantile
+from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, Kept, n_fits_of, reweighted
+from powerkern.kernels.robust.search import (
+    GridScan,
+    Search,
+    add_minima,
+    brents_minimum,
+    even_points,
+    find_start,
+    look_closer,
+    look_outwards,
+    lowest_of,
+    n_steps,
+)
+from powerkern.kernels.robust.weights import Counts, mean_of, position_at
+from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
 
-
-@reduction
-def mean_of(x: FloatArray, w: FloatArray | None) -> float:
-    """The mean of values, with their weights or without."""
-    widest_vectors()
-    total, weight = 0.0, 0.0
-    for i in range(x.size):
-        if w is None:
-            total += x[i]
-        else:
-            total += w[i] * x[i]
-            weight += w[i]
-    return total / (x.size if w is None else weight)
+#: Sums, of squares and of logs, too, over the values from each one to the middle.
+Sums = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class Window(NamedTuple):
@@ -53,24 +71,25 @@ def _whole_window(n: float, fraction: float) -> float:
 
 
 @kernel
-def _best_plain_window(counts: None, at: Prestandardized, lmbda: float, fraction: float) -> Window:
+def _best_plain_window(counts: None, at: Prestandardized, lmbda: float, fraction: float, outward: Sums) -> Window:
     size = int(window_size(float(at.column.n), fraction))
-    start, value = _best_start(at, lmbda, size)
+    start, value = _best_start(at, lmbda, size, outward)
     return Window(start, start + size, 0.0, 0.0, value)
 
 
 @for_none(_best_plain_window)
-def best_window(counts: Counts, at: Prestandardized, lmbda: float, fraction: float) -> Window:
+def best_window(counts: Counts, at: Prestandardized, lmbda: float, fraction: float, outward: Sums) -> Window:
     """The consecutive values, a fraction of all, with the largest likelihood.
 
     Every window has those in the middle in common. Sums about their mean, cumulated outwards from there, only grow:
     nothing is subtracted, and infinite values spoil only the windows that they are in.
     """
-    return _best_weighted_window(at, counts, lmbda, counts.unit * window_size(counts.total / counts.unit, fraction))
+    size = counts.unit * window_size(counts.total / counts.unit, fraction)
+    return _best_weighted_window(at, counts, lmbda, size, outward)
 
 
 @kernel
-def _best_start(at: Prestandardized, lmbda: float, size: int) -> tuple[int, float]:
+def _best_start(at: Prestandardized, lmbda: float, size: int, outward: Sums) -> tuple[int, float]:
     """Start and objective of the best `size` consecutive values."""
     n, y, logs = at.column.n, at.y, at.column.logs
     first, last = n - size, size
@@ -82,7 +101,7 @@ def _best_start(at: Prestandardized, lmbda: float, size: int) -> tuple[int, floa
         total += d
         squares += d * d
         jacobian += logs[i]
-    left, left_squares, left_jacobian = at.outward
+    left, left_squares, left_jacobian = outward
     left[0] = left_squares[0] = left_jacobian[0] = 0.0
     for k in range(first):
         d = (y[first - 1 - k] - center) * unit
@@ -107,7 +126,7 @@ def _best_start(at: Prestandardized, lmbda: float, size: int) -> tuple[int, floa
 
 
 @kernel
-def _best_weighted_window(at: Prestandardized, counts: Counts, lmbda: float, size: float) -> Window:
+def _best_weighted_window(at: Prestandardized, counts: Counts, lmbda: float, size: float, outward: Sums) -> Window:
     """Windows of a given weight that begin or end between two values: those in between have a lower likelihood.
 
     For mean and mean square are linear between, so that the log of the variance is concave.
@@ -117,7 +136,7 @@ def _best_weighted_window(at: Prestandardized, counts: Counts, lmbda: float, siz
     middle = counts.lower
     first, last = y[position_at(counts, 1.0 - size / counts.total)], y[position_at(counts, size / counts.total)]
     unit = 1.0 / (last - first) if last > first else 1.0
-    _cumulate_outwards(at, counts, middle, unit)
+    _cumulate_outwards(at, counts, middle, unit, outward)
     best, right = Window(0, n, 0.0, 0.0, math.inf), (0.0, 0.0, 0.0)
     i, j, start = 0, 0, 0.0
     while True:
@@ -130,7 +149,7 @@ def _best_weighted_window(at: Prestandardized, counts: Counts, lmbda: float, siz
             j += 1
         total = right if j <= middle else _added(right, at, end - before[j], j, middle, unit)
         if i < middle:
-            left = (at.outward[0][i + 1], at.outward[1][i + 1], at.outward[2][i + 1])
+            left = (outward[0][i + 1], outward[1][i + 1], outward[2][i + 1])
             left = _added(left, at, before[i + 1] - start, i, middle, unit)
             total = (total[0] + left[0], total[1] + left[1], total[2] + left[2])
         mean = total[0] / size
@@ -150,9 +169,9 @@ def _best_weighted_window(at: Prestandardized, counts: Counts, lmbda: float, siz
 
 
 @kernel
-def _cumulate_outwards(at: Prestandardized, counts: Counts, middle: int, unit: float) -> None:
-    """Sums from each value up to the one in the middle, to `at.outward`."""
-    left, left_squares, left_jacobian = at.outward
+def _cumulate_outwards(at: Prestandardized, counts: Counts, middle: int, unit: float, outward: Sums) -> None:
+    """Sums from each value up to the one in the middle, to `outward`."""
+    left, left_squares, left_jacobian = outward
     left[middle] = left_squares[middle] = left_jacobian[middle] = 0.0
     for i in range(middle - 1, -1, -1):
         inner = (left[i + 1], left_squares[i + 1], left_jacobian[i + 1])
@@ -167,3 +186,73 @@ def _added(
     d = (at.y[i] - at.y[middle]) * unit
     step = weight * d
     return sums[0] + step, sums[1] + step * d, sums[2] + weight * (at.column.logs[i] - at.column.logs[middle])
+
+
+# --- the estimator --------------------------------------------------------------------------------------
+
+
+@kernel
+def _no_target(counts: Counts | None, column: SortedColumn, options: Options, work: RobustWork) -> float:
+    return 0.0
+
+
+@kernel
+def _no_sample_target(every: Prestandardized, column: SortedColumn, counts: Counts | None, work: RobustWork) -> float:
+    return 0.0
+
+
+@kernel
+def _window_at(at: Prestandardized, lmbda: float, rule: int, options: Options, work: RobustWork) -> Window:
+    transform_sorted(at.column, lmbda, rule, at.y)
+    outward = work.mle.spare, work.mle.split, work.mle.weight
+    return best_window(at.counts, at, lmbda, options.fraction, outward)
+
+
+@kernel
+def _objective(at: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> float:
+    return _window_at(at, lmbda, options.rule, options, work).value
+
+
+@kernel
+def _keep(at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork) -> Kept:
+    """The values in the best window."""
+    best = _window_at(at, lmbda, rule, options, work)
+    return Kept(best.start, best.stop, math.nan, math.nan, lmbda, rule, math.nan, best.below, best.above)
+
+
+@kernel
+def _scan(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
+    """Local minima on a grid, and on a finer one about the lowest point, or outwards from an end."""
+    n_points = even_points(_objective, at, low, high, options, work)
+    n_cells = add_minima(n_points, False, 1, work)
+    if 0 < lowest_of(work.grid[1, :n_points]) < n_points - 1:
+        return look_closer(_objective, at, n_points, n_cells, options, work)
+    return look_outwards(_objective, at, n_points, n_cells, (high - low) / n_steps(low, high), options, work)
+
+
+_SEARCH = Search(_objective, _no_sample_target, _scan, brents_minimum)
+
+
+@kernel
+def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
+    """Fit a prestandardised column into its row of results, or leave it."""
+    x, at = column.x, column.at
+    found = find_start(_SEARCH, at, options.low, options.high, SAMPLE, options, work)
+    n_turns = n_fits_of(options)
+    kept = reweighted(_keep, fit, column, found.lmbda, n_turns, MAX_TURNS, options, work, row)
+    if is_over(x, at.counts, kept, row):
+        return
+    row[N_EVAL] += found.n_eval
+    write_column(x, at.counts, at.column.below, column.prescaling, found, row)
+    n_kept = weight_kept(at.counts, kept)
+    share = n_kept / weight_of_all(at.counts, x.size)
+    write_kept(x, at.counts, kept, scale_factor(n_kept / value_weight(at.counts), share, math.nan), options, row)
+
+
+@kernel
+def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
+    """Consistency factor of the standard deviation of a central share of values, for normal data."""
+    return 1.0 / sd_within(-normal_quantile(0.5 - 0.5 * share)) if share < 1.0 else 1.0
+
+
+ENTRIES = entries_of(__name__, Criterion(_no_target, _objective, _keep, _fit, no_tail), scale_factor)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import COLUMN, COUNTS, for_none, kernel, named_tuple
+from powerkern._jit import COLUMN, COUNTS, for_none, kernel, named_tuple, reduction, widest_vectors
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.robust.order_statistics import SLACK, distances_of_rank
 
@@ -185,6 +185,20 @@ def _no_part(counts: None, lo: int, hi: int) -> None:
 def part_of(counts: Counts | None, lo: int, hi: int) -> FloatArray | None:
     """Weights of the values from `lo` to `hi`."""
     return counts.w[lo:hi]  # type: ignore[union-attr]
+
+
+@reduction
+def mean_of(x: FloatArray, w: FloatArray | None) -> float:
+    """The mean of values, with their weights or without."""
+    widest_vectors()
+    total, weight = 0.0, 0.0
+    for i in range(x.size):
+        if w is None:
+            total += x[i]
+        else:
+            total += w[i] * x[i]
+            weight += w[i]
+    return total / (x.size if w is None else weight)
 
 
 @kernel

@@ -26,7 +26,7 @@ from powerkern.kernels.results import (
     SCALE,
     STATUS,
 )
-from powerkern.kernels.robust import fit, huber, order_statistics
+from powerkern.kernels.robust import huber, order_statistics, search
 from powerkern.kernels.robust import options as robust_options
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
@@ -44,8 +44,8 @@ def fitted(x, family, estimator="rewml", **options):
     x = np.sort(np.asarray(x, dtype=float))[None, :]
     work = robust_options.new_robust_work(x.size)
     out = np.full((1, N_RESULTS), np.nan)
-    asked = ESTIMATORS[estimator](**options).solver().options
-    fit.fit_sorted_columns(x.copy(), CODES[family], asked, work, out)
+    solver = ESTIMATORS[estimator](**options).solver()
+    solver.entries.fit(x.copy(), None, CODES[family], solver.options, work, out)
     return out[0]
 
 
@@ -120,7 +120,8 @@ def test_work_serves_columns_of_any_length():
         row[: x.size] = np.sort(x)
     work = robust_options.new_robust_work(31)
     out = np.full((4, N_RESULTS), np.nan)
-    fit.fit_sorted_columns(columns, YEO_JOHNSON, ESTIMATORS["rewml"]().solver().options, work, out)
+    solver = ESTIMATORS["rewml"]().solver()
+    solver.entries.fit(columns, None, YEO_JOHNSON, solver.options, work, out)
     for row, x in zip(out, xs, strict=True):
         np.testing.assert_array_equal(row, fitted(x, "yeo-johnson"))
 
@@ -179,7 +180,7 @@ def test_the_path_of_r_is_brents_from_end_to_end(family):
     def objective(lmbda):
         return oracles.qq_objective(family, u, lmbda, "cellwise", scores)
 
-    best = min(oracles.netlib_fmin(objective, -4.0, 6.0, robust_options.CELLWISE_XTOL), key=objective)
+    best = min(oracles.netlib_fmin(objective, -4.0, 6.0, search.CELLWISE_XTOL), key=objective)
     assert fitted(x, family, convention="cellwise")[LMBDA0] == pytest.approx(best, abs=1e-9)
 
 

@@ -7,11 +7,13 @@ import pytest
 
 from powerkern import Status
 from powerkern._estimators.estimators import ESTIMATORS
-from powerkern._jit import INTEGER, JIT_DISABLED, ROWS, entry, numbers_of
+from powerkern._estimators.robust import Robust
+from powerkern._jit import JIT_DISABLED
 from powerkern.kernels.results import LEFT, LMBDA0, N_EVAL, N_KEPT, N_RESULTS, OBJECTIVE, ROUTE, STATUS
-from powerkern.kernels.robust import fit as robust
+from powerkern.kernels.robust import lane_batch, reweighting_lanes
 from powerkern.kernels.robust import options as robust_options
-from powerkern.kernels.robust import prestandardization, reweighting_lanes, short_columns
+from powerkern.kernels.robust.prestandardization import prepared
+from powerkern.kernels.robust.qq_column import scores_of
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
@@ -28,16 +30,13 @@ OPTIONS = [
 ]
 
 
-@entry((ROWS, INTEGER, numbers_of(robust_options.Options), robust._ROBUST_WORK, ROWS))
-def one_by_one(columns, family, options, work, out):
-    for j in range(columns.shape[0]):
-        robust.fit_sorted(columns[j], None, family, options, work, out[j], -1)
-
-
-def rows(fit, columns, family, estimator="rewml", **options):
-    asked = ESTIMATORS[estimator](**options).solver().options
-    out = np.full((len(columns), N_RESULTS), np.nan)
-    fit(np.ascontiguousarray(columns), CODES[family], asked, robust_options.new_robust_work(columns.shape[1]), out)
+def rows(columns, family, estimator="rewml", alone=False, **options):
+    """Results of columns, short ones side by side unless they are fitted alone."""
+    criterion, asked = ESTIMATORS[estimator](**options).solver()
+    entries = Robust(criterion, asked).entries
+    entries = entries._replace(first=()) if alone else entries
+    out, work = np.full((len(columns), N_RESULTS), np.nan), robust_options.new_robust_work(columns.shape[1])
+    entries.fit(np.ascontiguousarray(columns), None, CODES[family], asked, work, out)
     return out
 
 
@@ -58,7 +57,7 @@ def columns_of(family, n, p, seed=0):
 def test_lanes_find_what_each_column_finds_alone(family, options, n):
     for seed in range(2):
         columns = columns_of(family, n, 60 if not JIT_DISABLED else 9, seed)
-        lanes, alone = (rows(fit, columns, family, **options) for fit in (robust.fit_sorted_columns, one_by_one))
+        lanes, alone = (rows(columns, family, alone=alone, **options) for alone in (False, True))
         for field in (STATUS, N_KEPT, LMBDA0, ROUTE):
             np.testing.assert_array_equal(lanes[:, field], alone[:, field])
         np.testing.assert_allclose(lanes[:, OBJECTIVE], alone[:, OBJECTIVE], rtol=1e-13, atol=2e-15)
@@ -71,12 +70,12 @@ def test_a_result_depends_on_its_own_column_only(family):
     columns = columns_of(family, 21, 40 if not JIT_DISABLED else 12, seed=3)
     columns[::5, -3:], columns[1::7, -1] = np.nan, np.nan
     columns[4, 1:20] = columns[4, 0]  # no spread
-    together = rows(robust.fit_sorted_columns, columns, family)
+    together = rows(columns, family)
     order = np.random.default_rng(0).permutation(len(columns))
-    np.testing.assert_array_equal(rows(robust.fit_sorted_columns, columns[order], family), together[order])
+    np.testing.assert_array_equal(rows(columns[order], family), together[order])
     for j in (0, 1, 4, 5, 9, 11):
         x = columns[j : j + 1, ~np.isnan(columns[j])]
-        np.testing.assert_array_equal(rows(robust.fit_sorted_columns, x, family), together[j : j + 1])
+        np.testing.assert_array_equal(rows(x, family), together[j : j + 1])
 
 
 def refitted(columns, lmbda0, family=YEO_JOHNSON):
@@ -84,15 +83,13 @@ def refitted(columns, lmbda0, family=YEO_JOHNSON):
     options, n = ESTIMATORS["rewml"](prestandardize="none").solver().options, columns.shape[1]
     work = robust_options.new_robust_work(n)
     for lane, (x, start) in enumerate(zip(columns, lmbda0, strict=True)):
-        _, every = prestandardization.prepared(x, None, family, options, work)
-        found = robust_options.Start(start, 0, 0, True, 0.0)
-        short_columns.put_aside(
-            every.column, prestandardization.Prescaling(0.0, 1.0, 1.0, 0), found, options, lane, work.batch
-        )
+        column = prepared(scores_of, x, None, family, options, work)
+        reweighting_lanes.copy_to_lane(column.at.column, lane, work.batch)
+        work.batch.fields[[lane_batch.START, lane_batch.BOTH_SIDES], lane] = start, 0.0
     lower, upper = robust_options.change_ranks(None, n, options)
     shape, scores = reweighting_lanes.Shape(n, lower, upper, 2.0), work.scores[:n]
     reweighting_lanes.refit(work.batch, len(columns), shape, scores, 1.5, options.c, options.cutoff, 2, True, False)
-    return work.batch.fields[reweighting_lanes.FITTED] > 0.0
+    return work.batch.fields[lane_batch.FITTED] > 0.0
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
@@ -104,6 +101,6 @@ def test_columns_that_need_care_are_left():
     fitted = refitted(columns, [1.0, 1.0, 2.0, 1.0, 1.0])
     assert fitted[:5].tolist() == [True, False, False, False, False]
     assert not fitted[5:].any()
-    out = rows(robust.fit_sorted_columns, columns, "yeo-johnson", prestandardize="none")
+    out = rows(columns, "yeo-johnson", prestandardize="none")
     assert (out[:, STATUS] != LEFT).all()
     assert out[3, STATUS] == Status.NO_SPREAD

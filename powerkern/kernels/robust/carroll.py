@@ -1,0 +1,223 @@
+"""Carroll's estimator: maximum likelihood with a robust scale ([1]_).
+
+It minimises ln(scale) - (lambda - 1) mean(J), location and scale under Huber's least favourable density: normal in the
+center, with tails that fall off more slowly. No value is left out.
+
+References
+----------
+.. [1] R. J. Carroll, "A robust method for testing transformations to achieve approximate normality", JRSS B 42, 1980.
+"""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern._status import Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.exp import exp
+from powerkern.kernels.elementary.log import log
+from powerkern.kernels.results import CURVATURE, INTERCEPT, LEFT, LMBDA, LOC, N_EVAL, NLL, SCALE, SLOPE, STATUS
+from powerkern.kernels.robust.column_results import is_over, write_column
+from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
+from powerkern.kernels.robust.huber import HUBER_K, huber_likelihood_of
+from powerkern.kernels.robust.loc_scale import LocScale
+from powerkern.kernels.robust.options import ALL, Column, Options, Prestandardized, RobustWork
+from powerkern.kernels.robust.reweighting import Fit, Kept, values_kept, within_cutoff
+from powerkern.kernels.robust.search import (
+    GridScan,
+    Search,
+    add_minima,
+    brents_minimum,
+    find_start,
+    look_outwards,
+    lowest_of,
+    n_steps,
+)
+from powerkern.kernels.robust.weights import Counts, mean_of, part_of, total_of
+from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, transform_sorted
+
+_OK = int(Status.OK)
+#: Cells of the search as narrow as this are not divided; and what is taken for the most that they may hide.
+_NARROW, _HIDDEN = 0.03, 0.01
+
+
+# --- the objective --------------------------------------------------------------------------------------
+
+
+@kernel
+def _mean_log(counts: Counts | None, column: SortedColumn, options: Options, work: RobustWork) -> float:
+    """mean(J): with weights, theirs."""
+    return mean_of(column.logs[: column.n], part_of(counts, 0, column.n))
+
+
+@kernel
+def _mean_log_of_sample(every: Prestandardized, column: SortedColumn, counts: Counts | None, work: RobustWork) -> float:
+    return mean_of(column.logs[: column.n], None)
+
+
+@kernel
+def _huber(at: Prestandardized, lmbda: float, rule: int) -> LocScale:
+    """Location and scale of the transform, which stays in `at.y`."""
+    transform_sorted(at.column, lmbda, rule, at.y)
+    return huber_likelihood_of(at.y[: at.column.n], at.counts, HUBER_K)
+
+
+@kernel
+def _value(at: Prestandardized, lmbda: float, scale: float) -> float:
+    """The objective, from the scale; NaN where that is 0."""
+    return log(scale) - (lmbda - 1.0) * at.target if scale > 0.0 else math.nan
+
+
+@kernel
+def _objective(at: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> float:
+    return _value(at, lmbda, _huber(at, lmbda, options.rule).scale)
+
+
+# --- the search -----------------------------------------------------------------------------------------
+
+
+@kernel
+def _scan(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
+    """Local minima at points that divide the interval wherever the objective may be lowest, and beyond its end."""
+    n_points = _divided_points(at, low, high, options, work)
+    n_cells = add_minima(n_points, False, 1, work)
+    scan = GridScan(n_cells, n_points, True, 0)
+    if not 0 < lowest_of(work.grid[1, :n_points]) < n_points - 1:
+        scan = look_outwards(_objective, at, n_points, n_cells, (high - low) / n_steps(low, high), options, work)
+    return GridScan(scan.n_cells, scan.n_eval, scan.inside, int(scan.n_cells > 1))
+
+
+_SEARCH = Search(_objective, _mean_log_of_sample, _scan, brents_minimum)
+
+
+@kernel
+def _divided_points(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> int:
+    """Points of even steps, and halfway between any two where the objective may be lowest; returns how many."""
+    points, values, floors = work.grid[0], work.grid[1], work.grid[2]
+    last, lowest = n_steps(low, high), math.inf
+    n = last + 1
+    for k in range(n):
+        points[k], floors[k] = low + (high - low) / last * k, -math.inf
+        lowest = min(lowest, _write_point(at, k, options, work))
+    n_before = 0
+    while n_before < n:
+        n_before, k = n, 0
+        while k < n - 1 and n < points.size:
+            if floors[k] < math.inf and points[k + 1] - points[k] > _NARROW and _may_be_lower(at, k, lowest, work):
+                for row in range(work.grid.shape[0]):
+                    for i in range(n, k + 1, -1):
+                        work.grid[row, i] = work.grid[row, i - 1]
+                n += 1
+                points[k + 1], floors[k + 1] = 0.5 * (points[k] + points[k + 2]), -math.inf
+                lowest = min(lowest, _write_point(at, k + 1, options, work))
+                k += 2
+            else:
+                floors[k] = math.inf  # it need not be looked at again
+                k += 1
+    for k in range(n):
+        floors[k] = values[k] - _HIDDEN
+    return n
+
+
+@kernel
+def _write_point(at: Prestandardized, k: int, options: Options, work: RobustWork) -> float:
+    """The objective, location and scale at a point of `work.grid`; the objective is infinite if undefined."""
+    grid = work.grid
+    estimate = _huber(at, grid[0, k], options.rule)
+    value = _value(at, grid[0, k], estimate.scale)
+    grid[1, k] = value if value == value else math.inf
+    grid[3, k], grid[4, k] = estimate.loc, estimate.scale
+    return float(grid[1, k])
+
+
+@kernel
+def _may_be_lower(at: Prestandardized, k: int, lowest: float, work: RobustWork) -> bool:
+    """Whether the objective may be lower than that between point k of `work.grid` and the next.
+
+    In units of exp((lambda - 1) mean J), in which log(scale) is the objective, the distance of a value from the
+    location is taken to lie between its distances at both ends. The scale is then at least that of the shorter ones.
+    """
+    grid, n = work.grid, at.column.n
+    if not (grid[1, k] < math.inf and grid[1, k + 1] < math.inf):
+        return True
+    y, z = at.y, work.lanes[: at.column.x.size]
+    transform_sorted(at.column, grid[0, k], NOT_RECTIFIED, y)
+    transform_sorted(at.column, grid[0, k + 1], NOT_RECTIFIED, z)
+    unit_y, unit_z = exp(grid[1, k] - lowest) / grid[4, k], exp(grid[1, k + 1] - lowest) / grid[4, k + 1]
+    total = _pull_of_nearest(y[:n], z[:n], part_of(at.counts, 0, n), grid[3, k], grid[3, k + 1], unit_y, unit_z)
+    return total <= total_of(at.counts, n) * math.erf(HUBER_K / math.sqrt(2.0))
+
+
+@reduction
+def _pull_of_nearest(
+    y: FloatArray, z: FloatArray, w: FloatArray | None, center_y: float, center_z: float, unit_y: float, unit_z: float
+) -> float:
+    """Sum of u psi(u), u the distance closest to 0 between those of y and of z from their centers, in their units."""
+    widest_vectors()
+    total = 0.0
+    for i in range(y.size):
+        u, v = (y[i] - center_y) * unit_y, (z[i] - center_z) * unit_z
+        nearest = max(min(u, v), -max(u, v), 0.0)
+        total += (1.0 if w is None else w[i]) * nearest * min(nearest, HUBER_K)
+    return total
+
+
+# --- the fit --------------------------------------------------------------------------------------------
+
+
+@kernel
+def _keep(at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork) -> Kept:
+    """The values within the cut-off, by which a column with far outliers is standardised."""
+    return within_cutoff(at.y[: at.column.n], _huber(at, lmbda, rule), options.cutoff, lmbda, rule)
+
+
+@kernel
+def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
+    """Fit a prestandardised column into its row of results, or leave it.
+
+    Values within the cut-off give the constants of the transform, all values the likelihood.
+    """
+    x, prescaling, at = column.x, column.prescaling, column.at
+    found = find_start(_SEARCH, at, options.low, options.high, ALL, options, work)
+    lmbda, whole = found.lmbda / prescaling.power, work.trial
+    kept = _keep(at, found.lmbda, NOT_RECTIFIED, False, options, work)
+    row[STATUS] = _OK
+    if kept.stop - kept.start >= 2:
+        fit(column, kept, found.lmbda, lmbda, work, row)
+    if is_over(x, at.counts, kept, row):
+        return
+    fit(column, values_kept(0, x.size), found.lmbda, row[LMBDA], work, whole)
+    if whole[STATUS] == LEFT:
+        row[STATUS] = LEFT
+        return
+    row[STATUS], row[NLL], row[CURVATURE] = _OK, whole[NLL], whole[CURVATURE]
+    row[N_EVAL] += found.n_eval + whole[N_EVAL]
+    write_column(x, at.counts, at.column.below, prescaling, found, row)
+    part = part_of(at.counts, kept.start, kept.stop)
+    _restandardize(row, at.y[kept.start : kept.stop], part, kept.loc, kept.scale)
+
+
+@kernel
+def _restandardize(row: FloatArray, y: FloatArray, weight: FloatArray | None, loc: float, scale: float) -> None:
+    """Standardise by `loc` and `scale` of the transformed values instead of the mean and standard deviation of `y`."""
+    mean, sd, total = mean_of(y, weight), 0.0, 0.0
+    for i in range(y.size):
+        each = 1.0 if weight is None else weight[i]
+        sd += each * ((y[i] - mean) * (y[i] - mean))
+        total += each
+    sd = math.sqrt(sd / total)
+    shift, factor = (loc - mean) / sd, scale / sd
+    row[LOC] += shift * row[SCALE]
+    row[SCALE] *= factor
+    row[INTERCEPT] = (row[INTERCEPT] - shift) / factor
+    row[SLOPE] /= factor
+
+
+@kernel
+def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
+    """Huber's scale is consistent."""
+    return 1.0
+
+
+ENTRIES = entries_of(__name__, Criterion(_mean_log, _objective, _keep, _fit, no_tail), scale_factor)

@@ -1,0 +1,99 @@
+"""Reweighted maximum likelihood as R's package cellWise fits it.
+
+Brent's method searches the interval as it is, and wider ones while lambda ends near an end; or the objective is scanned
+on a grid. The cut-off is the same in every step, variances are divided by n - 1, and the values kept are those within
+the cut-off at the last lambda.
+"""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import kernel
+from powerkern._status import Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.results import LMBDA, N_EVAL, STATUS
+from powerkern.kernels.robust.column_results import (
+    is_over,
+    is_unfitted,
+    value_weight,
+    weight_kept,
+    write_column,
+    write_kept,
+    write_limits,
+)
+from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
+from powerkern.kernels.robust.options import SAMPLE, Column, Options, Prestandardized, RobustWork, Start
+from powerkern.kernels.robust.qq_column import keep_within, qq_value, sample_scores, scores_of
+from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, n_fits_of, reweighted, values_kept
+from powerkern.kernels.robust.search import (
+    GridScan,
+    Search,
+    add_minima,
+    brents_minimum,
+    even_points,
+    find_start,
+    look_closer,
+)
+
+_OK = int(Status.OK)
+_NOT_CERTIFIED = int(Status.NOT_CERTIFIED)
+#: Fits in ever wider intervals.
+_MAX_FITS = 20
+#: The interval is widened where lambda is that near to an end, as a fraction of its length.
+_END = 0.05
+
+
+@kernel
+def _scan(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
+    """Local minima on a grid of the interval, its ends too, and on a finer one about the lowest point."""
+    n_points = even_points(qq_value, at, low, high, options, work)
+    n_cells = add_minima(n_points, True, 1, work)
+    return look_closer(qq_value, at, n_points, n_cells, options, work)
+
+
+_SEARCH = Search(qq_value, sample_scores, _scan, brents_minimum)
+
+
+@kernel
+def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
+    """Fit a prestandardised column into its row of results, or leave it."""
+    x, prescaling, at = column.x, column.prescaling, column.at
+    low, high, n_eval, n_fits = options.low, options.high, 0.0, n_fits_of(options)
+    found, kept, widened = Start(math.nan, 0, 0, False, math.nan), values_kept(0, 0), True
+    for _ in range(_MAX_FITS):
+        found = find_start(_SEARCH, at, low, high, SAMPLE, options, work)
+        kept = reweighted(keep_within, fit, column, found.lmbda, n_fits + 1, MAX_TURNS, options, work, row)
+        n_eval += found.n_eval + row[N_EVAL]
+        low, high, widened = _widened(low, high, row[LMBDA] * prescaling.power)
+        if is_unfitted(row, kept) or not widened:
+            break
+    if is_over(x, at.counts, kept, row):
+        return
+    row[N_EVAL] = n_eval
+    if row[STATUS] == _OK and widened:
+        row[STATUS] = _NOT_CERTIFIED
+    write_column(x, at.counts, at.column.below, prescaling, found, row)
+    n_kept = weight_kept(at.counts, kept) / value_weight(at.counts)
+    write_kept(x, at.counts, kept, scale_factor(n_kept, 0.0, 0.0), options, row)
+    write_limits(x, at.column.below, prescaling, kept, row)
+
+
+@kernel
+def _widened(low: float, high: float, lmbda: float) -> tuple[float, float, bool]:
+    """A wider interval where lambda ended close to an end, and whether it did."""
+    margin = _END * (high - low)
+    if lmbda - low < margin:
+        return 1.0 + 2.0 * (low - 1.0), high, True
+    if high - lmbda < margin:
+        return low, 1.0 + 2.0 * (high - 1.0), True
+    return low, high, False
+
+
+@kernel
+def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
+    """From a variance divided by n to one divided by n - 1."""
+    return math.sqrt(n_kept / (n_kept - 1.0))
+
+
+ENTRIES = entries_of(__name__, Criterion(scores_of, qq_value, keep_within, _fit, no_tail), scale_factor)

@@ -1,0 +1,186 @@
+"""The QQ objective of a prestandardised column, at one lambda, or at vectors of lambdas where it is short."""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import LANES, for_none, kernel
+from powerkern._typing import FloatArray
+from powerkern.kernels.robust.huber import CELLWISE_BETA, HUBER_K, one_step_of
+from powerkern.kernels.robust.loc_scale import LocScale
+from powerkern.kernels.robust.options import SAMPLE, Options, Prestandardized, RobustWork
+from powerkern.kernels.robust.qq import (
+    CLOSE,
+    PAPER,
+    bisquare_objective_of,
+    normal_nodes,
+    normal_scores,
+    sampled_score,
+    weighted_bisquare_of,
+)
+from powerkern.kernels.robust.qq_lanes import qq_objectives
+from powerkern.kernels.robust.qq_search import qq_objective, search_cells
+from powerkern.kernels.robust.reweighting import Kept, adapted_cutoff, within_cutoff
+from powerkern.kernels.robust.search import GridScan, add_minima, complete_points, lowest_of, n_steps, sample_position
+from powerkern.kernels.robust.weights import Counts, Nodes
+from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
+
+#: Into how many parts the steps of a scan are divided with weights.
+_WEIGHTED_PARTS = 4
+#: Points outwards from an end.
+_OUTWARD = 16
+#: Where another start is looked for at first: how far above and below a lambda.
+_ABOUT = (0.125, 0.0, -0.125, -0.25, -0.375, -0.5, -0.75, -1.0)
+
+
+@kernel
+def qq_value(at: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> float:
+    """The bisquare distance from normal scores; NaN where it is not defined."""
+    transform_sorted(at.column, lmbda, options.rule, at.y)
+    y = at.y[: at.column.n]
+    estimate = one_step(y, at.counts)
+    if not estimate.scale > 0.0:
+        return math.nan
+    return _distance(at.counts, y, at.target, estimate, options.c)
+
+
+@kernel
+def one_step(y: FloatArray, counts: Counts | None) -> LocScale:
+    """One step from median and MAD: iterated to the end, RewML resists fewer outliers."""
+    return one_step_of(y, counts, HUBER_K, CELLWISE_BETA)
+
+
+@kernel
+def _plain_distance(counts: None, y: FloatArray, scores: FloatArray, estimate: LocScale, c: float) -> float:
+    return bisquare_objective_of(y, scores, estimate.loc, estimate.scale, c)
+
+
+@for_none(_plain_distance)
+def _distance(counts: Counts, y: FloatArray, nodes: Nodes, estimate: LocScale, c: float) -> float:
+    return weighted_bisquare_of(y, nodes, counts.total, estimate.loc, estimate.scale, c)
+
+
+@kernel
+def keep_within(
+    at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
+) -> Kept:
+    """The values within the cut-off."""
+    transform_sorted(at.column, lmbda, rule, at.y)
+    y = at.y[: at.column.n]
+    estimate = one_step(y, at.counts)
+    cutoff = adapted_cutoff(y, at.counts, estimate, options.cutoff) if adaptive else options.cutoff
+    return within_cutoff(y, estimate, cutoff, lmbda, rule)
+
+
+# --- normal scores ------------------------------------------------------------------------------------
+
+
+@kernel
+def scores_of(counts: Counts | None, column: SortedColumn, options: Options, work: RobustWork) -> FloatArray | Nodes:
+    """The normal scores of a column, with weights their nodes."""
+    return _scores(counts, column.n, options, work)
+
+
+@kernel
+def _plain_scores(counts: None, n: int, options: Options, work: RobustWork) -> FloatArray:
+    """One table serves all columns of a length."""
+    scores = work.scores[:n]
+    if work.scores_of[0] != n:
+        normal_scores(scores)
+        work.scores_of[0] = n
+    return scores
+
+
+@for_none(_plain_scores)
+def _scores(counts: Counts, n: int, options: Options, work: RobustWork) -> FloatArray | Nodes:
+    return normal_nodes(counts, PAPER, CLOSE * options.c)
+
+
+@kernel
+def sample_scores(
+    every: Prestandardized, column: SortedColumn, counts: Counts | None, work: RobustWork
+) -> FloatArray | Nodes:
+    """The scores, in all of the column, of the values of its sample."""
+    return _sample_scores(counts, every, work)
+
+
+@kernel
+def _plain_sample_scores(counts: None, every: Prestandardized, work: RobustWork) -> FloatArray:
+    scores: FloatArray = work.sample[2, :SAMPLE]
+    for k in range(SAMPLE):
+        scores[k] = every.target[sample_position(None, every.column.n, k)]
+    return scores
+
+
+@for_none(_plain_sample_scores)
+def _sample_scores(counts: Counts, every: Prestandardized, work: RobustWork) -> FloatArray | Nodes:
+    nodes = work.sample_counts.nodes
+    row, score, spread, weight = nodes.row, nodes.score, nodes.spread, nodes.weight
+    for k in range(SAMPLE):
+        row[k], spread[k], weight[k] = k, 0.0, counts.w[k]
+        score[k] = sampled_score(every.counts, (k + 0.5) / SAMPLE)  # type: ignore[arg-type]
+    return Nodes(row[:SAMPLE], score[:SAMPLE], spread[:SAMPLE], weight[:SAMPLE])
+
+
+# --- scans of a short column, or of a sample ------------------------------------------------------------
+
+
+@kernel
+def scan_qq(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
+    """Local minima of the objective, as cells after the first.
+
+    Where the lowest point is an end of the interval, points go on outwards from there in doubling steps.
+    """
+    n_points = _scan_points(at.counts, at.target, at, low, high, options, work)
+    best = lowest_of(work.grid[1, :n_points])
+    n_cells = add_minima(n_points, False, 1, work)
+    if 0 < best < n_points - 1:
+        return GridScan(n_cells, n_points, True, int(n_cells > 1))
+    lowest, origin = work.grid[1, best], work.grid[0, best]
+    step = (high - low) / n_steps(low, high) * (1.0 if best > 0 else -1.0)
+    work.grid[0, 0], reach = origin - step, 0.5  # from inside on: the lowest may be between
+    for k in range(1, _OUTWARD):
+        work.grid[0, k] = origin + step * (reach - 1.0)
+        reach *= 2.0
+    best = evaluate(at, _OUTWARD, options, work)
+    n_cells = add_minima(_OUTWARD, False, n_cells, work)
+    inside = 0 < best < _OUTWARD - 1 or work.grid[1, best] > lowest
+    return GridScan(n_cells, n_points + _OUTWARD, inside, int(n_cells > 1))
+
+
+@kernel
+def _in_cells(
+    counts: None, scores: FloatArray, at: Prestandardized, low: float, high: float, options: Options, work: RobustWork
+) -> int:
+    qq = qq_objective(at.column, scores, options.rule, HUBER_K, options.c, work.search)
+    return search_cells(qq, low, high, work.grid, work.search)
+
+
+@for_none(_in_cells)
+def _scan_points(
+    counts: Counts, scores: Nodes, at: Prestandardized, low: float, high: float, options: Options, work: RobustWork
+) -> int:
+    """Points, in `work.grid`, and how many: wherever the objective may be lowest; of even steps if there are counts."""
+    last = n_steps(low, high) * _WEIGHTED_PARTS
+    n_points = (last // LANES + 1) * LANES
+    for k in range(n_points):
+        work.grid[0, k] = low + (high - low) / last * min(k, last)
+    evaluate(at, n_points, options, work)
+    return last + 1
+
+
+@kernel
+def evaluate(at: Prestandardized, n: int, options: Options, work: RobustWork) -> int:
+    """The objective at the first n points of `work.grid`, whole vectors of them; returns the lowest."""
+    points, values = work.grid[0, :n], work.grid[1, :n]
+    rises = 0.0, 0.0
+    qq_objectives(at.column, rises, at.counts, at.target, options.rule, HUBER_K, options.c, points, work.lanes, values)
+    return complete_points(values, work.grid[2, :n])
+
+
+@kernel
+def is_lower_below(at: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> bool:
+    """Whether the objective is lower at one of a few points below lmbda than there and a little above."""
+    for k in range(LANES):
+        work.grid[0, k] = lmbda + _ABOUT[k]
+    return evaluate(at, LANES, options, work) > 1
