@@ -15,6 +15,7 @@ import math
 from powerkern._jit import kernel, reduction, widest_vectors
 from powerkern._status import Status
 from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.results import CURVATURE, INTERCEPT, LEFT, LMBDA, LOC, N_EVAL, NLL, SCALE, SLOPE, STATUS
@@ -95,7 +96,7 @@ _SEARCH = Search(_objective, _mean_log_of_sample, _scan, brents_minimum)
 def _divided_points(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> int:
     """Points of even steps, and halfway between any two where the objective may be lowest; returns how many."""
     points, values, floors = work.grid[0], work.grid[1], work.grid[2]
-    last, lowest = n_steps(low, high), math.inf
+    last, lowest, transformed_at = n_steps(low, high), math.inf, math.nan
     n = last + 1
     for k in range(n):
         points[k], floors[k] = low + (high - low) / last * k, -math.inf
@@ -104,7 +105,11 @@ def _divided_points(at: Prestandardized, low: float, high: float, options: Optio
     while n_before < n:
         n_before, k = n, 0
         while k < n - 1 and n < points.size:
-            if floors[k] < math.inf and points[k + 1] - points[k] > _NARROW and _may_be_lower(at, k, lowest, work):
+            is_divided = floors[k] < math.inf and points[k + 1] - points[k] > _NARROW
+            if is_divided and max(values[k], values[k + 1]) < math.inf:
+                is_divided = _may_be_lower(at, k, lowest, transformed_at, work)
+                transformed_at = points[k + 1]
+            if is_divided:
                 for row in range(work.grid.shape[0]):
                     for i in range(n, k + 1, -1):
                         work.grid[row, i] = work.grid[row, i - 1]
@@ -132,17 +137,19 @@ def _write_point(at: Prestandardized, k: int, options: Options, work: RobustWork
 
 
 @kernel
-def _may_be_lower(at: Prestandardized, k: int, lowest: float, work: RobustWork) -> bool:
+def _may_be_lower(at: Prestandardized, k: int, lowest: float, transformed_at: float, work: RobustWork) -> bool:
     """Whether the objective may be lower than that between point k of `work.grid` and the next.
 
     In units of exp((lambda - 1) mean J), in which log(scale) is the objective, the distance of a value from the
     location is taken to lie between its distances at both ends. The scale is then at least that of the shorter ones.
+    `transformed_at` is the higher end of the interval that was looked at before: its transform is kept.
     """
     grid, n = work.grid, at.column.n
-    if not (grid[1, k] < math.inf and grid[1, k + 1] < math.inf):
-        return True
     y, z = at.y, work.lanes[: at.column.x.size]
-    transform_sorted(at.column, grid[0, k], NOT_RECTIFIED, y)
+    if grid[0, k] == transformed_at:
+        copy(z, y)
+    else:
+        transform_sorted(at.column, grid[0, k], NOT_RECTIFIED, y)
     transform_sorted(at.column, grid[0, k + 1], NOT_RECTIFIED, z)
     unit_y, unit_z = exp(grid[1, k] - lowest) / grid[4, k], exp(grid[1, k + 1] - lowest) / grid[4, k + 1]
     total = _pull_of_nearest(y[:n], z[:n], part_of(at.counts, 0, n), grid[3, k], grid[3, k + 1], unit_y, unit_z)
