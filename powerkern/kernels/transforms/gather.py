@@ -21,16 +21,29 @@ from powerkern._jit import (
     ROWS32,
     WRITE_MATRIX,
     WRITE_MATRIX32,
+    allocated,
     entry,
     inlined,
     kernel,
     prefetch,
+    release,
     widest_vectors,
 )
 from powerkern._typing import Float32Array, FloatArray, IntArray
-from powerkern.kernels.results import CENTER, DIVISOR, LMBDA, is_identity, is_rescaled
-from powerkern.kernels.transforms import boxcox, yeojohnson_standardized
-from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON, lowest
+from powerkern.kernels.results import (
+    CENTER,
+    DIVISOR,
+    INTERCEPT,
+    LMBDA,
+    LOG_FACTOR,
+    REF,
+    SLOPE,
+    is_identity,
+    is_rescaled,
+)
+from powerkern.kernels.transforms.branch import F_INTERCEPT, F_LMBDA, F_LOG_FACTOR, F_REF, F_SLOPE, N_FIELDS
+from powerkern.kernels.transforms.columns import TRANSFORMS, ColumnTransform, column_transform
+from powerkern.kernels.transforms.family import lowest
 
 AnyArray = NDArray[Any]
 
@@ -41,7 +54,7 @@ _TILE = 512
 
 # directions: transforms and their inverses, of raw or of standardised values
 FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
-
+INVERSES = INVERSE, INVERSE_STANDARDIZED
 
 #: Copies one value between x[i, j] and block[j, i].
 _Copy = Callable[[AnyArray, AnyArray, int, int], None]
@@ -177,68 +190,55 @@ def _count_not_finite(x: FloatArray) -> int:
     return n
 
 
-#: Transforms of a column, raw by its lambda, or standardised in place by its fit.
-_Raw = Callable[[FloatArray, float, FloatArray], None]
-_Standardized = Callable[[FloatArray, FloatArray], None]
 _Apply = Callable[[FloatArray, FloatArray, IntArray], None]
 
 
-def _raw(transform: _Raw) -> _Standardized:
-    """A raw transform, by the lambda of a fit."""
-
-    def by_fit(x: FloatArray, fit: FloatArray) -> None:
-        transform(x, fit[LMBDA], x)
-
-    return kernel(by_fit)
+@kernel
+def _write_fields(fit: FloatArray, fields: FloatArray) -> None:
+    """The numbers of a fit as fields of one column."""
+    fields[F_LMBDA, 0], fields[F_REF, 0] = fit[LMBDA], fit[REF]
+    fields[F_SLOPE, 0], fields[F_INTERCEPT, 0], fields[F_LOG_FACTOR, 0] = fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR]
 
 
-def _forward(transform: _Standardized, family: int, name: str) -> _Apply:
-    """The entry of a transform of values of a family."""
-
+def _forward(family: int, transform: ColumnTransform) -> _Apply:
     def by_column(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
+        fields = allocated((N_FIELDS, 1))
         for j in range(block.shape[0]):
             x, fit = block[j], results[j]
             if not is_identity(fit):
                 failures[j] += _count_outside(x, _end_of_domain(fit, family))
                 _prestandardize(x, fit)
-                transform(x, fit)
+                _write_fields(fit, fields)
+                transform(x, fields, x)
+        release(fields)
 
-    return _entry_of(by_column, name)
+    return by_column
 
 
-def _backward(inverse: _Standardized, name: str) -> _Apply:
-    """The entry of an inverse."""
-
+def _backward(family: int, inverse: ColumnTransform) -> _Apply:
     def by_column(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
+        fields = allocated((N_FIELDS, 1))
         for j in range(block.shape[0]):
             y, fit = block[j], results[j]
             if not is_identity(fit):
                 missing = _count_missing(y)
-                inverse(y, fit)
+                _write_fields(fit, fields)
+                inverse(y, fields, y)
                 _unprestandardize(y, fit)
                 failures[j] += _count_not_finite(y) - missing
+        release(fields)
 
-    return _entry_of(by_column, name)
+    return by_column
 
 
-def _entry_of(by_column: _Apply, name: str) -> _Apply:
-    by_column.__name__ = by_column.__qualname__ = name  # the name of its file
+def _entry_of(family: int, direction: int) -> _Apply:
+    """The entry of a transform of a block."""
+    transform = TRANSFORMS[family, direction]
+    make = _backward if direction in INVERSES else _forward
+    by_column = make(family, column_transform(transform))
+    by_column.__name__ = by_column.__qualname__ = f"{transform.name}_columns"  # the name of its file
     return entry((ROWS, ROWS, COUNTS))(by_column)
 
 
-def _entries(family: int, raw: _Raw, inverse: _Raw, standardized: _Standardized, back: _Standardized) -> list[_Apply]:
-    """The entries of a family, in the order of the directions."""
-    return [
-        _forward(_raw(raw), family, raw.__name__),
-        _backward(_raw(inverse), inverse.__name__),
-        _forward(standardized, family, standardized.__name__),
-        _backward(back, back.__name__),
-    ]
-
-
 #: The entry for a family and a direction.
-APPLY = {
-    (family, direction): each
-    for family, loops in ((BOX_COX, boxcox.COLUMNS), (YEO_JOHNSON, yeojohnson_standardized.COLUMNS))
-    for direction, each in enumerate(_entries(family, *loops))
-}
+APPLY = {key: _entry_of(*key) for key in TRANSFORMS}

@@ -8,9 +8,8 @@ import numpy as np
 
 from powerkern._jit import LANES, borrowed, inlined, pack_eight, prefetch, widest_vectors
 from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.transforms.branch import BLOCK
 
-#: Values of a line that are transformed together. Sixteen cache lines: as many as a core can have in flight.
-ROW_BLOCK = 128
 #: Columns of which constants are held at once: they stay in the second-level cache.
 BAND = 1024
 #: Shorter rows, and shorter columns, are joined where no memory is between them: the last block of each would be too
@@ -84,7 +83,7 @@ def rows_joined(p: int) -> int:
     step = LANES
     while step > 1 and p * step // 2 % LANES == 0:
         step //= 2
-    return max(1, 2 * ROW_BLOCK // (p * step)) * step if p * step <= BAND else max(1, SHORTEST_ROW // p)
+    return max(1, 2 * BLOCK // (p * step)) * step if p * step <= BAND else max(1, SHORTEST_ROW // p)
 
 
 @inlined
@@ -97,15 +96,15 @@ def traversal_of(lines: Lines, p: int) -> Traversal:
     times = (count if column_major else rows_joined(length)) if joined else 1
     dense = lines.within == 1 and (lines.stride == length or not joined)
     if dense:
-        ahead = ROW_BLOCK if column_major else (length * times if joined else lines.stride)
+        ahead = BLOCK if column_major else (length * times if joined else lines.stride)
     elif column_major:
-        ahead = max(1, ROW_BLOCK // length) * lines.stride if joined else ROW_BLOCK * lines.within
+        ahead = max(1, BLOCK // length) * lines.stride if joined else BLOCK * lines.within
     else:
         ahead = times * lines.stride
     step = max(1, _LINE_BYTES // (lines.x.itemsize * max(1, abs(lines.within))))
     # a column by itself is divided evenly: its constants are spread over no more values than necessary
-    blocks = max(1, -(-length // ROW_BLOCK))
-    block = -(-length // (blocks * LANES)) * LANES if column_major and not joined else ROW_BLOCK
+    blocks = max(1, -(-length // BLOCK))
+    block = -(-length // (blocks * LANES)) * LANES if column_major and not joined else BLOCK
     return Traversal(joined, -(-count // times), length * times, length, times, max(1, block), dense, ahead, step)
 
 

@@ -52,8 +52,9 @@ from powerkern._jit import (
 )
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, STATUS, UNFITTED
-from powerkern.kernels.transforms import boxcox, single, yeojohnson_rows
+from powerkern.kernels.transforms import single
 from powerkern.kernels.transforms.branch import (
+    BLOCK,
     F_LMBDA,
     F_PASSES,
     F_REF,
@@ -61,12 +62,13 @@ from powerkern.kernels.transforms.branch import (
     HIGH,
     LOW,
     N_FIELDS,
+    N_SPARE,
 )
+from powerkern.kernels.transforms.columns import TRANSFORMS, WIDTH
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.transforms.gather import FORWARD, FORWARD_STANDARDIZED, INVERSE, INVERSE_STANDARDIZED
 from powerkern.kernels.transforms.lines import (
     BAND,
-    ROW_BLOCK,
     Lines,
     Traversal,
     block_in_place,
@@ -83,14 +85,9 @@ N_FOUND = 3
 #: Positions in `where` of the number of parts taken, and of the flag that none is left.
 NEXT, DONE = 6, 7
 
-# Numbers from one constant of a block to the next: one stride for all, with room for `_spread`. A load waits for stores
-# a little before it, give or take multiples of 4 KB; no two rows lie so.
-_WIDTH = 192
 # Values of a part at the end, so that threads end together; of one before, as constants may have to be made for it; and
 # of a call.
 _FINE_VALUES, _COARSE_VALUES, _CALL_VALUES = 32_768, 524_288, 524_288
-# blocks of scratch space that transforms need
-_N_SPARE = 3
 
 #: Adds intermediate figures of n columns to fields[:, :n].
 _Begin = Callable[[FloatArray, int], None]
@@ -140,8 +137,8 @@ def _grid_of(lines: Lines, p: int) -> _Grid:
     height, n_threads = max(1, lines.height), lines.where[5]
     most = min(BAND, max(1, _FINE_VALUES // height)) if lines.column_major else BAND
     width = -(-p // -(-p // most))
-    if ROW_BLOCK < width < p:
-        width = -(-width // ROW_BLOCK) * ROW_BLOCK
+    if BLOCK < width < p:
+        width = -(-width // BLOCK) * BLOCK
     n_bands, values = -(-p // width), height * width
     coarse = max(1, (values + _COARSE_VALUES // 2) // _COARSE_VALUES)
     fine = max(1, (values + _FINE_VALUES // 2) // _FINE_VALUES)
@@ -173,8 +170,8 @@ def _by_bands(
     """Take parts until none is left, or enough are done: constants if its columns are others, then values."""
     fields, found, where, p = borrowed(fields), borrowed(found), borrowed(lines.where), fields.shape[1]
     grid = _grid_of(lines, p)
-    blocks = -(-BAND // ROW_BLOCK)
-    room = allocated((blocks + 4, n_constants, _WIDTH))  # no transform has fewer constants than `spare` rows
+    blocks = -(-BAND // BLOCK)
+    room = allocated((blocks + 4, n_constants, WIDTH))  # no transform has fewer constants than `spare` rows
     c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
     times = 1 if lines.column_major else rows_joined(p)
     of, values = -1, 0
@@ -202,10 +199,10 @@ def _fill_band(begin: _Begin, prepare: _Prepare, fields: FloatArray, found: Floa
     """The constants of a band, and the bounds of its ordinary values."""
     fields, found = borrowed(fields), borrowed(found)
     p = fields.shape[1]
-    work = allocated((single.N_WORK_FIELDS, ROW_BLOCK))
-    for k in range(-(-p // ROW_BLOCK)):
-        first = k * ROW_BLOCK
-        last = min(first + ROW_BLOCK, p)
+    work = allocated((single.N_WORK_FIELDS, BLOCK))
+    for k in range(-(-p // BLOCK)):
+        first = k * BLOCK
+        last = min(first + BLOCK, p)
         _fill(begin, prepare, fields[:, first:last], work, c[k])
         for j in range(last - first):
             found[LOW, first + j] = c[k, LOW, j]
@@ -216,7 +213,7 @@ def _fill_band(begin: _Begin, prepare: _Prepare, fields: FloatArray, found: Floa
 
 @inlined
 def _fill(begin: _Begin, prepare: _Prepare, fields: FloatArray, work: FloatArray, c: FloatArray) -> None:
-    """The constants of up to ROW_BLOCK columns.
+    """The constants of up to BLOCK columns.
 
     Of columns that pass unchanged, or are to be rescaled first, no value is ordinary.
     """
@@ -256,7 +253,7 @@ def _along_lines(
         lines.height,
         lines.height * extreme.size,
     )
-    packed = borrowed(spare[_N_SPARE].view(lines.x.dtype))
+    packed = borrowed(spare[N_SPARE].view(lines.x.dtype))
     for line in range(traversal.n_lines):
         stop = min(traversal.width, total - line * traversal.width)
         source, begin = line * traversal.times, 0  # of values that are packed
@@ -287,14 +284,14 @@ def _repeat(c: FloatArray, p: int, width: int) -> None:
     for j in range(p, width):
         to, of = j, j - p
         for k in range(c.shape[1]):
-            c[to // ROW_BLOCK, k, to % ROW_BLOCK] = c[of // ROW_BLOCK, k, of % ROW_BLOCK]
+            c[to // BLOCK, k, to % BLOCK] = c[of // BLOCK, k, of % BLOCK]
 
 
 @inlined
 def _spread_one(c: FloatArray, j: int, n: int, column: FloatArray) -> None:
     """The constants of n values of column j; whole vectors are stored."""
     for row in range(c.shape[1]):
-        constant = in_all_lanes(c[j // ROW_BLOCK, row, j % ROW_BLOCK])
+        constant = in_all_lanes(c[j // BLOCK, row, j % BLOCK])
         for i in range(0, n, LANES):
             store(column, (row, i), constant)
 
@@ -311,11 +308,11 @@ def _spread(c: FloatArray, first: int, n: int, height: int, column: FloatArray) 
         if end == i:
             j, end = j + 1, end + height
         for k in range(c.shape[1]):
-            store(column, (k, i), in_all_lanes(c[j // ROW_BLOCK, k, j % ROW_BLOCK]))
+            store(column, (k, i), in_all_lanes(c[j // BLOCK, k, j % BLOCK]))
         while end < i + LANES:  # there the next column begins
             j, before = j + 1, first_lanes(end - i)
             for k in range(c.shape[1]):
-                next_one = in_all_lanes(c[j // ROW_BLOCK, k, j % ROW_BLOCK])
+                next_one = in_all_lanes(c[j // BLOCK, k, j % BLOCK])
                 store(column, (k, i), select(before, load(column, (k, i)), next_one))
             end += height
 
@@ -369,9 +366,8 @@ def _entry_of(
 
 #: The entry for a family and a direction.
 APPLY = {
-    (family, direction): _entry_of(COLUMN, transform.__name__, _at_once, prepare, transform, n_constants)
-    for family, rows in ((BOX_COX, boxcox.ROWS), (YEO_JOHNSON, yeojohnson_rows.ROWS))
-    for direction, (prepare, transform, n_constants) in enumerate(rows)
+    key: _entry_of(COLUMN, f"{each.name}_lines", _at_once, each.prepare, each.block, each.n_constants)
+    for key, each in TRANSFORMS.items()
 }
 
 #: The entry of float32 for a family and a direction; for raw transforms, fields are `raw_fields`.

@@ -10,6 +10,7 @@ from powerkern._engine.by_column import fit_matrix
 from powerkern.kernels.results import CENTER, DIVISOR, LMBDA, REF, STATUS
 from powerkern.kernels.transforms import gather
 from powerkern.kernels.transforms import matrix as rowwise
+from powerkern.kernels.transforms.branch import BLOCK
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 FAMILIES = [BOX_COX, YEO_JOHNSON]
@@ -73,7 +74,7 @@ def test_bits_are_those_of_columns(family, direction, upright):
     results, values, expected, failures = cases(family, direction, x)
     lines = values if upright else np.ascontiguousarray(values.T)
     turned = (lambda out: out) if upright else (lambda out: out.T)
-    assert max(lines.shape) > 2 * rowwise.ROW_BLOCK
+    assert max(lines.shape) > 2 * BLOCK
     before = lines.copy()
     bounds, ordinary = along(family, direction, lines, results, NOWHERE, upright)
     np.testing.assert_array_equal(lines, before)
@@ -136,7 +137,7 @@ def test_part_of_a_row_and_several_rows_in_one(family, direction):
         inside = along(family, direction, several, results, NOWHERE)[1]
         np.testing.assert_array_equal(found.reshape(times, p).all(axis=0), inside)
         np.testing.assert_array_equal(out.T[inside], expected[inside, : len(several)])
-    assert times * p > 2 * rowwise.ROW_BLOCK
+    assert times * p > 2 * BLOCK
 
 
 @pytest.mark.parametrize("upright", [False, True])
