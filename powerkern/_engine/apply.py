@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.blocks import SMALLEST_PART, cache_blocks, cache_shape, line_blocks, slices
+from powerkern._engine.blocks import cache_blocks, cache_shape, line_blocks, slices
 from powerkern._engine.by_column import for_each_group
-from powerkern._engine.gather import Scratch, copied_rows, gathered, is_native, scatter, write_rows
-from powerkern._engine.lines import Layout, Lines, along_lines, layout_of
+from powerkern._engine.gather import Scratch, copied_rows, gathered, is_native, is_turned, scatter, write_rows
+from powerkern._engine.lines import Layout, Lines, layout_of
 from powerkern._engine.threads import SERIAL_VALUES, work_off
 from powerkern._input.arrays import output_type
 from powerkern._typing import BoolArray, FloatArray, IntArray
@@ -56,27 +56,8 @@ def transform_matrix(
     return transform.failures()
 
 
-class _Patch(NamedTuple):
-    """Images of some columns, which replace values where `mask` is true; both have one row per column."""
-
-    columns: NDArray[np.intp]
-    images: FloatArray
-    mask: BoolArray
-
-    def put(self, target: NDArray[Any]) -> None:
-        """Write the images to the target."""
-        if self.columns.size:
-            values = target[:, self.columns]
-            with np.errstate(over="ignore"):
-                np.copyto(values, self.images.T, where=self.mask.T, casting="same_kind")
-            target[:, self.columns] = values
-
-
-_NO_PATCH = _Patch(np.empty(0, dtype=np.intp), np.empty((0, 0)), np.empty((0, 0), dtype=np.bool_))
-
-
 class _Transform:
-    """The transform of a matrix, as a whole or part by part."""
+    """The transform of a matrix, part by part."""
 
     def __init__(
         self,
@@ -89,52 +70,48 @@ class _Transform:
         repair: Repair | None,
     ) -> None:
         self._values, self._out, self._repair = values, out, repair
-        self._family, self._direction, self._results, self._fields = family, direction, results, fields
+        self._family, self._direction, self._results = family, direction, results
+        self._fields = np.ascontiguousarray(fields)
         self._single = output_type(values.dtype) is np.float32
         if self._single and direction in (gather.FORWARD, gather.INVERSE):
             self._fields = rowwise.raw_fields(fields, family)
         self._every = -(-family.size // _SAMPLE) or 1
         self._some_rescaled = self._single and bool(_rescaled(results[:: self._every]).any())
         self._code = self._code_of_all()
+        self._lines: Lines | None = None
         self._scratch, self._copies = Scratch(), Scratch()
         self._failures: deque[tuple[Numbers, IntArray]] = deque()
 
     def run(self, n_threads: int) -> None:
-        """Transform the whole matrix: in place if possible, otherwise in parts."""
-        values, out, shape = self._values, self._out, self._values.shape
-        layout = layout_of(values, out)
-        apart = layout == Layout.APART
-        if apart or out is None or self._code in (None, _GATHERED) or np.may_share_memory(values, out):
-            blocks = line_blocks(values, n_threads, apart)
-            work_off(self._transform_part, blocks, shape, n_threads, takes_part=True)
+        """Transform the whole matrix."""
+        values, out, layout = self._values, self._out, Layout.APART
+        if out is not None and not np.may_share_memory(values, out):
+            layout = layout_of(values, out)
+            if layout != Layout.APART and self._code not in (None, _GATHERED):
+                self._lines = Lines(values, out, layout)
+        if values.size < SERIAL_VALUES:
+            self._transform_part(slice(0, values.shape[0]), slice(0, values.shape[1]))
             return
-        lines = Lines(self._entry(self._code), values, out, layout, self._fields, n_threads)
-        try:  # every thread takes lines until none is left
-            n_working = min(n_threads, -(-values.size // SMALLEST_PART))
-            work_off(lines.work, [()] * n_working, shape, n_threads, takes_part=True)
-        except BaseException:
-            lines.stop()
-            raise
-        if lines.found[rowwise.EXTREME].any():
-
-            def patch(rows: slice, columns: slice) -> None:
-                self._patch(values[rows, columns], columns, lines.found[:, columns]).put(out[rows, columns])
-
-            work_off(patch, line_blocks(values, n_threads, True), shape, n_threads, takes_part=True)
+        blocks = line_blocks(values, n_threads, layout == Layout.APART)
+        work_off(self._transform_part, blocks, values.shape, n_threads, takes_part=True)
 
     def _transform_part(self, rows: slice, columns: slice) -> None:
+        source, target = self._values[rows, columns], None if self._out is None else self._out[rows, columns]
         code = self._code_of(columns)
+        if code is not None and target is not None and self._lines is not None:
+            found = self._lines.transform(self._entry(code), self._fields, rows, columns)
+            self._patch(source, target, columns, found)
+            return
         if code is not None:
-            target = None if self._out is None else self._out[rows, columns]
-            self._apply(code, self._values[rows, columns], target, columns)
+            self._apply(code, source, target, columns)
             return
         codes = self._codes(columns)
         for each in np.unique(codes).tolist():
             numbers = columns.start + np.flatnonzero(codes == each)
-            source = self._values[rows][:, numbers]
-            self._apply(each, source, source, numbers)
+            some = self._values[rows][:, numbers]
+            self._apply(each, some, some, numbers)
             if self._out is not None:
-                self._out[rows, numbers] = source
+                self._out[rows, numbers] = some
 
     def failures(self) -> IntArray:
         """The number of values without an image, by column."""
@@ -156,8 +133,10 @@ class _Transform:
             return None if self._single else _GATHERED
         if self._single or self._values.size < SERIAL_VALUES:  # a sample would take as long as the transform
             return code
-        sample = self._fields[:, :: self._every]
-        found = along_lines(self._entry(code), np.empty((0, sample.shape[1])), None, Layout.ROWS, sample)
+        sample = np.ascontiguousarray(self._fields[:, :: self._every])
+        nothing = np.empty((0, sample.shape[1]))
+        whole = slice(0, 0), slice(0, sample.shape[1])
+        found = Lines(nothing, nothing, Layout.ROWS).transform(self._entry(code), sample, *whole)
         ordinary = np.count_nonzero(found[LOW] <= found[HIGH])
         return code if ordinary >= _ORDINARY * sample.shape[1] else _GATHERED
 
@@ -180,43 +159,36 @@ class _Transform:
         return (rowwise.APPLY_SINGLE if self._single else rowwise.APPLY)[code, self._direction]
 
     def _apply(self, code: int, source: NDArray[Any], target: NDArray[Any] | None, numbers: Numbers) -> None:
-        """Transform some columns, in some rows."""
+        """Transform some columns, in some rows, from a copy whose lines lie as in the target: into it, if possible."""
         if code == _GATHERED:
             self._by_column(source, target, numbers)
             return
-        entry, fields = self._entry(code), self._fields[:, numbers]
-        layout = layout_of(source, target)
-        before = target is None or np.may_share_memory(source, target)  # later, extreme values would be overwritten
-        given, to = source, None if before else target
-        if layout == Layout.APART:
-            given, layout = copied_rows(source, self._copies), Layout.ROWS
-            to = given if to is None or layout_of(given, to) != layout else to
-        found = along_lines(entry, given, to, layout, fields)
-        patch = self._patch(source, numbers, found)
-        if target is None:
-            return
-        if to is given:
-            write_rows(given, target)
-        elif to is None:
-            along_lines(entry, source, target, layout, fields)
-        patch.put(target)
+        turned = is_turned(source if target is None else target)
+        copy = copied_rows(source.T if turned else source, self._copies)
+        copy, layout = (copy.T, Layout.COLUMNS) if turned else (copy, Layout.ROWS)
+        images = copy if target is None or layout_of(copy, target) != layout else target
+        whole = slice(0, source.shape[0]), slice(0, source.shape[1])
+        fields = np.ascontiguousarray(self._fields[:, numbers])
+        found = Lines(copy, images, layout).transform(self._entry(code), fields, *whole)
+        self._patch(source if images is copy else copy, images, numbers, found)
+        if target is not None and images is copy:
+            write_rows(copy.T if turned else copy, target.T if turned else target)
 
-    def _patch(self, source: NDArray[Any], numbers: Numbers, found: FloatArray) -> _Patch:
-        """The images of values that are not ordinary."""
+    def _patch(self, source: NDArray[Any], target: NDArray[Any], numbers: Numbers, found: FloatArray) -> None:
+        """Replace the images of values that are not ordinary."""
+        if not found[rowwise.EXTREME].any():
+            return
         extreme = np.flatnonzero(found[rowwise.EXTREME])
-        if extreme.size == 0:
-            return _NO_PATCH
-        low, high = found[: rowwise.EXTREME, extreme, np.newaxis]
         beside = source[:, extreme]
         block = gathered(beside, self._scratch)
-        mask = (block < low) | (block > high) | (low > high)
-        here = np.flatnonzero(mask.any(axis=1))  # what was found may be of more rows
-        if here.size == 0:
-            return _NO_PATCH
-        if here.size < extreme.size:
-            extreme, block, beside, mask = extreme[here], block[here], beside[:, here], mask[here]
+        low, high = found[: rowwise.EXTREME, extreme, np.newaxis]
+        ordinary = ~((block < low) | (block > high) | (low > high)) if self._single else None
         every = np.arange(self._family.size)[numbers] if isinstance(numbers, slice) else numbers
-        return _Patch(extreme, self._images(block, beside, every[extreme]), mask)
+        images = self._images(block, beside, every[extreme]).T
+        if ordinary is not None:
+            np.copyto(images, target[:, extreme], where=ordinary.T)
+        with np.errstate(over="ignore"):
+            target[:, extreme] = images
 
     # --- by column ----------------------------------------------------------------------------------------
 

@@ -48,8 +48,8 @@ from powerkern.kernels.transforms.branch import (
     inverse_reach,
     less_one,
     limit_of,
-    moderate_backwards,
     moderate_forwards,
+    moderate_log,
     reach,
     times,
     write_bounds,
@@ -242,8 +242,11 @@ def _boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArr
 @inlined
 def _inv_boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     lmbda = f[F_LMBDA, j]
-    low, high = inverse_reach(lmbda, _LOG_SMALL, _LOG_LARGE)
-    write_bounds(low, high, moderate_backwards(lmbda), c, j)
+    most = moderate_log(lmbda)
+    low, high = inverse_reach(
+        lmbda, -most if -most > _LOG_SMALL else _LOG_SMALL, most if most < _LOG_LARGE else _LOG_LARGE
+    )
+    write_bounds(low, high, True, c, j)
     _write_exponent(lmbda, exponent(lmbda), c, j)
 
 

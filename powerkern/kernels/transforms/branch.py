@@ -39,6 +39,8 @@ LOG_END = -54.0 * _LN2
 # for |m| within these bounds that stays below half an ulp
 _MODERATE_MAX = 4.0
 _MODERATE_MIN = 0.125
+# Near 1 it is off by 2**-54.5 of its cube only: its quotient a, by any m, is good to half an ulp of e**a within these
+_NEAR_ONE, _MODERATE_LOG = 0.34, 12.0
 
 _LARGEST_SCALE = 965.0
 
@@ -196,9 +198,11 @@ def moderate_forwards(m: float) -> bool:
 
 
 @inlined
-def moderate_backwards(m: float) -> bool:
-    """Whether the inverse of b_m keeps its accuracy with the cheaper logarithm."""
-    return abs(m) >= _MODERATE_MIN
+def moderate_log(m: float) -> float:
+    """The |a| up to which the inverse of b_m keeps its accuracy with the cheaper logarithm."""
+    near = _NEAR_ONE / abs(m) if m != 0.0 else math.inf
+    near = near if near < _MODERATE_LOG else _MODERATE_LOG
+    return near if abs(m) < _MODERATE_MIN else math.inf
 
 
 @inlined

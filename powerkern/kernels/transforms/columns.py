@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from powerkern._jit import LANES, allocated, in_all_lanes, inlined, kernel, release, store, widest_vectors
+from powerkern._jit import LANES, in_all_lanes, inlined, kernel, store, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms import boxcox, yeojohnson, yeojohnson_standardized
 from powerkern.kernels.transforms.branch import (
     BLOCK,
-    F_INTERCEPT,
-    F_LMBDA,
-    F_LOG_FACTOR,
-    F_REF,
-    F_SLOPE,
     HIGH,
     LOW,
     N_SPARE,
@@ -36,67 +31,83 @@ TRANSFORMS = {
 #: of 4 KB; no two rows lie so.
 WIDTH = 192
 
-# rows of scratch space, after those of the transform of a block
-_IMAGE, _EXTREME = N_SPARE, N_SPARE + 1
+# rows of scratch space of a column: its constants, scratch space of a block, and values that are not ordinary
+_SPARE = 12
+_EXTREME, _PLACE, N_ROOM = _SPARE + N_SPARE, _SPARE + N_SPARE + 1, _SPARE + N_SPARE + 2
 
-#: Writes the image of a column by the fit in fields[:, 0]: (x, fields, out), where out may be x.
-ColumnTransform = Callable[[FloatArray, FloatArray, FloatArray], None]
+#: Writes the image of a column to out, which may be x: (x, c, j, fit, out, room), with the fit's constants in c[:, j].
+ColumnTransform = Callable[[FloatArray, FloatArray, int, Fit, FloatArray, FloatArray], None]
 
 
 def column_transform(transform: Transform) -> ColumnTransform:
-    """The kernel that transforms a column."""
-    _, image, prepare, transform_block, n_constants = transform
+    """The kernel that transforms a column, in (N_ROOM, WIDTH) of scratch space."""
+    image, transform_block = transform.image, transform.block
 
-    def column(x: FloatArray, fields: FloatArray, out: FloatArray) -> None:
+    def column(x: FloatArray, c: FloatArray, j: int, fit: Fit, out: FloatArray, room: FloatArray) -> None:
         widest_vectors()
-        room = allocated((2, n_constants, WIDTH))  # no transform has fewer constants than rows of scratch space
-        c, spare = room[0], room[1]
-        prepare(fields, c, 0)
-        low, high = c[LOW, 0], c[HIGH, 0]
-        _spread(c, min(x.size, BLOCK))
-        fit = Fit(
-            fields[F_LMBDA, 0], fields[F_REF, 0], fields[F_SLOPE, 0], fields[F_INTERCEPT, 0], fields[F_LOG_FACTOR, 0]
-        )
+        low, high, spare = c[LOW, j], c[HIGH, j], room[_SPARE:]
+        extreme, place = room[_EXTREME], room[_PLACE]
+        _spread(c, j, min(x.size, BLOCK), room)
         for start in range(0, x.size, BLOCK):
             source, target = x[start : start + BLOCK], out[start : start + BLOCK]
-            n_extreme = _mark_extreme(source, low, high, spare[_EXTREME])
+            n_extreme = _count_extreme(source, low, high)
             if n_extreme > 0:
-                images = spare[_IMAGE]
-                for i in range(source.size):
-                    images[i] = image(source[i], fit)
+                for i in range(_take_extreme(source, low, high, n_extreme, extreme, place)):
+                    extreme[i] = image(extreme[i], fit)
             if n_extreme < source.size:
-                transform_block(source, c, target, spare)
+                transform_block(source, room, target, spare)
             if n_extreme > 0:
-                _put_extreme(spare[_IMAGE], spare[_EXTREME], target)
-        release(room)
+                _put_extreme(extreme, place, n_extreme, target)
 
     return kernel(column)
 
 
 @inlined
-def _spread(c: FloatArray, n: int) -> None:
-    """Repeat the constants in column 0 for n values; whole vectors are stored."""
+def _spread(c: FloatArray, j: int, n: int, room: FloatArray) -> None:
+    """Repeat the constants of column j for n values; whole vectors are stored."""
     for row in range(c.shape[0]):
-        constant = in_all_lanes(c[row, 0])
+        constant = in_all_lanes(c[row, j])
         for i in range(0, n, LANES):
-            store(c, (row, i), constant)
+            store(room, (row, i), constant)
 
 
 @kernel
-def _mark_extreme(x: FloatArray, low: float, high: float, extreme: FloatArray) -> int:
-    """extreme = 1 for values that are not ordinary, else 0, also for NaN; returns how many there are."""
+def _count_extreme(x: FloatArray, low: float, high: float) -> int:
+    """The number of values that are not ordinary; NaN is."""
     widest_vectors()
     n = 0
     for i in range(x.size):
-        is_extreme = (x[i] < low) | (x[i] > high)
-        extreme[i] = 1.0 if is_extreme else 0.0
-        n += is_extreme
+        n += (x[i] < low) | (x[i] > high)
     return n
 
 
 @kernel
-def _put_extreme(images: FloatArray, extreme: FloatArray, out: FloatArray) -> None:
-    """Write the images of values that are not ordinary."""
+def _take_extreme(
+    x: FloatArray, low: float, high: float, n_extreme: int, extreme: FloatArray, place: FloatArray
+) -> int:
+    """Write values that are not ordinary, and their places; returns their number, filled up to whole vectors."""
     widest_vectors()
-    for i in range(out.size):
-        out[i] = images[i] if extreme[i] > 0.0 else out[i]
+    if n_extreme == x.size:
+        for i in range(x.size):
+            extreme[i] = x[i]
+    else:
+        n = 0
+        for i in range(x.size):
+            extreme[n], place[n] = x[i], float(i)
+            n += (x[i] < low) | (x[i] > high)
+    whole = -(-n_extreme // LANES) * LANES
+    for i in range(n_extreme, whole):
+        extreme[i] = 1.0
+    return whole
+
+
+@kernel
+def _put_extreme(extreme: FloatArray, place: FloatArray, n_extreme: int, out: FloatArray) -> None:
+    """Write the images of values that are not ordinary to their places."""
+    widest_vectors()
+    if n_extreme == out.size:
+        for i in range(out.size):
+            out[i] = extreme[i]
+    else:
+        for i in range(n_extreme):
+            out[int(place[i])] = extreme[i]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from powerkern._jit import COLUMN, REAL, allocated, entry, release
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.boxcox import boxcox, inv_boxcox
-from powerkern.kernels.transforms.branch import F_LMBDA, N_FIELDS
-from powerkern.kernels.transforms.columns import TRANSFORMS, column_transform
+from powerkern.kernels.transforms.branch import F_LMBDA, N_FIELDS, Fit
+from powerkern.kernels.transforms.columns import N_ROOM, TRANSFORMS, WIDTH, column_transform
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.transforms.gather import FORWARD, INVERSE
 from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson, yeojohnson
@@ -17,12 +17,15 @@ from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson, yeojohnson
 def _by_one(family: int, direction: int) -> Callable[..., None]:
     """The entry that writes the transform of a vector by one lambda to `out`, which may be the vector."""
     transform = TRANSFORMS[family, direction]
-    column = column_transform(transform)
+    column, prepare, n_constants = column_transform(transform), transform.prepare, transform.n_constants
 
     def by_one(x: FloatArray, lmbda: float, out: FloatArray) -> None:
-        fields = allocated((N_FIELDS, 1))
+        c, room, fields = allocated((n_constants, 1)), allocated((N_ROOM, WIDTH)), allocated((N_FIELDS, 1))
         fields[F_LMBDA, 0] = lmbda
-        column(x, fields, out)
+        prepare(fields, c, 0)
+        column(x, c, 0, Fit(lmbda, 0.0, 1.0, 0.0, 0.0), out, room)
+        release(c)
+        release(room)
         release(fields)
 
     by_one.__name__ = by_one.__qualname__ = f"{transform.name}_array"  # the name of its file

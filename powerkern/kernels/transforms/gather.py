@@ -41,8 +41,17 @@ from powerkern.kernels.results import (
     is_identity,
     is_rescaled,
 )
-from powerkern.kernels.transforms.branch import F_INTERCEPT, F_LMBDA, F_LOG_FACTOR, F_REF, F_SLOPE, N_FIELDS
-from powerkern.kernels.transforms.columns import TRANSFORMS, ColumnTransform, column_transform
+from powerkern.kernels.transforms.branch import (
+    BLOCK,
+    F_INTERCEPT,
+    F_LMBDA,
+    F_LOG_FACTOR,
+    F_REF,
+    F_SLOPE,
+    N_FIELDS,
+    Fit,
+)
+from powerkern.kernels.transforms.columns import N_ROOM, TRANSFORMS, WIDTH, ColumnTransform, column_transform
 from powerkern.kernels.transforms.family import lowest
 
 AnyArray = NDArray[Any]
@@ -193,51 +202,71 @@ def _count_not_finite(x: FloatArray) -> int:
 _Apply = Callable[[FloatArray, FloatArray, IntArray], None]
 
 
-@kernel
-def _write_fields(fit: FloatArray, fields: FloatArray) -> None:
-    """The numbers of a fit as fields of one column."""
-    fields[F_LMBDA, 0], fields[F_REF, 0] = fit[LMBDA], fit[REF]
-    fields[F_SLOPE, 0], fields[F_INTERCEPT, 0], fields[F_LOG_FACTOR, 0] = fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR]
+_Column = Callable[[FloatArray, FloatArray, FloatArray, int, FloatArray, IntArray], None]
 
 
-def _forward(family: int, transform: ColumnTransform) -> _Apply:
-    def by_column(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
-        fields = allocated((N_FIELDS, 1))
-        for j in range(block.shape[0]):
-            x, fit = block[j], results[j]
-            if not is_identity(fit):
-                failures[j] += _count_outside(x, _end_of_domain(fit, family))
-                _prestandardize(x, fit)
-                _write_fields(fit, fields)
-                transform(x, fields, x)
-        release(fields)
+def _forward(family: int, transform: ColumnTransform) -> _Column:
+    """The kernel that transforms column j of a block, and counts values outside the domain."""
 
-    return by_column
+    def forward(x: FloatArray, row: FloatArray, c: FloatArray, j: int, room: FloatArray, failures: IntArray) -> None:
+        failures[j] += _count_outside(x, _end_of_domain(row, family))
+        _prestandardize(x, row)
+        transform(x, c, j % BLOCK, fit_of(row), x, room)
+
+    return kernel(forward)
 
 
-def _backward(family: int, inverse: ColumnTransform) -> _Apply:
-    def by_column(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
-        fields = allocated((N_FIELDS, 1))
-        for j in range(block.shape[0]):
-            y, fit = block[j], results[j]
-            if not is_identity(fit):
-                missing = _count_missing(y)
-                _write_fields(fit, fields)
-                inverse(y, fields, y)
-                _unprestandardize(y, fit)
-                failures[j] += _count_not_finite(y) - missing
-        release(fields)
+def _backward(inverse: ColumnTransform) -> _Column:
+    """The kernel that transforms column j of a block back, and counts values without an inverse."""
 
-    return by_column
+    def backward(y: FloatArray, row: FloatArray, c: FloatArray, j: int, room: FloatArray, failures: IntArray) -> None:
+        missing = _count_missing(y)
+        inverse(y, c, j % BLOCK, fit_of(row), y, room)
+        _unprestandardize(y, row)
+        failures[j] += _count_not_finite(y) - missing
+
+    return kernel(backward)
 
 
 def _entry_of(family: int, direction: int) -> _Apply:
-    """The entry of a transform of a block."""
+    """The entry of a transform of a block; constants are made for many columns at once, as vectors."""
     transform = TRANSFORMS[family, direction]
-    make = _backward if direction in INVERSES else _forward
-    by_column = make(family, column_transform(transform))
+    in_blocks, prepare, n_constants = column_transform(transform), transform.prepare, transform.n_constants
+    column = _backward(in_blocks) if direction in INVERSES else _forward(family, in_blocks)
+
+    def by_column(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
+        widest_vectors()
+        c, room = allocated((n_constants, BLOCK)), allocated((N_ROOM, WIDTH))
+        fields = allocated((N_FIELDS, BLOCK))
+        for j in range(block.shape[0]):
+            if j % BLOCK == 0:
+                n = min(BLOCK, block.shape[0] - j)
+                _write_fields(results[j : j + n], fields)
+                for k in range(n):
+                    prepare(fields, c, k)
+            if not is_identity(results[j]):
+                column(block[j], results[j], c, j, room, failures)
+        release(c)
+        release(room)
+        release(fields)
+
     by_column.__name__ = by_column.__qualname__ = f"{transform.name}_columns"  # the name of its file
     return entry((ROWS, ROWS, COUNTS))(by_column)
+
+
+@kernel
+def _write_fields(results: FloatArray, fields: FloatArray) -> None:
+    """The numbers of fits as fields of columns."""
+    for j in range(results.shape[0]):
+        fit = fit_of(results[j])
+        fields[F_LMBDA, j], fields[F_REF, j], fields[F_SLOPE, j] = fit.lmbda, fit.ref, fit.slope
+        fields[F_INTERCEPT, j], fields[F_LOG_FACTOR, j] = fit.intercept, fit.log_factor
+
+
+@inlined
+def fit_of(row: FloatArray) -> Fit:
+    """The numbers by which a fit standardises."""
+    return Fit(row[LMBDA], row[REF], row[SLOPE], row[INTERCEPT], row[LOG_FACTOR])
 
 
 #: The entry for a family and a direction.

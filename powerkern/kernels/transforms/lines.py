@@ -29,32 +29,15 @@ class Lines(NamedTuple):
     out: FloatArray
     out_stride: int
     column_major: bool
-    where: IntArray
 
 
 @inlined
-def lines_at(x: FloatArray, where: IntArray, out: FloatArray, column_major: bool) -> Lines:
-    """Lines as the arguments of an entry describe them."""
-    return Lines(x, where[0], where[1], where[2], where[3], out, where[4], column_major, where)
-
-
-@inlined
-def part_of(lines: Lines, left: int, top: int, bottom: int) -> Lines:
-    """The columns from `left` on, in the rows from `top` to `bottom`."""
-    stride, within, column_major = lines.stride, lines.within, lines.column_major
-    begin = lines.begin + (left * stride + top * within if column_major else top * stride + left * within)
-    to = left * lines.out_stride + top if column_major else top * lines.out_stride + left
-    return Lines(
-        borrowed(lines.x),
-        begin,
-        stride,
-        within,
-        bottom - top,
-        borrowed(lines.out)[to:],
-        lines.out_stride,
-        column_major,
-        borrowed(lines.where),
-    )
+def lines_at(x: FloatArray, where: IntArray, out: FloatArray, column_major: bool, left: int) -> Lines:
+    """Lines as the arguments of an entry describe them, from column number `left` on."""
+    begin, stride, within, to, out_stride = where[0], where[1], where[2], where[4], where[5]
+    begin += left * (stride if column_major else within)
+    to += left * (out_stride if column_major else 1)
+    return Lines(borrowed(x), begin, stride, within, where[3], borrowed(out)[to:], out_stride, column_major)
 
 
 class Traversal(NamedTuple):
@@ -92,7 +75,7 @@ def traversal_of(lines: Lines, p: int) -> Traversal:
     column_major = lines.column_major
     length, count = (lines.height, p) if column_major else (p, lines.height)
     joined = length < (SHORTEST_COLUMN if column_major else SHORTEST_ROW)
-    joined = joined and (lines.out.size == 0 or lines.out_stride == length)
+    joined = joined and lines.out_stride == length
     times = (count if column_major else rows_joined(length)) if joined else 1
     dense = lines.within == 1 and (lines.stride == length or not joined)
     if dense:

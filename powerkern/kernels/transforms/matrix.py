@@ -4,19 +4,17 @@ Each entry computes the constants of its columns, transforms every value and say
 not ordinary. Of ordinary ones, float64 gets the bits that the loops of `kernels.transforms.gather` give, and float32
 the bits of `powerkern.kernels.transforms.single`.
 
-The entries of `APPLY` take (x, where, fields, found, out, column_major), with `where` of `shared_lines`, `fields` of
-`fields_of`:
+The entries of `APPLY` take (x, where, fields, found, out, column_major), where is [begin, stride, within, height, to,
+out_stride, first], and `fields` are of `fields_of`:
 
 * the lines of x begin at ``begin + k stride``, and their values are `within` apart (both may be negative); values that
   are not side by side are packed, a block at a time;
-* the lines of out begin `out_stride` apart, and are dense; an empty out: values are only looked at;
-* `column_major`: a line has the values of one column, `height` of them, and there is one for each of the `fields`;
+* the lines of out begin at ``to + k out_stride``, and are dense; out may be x;
+* `column_major`: a line has the values of one column, `height` of them, and there is one for each column;
   else it has one of each, in their order, and there are `height` lines;
+* the columns are fields[:, first + j], as many as `found` has;
 * found[LOW : HIGH + 1, j]: the bounds between which values of column j are ordinary, the first above the second where
   none is; found[EXTREME, j] > 0 where a value is not.
-
-Threads that call an entry with the same arguments share the work: ``where[NEXT]`` counts the parts that are taken. A
-call returns after some `_CALL_VALUES`, for Ctrl-C to be prompt, and is to be repeated until ``where[DONE]`` is not 0.
 
 The entries of `APPLY_SINGLE` do it for float32.
 """
@@ -25,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +37,6 @@ from powerkern._jit import (
     allocated,
     borrowed,
     entry,
-    fetch_add,
     first_lanes,
     in_all_lanes,
     inlined,
@@ -74,32 +71,18 @@ from powerkern.kernels.transforms.lines import (
     block_in_place,
     lines_at,
     pack,
-    part_of,
-    rows_joined,
     traversal_of,
 )
 
 #: The rows of `found`, after LOW and HIGH.
 EXTREME = 2
 N_FOUND = 3
-#: Positions in `where` of the number of parts taken, and of the flag that none is left.
-NEXT, DONE = 6, 7
-
-# Values of a part at the end, so that threads end together; of one before, as constants may have to be made for it; and
-# of a call.
-_FINE_VALUES, _COARSE_VALUES, _CALL_VALUES = 32_768, 524_288, 524_288
-
 #: Adds intermediate figures of n columns to fields[:, :n].
 _Begin = Callable[[FloatArray, int], None]
 #: Writes the constants of column j, of a fit in fields[:, j], into c[:, j].
 _Prepare = Callable[[FloatArray, FloatArray, int], None]
 #: Transforms a block x by constants c: (x, c, out, spare).
 _Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
-
-
-def shared_lines(begin: int, stride: int, within: int, height: int, out_stride: int, n_threads: int = 1) -> IntArray:
-    """The argument `where` of the entries, for so many threads."""
-    return np.array([begin, stride, within, height, out_stride, n_threads, 0, 0], dtype=np.int64)
 
 
 def fields_of(results: FloatArray) -> FloatArray:
@@ -121,76 +104,37 @@ def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
     return raw
 
 
-class _Grid(NamedTuple):
-    """Bands of `width` columns: the first `n_whole` in `coarse` parts of their rows, the others in `fine` ones."""
-
-    width: int
-    n_whole: int
-    coarse: int
-    fine: int
-    n_parts: int
-
-
-@inlined
-def _grid_of(lines: Lines, p: int) -> _Grid:
-    """Bands of about the same width, whose constants are held at once; the last are for all threads to end together."""
-    height, n_threads = max(1, lines.height), lines.where[5]
-    most = min(BAND, max(1, _FINE_VALUES // height)) if lines.column_major else BAND
-    width = -(-p // -(-p // most))
-    if BLOCK < width < p:
-        width = -(-width // BLOCK) * BLOCK
-    n_bands, values = -(-p // width), height * width
-    coarse = max(1, (values + _COARSE_VALUES // 2) // _COARSE_VALUES)
-    fine = max(1, (values + _FINE_VALUES // 2) // _FINE_VALUES)
-    n_whole = max(0, n_bands - n_threads) if n_threads > 1 else n_bands
-    return _Grid(width, n_whole, coarse, fine, n_whole * coarse + (n_bands - n_whole) * fine)
-
-
-@inlined
-def _part_at(grid: _Grid, part: int, height: int, times: int) -> tuple[int, int, int]:
-    """The first column of a part, and the rows that it is between: as many `times` over."""
-    beyond = part - grid.n_whole * grid.coarse
-    pieces = grid.coarse if beyond < 0 else grid.fine
-    band = part // pieces if beyond < 0 else grid.n_whole + beyond // pieces
-    tall = -(-height // (pieces * times)) * times
-    top = min(height, (part if beyond < 0 else beyond) % pieces * tall)
-    return band * grid.width, top, min(height, top + tall)
-
-
 @inlined
 def _by_bands(
     begin: _Begin,
     prepare: _Prepare,
     transform: _Transform,
     n_constants: int,
-    lines: Lines,
+    x: FloatArray,
+    where: IntArray,
     fields: FloatArray,
     found: FloatArray,
+    out: FloatArray,
+    column_major: bool,
 ) -> None:
-    """Take parts until none is left, or enough are done: constants if its columns are others, then values."""
-    fields, found, where, p = borrowed(fields), borrowed(found), borrowed(lines.where), fields.shape[1]
-    grid = _grid_of(lines, p)
+    """Transform bands of at most `BAND` columns of about the same width, whose constants are held at once."""
+    fields, found, first, p = borrowed(fields), borrowed(found), where[6], found.shape[1]
+    n_bands = -(-p // BAND)
+    width = -(-p // n_bands)
+    if BLOCK < width < p:
+        width = -(-width // BLOCK) * BLOCK
     blocks = -(-BAND // BLOCK)
     room = allocated((blocks + 4, n_constants, WIDTH))  # no transform has fewer constants than `spare` rows
     c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
-    times = 1 if lines.column_major else rows_joined(p)
-    of, values = -1, 0
-    while values < _CALL_VALUES:
-        k = fetch_add(where, NEXT, 1)
-        if k >= grid.n_parts:
-            where[DONE] = 1
-            break
-        left, top, bottom = _part_at(grid, k, lines.height, times)
-        right = min(left + grid.width, p)
-        part = part_of(lines, left, top, bottom)
-        traversal = traversal_of(part, right - left)
-        if left != of:
-            of = left
-            _fill_band(begin, prepare, fields[:, left:right], found[:, left:right], c)
-            if traversal.joined and not part.column_major:
-                _repeat(c, p, traversal.width)
-        _along_lines(transform, part, traversal, c, spare, column, found[EXTREME, left:right])
-        values += max(1, bottom - top) * (right - left)
+    for k in range(n_bands):
+        left = min(k * width, p)
+        right = min(left + width, p)
+        lines = lines_at(x, where, out, column_major, left)
+        traversal = traversal_of(lines, right - left)
+        _fill_band(begin, prepare, fields[:, first + left : first + right], found[:, left:right], c)
+        if traversal.joined and not column_major:
+            _repeat(c, p, traversal.width)
+        _along_lines(transform, lines, traversal, c, spare, column, found[EXTREME, left:right])
     release(room)
 
 
@@ -273,9 +217,8 @@ def _along_lines(
             if _any_extreme(block, constants):
                 number = (line * height if column_major else 0) + place
                 _note_extreme(block, constants, number, height if column_major else 1, extreme)
-            if out.size > 0:
-                to = line * (traversal.width if traversal.joined else lines.out_stride) + place
-                transform(block, constants, out[to : to + n], spare)
+            to = line * (traversal.width if traversal.joined else lines.out_stride) + place
+            transform(block, constants, out[to : to + n], spare)
 
 
 @inlined
@@ -358,7 +301,7 @@ def _entry_of(
     def along_lines(
         x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, column_major: bool
     ) -> None:
-        _by_bands(begin, prepare, transform, n_constants, lines_at(x, where, out, column_major), fields, found)
+        _by_bands(begin, prepare, transform, n_constants, x, where, fields, found, out, column_major)
 
     along_lines.__name__ = along_lines.__qualname__ = name  # the name of its file
     return entry((column._replace(writable=False), COUNTS, ROWS, ROWS, column, BOOLEAN))(along_lines)

@@ -29,8 +29,8 @@ from powerkern.kernels.transforms.branch import (
     inverse_reach,
     less_one,
     limit_of,
-    moderate_backwards,
     moderate_forwards,
+    moderate_log,
     of_side,
     reach,
     times_pair,
@@ -194,11 +194,15 @@ def _yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Floa
 def _inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     lmbda = f[F_LMBDA, j]
     upper, lower = exponent_pair(lmbda)
-    size = inverse_reach(lmbda, 0.0, LOG_LARGE)[1]
-    other_size = inverse_reach(2.0 - lmbda, 0.0, LOG_LARGE)[1]
-    size = size if size < other_size else other_size
-    write_bounds(-size, size, moderate_backwards(lmbda) & moderate_backwards(2.0 - lmbda), c, j)
+    write_bounds(-_ordinary_image(2.0 - lmbda), _ordinary_image(lmbda), True, c, j)
     _write_exponents(lmbda, upper, lower, c, j)
+
+
+@inlined
+def _ordinary_image(m: float) -> float:
+    """The |psi| up to which a side of 0, of exponent m, can be inverted without checks."""
+    most = moderate_log(m)
+    return inverse_reach(m, 0.0, most if most < LOG_LARGE else LOG_LARGE)[1]
 
 
 @inlined
