@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from powerkern._jit import (
     COUNTS,
-    INTEGER,
     READ_MATRIX,
     READ_MATRIX32,
     ROWS,
@@ -156,12 +155,12 @@ def _unprestandardize(x: FloatArray, fit: FloatArray) -> None:
             x[i] = center + divisor * x[i]
 
 
-@entry((READ_MATRIX, INTEGER, ROWS, COUNTS))
-def count_outside(x: FloatArray, family: int, results: FloatArray, failures: IntArray) -> None:
+@entry((READ_MATRIX, COUNTS, ROWS, COUNTS))
+def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures: IntArray) -> None:
     """Count the values of each column that are outside the domain of its fit."""
     for j in range(x.shape[1]):
         if not is_identity(results[j]):
-            failures[j] += _count_outside(x[:, j], _end_of_domain(results[j], family))
+            failures[j] += _count_outside(x[:, j], _end_of_domain(results[j], family[j]))
 
 
 @kernel

@@ -14,7 +14,8 @@ out_stride, first], and `fields` are of `fields_of`:
   else it has one of each, in their order, and there are `height` lines;
 * the columns are fields[:, first + j], as many as `found` has;
 * found[LOW : HIGH + 1, j]: the bounds between which values of column j are ordinary, the first above the second where
-  none is; found[EXTREME, j] > 0 where a value is not.
+  none is; found[EXTREME, j] > 0 where a value is not. Where no column of a band has ordinary values, nothing is
+  written to out.
 
 The entries of `APPLY_SINGLE` do it for float32.
 """
@@ -134,8 +135,20 @@ def _by_bands(
         _fill_band(begin, prepare, fields[:, first + left : first + right], found[:, left:right], c)
         if traversal.joined and not column_major:
             _repeat(c, p, traversal.width)
-        _along_lines(transform, lines, traversal, c, spare, column, found[EXTREME, left:right])
+        if _any_ordinary(found[LOW, left:right], found[HIGH, left:right]):
+            _along_lines(transform, lines, traversal, c, spare, column, found[EXTREME, left:right])
+        else:
+            found[EXTREME, left:right] = 1.0
     release(room)
+
+
+@kernel
+def _any_ordinary(low: FloatArray, high: FloatArray) -> bool:
+    """Whether a column has ordinary values."""
+    n = 0
+    for j in range(low.size):
+        n += low[j] <= high[j]
+    return n > 0
 
 
 @inlined

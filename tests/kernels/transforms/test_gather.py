@@ -140,7 +140,7 @@ def test_failures_forward(family, standardized):
     assert np.isnan(block[0, 1])
     for view in (x.T, np.asfortranarray(x.T)[::-1]):
         failures[0] = 0
-        columnwise.count_outside(view, family, rows, failures)
+        columnwise.count_outside(view, np.array([family]), rows, failures)
         assert failures[0] == expected
 
 
