@@ -18,6 +18,7 @@ from powerkern._input.arrays import output_type
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.transforms import gather
 from powerkern.kernels.transforms import matrix as rowwise
+from powerkern.kernels.transforms.family import FORWARD, INVERSE
 
 #: Given a column's number, its values and their images, repairs the images; returns how many remain without one.
 Repair = Callable[[int, NDArray[Any], FloatArray], int]
@@ -65,7 +66,7 @@ class _Transform:
         self._values, self._out, self._repair = values, out, repair
         self._family, self._direction, self._results = family, direction, results
         self._single = output_type(values.dtype) is np.float32
-        raw = self._single and direction in (gather.FORWARD, gather.INVERSE)
+        raw = self._single and direction in (FORWARD, INVERSE)
         self._fields = rowwise.raw_fields(fields, family) if raw else np.ascontiguousarray(fields)
         self._one_family = bool((family == family[0]).all())
         self._lines: Lines | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from powerkern._jit import LANES, in_all_lanes, inlined, kernel, store, widest_vectors
@@ -13,9 +14,8 @@ from powerkern.kernels.transforms.branch import (
     LOW,
     N_SPARE,
     Fit,
-    Transform,
 )
-from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.transforms.family import BOX_COX, INVERSES, YEO_JOHNSON, lowest
 
 #: The transforms by family and direction.
 TRANSFORMS = {
@@ -36,15 +36,19 @@ _SPARE = 12
 _EXTREME, _PLACE, N_ROOM = _SPARE + N_SPARE, _SPARE + N_SPARE + 1, _SPARE + N_SPARE + 2
 
 #: Writes the image of a column to out, which may be x: (x, c, j, fit, out, room), with the fit's constants in c[:, j].
-ColumnTransform = Callable[[FloatArray, FloatArray, int, Fit, FloatArray, FloatArray], None]
+#: Returns the number of values without an image.
+ColumnTransform = Callable[[FloatArray, FloatArray, int, Fit, FloatArray, FloatArray], int]
 
 
-def column_transform(transform: Transform) -> ColumnTransform:
+def column_transform(family: int, direction: int) -> ColumnTransform:
     """The kernel that transforms a column, in (N_ROOM, WIDTH) of scratch space."""
+    transform = TRANSFORMS[family, direction]
     image, transform_block = transform.image, transform.block
+    is_inverse, end = direction in INVERSES, lowest(family)
 
-    def column(x: FloatArray, c: FloatArray, j: int, fit: Fit, out: FloatArray, room: FloatArray) -> None:
+    def column(x: FloatArray, c: FloatArray, j: int, fit: Fit, out: FloatArray, room: FloatArray) -> int:
         widest_vectors()
+        n_failures = 0
         low, high, spare = c[LOW, j], c[HIGH, j], room[_SPARE:]
         extreme, place = room[_EXTREME], room[_PLACE]
         _spread(c, j, min(x.size, BLOCK), room)
@@ -52,14 +56,38 @@ def column_transform(transform: Transform) -> ColumnTransform:
             source, target = x[start : start + BLOCK], out[start : start + BLOCK]
             n_extreme = _count_extreme(source, low, high)
             if n_extreme > 0:
-                for i in range(_take_extreme(source, low, high, n_extreme, extreme, place)):
+                n_whole = _take_extreme(source, low, high, n_extreme, extreme, place)
+                if not is_inverse:
+                    n_failures += count_outside(extreme[:n_extreme], end)
+                for i in range(n_whole):
                     extreme[i] = image(extreme[i], fit)
+                if is_inverse:
+                    n_failures += _count_not_finite(extreme[:n_extreme])
             if n_extreme < source.size:
                 transform_block(source, room, target, spare)
             if n_extreme > 0:
                 _put_extreme(extreme, place, n_extreme, target)
+        return n_failures
 
     return kernel(column)
+
+
+@kernel
+def count_outside(x: FloatArray, end: float) -> int:
+    """The number of infinite values, and of values not above the `end` of the domain; NaN is neither."""
+    widest_vectors()
+    n = 0
+    for i in range(x.size):
+        n += (x[i] <= end) | (x[i] == math.inf)
+    return n
+
+
+@kernel
+def _count_not_finite(x: FloatArray) -> int:
+    n = 0
+    for i in range(x.size):
+        n += not (abs(x[i]) < math.inf)
+    return n
 
 
 @inlined

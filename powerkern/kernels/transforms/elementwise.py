@@ -9,15 +9,14 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.boxcox import boxcox, inv_boxcox
 from powerkern.kernels.transforms.branch import F_LMBDA, N_FIELDS, Fit
 from powerkern.kernels.transforms.columns import N_ROOM, TRANSFORMS, WIDTH, column_transform
-from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.transforms.gather import FORWARD, INVERSE
+from powerkern.kernels.transforms.family import BOX_COX, FORWARD, INVERSE, YEO_JOHNSON
 from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson, yeojohnson
 
 
 def _by_one(family: int, direction: int) -> Callable[..., None]:
     """The entry that writes the transform of a vector by one lambda to `out`, which may be the vector."""
     transform = TRANSFORMS[family, direction]
-    column, prepare, n_constants = column_transform(transform), transform.prepare, transform.n_constants
+    column, prepare, n_constants = column_transform(family, direction), transform.prepare, transform.n_constants
 
     def by_one(x: FloatArray, lmbda: float, out: FloatArray) -> None:
         c, room, fields = allocated((n_constants, 1)), allocated((N_ROOM, WIDTH)), allocated((N_FIELDS, 1))

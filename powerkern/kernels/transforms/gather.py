@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -51,7 +50,11 @@ from powerkern.kernels.transforms.branch import (
     Fit,
 )
 from powerkern.kernels.transforms.columns import N_ROOM, TRANSFORMS, WIDTH, ColumnTransform, column_transform
-from powerkern.kernels.transforms.family import lowest
+from powerkern.kernels.transforms.columns import count_outside as _outside
+from powerkern.kernels.transforms.family import (
+    INVERSES,
+    lowest,
+)
 
 AnyArray = NDArray[Any]
 
@@ -59,10 +62,6 @@ AnyArray = NDArray[Any]
 CACHE_LINE = 8
 #: Rows whose values outside whole cache lines are copied column by column: their lines stay in the first-level cache.
 _TILE = 512
-
-# directions: transforms and their inverses, of raw or of standardised values
-FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
-INVERSES = INVERSE, INVERSE_STANDARDIZED
 
 #: Copies one value between x[i, j] and block[j, i].
 _Copy = Callable[[AnyArray, AnyArray, int, int], None]
@@ -140,9 +139,8 @@ def _prestandardize(x: FloatArray, fit: FloatArray) -> None:
     """x = (x - center)/divisor: robust Yeo-Johnson fits, and Box-Cox with a shift."""
     widest_vectors()
     center, divisor = fit[CENTER], fit[DIVISOR]
-    if is_rescaled(fit):
-        for i in range(x.size):
-            x[i] = (x[i] - center) / divisor
+    for i in range(x.size):
+        x[i] = (x[i] - center) / divisor
 
 
 @kernel
@@ -150,9 +148,8 @@ def _unprestandardize(x: FloatArray, fit: FloatArray) -> None:
     """x = center + divisor x."""
     widest_vectors()
     center, divisor = fit[CENTER], fit[DIVISOR]
-    if is_rescaled(fit):
-        for i in range(x.size):
-            x[i] = center + divisor * x[i]
+    for i in range(x.size):
+        x[i] = center + divisor * x[i]
 
 
 @entry((READ_MATRIX, COUNTS, ROWS, COUNTS))
@@ -160,42 +157,13 @@ def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures
     """Count the values of each column that are outside the domain of its fit."""
     for j in range(x.shape[1]):
         if not is_identity(results[j]):
-            failures[j] += _count_outside(x[:, j], _end_of_domain(results[j], family[j]))
+            failures[j] += _outside(x[:, j], _end_of_domain(results[j], family[j]))
 
 
 @kernel
 def _end_of_domain(fit: FloatArray, family: int) -> float:
     """The end of the domain in the units of the data; x - center rounds to 0 or less only where x <= center."""
     return float(fit[CENTER] + lowest(family))
-
-
-@kernel
-def _count_outside(x: FloatArray, end: float) -> int:
-    """The number of infinite values, and of values not above the `end` of the domain; NaN is neither."""
-    widest_vectors()
-    n = 0
-    for i in range(x.size):
-        n += (x[i] <= end) | (x[i] == math.inf)
-    return n
-
-
-@kernel
-def _count_missing(x: FloatArray) -> int:
-    widest_vectors()
-    n = 0
-    for i in range(x.size):
-        n += x[i] != x[i]
-    return n
-
-
-@kernel
-def _count_not_finite(x: FloatArray) -> int:
-    """NaN and infinite values."""
-    widest_vectors()
-    n = 0
-    for i in range(x.size):
-        n += not (abs(x[i]) < math.inf)
-    return n
 
 
 _Apply = Callable[[FloatArray, FloatArray, IntArray], None]
@@ -208,9 +176,12 @@ def _forward(family: int, transform: ColumnTransform) -> _Column:
     """The kernel that transforms column j of a block, and counts values outside the domain."""
 
     def forward(x: FloatArray, row: FloatArray, c: FloatArray, j: int, room: FloatArray, failures: IntArray) -> None:
-        failures[j] += _count_outside(x, _end_of_domain(row, family))
-        _prestandardize(x, row)
-        transform(x, c, j % BLOCK, fit_of(row), x, room)
+        rescaled = is_rescaled(row)
+        if rescaled:
+            failures[j] += _outside(x, _end_of_domain(row, family))
+            _prestandardize(x, row)
+        n = transform(x, c, j % BLOCK, fit_of(row), x, room)
+        failures[j] += 0 if rescaled else n
 
     return kernel(forward)
 
@@ -219,10 +190,9 @@ def _backward(inverse: ColumnTransform) -> _Column:
     """The kernel that transforms column j of a block back, and counts values without an inverse."""
 
     def backward(y: FloatArray, row: FloatArray, c: FloatArray, j: int, room: FloatArray, failures: IntArray) -> None:
-        missing = _count_missing(y)
-        inverse(y, c, j % BLOCK, fit_of(row), y, room)
-        _unprestandardize(y, row)
-        failures[j] += _count_not_finite(y) - missing
+        failures[j] += inverse(y, c, j % BLOCK, fit_of(row), y, room)
+        if is_rescaled(row):
+            _unprestandardize(y, row)
 
     return kernel(backward)
 
@@ -230,7 +200,7 @@ def _backward(inverse: ColumnTransform) -> _Column:
 def _entry_of(family: int, direction: int) -> _Apply:
     """The entry of a transform of a block; constants are made for many columns at once, as vectors."""
     transform = TRANSFORMS[family, direction]
-    in_blocks, prepare, n_constants = column_transform(transform), transform.prepare, transform.n_constants
+    in_blocks, prepare, n_constants = column_transform(family, direction), transform.prepare, transform.n_constants
     column = _backward(in_blocks) if direction in INVERSES else _forward(family, in_blocks)
 
     def by_column(block: FloatArray, results: FloatArray, failures: IntArray) -> None:

@@ -63,8 +63,14 @@ from powerkern.kernels.transforms.branch import (
     N_SPARE,
 )
 from powerkern.kernels.transforms.columns import TRANSFORMS, WIDTH
-from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.transforms.gather import FORWARD, FORWARD_STANDARDIZED, INVERSE, INVERSE_STANDARDIZED
+from powerkern.kernels.transforms.family import (
+    BOX_COX,
+    FORWARD,
+    FORWARD_STANDARDIZED,
+    INVERSE,
+    INVERSE_STANDARDIZED,
+    YEO_JOHNSON,
+)
 from powerkern.kernels.transforms.lines import (
     BAND,
     Lines,

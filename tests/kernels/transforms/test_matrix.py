@@ -11,7 +11,13 @@ from powerkern.kernels.results import CENTER, DIVISOR, LMBDA, REF, STATUS
 from powerkern.kernels.transforms import gather
 from powerkern.kernels.transforms import matrix as rowwise
 from powerkern.kernels.transforms.branch import BLOCK
-from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.transforms.family import (
+    BOX_COX,
+    FORWARD_STANDARDIZED,
+    INVERSE,
+    INVERSE_STANDARDIZED,
+    YEO_JOHNSON,
+)
 
 FAMILIES = [BOX_COX, YEO_JOHNSON]
 DIRECTIONS = range(4)
@@ -48,7 +54,7 @@ def by_column(family, direction, block, results):
 def cases(family, direction, values):
     """Fits, and what a column of `values` and its image are turned into by the loops of `rowwise`."""
     results = fits(columns(family), family)
-    if direction in (gather.INVERSE, gather.INVERSE_STANDARDIZED):
+    if direction in (INVERSE, INVERSE_STANDARDIZED):
         values = by_column(family, direction - 1, values, results)[0]
     return results, values, *by_column(family, direction, values, results)
 
@@ -98,7 +104,7 @@ def test_references_near_the_limits_of_float64(family, farthest):
     z = np.random.default_rng(8).normal(size=(2, 40))
     x = np.exp(np.log(farthest) * 0.9 + 3.0 * z)
     x[0, 3] = farthest
-    direction = gather.FORWARD_STANDARDIZED
+    direction = FORWARD_STANDARDIZED
     results = fits(x, family)
     results[:, LMBDA] = 1e-3 if farthest > 1.0 else -1e-3
     results[:, REF] = x.max(axis=1) if farthest > 1.0 else x.min(axis=1)
@@ -141,7 +147,7 @@ def test_part_of_a_row_and_several_rows_in_one(family, direction):
 
 
 @pytest.mark.parametrize("upright", [False, True])
-@pytest.mark.parametrize("direction", [gather.INVERSE, gather.FORWARD_STANDARDIZED])
+@pytest.mark.parametrize("direction", [INVERSE, FORWARD_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_more_columns_than_constants_are_held_of(family, direction, upright):
     results, values, expected, _ = cases(family, direction, columns(family))
@@ -158,7 +164,7 @@ def test_more_columns_than_constants_are_held_of(family, direction, upright):
 
 @pytest.mark.parametrize("gap", [0, 3])
 @pytest.mark.parametrize("height", [1, 5, 20, 63, 64])
-@pytest.mark.parametrize("direction", [gather.INVERSE, gather.INVERSE_STANDARDIZED])
+@pytest.mark.parametrize("direction", [INVERSE, INVERSE_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_short_columns(family, direction, height, gap):
     """Those that lie side by side are joined, so that blocks begin and end within columns."""
@@ -189,7 +195,7 @@ def test_short_columns(family, direction, height, gap):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_values_that_are_not_side_by_side(family, shape, within, upright):
     """Short lines are joined, long ones are not; every value is looked at, and the bits are those of dense lines."""
-    direction = gather.FORWARD_STANDARDIZED
+    direction = FORWARD_STANDARDIZED
     results, values, _, _ = cases(family, direction, columns(family, 50))
     n, p = shape
     some = np.arange(p) % len(results)
@@ -210,7 +216,7 @@ def test_values_that_are_not_side_by_side(family, shape, within, upright):
 
 
 @pytest.mark.parametrize("p", [1, 3, 100, 250, 511])
-@pytest.mark.parametrize("direction", [gather.INVERSE, gather.FORWARD_STANDARDIZED])
+@pytest.mark.parametrize("direction", [INVERSE, FORWARD_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_short_rows(family, direction, p):
     """They are joined; a value that is not ordinary is found in whichever row it is."""
@@ -238,10 +244,10 @@ def test_small_exponents(family):
     results[:, LMBDA] = lmbdas
     for value, expected in ((0.5, True), (13.0, False)):
         values = np.full((1, lmbdas.size), value)
-        _, ordinary = along(family, gather.INVERSE, values, results, values, False)
+        _, ordinary = along(family, INVERSE, values, results, values, False)
         np.testing.assert_array_equal(ordinary[: small.size], expected)
     values = np.full((1, lmbdas.size), 0.5)
-    _, ordinary = along(family, gather.INVERSE, values, results, values, False)
+    _, ordinary = along(family, INVERSE, values, results, values, False)
     assert ordinary.all()
 
 

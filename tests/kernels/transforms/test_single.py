@@ -9,8 +9,7 @@ import pytest
 from powerkern._engine.by_column import fit_matrix
 from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, N_RESULTS, REF, SLOPE, STATUS
 from powerkern.kernels.transforms import matrix, single
-from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.transforms.gather import FORWARD, INVERSE
+from powerkern.kernels.transforms.family import BOX_COX, FORWARD, INVERSE, YEO_JOHNSON
 
 FAMILIES = [BOX_COX, YEO_JOHNSON]
 LMBDAS = [-30.0, -2.0, -0.5, -1e-3, 0.0, 1e-20, 0.3, 1.0, 1.7, 2.0, 2.0 - 2.0**-40, 3.5, 12.0, 80.0]
