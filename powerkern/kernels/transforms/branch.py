@@ -76,14 +76,19 @@ class Fit(NamedTuple):
     log_factor: float
 
 
+#: Writes the constants of column j, of the fit in fields[:, j], into c[:, j]: (fields, c, j).
+Prepare = Callable[[FloatArray, FloatArray, int], None]
+#: Writes the constants of the first n columns: (fields, c, n).
+PrepareAll = Callable[[FloatArray, FloatArray, int], None]
+
+
 class Transform(NamedTuple):
     """A transform of a family in one direction, of any value and of blocks of ordinary ones."""
 
     name: str
     #: The image of any value, by a fit.
     image: Callable[[float, Fit], float]
-    #: Writes the constants of column j, of the fit in fields[:, j], into c[:, j].
-    prepare: Callable[[FloatArray, FloatArray, int], None]
+    prepare: Prepare
     #: Transforms a block x by constants c: (x, c, out, spare), where `spare` has room for N_SPARE blocks.
     block: Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
     n_constants: int
@@ -96,6 +101,17 @@ def by_lambda(transform: Callable[[float, float], float]) -> Callable[[float, Fi
         return transform(x, fit.lmbda)
 
     return inlined(image)
+
+
+def in_turn(prepare: Prepare) -> PrepareAll:
+    """The constants of columns, one after the other."""
+
+    def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
+        widest_vectors()
+        for j in range(n):
+            prepare(fields, c, j)
+
+    return inlined(prepare_all)
 
 
 class Exponent(NamedTuple):

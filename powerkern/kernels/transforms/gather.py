@@ -48,6 +48,7 @@ from powerkern.kernels.transforms.branch import (
     F_SLOPE,
     N_FIELDS,
     Fit,
+    in_turn,
 )
 from powerkern.kernels.transforms.columns import N_ROOM, TRANSFORMS, WIDTH, ColumnTransform, column_transform
 from powerkern.kernels.transforms.columns import count_outside as _outside
@@ -200,7 +201,11 @@ def _backward(inverse: ColumnTransform) -> _Column:
 def _entry_of(family: int, direction: int) -> _Apply:
     """The entry of a transform of a block; constants are made for many columns at once, as vectors."""
     transform = TRANSFORMS[family, direction]
-    in_blocks, prepare, n_constants = column_transform(family, direction), transform.prepare, transform.n_constants
+    in_blocks, prepare, n_constants = (
+        column_transform(family, direction),
+        in_turn(transform.prepare),
+        transform.n_constants,
+    )
     column = _backward(in_blocks) if direction in INVERSES else _forward(family, in_blocks)
 
     def by_column(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
@@ -211,8 +216,7 @@ def _entry_of(family: int, direction: int) -> _Apply:
             if j % BLOCK == 0:
                 n = min(BLOCK, block.shape[0] - j)
                 _write_fields(results[j : j + n], fields)
-                for k in range(n):
-                    prepare(fields, c, k)
+                prepare(fields, c, n)
             if not is_identity(results[j]):
                 column(block[j], results[j], c, j, room, failures)
         release(c)

@@ -61,6 +61,8 @@ from powerkern.kernels.transforms.branch import (
     LOW,
     N_FIELDS,
     N_SPARE,
+    PrepareAll,
+    in_turn,
 )
 from powerkern.kernels.transforms.columns import TRANSFORMS, WIDTH
 from powerkern.kernels.transforms.family import (
@@ -84,10 +86,6 @@ from powerkern.kernels.transforms.lines import (
 #: The rows of `found`, after LOW and HIGH.
 EXTREME = 2
 N_FOUND = 3
-#: Adds intermediate figures of n columns to fields[:, :n].
-_Begin = Callable[[FloatArray, int], None]
-#: Writes the constants of column j, of a fit in fields[:, j], into c[:, j].
-_Prepare = Callable[[FloatArray, FloatArray, int], None]
 #: Transforms a block x by constants c: (x, c, out, spare).
 _Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
 
@@ -113,8 +111,7 @@ def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
 
 @inlined
 def _by_bands(
-    begin: _Begin,
-    prepare: _Prepare,
+    prepare: PrepareAll,
     transform: _Transform,
     n_constants: int,
     x: FloatArray,
@@ -138,7 +135,7 @@ def _by_bands(
         right = min(left + width, p)
         lines = lines_at(x, where, out, column_major, left)
         traversal = traversal_of(lines, right - left)
-        _fill_band(begin, prepare, fields[:, first + left : first + right], found[:, left:right], c)
+        _fill_band(prepare, fields[:, first + left : first + right], found[:, left:right], c)
         if traversal.joined and not column_major:
             _repeat(c, p, traversal.width)
         if _any_ordinary(found[LOW, left:right], found[HIGH, left:right]):
@@ -158,15 +155,15 @@ def _any_ordinary(low: FloatArray, high: FloatArray) -> bool:
 
 
 @inlined
-def _fill_band(begin: _Begin, prepare: _Prepare, fields: FloatArray, found: FloatArray, c: FloatArray) -> None:
+def _fill_band(prepare: PrepareAll, fields: FloatArray, found: FloatArray, c: FloatArray) -> None:
     """The constants of a band, and the bounds of its ordinary values."""
     fields, found = borrowed(fields), borrowed(found)
     p = fields.shape[1]
-    work = allocated((single.N_WORK_FIELDS, BLOCK))
+    work = allocated((N_FIELDS, BLOCK))
     for k in range(-(-p // BLOCK)):
         first = k * BLOCK
         last = min(first + BLOCK, p)
-        _fill(begin, prepare, fields[:, first:last], work, c[k])
+        _fill(prepare, fields[:, first:last], work, c[k])
         for j in range(last - first):
             found[LOW, first + j] = c[k, LOW, j]
         for j in range(last - first):
@@ -175,7 +172,7 @@ def _fill_band(begin: _Begin, prepare: _Prepare, fields: FloatArray, found: Floa
 
 
 @inlined
-def _fill(begin: _Begin, prepare: _Prepare, fields: FloatArray, work: FloatArray, c: FloatArray) -> None:
+def _fill(prepare: PrepareAll, fields: FloatArray, work: FloatArray, c: FloatArray) -> None:
     """The constants of up to BLOCK columns.
 
     Of columns that pass unchanged, or are to be rescaled first, no value is ordinary.
@@ -186,9 +183,7 @@ def _fill(begin: _Begin, prepare: _Prepare, fields: FloatArray, work: FloatArray
         of, to = fields[k], work[k]
         for j in range(n):
             to[j] = of[j]
-    begin(work, n)
-    for j in range(n):
-        prepare(work, c, j)
+    prepare(work, c, n)
     for j in range(n):
         c[LOW, j] = math.inf if work[F_PASSES, j] > 0.0 else c[LOW, j]
     for j in range(n):
@@ -307,20 +302,13 @@ _Apply = Callable[[FloatArray, IntArray, FloatArray, FloatArray, FloatArray, boo
 _DIRECTIONS = (FORWARD, FORWARD_STANDARDIZED), (INVERSE, INVERSE_STANDARDIZED)
 
 
-@inlined
-def _at_once(fields: FloatArray, n: int) -> None:
-    """Constants of float64 are computed at once."""
-
-
-def _entry_of(
-    column: Any, name: str, begin: _Begin, prepare: _Prepare, transform: _Transform, n_constants: int
-) -> _Apply:
+def _entry_of(column: Any, name: str, prepare: PrepareAll, transform: _Transform, n_constants: int) -> _Apply:
     """The entry of a transform of vectors of this type, read as the first argument and written as the fifth."""
 
     def along_lines(
         x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, column_major: bool
     ) -> None:
-        _by_bands(begin, prepare, transform, n_constants, x, where, fields, found, out, column_major)
+        _by_bands(prepare, transform, n_constants, x, where, fields, found, out, column_major)
 
     along_lines.__name__ = along_lines.__qualname__ = name  # the name of its file
     return entry((column._replace(writable=False), COUNTS, ROWS, ROWS, column, BOOLEAN))(along_lines)
@@ -328,7 +316,7 @@ def _entry_of(
 
 #: The entry for a family and a direction.
 APPLY = {
-    key: _entry_of(COLUMN, f"{each.name}_lines", _at_once, each.prepare, each.block, each.n_constants)
+    key: _entry_of(COLUMN, f"{each.name}_lines", in_turn(each.prepare), each.block, each.n_constants)
     for key, each in TRANSFORMS.items()
 }
 
@@ -336,7 +324,7 @@ APPLY = {
 APPLY_SINGLE = {
     (family, direction): each
     for family, rows in ((BOX_COX, single.BOXCOX_ROWS), (YEO_JOHNSON, single.YEOJOHNSON_ROWS))
-    for (begin, prepare, transform, n_constants), directions in zip(rows, _DIRECTIONS, strict=True)
-    for each in [_entry_of(COLUMN32, f"{transform.__name__}_single", begin, prepare, transform, n_constants)]
+    for row, directions in zip(rows, _DIRECTIONS, strict=True)
+    for each in [_entry_of(COLUMN32, *row)]
     for direction in directions
 }
