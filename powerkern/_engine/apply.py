@@ -22,8 +22,6 @@ from powerkern.kernels.transforms.family import FORWARD, INVERSE
 
 #: Given a column's number, its values and their images, repairs the images; returns how many remain without one.
 Repair = Callable[[int, NDArray[Any], FloatArray], int]
-#: Numbers of columns.
-Numbers = slice | NDArray[np.intp]
 
 
 def transform_matrix(
@@ -36,7 +34,7 @@ def transform_matrix(
     repair: Repair | None = None,
     fields: FloatArray | None = None,
 ) -> IntArray:
-    """Transform every column in a direction of `kernels.transforms.gather`; returns the counts without an image.
+    """Transform every column in a direction of `kernels.transforms.family`; returns the counts without an image.
 
     `out` may be `values`, or None to count only. `family` has one entry per column. `fields` of the results (see
     `rowwise.fields_of`) may have been made before. Ordinary values of float32 are transformed as

@@ -131,16 +131,6 @@ class Exponent(NamedTuple):
     t_max: float
 
 
-@kernel
-def all_within(x: FloatArray, low: float, high: float) -> bool:
-    """Whether all values that are not NaN are between low and high."""
-    widest_vectors()
-    n = 0
-    for i in range(x.size):
-        n += (x[i] < low) | (x[i] > high)
-    return n == 0
-
-
 @inlined
 def _scale_exponent(m: float) -> float:
     """The least j >= 0 with |m| < 2**j, at most 965."""

@@ -16,9 +16,7 @@ from powerkern._jit import (
     READ_MATRIX,
     READ_MATRIX32,
     ROWS,
-    ROWS32,
     WRITE_MATRIX,
-    WRITE_MATRIX32,
     allocated,
     entry,
     inlined,
@@ -108,12 +106,6 @@ def gather(x: FloatArray, block: FloatArray) -> None:
     _by_squares(_to_block, x, block)
 
 
-@entry((READ_MATRIX32, ROWS32))
-def gather32(x: Float32Array, block: Float32Array) -> None:
-    """block = x.T, of float32."""
-    _by_squares(_to_block, x, block)
-
-
 @entry((READ_MATRIX32, ROWS))
 def gather_widened(x: Float32Array, block: FloatArray) -> None:
     """block = x.T, as float64."""
@@ -123,12 +115,6 @@ def gather_widened(x: Float32Array, block: FloatArray) -> None:
 @entry((ROWS, WRITE_MATRIX))
 def scatter(block: FloatArray, out: FloatArray) -> None:
     """out = block.T."""
-    _by_squares(_from_block, out, block)
-
-
-@entry((ROWS32, WRITE_MATRIX32))
-def scatter32(block: Float32Array, out: Float32Array) -> None:
-    """out = block.T, of float32."""
     _by_squares(_from_block, out, block)
 
 

@@ -109,42 +109,6 @@ def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
     return raw
 
 
-@inlined
-def _by_bands(
-    prepare: PrepareAll,
-    transform: _Transform,
-    n_constants: int,
-    x: FloatArray,
-    where: IntArray,
-    fields: FloatArray,
-    found: FloatArray,
-    out: FloatArray,
-    column_major: bool,
-) -> None:
-    """Transform bands of at most `BAND` columns of about the same width, whose constants are held at once."""
-    fields, found, first, p = borrowed(fields), borrowed(found), where[6], found.shape[1]
-    n_bands = -(-p // BAND)
-    width = -(-p // n_bands)
-    if BLOCK < width < p:
-        width = -(-width // BLOCK) * BLOCK
-    blocks = -(-BAND // BLOCK)
-    room = allocated((blocks + 4, n_constants, WIDTH))  # no transform has fewer constants than `spare` rows
-    c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
-    for k in range(n_bands):
-        left = min(k * width, p)
-        right = min(left + width, p)
-        lines = lines_at(x, where, out, column_major, left)
-        traversal = traversal_of(lines, right - left)
-        _fill_band(prepare, fields[:, first + left : first + right], found[:, left:right], c)
-        if traversal.joined and not column_major:
-            _repeat(c, p, traversal.width)
-        if _any_ordinary(found[LOW, left:right], found[HIGH, left:right]):
-            _along_lines(transform, lines, traversal, c, spare, column, found[EXTREME, left:right])
-        else:
-            found[EXTREME, left:right] = 1.0
-    release(room)
-
-
 @kernel
 def _any_ordinary(low: FloatArray, high: FloatArray) -> bool:
     """Whether a column has ordinary values."""
@@ -156,38 +120,29 @@ def _any_ordinary(low: FloatArray, high: FloatArray) -> bool:
 
 @inlined
 def _fill_band(prepare: PrepareAll, fields: FloatArray, found: FloatArray, c: FloatArray) -> None:
-    """The constants of a band, and the bounds of its ordinary values."""
+    """The constants of a band, a block of columns at a time, and the bounds of its ordinary values.
+
+    Of columns that pass unchanged, or are to be rescaled first, no value is ordinary.
+    """
+    widest_vectors()
     fields, found = borrowed(fields), borrowed(found)
     p = fields.shape[1]
     work = allocated((N_FIELDS, BLOCK))
     for k in range(-(-p // BLOCK)):
         first = k * BLOCK
-        last = min(first + BLOCK, p)
-        _fill(prepare, fields[:, first:last], work, c[k])
-        for j in range(last - first):
+        n = min(BLOCK, p - first)
+        for row in range(N_FIELDS):
+            of, to = fields[row, first : first + n], work[row]
+            for j in range(n):
+                to[j] = of[j]
+        prepare(work, c[k], n)
+        for j in range(n):
+            c[k, LOW, j] = math.inf if work[F_PASSES, j] > 0.0 else c[k, LOW, j]
             found[LOW, first + j] = c[k, LOW, j]
-        for j in range(last - first):
+        for j in range(n):
+            c[k, HIGH, j] = -math.inf if work[F_PASSES, j] > 0.0 else c[k, HIGH, j]
             found[HIGH, first + j] = c[k, HIGH, j]
     release(work)
-
-
-@inlined
-def _fill(prepare: PrepareAll, fields: FloatArray, work: FloatArray, c: FloatArray) -> None:
-    """The constants of up to BLOCK columns.
-
-    Of columns that pass unchanged, or are to be rescaled first, no value is ordinary.
-    """
-    widest_vectors()
-    n, work = fields.shape[1], borrowed(work)
-    for k in range(N_FIELDS):
-        of, to = fields[k], work[k]
-        for j in range(n):
-            to[j] = of[j]
-    prepare(work, c, n)
-    for j in range(n):
-        c[LOW, j] = math.inf if work[F_PASSES, j] > 0.0 else c[LOW, j]
-    for j in range(n):
-        c[HIGH, j] = -math.inf if work[F_PASSES, j] > 0.0 else c[HIGH, j]
 
 
 @inlined
@@ -205,12 +160,8 @@ def _along_lines(
     In `spare` is room for a block's transform and for its values, in `column` for constants of column-major lines.
     """
     widest_vectors()
-    out, column_major, height, total = (
-        borrowed(lines.out),
-        lines.column_major,
-        lines.height,
-        lines.height * extreme.size,
-    )
+    out, column_major, height = borrowed(lines.out), lines.column_major, lines.height
+    total = height * extreme.size
     packed = borrowed(spare[N_SPARE].view(lines.x.dtype))
     for line in range(traversal.n_lines):
         stop = min(traversal.width, total - line * traversal.width)
@@ -308,7 +259,26 @@ def _entry_of(column: Any, name: str, prepare: PrepareAll, transform: _Transform
     def along_lines(
         x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, column_major: bool
     ) -> None:
-        _by_bands(prepare, transform, n_constants, x, where, fields, found, out, column_major)
+        # bands of at most BAND columns of about the same width, whose constants are held at once
+        fields, found, first, p = borrowed(fields), borrowed(found), where[6], found.shape[1]
+        n_bands, blocks = -(-p // BAND), -(-BAND // BLOCK)
+        width = -(-p // n_bands)
+        if BLOCK < width < p:
+            width = -(-width // BLOCK) * BLOCK
+        room = allocated((blocks + 4, n_constants, WIDTH))  # no transform has fewer constants than `spare` rows
+        c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
+        for k in range(n_bands):
+            left, right = k * width, min(k * width + width, p)
+            lines = lines_at(x, where, out, column_major, left)
+            traversal = traversal_of(lines, right - left)
+            _fill_band(prepare, fields[:, first + left : first + right], found[:, left:right], c)
+            if traversal.joined and not column_major:
+                _repeat(c, p, traversal.width)
+            if _any_ordinary(found[LOW, left:right], found[HIGH, left:right]):
+                _along_lines(transform, lines, traversal, c, spare, column, found[EXTREME, left:right])
+            else:
+                found[EXTREME, left:right] = 1.0
+        release(room)
 
     along_lines.__name__ = along_lines.__qualname__ = name  # the name of its file
     return entry((column._replace(writable=False), COUNTS, ROWS, ROWS, column, BOOLEAN))(along_lines)
