@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms import matrix as rowwise
+from powerkern.kernels.transforms.branch import BLOCK
 from powerkern.kernels.transforms.lines import SHORTEST_COLUMN, SHORTEST_ROW
 
 #: Shorter parts of rows are not processed in place.
@@ -85,7 +86,8 @@ class Lines:
         to = line.start * self._target_stride + place.start
         height, stride = rows.stop - rows.start, self._target_stride
         where = np.array([begin, self._stride, self._within, height, to, stride, columns.start])
-        entry(self._memory, where, fields, found, self._target, self._column_major)
+        packed = np.empty(BLOCK, self._memory.dtype)
+        entry(self._memory, where, fields, found, self._target, self._column_major, packed)
         return found
 
 

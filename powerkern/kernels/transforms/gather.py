@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -122,12 +123,14 @@ def scatter(block: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def _prestandardize(x: FloatArray, fit: FloatArray) -> None:
-    """x = (x - center)/divisor: robust Yeo-Johnson fits, and Box-Cox with a shift."""
+def _prestandardize(x: FloatArray, fit: FloatArray, end: float) -> int:
+    """x = (x - center)/divisor: robust Yeo-Johnson fits, and Box-Cox with a shift; counts as `count_outside` before."""
     widest_vectors()
-    center, divisor = fit[CENTER], fit[DIVISOR]
+    center, divisor, n = fit[CENTER], fit[DIVISOR], 0
     for i in range(x.size):
+        n += (x[i] <= end) | (x[i] == math.inf)
         x[i] = (x[i] - center) / divisor
+    return n
 
 
 @kernel
@@ -165,8 +168,7 @@ def _forward(family: int, transform: ColumnTransform) -> _Column:
     def forward(x: FloatArray, row: FloatArray, c: FloatArray, j: int, room: FloatArray, failures: IntArray) -> None:
         rescaled = is_rescaled(row)
         if rescaled:
-            failures[j] += _outside(x, _end_of_domain(row, family))
-            _prestandardize(x, row)
+            failures[j] += _prestandardize(x, row, _end_of_domain(row, family))
         n = transform(x, c, j % BLOCK, fit_of(row), x, room)
         failures[j] += 0 if rescaled else n
 

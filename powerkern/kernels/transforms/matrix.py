@@ -4,8 +4,8 @@ Each entry computes the constants of its columns, transforms every value and say
 not ordinary. Of ordinary ones, float64 gets the bits that the loops of `kernels.transforms.gather` give, and float32
 the bits of `powerkern.kernels.transforms.single`.
 
-The entries of `APPLY` take (x, where, fields, found, out, column_major), where is [begin, stride, within, height, to,
-out_stride, first], and `fields` are of `fields_of`:
+The entries of `APPLY` take (x, where, fields, found, out, column_major, packed), where is [begin, stride, within,
+height, to, out_stride, first], `fields` are of `fields_of`, and `packed` is scratch space for BLOCK values:
 
 * the lines of x begin at ``begin + k stride``, and their values are `within` apart (both may be negative); values that
   are not side by side are packed, a block at a time;
@@ -60,7 +60,6 @@ from powerkern.kernels.transforms.branch import (
     HIGH,
     LOW,
     N_FIELDS,
-    N_SPARE,
     PrepareAll,
     in_turn,
 )
@@ -153,16 +152,18 @@ def _along_lines(
     c: FloatArray,
     spare: FloatArray,
     column: FloatArray,
+    packed: FloatArray,
     extreme: FloatArray,
 ) -> None:
     """Transform every block of every line, and prefetch the values to come.
 
-    In `spare` is room for a block's transform and for its values, in `column` for constants of column-major lines.
+    In `spare` is room for a block's transform, in `packed` for its values, and in `column` for constants of
+    column-major lines.
     """
     widest_vectors()
     out, column_major, height = borrowed(lines.out), lines.column_major, lines.height
     total = height * extreme.size
-    packed = borrowed(spare[N_SPARE].view(lines.x.dtype))
+    packed = borrowed(packed)
     for line in range(traversal.n_lines):
         stop = min(traversal.width, total - line * traversal.width)
         source, begin = line * traversal.times, 0  # of values that are packed
@@ -248,7 +249,7 @@ def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme
 
 # --- entries ------------------------------------------------------------------------------------------
 
-_Apply = Callable[[FloatArray, IntArray, FloatArray, FloatArray, FloatArray, bool], None]
+_Apply = Callable[[FloatArray, IntArray, FloatArray, FloatArray, FloatArray, bool, FloatArray], None]
 #: The directions of a transform, and of its inverse.
 _DIRECTIONS = (FORWARD, FORWARD_STANDARDIZED), (INVERSE, INVERSE_STANDARDIZED)
 
@@ -257,7 +258,13 @@ def _entry_of(column: Any, name: str, prepare: PrepareAll, transform: _Transform
     """The entry of a transform of vectors of this type, read as the first argument and written as the fifth."""
 
     def along_lines(
-        x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, column_major: bool
+        x: FloatArray,
+        where: IntArray,
+        fields: FloatArray,
+        found: FloatArray,
+        out: FloatArray,
+        column_major: bool,
+        packed: FloatArray,
     ) -> None:
         # bands of at most BAND columns of about the same width, whose constants are held at once
         fields, found, first, p = borrowed(fields), borrowed(found), where[6], found.shape[1]
@@ -275,13 +282,13 @@ def _entry_of(column: Any, name: str, prepare: PrepareAll, transform: _Transform
             if traversal.joined and not column_major:
                 _repeat(c, p, traversal.width)
             if _any_ordinary(found[LOW, left:right], found[HIGH, left:right]):
-                _along_lines(transform, lines, traversal, c, spare, column, found[EXTREME, left:right])
+                _along_lines(transform, lines, traversal, c, spare, column, packed, found[EXTREME, left:right])
             else:
                 found[EXTREME, left:right] = 1.0
         release(room)
 
     along_lines.__name__ = along_lines.__qualname__ = name  # the name of its file
-    return entry((column._replace(writable=False), COUNTS, ROWS, ROWS, column, BOOLEAN))(along_lines)
+    return entry((column._replace(writable=False), COUNTS, ROWS, ROWS, column, BOOLEAN, column))(along_lines)
 
 
 #: The entry for a family and a direction.

@@ -64,7 +64,9 @@ def along(family, direction, x, results, out, upright=False):
     found = np.zeros((rowwise.N_FOUND, len(results)))
     stride, height = x.shape[1], x.shape[1 if upright else 0]
     where = lines_from(0, stride, 1, height, stride)
-    rowwise.APPLY[family, direction](x.ravel(), where, rowwise.fields_of(results), found, out.ravel(), upright)
+    rowwise.APPLY[family, direction](
+        x.ravel(), where, rowwise.fields_of(results), found, out.ravel(), upright, np.empty(BLOCK)
+    )
     return found[: rowwise.EXTREME], found[rowwise.EXTREME] == 0.0
 
 
@@ -129,7 +131,7 @@ def test_part_of_a_row_and_several_rows_in_one(family, direction):
     end = n * p - (p - right)
     part, where = np.ascontiguousarray(results[left:right]), lines_from(0, p, 1, n, p)
     rowwise.APPLY[family, direction](
-        x.ravel()[left:end], where, rowwise.fields_of(part), found, out.ravel()[left:end], False
+        x.ravel()[left:end], where, rowwise.fields_of(part), found, out.ravel()[left:end], False, np.empty(BLOCK)
     )
     inside = found[rowwise.EXTREME] == 0.0
     np.testing.assert_array_equal(inside, ordinary[left:right])
@@ -177,7 +179,7 @@ def test_short_columns(family, direction, height, gap):
     found = np.zeros((rowwise.N_FOUND, len(lines)))
     every = np.tile(results, (times, 1))
     where = lines_from(0, height + gap, 1, height, height + gap)
-    rowwise.APPLY[family, direction](x, where, rowwise.fields_of(every), found, out, True)
+    rowwise.APPLY[family, direction](x, where, rowwise.fields_of(every), found, out, True, np.empty(BLOCK))
     within = lines[:, :height]
     with np.errstate(invalid="ignore"):
         outside = (within < found[:1].T) | (within > found[1:2].T)
@@ -210,7 +212,9 @@ def test_values_that_are_not_side_by_side(family, shape, within, upright):
         memory[at] = x
         out, found = np.empty_like(x), np.zeros((rowwise.N_FOUND, p))
         where = lines_from(begin, stride, within, n, x.shape[1])
-        rowwise.APPLY[family, direction](memory, where, rowwise.fields_of(results[some]), found, out.ravel(), upright)
+        rowwise.APPLY[family, direction](
+            memory, where, rowwise.fields_of(results[some]), found, out.ravel(), upright, np.empty(BLOCK)
+        )
         np.testing.assert_array_equal(found[rowwise.EXTREME] == 0.0, ordinary)
         np.testing.assert_array_equal(out, expected)
 

@@ -9,6 +9,7 @@ import pytest
 from powerkern._engine.by_column import fit_matrix
 from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, N_RESULTS, REF, SLOPE, STATUS
 from powerkern.kernels.transforms import matrix, single
+from powerkern.kernels.transforms.branch import BLOCK
 from powerkern.kernels.transforms.family import BOX_COX, FORWARD, INVERSE, YEO_JOHNSON
 
 FAMILIES = [BOX_COX, YEO_JOHNSON]
@@ -49,7 +50,7 @@ def applied(family, direction, x, results, standardized):
     where = np.array([0, x.size, 1, x.size, 0, x.size, 0])
     fields = matrix.fields_of(results)
     fields = fields if standardized else matrix.raw_fields(fields, np.array([family]))
-    matrix.APPLY_SINGLE[family, direction](x, where, fields, found, out, True)
+    matrix.APPLY_SINGLE[family, direction](x, where, fields, found, out, True, np.empty(BLOCK, np.float32))
     low, high = found[: matrix.EXTREME, 0]
     return out, (x >= low) & (x <= high)
 
