@@ -66,7 +66,9 @@ def cache_shape(values: Columns) -> tuple[int, int]:
 def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[slice, slice]]:
     """Rows and columns of the parts of a matrix that are transformed along its lines, or `copied` and transformed."""
     n, p = values.shape
-    size = min(_COPIED_VALUES if copied else _LINE_VALUES, max(SMALLEST_PART, n * p // (_LINE_TURNS * n_threads)))
+    size = _COPIED_VALUES if copied else _LINE_VALUES
+    if n_threads > 1:
+        size = min(size, max(SMALLEST_PART, n * p // (_LINE_TURNS * n_threads)))
     if abs(values.strides[0]) < abs(values.strides[1]):
         height = min(n, size)
         width = min(p, size // height)

@@ -108,7 +108,7 @@ def _gather(part: NDArray[Any], block: FloatArray) -> None:
     """block = part.T, as float64."""
     if is_native(part):
         columnwise.gather(part, block)
-    elif is_native(part, np.float32) and not _is_turned(part):
+    elif is_native(part, np.float32) and not is_turned(part):
         columnwise.gather_widened(part, block)
     else:
         with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
@@ -165,8 +165,8 @@ def copied_rows(part: NDArray[Any], scratch: Scratch) -> NDArray[Any]:
     block: NDArray[Any] = scratch.block(n, p)
     if output_type(part.dtype) is np.float32:
         block = block.reshape(-1).view(np.float32)[: n * p].reshape(n, p)
-    if _is_turned(part) and is_native(part, part.dtype.type):
-        (columnwise.gather32 if part.dtype == np.float32 else columnwise.gather)(part.T, block)
+    if is_turned(part) and is_native(part):
+        columnwise.gather(part.T, block)
     else:
         with np.errstate(over="ignore"):
             np.copyto(block, part, casting="unsafe")
@@ -175,13 +175,13 @@ def copied_rows(part: NDArray[Any], scratch: Scratch) -> NDArray[Any]:
 
 def write_rows(block: NDArray[Any], part: NDArray[Any]) -> None:
     """part = block, whose rows are contiguous, rounded to the type of part."""
-    if _is_turned(part) and block.dtype == part.dtype and is_native(part, part.dtype.type):
-        (columnwise.scatter32 if part.dtype == np.float32 else columnwise.scatter)(block, part.T)
+    if is_turned(part) and is_native(part):
+        columnwise.scatter(block, part.T)
     else:
         with np.errstate(over="ignore"):
             np.copyto(part, block, casting="same_kind")
 
 
-def _is_turned(part: NDArray[Any]) -> bool:
+def is_turned(part: NDArray[Any]) -> bool:
     """Whether columns, rather than rows, lie along the memory of a matrix of float64 or float32."""
     return abs(part.strides[0]) < abs(part.strides[1]) and part.dtype in (np.float64, np.float32)

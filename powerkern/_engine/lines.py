@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms import matrix as rowwise
+from powerkern.kernels.transforms.branch import BLOCK
 from powerkern.kernels.transforms.lines import SHORTEST_COLUMN, SHORTEST_ROW
 
 #: Shorter parts of rows are not processed in place.
@@ -25,15 +25,14 @@ class Layout(Enum):
     ROWS, COLUMNS, APART = range(3)
 
 
-def layout_of(source: NDArray[Any], target: NDArray[Any] | None) -> Layout:
-    """The lines along which a matrix is read and its images are written to a target (None: only read)."""
+def layout_of(source: NDArray[Any], target: NDArray[Any]) -> Layout:
+    """The lines along which a matrix is read and its images are written to a target."""
     n, p = source.shape
-    to = source if target is None else target
-    joined = target is None or to.flags.f_contiguous
-    if (joined or (n >= SHORTEST_COLUMN and _has_lines(to.T))) and _has_steps(source.T):
+    if not _is_float(target):
+        return Layout.APART
+    if (target.flags.f_contiguous or (n >= SHORTEST_COLUMN and _has_lines(target.T))) and _has_steps(source.T):
         return Layout.COLUMNS
-    joined = target is None or to.flags.c_contiguous
-    if (joined or (p >= SHORTEST_ROW and _has_lines(to))) and _has_steps(source):
+    if (target.flags.c_contiguous or (p >= SHORTEST_ROW and _has_lines(target))) and _has_steps(source):
         return Layout.ROWS
     return Layout.APART
 
@@ -71,49 +70,25 @@ def joined_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
 
 
 class Lines:
-    """A matrix to be transformed in place, or only read, by `n_threads` threads together.
+    """A matrix and the images of its values, each in one piece of memory, to be transformed part by part."""
 
-    `found` has the entry's findings once `work` has returned in all threads.
-    """
+    def __init__(self, source: NDArray[Any], target: NDArray[Any], layout: Layout) -> None:
+        self._column_major = layout == Layout.COLUMNS
+        x, out = (source.T, target.T) if self._column_major else (source, target)
+        self._memory, self._begin, self._stride, self._within = _memory(x)
+        self._target, _, self._target_stride, _ = _memory(out)
 
-    def __init__(
-        self,
-        entry: Callable[..., None],
-        source: NDArray[Any],
-        target: NDArray[Any] | None,
-        layout: Layout,
-        fields: FloatArray,
-        n_threads: int = 1,
-    ) -> None:
-        upright = layout == Layout.COLUMNS
-        x, out = (source, target) if not upright else (source.T, None if target is None else target.T)
-        memory, begin, stride, within = _memory(x)
-        to, _, to_stride, _ = _memory(np.empty((0, 1), x.dtype) if out is None else out)
-        self.found = np.zeros((rowwise.N_FOUND, fields.shape[1]))
-        self._where = rowwise.shared_lines(begin, stride, within, source.shape[0], to_stride, n_threads)
-        self._call = partial(entry, memory, self._where, np.ascontiguousarray(fields), self.found, to, upright)
-
-    def work(self) -> None:
-        """Process parts of the matrix until none is left."""
-        while not self._where[rowwise.DONE]:
-            self._call()
-
-    def stop(self) -> None:
-        """Make the working threads end soon."""
-        self._where[rowwise.DONE] = 1
-
-
-def along_lines(
-    entry: Callable[..., None],
-    source: NDArray[Any],
-    target: NDArray[Any] | None,
-    layout: Layout,
-    fields: FloatArray,
-) -> FloatArray:
-    """Transform `source` into `target` where they lie, or only look at it; returns what the entry has `found`."""
-    lines = Lines(entry, source, target, layout, fields)
-    lines.work()
-    return lines.found
+    def transform(self, entry: Callable[..., None], fields: FloatArray, rows: slice, columns: slice) -> FloatArray:
+        """Transform a part by some of the `fields`; returns what the entry has found."""
+        found = np.zeros((rowwise.N_FOUND, columns.stop - columns.start))
+        line, place = (columns, rows) if self._column_major else (rows, columns)
+        begin = self._begin + line.start * self._stride + place.start * self._within
+        to = line.start * self._target_stride + place.start
+        height, stride = rows.stop - rows.start, self._target_stride
+        where = np.array([begin, self._stride, self._within, height, to, stride, columns.start])
+        packed = np.empty(BLOCK, self._memory.dtype)
+        entry(self._memory, where, fields, found, self._target, self._column_major, packed)
+        return found
 
 
 def _memory(x: NDArray[Any]) -> tuple[NDArray[Any], int, int, int]:

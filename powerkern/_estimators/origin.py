@@ -33,8 +33,8 @@ from powerkern.kernels.results import (
     STATUS,
 )
 from powerkern.kernels.robust.options import RAW
-from powerkern.kernels.transforms.family import is_mirrored
-from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
+from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED, is_mirrored
+from powerkern.kernels.transforms.gather import APPLY
 
 #: The one value of ``origin=`` beside None.
 FITTED = "fit"

@@ -33,7 +33,8 @@ from powerkern.kernels.results import (
 from powerkern.kernels.robust.huber import likelihood_columns, weighted_likelihood_columns
 from powerkern.kernels.robust.options import CARROLL
 from powerkern.kernels.robust.weights import new_counts_work
-from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
+from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED
+from powerkern.kernels.transforms.gather import APPLY
 
 #: Fields that depend on lambda; the others describe the data and the kept interval.
 _AT_LAMBDA = [LMBDA, LOC, SCALE, LOG_FACTOR, REF, SLOPE, INTERCEPT, NLL, CURVATURE, STATUS, N_EVAL]

@@ -18,7 +18,7 @@ from powerkern._input.messages import warn
 from powerkern._input.reading import as_out, read_fitted, restored
 from powerkern._results.columns import ColumnResults, FittedColumns
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.transforms import gather
+from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
 OutOfRange = Literal["nan", "raise", "clip"]
 
@@ -65,7 +65,7 @@ def transform(fit: FittedColumns, X: object, *, out: NDArray[Any] | None = None,
     if lazily is not None:
         return lazily
     matrix = read_fitted(X, fit.column_names, fit.n_features)
-    direction = direction_of(False, fit.standardize)
+    direction = forward_direction(fit.standardize)
     result, target = _target(matrix, out)
     n_threads = thread_count(n_threads, matrix.values.size)
     if out is not None:
@@ -121,7 +121,7 @@ def inverse_transform(
         return lazily
     matrix = read_fitted(Z, fit.column_names, fit.n_features)
     result, target = _target(matrix, out)
-    direction = direction_of(True, fit.standardize)
+    direction = inverse_direction(fit.standardize)
     repair = repair_of(fit.columns, fit.standardize, out_of_range == "clip", np.finfo(target.dtype).eps)
     threads = thread_count(n_threads, matrix.values.size)
 
@@ -136,13 +136,6 @@ def inverse_transform(
         fit.source = fit.source.without(target)
     apply(target)
     return result if out is not None else restored(matrix, result)
-
-
-def direction_of(inverse: bool, standardize: bool) -> int:
-    """The direction of a transform, as kernels name it."""
-    if inverse:
-        return gather.INVERSE_STANDARDIZED if standardize else gather.INVERSE
-    return gather.FORWARD_STANDARDIZED if standardize else gather.FORWARD
 
 
 def repair_of(columns: ColumnResults, standardize: bool, clip: bool, eps: float) -> Repair:
@@ -169,7 +162,7 @@ def repair_of(columns: ColumnResults, standardize: bool, clip: bool, eps: float)
 def _images_of_ends(columns: ColumnResults, standardize: bool) -> FloatArray:
     """The transforms of the smallest and the largest fitted value of each column, (2, p)."""
     ends = np.array([columns.x_min, columns.x_max])
-    columns.transform(ends, ends, direction_of(False, standardize), 1)
+    columns.transform(ends, ends, forward_direction(standardize), 1)
     return ends
 
 

@@ -24,7 +24,7 @@ from powerkern._input.arrays import as_choice, as_reals, is_real
 from powerkern._results.columns import ColumnResults, FittedColumns
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
-from powerkern.kernels.transforms import gather
+from powerkern.kernels.transforms.family import INVERSE_STANDARDIZED
 
 Kind = Literal["median", "mean", "quantile"]
 
@@ -180,7 +180,7 @@ def _inverse(columns: ColumnResults, z: FloatArray, n_threads: int) -> FloatArra
 
 def _inverse_in_range(columns: ColumnResults, z: FloatArray, n_threads: int) -> FloatArray:
     out = np.empty_like(z)
-    columns.transform(z, out, gather.INVERSE_STANDARDIZED, n_threads)
+    columns.transform(z, out, INVERSE_STANDARDIZED, n_threads)
     return out
 
 

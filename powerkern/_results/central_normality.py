@@ -19,7 +19,8 @@ from powerkern._results.central_null import LEVELS, SIZES, TABLE
 from powerkern._typing import FloatArray
 from powerkern.kernels.robust.location import proposal2_columns
 from powerkern.kernels.robust.order_statistics import table_width
-from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
+from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED
+from powerkern.kernels.transforms.gather import APPLY
 
 #: The share of a normal distribution that is compared, and the quantile at its upper end.
 CENTRAL, _QUANTILE = 0.8, 1.2815515655446004

@@ -22,7 +22,7 @@ from powerkern._input.arrays import Matrix, as_choice, as_reals, output_type
 from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
 from powerkern._input.reading import read_fitted, restored
-from powerkern._results.applying import OutOfRange, direction_of, repair_of, report_lost
+from powerkern._results.applying import OutOfRange, repair_of, report_lost
 from powerkern._results.columns import ColumnResults, FitInfo, FittedColumns, Of, Source
 from powerkern._results.inference import wald_interval
 from powerkern._results.json import Recorded, damaged, entry, names_in, one_of
@@ -32,6 +32,7 @@ from powerkern._results.records import fit_of, record_of
 from powerkern._results.summary import Summary
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
 #: Treatments of rows whose group the fit has not seen.
 UnknownGroups = Literal["raise", "nan", "pooled"]
@@ -250,7 +251,7 @@ class GroupedFit(Recorded):
         runs = self._runs_of(X, groups, len(values))
         placed, scratch, images, failed = Groups(runs, len(self)), Scratch(), Scratch(), []
         out = np.empty_like(values, dtype=output_type(values.dtype), subok=False)
-        direction = direction_of(inverse, self.standardize)
+        direction = (inverse_direction if inverse else forward_direction)(self.standardize)
         eps = float(np.finfo(out.dtype).eps)
 
         def job(batch: slice, threads: int) -> None:

@@ -19,7 +19,8 @@ from powerkern.kernels.normality.criteria import (
     SKEWNESS,
     normality_columns,
 )
-from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
+from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED
+from powerkern.kernels.transforms.gather import APPLY
 
 #: Fewest values for which the normal approximations of the test statistics hold.
 _FEWEST = 8

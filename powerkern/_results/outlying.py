@@ -14,8 +14,7 @@ from powerkern._results.columns import FittedColumns
 from powerkern._results.inference import Interval
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray
-from powerkern.kernels.transforms import gather
-from powerkern.kernels.transforms.family import FAMILIES, lowest
+from powerkern.kernels.transforms.family import FAMILIES, INVERSE_STANDARDIZED, lowest
 
 
 def weights(fit: FittedColumns, X: object) -> Any:
@@ -112,7 +111,7 @@ def cutoffs(fit: FittedColumns, *, cutoff: float | None = None) -> Interval:
     """
     reach = standardized_cutoff(fit, cutoff=cutoff)
     ends = np.array([-reach, reach])
-    fit.columns.transform(ends, ends, gather.INVERSE_STANDARDIZED, 1)
+    fit.columns.transform(ends, ends, INVERSE_STANDARDIZED, 1)
     low, high = ends
     ends_of_domain = np.array([lowest(code) for code in FAMILIES.values()])
     low = np.where(np.isnan(low), fit.center + ends_of_domain[fit.columns.codes], low)

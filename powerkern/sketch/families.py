@@ -28,8 +28,8 @@ from powerkern.kernels.results import (
     X_MIN,
     is_identity,
 )
-from powerkern.kernels.transforms.family import FAMILIES
-from powerkern.kernels.transforms.gather import APPLY, INVERSE_STANDARDIZED
+from powerkern.kernels.transforms.family import FAMILIES, INVERSE_STANDARDIZED
+from powerkern.kernels.transforms.gather import APPLY
 from powerkern.sketch.engine import Passes
 from powerkern.sketch.grids import Range
 from powerkern.sketch.order import Bins, equal_points

@@ -10,7 +10,6 @@ import pytest
 
 import powerkern as pk
 from powerkern import PowerFit
-from powerkern._engine.lines import Layout, Lines
 from powerkern._results.columns import ColumnResults, FitInfo
 from powerkern.kernels.results import CENTER, DIVISOR
 from powerkern.kernels.transforms.family import FAMILIES
@@ -83,15 +82,6 @@ def test_fits_that_travelled_and_parts_transform_alike():
     travelled = pickle.loads(pickle.dumps(fit))
     np.testing.assert_array_equal(travelled.transform(x), z)
     np.testing.assert_array_equal(fit.part(np.array([2, 0])).transform(x[:, [2, 0]]), z[:, [2, 0]])
-
-
-def test_nobody_takes_parts_once_told_to_stop():
-    calls = []
-    x = np.ones((4, 3))
-    lines = Lines(lambda *arguments: (calls.append(arguments), lines.stop()), x, x.copy(), Layout.ROWS, np.ones((3, 2)))
-    lines.work()
-    lines.work()
-    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -188,9 +188,9 @@ def test_a_users_function_runs_the_same_code(tmp_path):
     code = (
         "import numba, numpy as np; from powerkern.kernels.transforms import boxcox, elementwise\n"
         "x, out, again = np.linspace(1.0, 9.0, 999), np.empty(999), np.empty(999)\n"
-        "elementwise.boxcox_array(x, 0.5, out)\n"
-        "loop = boxcox.boxcox_loop\n"
-        "numba.njit(lambda x, y: loop(x, 0.5, y))(x, again)\n"
+        "elementwise.boxcox_each(x, np.full(999, 0.5), out)\n"
+        "@numba.njit\ndef by_value(x, y):\n    for i in range(x.size):\n        y[i] = boxcox.boxcox(x[i], 0.5)\n"
+        "by_value(x, again)\n"
         "print((out == again).all(), np.allclose(out, 2.0 * (np.sqrt(x) - 1.0)))"
     )
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "True True"

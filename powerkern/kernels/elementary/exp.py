@@ -132,18 +132,19 @@ def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
 
 
 @inlined
-def exp_parts(hi: float, lo: float, ordinary: bool) -> float:
-    """e**(hi + lo) for the double-double exponent hi + lo; `lo` is ignored where `hi` alone decides.
-
-    `ordinary` (a compile-time constant): |hi| <= 700, or NaN, for which the result is arbitrary.
-    """
-    if ordinary:
-        bits, r, r_lo = _reduced_parts(hi, lo, _ROUND + EXPONENT_BIAS)
-        return (1.0 + (r + _expm1_less(r, r_lo))) * float_of(bits << 52)
+def exp_parts(hi: float, lo: float) -> float:
+    """e**(hi + lo) for the double-double exponent hi + lo; `lo` is ignored where `hi` alone decides."""
     bounded = _EXP_MAX if hi > _EXP_MAX else hi
     bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
     bits, r, r_lo = _reduced_parts(bounded, lo if bounded == hi else 0.0, _ROUND + 2.0 * EXPONENT_BIAS)
     return _scaled(1.0 + (r + _expm1_less(r, r_lo)), bits)
+
+
+@inlined
+def exp_parts_unchecked(hi: float, lo: float) -> float:
+    """`exp_parts` for |hi| <= 700, or NaN, for which the result is arbitrary."""
+    bits, r, r_lo = _reduced_parts(hi, lo, _ROUND + EXPONENT_BIAS)
+    return (1.0 + (r + _expm1_less(r, r_lo))) * float_of(bits << 52)
 
 
 @inlined

@@ -108,19 +108,32 @@ def log(x: float) -> float:
 
 
 @inlined
-def split_one_plus(x: float, x_lo: float, cancels: bool) -> tuple[float, float, float]:
-    """(k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), for x >= -1 and |x_lo| <= ulp(x)/2; f_lo is NaN for NaN.
-
-    `cancels` (a compile-time constant): x may come so close to -1 that x_lo is no longer small beside 1 + x.
-    """
+def _lost_in_one_plus(x: float, u: float) -> float:
+    """The rounding error of u = 1 + x (Knuth's two-sum, with the operands in order)."""
     larger = x if x > 1.0 else 1.0
     smaller = 1.0 if x > 1.0 else x
+    return smaller - (u - larger)
+
+
+@inlined
+def split_one_plus(x: float) -> tuple[float, float, float]:
+    """(k, f, f_lo) with 1 + x = 2**k (1 + f + f_lo), for x >= -1; f_lo is NaN for NaN."""
     u = 1.0 + x
-    lost = (smaller - (u - larger)) + x_lo
-    if cancels:
-        total = u + lost
-        lost = lost - (total - u)
-        u = total
+    return _split_sum(u, _lost_in_one_plus(x, u), x, 0.0)
+
+
+@inlined
+def split_one_plus_parts(x: float, x_lo: float) -> tuple[float, float, float]:
+    """(k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), for |x_lo| <= ulp(x)/2, also where 1 + x cancels."""
+    u = 1.0 + x
+    lost = _lost_in_one_plus(x, u) + x_lo
+    total = u + lost
+    return _split_sum(total, lost - (total - u), x, x_lo)
+
+
+@inlined
+def _split_sum(u: float, lost: float, x: float, x_lo: float) -> tuple[float, float, float]:
+    """(k, f, f_lo) with u + lost = 1 + x + x_lo = 2**k (1 + f + f_lo)."""
     shifted = bits_of(u) + (_ONE_BITS - _SQRT_HALF_BITS)
     exponent = shifted & ~_MANTISSA_MASK  # with the sign: below -1, f is arbitrary, but in its range
     # 2**(1-k) by mirroring the exponent; 2**-k itself would leave the field when k = 1024
@@ -139,14 +152,12 @@ def log1p_ratio(x: float, center: float, inverse: float, base_k: float, base_m_i
     1 + x cannot overflow; where no ratio is subnormal, 1 and `inverse` do for these two, to the same bits. The bits of
     `log1p_finite` where center = 0.
     """
-    larger = x if x > 1.0 else 1.0
-    smaller = 1.0 if x > 1.0 else x
     u = 1.0 + x
     bits = bits_of(u * base_m_inverse)
     exponent = (bits + (_ONE_BITS - _SQRT_HALF_BITS)) & _EXPONENT_MASK
     k = _unbiased(exponent) - (base_k - 1.0)
     f = (x - center) * inverse if k == 0.0 else float_of(bits - exponent + _ONE_BITS) - 1.0
-    lost = 0.0 if k == 0.0 else (smaller - (u - larger)) * base_m_inverse
+    lost = 0.0 if k == 0.0 else _lost_in_one_plus(x, u) * base_m_inverse
     f_lo = 0.5 * lost * float_of(_EXPONENT_MASK - exponent)
     correction = f_lo * (f * (f - 1.0) + 1.0)
     return k * LN2_HI + (f + (_log_tail(f) + (k * LN2_LO + correction)))
@@ -155,7 +166,7 @@ def log1p_ratio(x: float, center: float, inverse: float, base_k: float, base_m_i
 @inlined
 def log1p_finite(x: float) -> float:
     """Return ln(1 + x) for finite x > -1; nothing is checked."""
-    k, f, f_lo = split_one_plus(x, 0.0, False)
+    k, f, f_lo = split_one_plus(x)
     # ln(1 + f + f_lo) = ln(1 + f) + f_lo/(1 + f), and a few bits of the quotient will do
     correction = f_lo * (f * (f - 1.0) + 1.0)
     return k * LN2_HI + (f + (_log_tail(f) + (k * LN2_LO + correction)))
@@ -172,25 +183,25 @@ def log1p(x: float) -> float:
 
 
 @inlined
-def log_series(k: float, f: float, extended: bool) -> tuple[float, float]:
-    """k ln 2 + ln(1 + f) as a sum hi + lo for sqrt(1/2) <= 1 + f <= sqrt(2).
+def short_log(k: float, f: float) -> tuple[float, float]:
+    """k ln 2 + ln(1 + f) as a sum hi + lo, |lo| < |hi|/16, for sqrt(1/2) <= 1 + f <= sqrt(2).
 
-    `extended` (a compile-time constant): error 2**-64 relative, |lo| <= 1e-7 |hi|; else 2**-57 absolute plus
-    2**-57 relative, |lo| < |hi|/16, at half the cost.
+    The error is at most 2**-57 plus 2**-57 of the result, at half the cost of `extended_log`.
     """
-    log_f, log_f_lo = _extended_log(f, 0.0) if extended else _short_log(f)
-    return _add_exponent(k, log_f, log_f_lo)
+    return _add_exponent(k, *_short_log(f))
 
 
 @inlined
-def log1p_series(k: float, f: float, f_lo: float, extended: bool) -> tuple[float, float]:
-    """k ln 2 + ln(1 + f + f_lo), in the form of `log_series`."""
-    if extended:
-        log_f, log_f_lo = _extended_log(f, f_lo)
-    else:
-        log_f, log_f_lo = _short_log(f)
-        log_f_lo = f_lo * (f * (f - 1.0) + 1.0) + log_f_lo
-    return _add_exponent(k, log_f, log_f_lo)
+def short_log1p(k: float, f: float, f_lo: float) -> tuple[float, float]:
+    """k ln 2 + ln(1 + f + f_lo), as `short_log`."""
+    log_f, log_f_lo = _short_log(f)
+    return _add_exponent(k, log_f, f_lo * (f * (f - 1.0) + 1.0) + log_f_lo)
+
+
+@inlined
+def extended_log(k: float, f: float, f_lo: float) -> tuple[float, float]:
+    """k ln 2 + ln(1 + f + f_lo) as a sum hi + lo, |lo| <= 1e-7 |hi|, with a relative error of 2**-64."""
+    return _add_exponent(k, *_extended_log(f, f_lo))
 
 
 @inlined

@@ -12,13 +12,14 @@ e**t is scaled so that the division by m comes before any overflow.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from powerkern._jit import bits_of, float_of, fma, inlined, kernel, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp, exp_minus, expm1, rounder_of
-from powerkern.kernels.elementary.log import log1p_series, split_one_plus
+from powerkern.kernels.elementary.log import extended_log, short_log1p, split_one_plus_parts
 
 _LN2 = math.log(2.0)
 
@@ -38,6 +39,8 @@ LOG_END = -54.0 * _LN2
 # for |m| within these bounds that stays below half an ulp
 _MODERATE_MAX = 4.0
 _MODERATE_MIN = 0.125
+# Near 1 it is off by 2**-54.5 of its cube only: its quotient a, by any m, is good to half an ulp of e**a within these
+_NEAR_ONE, _MODERATE_LOG = 0.34, 12.0
 
 _LARGEST_SCALE = 965.0
 
@@ -47,8 +50,11 @@ _LARGEST_EXPONENT = 680.0
 #: Down to e**-DEEP, 1 + m y has digits left.
 DEEP = 27.0
 
-#: Values of a column that are transformed together: a block and its scratch space stay in the first-level cache.
-BLOCK = 512
+#: Values that are transformed together. Sixteen cache lines: as many as a core can have in flight.
+BLOCK = 128
+
+#: Blocks of scratch space that a transform of a block needs.
+N_SPARE = 3
 
 #: |x| up to this are ordinary: no later operation overflows.
 LARGE = 1e300
@@ -58,6 +64,54 @@ LOW, HIGH = range(2)
 
 #: The rows of an array of fields, from which constants are computed: a fit's numbers, and 1 if no value is ordinary.
 F_LMBDA, F_REF, F_SLOPE, F_INTERCEPT, F_LOG_FACTOR, F_PASSES, N_FIELDS = range(7)
+
+
+class Fit(NamedTuple):
+    """The numbers of a fit by which a column is standardised."""
+
+    lmbda: float
+    ref: float
+    slope: float
+    intercept: float
+    log_factor: float
+
+
+#: Writes the constants of column j, of the fit in fields[:, j], into c[:, j]: (fields, c, j).
+Prepare = Callable[[FloatArray, FloatArray, int], None]
+#: Writes the constants of the first n columns: (fields, c, n).
+PrepareAll = Callable[[FloatArray, FloatArray, int], None]
+
+
+class Transform(NamedTuple):
+    """A transform of a family in one direction, of any value and of blocks of ordinary ones."""
+
+    name: str
+    #: The image of any value, by a fit.
+    image: Callable[[float, Fit], float]
+    prepare: Prepare
+    #: Transforms a block x by constants c: (x, c, out, spare), where `spare` has room for N_SPARE blocks.
+    block: Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
+    n_constants: int
+
+
+def by_lambda(transform: Callable[[float, float], float]) -> Callable[[float, Fit], float]:
+    """A raw transform, by the lambda of a fit."""
+
+    def image(x: float, fit: Fit) -> float:
+        return transform(x, fit.lmbda)
+
+    return inlined(image)
+
+
+def in_turn(prepare: Prepare) -> PrepareAll:
+    """The constants of columns, one after the other."""
+
+    def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
+        widest_vectors()
+        for j in range(n):
+            prepare(fields, c, j)
+
+    return inlined(prepare_all)
 
 
 class Exponent(NamedTuple):
@@ -75,32 +129,6 @@ class Exponent(NamedTuple):
     #: beyond these values of m a the result no longer changes: infinity, -1/m
     t_min: float
     t_max: float
-
-
-@inlined
-def own_block(x: FloatArray, out: FloatArray, start: int) -> FloatArray:
-    """The block of `out` from `start` on, holding the values of `x`, which may be `out`.
-
-    A loop over one array vectorises; were it to read `x` and write `out`, LLVM would check at run time that they do not
-    overlap, and run scalar code when they are the same.
-    """
-    widest_vectors()
-    block = out[start : start + BLOCK]
-    if x.ctypes.data != out.ctypes.data:
-        source = x[start : start + BLOCK]
-        for i in range(block.size):
-            block[i] = source[i]
-    return block
-
-
-@kernel
-def all_within(x: FloatArray, low: float, high: float) -> bool:
-    """Whether all values that are not NaN are between low and high."""
-    widest_vectors()
-    n = 0
-    for i in range(x.size):
-        n += (x[i] < low) | (x[i] > high)
-    return n == 0
 
 
 @inlined
@@ -176,9 +204,11 @@ def moderate_forwards(m: float) -> bool:
 
 
 @inlined
-def moderate_backwards(m: float) -> bool:
-    """Whether the inverse of b_m keeps its accuracy with the cheaper logarithm."""
-    return abs(m) >= _MODERATE_MIN
+def moderate_log(m: float) -> float:
+    """The |a| up to which the inverse of b_m keeps its accuracy with the cheaper logarithm."""
+    near = _NEAR_ONE / abs(m) if m != 0.0 else math.inf
+    near = near if near < _MODERATE_LOG else _MODERATE_LOG
+    return near if abs(m) < _MODERATE_MIN else math.inf
 
 
 @inlined
@@ -196,18 +226,27 @@ def times_pair(a: float, a_lo: float, m: float, m_lo: float) -> tuple[float, flo
 
 
 @inlined
-def branch_of_product(t: float, t_lo: float, e: Exponent, ordinary: bool) -> float:
-    """b_m(a) for t + t_lo = m a, to about 1 ulp if t_lo is good to 2**-63 |t|; for |a| < 1500, 1e-270 < |t| or t = 0.
-
-    `ordinary` (a compile-time constant): e**|a| is within the `reach` of e.
-    """
-    if not ordinary:
-        bounded = e.t_max if t > e.t_max else t
-        bounded = e.t_min if bounded < e.t_min else bounded
-        t_lo = t_lo if bounded == t else 0.0
-        t = bounded
+def branch_unchecked(t: float, t_lo: float, e: Exponent) -> float:
+    """`branch_of_product` where e**|a| is within the `reach` of e."""
     head, tail = exp_minus(t, t_lo, e.rounder, e.unit)
     return head * e.inverse + (tail * e.inverse + head * e.inverse_lo)
+
+
+@inlined
+def branch_of_product(t: float, t_lo: float, e: Exponent) -> float:
+    """b_m(a) for t + t_lo = m a, to about 1 ulp if t_lo is good to 2**-63 |t|.
+
+    For |a| < 1500 and 1e-270 < |t|, or t = 0.
+    """
+    bounded = e.t_max if t > e.t_max else t
+    bounded = e.t_min if bounded < e.t_min else bounded
+    return branch_unchecked(bounded, t_lo if bounded == t else 0.0, e)
+
+
+@inlined
+def limit_of(m: float) -> float:
+    """b_m(inf)."""
+    return -1.0 / m if m < 0.0 else math.inf
 
 
 @inlined
@@ -231,6 +270,12 @@ def write_bounds(low: float, high: float, moderate: bool, c: FloatArray, j: int)
 
 
 @inlined
+def write_pair(k: int, upper: float, lower: float, c: FloatArray, j: int) -> None:
+    """Write a pair of constants, for x >= 0 and for x < 0."""
+    c[k, j], c[k + 1, j] = upper, lower
+
+
+@inlined
 def of_side(c: FloatArray, k: int, j: int, negative: bool) -> float:
     """One of a pair of constants; both are loaded, as a load that depends on a condition would not be vectorised."""
     upper, lower = float(c[k, j]), float(c[k + 1, j])
@@ -238,24 +283,23 @@ def of_side(c: FloatArray, k: int, j: int, negative: bool) -> float:
 
 
 @inlined
-def inverse_branch_parts(
-    y: float, m: float, m_lo: float, e: Exponent, extended: bool, ordinary: bool
-) -> tuple[float, float]:
+def inverse_branch_unchecked(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float, float]:
+    """`inverse_branch` for moderate m and y within its `inverse_reach`, or NaN."""
+    product = 0.0 if m == 0.0 else m * y
+    k, f, f_lo = split_one_plus_parts(product, fma(m, y, -product) + m_lo * y)
+    log_u, log_u_lo = short_log1p(k, f, f_lo)
+    a, a_lo = _divided(log_u, log_u_lo, e)
+    linear = _is_linear(product, m)
+    return y if linear else a, 0.0 if linear else a_lo
+
+
+@inlined
+def inverse_branch(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float, float]:
     """(a, a_lo) with b_(m + m_lo)(a + a_lo) = y; e is m prepared.
 
     NaN where m y < -1. At m y = -1, also if only by rounding, the limit: -inf for m > 0, inf for m < 0.
-    `ordinary` (a compile-time constant): y is within the `inverse_reach` of m, or NaN.
     """
     product = 0.0 if m == 0.0 else m * y
-    if ordinary:
-        v_lo = fma(m, y, -product) + m_lo * y
-        k, f, f_lo = split_one_plus(product, v_lo, True)
-        log_u, log_u_lo = log1p_series(k, f, f_lo, extended)
-        inverse = e.inverse * e.unit
-        a = log_u * inverse
-        a_lo = fma(log_u, inverse, -a) + (log_u * (e.inverse_lo * e.unit) + log_u_lo * inverse)
-        linear = abs(product) < LINEAR or abs(m) < _FLAT
-        return y if linear else a, 0.0 if linear else a_lo
     # m*y may overflow where its logarithm does not: take 2**960 out of it; the 1 is then too small to matter
     huge = abs(product) == math.inf
     part = 2.0**-480 if huge else 1.0
@@ -263,19 +307,31 @@ def inverse_branch_parts(
     v = (m * part) * scaled
     v_lo = fma(m * part, scaled, -v) + (m_lo * part) * scaled
     inside = 1.0 + v + v_lo > 0.0
-    k, f, f_lo = split_one_plus(v if inside else 0.0, v_lo if inside else 0.0, True)
-    log_u, log_u_lo = log1p_series(k + 960.0 if huge else k, f, f_lo, extended)
-    inverse = e.inverse * e.unit
-    a = log_u * inverse
-    a_lo = fma(log_u, inverse, -a) + (log_u * (e.inverse_lo * e.unit) + log_u_lo * inverse)
+    k, f, f_lo = split_one_plus_parts(v if inside else 0.0, v_lo if inside else 0.0)
+    log_u, log_u_lo = extended_log(k + 960.0 if huge else k, f, f_lo)
+    a, a_lo = _divided(log_u, log_u_lo, e)
     limit = math.inf if m < 0.0 else -math.inf
     a = a if inside else limit
     a = a if abs(y) < math.inf else -limit
     # with an exponent that small, y is far from 0 or so is m*y from -1
-    linear = abs(product) < LINEAR or abs(m) < _FLAT
+    linear = _is_linear(product, m)
     a = y if linear else a
     a = a if product >= -1.0 else math.nan
     return a, 0.0 if linear else a_lo
+
+
+@inlined
+def _divided(log_u: float, log_u_lo: float, e: Exponent) -> tuple[float, float]:
+    """A logarithm, head and tail, over the exponent."""
+    inverse = e.inverse * e.unit
+    a = log_u * inverse
+    return a, fma(log_u, inverse, -a) + (log_u * (e.inverse_lo * e.unit) + log_u_lo * inverse)
+
+
+@inlined
+def _is_linear(product: float, m: float) -> bool:
+    """Whether b_m(a) = a where m a is `product`."""
+    return abs(product) < LINEAR or abs(m) < _FLAT
 
 
 # --- one value at a time ----------------------------------------------------------------------------
@@ -303,4 +359,4 @@ def branch(a: float, m: float) -> float:
     c = _magnification(m)
     e = exponent(m * c)
     t, t_lo = times(a / c, 0.0, e.m)
-    return branch_of_product(t, t_lo, e, False) * c
+    return branch_of_product(t, t_lo, e) * c

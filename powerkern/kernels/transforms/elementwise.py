@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from powerkern._jit import COLUMN, REAL, entry
+from powerkern._jit import COLUMN, REAL, allocated, entry, release
 from powerkern._typing import FloatArray
-from powerkern.kernels.transforms.boxcox import boxcox, boxcox_loop, inv_boxcox, inv_boxcox_loop
-from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson, inv_yeojohnson_loop, yeojohnson, yeojohnson_loop
+from powerkern.kernels.transforms.boxcox import boxcox, inv_boxcox
+from powerkern.kernels.transforms.branch import F_LMBDA, N_FIELDS, Fit
+from powerkern.kernels.transforms.columns import N_ROOM, TRANSFORMS, WIDTH, column_transform
+from powerkern.kernels.transforms.family import BOX_COX, FORWARD, INVERSE, YEO_JOHNSON
+from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson, yeojohnson
 
 
-def _by_one(loop: Callable[[FloatArray, float, FloatArray], None], name: str) -> Callable[..., None]:
+def _by_one(family: int, direction: int) -> Callable[..., None]:
     """The entry that writes the transform of a vector by one lambda to `out`, which may be the vector."""
+    transform = TRANSFORMS[family, direction]
+    column, prepare, n_constants = column_transform(family, direction), transform.prepare, transform.n_constants
 
     def by_one(x: FloatArray, lmbda: float, out: FloatArray) -> None:
-        loop(x, lmbda, out)
+        c, room, fields = allocated((n_constants, 1)), allocated((N_ROOM, WIDTH)), allocated((N_FIELDS, 1))
+        fields[F_LMBDA, 0] = lmbda
+        prepare(fields, c, 0)
+        column(x, c, 0, Fit(lmbda, 0.0, 1.0, 0.0, 0.0), out, room)
+        release(c)
+        release(room)
+        release(fields)
 
-    by_one.__name__ = by_one.__qualname__ = name  # the name of its file
+    by_one.__name__ = by_one.__qualname__ = f"{transform.name}_array"  # the name of its file
     return entry((COLUMN, REAL, COLUMN))(by_one)
 
 
@@ -31,10 +42,10 @@ def _by_each(transform: Callable[[float, float], float], name: str) -> Callable[
     return entry((COLUMN, COLUMN, COLUMN))(by_each)
 
 
-boxcox_array = _by_one(boxcox_loop, "boxcox_array")
-inv_boxcox_array = _by_one(inv_boxcox_loop, "inv_boxcox_array")
-yeojohnson_array = _by_one(yeojohnson_loop, "yeojohnson_array")
-inv_yeojohnson_array = _by_one(inv_yeojohnson_loop, "inv_yeojohnson_array")
+boxcox_array = _by_one(BOX_COX, FORWARD)
+inv_boxcox_array = _by_one(BOX_COX, INVERSE)
+yeojohnson_array = _by_one(YEO_JOHNSON, FORWARD)
+inv_yeojohnson_array = _by_one(YEO_JOHNSON, INVERSE)
 
 boxcox_each = _by_each(boxcox, "boxcox_each")
 inv_boxcox_each = _by_each(inv_boxcox, "inv_boxcox_each")

@@ -16,6 +16,21 @@ from powerkern._jit import kernel
 
 BOX_COX, YEO_JOHNSON = range(2)
 
+# directions: transforms and their inverses, of raw or of standardised values
+FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
+INVERSES = INVERSE, INVERSE_STANDARDIZED
+
+
+def forward_direction(standardized: bool) -> int:
+    """The direction of a transform."""
+    return FORWARD_STANDARDIZED if standardized else FORWARD
+
+
+def inverse_direction(standardized: bool) -> int:
+    """The direction of an inverse transform."""
+    return INVERSE_STANDARDIZED if standardized else INVERSE
+
+
 #: The families by name.
 FAMILIES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
 

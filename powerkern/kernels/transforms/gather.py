@@ -14,23 +14,47 @@ from numpy.typing import NDArray
 
 from powerkern._jit import (
     COUNTS,
-    INTEGER,
     READ_MATRIX,
     READ_MATRIX32,
     ROWS,
-    ROWS32,
     WRITE_MATRIX,
-    WRITE_MATRIX32,
+    allocated,
     entry,
     inlined,
     kernel,
     prefetch,
+    release,
     widest_vectors,
 )
 from powerkern._typing import Float32Array, FloatArray, IntArray
-from powerkern.kernels.results import CENTER, DIVISOR, LMBDA, is_identity, is_rescaled
-from powerkern.kernels.transforms import boxcox, yeojohnson_standardized
-from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON, lowest
+from powerkern.kernels.results import (
+    CENTER,
+    DIVISOR,
+    INTERCEPT,
+    LMBDA,
+    LOG_FACTOR,
+    REF,
+    SLOPE,
+    is_identity,
+    is_rescaled,
+)
+from powerkern.kernels.transforms.branch import (
+    BLOCK,
+    F_INTERCEPT,
+    F_LMBDA,
+    F_LOG_FACTOR,
+    F_REF,
+    F_SLOPE,
+    N_FIELDS,
+    Fit,
+    in_turn,
+)
+from powerkern.kernels.transforms.columns import N_ROOM, TRANSFORMS, WIDTH, ColumnTransform, column_transform
+from powerkern.kernels.transforms.columns import count_outside as _outside
+from powerkern.kernels.transforms.family import (
+    INVERSES,
+    lowest,
+)
 
 AnyArray = NDArray[Any]
 
@@ -38,10 +62,6 @@ AnyArray = NDArray[Any]
 CACHE_LINE = 8
 #: Rows whose values outside whole cache lines are copied column by column: their lines stay in the first-level cache.
 _TILE = 512
-
-# directions: transforms and their inverses, of raw or of standardised values
-FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
-
 
 #: Copies one value between x[i, j] and block[j, i].
 _Copy = Callable[[AnyArray, AnyArray, int, int], None]
@@ -87,12 +107,6 @@ def gather(x: FloatArray, block: FloatArray) -> None:
     _by_squares(_to_block, x, block)
 
 
-@entry((READ_MATRIX32, ROWS32))
-def gather32(x: Float32Array, block: Float32Array) -> None:
-    """block = x.T, of float32."""
-    _by_squares(_to_block, x, block)
-
-
 @entry((READ_MATRIX32, ROWS))
 def gather_widened(x: Float32Array, block: FloatArray) -> None:
     """block = x.T, as float64."""
@@ -105,23 +119,18 @@ def scatter(block: FloatArray, out: FloatArray) -> None:
     _by_squares(_from_block, out, block)
 
 
-@entry((ROWS32, WRITE_MATRIX32))
-def scatter32(block: Float32Array, out: Float32Array) -> None:
-    """out = block.T, of float32."""
-    _by_squares(_from_block, out, block)
-
-
 # --- transforms of a block: row j by the fit in results[j]; `failures` counts values without an image ------------
 
 
 @kernel
-def _prestandardize(x: FloatArray, fit: FloatArray) -> None:
-    """x = (x - center)/divisor: robust Yeo-Johnson fits, and Box-Cox with a shift."""
+def _prestandardize(x: FloatArray, fit: FloatArray, end: float) -> int:
+    """x = (x - center)/divisor: robust Yeo-Johnson fits, and Box-Cox with a shift; counts as `count_outside` before."""
     widest_vectors()
-    center, divisor = fit[CENTER], fit[DIVISOR]
-    if is_rescaled(fit):
-        for i in range(x.size):
-            x[i] = (x[i] - center) / divisor
+    center, divisor, n = fit[CENTER], fit[DIVISOR], 0
+    for i in range(x.size):
+        n += (x[i] <= end) | (x[i] == math.inf)
+        x[i] = (x[i] - center) / divisor
+    return n
 
 
 @kernel
@@ -129,17 +138,16 @@ def _unprestandardize(x: FloatArray, fit: FloatArray) -> None:
     """x = center + divisor x."""
     widest_vectors()
     center, divisor = fit[CENTER], fit[DIVISOR]
-    if is_rescaled(fit):
-        for i in range(x.size):
-            x[i] = center + divisor * x[i]
+    for i in range(x.size):
+        x[i] = center + divisor * x[i]
 
 
-@entry((READ_MATRIX, INTEGER, ROWS, COUNTS))
-def count_outside(x: FloatArray, family: int, results: FloatArray, failures: IntArray) -> None:
+@entry((READ_MATRIX, COUNTS, ROWS, COUNTS))
+def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures: IntArray) -> None:
     """Count the values of each column that are outside the domain of its fit."""
     for j in range(x.shape[1]):
         if not is_identity(results[j]):
-            failures[j] += _count_outside(x[:, j], _end_of_domain(results[j], family))
+            failures[j] += _outside(x[:, j], _end_of_domain(results[j], family[j]))
 
 
 @kernel
@@ -148,97 +156,79 @@ def _end_of_domain(fit: FloatArray, family: int) -> float:
     return float(fit[CENTER] + lowest(family))
 
 
-@kernel
-def _count_outside(x: FloatArray, end: float) -> int:
-    """The number of infinite values, and of values not above the `end` of the domain; NaN is neither."""
-    widest_vectors()
-    n = 0
-    for i in range(x.size):
-        n += (x[i] <= end) | (x[i] == math.inf)
-    return n
-
-
-@kernel
-def _count_missing(x: FloatArray) -> int:
-    widest_vectors()
-    n = 0
-    for i in range(x.size):
-        n += x[i] != x[i]
-    return n
-
-
-@kernel
-def _count_not_finite(x: FloatArray) -> int:
-    """NaN and infinite values."""
-    widest_vectors()
-    n = 0
-    for i in range(x.size):
-        n += not (abs(x[i]) < math.inf)
-    return n
-
-
-#: Transforms of a column, raw by its lambda, or standardised in place by its fit.
-_Raw = Callable[[FloatArray, float, FloatArray], None]
-_Standardized = Callable[[FloatArray, FloatArray], None]
 _Apply = Callable[[FloatArray, FloatArray, IntArray], None]
 
 
-def _raw(transform: _Raw) -> _Standardized:
-    """A raw transform, by the lambda of a fit."""
-
-    def by_fit(x: FloatArray, fit: FloatArray) -> None:
-        transform(x, fit[LMBDA], x)
-
-    return kernel(by_fit)
+_Column = Callable[[FloatArray, FloatArray, FloatArray, int, FloatArray, IntArray], None]
 
 
-def _forward(transform: _Standardized, family: int, name: str) -> _Apply:
-    """The entry of a transform of values of a family."""
+def _forward(family: int, transform: ColumnTransform) -> _Column:
+    """The kernel that transforms column j of a block, and counts values outside the domain."""
+
+    def forward(x: FloatArray, row: FloatArray, c: FloatArray, j: int, room: FloatArray, failures: IntArray) -> None:
+        rescaled = is_rescaled(row)
+        if rescaled:
+            failures[j] += _prestandardize(x, row, _end_of_domain(row, family))
+        n = transform(x, c, j % BLOCK, fit_of(row), x, room)
+        failures[j] += 0 if rescaled else n
+
+    return kernel(forward)
+
+
+def _backward(inverse: ColumnTransform) -> _Column:
+    """The kernel that transforms column j of a block back, and counts values without an inverse."""
+
+    def backward(y: FloatArray, row: FloatArray, c: FloatArray, j: int, room: FloatArray, failures: IntArray) -> None:
+        failures[j] += inverse(y, c, j % BLOCK, fit_of(row), y, room)
+        if is_rescaled(row):
+            _unprestandardize(y, row)
+
+    return kernel(backward)
+
+
+def _entry_of(family: int, direction: int) -> _Apply:
+    """The entry of a transform of a block; constants are made for many columns at once, as vectors."""
+    transform = TRANSFORMS[family, direction]
+    in_blocks, prepare, n_constants = (
+        column_transform(family, direction),
+        in_turn(transform.prepare),
+        transform.n_constants,
+    )
+    column = _backward(in_blocks) if direction in INVERSES else _forward(family, in_blocks)
 
     def by_column(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
+        widest_vectors()
+        c, room = allocated((n_constants, BLOCK)), allocated((N_ROOM, WIDTH))
+        fields = allocated((N_FIELDS, BLOCK))
         for j in range(block.shape[0]):
-            x, fit = block[j], results[j]
-            if not is_identity(fit):
-                failures[j] += _count_outside(x, _end_of_domain(fit, family))
-                _prestandardize(x, fit)
-                transform(x, fit)
+            if j % BLOCK == 0:
+                n = min(BLOCK, block.shape[0] - j)
+                _write_fields(results[j : j + n], fields)
+                prepare(fields, c, n)
+            if not is_identity(results[j]):
+                column(block[j], results[j], c, j, room, failures)
+        release(c)
+        release(room)
+        release(fields)
 
-    return _entry_of(by_column, name)
-
-
-def _backward(inverse: _Standardized, name: str) -> _Apply:
-    """The entry of an inverse."""
-
-    def by_column(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
-        for j in range(block.shape[0]):
-            y, fit = block[j], results[j]
-            if not is_identity(fit):
-                missing = _count_missing(y)
-                inverse(y, fit)
-                _unprestandardize(y, fit)
-                failures[j] += _count_not_finite(y) - missing
-
-    return _entry_of(by_column, name)
-
-
-def _entry_of(by_column: _Apply, name: str) -> _Apply:
-    by_column.__name__ = by_column.__qualname__ = name  # the name of its file
+    by_column.__name__ = by_column.__qualname__ = f"{transform.name}_columns"  # the name of its file
     return entry((ROWS, ROWS, COUNTS))(by_column)
 
 
-def _entries(family: int, raw: _Raw, inverse: _Raw, standardized: _Standardized, back: _Standardized) -> list[_Apply]:
-    """The entries of a family, in the order of the directions."""
-    return [
-        _forward(_raw(raw), family, raw.__name__),
-        _backward(_raw(inverse), inverse.__name__),
-        _forward(standardized, family, standardized.__name__),
-        _backward(back, back.__name__),
-    ]
+@kernel
+def _write_fields(results: FloatArray, fields: FloatArray) -> None:
+    """The numbers of fits as fields of columns."""
+    for j in range(results.shape[0]):
+        fit = fit_of(results[j])
+        fields[F_LMBDA, j], fields[F_REF, j], fields[F_SLOPE, j] = fit.lmbda, fit.ref, fit.slope
+        fields[F_INTERCEPT, j], fields[F_LOG_FACTOR, j] = fit.intercept, fit.log_factor
+
+
+@inlined
+def fit_of(row: FloatArray) -> Fit:
+    """The numbers by which a fit standardises."""
+    return Fit(row[LMBDA], row[REF], row[SLOPE], row[INTERCEPT], row[LOG_FACTOR])
 
 
 #: The entry for a family and a direction.
-APPLY = {
-    (family, direction): each
-    for family, loops in ((BOX_COX, boxcox.COLUMNS), (YEO_JOHNSON, yeojohnson_standardized.COLUMNS))
-    for direction, each in enumerate(_entries(family, *loops))
-}
+APPLY = {key: _entry_of(*key) for key in TRANSFORMS}

@@ -8,9 +8,8 @@ import numpy as np
 
 from powerkern._jit import LANES, borrowed, inlined, pack_eight, prefetch, widest_vectors
 from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.transforms.branch import BLOCK
 
-#: Values of a line that are transformed together. Sixteen cache lines: as many as a core can have in flight.
-ROW_BLOCK = 128
 #: Columns of which constants are held at once: they stay in the second-level cache.
 BAND = 1024
 #: Shorter rows, and shorter columns, are joined where no memory is between them: the last block of each would be too
@@ -30,32 +29,15 @@ class Lines(NamedTuple):
     out: FloatArray
     out_stride: int
     column_major: bool
-    where: IntArray
 
 
 @inlined
-def lines_at(x: FloatArray, where: IntArray, out: FloatArray, column_major: bool) -> Lines:
-    """Lines as the arguments of an entry describe them."""
-    return Lines(x, where[0], where[1], where[2], where[3], out, where[4], column_major, where)
-
-
-@inlined
-def part_of(lines: Lines, left: int, top: int, bottom: int) -> Lines:
-    """The columns from `left` on, in the rows from `top` to `bottom`."""
-    stride, within, column_major = lines.stride, lines.within, lines.column_major
-    begin = lines.begin + (left * stride + top * within if column_major else top * stride + left * within)
-    to = left * lines.out_stride + top if column_major else top * lines.out_stride + left
-    return Lines(
-        borrowed(lines.x),
-        begin,
-        stride,
-        within,
-        bottom - top,
-        borrowed(lines.out)[to:],
-        lines.out_stride,
-        column_major,
-        borrowed(lines.where),
-    )
+def lines_at(x: FloatArray, where: IntArray, out: FloatArray, column_major: bool, left: int) -> Lines:
+    """Lines as the arguments of an entry describe them, from column number `left` on."""
+    begin, stride, within, to, out_stride = where[0], where[1], where[2], where[4], where[5]
+    begin += left * (stride if column_major else within)
+    to += left * (out_stride if column_major else 1)
+    return Lines(borrowed(x), begin, stride, within, where[3], borrowed(out)[to:], out_stride, column_major)
 
 
 class Traversal(NamedTuple):
@@ -84,7 +66,7 @@ def rows_joined(p: int) -> int:
     step = LANES
     while step > 1 and p * step // 2 % LANES == 0:
         step //= 2
-    return max(1, 2 * ROW_BLOCK // (p * step)) * step if p * step <= BAND else max(1, SHORTEST_ROW // p)
+    return max(1, 2 * BLOCK // (p * step)) * step if p * step <= BAND else max(1, SHORTEST_ROW // p)
 
 
 @inlined
@@ -93,19 +75,19 @@ def traversal_of(lines: Lines, p: int) -> Traversal:
     column_major = lines.column_major
     length, count = (lines.height, p) if column_major else (p, lines.height)
     joined = length < (SHORTEST_COLUMN if column_major else SHORTEST_ROW)
-    joined = joined and (lines.out.size == 0 or lines.out_stride == length)
+    joined = joined and lines.out_stride == length
     times = (count if column_major else rows_joined(length)) if joined else 1
     dense = lines.within == 1 and (lines.stride == length or not joined)
     if dense:
-        ahead = ROW_BLOCK if column_major else (length * times if joined else lines.stride)
+        ahead = BLOCK if column_major else (length * times if joined else lines.stride)
     elif column_major:
-        ahead = max(1, ROW_BLOCK // length) * lines.stride if joined else ROW_BLOCK * lines.within
+        ahead = max(1, BLOCK // length) * lines.stride if joined else BLOCK * lines.within
     else:
         ahead = times * lines.stride
     step = max(1, _LINE_BYTES // (lines.x.itemsize * max(1, abs(lines.within))))
     # a column by itself is divided evenly: its constants are spread over no more values than necessary
-    blocks = max(1, -(-length // ROW_BLOCK))
-    block = -(-length // (blocks * LANES)) * LANES if column_major and not joined else ROW_BLOCK
+    blocks = max(1, -(-length // BLOCK))
+    block = -(-length // (blocks * LANES)) * LANES if column_major and not joined else BLOCK
     return Traversal(joined, -(-count // times), length * times, length, times, max(1, block), dense, ahead, step)
 
 

@@ -4,19 +4,18 @@ Each entry computes the constants of its columns, transforms every value and say
 not ordinary. Of ordinary ones, float64 gets the bits that the loops of `kernels.transforms.gather` give, and float32
 the bits of `powerkern.kernels.transforms.single`.
 
-The entries of `APPLY` take (x, where, fields, found, out, column_major), with `where` of `shared_lines`, `fields` of
-`fields_of`:
+The entries of `APPLY` take (x, where, fields, found, out, column_major, packed), where is [begin, stride, within,
+height, to, out_stride, first], `fields` are of `fields_of`, and `packed` is scratch space for BLOCK values:
 
 * the lines of x begin at ``begin + k stride``, and their values are `within` apart (both may be negative); values that
   are not side by side are packed, a block at a time;
-* the lines of out begin `out_stride` apart, and are dense; an empty out: values are only looked at;
-* `column_major`: a line has the values of one column, `height` of them, and there is one for each of the `fields`;
+* the lines of out begin at ``to + k out_stride``, and are dense; out may be x;
+* `column_major`: a line has the values of one column, `height` of them, and there is one for each column;
   else it has one of each, in their order, and there are `height` lines;
+* the columns are fields[:, first + j], as many as `found` has;
 * found[LOW : HIGH + 1, j]: the bounds between which values of column j are ordinary, the first above the second where
-  none is; found[EXTREME, j] > 0 where a value is not.
-
-Threads that call an entry with the same arguments share the work: ``where[NEXT]`` counts the parts that are taken. A
-call returns after some `_CALL_VALUES`, for Ctrl-C to be prompt, and is to be repeated until ``where[DONE]`` is not 0.
+  none is; found[EXTREME, j] > 0 where a value is not. Where no column of a band has ordinary values, nothing is
+  written to out.
 
 The entries of `APPLY_SINGLE` do it for float32.
 """
@@ -25,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,6 @@ from powerkern._jit import (
     allocated,
     borrowed,
     entry,
-    fetch_add,
     first_lanes,
     in_all_lanes,
     inlined,
@@ -52,8 +50,9 @@ from powerkern._jit import (
 )
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, STATUS, UNFITTED
-from powerkern.kernels.transforms import boxcox, single, yeojohnson_rows
+from powerkern.kernels.transforms import single
 from powerkern.kernels.transforms.branch import (
+    BLOCK,
     F_LMBDA,
     F_PASSES,
     F_REF,
@@ -61,48 +60,33 @@ from powerkern.kernels.transforms.branch import (
     HIGH,
     LOW,
     N_FIELDS,
+    PrepareAll,
+    in_turn,
 )
-from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.transforms.gather import FORWARD, FORWARD_STANDARDIZED, INVERSE, INVERSE_STANDARDIZED
+from powerkern.kernels.transforms.columns import TRANSFORMS, WIDTH
+from powerkern.kernels.transforms.family import (
+    BOX_COX,
+    FORWARD,
+    FORWARD_STANDARDIZED,
+    INVERSE,
+    INVERSE_STANDARDIZED,
+    YEO_JOHNSON,
+)
 from powerkern.kernels.transforms.lines import (
     BAND,
-    ROW_BLOCK,
     Lines,
     Traversal,
     block_in_place,
     lines_at,
     pack,
-    part_of,
-    rows_joined,
     traversal_of,
 )
 
 #: The rows of `found`, after LOW and HIGH.
 EXTREME = 2
 N_FOUND = 3
-#: Positions in `where` of the number of parts taken, and of the flag that none is left.
-NEXT, DONE = 6, 7
-
-# Numbers from one constant of a block to the next: one stride for all, with room for `_spread`. A load waits for stores
-# a little before it, give or take multiples of 4 KB; no two rows lie so.
-_WIDTH = 192
-# Values of a part at the end, so that threads end together; of one before, as constants may have to be made for it; and
-# of a call.
-_FINE_VALUES, _COARSE_VALUES, _CALL_VALUES = 32_768, 524_288, 524_288
-# blocks of scratch space that transforms need
-_N_SPARE = 3
-
-#: Adds intermediate figures of n columns to fields[:, :n].
-_Begin = Callable[[FloatArray, int], None]
-#: Writes the constants of column j, of a fit in fields[:, j], into c[:, j].
-_Prepare = Callable[[FloatArray, FloatArray, int], None]
 #: Transforms a block x by constants c: (x, c, out, spare).
 _Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
-
-
-def shared_lines(begin: int, stride: int, within: int, height: int, out_stride: int, n_threads: int = 1) -> IntArray:
-    """The argument `where` of the entries, for so many threads."""
-    return np.array([begin, stride, within, height, out_stride, n_threads, 0, 0], dtype=np.int64)
 
 
 def fields_of(results: FloatArray) -> FloatArray:
@@ -124,115 +108,40 @@ def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
     return raw
 
 
-class _Grid(NamedTuple):
-    """Bands of `width` columns: the first `n_whole` in `coarse` parts of their rows, the others in `fine` ones."""
-
-    width: int
-    n_whole: int
-    coarse: int
-    fine: int
-    n_parts: int
-
-
-@inlined
-def _grid_of(lines: Lines, p: int) -> _Grid:
-    """Bands of about the same width, whose constants are held at once; the last are for all threads to end together."""
-    height, n_threads = max(1, lines.height), lines.where[5]
-    most = min(BAND, max(1, _FINE_VALUES // height)) if lines.column_major else BAND
-    width = -(-p // -(-p // most))
-    if ROW_BLOCK < width < p:
-        width = -(-width // ROW_BLOCK) * ROW_BLOCK
-    n_bands, values = -(-p // width), height * width
-    coarse = max(1, (values + _COARSE_VALUES // 2) // _COARSE_VALUES)
-    fine = max(1, (values + _FINE_VALUES // 2) // _FINE_VALUES)
-    n_whole = max(0, n_bands - n_threads) if n_threads > 1 else n_bands
-    return _Grid(width, n_whole, coarse, fine, n_whole * coarse + (n_bands - n_whole) * fine)
+@kernel
+def _any_ordinary(low: FloatArray, high: FloatArray) -> bool:
+    """Whether a column has ordinary values."""
+    n = 0
+    for j in range(low.size):
+        n += low[j] <= high[j]
+    return n > 0
 
 
 @inlined
-def _part_at(grid: _Grid, part: int, height: int, times: int) -> tuple[int, int, int]:
-    """The first column of a part, and the rows that it is between: as many `times` over."""
-    beyond = part - grid.n_whole * grid.coarse
-    pieces = grid.coarse if beyond < 0 else grid.fine
-    band = part // pieces if beyond < 0 else grid.n_whole + beyond // pieces
-    tall = -(-height // (pieces * times)) * times
-    top = min(height, (part if beyond < 0 else beyond) % pieces * tall)
-    return band * grid.width, top, min(height, top + tall)
-
-
-@inlined
-def _by_bands(
-    begin: _Begin,
-    prepare: _Prepare,
-    transform: _Transform,
-    n_constants: int,
-    lines: Lines,
-    fields: FloatArray,
-    found: FloatArray,
-) -> None:
-    """Take parts until none is left, or enough are done: constants if its columns are others, then values."""
-    fields, found, where, p = borrowed(fields), borrowed(found), borrowed(lines.where), fields.shape[1]
-    grid = _grid_of(lines, p)
-    blocks = -(-BAND // ROW_BLOCK)
-    room = allocated((blocks + 4, n_constants, _WIDTH))  # no transform has fewer constants than `spare` rows
-    c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
-    times = 1 if lines.column_major else rows_joined(p)
-    of, values = -1, 0
-    while values < _CALL_VALUES:
-        k = fetch_add(where, NEXT, 1)
-        if k >= grid.n_parts:
-            where[DONE] = 1
-            break
-        left, top, bottom = _part_at(grid, k, lines.height, times)
-        right = min(left + grid.width, p)
-        part = part_of(lines, left, top, bottom)
-        traversal = traversal_of(part, right - left)
-        if left != of:
-            of = left
-            _fill_band(begin, prepare, fields[:, left:right], found[:, left:right], c)
-            if traversal.joined and not part.column_major:
-                _repeat(c, p, traversal.width)
-        _along_lines(transform, part, traversal, c, spare, column, found[EXTREME, left:right])
-        values += max(1, bottom - top) * (right - left)
-    release(room)
-
-
-@inlined
-def _fill_band(begin: _Begin, prepare: _Prepare, fields: FloatArray, found: FloatArray, c: FloatArray) -> None:
-    """The constants of a band, and the bounds of its ordinary values."""
-    fields, found = borrowed(fields), borrowed(found)
-    p = fields.shape[1]
-    work = allocated((single.N_WORK_FIELDS, ROW_BLOCK))
-    for k in range(-(-p // ROW_BLOCK)):
-        first = k * ROW_BLOCK
-        last = min(first + ROW_BLOCK, p)
-        _fill(begin, prepare, fields[:, first:last], work, c[k])
-        for j in range(last - first):
-            found[LOW, first + j] = c[k, LOW, j]
-        for j in range(last - first):
-            found[HIGH, first + j] = c[k, HIGH, j]
-    release(work)
-
-
-@inlined
-def _fill(begin: _Begin, prepare: _Prepare, fields: FloatArray, work: FloatArray, c: FloatArray) -> None:
-    """The constants of up to ROW_BLOCK columns.
+def _fill_band(prepare: PrepareAll, fields: FloatArray, found: FloatArray, c: FloatArray) -> None:
+    """The constants of a band, a block of columns at a time, and the bounds of its ordinary values.
 
     Of columns that pass unchanged, or are to be rescaled first, no value is ordinary.
     """
     widest_vectors()
-    n, work = fields.shape[1], borrowed(work)
-    for k in range(N_FIELDS):
-        of, to = fields[k], work[k]
+    fields, found = borrowed(fields), borrowed(found)
+    p = fields.shape[1]
+    work = allocated((N_FIELDS, BLOCK))
+    for k in range(-(-p // BLOCK)):
+        first = k * BLOCK
+        n = min(BLOCK, p - first)
+        for row in range(N_FIELDS):
+            of, to = fields[row, first : first + n], work[row]
+            for j in range(n):
+                to[j] = of[j]
+        prepare(work, c[k], n)
         for j in range(n):
-            to[j] = of[j]
-    begin(work, n)
-    for j in range(n):
-        prepare(work, c, j)
-    for j in range(n):
-        c[LOW, j] = math.inf if work[F_PASSES, j] > 0.0 else c[LOW, j]
-    for j in range(n):
-        c[HIGH, j] = -math.inf if work[F_PASSES, j] > 0.0 else c[HIGH, j]
+            c[k, LOW, j] = math.inf if work[F_PASSES, j] > 0.0 else c[k, LOW, j]
+            found[LOW, first + j] = c[k, LOW, j]
+        for j in range(n):
+            c[k, HIGH, j] = -math.inf if work[F_PASSES, j] > 0.0 else c[k, HIGH, j]
+            found[HIGH, first + j] = c[k, HIGH, j]
+    release(work)
 
 
 @inlined
@@ -243,20 +152,18 @@ def _along_lines(
     c: FloatArray,
     spare: FloatArray,
     column: FloatArray,
+    packed: FloatArray,
     extreme: FloatArray,
 ) -> None:
     """Transform every block of every line, and prefetch the values to come.
 
-    In `spare` is room for a block's transform and for its values, in `column` for constants of column-major lines.
+    In `spare` is room for a block's transform, in `packed` for its values, and in `column` for constants of
+    column-major lines.
     """
     widest_vectors()
-    out, column_major, height, total = (
-        borrowed(lines.out),
-        lines.column_major,
-        lines.height,
-        lines.height * extreme.size,
-    )
-    packed = borrowed(spare[_N_SPARE].view(lines.x.dtype))
+    out, column_major, height = borrowed(lines.out), lines.column_major, lines.height
+    total = height * extreme.size
+    packed = borrowed(packed)
     for line in range(traversal.n_lines):
         stop = min(traversal.width, total - line * traversal.width)
         source, begin = line * traversal.times, 0  # of values that are packed
@@ -276,9 +183,8 @@ def _along_lines(
             if _any_extreme(block, constants):
                 number = (line * height if column_major else 0) + place
                 _note_extreme(block, constants, number, height if column_major else 1, extreme)
-            if out.size > 0:
-                to = line * (traversal.width if traversal.joined else lines.out_stride) + place
-                transform(block, constants, out[to : to + n], spare)
+            to = line * (traversal.width if traversal.joined else lines.out_stride) + place
+            transform(block, constants, out[to : to + n], spare)
 
 
 @inlined
@@ -287,14 +193,14 @@ def _repeat(c: FloatArray, p: int, width: int) -> None:
     for j in range(p, width):
         to, of = j, j - p
         for k in range(c.shape[1]):
-            c[to // ROW_BLOCK, k, to % ROW_BLOCK] = c[of // ROW_BLOCK, k, of % ROW_BLOCK]
+            c[to // BLOCK, k, to % BLOCK] = c[of // BLOCK, k, of % BLOCK]
 
 
 @inlined
 def _spread_one(c: FloatArray, j: int, n: int, column: FloatArray) -> None:
     """The constants of n values of column j; whole vectors are stored."""
     for row in range(c.shape[1]):
-        constant = in_all_lanes(c[j // ROW_BLOCK, row, j % ROW_BLOCK])
+        constant = in_all_lanes(c[j // BLOCK, row, j % BLOCK])
         for i in range(0, n, LANES):
             store(column, (row, i), constant)
 
@@ -311,11 +217,11 @@ def _spread(c: FloatArray, first: int, n: int, height: int, column: FloatArray) 
         if end == i:
             j, end = j + 1, end + height
         for k in range(c.shape[1]):
-            store(column, (k, i), in_all_lanes(c[j // ROW_BLOCK, k, j % ROW_BLOCK]))
+            store(column, (k, i), in_all_lanes(c[j // BLOCK, k, j % BLOCK]))
         while end < i + LANES:  # there the next column begins
             j, before = j + 1, first_lanes(end - i)
             for k in range(c.shape[1]):
-                next_one = in_all_lanes(c[j // ROW_BLOCK, k, j % ROW_BLOCK])
+                next_one = in_all_lanes(c[j // BLOCK, k, j % BLOCK])
                 store(column, (k, i), select(before, load(column, (k, i)), next_one))
             end += height
 
@@ -343,42 +249,59 @@ def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme
 
 # --- entries ------------------------------------------------------------------------------------------
 
-_Apply = Callable[[FloatArray, IntArray, FloatArray, FloatArray, FloatArray, bool], None]
+_Apply = Callable[[FloatArray, IntArray, FloatArray, FloatArray, FloatArray, bool, FloatArray], None]
 #: The directions of a transform, and of its inverse.
 _DIRECTIONS = (FORWARD, FORWARD_STANDARDIZED), (INVERSE, INVERSE_STANDARDIZED)
 
 
-@inlined
-def _at_once(fields: FloatArray, n: int) -> None:
-    """Constants of float64 are computed at once."""
-
-
-def _entry_of(
-    column: Any, name: str, begin: _Begin, prepare: _Prepare, transform: _Transform, n_constants: int
-) -> _Apply:
+def _entry_of(column: Any, name: str, prepare: PrepareAll, transform: _Transform, n_constants: int) -> _Apply:
     """The entry of a transform of vectors of this type, read as the first argument and written as the fifth."""
 
     def along_lines(
-        x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, column_major: bool
+        x: FloatArray,
+        where: IntArray,
+        fields: FloatArray,
+        found: FloatArray,
+        out: FloatArray,
+        column_major: bool,
+        packed: FloatArray,
     ) -> None:
-        _by_bands(begin, prepare, transform, n_constants, lines_at(x, where, out, column_major), fields, found)
+        # bands of at most BAND columns of about the same width, whose constants are held at once
+        fields, found, first, p = borrowed(fields), borrowed(found), where[6], found.shape[1]
+        n_bands, blocks = -(-p // BAND), -(-BAND // BLOCK)
+        width = -(-p // n_bands)
+        if BLOCK < width < p:
+            width = -(-width // BLOCK) * BLOCK
+        room = allocated((blocks + 4, n_constants, WIDTH))  # no transform has fewer constants than `spare` rows
+        c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
+        for k in range(n_bands):
+            left, right = k * width, min(k * width + width, p)
+            lines = lines_at(x, where, out, column_major, left)
+            traversal = traversal_of(lines, right - left)
+            _fill_band(prepare, fields[:, first + left : first + right], found[:, left:right], c)
+            if traversal.joined and not column_major:
+                _repeat(c, p, traversal.width)
+            if _any_ordinary(found[LOW, left:right], found[HIGH, left:right]):
+                _along_lines(transform, lines, traversal, c, spare, column, packed, found[EXTREME, left:right])
+            else:
+                found[EXTREME, left:right] = 1.0
+        release(room)
 
     along_lines.__name__ = along_lines.__qualname__ = name  # the name of its file
-    return entry((column._replace(writable=False), COUNTS, ROWS, ROWS, column, BOOLEAN))(along_lines)
+    return entry((column._replace(writable=False), COUNTS, ROWS, ROWS, column, BOOLEAN, column))(along_lines)
 
 
 #: The entry for a family and a direction.
 APPLY = {
-    (family, direction): _entry_of(COLUMN, transform.__name__, _at_once, prepare, transform, n_constants)
-    for family, rows in ((BOX_COX, boxcox.ROWS), (YEO_JOHNSON, yeojohnson_rows.ROWS))
-    for direction, (prepare, transform, n_constants) in enumerate(rows)
+    key: _entry_of(COLUMN, f"{each.name}_lines", in_turn(each.prepare), each.block, each.n_constants)
+    for key, each in TRANSFORMS.items()
 }
 
 #: The entry of float32 for a family and a direction; for raw transforms, fields are `raw_fields`.
 APPLY_SINGLE = {
     (family, direction): each
     for family, rows in ((BOX_COX, single.BOXCOX_ROWS), (YEO_JOHNSON, single.YEOJOHNSON_ROWS))
-    for (begin, prepare, transform, n_constants), directions in zip(rows, _DIRECTIONS, strict=True)
-    for each in [_entry_of(COLUMN32, f"{transform.__name__}_single", begin, prepare, transform, n_constants)]
+    for row, directions in zip(rows, _DIRECTIONS, strict=True)
+    for each in [_entry_of(COLUMN32, *row)]
     for direction in directions
 }

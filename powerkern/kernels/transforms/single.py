@@ -22,8 +22,8 @@ from typing import NamedTuple
 from powerkern._jit import bits_of, float_of, inlined, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.exp import LOG2_E, exp, expm1, polynomial, rounder_of
-from powerkern.kernels.elementary.log import log1p, log1p_finite, split_normal
+from powerkern.kernels.elementary.exp import LOG2_E, exp_less, polynomial, rounder_of
+from powerkern.kernels.elementary.log import log1p_finite, split_normal
 from powerkern.kernels.transforms.branch import (
     F_INTERCEPT,
     F_LMBDA,
@@ -32,7 +32,9 @@ from powerkern.kernels.transforms.branch import (
     F_SLOPE,
     HIGH,
     LOW,
-    N_FIELDS,
+    Prepare,
+    PrepareAll,
+    in_turn,
     of_side,
 )
 
@@ -60,6 +62,8 @@ _LOG_LARGEST, _LOG_TINY = math.log(_LARGEST) - 1e-9, math.log(_TINY)
 _SLOPE_MAX = 1e290
 # up to _DEEP, products with e^t stay within float64; up to _STEEP, errors of t do not show
 _STEEP, _DEEP = 128.0, 600.0
+# up to here e^t is an ordinary number of float64
+_UNCHECKED = 690.0
 # rounding of the exact value 1 + m y = e^t does not show above e^-_NEAR_END = 2**-18
 _NEAR_END = 12.5
 _LARGEST_EXPONENT = 65536.0
@@ -113,11 +117,6 @@ def _exp_within(t: float) -> float:
 # --- the constants of columns -------------------------------------------------------------------------
 #
 # Free of branches, so that the constants of many columns are computed as vectors: short columns have few other values.
-# In steps of one logarithm or exponential, for all columns of a block one after the other: one long chain of operations
-# of which each waits for another would take twice as long. Their results are kept in further rows of the fields.
-
-_F_M, _F_OTHER, _F_M_INVERSE, _F_OTHER_INVERSE, _F_PRODUCT, _F_NEAR = range(N_FIELDS, N_FIELDS + 6)
-_F_CENTER, _F_FAR, _F_SHIFT, _F_LOG_BASE, N_WORK_FIELDS = range(N_FIELDS + 6, N_FIELDS + 11)
 
 # rows of an array of constants, after those of the bounds
 _M, _REF, _REF_INVERSE, _SLOPE = range(2, 6)
@@ -128,6 +127,18 @@ _SCALE, _M_INVERSE, _CENTER = range(2, 5)
 def _divisor(m: float) -> float:
     """The exponent; in place of 0, one that gives the same results and by which one can divide."""
     return 2.0**-100 if abs(m) <= 2.0**-100 else m
+
+
+@inlined
+def _exp(t: float) -> float:
+    """e**t in all digits of float64 but one; for |t| < _UNCHECKED."""
+    return exp_less(t, rounder_of(0.0), 0.0)
+
+
+@inlined
+def _expm1(t: float) -> float:
+    """e**t - 1 in all digits of float64 but one; for |t| < _UNCHECKED."""
+    return exp_less(t, rounder_of(0.0), 1.0)
 
 
 @inlined
@@ -166,38 +177,15 @@ def _log_at_most(u: float) -> float:
 
 
 @inlined
-def begin_boxcox(f: FloatArray, n: int) -> None:
-    """Begin the constants of n columns: figures that do not depend on the direction."""
-    widest_vectors()
-    for j in range(n):
-        _boxcox_distance(f, j)
-    for j in range(n):
-        _boxcox_center(f, j)
-
-
-@inlined
-def _boxcox_distance(f: FloatArray, j: int) -> None:
-    """The exponent, m y with b_m(ln(x0/ref)) = y, and ln(x0/ref)."""
+def _boxcox_origin(f: FloatArray, j: int) -> tuple[float, float, float, float, bool]:
+    """(m, 1/m, x0, slope, sound) with a b_m(ln(x/ref)) + b = slope b_m(ln(x/x0))."""
     m = _divisor(f[F_LMBDA, j])
     m_inverse, product = 1.0 / m, m * (-f[F_INTERCEPT, j] / f[F_SLOPE, j])
-    f[_F_M, j], f[_F_M_INVERSE, j], f[_F_PRODUCT, j] = m, m_inverse, product
-    f[_F_CENTER, j] = log1p(product) * m_inverse
-
-
-@inlined
-def _boxcox_center(f: FloatArray, j: int) -> None:
-    """x0 and the slope with a b_m(ln(x/ref)) + b = slope b_m(ln(x/x0))."""
-    f[_F_CENTER, j] = f[F_REF, j] * exp(f[_F_CENTER, j])
-    f[_F_NEAR, j] = f[F_SLOPE, j] * (1.0 + f[_F_PRODUCT, j])
-
-
-@inlined
-def _boxcox_origin(f: FloatArray, j: int) -> tuple[float, float, float, float, bool]:
-    """(m, 1/m, x0, slope, sound)."""
-    m, center, slope = f[_F_M, j], f[_F_CENTER, j], f[_F_NEAR, j]
-    sound = _is_sound(m, 1.0 + f[_F_PRODUCT, j]) & (center > 2.0 * _TINY) & (center < _LARGEST)
+    distance = log1p_finite(product) * m_inverse
+    center, slope = f[F_REF, j] * _exp(distance), f[F_SLOPE, j] * (1.0 + product)
+    sound = _is_sound(m, 1.0 + product) & (abs(distance) < _UNCHECKED) & (center > 2.0 * _TINY) & (center < _LARGEST)
     sound &= (slope > SMALLEST_NORMAL) & (slope < _SLOPE_MAX)
-    return m, f[_F_M_INVERSE, j], center, slope, sound
+    return m, m_inverse, center, slope, sound
 
 
 @inlined
@@ -247,6 +235,28 @@ class _Origin(NamedTuple):
     both: bool
 
 
+# what the first of two loops over columns leaves in their constants for the second
+_LOG_SIZE, _SHIFT, _FAR, _PRODUCT = range(2, 6)
+
+
+@inlined
+def _begin_yeojohnson(f: FloatArray, c: FloatArray, n: int) -> None:
+    """ln(1 + |ref|), the logarithm of the divisor of slopes, the slope beyond 0, and m y for the y of x0.
+
+    In a loop of its own: one long chain of operations, each of which waits for another, takes longer than two.
+    """
+    widest_vectors()
+    for j in range(n):
+        ref, a, b = f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j]
+        negative = _is_negative(ref, b)
+        m = _divisor(2.0 - f[F_LMBDA, j] if negative else f[F_LMBDA, j])
+        log_size = log1p_finite(abs(ref))
+        shift = f[F_LOG_FACTOR, j] if ref == 0.0 else m * log_size
+        far = a * _exp(-shift)
+        c[_LOG_SIZE, j], c[_SHIFT, j], c[_FAR, j] = log_size, shift, far
+        c[_PRODUCT, j] = m * ((b if negative else -b) / (far if ref == 0.0 else a))
+
+
 @inlined
 def _is_negative(ref: float, intercept: float) -> bool:
     """Whether x0 is."""
@@ -254,73 +264,25 @@ def _is_negative(ref: float, intercept: float) -> bool:
 
 
 @inlined
-def begin_yeojohnson(f: FloatArray, n: int) -> None:
-    """Begin the constants of n columns, from the numbers of `yeojohnson_standardized`."""
-    widest_vectors()
-    for j in range(n):
-        _exponents(f, j)
-    for j in range(n):
-        _product(f, j)
-    for j in range(n):
-        _distance(f, j)
-    for j in range(n):
-        _center(f, j)
-
-
-@inlined
-def _exponents(f: FloatArray, j: int) -> None:
-    """Exponents, ln(1 + |ref|), and the logarithm of the divisor of slopes."""
-    ref = f[F_REF, j]
-    negative, upper, lower = (
-        _is_negative(ref, f[F_INTERCEPT, j]),
-        _divisor(f[F_LMBDA, j]),
-        _divisor(2.0 - f[F_LMBDA, j]),
-    )
+def _yeojohnson_origin(f: FloatArray, c: FloatArray, j: int) -> _Origin:
+    """From the numbers of `yeojohnson_standardized`, after `_begin_yeojohnson`."""
+    lmbda, ref = f[F_LMBDA, j], f[F_REF, j]
+    log_size, shift, far, product = c[_LOG_SIZE, j], c[_SHIFT, j], c[_FAR, j], c[_PRODUCT, j]
+    negative, size = _is_negative(ref, f[F_INTERCEPT, j]), abs(ref)
+    upper, lower = _divisor(lmbda), _divisor(2.0 - lmbda)
     m, other = lower if negative else upper, upper if negative else lower
-    log_size = log1p_finite(abs(ref))
-    f[_F_M, j], f[_F_OTHER, j], f[_F_M_INVERSE, j], f[_F_OTHER_INVERSE, j] = m, other, 1.0 / m, 1.0 / other
-    f[_F_SHIFT, j], f[_F_LOG_BASE, j] = f[F_LOG_FACTOR, j] if ref == 0.0 else m * log_size, log_size
-
-
-@inlined
-def _product(f: FloatArray, j: int) -> None:
-    """The slopes at ref and beyond 0, and m y for the y of x0."""
-    ref, a, b = f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j]
-    far = a * exp(-f[_F_SHIFT, j])
-    slope = far if ref == 0.0 else a
-    f[_F_PRODUCT, j] = f[_F_M, j] * ((b if _is_negative(ref, b) else -b) / slope)
-    f[_F_NEAR, j], f[_F_FAR, j] = slope, far
-
-
-@inlined
-def _distance(f: FloatArray, j: int) -> None:
-    """ln((1 + |x0|)/(1 + |ref|)), and the slope at x0."""
-    product = f[_F_PRODUCT, j]
-    f[_F_CENTER, j] = log1p(product) * f[_F_M_INVERSE, j]
-    f[_F_NEAR, j] = f[_F_NEAR, j] * (1.0 + product)
-
-
-@inlined
-def _center(f: FloatArray, j: int) -> None:
-    """|x0| and ln(1 + |x0|)."""
-    size, d = abs(f[F_REF, j]), f[_F_CENTER, j]
-    f[_F_CENTER, j] = size + (1.0 + size) * expm1(d)
-    f[_F_LOG_BASE, j] = f[_F_LOG_BASE, j] + d
-
-
-@inlined
-def _yeojohnson_origin(f: FloatArray, j: int) -> _Origin:
-    """The results of the steps above."""
-    negative = _is_negative(f[F_REF, j], f[F_INTERCEPT, j])
-    m, other, m_inverse, other_inverse = f[_F_M, j], f[_F_OTHER, j], f[_F_M_INVERSE, j], f[_F_OTHER_INVERSE, j]
-    center, log_base, near, far = f[_F_CENTER, j], f[_F_LOG_BASE, j], f[_F_NEAR, j], f[_F_FAR, j]
-    zero = near * expm1(-m * log_base) * m_inverse
-    sound = _is_sound(m, 1.0 + f[_F_PRODUCT, j]) & (center >= 0.0) & (center < _LARGEST)
+    m_inverse = 1.0 / m
+    d = log1p_finite(product) * m_inverse  # ln((1 + |x0|)/(1 + |ref|))
+    center, log_base = size + (1.0 + size) * _expm1(d), log_size + d
+    near = (far if ref == 0.0 else f[F_SLOPE, j]) * (1.0 + product)
+    zero = near * _expm1(-m * log_base) * m_inverse
+    sound = _is_sound(m, 1.0 + product) & (center >= 0.0) & (center < _LARGEST)
+    sound &= (abs(d) < _UNCHECKED) & ((ref != 0.0) | (abs(shift) < _UNCHECKED))
     sound &= (near > SMALLEST_NORMAL) & (near < _SLOPE_MAX)
-    both = (abs(f[_F_SHIFT, j]) < _DEEP) & (abs(other) <= _LARGEST_EXPONENT)
+    both = (abs(shift) < _DEEP) & (abs(other) <= _LARGEST_EXPONENT)
     both &= (far > SMALLEST_NORMAL) & (far < _SLOPE_MAX)
     zero = -zero if negative else zero
-    return _Origin(negative, m, other, m_inverse, other_inverse, center, log_base, near, far, zero, sound, both)
+    return _Origin(negative, m, other, m_inverse, 1.0 / other, center, log_base, near, far, zero, sound, both)
 
 
 @inlined
@@ -339,9 +301,9 @@ def _write_interval(
 
 
 @inlined
-def yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+def _yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     """For a Psi(x) + b, see `yeojohnson_standardized`."""
-    o = _yeojohnson_origin(f, j)
+    o = _yeojohnson_origin(f, c, j)
     low, high = _log_bounds(o.m_inverse, _STEEP, _DEEP)
     base = 1.0 + o.center
     nearest = base * _exp_within(low) - 1.0
@@ -358,9 +320,9 @@ def yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
 
 
 @inlined
-def inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+def _inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     """For its inverse. It is measured from x = 0, unless x0 is too far from it: then from x0, and 0 is not reached."""
-    o = _yeojohnson_origin(f, j)
+    o = _yeojohnson_origin(f, c, j)
     shift = o.m * o.log_base
     apart = (shift < -_NEAR_ORIGIN) | (shift > _FAR_ORIGIN) | (not o.both)
     base = o.center if apart else 0.0
@@ -393,6 +355,17 @@ def inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     # all values are on one side of 0 where that is not reached
     far_away = math.inf if o.negative else -math.inf
     c[_END, j] = far_away if apart else o.zero
+
+
+def _after(prepare: Prepare) -> PrepareAll:
+    """The constants of n columns of Yeo-Johnson, in two loops."""
+
+    def prepare_all(f: FloatArray, c: FloatArray, n: int) -> None:
+        _begin_yeojohnson(f, c, n)
+        for j in range(n):
+            prepare(f, c, j)
+
+    return inlined(prepare_all)
 
 
 # --- rows of a matrix ---------------------------------------------------------------------------------
@@ -456,13 +429,12 @@ def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: F
         out[j] = kept[j] * (base + (1.0 + base) * expm1_short(d[j]))
 
 
-#: For a transform and its inverse: the function that begins constants, the one that completes them, the transform of a
-#: block, and the number of constants.
+#: For a transform and its inverse: the name, the constants of a column, the transform of a block, and their number.
 BOXCOX_ROWS = (
-    (begin_boxcox, boxcox_constants, boxcox_block, 6),
-    (begin_boxcox, inv_boxcox_constants, inv_boxcox_block, 5),
+    ("boxcox_lines32", in_turn(boxcox_constants), boxcox_block, 6),
+    ("inv_boxcox_lines32", in_turn(inv_boxcox_constants), inv_boxcox_block, 5),
 )
 YEOJOHNSON_ROWS = (
-    (begin_yeojohnson, yeojohnson_constants, yeojohnson_block, 12),
-    (begin_yeojohnson, inv_yeojohnson_constants, inv_yeojohnson_block, 11),
+    ("yeojohnson_lines32", _after(_yeojohnson_constants), yeojohnson_block, 12),
+    ("inv_yeojohnson_lines32", _after(_inv_yeojohnson_constants), inv_yeojohnson_block, 11),
 )

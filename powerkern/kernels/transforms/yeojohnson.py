@@ -1,48 +1,55 @@
-"""Yeo-Johnson transform (Yeo & Johnson 2000), its inverse and its derivative, elementwise and as loops.
+"""Yeo-Johnson transform (Yeo & Johnson 2000), its inverse and its derivative.
 
 psi(lambda, x) = b_lambda(ln(1 + x)) for x >= 0 and -b_(2-lambda)(ln(1 - x)) for x < 0; see `kernels.transforms.branch`.
 
-Both signs run through the same operations on |x|, with the exponent selected by the sign, so the loops vectorise
-without partitioning the data. For the rest see `kernels.transforms.boxcox`: the scalar kernels may be called in any
-jitted loop; the loops over columns are faster.
+Both signs run through the same operations on |x|, with the exponent selected by the sign, so that loops vectorise
+without partitioning the data. `kernels.transforms.boxcox` explains the rest; `yeojohnson_standardized` has the
+transforms by a location and a scale.
 """
 
 from __future__ import annotations
 
 import math
 
-from powerkern._jit import allocated, fma, inlined, kernel, release, widest_vectors
+from powerkern._jit import fma, inlined, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp_minus, exp_parts, rounder_of
-from powerkern.kernels.elementary.log import log1p_series, split_one_plus
+from powerkern.kernels.elementary.log import extended_log, short_log1p, split_one_plus
 from powerkern.kernels.transforms.branch import (
-    BLOCK,
+    F_LMBDA,
     LARGE,
     Exponent,
-    all_within,
+    Transform,
     branch_of_product,
+    branch_unchecked,
+    by_lambda,
     exponent_pair,
-    inverse_branch_parts,
+    inverse_branch,
+    inverse_branch_unchecked,
     inverse_reach,
     less_one,
-    moderate_backwards,
+    limit_of,
     moderate_forwards,
-    own_block,
+    moderate_log,
+    of_side,
     reach,
     times_pair,
+    write_bounds,
+    write_pair,
 )
 
 LOG_LARGE = math.log(LARGE)
-
+# (e**a - 1)/2 is finite up to here
+_LARGEST_LOG = 710.0
 
 # --- one value at a time ----------------------------------------------------------------------------
 
 
 @inlined
-def log1p_parts(x: float, extended: bool) -> tuple[float, float]:
+def _extended_log1p(x: float) -> tuple[float, float]:
     """ln(1 + x) for finite x >= 0, head and tail."""
-    k, f, f_lo = split_one_plus(x, 0.0, False)
-    return log1p_series(k, f, f_lo, extended)
+    k, f, f_lo = split_one_plus(x)
+    return extended_log(k, f, f_lo)
 
 
 @inlined
@@ -61,27 +68,9 @@ def _selected(negative: bool, upper: Exponent, lower: Exponent) -> Exponent:
 
 
 @inlined
-def limit_of(m: float) -> float:
-    """b_m(inf)."""
-    return -1.0 / m if m < 0.0 else math.inf
-
-
-@inlined
-def yeojohnson_of_log(
-    x: float, a: float, a_lo: float, lmbda: float, upper: Exponent, lower: Exponent, ordinary: bool
-) -> float:
-    """psi(lambda, x) from a + a_lo = ln(1 + |x|); `ordinary` as in `branch_of_product`, or x is NaN."""
-    negative = x < 0.0
-    e = _selected(negative, upper, lower)
-    t, t_lo = times_pair(a, a_lo, e.m, e.m_lo)
-    y = branch_of_product(t, t_lo, e, ordinary)
-    size = abs(x)
-    if not ordinary:
-        limit = limit_of(2.0 - lmbda) if negative else limit_of(lmbda)
-        y = y if size < math.inf else limit
-    # where |x| is tiny, psi = x (1 + (lambda - 1) |x|/2) rounds to x; a NaN goes the same way
-    tiny = x if ordinary else x * (1.0 + 0.0 * lmbda)
-    return math.copysign(y, x) if size * (1.0 + abs(lmbda)) > 2.0**-55 else tiny
+def _is_tiny(size: float, lmbda: float) -> bool:
+    """Whether |x| is so small that psi = x (1 + (lambda - 1) |x|/2) rounds to x; also for NaN."""
+    return not size * (1.0 + abs(lmbda)) > 2.0**-55
 
 
 @inlined
@@ -91,32 +80,14 @@ def yeojohnson(x: float, lmbda: float) -> float:
     ln(1 + x) for lmbda = 0, -ln(1 - x) for lmbda = 2; for |lmbda| <= 1e290. At infinity the limit; NaN where an
     argument is NaN.
     """
+    negative, size = x < 0.0, abs(x)
     upper, lower = exponent_pair(lmbda)
-    a, a_lo = log1p_parts(abs(x), True)
-    return yeojohnson_of_log(x, a, a_lo, lmbda, upper, lower, False)
-
-
-@inlined
-def inverse_log(
-    y: float, lmbda: float, upper: Exponent, lower: Exponent, extended: bool, ordinary: bool
-) -> tuple[float, float]:
-    """ln(1 + |x|), head and tail, for psi(lambda, x) = y."""
-    negative = y < 0.0
-    other = 2.0 - lmbda
-    m = other if negative else lmbda
-    m_lo = lower.m_lo if negative else 0.0
-    return inverse_branch_parts(abs(y), m, m_lo, _selected(negative, upper, lower), extended, ordinary)
-
-
-@inlined
-def expm1_signed(a: float, a_lo: float, sign: float, ordinary: bool) -> float:
-    """e**(a + a_lo) - 1 with the sign of `sign`, for a >= 0; `ordinary` (a compile-time constant): a <= 700."""
-    if not ordinary:
-        bounded = 710.0 if a > 710.0 else a
-        a_lo = a_lo if bounded == a else 0.0
-        a = bounded
-    head, tail = exp_minus(a, a_lo, rounder_of(-1.0), 0.5)
-    return math.copysign(2.0 * (head + tail), sign)
+    e = _selected(negative, upper, lower)
+    a, a_lo = _extended_log1p(size)
+    t, t_lo = times_pair(a, a_lo, e.m, e.m_lo)
+    y = branch_of_product(t, t_lo, e)
+    y = y if size < math.inf else limit_of(2.0 - lmbda if negative else lmbda)
+    return x * (1.0 + 0.0 * lmbda) if _is_tiny(size, lmbda) else math.copysign(y, x)
 
 
 @inlined
@@ -126,21 +97,19 @@ def inv_yeojohnson(y: float, lmbda: float) -> float:
     NaN outside the transform's range: lmbda*y < -1 for y >= 0, (2 - lmbda)*(-y) < -1 for y < 0; at its end, to
     rounding, inf or -inf. NaN where an argument is NaN.
     """
+    negative = y < 0.0
     upper, lower = exponent_pair(lmbda)
-    a, a_lo = inverse_log(y, lmbda, upper, lower, True, False)
-    return expm1_signed(a, a_lo, y, False)
+    m, m_lo = 2.0 - lmbda if negative else lmbda, lower.m_lo if negative else 0.0
+    a, a_lo = inverse_branch(abs(y), m, m_lo, _selected(negative, upper, lower))
+    bounded = _LARGEST_LOG if a > _LARGEST_LOG else a
+    return _expm1_signed(bounded, a_lo if bounded == a else 0.0, y)
 
 
 @inlined
-def _yeojohnson_dx(x: float, a: float, a_lo: float, power: float, power_lo: float) -> float:
-    """(1 + |x|)**(+-(power + power_lo)) from a + a_lo = ln(1 + |x|)."""
-    p = -power if x < 0.0 else power
-    p_lo = -power_lo if x < 0.0 else power_lo
-    t = p * a
-    y = exp_parts(t, fma(p, a, -t) + (p * a_lo + p_lo * a), False)
-    limit = 1.0 if p == 0.0 else (0.0 if p < 0.0 else math.inf)
-    y = y if abs(x) < math.inf else limit
-    return y if x == x else x
+def _expm1_signed(a: float, a_lo: float, sign: float) -> float:
+    """e**(a + a_lo) - 1 with the sign of `sign`, for 0 <= a <= _LARGEST_LOG."""
+    head, tail = exp_minus(a, a_lo, rounder_of(-1.0), 0.5)
+    return math.copysign(2.0 * (head + tail), sign)
 
 
 @inlined
@@ -150,30 +119,25 @@ def yeojohnson_dx(x: float, lmbda: float) -> float:
     For |lmbda| <= 1e290. At infinity the limit; NaN where an argument is NaN.
     """
     power, power_lo = less_one(lmbda)
-    a, a_lo = log1p_parts(abs(x), True)
-    return _yeojohnson_dx(x, a, a_lo, power, power_lo)
+    p = -power if x < 0.0 else power
+    p_lo = -power_lo if x < 0.0 else power_lo
+    a, a_lo = _extended_log1p(abs(x))
+    t = p * a
+    y = exp_parts(t, fma(p, a, -t) + (p * a_lo + p_lo * a))
+    limit = 1.0 if p == 0.0 else (0.0 if p < 0.0 else math.inf)
+    y = y if abs(x) < math.inf else limit
+    return y if x == x else x
 
 
-# --- columns ----------------------------------------------------------------------------------------
+# --- blocks of ordinary values ----------------------------------------------------------------------
 
-
-@inlined
-def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool, ordinary: bool) -> None:
-    widest_vectors()
-    upper, lower = exponent_pair(lmbda)
-    scratch = allocated((2 * BLOCK,))
-    a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
-    for start in range(0, x.size, BLOCK):
-        block = own_block(x, out, start)
-        for i in range(block.size):
-            a[i], a_lo[i] = log1p_parts(abs(block[i]), extended)
-        for i in range(block.size):
-            block[i] = yeojohnson_of_log(block[i], a[i], a_lo[i], lmbda, upper, lower, ordinary)
-    release(scratch)
+# rows of an array of constants, after those of the bounds; of pairs, the first is for x >= 0
+_LMBDA, _LOWER_M_LO = 2, 3
+_M, _INVERSE, _INVERSE_LO = range(4, 10, 2)
 
 
 @inlined
-def steepest(lmbda: float) -> float:
+def _steepest(lmbda: float) -> float:
     """The larger of the two exponents."""
     upper, lower = abs(lmbda), abs(2.0 - lmbda)
     return upper if upper > lower else lower
@@ -181,58 +145,81 @@ def steepest(lmbda: float) -> float:
 
 @inlined
 def ordinary_size(lmbda: float, e: Exponent) -> float:
-    """The |x| up to which no operation of `yeojohnson_of_log` can overflow; e is either exponent."""
-    return reach(e, steepest(lmbda)) - 1.0
-
-
-@kernel
-def yeojohnson_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
-    """`out` = yeojohnson(x, lmbda)."""
-    size = ordinary_size(lmbda, exponent_pair(lmbda)[0])
-    if not moderate_forwards(steepest(lmbda)):
-        _yeojohnson_blocks(x, lmbda, out, True, False)
-    elif all_within(x, -size, size):
-        _yeojohnson_blocks(x, lmbda, out, False, True)
-    else:
-        _yeojohnson_blocks(x, lmbda, out, False, False)
+    """The |x| up to which e**t cannot overflow on either side of 0; e is either exponent."""
+    return reach(e, _steepest(lmbda)) - 1.0
 
 
 @inlined
-def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool, ordinary: bool) -> None:
-    widest_vectors()
+def _write_exponents(lmbda: float, upper: Exponent, lower: Exponent, c: FloatArray, j: int) -> None:
+    c[_LMBDA, j], c[_LOWER_M_LO, j] = lmbda, lower.m_lo
+    write_pair(_M, upper.m, lower.m, c, j)
+    write_pair(_INVERSE, upper.inverse * upper.unit, lower.inverse * upper.unit, c, j)
+    write_pair(_INVERSE_LO, upper.inverse_lo * upper.unit, lower.inverse_lo * upper.unit, c, j)
+
+
+@inlined
+def _exponent_of(c: FloatArray, j: int, negative: bool) -> Exponent:
+    """The exponent for the sign of x."""
+    m, m_lo = of_side(c, _M, j, negative), c[_LOWER_M_LO, j] if negative else 0.0
+    inverse, inverse_lo = of_side(c, _INVERSE, j, negative), of_side(c, _INVERSE_LO, j, negative)
+    return Exponent(m, m_lo, inverse, inverse_lo, 1.0, rounder_of(0.0), -math.inf, math.inf)
+
+
+@inlined
+def _yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+    lmbda = f[F_LMBDA, j]
     upper, lower = exponent_pair(lmbda)
-    scratch = allocated((2 * BLOCK,))
-    a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
-    for start in range(0, y.size, BLOCK):
-        block = own_block(y, out, start)
-        for i in range(block.size):
-            a[i], a_lo[i] = inverse_log(block[i], lmbda, upper, lower, extended, ordinary)
-        for i in range(block.size):
-            x = expm1_signed(a[i], a_lo[i], block[i], ordinary)
-            block[i] = x if block[i] == block[i] else block[i]
-    release(scratch)
+    size = ordinary_size(lmbda, upper)
+    write_bounds(-size, size, moderate_forwards(_steepest(lmbda)), c, j)
+    _write_exponents(lmbda, upper, lower, c, j)
 
 
 @inlined
-def both_moderate(lmbda: float) -> bool:
-    """Whether the cheaper logarithm will do for the inverses of both branches."""
-    return moderate_backwards(lmbda) & moderate_backwards(2.0 - lmbda)
+def _yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    widest_vectors()
+    a, a_lo, kept = spare[0], spare[1], spare[2]
+    for j in range(out.size):
+        kept[j] = x[j]
+        k, f, f_lo = split_one_plus(abs(x[j]))
+        a[j], a_lo[j] = short_log1p(k, f, f_lo)
+    for j in range(out.size):
+        value = kept[j]
+        e = _exponent_of(c, j, value < 0.0)
+        t, t_lo = times_pair(a[j], a_lo[j], e.m, e.m_lo)
+        y = math.copysign(branch_unchecked(t, t_lo, e), value)
+        out[j] = value if _is_tiny(abs(value), c[_LMBDA, j]) else y
 
 
 @inlined
-def ordinary_image(lmbda: float) -> float:
-    """The |y| up to which both branches can be inverted without checks."""
-    upper, lower = inverse_reach(lmbda, 0.0, LOG_LARGE)[1], inverse_reach(2.0 - lmbda, 0.0, LOG_LARGE)[1]
-    return upper if upper < lower else lower
+def _inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+    lmbda = f[F_LMBDA, j]
+    upper, lower = exponent_pair(lmbda)
+    write_bounds(-_ordinary_image(2.0 - lmbda), _ordinary_image(lmbda), True, c, j)
+    _write_exponents(lmbda, upper, lower, c, j)
 
 
-@kernel
-def inv_yeojohnson_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
-    """`out` = inv_yeojohnson(y, lmbda)."""
-    size = ordinary_image(lmbda)
-    if not both_moderate(lmbda):
-        _inv_yeojohnson_blocks(y, lmbda, out, True, False)
-    elif all_within(y, -size, size):
-        _inv_yeojohnson_blocks(y, lmbda, out, False, True)
-    else:
-        _inv_yeojohnson_blocks(y, lmbda, out, False, False)
+@inlined
+def _ordinary_image(m: float) -> float:
+    """The |psi| up to which a side of 0, of exponent m, can be inverted without checks."""
+    most = moderate_log(m)
+    return inverse_reach(m, 0.0, most if most < LOG_LARGE else LOG_LARGE)[1]
+
+
+@inlined
+def _inv_yeojohnson_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    widest_vectors()
+    a, a_lo, kept = spare[0], spare[1], spare[2]
+    for j in range(out.size):
+        kept[j] = y[j]
+        negative, lmbda = y[j] < 0.0, c[_LMBDA, j]
+        e = _exponent_of(c, j, negative)
+        a[j], a_lo[j] = inverse_branch_unchecked(abs(y[j]), 2.0 - lmbda if negative else lmbda, e.m_lo, e)
+    for j in range(out.size):
+        out[j] = _expm1_signed(a[j], a_lo[j], kept[j])
+
+
+#: The raw transforms, in the order of the directions.
+TRANSFORMS = (
+    Transform("yeojohnson", by_lambda(yeojohnson), _yeojohnson_constants, _yeojohnson_block, 10),
+    Transform("inv_yeojohnson", by_lambda(inv_yeojohnson), _inv_yeojohnson_constants, _inv_yeojohnson_block, 10),
+)

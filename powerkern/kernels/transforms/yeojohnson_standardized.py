@@ -5,22 +5,33 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import allocated, inlined, kernel, release, widest_vectors
+from powerkern._jit import inlined, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, exp_less, expm1, rounder_of
 from powerkern.kernels.elementary.log import log, log1p, log1p_finite, log1p_ratio, split
-from powerkern.kernels.results import INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE
 from powerkern.kernels.transforms.branch import (
-    BLOCK,
+    DEEP,
+    F_INTERCEPT,
+    F_LMBDA,
+    F_LOG_FACTOR,
+    F_REF,
+    F_SLOPE,
     LARGE,
     LINEAR,
     LOG_END,
+    NOISELESS,
     Exponent,
-    all_within,
+    Fit,
+    Transform,
     exponent_pair,
+    inverse_reach,
+    limit_of,
+    of_side,
     reach,
+    write_bounds,
+    write_pair,
 )
-from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson_loop, limit_of, ordinary_size, yeojohnson_loop
+from powerkern.kernels.transforms.yeojohnson import LOG_LARGE, ordinary_size
 
 # As for Box-Cox, the logarithm is taken relative to a reference where the data are one-signed:
 #     psi(lambda, x) - psi(lambda, ref) = +-e^S b_m(d),  d = ln((1 + |x|)/(1 + |ref|)),  S = m ln(1 + |ref|)
@@ -43,11 +54,13 @@ class Side(NamedTuple):
     m: float
     #: 1/(m unit)
     inverse: float
-    #: |ref| or 0, its ln(1 + .), and 1 + . as a power of two and a mantissa
+    #: |ref| or 0, its ln(1 + .), and 1/(1 + .)
     center: float
     log_base: float
+    center_inverse: float
+    #: 1 + center = 2**base_k/(2 base_inverse): half the inverse, so that its product with 1 + |x| cannot overflow
     base_k: float
-    base_m: float
+    base_inverse: float
     #: S, and e^-S
     shift: float
     factor: float
@@ -57,15 +70,16 @@ class Side(NamedTuple):
 
 
 @inlined
-def _side(m: float, inverse: float, center: float, shift: float, slope: float, offset: float) -> Side:
+def _side(e: Exponent, center: float, shift: float, slope: float, offset: float) -> Side:
     base_k, base_m = split(1.0 + center)
     return Side(
-        m=m,
-        inverse=inverse,
+        m=e.m,
+        inverse=e.inverse,
         center=center,
         log_base=log1p(center),
+        center_inverse=1.0 / (1.0 + center),
         base_k=base_k,
-        base_m=base_m,
+        base_inverse=0.5 / base_m,
         shift=shift,
         factor=exp(-shift),
         slope=slope,
@@ -74,153 +88,55 @@ def _side(m: float, inverse: float, center: float, shift: float, slope: float, o
 
 
 @inlined
-def shift_of(lmbda: float, ref: float, log_factor: float) -> float:
+def _shift_of(fit: Fit) -> float:
     """S."""
-    m = 2.0 - lmbda if ref < 0.0 else lmbda
-    shift = log_factor if ref == 0.0 else m * log1p(abs(ref))
+    m = 2.0 - fit.lmbda if fit.ref < 0.0 else fit.lmbda
+    shift = fit.log_factor if fit.ref == 0.0 else m * log1p(abs(fit.ref))
     return shift if shift > _SMALLEST_SHIFT else _SMALLEST_SHIFT
 
 
 @inlined
-def at_zero(lmbda: float, ref: float, shift: float) -> float:
+def _at_zero(fit: Fit, shift: float) -> float:
     """|Psi(0)| with a minus sign: -e^-S |psi(ref)|."""
-    m = 2.0 - lmbda if ref < 0.0 else lmbda
+    m = 2.0 - fit.lmbda if fit.ref < 0.0 else fit.lmbda
     value = expm1(-shift) / (m if m != 0.0 else 1.0)
-    value = -log1p(abs(ref)) if abs(shift) < LINEAR else value
-    return 0.0 if ref == 0.0 else value
+    value = -log1p(abs(fit.ref)) if abs(shift) < LINEAR else value
+    return 0.0 if fit.ref == 0.0 else value
 
 
 @inlined
-def sides(
-    lmbda: float, ref: float, a: float, b: float, log_factor: float, upper: Exponent, lower: Exponent
-) -> tuple[Side, Side]:
+def _sides(fit: Fit, upper: Exponent, lower: Exponent) -> tuple[Side, Side]:
     """The sides x >= 0 and x < 0."""
-    shift = shift_of(lmbda, ref, log_factor)
-    zero = at_zero(lmbda, ref, shift)
+    a, b, upwards, downwards = fit.slope, fit.intercept, fit.ref > 0.0, fit.ref < 0.0
+    shift = _shift_of(fit)
+    zero = _at_zero(fit, shift)
     return (
-        _side(
-            upper.m,
-            upper.inverse,
-            ref if ref > 0.0 else 0.0,
-            0.0 if ref > 0.0 else shift,
-            a,
-            b - a * zero if ref < 0.0 else b,
-        ),
-        _side(
-            lower.m,
-            lower.inverse,
-            -ref if ref < 0.0 else 0.0,
-            0.0 if ref < 0.0 else shift,
-            -a,
-            b + a * zero if ref > 0.0 else b,
-        ),
+        _side(upper, fit.ref if upwards else 0.0, 0.0 if upwards else shift, a, b - a * zero if downwards else b),
+        _side(lower, -fit.ref if downwards else 0.0, 0.0 if downwards else shift, -a, b + a * zero if upwards else b),
     )
 
 
 @inlined
-def _selected_side(negative: bool, upper: Side, lower: Side, mixed: bool) -> Side:
-    """The side for the sign of x; in a `mixed` column (a compile-time constant) the sides differ in m only."""
-    m = lower.m if negative else upper.m
-    inverse = lower.inverse if negative else upper.inverse
-    slope = lower.slope if negative else upper.slope
-    if mixed:
-        return Side(
-            m,
-            inverse,
-            0.0,
-            0.0,
-            0.0,
-            1.0,
-            upper.shift,
-            upper.factor,
-            slope,
-            upper.offset,
-        )
+def _selected_side(negative: bool, upper: Side, lower: Side) -> Side:
+    """The side for the sign of x."""
     return Side(
-        m,
-        inverse,
+        lower.m if negative else upper.m,
+        lower.inverse if negative else upper.inverse,
         lower.center if negative else upper.center,
         lower.log_base if negative else upper.log_base,
+        lower.center_inverse if negative else upper.center_inverse,
         lower.base_k if negative else upper.base_k,
-        lower.base_m if negative else upper.base_m,
+        lower.base_inverse if negative else upper.base_inverse,
         lower.shift if negative else upper.shift,
         lower.factor if negative else upper.factor,
-        slope,
+        lower.slope if negative else upper.slope,
         lower.offset if negative else upper.offset,
     )
 
 
 @inlined
-def _standardized_blocks(
-    x: FloatArray, lmbda: float, e: Exponent, upper: Side, lower: Side, mixed: bool, ordinary: bool
-) -> None:
-    """`ordinary` (a compile-time constant): S = 0, and x is NaN, or x and e**t are not near the limits of float64."""
-    widest_vectors()
-    upper_inverse = 1.0 / (1.0 + upper.center)
-    lower_inverse = 1.0 / (1.0 + lower.center)
-    # half the inverse: the product with 1 + |x| cannot overflow
-    upper_m_inverse = 0.5 / upper.base_m
-    lower_m_inverse = 0.5 / lower.base_m
-    upper_limit = limit_of(lmbda) * upper.factor if lmbda < 0.0 else math.inf
-    lower_limit = limit_of(2.0 - lmbda) * lower.factor if lmbda > 2.0 else math.inf
-    one_sided = ordinary and not mixed
-    below = lower.center > 0.0
-    d = allocated((BLOCK,))
-    for start in range(0, x.size, BLOCK):
-        block = x[start : start + BLOCK]
-        for i in range(block.size):
-            negative = below if one_sided else block[i] < 0.0
-            size = abs(block[i])
-            if mixed:
-                d[i] = log1p_finite(size)
-            else:
-                side = _selected_side(negative, upper, lower, False)
-                inverse = lower_inverse if negative else upper_inverse
-                m_inverse = lower_m_inverse if negative else upper_m_inverse
-                d[i] = log1p_ratio(size, side.center, inverse, side.base_k, m_inverse)
-        for i in range(block.size):
-            negative = below if one_sided else block[i] < 0.0
-            side = _selected_side(negative, upper, lower, mixed)
-            t = side.m * d[i]
-            if ordinary:
-                value = exp_less(t, e.rounder, e.unit) * side.inverse
-                value = d[i] if abs(t) < LINEAR else value
-            else:
-                # e^-S (e^t - 1) as e^(t - S) - e^-S, or where t is small by expm1
-                far = t > 1.0
-                exponent = t - side.shift if far else t
-                exponent = e.t_max if exponent > e.t_max else exponent
-                exponent = e.t_min if exponent < e.t_min else exponent
-                value = exp_less(exponent, e.rounder, e.unit * (side.factor if far else 1.0))
-                value = value * side.inverse * (1.0 if far else side.factor)
-                flat = d[i] * side.factor
-                value = flat if abs(t) < LINEAR else value
-                limit = lower_limit if negative else upper_limit
-                value = value if abs(block[i]) < math.inf else limit
-            z = side.slope * value + side.offset
-            block[i] = z if block[i] == block[i] else block[i]
-    release(d)
-
-
-@inlined
-def ordinary_range(lmbda: float, ref: float, shift: float, e: Exponent) -> tuple[float, float]:
-    """Bounds between which x is on the side of `ref` (if that is not 0) and so near to it that nothing overflows.
-
-    None where 1/(1 + |ref|) might be subnormal.
-    """
-    size = ordinary_size(lmbda, e) if shift == 0.0 else -math.inf
-    span = reach(e, abs(2.0 - lmbda) if ref < 0.0 else abs(lmbda))
-    nearest = _SMALLEST if ref < 0.0 else 0.0
-    low, high = (1.0 + abs(ref)) / span - 1.0, (1.0 + abs(ref)) * span - 1.0
-    low, high = low if low > nearest else nearest, high if high < LARGE else LARGE
-    low = low if abs(ref) <= LARGE else math.inf
-    first, last = (low, high) if ref > 0.0 else (-high, -low)
-    return -size if ref == 0.0 else first, size if ref == 0.0 else last
-
-
-@kernel
-def yeojohnson_standardized(x: FloatArray, fit: FloatArray) -> None:
-    """`x` = a Psi(x) + b, Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)), with the numbers of a fit.
+def yeojohnson_standardized(x: float, fit: Fit) -> float:
+    """z = a Psi(x) + b, Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)), with the numbers of a fit.
 
     With ref = 0, S is its log factor: the largest t = m ln(1 + |x|) of the fitted data, or 0 if that is negative, and
     no fitted x overflows. Otherwise S = m_ref ln(1 + |ref|), the log factor is not used, and for the x of the sign of
@@ -231,19 +147,21 @@ def yeojohnson_standardized(x: FloatArray, fit: FloatArray) -> None:
     -700 counts as -700: for x of the other sign than ref, Psi then stays within the range of float64, at the
     price of its scale.
     """
-    lmbda, ref = fit[LMBDA], fit[REF]
-    e, e_lower = exponent_pair(lmbda)
-    upper, lower = sides(lmbda, ref, fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], e, e_lower)
-    low, high = ordinary_range(lmbda, ref, upper.shift, e)
-    ordinary = all_within(x, low, high)
-    if ref == 0.0 and ordinary:
-        _standardized_blocks(x, lmbda, e, upper, lower, True, True)
-    elif ref == 0.0:
-        _standardized_blocks(x, lmbda, e, upper, lower, True, False)
-    elif ordinary:
-        _standardized_blocks(x, lmbda, e, upper, lower, False, True)
-    else:
-        _standardized_blocks(x, lmbda, e, upper, lower, False, False)
+    e, e_lower = exponent_pair(fit.lmbda)
+    upper, lower = _sides(fit, e, e_lower)
+    side = _selected_side(x < 0.0, upper, lower)
+    d = log1p_ratio(abs(x), side.center, side.center_inverse, side.base_k, side.base_inverse)
+    t = side.m * d
+    # e^-S (e^t - 1) as e^(t - S) - e^-S, or where t is small by expm1
+    far = t > 1.0
+    power = t - side.shift if far else t
+    power = e.t_max if power > e.t_max else power
+    power = e.t_min if power < e.t_min else power
+    value = exp_less(power, e.rounder, e.unit * (side.factor if far else 1.0))
+    value = value * side.inverse * (1.0 if far else side.factor)
+    value = d * side.factor if abs(t) < LINEAR else value
+    value = value if abs(x) < math.inf else limit_of(2.0 - fit.lmbda if x < 0.0 else fit.lmbda) * side.factor
+    return side.slope * value + side.offset if x == x else x
 
 
 class _Growth(NamedTuple):
@@ -280,16 +198,13 @@ def _selected_growth(negative: bool, upper: _Growth, lower: _Growth) -> _Growth:
 
 
 @inlined
-def _distance(size: float, m: float, side: Side, unit: float, g: _Growth, deep: bool) -> float:
-    """ln((1 + |x|)/(1 + |ref|)) for |Psi| = `size`; `deep` (a compile-time constant): a side may have a rest."""
+def _distance(size: float, m: float, side: Side, unit: float, g: _Growth) -> float:
+    """ln((1 + |x|)/(1 + |ref|)) for |Psi| = `size`."""
     scaled = size * g.growth
     v = m * scaled
-    log_u = log1p_finite(v)
-    if deep:
-        shifted = log(g.one + v) + g.rest
-        log_u = shifted if g.one < 1.0 else log_u
-    d = log_u * (side.inverse * unit)
-    d = scaled if abs(v) < LINEAR and not deep else d
+    shifted = log(g.one + v) + g.rest
+    d = (shifted if g.one < 1.0 else log1p_finite(v)) * (side.inverse * unit)
+    d = scaled if abs(v) < LINEAR and g.one == 1.0 else d
     end = LOG_END * (side.inverse * unit)
     end = end if end > -side.log_base else -side.log_base
     d = d if v > -g.one else end
@@ -298,7 +213,7 @@ def _distance(size: float, m: float, side: Side, unit: float, g: _Growth, deep: 
 
 
 @inlined
-def size_at(d: float, center: float, log_base: float) -> float:
+def _size_at(d: float, center: float, log_base: float) -> float:
     """|x| for d = ln((1 + |x|)/(1 + |ref|)): |ref| + (1 + |ref|)(e^d - 1) near ref, else e^(ln(1 + |ref|) + d) - 1."""
     near = abs(d) < 0.35
     beside_zero = d + log_base
@@ -311,50 +226,149 @@ def size_at(d: float, center: float, log_base: float) -> float:
 
 
 @inlined
-def _unstandardized_blocks(z: FloatArray, fit: FloatArray, mixed: bool, deep: bool) -> None:
-    widest_vectors()
-    lmbda, ref, a, b, log_factor = fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR]
-    e, e_lower = exponent_pair(lmbda)
-    upper, lower = sides(lmbda, ref, a, b, log_factor, e, e_lower)
-    zero = at_zero(lmbda, ref, shift_of(lmbda, ref, log_factor))
-    other, a_inverse = 2.0 - lmbda, 1.0 / a
-    # a bound on the rounding errors of z, in v
-    noise = 2.0**-50 * abs(b * a_inverse)
-    upper_growth, lower_growth = _growth(upper, lmbda, noise), _growth(lower, other, noise)
-    d = allocated((BLOCK,))
-    for start in range(0, z.size, BLOCK):
-        block = z[start : start + BLOCK]
-        for i in range(block.size):
-            psi = (block[i] - b) * a_inverse
-            signed = -psi if ref < 0.0 else psi
-            # on the far side of 0, Psi is measured from its value there
-            beyond = signed < zero
-            size = zero - signed if beyond else signed
-            negative = beyond if ref >= 0.0 else not beyond
-            side = _selected_side(negative, upper, lower, mixed)
-            growth = _selected_growth(negative, upper_growth, lower_growth)
-            d[i] = _distance(size, other if negative else lmbda, side, e.unit, growth, deep)
-            block[i] = -1.0 if negative else 1.0
-        for i in range(block.size):
-            side = _selected_side(block[i] < 0.0, upper, lower, mixed)
-            block[i] = block[i] * size_at(d[i], side.center, side.log_base)
-    release(d)
-
-
-@kernel
-def yeojohnson_unstandardized(z: FloatArray, fit: FloatArray) -> None:
-    """`z` = the x with a Psi(x) + b = z, Psi as in `yeojohnson_standardized`.
+def yeojohnson_unstandardized(z: float, fit: Fit) -> float:
+    """The x with a Psi(x) + b = z, Psi as in `yeojohnson_standardized`.
 
     NaN where z is outside the range of Psi. Many x share the last value inside it, to the rounding of z: the one
     nearest to ref is returned, for a better round trip than inf or -inf.
     """
-    if shift_of(fit[LMBDA], fit[REF], fit[LOG_FACTOR]) > _LARGEST_GROWTH:
-        _unstandardized_blocks(z, fit, False, True)
-    elif fit[REF] == 0.0:
-        _unstandardized_blocks(z, fit, True, False)
-    else:
-        _unstandardized_blocks(z, fit, False, False)
+    e, e_lower = exponent_pair(fit.lmbda)
+    upper, lower = _sides(fit, e, e_lower)
+    zero = _at_zero(fit, _shift_of(fit))
+    other, a_inverse = 2.0 - fit.lmbda, 1.0 / fit.slope
+    # a bound on the rounding errors of z, in v
+    noise = 2.0**-50 * abs(fit.intercept * a_inverse)
+    psi = (z - fit.intercept) * a_inverse
+    signed = -psi if fit.ref < 0.0 else psi
+    # on the far side of 0, Psi is measured from its value there
+    beyond = signed < zero
+    negative = beyond != (fit.ref < 0.0)
+    side, m = _selected_side(negative, upper, lower), other if negative else fit.lmbda
+    upper_growth, lower_growth = _growth(upper, fit.lmbda, noise), _growth(lower, other, noise)
+    growth = _selected_growth(negative, upper_growth, lower_growth)
+    d = _distance(zero - signed if beyond else signed, m, side, e.unit, growth)
+    size = _size_at(d, side.center, side.log_base)
+    return -size if negative else size
 
 
-#: The loops over columns, in the order of the directions of `gather`.
-COLUMNS = yeojohnson_loop, inv_yeojohnson_loop, yeojohnson_standardized, yeojohnson_unstandardized
+# --- blocks of ordinary values ----------------------------------------------------------------------
+
+# rows of an array of constants, after those of the bounds; of pairs, the first is for x >= 0
+_REF, _OFFSET, _M, _INVERSE, _SLOPE, _SIZE_INVERSE = 2, 3, 4, 6, 8, 9
+_SLOPE_INVERSE, _ZERO, _GROWTH, _EXPONENT, _LOG_BASE = 4, 5, 8, 10, 11
+
+
+@inlined
+def _fit_of(f: FloatArray, j: int) -> Fit:
+    return Fit(f[F_LMBDA, j], f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j], f[F_LOG_FACTOR, j])
+
+
+@inlined
+def _standardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+    fit = _fit_of(f, j)
+    ref = fit.ref
+    upper, lower = exponent_pair(fit.lmbda)
+    low, high = _ordinary_range(fit, _shift_of(fit), upper)
+    write_bounds(low, high, True, c, j)
+    # ordinary values are on the side of ref, the only side on which z is measured from ref
+    upwards, downwards = ref > 0.0, ref < 0.0
+    write_pair(_M, lower.m if downwards else upper.m, upper.m if upwards else lower.m, c, j)
+    first, second = lower.inverse if downwards else upper.inverse, upper.inverse if upwards else lower.inverse
+    write_pair(_INVERSE, first * upper.unit, second * upper.unit, c, j)
+    c[_REF, j], c[_SLOPE, j], c[_OFFSET, j], c[_SIZE_INVERSE, j] = ref, fit.slope, fit.intercept, 1.0 / (1.0 + abs(ref))
+
+
+@inlined
+def _ordinary_range(fit: Fit, shift: float, e: Exponent) -> tuple[float, float]:
+    """Bounds between which x is on the side of ref (if that is not 0) and so near to it that nothing overflows.
+
+    None where 1/(1 + |ref|) might be subnormal.
+    """
+    lmbda, ref = fit.lmbda, fit.ref
+    size = ordinary_size(lmbda, e) if shift == 0.0 else -math.inf
+    span = reach(e, abs(2.0 - lmbda) if ref < 0.0 else abs(lmbda))
+    nearest = _SMALLEST if ref < 0.0 else 0.0
+    low, high = (1.0 + abs(ref)) / span - 1.0, (1.0 + abs(ref)) * span - 1.0
+    low = (low if low > nearest else nearest) if abs(ref) <= LARGE else math.inf
+    first, last = (low, high) if ref > 0.0 else (-high, -low)
+    return -size if ref == 0.0 else first, size if ref == 0.0 else last
+
+
+@inlined
+def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    widest_vectors()
+    d, kept = spare[0], spare[1]
+    for j in range(out.size):
+        kept[j] = x[j]
+        inverse = c[_SIZE_INVERSE, j]
+        d[j] = log1p_ratio(abs(x[j]), abs(c[_REF, j]), inverse, 1.0, inverse)
+    for j in range(out.size):
+        negative = kept[j] < 0.0
+        t = of_side(c, _M, j, negative) * d[j]
+        value = exp_less(t, rounder_of(0.0), 1.0) * of_side(c, _INVERSE, j, negative)
+        value = d[j] if abs(t) < LINEAR else value
+        slope = c[_SLOPE, j]
+        out[j] = (-slope if negative else slope) * value + c[_OFFSET, j]
+
+
+@inlined
+def _unstandardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+    fit = _fit_of(f, j)
+    lmbda, a, b = fit.lmbda, fit.slope, fit.intercept
+    e, e_lower = exponent_pair(lmbda)
+    upper, lower = _sides(fit, e, e_lower)
+    shift = _shift_of(fit)
+    zero = _at_zero(fit, shift)
+    growth, lower_growth = exp(upper.shift), exp(lower.shift)
+    low, high = _ordinary_image(fit, zero, growth, lower_growth)
+    steepness, other_steepness = abs(lmbda) * growth, abs(2.0 - lmbda) * lower_growth
+    steepness = steepness if steepness > other_steepness else other_steepness
+    write_bounds(a * low + b, a * high + b, (shift <= DEEP) & (steepness * abs(b) <= NOISELESS * a), c, j)
+    c[_EXPONENT, j], c[_REF, j], c[_ZERO, j], c[_OFFSET, j], c[_SLOPE_INVERSE, j] = lmbda, fit.ref, zero, b, 1.0 / a
+    write_pair(_INVERSE, upper.inverse * e.unit, lower.inverse * e.unit, c, j)
+    write_pair(_GROWTH, growth, lower_growth, c, j)
+    c[_LOG_BASE, j] = log1p(abs(fit.ref))
+
+
+@inlined
+def _ordinary_image(fit: Fit, zero: float, growth: float, lower_growth: float) -> tuple[float, float]:
+    """Bounds on Psi between which both of its branches can be inverted without checks."""
+    log_base = log1p(abs(fit.ref))
+    below, other = fit.ref < 0.0, 2.0 - fit.lmbda
+    # measured from ref, towards 0 and then beyond it
+    end = inverse_reach(other if below else fit.lmbda, -log_base, LOG_LARGE - log_base)[1]
+    far = inverse_reach(fit.lmbda if below else other, 0.0, LOG_LARGE)[1]
+    beyond = zero - far / (growth if below else lower_growth)
+    return -end if below else beyond, -beyond if below else end
+
+
+@inlined
+def _unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    widest_vectors()
+    d, signs = spare[0], spare[1]
+    for j in range(out.size):
+        lmbda, zero = c[_EXPONENT, j], c[_ZERO, j]
+        psi = (z[j] - c[_OFFSET, j]) * c[_SLOPE_INVERSE, j]
+        below = c[_REF, j] < 0.0
+        signed = -psi if below else psi
+        beyond = signed < zero
+        size = zero - signed if beyond else signed
+        negative = beyond != below
+        scaled = size * of_side(c, _GROWTH, j, negative)
+        v = (2.0 - lmbda if negative else lmbda) * scaled
+        log_base = log1p_finite(v) * of_side(c, _INVERSE, j, negative)
+        d[j] = scaled if abs(v) < LINEAR else log_base
+        signs[j] = -1.0 if negative else 1.0
+    for j in range(out.size):
+        ref, log_base = c[_REF, j], c[_LOG_BASE, j]
+        beside = (signs[j] < 0.0) == (ref < 0.0)
+        out[j] = signs[j] * _size_at(d[j], abs(ref) if beside else 0.0, log_base if beside else 0.0)
+
+
+#: The standardised transforms, in the order of the directions.
+TRANSFORMS = (
+    Transform("yeojohnson_standardized", yeojohnson_standardized, _standardized_constants, _standardized_block, 10),
+    Transform(
+        "yeojohnson_unstandardized", yeojohnson_unstandardized, _unstandardized_constants, _unstandardized_block, 12
+    ),
+)

@@ -158,15 +158,15 @@ def test_any_length_and_in_place(name, size):
 
 
 @numba.njit
-def jitted_log_series(x):
+def jitted_extended_log(x):
     k, m = log.split(x)
-    return log.log_series(k, m - 1.0, True)
+    return log.extended_log(k, m - 1.0, 0.0)
 
 
 @numba.njit
-def jitted_log1p_series(x):
-    k, f, f_lo = log.split_one_plus(x, 0.0, False)
-    return log.log1p_series(k, f, f_lo, True)
+def jitted_extended_log1p(x):
+    k, f, f_lo = log.split_one_plus(x)
+    return log.extended_log(k, f, f_lo)
 
 
 def relative_error(parts, exact):
@@ -175,22 +175,22 @@ def relative_error(parts, exact):
     return float(abs((mpmath.mpf(parts[0]) + mpmath.mpf(parts[1])) / exact - 1))
 
 
-def test_log_series():
+def test_extended_log():
     for x in positives(300):
-        hi, lo = jitted_log_series(x)
+        hi, lo = jitted_extended_log(x)
         assert relative_error((hi, lo), mpmath.log(mpmath.mpf(x))) < 2.0**-63
 
 
-def test_log1p_series():
+def test_extended_log1p():
     points = above_minus_one(300)
     for x in points[np.abs(points) > 1e-290]:
-        hi, lo = jitted_log1p_series(x)
+        hi, lo = jitted_extended_log1p(x)
         assert relative_error((hi, lo), mpmath.log1p(mpmath.mpf(x))) < 2.0**-63
 
 
 @numba.njit
 def jitted_exp_parts(hi, lo):
-    return exp.exp_parts(hi, lo, False), exp.exp_parts(hi, lo, True)
+    return exp.exp_parts(hi, lo), exp.exp_parts_unchecked(hi, lo)
 
 
 def test_exp_parts():

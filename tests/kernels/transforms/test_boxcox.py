@@ -18,7 +18,7 @@ from powerkern._jit import JIT_DISABLED
 from powerkern.kernels.results import DIVISOR, INTERCEPT, LMBDA, N_RESULTS, REF, SLOPE
 from powerkern.kernels.transforms import boxcox as bc
 from powerkern.kernels.transforms import elementwise, gather
-from powerkern.kernels.transforms.family import BOX_COX
+from powerkern.kernels.transforms.family import BOX_COX, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED
 
 #: points per kind and lambda
 N = 3 if JIT_DISABLED else 12
@@ -60,8 +60,8 @@ def by_column(direction):
     return loop
 
 
-boxcox_standardized = by_column(gather.FORWARD_STANDARDIZED)
-boxcox_unstandardized = by_column(gather.INVERSE_STANDARDIZED)
+boxcox_standardized = by_column(FORWARD_STANDARDIZED)
+boxcox_unstandardized = by_column(INVERSE_STANDARDIZED)
 
 
 def positives(lmbda):

@@ -12,7 +12,14 @@ from powerkern.kernels.likelihood import mle
 from powerkern.kernels.likelihood.scratch import new_work
 from powerkern.kernels.results import LMBDA, LOC, N_RESULTS, SCALE, STATUS
 from powerkern.kernels.transforms import gather as columnwise
-from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.transforms.family import (
+    BOX_COX,
+    FORWARD,
+    FORWARD_STANDARDIZED,
+    INVERSE,
+    INVERSE_STANDARDIZED,
+    YEO_JOHNSON,
+)
 
 NAMES = {BOX_COX: "box-cox", YEO_JOHNSON: "yeo-johnson"}
 
@@ -93,12 +100,12 @@ def block_for(family):
 @pytest.mark.parametrize("direction", range(4))
 def test_apply(family, direction):
     """Each entry against many digits: psi, its inverse, and both standardised."""
-    standardized = direction in (columnwise.FORWARD_STANDARDIZED, columnwise.INVERSE_STANDARDIZED)
+    standardized = direction in (FORWARD_STANDARDIZED, INVERSE_STANDARDIZED)
     # psi of the tight column is constant in float64: only its standardised form can be used
     x = block_for(family) if standardized else block_for(family)[:3]
     rows = fits(x, family)
     image = np.array([images(NAMES[family], row, column, standardized) for row, column in zip(rows, x, strict=True)])
-    before, after = (x, image) if direction in (columnwise.FORWARD, columnwise.FORWARD_STANDARDIZED) else (image, x)
+    before, after = (x, image) if direction in (FORWARD, FORWARD_STANDARDIZED) else (image, x)
     block, failures = before.copy(), np.zeros(len(x), dtype=np.int64)
     columnwise.APPLY[family, direction](block, rows, failures)
     assert not failures.any()
@@ -134,13 +141,13 @@ def test_failures_forward(family, standardized):
     expected = 5 if family == BOX_COX else 2
     failures = np.full(1, 10, dtype=np.int64)
     block = x.copy()
-    direction = columnwise.FORWARD_STANDARDIZED if standardized else columnwise.FORWARD
+    direction = FORWARD_STANDARDIZED if standardized else FORWARD
     columnwise.APPLY[family, direction](block, rows, failures)
     assert failures[0] == 10 + expected
     assert np.isnan(block[0, 1])
     for view in (x.T, np.asfortranarray(x.T)[::-1]):
         failures[0] = 0
-        columnwise.count_outside(view, family, rows, failures)
+        columnwise.count_outside(view, np.array([family]), rows, failures)
         assert failures[0] == expected
 
 
@@ -156,11 +163,11 @@ def test_failures_backward(family, lmbda):
     psi = np.array([[0.01, np.nan, *(1.5 * e for e in ends), *(0.9 * e for e in ends)]])
     failures = np.zeros(1, dtype=np.int64)
     block = psi.copy()
-    columnwise.APPLY[family, columnwise.INVERSE](block, rows, failures)
+    columnwise.APPLY[family, INVERSE](block, rows, failures)
     assert failures[0] == len(ends)
     assert np.isfinite(block[0, [0, *range(2 + len(ends), psi.size)]]).all()
     standardized = (psi - rows[0, LOC]) / rows[0, SCALE]
     failures[0] = 0
-    columnwise.APPLY[family, columnwise.INVERSE_STANDARDIZED](standardized, rows, failures)
+    columnwise.APPLY[family, INVERSE_STANDARDIZED](standardized, rows, failures)
     assert failures[0] == len(ends)
     np.testing.assert_allclose(standardized[~np.isnan(block)], block[~np.isnan(block)], rtol=1e-12)

@@ -9,8 +9,8 @@ import pytest
 from powerkern._engine.by_column import fit_matrix
 from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, N_RESULTS, REF, SLOPE, STATUS
 from powerkern.kernels.transforms import matrix, single
-from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.transforms.gather import FORWARD, INVERSE
+from powerkern.kernels.transforms.branch import BLOCK
+from powerkern.kernels.transforms.family import BOX_COX, FORWARD, INVERSE, YEO_JOHNSON
 
 FAMILIES = [BOX_COX, YEO_JOHNSON]
 LMBDAS = [-30.0, -2.0, -0.5, -1e-3, 0.0, 1e-20, 0.3, 1.0, 1.7, 2.0, 2.0 - 2.0**-40, 3.5, 12.0, 80.0]
@@ -47,10 +47,10 @@ def results_of(lmbda, ref=0.0, slope=1.0, intercept=0.0, log_factor=0.0):
 def applied(family, direction, x, results, standardized):
     """The images of the ordinary values among x, and which those are."""
     out, found = np.empty_like(x), np.zeros((matrix.N_FOUND, 1))
-    where = matrix.shared_lines(0, x.size, 1, x.size, x.size)
+    where = np.array([0, x.size, 1, x.size, 0, x.size, 0])
     fields = matrix.fields_of(results)
     fields = fields if standardized else matrix.raw_fields(fields, np.array([family]))
-    matrix.APPLY_SINGLE[family, direction](x, where, fields, found, out, True)
+    matrix.APPLY_SINGLE[family, direction](x, where, fields, found, out, True, np.empty(BLOCK, np.float32))
     low, high = found[: matrix.EXTREME, 0]
     return out, (x >= low) & (x <= high)
 

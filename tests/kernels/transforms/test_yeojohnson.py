@@ -18,7 +18,7 @@ from powerkern._jit import JIT_DISABLED
 from powerkern.kernels.results import DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, N_RESULTS, REF, SLOPE
 from powerkern.kernels.transforms import elementwise, gather
 from powerkern.kernels.transforms import yeojohnson as yj
-from powerkern.kernels.transforms.family import YEO_JOHNSON
+from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED, INVERSE_STANDARDIZED, YEO_JOHNSON
 
 #: points per kind, sign and lambda
 N = 2 if JIT_DISABLED else 8
@@ -61,8 +61,8 @@ def by_column(direction):
     return loop
 
 
-yeojohnson_standardized = by_column(gather.FORWARD_STANDARDIZED)
-yeojohnson_unstandardized = by_column(gather.INVERSE_STANDARDIZED)
+yeojohnson_standardized = by_column(FORWARD_STANDARDIZED)
+yeojohnson_unstandardized = by_column(INVERSE_STANDARDIZED)
 
 
 def numbers(lmbda):
