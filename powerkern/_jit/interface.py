@@ -20,7 +20,7 @@ import numpy as np
 #: For kernels and their tests, by way of `powerkern._jit`.
 __all__ = [
     "BLOCKS", "BOOLEAN", "COLUMN", "COLUMN32", "COUNTS", "COUNT_ROWS", "INDEX32", "INTEGER", "READ_COLUMN",
-    "READ_COLUMN32", "READ_MATRIX", "READ_MATRIX32", "REAL", "ROWS", "ROWS32", "WRITE_MATRIX", "WRITE_MATRIX32",
+    "READ_COLUMN32", "READ_MATRIX", "READ_MATRIX32", "REAL", "ROWS", "ROWS32", "WRITE_MATRIX",
     "named_tuple", "numbers_of",
 ]  # fmt: skip
 
@@ -66,7 +66,6 @@ READ_MATRIX = Array("float64", 2, contiguous=False, writable=False)
 WRITE_MATRIX = Array("float64", 2, contiguous=False)
 READ_COLUMN = Array("float64", 1, writable=False)
 READ_MATRIX32 = Array("float32", 2, contiguous=False, writable=False)
-WRITE_MATRIX32 = Array("float32", 2, contiguous=False)
 READ_COLUMN32 = Array("float32", 1, writable=False)
 ROWS32 = Array("float32", 2)
 ROWS = Array("float64", 2)

@@ -1,4 +1,4 @@
-"""What plain numba lacks: bit casts, fused multiply-add, prefetching, vectors of a chosen width, an atomic counter.
+"""What plain numba lacks: bit casts, fused multiply-add, prefetching, vectors of a chosen width.
 
 Each is a plain Python function; jitted code has its twin in `llvm_intrinsics` or `llvm_lanes`.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import struct
-import threading
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
@@ -17,13 +16,12 @@ import numpy.typing as npt
 #: For kernels and their tests, by way of `powerkern._jit`.
 __all__ = [
     "LANES", "LANES32", "Lanes", "Mask", "add_powers", "allocated", "allocated_integers", "any_lane", "bits32_of",
-    "bits_of", "borrowed", "fetch_add", "first_lanes", "float32_of", "float_of", "fma", "in_all_lanes",
+    "bits_of", "borrowed", "first_lanes", "float32_of", "float_of", "fma", "in_all_lanes",
     "in_lanes_of", "load", "pack_eight", "prefetch", "release", "select", "square_root", "store",
     "widest_vectors", "width_of",
 ]  # fmt: skip
 
 A = TypeVar("A", bound=npt.NDArray[Any])
-Counts = npt.NDArray[np.int64]
 
 #: Numbers in a vector, of float64 and of float32: those of a cache line, and of the widest registers there are.
 LANES, LANES32 = 8, 16
@@ -169,17 +167,3 @@ def any_lane(mask: Mask) -> bool:
 def square_root(x: Lanes) -> Lanes:
     """The square root of every lane."""
     return np.sqrt(x)
-
-
-# --- counters -----------------------------------------------------------------------------------------
-
-#: In plain Python a counter is looked at and changed by one thread at a time.
-_counting = threading.Lock()
-
-
-def fetch_add(counts: Counts, index: int, number: int) -> int:
-    """``counts[index] += number`` at once, whatever other threads do; returns what it was."""
-    with _counting:
-        before = int(counts[index])
-        counts[index] = before + number
-    return before

@@ -157,9 +157,3 @@ def _release(context, builder, signature, args):  # type: ignore[no-untyped-def]
     given = builder.load(builder.bitcast(builder.gep(data, [integer(-8)]), pointer.as_pointer()))
     builder.call(declared(builder, "free", ir.FunctionType(ir.VoidType(), [pointer])), [given])
     return context.get_dummy_value()
-
-
-@lowered(intrinsics.fetch_add, lambda counts, index, number: types.int64(counts, types.intp, types.int64))
-def _fetch_add(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    counts = array_of(context, builder, signature.args[0], args[0]).data
-    return builder.atomic_rmw("add", builder.gep(counts, [args[1]]), args[2], "seq_cst")
