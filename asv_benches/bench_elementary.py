@@ -100,17 +100,17 @@ class Accuracy:
 
 
 @numba.njit(error_model="numpy", fastmath={"contract"})
-def _log_series(x: np.ndarray, out: np.ndarray) -> None:
+def _extended_log(x: np.ndarray, out: np.ndarray) -> None:
     widest_vectors()
     for i in range(x.size):
         k, m = log.split(x[i])
-        hi, lo = log.log_series(k, m - 1.0, True)
+        hi, lo = log.extended_log(k, m - 1.0, 0.0)
         out[i] = hi + 2.0 * lo
 
 
 INNER = {
     "log_normal": loop_of(log.log_normal),
-    "log_series": _log_series,
+    "extended_log": _extended_log,
     "expm1_excess": loop_of(exp.expm1_excess),
 }
 

@@ -112,7 +112,7 @@ def weighed_with(
 
 def kept_quantiles(n: int) -> Quantiles:
     """`normal_quantiles`, keeping those of the numbers of values that came last: 8 MB, or one column of `n` values."""
-    return functools.lru_cache(maxsize=1 + _KEPT // n)(normal_quantiles)
+    return functools.lru_cache(maxsize=1 + _KEPT // max(n, 1))(normal_quantiles)
 
 
 def normal_quantiles(n: int) -> FloatArray:

@@ -59,7 +59,7 @@ BAD_INFINITE, BAD_NOT_POSITIVE = -1, -2
 #: STATUS of a column that a kernel leaves to another one; no driver sees it
 LEFT = -3
 
-_OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
+_CONSTANT, _EMPTY = int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NO_SPREAD = int(Status.UNREPRESENTABLE), int(Status.NO_SPREAD)
 #: Statuses of columns that could not be fitted, and pass through transforms unchanged.
 UNFITTED = (_CONSTANT, _EMPTY, _UNREPRESENTABLE, _NO_SPREAD)

@@ -48,9 +48,9 @@ def test_a_terminal_and_the_log_are_told_what_compiles_and_what_to_do(said, capl
 
 
 def test_every_long_wait_is_told_and_the_first_explained(said, caplog):
-    (first,), (second,) = long_work(caplog, "fit_columns"), long_work(caplog, "fit_sorted_columns")
+    (first,), (second,) = long_work(caplog, "fit_columns"), long_work(caplog, "fit_in_lockstep")
     assert "seconds" in first
-    assert second == "powerkern: compiling fit_sorted_columns"
+    assert second == "powerkern: compiling fit_in_lockstep"
     assert said.getvalue() == f"{first}\n{second}\n"
 
 

@@ -1,4 +1,4 @@
-"""The optimum of a short, well-conditioned column whose ascending logs are there, from the sums of one pass."""
+"""The optimum of a well-conditioned column whose ascending logs are there, from the sums of one pass."""
 
 from __future__ import annotations
 

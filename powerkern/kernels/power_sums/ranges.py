@@ -43,9 +43,7 @@ _LARGEST_RANGE = 400.0
 @kernel
 def _range_of(x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, out: FloatArray) -> None:
     """Add values to a range, and the logs of every stride-th one, from the first on, to its sample."""
-    found = scan(x, None)
-    if weight.size > 0:
-        found = scan(x, weight)
+    found = scan(x, weight) if weight.size > 0 else scan(x, None)
     x_min, x_max = extremes_of(found)
     _note(found.n, x_min, x_max, family, out)
     out[R_WEIGHT] += found.weight

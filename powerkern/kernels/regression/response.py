@@ -6,7 +6,6 @@ import math
 from typing import NamedTuple
 
 from powerkern._jit import float_of, kernel, reduction, widest_vectors
-from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log1p
 from powerkern.kernels.likelihood.logs import Bounds, Scan, centered_log, offset_log, sign_of, squeeze, unit_of
@@ -17,8 +16,6 @@ from powerkern.kernels.transforms.family import log_offset
 
 #: STATUS of a column whose missing values may leave a design of lower rank: it wants a basis of its own.
 BAD_RANK = -3
-
-_OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
 
 
 class Column(NamedTuple):

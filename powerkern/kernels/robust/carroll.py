@@ -39,7 +39,7 @@ from powerkern.kernels.robust.weights import Counts, mean_of, part_of, total_of
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, transform_sorted
 
 _OK = int(Status.OK)
-#: Cells of the search as narrow as this are not divided; and what is taken for the most that they may hide.
+#: Cells of the search as narrow as this are not divided; the objective is taken to be lower inside by at most this.
 _NARROW, _HIDDEN = 0.03, 0.01
 
 
@@ -138,7 +138,7 @@ def _write_point(at: Prestandardized, k: int, options: Options, work: RobustWork
 
 @kernel
 def _may_be_lower(at: Prestandardized, k: int, lowest: float, transformed_at: float, work: RobustWork) -> bool:
-    """Whether the objective may be lower than that between point k of `work.grid` and the next.
+    """Whether the objective may be lower than `lowest` between point k of `work.grid` and the next.
 
     In units of exp((lambda - 1) mean J), in which log(scale) is the objective, the distance of a value from the
     location is taken to lie between its distances at both ends. The scale is then at least that of the shorter ones.

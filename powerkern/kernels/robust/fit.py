@@ -59,7 +59,7 @@ CUT_LOW, CUT_HIGH, CUT_BEFORE, CUT_AFTER, CUT_LOC, CUT_SCALE, CUT_OFF, CUT_CENTE
 class Entries(NamedTuple):
     """The entries of an estimator. `columns` are rows: sorted columns of the user's matrix, NaN last.
 
-    Weights are those of the values, in the same order; those of NaN are not read. Pairs are without weights, and with.
+    Weights lie as the values do, and are not read where these are NaN. Of each pair, the first is without weights.
     """
 
     #: fit all columns whose status is LEFT: (columns, weights, family, options, work, out); return how many are left
@@ -67,7 +67,7 @@ class Entries(NamedTuple):
     #: the objective, by the routes of fits: (columns, weights, family, options, routes, lmbdas, work, out)
     objective: tuple[Callable[..., None], Callable[..., None]]
     #: the values of a column with weights that are kept at a lambda of the data, as `N_CUT` figures, and the transform
-    #: by a rule: (x, weight, family, options, lmbda, rule, adaptive, work, y, out); adaptive: 1 for a cut-off that is
+    #: by a rule: (x, weight, family, options, lmbda, rule, adaptive, work, y, out); adaptive: 1 for an adaptive cut-off
     cut: Callable[..., None]
     #: the consistency factor of the scale: (number of values kept, their share, cut-off)
     scale_factor: Callable[[float, float, float], float]

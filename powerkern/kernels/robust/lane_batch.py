@@ -9,10 +9,10 @@ import numpy as np
 from powerkern._jit import LANES, ROWS, named_tuple
 from powerkern._typing import FloatArray
 
-# what is put aside of a column, a number for each lane: its row, the start and what the search found there, how it is
+# fields of a column, a number for each lane: its row, the start and what the search found there, how it is
 # prestandardised, and whether it is rectified on both sides (1 or 0)
 ROW, START, VALUE, N_SEARCHED, N_RIVALS, INSIDE, CENTER, DIVISOR, POWER, BOTH_SIDES = range(10)
-# what is found: whether there is a fit, whether the values kept have settled, the optimum, number of evaluations; the
+# results: whether there is a fit, whether the values kept have settled, the optimum, number of evaluations; the
 # values kept, what set the cut-off, and of which transform (1: rectified); whether a far tail was kept
 FITTED, SETTLED, EXPONENT, MEAN, VARIANCE, CURVATURE, JACOBIAN, N_REFIT = range(10, 18)
 FIRST, LAST, CUT_LOC, CUT_SCALE, CUT_AT, CUT_RECTIFIED, CUT_OFF, TAIL = range(18, 26)

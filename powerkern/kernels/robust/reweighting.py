@@ -126,7 +126,7 @@ def fit_by_logs(column: Column, kept: Kept, start: float, given: float, work: Ro
     """Fit the values by their logs, or leave them where the sums would lose digits."""
     own, counts, first, last = column.at.column, column.at.counts, kept.start, kept.stop
     mirrored, units = own.below > 0.0, units_of(own.below, column.prescaling)
-    row[STATUS], row[N_EVAL] = LEFT, 0.0
+    row[STATUS], row[N_EVAL], n_eval = LEFT, 0.0, 0
     if mirrored and not first < own.n_negative < last:
         return
     ends = _trimmed(counts, kept)
@@ -134,12 +134,14 @@ def fit_by_logs(column: Column, kept: Kept, start: float, given: float, work: Ro
     if logs.size >= _LONG and given != given:
         few, of_few = _thinned(weight, logs, work.mle.spare, work.mle.split)
         rough = optimum_of_logs(few, of_few, mirrored, units, exponent, given)
+        n_eval = rough.n_eval
         exponent = rough.exponent if rough.status != _NOT_CERTIFIED else exponent
     best = optimum_of_logs(logs, weight, mirrored, units, exponent, given)
     _restore(counts, kept, ends)
     if best.status != _NOT_CERTIFIED:
         write_range(row, float(last - first), own.x[first], own.x[last - 1])
         write_fit(row, best, 0.0 if mirrored else 1.0, _ONE_PASS)
+    row[N_EVAL] = n_eval + best.n_eval
 
 
 @kernel
@@ -156,7 +158,7 @@ def _plain_thinned(
 def _thinned(
     weight: FloatArray, logs: FloatArray, out: FloatArray, own: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
-    """One in _STRIDE of the ascending logs: their optimum is close to that of all."""
+    """One in _STRIDE of the ascending logs: their optimum is close to the optimum of all."""
     few, _ = _plain_thinned(None, logs, out, own)
     return few, _plain_thinned(None, weight, own, own)[0]
 
@@ -165,7 +167,7 @@ def _thinned(
 def fit_in_two_passes(
     column: Column, kept: Kept, start: float, given: float, work: RobustWork, row: FloatArray
 ) -> None:
-    """`fit_by_logs` where that will do, and two passes where not: those of Box-Cox over the values as they are."""
+    """`fit_by_logs` where that will do, and two passes where not: under Box-Cox over the values as they are."""
     fit_by_logs(column, kept, start, given, work, row)
     if row[STATUS] == LEFT:
         counts, values = column.at.counts, column.at.column.x if is_mirrored(column.family) else column.x
@@ -226,7 +228,7 @@ def reweighted(
     work: RobustWork,
     row: FloatArray,
 ) -> Kept:
-    """Maximum likelihood on the values kept, alternating with the choice of what is kept; ends with their moments.
+    """Maximum likelihood on the values kept, alternating with the choice of the values kept; ends with their moments.
 
     The first cut is made by `options.first_rule`: on the rectified transform outliers stand out. The values kept are
     those of the last fit; in a turn beyond the fits that were asked for, those within the cut-off at the last lambda.

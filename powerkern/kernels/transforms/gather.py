@@ -134,12 +134,15 @@ def _prestandardize(x: FloatArray, fit: FloatArray, end: float) -> int:
 
 
 @kernel
-def _unprestandardize(x: FloatArray, fit: FloatArray) -> None:
-    """x = center + divisor x."""
+def _unprestandardize(x: FloatArray, fit: FloatArray) -> int:
+    """x = center + divisor x; returns the number of finite values that overflow."""
     widest_vectors()
-    center, divisor = fit[CENTER], fit[DIVISOR]
+    center, divisor, n = fit[CENTER], fit[DIVISOR], 0
     for i in range(x.size):
-        x[i] = center + divisor * x[i]
+        y = center + divisor * x[i]
+        n += (abs(x[i]) < math.inf) & (abs(y) == math.inf)
+        x[i] = y
+    return n
 
 
 @entry((READ_MATRIX, COUNTS, ROWS, COUNTS))
@@ -181,7 +184,7 @@ def _backward(inverse: ColumnTransform) -> _Column:
     def backward(y: FloatArray, row: FloatArray, c: FloatArray, j: int, room: FloatArray, failures: IntArray) -> None:
         failures[j] += inverse(y, c, j % BLOCK, fit_of(row), y, room)
         if is_rescaled(row):
-            _unprestandardize(y, row)
+            failures[j] += _unprestandardize(y, row)
 
     return kernel(backward)
 

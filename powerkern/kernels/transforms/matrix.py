@@ -272,7 +272,7 @@ def _entry_of(column: Any, name: str, prepare: PrepareAll, transform: _Transform
         width = -(-p // n_bands)
         if BLOCK < width < p:
             width = -(-width // BLOCK) * BLOCK
-        room = allocated((blocks + 4, n_constants, WIDTH))  # no transform has fewer constants than `spare` rows
+        room = allocated((blocks + 3, n_constants, WIDTH))  # no transform has fewer constants than `spare` rows
         c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
         for k in range(n_bands):
             left, right = k * width, min(k * width + width, p)
