@@ -23,7 +23,8 @@
 of their arguments; their machine code is an object file that `disk` has for one of `cpus`, or for all that cover it, in
 `files` that can be trusted. None of these imports numba. Where something must be compiled, `object_code` does it (a
 `notice` says so): `numba_extension` shows kernels to numba, and `llvm_arguments`, `llvm_intrinsics` and `llvm_lanes`
-lower arguments and `intrinsics`, which plain numba lacks. `deferral` alone uses private parts of numba, to save time.
+lower arguments and `intrinsics`, which plain numba lacks. `deferral` alone uses private parts of numba, to save time;
+`llvm_numbers` and `llvm_text` serve it.
 """
 
 import sys

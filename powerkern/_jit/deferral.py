@@ -1,110 +1,105 @@
 """Saves compile time by private parts of numba: tried on import, and left out where numba has changed.
 
-numba optimises every function by itself and translates it to machine code, and does both again with all that its
-caller has inlined; it counts references, deletes variables after their last use, and compiles a function for each
-constant argument. Kernels run only inside entries, or users' functions, which LLVM optimises as a whole: they are
-lowered once, to text. Without this file results and run time are the same.
+numba compiles every function by itself, counts references, and does all again with what its caller has inlined.
+Kernels run in entries, or in users' functions, which LLVM optimises as a whole: they are lowered once, to text, in few
+instructions, without a variant for each constant argument. Without this file results and run time are the same.
 """
 
 from __future__ import annotations
 
-import collections
-import operator
-import re
-from functools import cached_property
-from types import MappingProxyType, SimpleNamespace
+from collections import defaultdict
+from copy import copy
+from functools import cached_property, partial
+from types import SimpleNamespace
 from typing import Any
 
 import llvmlite.binding as llvm
-from llvmlite.ir import Function
-from numba.core import cgutils, ir, typed_passes, types, untyped_passes
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase
-from numba.core.lowering import Lower
-from numba.core.typing import Context
+from numba import core, types
+
+from powerkern._jit.llvm_numbers import result_of, writer_of
+from powerkern._jit.llvm_text import joined, texts_of
 
 
-class _Text(JITCodeLibrary):  # type: ignore[misc]
+class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
     """Functions as text, neither optimised nor translated."""
 
-    #: There is no machine code, and so no environment to set.
-    codegen: Any = SimpleNamespace(set_env=lambda *_: None)
+    codegen: Any = SimpleNamespace(set_env=lambda *_: None)  # there is no machine code that needs an environment
     get_pointer_to_function: Any = lambda *_: 0
     get_llvm_str: Any = lambda self: str(self._get_module_for_linking())
-    #: Definitions, and declarations, by name.
-    texts: Any = cached_property(lambda _: ({}, {}))
-
-    def add_ir_module(self, ir_module: Any) -> None:
-        for name, value in ir_module.globals.items():
-            is_declared = isinstance(value, Function) and value.is_declaration
-            if isinstance(value, Function) and not is_declared:
-                value.linkage = "linkonce_odr"  # others may hold the same function
-            # without notes of how likely branches are, by numbers that mean nothing in another module
-            self.texts[is_declared][name] = re.sub(r", !\w+ !\d+", "", str(value))
-
-    def finalize(self) -> None:
-        self._finalized = True
+    add_ir_module: Any = lambda self, module: self.texts.append(texts_of(module))
+    texts: Any = cached_property(lambda _: [])
+    finalize: Any = lambda _: None
 
     def _get_module_for_linking(self) -> Any:
         """The code with all that it calls, directly or not, each once."""
-        self._ensure_finalized()
         found: list[Any] = [self]
         for each in found:  # which grows meanwhile
             callees = each._linking_libraries if isinstance(each, _Text) else ()
             found.extend(dict.fromkeys(callee for callee in callees if callee not in found))
-        texts = [each.texts for each in found if isinstance(each, _Text)]
-        defined, declared = ({name: text for each in texts for name, text in each[k].items()} for k in (0, 1))
-        code = [str(self._codegen._create_empty_module(self.name)), *defined.values()]
-        code += [text for name, text in declared.items() if name not in defined]
-        module = llvm.parse_assembly(cgutils.normalize_ir_text("\n".join(code)))
+        texts = [text for each in found if isinstance(each, _Text) for text in each.texts]
+        code = joined(str(self._codegen._create_empty_module(self.name)), texts)
+        module = llvm.parse_assembly(core.cgutils.normalize_ir_text(code))
         for each in found:
             if not isinstance(each, _Text):
                 module.link_in(each._get_module_for_linking(), preserve=True)
         return module
 
 
-class _Lower(Lower):  # type: ignore[misc]
-    """Writes a function down, without notes of where statements are, and without references if none are counted."""
+class _Lower(core.lowering.Lower):  # type: ignore[misc]
+    """Writes a function down, without notes of where statements are; variables without references are not cleared."""
 
     def lower_block(self, block: Any) -> None:
         for statement in block.body:
             self.loc = statement.loc
-            if isinstance(statement, ir.Assign):
-                name = statement.target.name
-                self.storevar(self.lower_assign(self.typeof(name), statement), name)
-            else:
-                self.lower_inst(statement)
+            self.lower_inst(statement)
 
     def lower_binop(self, kind: Any, expression: Any, operation: Any) -> Any:
-        if operation in (operator.pow, operator.ipow):  # some powers are known when compiled
-            return super().lower_binop(kind, expression, operation)
-        wanted = self.fndesc.calltypes[expression]
+        wanted, typing = self.fndesc.calltypes[expression], self.context.typing_context
         operands = [self._cast_var(*each) for each in zip((expression.lhs, expression.rhs), wanted.args, strict=True)]
-        function = self.context.typing_context.resolve_value_type(operation)
-        found = _Typing(self.context.typing_context).resolve_function_type(function, wanted.args, {})
+        function = typing.resolve_value_type(operation)
+        found = typing.resolve_function_type(function, wanted.args, {})
         result = self.context.get_function(function, found)(self.builder, operands)
         return self.context.cast(self.builder, result, wanted.return_type, kind)
 
-    def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
+    def alloca_lltype(self, name: str, kind: Any, datamodel: Any = None) -> Any:
         if self.context.enable_nrt:
-            super().storevar(value, name)
-        elif name in self._singly_assigned_vars:
-            self._blk_local_varmap[name] = value
-        else:
-            self.builder.store(value, self.getvar(name))
+            return super().alloca_lltype(name, kind, datamodel)
+        with self.builder.goto_entry_block():
+            return self.builder.alloca(kind)
 
 
-class _Lowering(typed_passes.BaseNativeLowering):  # type: ignore[misc]
-    _name, lowering_class = "powerkern_lowering", _Lower
+class _Calls(core.callconv.CPUCallConv):  # type: ignore[misc]
+    """A callee leaves its exception where its caller has to; codes of errors are odd."""
+
+    def call_function(self, builder: Any, callee: Any, kind: Any, kinds: Any, args: Any, attrs: Any = None) -> Any:
+        with builder.goto_entry_block():
+            result = builder.alloca(self.get_return_type(kind).pointee)
+        given = self._get_arg_packer(kinds).as_arguments(builder, args)
+        code = builder.call(callee, [result, self._get_excinfo_argument(builder.function), *given], attrs=attrs or ())
+        status = SimpleNamespace(code=code, is_error=builder.trunc(code, core.cgutils.bool_t))
+        return status, self.context.get_returned_value(builder, kind, builder.load(result))
+
+    def return_status_propagate(self, builder: Any, status: Any) -> None:
+        builder.ret(status.code)
 
 
-class _Typing(Context):  # type: ignore[misc]
+class _Target(core.cpu.CPUContext):  # type: ignore[misc]
+    """numba's target, with shorter calls, and a memory for what writes an operation."""
+
+    call_conv = property(_Calls)
+    known: Any = cached_property(lambda _: {})
+
+    def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
+        if (fn, sig) not in self.known:
+            writer = writer_of(getattr(fn, "typing_key", None), sig)
+            self.known[fn, sig] = partial(writer, self, sig) if writer else super().get_function(fn, sig, _firstcall)
+        return self.known[fn, sig]
+
+
+class _Typing(core.typing.Context):  # type: ignore[misc]
     """numba's typing context, with a memory for the types of calls."""
 
-    found: collections.abc.MutableMapping[Any, Any] = {}  # noqa: RUF012
-
-    def __init__(self, known: Any) -> None:
-        self.__dict__ = known.__dict__
+    found: dict[Any, Any] = {}  # noqa: RUF012
 
     def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
         if isinstance(func, str) or kws:  # a position, which may be a slice
@@ -113,38 +108,43 @@ class _Typing(Context):  # type: ignore[misc]
             args = [types.intp if isinstance(each, types.IntegerLiteral) else each for each in args]
         key = func, tuple(args)
         if key not in self.found:
-            self.found[key] = super().resolve_function_type(*key, kws)
+            result = result_of(getattr(func, "typing_key", None), args, self.unify_types)
+            self.found[key] = result(*args) if result else super().resolve_function_type(*key, kws)
         return self.found[key]
 
 
-class _Compiler(CompilerBase):  # type: ignore[misc]
-    """Compiles by the passes that kernels need; it is its own pipeline."""
+_Lowering: Any = type("_Lowering", (core.typed_passes.NativeLowering,), {"lowering_class": _Lower})
 
-    counting, pipeline_name = True, "powerkern"
-    exec_times: Any = MappingProxyType({})
-    define_pipelines: Any = lambda self: [self]
 
-    def run(self, state: Any) -> None:
+class _Compiler(core.compiler.CompilerBase):  # type: ignore[misc]
+    """Compiles by the passes that kernels need."""
+
+    def _compile_core(self) -> Any:
+        state, typed, untyped = self.state, core.typed_passes, core.untyped_passes
         state.library = _Text(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.typingctx = _Typing(state.typingctx)
-        for each in _PASSES:
-            if isinstance(each, _Lowering):
-                state.targetctx.enable_nrt = self.counting
-            if self.counting or not isinstance(each, typed_passes.IRLegalization):  # which deletes unused variables
-                each.analysis = collections.defaultdict(set)  # passes keep nothing of what they work on
-                each.run_pass(state)
+        state.targetctx.__class__ = _Target if state.flags.no_cfunc_wrapper else core.cpu.CPUContext  # C calls as usual
+        state.typingctx = state.targetctx.typing_context = copy(state.typingctx)
+        state.typingctx.__class__ = _Typing
+        with core.compiler.ConfigStack().enter(state.flags.copy()):
+            self._apply(untyped.TranslateByteCode, untyped.DeadBranchPrune)
+            blocks = state.func_ir.blocks
+            for rewrite in (kind(state) for kind in core.rewrites.rewrite_registry.rewrites["before-inference"]):
+                for label in list(blocks):
+                    while rewrite.match(state.func_ir, blocks[label], None, None):
+                        blocks[label] = rewrite.apply()
+            state.func_ir = core.ssa.reconstruct_ssa(state.func_ir)
+            self._apply(typed.NopythonTypeInference)
+            state.func_ir = typed.PreLowerStripPhis()._strip_phi_nodes(state.func_ir)
+            state.targetctx.enable_nrt = type(self) is _Compiler
+            self._apply(*[typed.IRLegalization] * state.targetctx.enable_nrt, _Lowering, typed.NoPythonBackend)
+        return state.cr
+
+    def _apply(self, *kinds: Any) -> None:
+        for each in (kind() for kind in kinds):
+            each.analysis = defaultdict(set)
+            each.run_pass(self.state)
 
 
-class _EntryCompiler(_Compiler):
-    counting = False
-
-
-#: The passes for kernels, in their order.
-_PASSES = [kind() for kind in (
-    untyped_passes.TranslateByteCode, untyped_passes.FixupArgs, untyped_passes.RewriteSemanticConstants,
-    untyped_passes.DeadBranchPrune, untyped_passes.GenericRewrites, untyped_passes.ReconstructSSA,
-    typed_passes.NopythonTypeInference, typed_passes.PreLowerStripPhis, typed_passes.IRLegalization, _Lowering,
-    typed_passes.NoPythonBackend,
-)]  # fmt: skip
 #: For functions of users, and for entries: these are given all their memory, and no references are counted.
-OPTIONS, OPTIONS_OF_ENTRIES = {"pipeline_class": _Compiler}, {"pipeline_class": _EntryCompiler}
+OPTIONS = {"pipeline_class": _Compiler}
+OPTIONS_OF_ENTRIES = {"pipeline_class": type("_EntryCompiler", (_Compiler,), {})}

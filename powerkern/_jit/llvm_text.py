@@ -1,0 +1,29 @@
+"""LLVM's code as text, function by function: what `deferral` keeps of a kernel, and puts together for an entry."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeAlias
+
+from llvmlite import ir
+
+#: Definitions, and declarations, by name.
+Texts: TypeAlias = tuple[dict[str, str], dict[str, str]]
+
+
+def texts_of(module: Any) -> Texts:
+    """The functions and variables of a module of llvmlite's."""
+    texts: Texts = {}, {}
+    for name, value in module.globals.items():
+        is_declared = isinstance(value, ir.Function) and value.is_declaration
+        if isinstance(value, ir.Function) and not is_declared:
+            value.linkage = "linkonce_odr"  # others may hold the same function
+        # without notes of how likely branches are, by numbers that mean nothing in another module
+        texts[is_declared][name] = re.sub(r", !\w+ !\d+", "", str(value))
+    return texts
+
+
+def joined(head: str, texts: list[Texts]) -> str:
+    """The code of a module that has each function once."""
+    defined, declared = ({name: text for each in texts for name, text in each[k].items()} for k in (0, 1))
+    return "\n".join([head, *defined.values(), *(text for name, text in declared.items() if name not in defined)])

@@ -1,0 +1,90 @@
+"""Operations that are written in numba's place: in kernels that a user's function calls, they do as Python does."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numba
+import numpy as np
+import pytest
+
+from powerkern._jit import JIT_DISABLED, kernel
+
+pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="plain Python")
+
+N = 5
+
+
+@kernel
+def part(x, start, stop, out):
+    for k, values in enumerate((x[start:stop], x[start:], x[:stop], x[start:stop][1:])):
+        out[k, 0] = values.size
+        for i in range(len(values)):
+            out[k, 1 + i] = values[i]
+
+
+@kernel
+def elements(x, i, out):
+    out[0], out[-1], out[1] = x[i], x[-1], x[i] + x[0]
+    x[i] = 7
+
+
+@kernel
+def extremes(a, b, n, out):
+    out[0], out[1], out[2], out[3] = max(a, b), min(a, b), max(a, b, 0.5), min(n, 2, a)
+    out[4], out[5], out[6] = int(n > 1), int(2.9 * n), max(n, -1)
+
+
+@kernel
+def refusing(x):
+    if x < 0.0:
+        raise ValueError("negative")
+    return math.sqrt(x)
+
+
+@kernel
+def allocating(n):
+    return np.arange(n)[1:3]
+
+
+def compiled(function):
+    """The function as called by a user's function of numba."""
+    scope = {"function": function, "numba": numba}
+    names = ", ".join(function.__code__.co_varnames[: function.__code__.co_argcount])
+    exec(f"@numba.njit\ndef users({names}): return function({names})", scope)
+    return scope["users"]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_parts_and_elements_of_vectors(dtype):
+    x, users, users_elements = np.arange(1, N + 1, dtype=dtype), compiled(part), compiled(elements)
+    for start, stop in itertools.product(range(-N - 2, N + 3), repeat=2):
+        found, wanted = np.zeros((2, 4, N + 1))
+        users(x, start, stop, found)
+        part(x, start, stop, wanted)
+        np.testing.assert_array_equal(found, wanted)
+    for i in range(-N, N):
+        (x1, x2), (found, wanted) = (x.copy(), x.copy()), np.zeros((2, 3))
+        users_elements(x1, i, found)
+        elements(x2, i, wanted)
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(x1, x2)
+
+
+def test_extremes_and_integers():
+    users, numbers = compiled(extremes), [-math.inf, -1.5, -0.0, 0.0, 2.5, math.inf, math.nan]
+    for a, b, n in itertools.product(numbers, numbers, range(-2, 4)):
+        found, wanted = np.zeros((2, 7))
+        users(a, b, n, found)
+        extremes(a, b, n, wanted)
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found[:4]), np.signbit(wanted[:4]))
+
+
+def test_exceptions_and_memory_of_kernels():
+    users = compiled(refusing)
+    assert users(4.0) == 2.0
+    with pytest.raises(ValueError, match="negative"):
+        users(-1.0)
+    assert compiled(allocating)(9).tolist() == [1, 2]
