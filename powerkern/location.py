@@ -109,7 +109,7 @@ def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]
     lost = as_number("ddof", ddof, "[0, inf)")
     if code and lost:
         raise ValueError(f"ddof is for center='median'; leave it out with center={center!r}")
-    return [float(code), _positive("k", k), lost]
+    return [float(code), _positive("k", k), lost, np.nan]
 
 
 def _proposal2_options(k: object, k_location: object) -> list[float]:
@@ -118,7 +118,7 @@ def _proposal2_options(k: object, k_location: object) -> list[float]:
 
 METHODS: dict[str, _Method] = {
     **{f"{center}-{spread}": _order(center, spread) for center in _CENTERS for spread in _SPREADS},
-    "huber": _Method(huber_columns, {"k": 1.5}, lambda k: [_positive("k", k)]),
+    "huber": _Method(huber_columns, {"k": 1.5}, lambda k: [_positive("k", k), np.nan]),
     "huber-scale": _Method(huber_scale_columns, {"k": 1.5, "center": "median", "ddof": 0}, _huber_scale_options),
     "huber-proposal2": _Method(proposal2_columns, {"k": 1.5, "k_location": None}, _proposal2_options),
     "bisquare": _Method(bisquare_columns, {"c": 4.685}, lambda c: [0.0, _positive("c", c)]),

@@ -8,9 +8,9 @@ import numpy as np
 
 from powerkern._jit import kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.robust.huber import scale_about, starting_scale
+from powerkern.kernels.robust.huber import joint_of, scale_about
 from powerkern.kernels.robust.loc_scale import EMPTY, MAD_FACTOR, MOST_ITERATIONS, ZERO_SCALE, LocScale, outcome
-from powerkern.kernels.robust.order_statistics import Sorted, mad_about, position_of, sorted_column, without_sums
+from powerkern.kernels.robust.order_statistics import Sorted, mad_about, position_of, without_sums
 
 #: Steps of the bisquare location, in units of its scale, that end it; and where Newton's steps may replace reweighting:
 #: for short steps, in units of the distance where influence ends, and a slope that is not flat.
@@ -72,7 +72,7 @@ def _bisquare_step(col: Sorted, mu: float, reach: float) -> float:
 
 
 @kernel
-def bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, bool]:
+def _bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, bool]:
     """Tukey's bisquare location: the root of sum w u (1 - u**2)**2 = 0 over abs(u) < 1 that reweighting reaches.
 
     u = (y - center - mu)/(c scale); from the median. Returns mu, its iterations, and whether they converged.
@@ -90,7 +90,7 @@ def bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, boo
 
 
 @kernel
-def bisquare_proposal2_about(
+def _bisquare_proposal2_about(
     col: Sorted, start: float, c: float, k_scale: float, dof: float
 ) -> tuple[float, float, int, bool]:
     """`proposal2_about` with Tukey's bisquare in the equation of the location, from median and `start`."""
@@ -113,15 +113,7 @@ def bisquare_proposal2_about(
 @kernel
 def bisquare_proposal2_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, c: float) -> LocScale:
     """`huber_proposal2_of` with Tukey's bisquare in the equation of the location."""
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = sorted_column(y, w, table)
-    dof = col.left_weight + col.right_weight - 1.0
-    start = starting_scale(col, k, dof)
-    if start == 0.0:
-        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
-    mu, scale, n_iter, found = bisquare_proposal2_about(col, start, c, k, dof)
-    return outcome(col.center + mu, scale, n_iter, found)
+    return joint_of(_bisquare_proposal2_about, y, w, table, k, c)
 
 
 @kernel
@@ -133,7 +125,7 @@ def bisquare_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, c: float) -> Lo
     scale = MAD_FACTOR * mad_about(col, col.median)
     mu, n_iter, found = col.median, 0, True
     if scale > 0.0:
-        mu, n_iter, found = bisquare_about(col, scale, c)
+        mu, n_iter, found = _bisquare_about(col, scale, c)
     return outcome(col.center + mu, scale, n_iter, found)
 
 

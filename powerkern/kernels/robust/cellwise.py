@@ -31,9 +31,10 @@ from powerkern.kernels.robust.search import (
     Search,
     add_minima,
     brents_minimum,
+    closer_minima,
     even_points,
     find_start,
-    look_closer,
+    one_by_one,
 )
 
 _OK = int(Status.OK)
@@ -47,11 +48,12 @@ _END = 0.05
 @kernel
 def _scan(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
     """Local minima on a grid of the interval, its ends too, and on a finer one about the lowest point."""
-    n_points = even_points(qq_value, at, low, high, options, work)
+    n_points = even_points(_evaluate, at, low, high, options, work)
     n_cells = add_minima(n_points, True, 1, work)
-    return look_closer(qq_value, at, n_points, n_cells, options, work)
+    return closer_minima(_evaluate, at, n_points, n_cells, options, work)
 
 
+_evaluate = one_by_one(qq_value)
 _SEARCH = Search(qq_value, sample_scores, _scan, brents_minimum)
 
 

@@ -10,6 +10,7 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -66,6 +67,10 @@ from powerkern.kernels.robust.weights import (
 #: The constant of robust fits, and beta of it as R's cellWise rounds it.
 HUBER_K = 1.5
 CELLWISE_BETA = 1.556931 / 2.0
+
+#: Solves the equations of a location and a scale: (column, scale to start from, constants of the location and of the
+#: scale, degrees of freedom); returns both, the iterations and whether they converged.
+_Solver = Callable[[Sorted, float, float, float, float], tuple[float, float, int, bool]]
 
 
 @kernel
@@ -320,18 +325,25 @@ def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, poin
 
 
 @kernel
-def starting_scale(col: Sorted, k: float, dof: float) -> float:
-    """Scale to start from: the normalised MAD; where that is 0, one that reaches beyond the values that are equal.
+def joint_of(
+    solve: _Solver, y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, of_location: float
+) -> LocScale:
+    """Location and scale of a sorted column at once; `k` and `of_location` are the constants of the two equations.
 
-    0 without degrees of freedom.
+    From the median and the normalised MAD; where that is 0, a scale that reaches beyond the values that are equal.
     """
-    if not dof > 0.0:
-        return 0.0
-    mad = MAD_FACTOR * mad_about(col, col.median)
-    if mad > 0.0:
-        return mad
+    if y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    col = sorted_column(y, w, table)
     total = col.left_weight + col.right_weight
-    return BEYOND * distance_at(col, col.median, total - 0.5 * dof * beta_of(k) / (k * k)) / k
+    dof = total - 1.0
+    start = MAD_FACTOR * mad_about(col, col.median)
+    if not start > 0.0 and dof > 0.0:
+        start = BEYOND * distance_at(col, col.median, total - 0.5 * dof * beta_of(k) / (k * k)) / k
+    if not (start > 0.0 and dof > 0.0):
+        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
+    mu, scale, n_iter, found = solve(col, start, of_location, k, dof)
+    return outcome(col.center + mu, scale, n_iter, found)
 
 
 @kernel

@@ -69,7 +69,7 @@ def _sums(part: np.ndarray, w: np.ndarray | None, center: float) -> tuple[float,
 
 
 @kernel
-def range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: float) -> Inside:
+def _range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: float) -> Inside:
     """Sums over y[start:stop], value by value."""
     if w.size == 0:
         weight, first, second = _sums(y[start:stop], None, center)
@@ -91,7 +91,7 @@ def _fill(table: np.ndarray, y: np.ndarray, w: np.ndarray, center: float, middle
             rows[0, b], rows[1, b], rows[2, b] = weight, first, second
             near, far = b * BLOCK, min((b + 1) * BLOCK, length)
             start, stop = (middle + near, middle + far) if side else (middle - far, middle - near)
-            block = range_sums(y, w, start, stop, center)
+            block = _range_sums(y, w, start, stop, center)
             weight += block.weight
             first += block.first
             second += block.second
@@ -106,10 +106,10 @@ def _side(col: Sorted, right: bool, count: int) -> Inside:
     b = count // BLOCK
     near = b * BLOCK
     if right:
-        rest = range_sums(col.y, col.w, col.middle + near, col.middle + count, col.center)
+        rest = _range_sums(col.y, col.w, col.middle + near, col.middle + count, col.center)
         rows = col.table[3:6]
     else:
-        rest = range_sums(col.y, col.w, col.middle - count, col.middle - near, col.center)
+        rest = _range_sums(col.y, col.w, col.middle - count, col.middle - near, col.center)
         rows = col.table[0:3]
     return Inside(rows[0, b] + rest.weight, rows[1, b] + rest.first, rows[2, b] + rest.second)
 
@@ -135,6 +135,21 @@ def weight_before(col: Sorted, position: int) -> float:
     if position <= col.middle:
         return col.left_weight - _side(col, False, col.middle - position).weight
     return col.left_weight + _side(col, True, position - col.middle).weight
+
+
+@kernel
+def sum_of(w: np.ndarray) -> float:
+    """The sum of the weights."""
+    total = 0.0
+    for i in range(w.size):
+        total += w[i]
+    return total
+
+
+@kernel
+def weight_of_all(y: np.ndarray, w: np.ndarray) -> float:
+    """The weight of all values: without weights their number."""
+    return sum_of(w) if w.size > 0 else float(y.size)
 
 
 # --- order statistics ---------------------------------------------------------------------------------
@@ -187,14 +202,11 @@ def _middle_of(y: np.ndarray, w: np.ndarray) -> tuple[int, int]:
     n = y.size
     if w.size == 0:
         return (n - 1) // 2, n // 2
-    total = 0.0
-    for i in range(n):
-        total += w[i]
-    return _rank(w, 0.5 * total)
+    return rank_of_weight(w, 0.5 * sum_of(w))
 
 
 @kernel
-def _rank(w: np.ndarray, weight: float) -> tuple[int, int]:
+def rank_of_weight(w: np.ndarray, weight: float) -> tuple[int, int]:
     """First positions where the running sum of weights reaches, and where it exceeds, `weight`."""
     n = w.size
     total = 0.0
@@ -245,7 +257,7 @@ def without_sums(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> Sorted:
     lower, upper = _middle_of(y, w)
     left, right = float(upper), float(y.size - upper)
     if w.size > 0:
-        left, right = range_sums(y, w, 0, upper, 0.0).weight, range_sums(y, w, upper, y.size, 0.0).weight
+        left, right = _range_sums(y, w, 0, upper, 0.0).weight, _range_sums(y, w, upper, y.size, 0.0).weight
     return Sorted(y, w, table, y[lower], upper, 0.5 * (y[upper] - y[lower]), left, right)
 
 
@@ -333,12 +345,9 @@ def iqr_of(y: np.ndarray, w: np.ndarray) -> float:
 
 @kernel
 def _weighted_quantile(y: np.ndarray, w: np.ndarray, probability: float) -> float:
-    total = 0.0
-    for i in range(w.size):
-        total += w[i]
-    at = max(probability * (total - 1.0), 0.0)
+    at = max(probability * (sum_of(w) - 1.0), 0.0)
     rank = float(np.floor(at))  # math.floor of numba is an int64, which overflows
-    low, high = float(y[_rank(w, rank)[1]]), float(y[_rank(w, rank + 1.0)[1]])
+    low, high = float(y[rank_of_weight(w, rank)[1]]), float(y[rank_of_weight(w, rank + 1.0)[1]])
     return low + (at - rank) * (high - low)
 
 
@@ -349,11 +358,7 @@ def qn_of(y: np.ndarray, w: np.ndarray) -> float:
     P. J. Rousseeuw and C. Croux, "Alternatives to the median absolute deviation", JASA 88, 1993, section 3. Found by
     bisection over all float64, each step a pass with two pointers; weights count repetitions.
     """
-    total = float(y.size)
-    if w.size > 0:
-        total = 0.0
-        for i in range(w.size):
-            total += w[i]
+    total = weight_of_all(y, w)
     if total < 2.0:
         return 0.0
     half = float(np.floor(0.5 * total)) + 1.0
@@ -399,6 +404,6 @@ def trimmed_mean(y: np.ndarray, w: np.ndarray, below: float, above: float) -> fl
             above -= w[hi - 1]
             hi -= 1
     center = y[min(max(y.size // 2, lo), hi - 1)]  # of what is kept: far from it, the sums would lose their digits
-    kept = range_sums(y, w, lo, hi, center)
+    kept = _range_sums(y, w, lo, hi, center)
     first = kept.first - (below * (y[lo] - center) + above * (y[hi - 1] - center))
     return float(center + first / (kept.weight - below - above))

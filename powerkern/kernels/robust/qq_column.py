@@ -21,14 +21,12 @@ from powerkern.kernels.robust.qq import (
 from powerkern.kernels.robust.qq_lanes import qq_objectives
 from powerkern.kernels.robust.qq_search import qq_objective, search_cells
 from powerkern.kernels.robust.reweighting import Kept, adapted_cutoff, within_cutoff
-from powerkern.kernels.robust.search import GridScan, add_minima, complete_points, lowest_of, n_steps, sample_position
+from powerkern.kernels.robust.search import GridScan, complete_points, minima_and_beyond, n_steps, sample_position
 from powerkern.kernels.robust.weights import Counts, Nodes
 from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
 
 #: Into how many parts the steps of a scan are divided with weights.
 _WEIGHTED_PARTS = 4
-#: Points outwards from an end.
-_OUTWARD = 16
 #: Where another start is looked for at first: how far above and below a lambda.
 _ABOUT = (0.125, 0.0, -0.125, -0.25, -0.375, -0.5, -0.75, -1.0)
 
@@ -127,25 +125,9 @@ def _sample_scores(counts: Counts, every: Prestandardized, work: RobustWork) -> 
 
 @kernel
 def scan_qq(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Local minima of the objective, as cells after the first.
-
-    Where the lowest point is an end of the interval, points go on outwards from there in doubling steps.
-    """
+    """Local minima of the objective, as cells after the first."""
     n_points = _scan_points(at.counts, at.target, at, low, high, options, work)
-    best = lowest_of(work.grid[1, :n_points])
-    n_cells = add_minima(n_points, False, 1, work)
-    if 0 < best < n_points - 1:
-        return GridScan(n_cells, n_points, True, int(n_cells > 1))
-    lowest, origin = work.grid[1, best], work.grid[0, best]
-    step = (high - low) / n_steps(low, high) * (1.0 if best > 0 else -1.0)
-    work.grid[0, 0], reach = origin - step, 0.5  # from inside on: the lowest may be between
-    for k in range(1, _OUTWARD):
-        work.grid[0, k] = origin + step * (reach - 1.0)
-        reach *= 2.0
-    best = evaluate(at, _OUTWARD, options, work)
-    n_cells = add_minima(_OUTWARD, False, n_cells, work)
-    inside = 0 < best < _OUTWARD - 1 or work.grid[1, best] > lowest
-    return GridScan(n_cells, n_points + _OUTWARD, inside, int(n_cells > 1))
+    return minima_and_beyond(evaluate, at, n_points, low, high, options, work)
 
 
 @kernel

@@ -19,7 +19,8 @@ import numpy as np
 
 from powerkern._jit import COLUMN, COUNTS, for_none, kernel, named_tuple, reduction, widest_vectors
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.robust.order_statistics import SLACK, distances_of_rank
+from powerkern.kernels.elementary.constants import count_below
+from powerkern.kernels.robust.order_statistics import SLACK, distances_of_rank, sum_of
 
 #: Nodes of the normal scores (`powerkern.kernels.robust.qq`) beyond one per row: of all ranks that float64 can count.
 ROOM_FOR_NODES = 16_384
@@ -84,26 +85,19 @@ def counts_of(weight: FloatArray, work: CountsWork) -> Counts:
     """The tables for the weights of a sorted column, of at least one value; its nodes are still to be made."""
     n = weight.size
     w, before, after = work.w[:n], work.before[: n + 1], work.after[: n + 1]
-    factor = _factor_of(weight)
+    factor = math.ldexp(1.0, min(-math.frexp(sum_of(weight))[1], _MOST))
     for i in range(n):
         w[i] = factor * weight[i]
     squares = _cumulate(w, before)
     _cumulate(w[::-1], after[::-1])
     total = before[n]
     reach, beyond = work.reach[:n], work.beyond[:n]
-    lower, upper = _first_above(before, 0.5 * total * (1.0 - SLACK)), _first_above(before, 0.5 * total * (1.0 + SLACK))
+    lower = count_below(before[1:], 0.5 * total * (1.0 - SLACK))
+    upper = count_below(before[1:], 0.5 * total * (1.0 + SLACK))
     _partners(before, 0.5 * total * (1.0 - SLACK), reach)
     _partners(before, 0.5 * total * (1.0 + SLACK), beyond)
     unit = min(factor, squares / total)
     return Counts(w, before, after, reach, beyond, work.nodes, lower, upper, total, unit, factor)
-
-
-@kernel
-def _factor_of(weight: FloatArray) -> float:
-    total = 0.0
-    for i in range(weight.size):
-        total += weight[i]
-    return math.ldexp(1.0, min(-math.frexp(total)[1], _MOST))
 
 
 @kernel
@@ -150,6 +144,14 @@ def unit_of(counts: Counts | None) -> float:
 
 
 @kernel
+def as_given(counts: Counts | None, weight: float) -> float:
+    """A weight in the units of the weights that were given."""
+    if counts is None:
+        return weight
+    return weight / counts.factor
+
+
+@kernel
 def weight_at(counts: Counts | None, i: int) -> float:
     """Weight of value number i."""
     if counts is None:
@@ -170,18 +172,10 @@ def inside_of(counts: Counts | None, lo: int, hi: int) -> float:
     """Weight of the values from `lo` to `hi`, which the difference of two sums would lose where it is small."""
     if counts is None:
         return float(hi - lo)
-    total = 0.0
-    for i in range(lo, hi):
-        total += counts.w[i]
-    return total
+    return sum_of(counts.w[lo:hi])
 
 
-@kernel
-def _no_part(counts: None, lo: int, hi: int) -> None:
-    return None
-
-
-@for_none(_no_part)
+@for_none()
 def part_of(counts: Counts | None, lo: int, hi: int) -> FloatArray | None:
     """Weights of the values from `lo` to `hi`."""
     return counts.w[lo:hi]  # type: ignore[union-attr]
@@ -204,27 +198,14 @@ def mean_of(x: FloatArray, w: FloatArray | None) -> float:
 @kernel
 def position_at(counts: Counts, share: float) -> int:
     """Position of the first value up to which there is that share of the weight."""
-    return min(_first_above(counts.before, share * counts.total * (1.0 - SLACK)), counts.w.size - 1)
+    return min(count_below(counts.before[1:], share * counts.total * (1.0 - SLACK)), counts.w.size - 1)
 
 
 @kernel
 def position_from_above(counts: Counts, share: float) -> int:
     """Position of the last value from which on there is that share of the weight."""
     last = counts.w.size - 1
-    return last - min(_first_above(counts.after[::-1], share * counts.total * (1.0 - SLACK)), last)
-
-
-@kernel
-def _first_above(cumulated: FloatArray, weight: float) -> int:
-    """The first i with cumulated[i + 1] > weight."""
-    low, high = 0, cumulated.size - 1
-    while low < high:
-        middle = (low + high) >> 1
-        if cumulated[middle + 1] > weight:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return last - min(count_below(counts.after[last::-1], share * counts.total * (1.0 - SLACK)), last)
 
 
 @kernel
