@@ -44,7 +44,7 @@ def narrowed(at: Prestandardized, cell: FloatArray, stop: Stop, options: Options
     be in float32.
     """
     points, values = work.grid[0, :LANES], work.grid[1, :LANES]
-    around, n_eval = _bracket_of(cell), 0
+    around, n_eval = _Bracket(cell[LOW], cell[LOWEST], cell[HIGH], cell[AT_LOW], cell[VALUE], cell[AT_HIGH]), 0
     expected = _vertex_of(around)[0] if around.high - around.low <= _WIDE else math.nan
     while True:
         before = around
@@ -60,7 +60,9 @@ def narrowed(at: Prestandardized, cell: FloatArray, stop: Stop, options: Options
             if value == value:
                 return LocalMinimum(vertex, value, n_eval)
         width = around.high - around.low
-        if n_eval >= MAX_EVAL or width <= 2.0 * stop.xtol or not _may_reach(around, stop.bound):
+        # between the neighbors it is taken to be lower by no more than it is higher at these
+        least = around.value - max(around.at_low, around.at_high) + around.value
+        if n_eval >= MAX_EVAL or width <= 2.0 * stop.xtol or not least <= stop.bound:
             return LocalMinimum(around.x, around.value, n_eval)
         was_quick = expected != expected or width <= _EVENLY * (before.high - before.low)
         expected = _vertex_of(around)[0] if was_quick else math.nan
@@ -130,20 +132,6 @@ def _put_nearest(points: FloatArray, x: float) -> None:
         if abs(points[k] - x) < abs(points[nearest] - x):
             nearest = k
     points[nearest] = x
-
-
-@kernel
-def _may_reach(around: _Bracket, bound: float) -> bool:
-    """Whether the lowest value between the neighbors of the lowest point may be as low as that.
-
-    It is taken to be lower than at the lowest point by no more than the objective is higher at the neighbors.
-    """
-    return around.value - max(around.at_low, around.at_high) + around.value <= bound
-
-
-@kernel
-def _bracket_of(cell: FloatArray) -> _Bracket:
-    return _Bracket(cell[LOW], cell[LOWEST], cell[HIGH], cell[AT_LOW], cell[VALUE], cell[AT_HIGH])
 
 
 @kernel

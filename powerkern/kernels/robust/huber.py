@@ -325,9 +325,7 @@ def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, poin
 
 
 @kernel
-def joint_of(
-    solve: _Solver, y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, of_location: float
-) -> LocScale:
+def joint_of(solve: _Solver, y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, of_location: float) -> LocScale:
     """Location and scale of a sorted column at once; `k` and `of_location` are the constants of the two equations.
 
     From the median and the normalised MAD; where that is 0, a scale that reaches beyond the values that are equal.

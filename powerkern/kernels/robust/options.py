@@ -26,7 +26,7 @@ from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, ROOM, SortedCo
 # objectives, minimised over lambda: the bisquare QQ distance, the same by R's conventions, Carroll's likelihood, and
 # the trimmed likelihood
 QQ, CELLWISE_QQ, CARROLL, TRIMMED = range(4)
-# divisors of a column before the search: none, its median, its MAD
+# prestandardisation: none, by the median, by the MAD
 RAW, MEDIAN, MAD = range(3)
 # searches for lambda: a scan of all local minima, or Brent's method once
 GLOBAL, BRENT = range(2)
@@ -139,11 +139,11 @@ def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
 
 
 @kernel
-def with_rule(o: Options, rule: int) -> Options:
-    """The same with other change points."""
+def with_rule(o: Options, rule: int, adaptive: bool) -> Options:
+    """The same with other change points, and with adaptive cut-offs or without."""
     first_rule = o.first_rule if o.first_rule == NOT_RECTIFIED else rule
     return Options(
-        rule, o.prestandardize, o.search, o.low, o.high, o.cutoff, o.n_reweight, o.adaptive, o.fraction, o.c,
+        rule, o.prestandardize, o.search, o.low, o.high, o.cutoff, o.n_reweight, adaptive, o.fraction, o.c,
         o.lower_tail, o.upper_tail, first_rule,
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from powerkern.kernels.robust.options import (
     RobustWork,
     change_ranks,
 )
-from powerkern.kernels.robust.order_statistics import position_of
+from powerkern.kernels.robust.order_statistics import position_of, sum_of
 from powerkern.kernels.robust.weights import Counts, CountsWork, counts_of, median_and_mad
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import ROOM, SortedColumn, log_at, value_at
@@ -34,7 +34,7 @@ _NO_SPREAD = int(Status.NO_SPREAD)
 _MAD_FACTOR = 1.4826
 
 
-#: What the objective of an estimator compares a column with: (weights, column, options, work).
+#: The target of an estimator's objective, with which a column is compared: (weights, column, options, work).
 Target = Callable[[Counts | None, SortedColumn, Options, RobustWork], Any]
 
 
@@ -54,6 +54,7 @@ def _prestandardized(
     x: FloatArray, counts: Counts | None, family: int, options: Options, work: RobustWork
 ) -> tuple[Prescaling, SortedColumn]:
     """The column that transforms act on, in `work.values`, and its signed logs in `work.logs`."""
+    widest_vectors()
     n, how = x.size, options.prestandardize
     lower, upper = change_ranks(counts, n, options)
     values, logs = work.values[: n + ROOM], work.logs[: n + ROOM]
@@ -64,17 +65,21 @@ def _prestandardized(
     status = _OK if mad > 0.0 else _NO_SPREAD
     if not is_mirrored(family):
         divisor, power = median if how != RAW else 1.0, 1.0
-        _logs_about(x, divisor, logs)
+        log_divisor = log(divisor)
+        for i in range(n):
+            logs[i] = centered_log(x[i], 0.0, divisor, log_divisor)
         if how == MAD:  # exp((ln x - median)/MAD)
             middle, power = median_and_mad(logs[:n], counts)
             power *= _MAD_FACTOR
             _standardize(logs[:n], middle, power, logs)
             divisor *= exp(middle)
-        _exponentials(logs[:n], values)
+        for i in range(n):
+            values[i] = exp(logs[i])
         return Prescaling(0.0, divisor, power, status), SortedColumn(values, logs, n, 0, 0.0, lower, upper)
     center, divisor = (0.0, 1.0) if how == RAW else (median, mad)
     _standardize(x, center, divisor, values)
-    _signed_logs(values[:n], logs)
+    for i in range(n):
+        logs[i] = math.copysign(log1p(abs(values[i])), values[i])
     n_negative = position_of(logs[:n], 0.0, 0.0, n >> 1)
     return Prescaling(center, divisor, 1.0, status), SortedColumn(values, logs, n, n_negative, 2.0, lower, upper)
 
@@ -84,29 +89,6 @@ def _standardize(x: FloatArray, center: float, divisor: float, out: FloatArray) 
     widest_vectors()
     for i in range(x.size):
         out[i] = (x[i] - center) / divisor
-
-
-@kernel
-def _logs_about(x: FloatArray, divisor: float, logs: FloatArray) -> None:
-    """logs = ln(x/divisor)."""
-    widest_vectors()
-    log_divisor = log(divisor)
-    for i in range(x.size):
-        logs[i] = centered_log(x[i], 0.0, divisor, log_divisor)
-
-
-@kernel
-def _exponentials(logs: FloatArray, values: FloatArray) -> None:
-    widest_vectors()
-    for i in range(logs.size):
-        values[i] = exp(logs[i])
-
-
-@kernel
-def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
-    widest_vectors()
-    for i in range(values.size):
-        logs[i] = math.copysign(log1p(abs(values[i])), values[i])
 
 
 @kernel
@@ -128,10 +110,7 @@ def total_weight(weight: FloatArray | None, n: int) -> float:
     """The weight of the first n values."""
     if weight is None:
         return float(n)
-    total = 0.0
-    for i in range(n):
-        total += weight[i]
-    return total
+    return sum_of(weight[:n])
 
 
 @kernel

@@ -278,16 +278,11 @@ def near_quantiles(y: FloatArray, counts: Counts | None, start: int, stop: int, 
         for k in range(parts):
             p = (rank + (k + 0.5) * size + unit / 6.0) / (weight + unit / 3.0)
             z = normal_quantile(tail + (1.0 - 2.0 * tail) * min(p, 1.0 - p))
-            near += size * _nearness((y[i] - mean) * per_scale - (z if p < 0.5 else -z), c)
+            t = ((y[i] - mean) * per_scale - (z if p < 0.5 else -z)) / c
+            u = 1.0 - t * t
+            near += size * (u * u * u if u > 0.0 else 0.0)
         rank += weight_at(counts, i)
     return near
-
-
-@kernel
-def _nearness(distance: float, c: float) -> float:
-    """1 - rho."""
-    u = 1.0 - (distance / c) * (distance / c)
-    return u * u * u if u > 0.0 else 0.0
 
 
 @kernel

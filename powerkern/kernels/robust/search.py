@@ -39,7 +39,7 @@ _MARGIN, _APART = 0.02, 0.25
 MAX_EVAL = 100
 #: Spacing of a scan, and its points at most.
 _STEP, _MAX_SCAN = 0.5, 64
-#: Points of a second grid, finer by this about the lowest point; and of those outwards in doubling steps.
+#: Points of a second grid, finer by this about the lowest point; and of those outwards, a multiple of LANES.
 _N_FINER, _FINER, _N_OUTWARD = 13, 4.0, 16
 #: Points of the scan this close to the lowest are followed up.
 _RIVAL = 0.1

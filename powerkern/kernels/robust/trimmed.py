@@ -16,7 +16,6 @@ from powerkern.kernels.elementary.log import log
 from powerkern.kernels.results import N_EVAL
 from powerkern.kernels.robust.column_results import (
     is_over,
-    value_weight,
     weight_kept,
     weight_of_all,
     write_column,
@@ -27,7 +26,7 @@ from powerkern.kernels.robust.huber import sd_within
 from powerkern.kernels.robust.options import SAMPLE, Column, Options, Prestandardized, RobustWork
 from powerkern.kernels.robust.order_statistics import SLACK
 from powerkern.kernels.robust.qq import normal_quantile
-from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, Kept, n_fits_of, reweighted
+from powerkern.kernels.robust.reweighting import Fit, Kept, n_fits_of, reweighted
 from powerkern.kernels.robust.search import (
     GridScan,
     Search,
@@ -224,17 +223,15 @@ _SEARCH = Search(_objective, _no_sample_target, _scan, brents_minimum)
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
     """Fit a prestandardised column into its row of results, or leave it."""
-    x, at = column.x, column.at
+    x, prescaling, at = column.x, column.prescaling, column.at
     found = find_start(_SEARCH, at, options.low, options.high, SAMPLE, options, work)
-    n_turns = n_fits_of(options)
-    kept = reweighted(_keep, fit, column, found.lmbda, n_turns, MAX_TURNS, options, work, row)
+    kept = reweighted(_keep, fit, column, found.lmbda, n_fits_of(options), options, work, row)
     if is_over(x, at.counts, kept, row):
         return
     row[N_EVAL] += found.n_eval
-    write_column(x, at.counts, at.column.below, column.prescaling, found, row)
-    n_kept = weight_kept(at.counts, kept)
-    share = n_kept / weight_of_all(at.counts, x.size)
-    write_kept(x, at.counts, kept, scale_factor(n_kept / value_weight(at.counts), share, math.nan), options, row)
+    write_column(x, at.counts, at.column.below, prescaling, found, row)
+    correction = scale_factor(math.nan, weight_kept(at.counts, kept) / weight_of_all(at.counts, x.size), math.nan)
+    write_kept(x, at.counts, at.column.below, prescaling, kept, correction, options, row)
 
 
 @kernel
