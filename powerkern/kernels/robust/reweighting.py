@@ -248,7 +248,8 @@ def reweighted(
     for turn in range(n_turns):
         rule, adaptive = cut_in(turn, options)
         kept = keep(column.at, lmbda, rule, adaptive, options, work)
-        settled = _same_values(kept, last)
+        settled = kept.start == last.start and kept.stop == last.stop
+        settled = settled and kept.below == last.below and kept.above == last.above
         if kept.stop - kept.start < 2 or settled:
             break
         given = row[LMBDA] if turn == n_fits else math.nan
@@ -262,8 +263,3 @@ def reweighted(
     if row[STATUS] == _OK and options.n_reweight == UNTIL_SETTLED and not settled:
         row[STATUS] = _NOT_SETTLED
     return kept
-
-
-@kernel
-def _same_values(kept: Kept, last: Kept) -> bool:
-    return kept.start == last.start and kept.stop == last.stop and kept.below == last.below and kept.above == last.above
