@@ -25,7 +25,6 @@ from powerkern.kernels.robust.location import (
     order_columns,
     proposal2_columns,
 )
-from powerkern.kernels.robust.order_statistics import table_width
 
 __all__ = ["LocationScale", "LocationStatus", "location_scale"]
 
@@ -265,9 +264,8 @@ def points_estimator(method: str, constants: Mapping[str, Any]) -> Callable[[Flo
 
     def estimate(x: FloatArray, w: FloatArray) -> FloatArray:
         out: FloatArray = np.empty((1, _N_RESULTS))
-        table = np.empty((6, table_width(max(x.size, 1))))
         x, w = (x, w) if x.size else (np.array([np.nan]), np.array([1.0]))
-        function(x[np.newaxis].copy(), w[np.newaxis].copy(), options, table, out)
+        function(x[np.newaxis].copy(), w[np.newaxis].copy(), options, out)
         row: FloatArray = out[0]
         return row
 
@@ -291,9 +289,8 @@ def _estimator(
 
     def estimate(block: FloatArray, group: slice) -> FloatArray:
         out = np.empty((block.shape[0], _N_RESULTS))
-        table = np.empty((6, table_width(block.shape[1])))
         columns, weights = sorted_with(block, weight)
-        function(columns, np.empty((len(out), 0)) if weights is None else weights, options, table, out)
+        function(columns, np.empty((len(out), 0)) if weights is None else weights, options, out)
         return out
 
     return estimate

@@ -77,10 +77,10 @@ def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> No
 @kernel
 def is_identity(row: FloatArray) -> bool:
     """Whether the column could not be fitted and passes through unchanged."""
+    found = False
     for status in UNFITTED:  # `in` takes numba longer to compile
-        if row[STATUS] == status:
-            return True
-    return False
+        found |= row[STATUS] == status
+    return bool(found)
 
 
 @kernel

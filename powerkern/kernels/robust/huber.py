@@ -101,7 +101,7 @@ def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, boo
     """
     reach = k * scale
     mu, low, high = col.median, col.median - reach, col.median + reach
-    total = col.left_weight + col.right_weight
+    total = col.total
     tail = int(TAIL * col.y.size)
     lo, hi = tail, col.y.size - tail
     last_lo, last_hi = -1, -1
@@ -142,7 +142,7 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
     soon as no value changes sides. 0 where so many values equal the point that there is no positive root.
     """
     target = dof * beta_of(k)
-    total = col.left_weight + col.right_weight
+    total = col.total
     variance = guess * guess
     tail = int(TAIL * col.y.size)
     lo, hi = tail, col.y.size - tail
@@ -173,19 +173,19 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
 
 
 @kernel
-def huber(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float) -> LocScale:
+def huber(y: np.ndarray, w: np.ndarray, k: float) -> LocScale:
     """Huber's M-estimate of location, with the normalised MAD as scale, and of scale about that location ([3]_).
 
-    `y`, `w` and `table` are those of `sorted_column`. With MAD = 0 the location is the median.
+    `y` and `w` are those of `sorted_column`. With MAD = 0 the location is the median.
     """
     if y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = sorted_column(y, w, table)
+    col = sorted_column(y, w)
     start = MAD_FACTOR * mad_about(col, col.median)
     mu, n_location, found = col.median, 0, True
     if start > 0.0:
         mu, n_location, found = location_about(col, start, k)
-    scale, n_scale, found_scale = scale_about(col, mu, start, k, col.left_weight + col.right_weight)
+    scale, n_scale, found_scale = scale_about(col, mu, start, k, col.total)
     status = ZERO_SCALE if scale == 0.0 else (CONVERGED if found and found_scale else MAX_ITER)
     return LocScale(col.center + mu, scale, n_location + n_scale, status)
 
@@ -325,15 +325,15 @@ def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, poin
 
 
 @kernel
-def joint_of(solve: _Solver, y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, of_location: float) -> LocScale:
+def joint_of(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_location: float) -> LocScale:
     """Location and scale of a sorted column at once; `k` and `of_location` are the constants of the two equations.
 
     From the median and the normalised MAD; where that is 0, a scale that reaches beyond the values that are equal.
     """
     if y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = sorted_column(y, w, table)
-    total = col.left_weight + col.right_weight
+    col = sorted_column(y, w)
+    total = col.total
     dof = total - 1.0
     start = MAD_FACTOR * mad_about(col, col.median)
     if not start > 0.0 and dof > 0.0:
@@ -345,11 +345,11 @@ def joint_of(solve: _Solver, y: np.ndarray, w: np.ndarray, table: np.ndarray, k:
 
 
 @kernel
-def huber_location_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, scale: float, k: float) -> LocScale:
+def huber_location_of(y: np.ndarray, w: np.ndarray, scale: float, k: float) -> LocScale:
     """Huber's location of a sorted column for a known scale (NaN: the normalised MAD)."""
     if y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = sorted_column(y, w, table)
+    col = sorted_column(y, w)
     if math.isnan(scale):
         scale = MAD_FACTOR * mad_about(col, col.median)
     mu, n_iter, found = col.median, 0, True
@@ -359,12 +359,12 @@ def huber_location_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, scale: fl
 
 
 @kernel
-def huber_scale_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, center: float, k: float, ddof: float) -> LocScale:
+def huber_scale_of(y: np.ndarray, w: np.ndarray, center: float, k: float, ddof: float) -> LocScale:
     """Huber's scale of a sorted column about a center (NaN: the median)."""
     if y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = sorted_column(y, w, table) if math.isnan(center) else column_about(y, w, table, center)
-    dof = col.left_weight + col.right_weight - ddof
+    col = sorted_column(y, w) if math.isnan(center) else column_about(y, w, center)
+    dof = col.total - ddof
     if not dof > 0.0:
         return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
     start = MAD_FACTOR * mad_about(col, col.median)

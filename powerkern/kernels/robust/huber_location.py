@@ -25,18 +25,16 @@ from powerkern.kernels.robust.location import (
     restored,
     scale_by,
 )
-from powerkern.kernels.robust.order_statistics import table_width
 
 
 @kernel
 def _of_vector(estimate: Estimate, x: np.ndarray, options: tuple[float, ...]) -> LocScale:
     """An estimate of a sorted vector, which stays as it is."""
-    y, table = allocated((x.size,)), allocated((6, table_width(x.size)))
+    y = allocated((x.size,))
     copy(x, y)
     column = for_squares(opened(y, x[:0]))
-    result = restored(column, estimate(column, options, table))
+    result = restored(column, estimate(column, options))
     release(y)
-    release(table)
     return result
 
 
@@ -81,8 +79,8 @@ def _checked(what: str, value: object, least: float) -> float:
 
 
 def _estimated(columns_by: Callable[..., None], x: npt.ArrayLike, *options: float) -> LocScale:
-    values, out = _sorted_values(x)[None], np.empty((1, 4))
-    columns_by(values, np.empty((1, 0)), np.array(options), np.empty((6, table_width(values.size))), out)
+    out = np.empty((1, 4))
+    columns_by(_sorted_values(x)[None], np.empty((1, 0)), np.array(options), out)
     loc, scale, n_iter, status = out[0].tolist()
     return LocScale(loc, scale, int(n_iter), int(status))
 

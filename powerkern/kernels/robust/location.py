@@ -30,10 +30,10 @@ from powerkern.kernels.robust.order_statistics import (
     n_present,
     qn_of,
     rank_of_weight,
+    sorted_column,
     sum_of,
     trimmed_mean,
     weight_of_all,
-    without_sums,
 )
 from powerkern.kernels.robust.proposal2 import huber_proposal2_of
 
@@ -125,69 +125,67 @@ def restored(column: _Opened, result: LocScale) -> LocScale:
     return LocScale(loc, scale, result.n_iter, OVERFLOW if is_lost else status)
 
 
-#: An estimate of a sorted column: (column, options, a table for `sorted_column`).
-Estimate = Callable[[_Opened, Any, np.ndarray], LocScale]
+#: An estimate of a sorted column: (column, options).
+Estimate = Callable[[_Opened, Any], LocScale]
 
 
 def _by_column(name: str, scaled: Callable[[_Opened], _Opened], estimate: Estimate) -> Callable[..., None]:
     """The entry that writes the estimates of `columns` to `out`, a row each.
 
     It takes sorted columns as rows, NaN last (they are overwritten); their weights as rows, or (k, 0); the estimator's
-    options; a table for `sorted_column`; and `out`, for loc, scale, n_iter and status.
+    options; and `out`, for loc, scale, n_iter and status.
     """
 
-    def columns_by(
-        columns: np.ndarray, weights: np.ndarray, options: np.ndarray, table: np.ndarray, out: np.ndarray
-    ) -> None:
+    def columns_by(columns: np.ndarray, weights: np.ndarray, options: np.ndarray, out: np.ndarray) -> None:
         for j in range(columns.shape[0]):
             column = scaled(opened(columns[j], weights[j]))
-            out[j, 0], out[j, 1], out[j, 2], out[j, 3] = restored(column, estimate(column, options, table))
+            out[j, 0], out[j, 1], out[j, 2], out[j, 3] = restored(column, estimate(column, options))
             if column.infinite:
                 out[j, 3] = BAD_INFINITE
 
     columns_by.__name__ = columns_by.__qualname__ = name  # by which its code is kept
-    return entry((ROWS, ROWS, COLUMN, ROWS, ROWS))(columns_by)
+    return entry((ROWS, ROWS, COLUMN, ROWS))(columns_by)
 
 
 @kernel
-def location_by(column: _Opened, options: Any, table: np.ndarray) -> LocScale:
+def location_by(column: _Opened, options: Any) -> LocScale:
     """`huber_location_of`; options: k, the scale."""
-    return huber_location_of(column.y, column.w, table, options[1] * column.unit, options[0])
+    return huber_location_of(column.y, column.w, options[1] * column.unit, options[0])
 
 
 @kernel
-def scale_by(column: _Opened, options: Any, table: np.ndarray) -> LocScale:
+def scale_by(column: _Opened, options: Any) -> LocScale:
     """`huber_scale_of` (0), `huber` (1) or `huber_one_step` (2); options: that number, k, and for 0 ddof, center."""
     k = options[1]
     if options[0] == 0.0:
-        return huber_scale_of(column.y, column.w, table, options[3] * column.unit, k, options[2])
+        return huber_scale_of(column.y, column.w, options[3] * column.unit, k, options[2])
     if options[0] == 1.0:
-        return huber(column.y, column.w, table, k)
+        return huber(column.y, column.w, k)
     return huber_one_step(column.y, column.w, k, beta_of(k))
 
 
 @kernel
-def proposal2_by(column: _Opened, options: Any, table: np.ndarray) -> LocScale:
+def proposal2_by(column: _Opened, options: Any) -> LocScale:
     """`huber_proposal2_of`; options: k, the k of the location."""
-    return huber_proposal2_of(column.y, column.w, table, options[0], options[1])
+    return huber_proposal2_of(column.y, column.w, options[0], options[1])
 
 
 @kernel
-def _bisquare_by(column: _Opened, options: Any, table: np.ndarray) -> LocScale:
+def _bisquare_by(column: _Opened, options: Any) -> LocScale:
     """`bisquare_of` (k = 0) or `bisquare_proposal2_of`; options: k, c."""
     if options[0] == 0.0:
-        return bisquare_of(column.y, column.w, table, options[1])
-    return bisquare_proposal2_of(column.y, column.w, table, options[0], options[1])
+        return bisquare_of(column.y, column.w, options[1])
+    return bisquare_proposal2_of(column.y, column.w, options[0], options[1])
 
 
 @kernel
-def _biweight_by(column: _Opened, options: Any, table: np.ndarray) -> LocScale:
+def _biweight_by(column: _Opened, options: Any) -> LocScale:
     """`biweight_of`; options: c of the location and of the scale."""
-    return biweight_of(column.y, column.w, table, options[0], options[1])
+    return biweight_of(column.y, column.w, options[0], options[1])
 
 
 @kernel
-def _order_of(column: _Opened, options: Any, table: np.ndarray) -> LocScale:
+def _order_of(column: _Opened, options: Any) -> LocScale:
     """Mean (0), median (1) or trimmed mean (2); standard deviation (0), nMAD (1), nIQR (2) or Qn (3).
 
     options: the number of either, the fractions trimmed below and above.
@@ -195,8 +193,8 @@ def _order_of(column: _Opened, options: Any, table: np.ndarray) -> LocScale:
     y, w = column.y, column.w
     if y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = without_sums(y, w, table)
-    total = col.left_weight + col.right_weight
+    col = sorted_column(y, w)
+    total = col.total
     loc, scale = col.center + col.median, 0.0
     if options[0] == 2.0:
         loc = trimmed_mean(y, w, _whole(options[2] * total), _whole(options[3] * total))

@@ -15,13 +15,11 @@ import numpy as np
 from powerkern._jit import kernel
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.robust.huber import beta_of, joint_of, location_about
-from powerkern.kernels.robust.loc_scale import MOST_ITERATIONS, TAIL, LocScale
+from powerkern.kernels.robust.loc_scale import MOST_ITERATIONS, TAIL, VANISHED, LocScale
 from powerkern.kernels.robust.order_statistics import Inside, Sorted, inside, position_of, weight_before
 
 #: Steps of proposal 2 without a bracket.
 _MAX_SOLVED = 30
-#: A scale that falls below this multiple of its start has no root other than 0.
-_VANISHED = 1e-60
 
 
 @kernel
@@ -72,7 +70,7 @@ def _bracketed_proposal2(
             return new_mu, new_s, n_iter, True
         if high < math.inf and high - low <= 4.0 * EPS * high:
             return mu, s, n_iter, True
-        if high < _VANISHED * start:
+        if high < VANISHED * start:
             return mu, 0.0, n_iter, True
         if math.isinf(high) or low == 0.0:
             s = 4.0 * low if low > 0.0 else 0.25 * high
@@ -93,7 +91,7 @@ class _Clipped(NamedTuple):
 
 @kernel
 def _clip(col: Sorted, mu: float, s: float, k_location: float, k_scale: float) -> _Clipped:
-    total = col.left_weight + col.right_weight
+    total = col.total
     tail = int(TAIL * col.y.size)
     lo = position_of(col.y, col.center, mu - k_location * s, tail)
     hi = position_of(col.y, col.center, mu + k_location * s, col.y.size - tail)
@@ -140,6 +138,6 @@ def _solve_clipped(at: _Clipped, target: float, k_scale: float) -> tuple[float, 
 
 
 @kernel
-def huber_proposal2_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, k_location: float) -> LocScale:
+def huber_proposal2_of(y: np.ndarray, w: np.ndarray, k: float, k_location: float) -> LocScale:
     """Huber's proposal 2 of a sorted column."""
-    return joint_of(_proposal2_about, y, w, table, k, k_location)
+    return joint_of(_proposal2_about, y, w, k, k_location)
