@@ -10,7 +10,6 @@ from powerkern._jit import kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.robust.huber import joint_of, scale_about
 from powerkern.kernels.robust.loc_scale import (
-    EMPTY,
     MAD_FACTOR,
     MOST_ITERATIONS,
     VANISHED,
@@ -129,8 +128,6 @@ def bisquare_proposal2_of(y: np.ndarray, w: np.ndarray, k: float, c: float) -> L
 @kernel
 def bisquare_of(y: np.ndarray, w: np.ndarray, c: float) -> LocScale:
     """Tukey's bisquare location of a sorted column, with the normalised MAD as scale."""
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
     col = sorted_column(y, w)
     scale = MAD_FACTOR * mad_about(col, col.median)
     mu, n_iter, found = col.median, 0, True
@@ -142,8 +139,6 @@ def bisquare_of(y: np.ndarray, w: np.ndarray, c: float) -> LocScale:
 @kernel
 def biweight_of(y: np.ndarray, w: np.ndarray, c_location: float, c_scale: float) -> LocScale:
     """One-step biweight location and square root of the biweight midvariance, in units of the raw MAD."""
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
     col = sorted_column(y, w)
     mad = mad_about(col, col.median)
     if mad == 0.0:

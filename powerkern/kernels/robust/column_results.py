@@ -31,11 +31,11 @@ from powerkern.kernels.results import (
     write_range,
 )
 from powerkern.kernels.robust.options import Options, Prescaling, Start
-from powerkern.kernels.robust.prestandardization import divisor_of, original
+from powerkern.kernels.robust.prestandardization import divisor_of, value_of
 from powerkern.kernels.robust.reweighting import Kept
 from powerkern.kernels.robust.weights import Counts, as_given, inside_of, unit_of
 from powerkern.kernels.transforms.family import lowest
-from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED
+from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, log_at
 
 _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
@@ -127,8 +127,8 @@ def write_kept(
     row[SLOPE] /= correction
     if kept.rule == NOT_RECTIFIED:
         reach = kept.cutoff * kept.scale
-        low = original(kept.loc - reach, kept.lmbda, below, prescaling)
-        high = original(kept.loc + reach, kept.lmbda, below, prescaling)
+        low = value_of(log_at(kept.loc - reach, kept.lmbda, below), below, prescaling)
+        high = value_of(log_at(kept.loc + reach, kept.lmbda, below), below, prescaling)
         row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
 
 

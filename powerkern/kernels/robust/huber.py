@@ -31,7 +31,6 @@ from powerkern.kernels.elementary.log import log
 from powerkern.kernels.robust.loc_scale import (
     BEYOND,
     CONVERGED,
-    EMPTY,
     MAD_FACTOR,
     MAX_ITER,
     MOST_ITERATIONS,
@@ -178,8 +177,6 @@ def huber(y: np.ndarray, w: np.ndarray, k: float) -> LocScale:
 
     `y` and `w` are those of `sorted_column`. With MAD = 0 the location is the median.
     """
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
     col = sorted_column(y, w)
     start = MAD_FACTOR * mad_about(col, col.median)
     mu, n_location, found = col.median, 0, True
@@ -199,8 +196,6 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocSc
         mu    = sum w y min(1, k/|u|) / sum w min(1, k/|u|)
         scale = s1 sqrt(mean min(v**2, k**2) / beta),    v = (y - mu)/s1, s1 the normalised MAD about mu
     """
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
     if w.size == 0:
         return one_step_of(y, None, k, beta)
     n = y.size
@@ -330,8 +325,6 @@ def joint_of(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_location
 
     From the median and the normalised MAD; where that is 0, a scale that reaches beyond the values that are equal.
     """
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
     col = sorted_column(y, w)
     total = col.total
     dof = total - 1.0
@@ -347,8 +340,6 @@ def joint_of(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_location
 @kernel
 def huber_location_of(y: np.ndarray, w: np.ndarray, scale: float, k: float) -> LocScale:
     """Huber's location of a sorted column for a known scale (NaN: the normalised MAD)."""
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
     col = sorted_column(y, w)
     if math.isnan(scale):
         scale = MAD_FACTOR * mad_about(col, col.median)
@@ -361,8 +352,6 @@ def huber_location_of(y: np.ndarray, w: np.ndarray, scale: float, k: float) -> L
 @kernel
 def huber_scale_of(y: np.ndarray, w: np.ndarray, center: float, k: float, ddof: float) -> LocScale:
     """Huber's scale of a sorted column about a center (NaN: the median)."""
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
     col = sorted_column(y, w) if math.isnan(center) else column_about(y, w, center)
     dof = col.total - ddof
     if not dof > 0.0:

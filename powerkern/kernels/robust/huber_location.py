@@ -15,6 +15,7 @@ from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.robust.loc_scale import LocScale
 from powerkern.kernels.robust.location import (
     Estimate,
+    estimated,
     for_squares,
     huber_columns,
     huber_scale_columns,
@@ -22,7 +23,6 @@ from powerkern.kernels.robust.location import (
     opened,
     proposal2_by,
     proposal2_columns,
-    restored,
     scale_by,
 )
 
@@ -32,8 +32,7 @@ def _of_vector(estimate: Estimate, x: np.ndarray, options: tuple[float, ...]) ->
     """An estimate of a sorted vector, which stays as it is."""
     y = allocated((x.size,))
     copy(x, y)
-    column = for_squares(opened(y, x[:0]))
-    result = restored(column, estimate(column, options))
+    result = estimated(estimate, for_squares(opened(y, x[:0])), options)
     release(y)
     return result
 

@@ -14,13 +14,12 @@ from powerkern.kernels.robust.biweight import bisquare_of, bisquare_proposal2_of
 from powerkern.kernels.robust.huber import beta_of, huber, huber_location_of, huber_one_step, huber_scale_of
 from powerkern.kernels.robust.loc_scale import (
     BAD_INFINITE,
-    CONVERGED,
     EMPTY,
     IQR_DIVISOR,
     MAD_FACTOR,
+    MAX_ITER,
     OVERFLOW,
     QN_FACTOR,
-    ZERO_SCALE,
     LocScale,
     outcome,
 )
@@ -116,17 +115,19 @@ def _multiply(y: np.ndarray, factor: float) -> None:
             y[i] *= factor
 
 
-@kernel
-def restored(column: _Opened, result: LocScale) -> LocScale:
-    """A result in the units of the data; OVERFLOW where it is not finite, though the estimator settled."""
-    loc, scale, status = result.loc / column.unit, result.scale / column.unit, result.status
-    settled = status in (CONVERGED, ZERO_SCALE)
-    is_lost = math.isinf(loc) or math.isinf(scale) or (settled and (math.isnan(loc) or math.isnan(scale)))
-    return LocScale(loc, scale, result.n_iter, OVERFLOW if is_lost else status)
-
-
 #: An estimate of a sorted column: (column, options).
 Estimate = Callable[[_Opened, Any], LocScale]
+
+
+@kernel
+def estimated(estimate: Estimate, column: _Opened, options: Any) -> LocScale:
+    """An estimate in the units of the data: EMPTY without values, OVERFLOW if not finite though it has settled."""
+    if column.y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    loc, scale, n_iter, status = estimate(column, options)
+    loc, scale, settled = loc / column.unit, scale / column.unit, status != MAX_ITER
+    is_lost = math.isinf(loc) or math.isinf(scale) or (settled and (math.isnan(loc) or math.isnan(scale)))
+    return LocScale(loc, scale, n_iter, OVERFLOW if is_lost else status)
 
 
 def _by_column(name: str, scaled: Callable[[_Opened], _Opened], estimate: Estimate) -> Callable[..., None]:
@@ -139,7 +140,7 @@ def _by_column(name: str, scaled: Callable[[_Opened], _Opened], estimate: Estima
     def columns_by(columns: np.ndarray, weights: np.ndarray, options: np.ndarray, out: np.ndarray) -> None:
         for j in range(columns.shape[0]):
             column = scaled(opened(columns[j], weights[j]))
-            out[j, 0], out[j, 1], out[j, 2], out[j, 3] = restored(column, estimate(column, options))
+            out[j, 0], out[j, 1], out[j, 2], out[j, 3] = estimated(estimate, column, options)
             if column.infinite:
                 out[j, 3] = BAD_INFINITE
 
@@ -191,8 +192,6 @@ def _order_of(column: _Opened, options: Any) -> LocScale:
     options: the number of either, the fractions trimmed below and above.
     """
     y, w = column.y, column.w
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
     col = sorted_column(y, w)
     total = col.total
     loc, scale = col.center + col.median, 0.0

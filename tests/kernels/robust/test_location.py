@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jitted import jitted
 
 from powerkern.kernels import huber_location, huber_proposal2, huber_scale
-from powerkern.kernels.robust import biweight, huber, loc_scale, order_statistics, proposal2
+from powerkern.kernels.robust import biweight, huber, loc_scale, location, order_statistics, proposal2
 
 NO_WEIGHTS = np.empty(0)
 BLOCK = 128
@@ -281,13 +281,26 @@ def test_an_offset_costs_no_digits():
 
 def test_without_spread():
     for which in ESTIMATORS:
-        assert apply(which, [])[2:] == (0, loc_scale.EMPTY)
-        assert math.isnan(apply(which, []).loc)
         for y in ([3.0], [3.0] * 6, [2.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0]):
             result = apply(which, y)
             assert result.loc == 3.0
             assert result.scale == 0.0
             assert result.status == loc_scale.ZERO_SCALE
+
+
+def test_without_values():
+    for entry, n_options in (
+        (location.order_columns, 4),
+        (location.huber_columns, 2),
+        (location.huber_scale_columns, 4),
+        (location.proposal2_columns, 2),
+        (location.bisquare_columns, 2),
+        (location.biweight_columns, 2),
+    ):
+        out = np.empty((1, 4))
+        entry(np.full((1, 3), np.nan), np.empty((1, 0)), np.ones(n_options), out)
+        assert out[0, 2:].tolist() == [0, loc_scale.EMPTY]
+        assert np.isnan(out[0, :2]).all()
 
 
 def test_scales_survive_a_mad_of_zero():
