@@ -98,9 +98,9 @@ def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, boo
 
     Newton steps, which are exact as soon as no value changes sides, inside a bracket.
     """
+    widest_vectors()
     reach = k * scale
     mu, low, high = col.median, col.median - reach, col.median + reach
-    total = col.total
     tail = int(TAIL * col.y.size)
     lo, hi = tail, col.y.size - tail
     last_lo, last_hi = -1, -1
@@ -111,7 +111,7 @@ def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, boo
             return mu, n_iter, True
         sums = inside(col, lo, hi)
         below = weight_before(col, lo)
-        pull = reach * (total - sums.weight - 2.0 * below)
+        pull = reach * (col.total - sums.weight - 2.0 * below)
         excess = sums.first - sums.weight * mu + pull
         if excess == 0.0:
             return mu, n_iter, True
@@ -140,8 +140,8 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
     In s**2 the excess of the left side is concave, so Newton steps from above decrease to the root, and end at it as
     soon as no value changes sides. 0 where so many values equal the point that there is no positive root.
     """
+    widest_vectors()
     target = dof * beta_of(k)
-    total = col.total
     variance = guess * guess
     tail = int(TAIL * col.y.size)
     lo, hi = tail, col.y.size - tail
@@ -153,7 +153,7 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
         if lo == last_lo and hi == last_hi:
             return math.sqrt(variance), n_iter, True
         sums = inside(col, lo, hi)
-        slope = target - k * k * (total - sums.weight)
+        slope = target - k * k * (col.total - sums.weight)
         squares = max(sums.second - point * (2.0 * sums.first - point * sums.weight), 0.0)
         if slope > 0.0 and variance > 0.0:
             last_lo, last_hi = lo, hi
@@ -164,7 +164,7 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
             if variance == 0.0:
                 return 0.0, n_iter, True
         else:  # far below the root: start above it
-            reach = distance_at(col, point, total - 0.5 * target / (k * k))
+            reach = distance_at(col, point, col.total - 0.5 * target / (k * k))
             if reach == 0.0:
                 return 0.0, n_iter, True
             variance = (BEYOND * reach / k) ** 2
@@ -326,11 +326,10 @@ def joint_of(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_location
     From the median and the normalised MAD; where that is 0, a scale that reaches beyond the values that are equal.
     """
     col = sorted_column(y, w)
-    total = col.total
-    dof = total - 1.0
+    dof = col.total - 1.0
     start = MAD_FACTOR * mad_about(col, col.median)
     if not start > 0.0 and dof > 0.0:
-        start = BEYOND * distance_at(col, col.median, total - 0.5 * dof * beta_of(k) / (k * k)) / k
+        start = BEYOND * distance_at(col, col.median, col.total - 0.5 * dof * beta_of(k) / (k * k)) / k
     if not (start > 0.0 and dof > 0.0):
         return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
     mu, scale, n_iter, found = solve(col, start, of_location, k, dof)

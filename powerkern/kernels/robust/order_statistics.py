@@ -26,7 +26,6 @@ class Sorted(NamedTuple):
     y: np.ndarray  #: values, ascending
     w: np.ndarray  #: their weights, positive; empty: all one
     center: float  #: a value of the column
-    middle: int  #: how many values come before the upper median, or are less than the center
     median: float  #: relative to the center
     total: float  #: weight of all values
 
@@ -67,6 +66,7 @@ def _range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: flo
 @kernel
 def inside(col: Sorted, lo: int, hi: int) -> Inside:
     """Sums over y[lo:hi]."""
+    widest_vectors()
     return _range_sums(col.y, col.w, lo, hi, col.center)
 
 
@@ -176,13 +176,13 @@ def sorted_column(y: np.ndarray, w: np.ndarray) -> Sorted:
     lower, upper, total = (y.size - 1) // 2, y.size // 2, weight_of_all(y, w)
     if w.size > 0:
         lower, upper = rank_of_weight(w, 0.5 * total)
-    return Sorted(y, w, y[lower], upper, 0.5 * (y[upper] - y[lower]), total)
+    return Sorted(y, w, y[lower], 0.5 * (y[upper] - y[lower]), total)
 
 
 @kernel
 def column_about(y: np.ndarray, w: np.ndarray, center: float) -> Sorted:
     """`sorted_column` about any center; its `median` is then 0."""
-    return Sorted(y, w, center, position_of(y, center, 0.0, y.size // 2), 0.0, weight_of_all(y, w))
+    return Sorted(y, w, center, 0.0, weight_of_all(y, w))
 
 
 @kernel
@@ -196,7 +196,7 @@ def distance_at(col: Sorted, point: float, weight: float) -> float:
     if col.w.size == 0:
         lower, upper = distances_of_rank(y, center, point, math.ceil(weight))
         return lower if weight != math.floor(weight) or weight >= y.size else 0.5 * (lower + upper)
-    return _weighted_distance(col, point, position_of(y, center, point, col.middle), weight)
+    return _weighted_distance(col, point, weight)
 
 
 @kernel
@@ -224,9 +224,10 @@ def distances_of_rank(y: np.ndarray, center: float, point: float, rank: int) -> 
 
 
 @kernel
-def _weighted_distance(col: Sorted, point: float, left: int, weight: float) -> float:
+def _weighted_distance(col: Sorted, point: float, weight: float) -> float:
     y, w, center = col.y, col.w, col.center
-    i, j = left - 1, left
+    j = position_of(y, center, point, y.size // 2)
+    i = j - 1
     total, lower, distance = 0.0, -1.0, 0.0
     while i >= 0 or j < y.size:
         from_left = i >= 0 and (j >= y.size or point - (y[i] - center) <= (y[j] - center) - point)

@@ -54,7 +54,6 @@ def _prestandardized(
     x: FloatArray, counts: Counts | None, family: int, options: Options, work: RobustWork
 ) -> tuple[Prescaling, SortedColumn]:
     """The column that transforms act on, in `work.values`, and its signed logs in `work.logs`."""
-    widest_vectors()
     n, how = x.size, options.prestandardize
     lower, upper = change_ranks(counts, n, options)
     values, logs = work.values[: n + ROOM], work.logs[: n + ROOM]
@@ -65,21 +64,17 @@ def _prestandardized(
     status = _OK if mad > 0.0 else _NO_SPREAD
     if not is_mirrored(family):
         divisor, power = median if how != RAW else 1.0, 1.0
-        log_divisor = log(divisor)
-        for i in range(n):
-            logs[i] = centered_log(x[i], 0.0, divisor, log_divisor)
+        _logs_about(x, divisor, logs)
         if how == MAD:  # exp((ln x - median)/MAD)
             middle, power = median_and_mad(logs[:n], counts)
             power *= _MAD_FACTOR
             _standardize(logs[:n], middle, power, logs)
             divisor *= exp(middle)
-        for i in range(n):
-            values[i] = exp(logs[i])
+        _exponentials(logs[:n], values)
         return Prescaling(0.0, divisor, power, status), SortedColumn(values, logs, n, 0, 0.0, lower, upper)
     center, divisor = (0.0, 1.0) if how == RAW else (median, mad)
     _standardize(x, center, divisor, values)
-    for i in range(n):
-        logs[i] = math.copysign(log1p(abs(values[i])), values[i])
+    _signed_logs(values[:n], logs)
     n_negative = position_of(logs[:n], 0.0, 0.0, n >> 1)
     return Prescaling(center, divisor, 1.0, status), SortedColumn(values, logs, n, n_negative, 2.0, lower, upper)
 
@@ -89,6 +84,29 @@ def _standardize(x: FloatArray, center: float, divisor: float, out: FloatArray) 
     widest_vectors()
     for i in range(x.size):
         out[i] = (x[i] - center) / divisor
+
+
+@kernel
+def _logs_about(x: FloatArray, divisor: float, logs: FloatArray) -> None:
+    """logs = ln(x/divisor)."""
+    widest_vectors()
+    log_divisor = log(divisor)
+    for i in range(x.size):
+        logs[i] = centered_log(x[i], 0.0, divisor, log_divisor)
+
+
+@kernel
+def _exponentials(logs: FloatArray, values: FloatArray) -> None:
+    widest_vectors()
+    for i in range(logs.size):
+        values[i] = exp(logs[i])
+
+
+@kernel
+def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
+    widest_vectors()
+    for i in range(values.size):
+        logs[i] = math.copysign(log1p(abs(values[i])), values[i])
 
 
 @kernel

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import kernel
+from powerkern._jit import kernel, widest_vectors
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.robust.huber import beta_of, joint_of, location_about
 from powerkern.kernels.robust.loc_scale import MOST_ITERATIONS, TAIL, VANISHED, LocScale
@@ -91,6 +91,7 @@ class _Clipped(NamedTuple):
 
 @kernel
 def _clip(col: Sorted, mu: float, s: float, k_location: float, k_scale: float) -> _Clipped:
+    widest_vectors()
     total = col.total
     tail = int(TAIL * col.y.size)
     lo = position_of(col.y, col.center, mu - k_location * s, tail)

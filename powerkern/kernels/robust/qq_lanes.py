@@ -29,7 +29,7 @@ from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.elementary.exp import LOG2_E, are_moderate, exp2m1_lanes, exp_lanes, expm1_lanes, greater, lesser
 from powerkern.kernels.robust.huber import CELLWISE_BETA
 from powerkern.kernels.robust.loc_scale import MAD_FACTOR
-from powerkern.kernels.robust.weights import Counts, Nodes, inside_of, middle_positions, total_of
+from powerkern.kernels.robust.weights import Counts, Nodes, middle_positions, total_of, weight_at
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, is_low_tail_in_logs
 
 #: All arrays may be of either precision: their type says how many lambdas go side by side.
@@ -177,7 +177,7 @@ def huber_step(y: Floats, counts: Counts | None, n: int, median: Lanes, reach: L
     while low < high:
         below += _times(counts, low, _clipped(counts, (median - values_at(y, low)) * per_reach))
         above += _times(counts, high, _clipped(counts, (values_at(y, high) - median) * per_reach))
-        weight += inside_of(counts, low, low + 1) + inside_of(counts, high, high + 1)
+        weight += weight_at(counts, low) + weight_at(counts, high)
         low, high = low + 1, high - 1
     if low == high:
         a = (values_at(y, low) - median) * per_reach

@@ -141,10 +141,10 @@ def _huber(y: FloatArray, n: int) -> tuple[Lanes, Lanes]:
 
 
 @kernel
-def _cut(batch: LaneBatch, shape: Shape, loc: Lanes, reach: Lanes) -> tuple[Lanes, Lanes, LaneLogs, Mask]:
-    """The values with ``|psi - loc| <= reach``: how many come before them, and up to their last; their logs.
+def _cut(batch: LaneBatch, shape: Shape, loc: Lanes, reach: Lanes, start: Lanes) -> tuple[Lanes, Lanes, LaneLogs, Mask]:
+    """The values with ``|psi - loc| <= reach``: how many come before them, and up to the last of them.
 
-    These are written to `batch.kept`; and where they can be fitted.
+    Then their logs, which are written to `batch.kept`, to be fitted from a start; and in which lanes they can be.
     """
     widest_vectors()
     y, beyond = batch.y[0], reach * (1.0 + EPS)  # those at the cut-off itself are kept
@@ -162,8 +162,7 @@ def _cut(batch: LaneBatch, shape: Shape, loc: Lanes, reach: Lanes) -> tuple[Lane
     spread = square_root(squares / number - select(both, 0.0, mean * mean))
     usable = (number >= _FEWEST) & (spread >= ONE_PASS_SPREAD) & (farthest <= ONE_PASS_REACH)
     usable = usable & ((n_negative > 0.0) & (n_negative < number) | ~both) & (reach > 0.0) & (reach < math.inf)
-    none = in_all_lanes(0.0)
-    return first, last, LaneLogs(number, both, none, mean, spread, farthest, none), usable
+    return first, last, LaneLogs(number, both, in_all_lanes(0.0), mean, spread, farthest, start), usable
 
 
 @kernel
@@ -215,7 +214,7 @@ def refit(batch: LaneBatch, n_columns: int, shape: Shape, scores: FloatArray, op
         cutoff = in_all_lanes(options.cutoff)
         if adaptive:
             cutoff = _adapted_cutoffs(batch, shape, loc, scale, options.cutoff)
-        new_first, new_last, logs, usable = _cut(batch, shape, loc, cutoff * scale)
+        new_first, new_last, logs, usable = _cut(batch, shape, loc, cutoff * scale, lmbda)
         _keep(fields, field.CUT_OFF, open_, cutoff)
         _keep(fields, field.CUT_LOC, open_, loc)
         _keep(fields, field.CUT_SCALE, open_, scale)
@@ -228,7 +227,7 @@ def refit(batch: LaneBatch, n_columns: int, shape: Shape, scores: FloatArray, op
         open_ = open_ & ~settled
         if any_lane(open_):
             first, last = select(open_, new_first, first), select(open_, new_last, last)
-            best = walk(batch.kept, batch.ones[0, : shape.n], _from(logs, lmbda), none, open_ & usable)
+            best = walk(batch.kept, batch.ones[0, : shape.n], logs, none, open_ & usable)
             open_ = _keep_fit(fields, best, logs.jacobian, open_ & usable)
             lmbda, n_eval = select(open_, best.x, lmbda), n_eval + select(open_, best.n_eval - 1.0, 0.0)
             fitted = settled | open_
@@ -240,11 +239,6 @@ def refit(batch: LaneBatch, n_columns: int, shape: Shape, scores: FloatArray, op
     store(fields, (field.FIRST, 0), first)
     store(fields, (field.LAST, 0), last)
     store(fields, (field.TAIL, 0), select(tail, 1.0, 0.0))
-
-
-@inlined
-def _from(logs: LaneLogs, start: Lanes) -> LaneLogs:
-    return LaneLogs(logs.weight, logs.both, logs.base, logs.jacobian, logs.spread, logs.farthest, start)
 
 
 @inlined
