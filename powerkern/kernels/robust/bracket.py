@@ -14,7 +14,7 @@ from powerkern.kernels.robust.search import AT_HIGH, AT_LOW, HIGH, LOW, LOWEST, 
 #: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
 _WIDE = 0.13
 #: Where such a search looks at first about the minimum that is expected, and later: parts of the way to either end of
-#: the interval; and what is left of an interval by points that are evenly spaced.
+#: the interval; and the share of an interval that evenly spaced points leave.
 _PARTS = (-0.5, -0.18, -0.07, -0.025, 0.025, 0.07, 0.18, 0.5)
 _CLOSER = (-0.4, -0.1, -0.03, -0.002, 0.002, 0.03, 0.1, 0.4)
 _EVENLY = 2.0 / (LANES + 1.0)
@@ -40,7 +40,7 @@ def narrowed(at: Prestandardized, cell: FloatArray, stop: Stop, options: Options
 
     The search ends at the minimum of a cubic through four points if that is good; or where the neighbors of the lowest
     point are the tolerance from it, or the objective is not going to be as low as the bound. Where a parabola misleads,
-    it is taken every other time only. What the scan found in a cell says where to look, and is looked at again: it may
+    it is taken every other time only. The scan's values in a cell say where to look, and are computed again: they may
     be in float32.
     """
     points, values = work.grid[0, :LANES], work.grid[1, :LANES]

@@ -77,7 +77,7 @@ def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) ->
 
 @kernel
 def is_over(x: FloatArray, counts: Counts | None, kept: Kept, row: FloatArray) -> bool:
-    """Whether there is no fit to complete: it is left, or has overflowed, and the row says so."""
+    """Whether no fit is to be completed: the column is left, or its fit has overflowed, which is written to the row."""
     if row[STATUS] == LEFT:
         return True
     if is_unfitted(row, kept):

@@ -1,4 +1,4 @@
-"""Robust power transforms of one column: what all estimators have in common, and their entries.
+"""Robust power transforms of one column: the steps common to all estimators, and their entries.
 
 How a column, sorted and without missing values, is fitted:
 
@@ -46,7 +46,7 @@ class Criterion(NamedTuple):
 
 @kernel
 def no_tail(at: Prestandardized, lmbda: float, kept: Kept) -> bool:
-    """Without a cut-off, there is no tail that should have been beyond it."""
+    """Without a cut-off no tail can have been kept wrongly."""
     return False
 
 

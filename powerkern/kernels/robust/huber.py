@@ -82,7 +82,7 @@ def beta_of(k: float) -> float:
 
 @kernel
 def sd_within(reach: float) -> float:
-    """Standard deviation of a standard normal Z with abs(Z) <= reach, by which that of a central part is divided.
+    """Standard deviation of a standard normal Z given abs(Z) <= reach, the consistency factor of a central part.
 
     Var(Z | abs(Z) <= k) = 1 - 2 k phi(k)/(2 Phi(k) - 1).
     """
@@ -175,7 +175,7 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
 def huber(y: np.ndarray, w: np.ndarray, k: float) -> LocScale:
     """Huber's M-estimate of location, with the normalised MAD as scale, and of scale about that location ([3]_).
 
-    `y` and `w` are those of `sorted_column`. With MAD = 0 the location is the median.
+    `y` and `w` are as for `sorted_column`. With MAD = 0 the location is the median.
     """
     col = sorted_column(y, w)
     start = MAD_FACTOR * mad_about(col, col.median)
@@ -245,11 +245,11 @@ def huber_likelihood_of(y: np.ndarray, counts: Counts | None, k: float) -> LocSc
 
     They minimise ``ln s + sum rho(u)/(n c)``, u = (y - mu)/s, with c = P(|Z| < k) of a normal Z: ``sum psi(u) = 0`` and
     ``sum psi(u) u = n c``. For given clipped values, with the mean m and the squares SS of the others about it, and
-    D = sum (y - m) of those above less that of those below, these are::
+    D the sum of y - m above less its sum below, the solution is::
 
         n c s**2 - k D s - SS = 0,    mu = m + s k (number above - number below)/(number of the others)
 
-    What is minimised is convex in mu/s and 1/s: such steps, halved where they overshoot, converge. With `counts` every
+    The objective is convex in mu/s and 1/s: such steps, halved where they overshoot, converge. With `counts` every
     number is a weight, and every sum weighted.
     """
     n = y.size

@@ -88,7 +88,7 @@ ROBUST_WORK = named_tuple(
 
 
 class Prestandardized(NamedTuple):
-    """A prestandardised column, what the objective compares it with, and room for its transform.
+    """A prestandardised column, the target of the objective, and room for the transform.
 
     The type of `counts`, weights or None, says which code is compiled.
     """

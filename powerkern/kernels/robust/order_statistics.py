@@ -320,7 +320,9 @@ def trimmed_mean(y: np.ndarray, w: np.ndarray, below: float, above: float) -> fl
         while above >= w[hi - 1]:
             above -= w[hi - 1]
             hi -= 1
-    center = y[min(max(y.size // 2, lo), hi - 1)]  # of what is kept: far from it, the sums would lose their digits
+    center = y[
+        min(max(y.size // 2, lo), hi - 1)
+    ]  # kept: far from it sums would lose digits
     kept = _range_sums(y, w, lo, hi, center)
     first = kept.first - (below * (y[lo] - center) + above * (y[hi - 1] - center))
     return float(center + first / (kept.weight - below - above))

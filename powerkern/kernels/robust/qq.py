@@ -260,8 +260,8 @@ def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: floa
 def near_quantiles(y: FloatArray, counts: Counts | None, start: int, stop: int, cutoff: float, c: float) -> float:
     """Weighted sum of 1 - rho over the values from `start` to `stop`, at their distances from normal quantiles.
 
-    The quantiles are those of N(0, 1) within +-cutoff. They and the values are standardised by their means and standard
-    deviations; distances are in units of that of N(0, 1). Of each value at most _COPIES copies are looked at.
+    The quantiles are of N(0, 1) within +-cutoff. They and the values are standardised by their means and standard
+    deviations, and distances are in units of N(0, 1). At most _COPIES copies of each value are taken.
     """
     tail = 0.5 * math.erfc(cutoff / math.sqrt(2.0))
     weight, unit, mean, squares = inside_of(counts, start, stop), unit_of(counts), 0.0, 0.0
@@ -310,7 +310,7 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
     y : array_like, shape (n,)
         The values, sorted.
     scores : array_like, shape (n,)
-        What they are compared with: Phi^-1((i - 1/3)/(n + 1/3)), i = 1..n, in the paper [1]_.
+        The normal scores: Phi^-1((i - 1/3)/(n + 1/3)), i = 1..n, in the paper [1]_.
     loc, scale : float
         Robust location and scale of y.
     c : float, default 0.5

@@ -1,6 +1,6 @@
 """The robust QQ objective of a short sorted column, at eight lambdas at once, or at sixteen in float32.
 
-What `powerkern.kernels.robust.search` minimises, for the plain transform and the one rectified at the quartiles:
+The objective of RewML's search, for the plain transform and the one rectified at the quartiles:
 transform, one step of Huber's estimators from median and MAD (`powerkern.kernels.robust.huber.one_step_of`), bisquare
 distance (`kernels.robust.qq`). Each of `Lanes` is one lambda, each turn of a loop one value of the column: the
 sums stay in registers, and nothing depends on the length. The same figures as one lambda at a time, but for rounding.
@@ -63,7 +63,7 @@ def qq_objectives(
     """out = the objective at `lmbdas`, a vector of them at a time; NaN where it is not defined.
 
     `k` is Huber's constant, `c` that of the bisquare; `y` has room for a vector for each value. Without counts it
-    holds what rho is taken of afterwards, in units of c, at the last of the lambdas. `rises` are added to the logs of
+    then holds the arguments of rho, in units of c, at the last of the lambdas. `rises` are added to the logs of
     the slopes of both tangents: 0, unless the values beyond the change points are in other units.
     """
     for i in range(0, lmbdas.size, width_of(lmbdas)):
@@ -196,7 +196,7 @@ def _times(counts: Counts | None, i: int, x: Lanes) -> Lanes:
 
 @inlined
 def _clipped(counts: Counts | None, d: Lanes) -> Lanes:
-    """Huber's psi of a distance, in units of its reach: without counts, that of a value on its side of the median.
+    """Huber's psi of a distance in units of its reach; without counts, of a value on its side of the median.
 
     A NaN stays one: where a transform is not defined, the location is not either.
     """

@@ -104,7 +104,7 @@ def qq_objective(
 
     Logs of one sign are taken relative to the middle one: the transform then differs only by its location and scale,
     and does not lose the digits in which close values differ. Values beyond the change points may be out of the range
-    of float32: they are taken relative to these, in units of what the slope there is divided by, or larger ones.
+    of float32: they are taken relative to these, in units by which the slope there is divided, or larger ones.
     """
     n = column.n
     arrays: Any = work.column
@@ -154,7 +154,7 @@ def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, 
         lowest = min(lowest, _evaluate(qq, n_lanes, work))
         for i in range(n_open):
             if i == n_open - 1 or queue[i + 1] != queue[i] + 1:
-                work.lanes[FLOOR, work.end[queue[i]]] = math.inf  # what follows is elsewhere
+                work.lanes[FLOOR, work.end[queue[i]]] = math.inf  # the following lane is elsewhere
         last = _add_open(n_lanes, n_lanes + LANES32, lowest, last, work)
         n_lanes += LANES32
     return _write_points(low, high, n_first, points, work)
@@ -219,7 +219,7 @@ def _divide(cells: IntArray, start: int, work: CellWork) -> None:
 
 @kernel
 def _write_points(low: float, high: float, n_first: int, points: FloatArray, work: CellWork) -> int:
-    """All lanes in ascending order, those of a cell divided in its place; returns how many."""
+    """All lanes in ascending order, the parts of a divided cell in its place; returns how many."""
     lanes, begin, pending = work.lanes, work.begin, work.queue
     n_points, n_pending, lane, stop = 0, 0, 0, LANES32 - 1
     while True:
@@ -280,7 +280,7 @@ def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> N
 
 @inlined
 def _nearest_between(y: Float32Array, i: int) -> Lanes:
-    """The largest 1 - rho of residual number i between neighboring lanes: that of the median of both and 0."""
+    """The largest 1 - rho of residual number i between neighboring lanes: at the median of both and 0."""
     a, b = load(y, (LANES32 * i,)), load(y, (LANES32 * i + 1,))
     nearest = greater(lesser(a, b), lesser(greater(a, b), 0.0))
     u = 1.0 - nearest * nearest

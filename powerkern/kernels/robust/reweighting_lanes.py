@@ -44,7 +44,7 @@ from powerkern.kernels.robust.qq_lanes import huber_step, off_0, plain_mad, plai
 from powerkern.kernels.robust.reweighting import EXCESS, WIDER, cut_in, excess_beyond, n_fits_of
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn
 
-#: Fewer values kept than this have an optimum at the edge of what is certified.
+#: The optimum of fewer values than this can hardly be certified.
 _FEWEST = 3.0
 #: The exponentials of `powerkern.kernels.elementary.exp` for lanes are exact in this range.
 _LARGEST_LOG = 690.0

@@ -1,6 +1,7 @@
 """Short columns without weights: each gets its start, and goes on with others as long, one in each lane.
 
-An entry of its own: long columns need none of it. What it leaves (status LEFT) is fitted as long columns are.
+The entry is compiled apart, for long columns do not need it. Columns that it leaves (status LEFT) are fitted as long
+ones are.
 """
 
 from __future__ import annotations

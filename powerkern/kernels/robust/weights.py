@@ -1,7 +1,7 @@
 """Weights of one sorted column: order statistics in which a row counts as often as its weight says.
 
 Weights are counts: a row of weight 3 is that row three times. Where their mean, each weighted by itself,
-``sum w**2/sum w``, is less than one, nothing is counted, and they are relative: that mean is then what counts once
+``sum w**2/sum w``, is less than one, the weights are relative, and that mean counts as one value
 (`Counts.unit`). Equal weights below one are thus no weights, and those that sum to one are as many rows as they are
 worth. It is continuous in the weights: a row whose weight vanishes might as well not be there.
 
@@ -60,7 +60,7 @@ class Counts(NamedTuple):
     lower: int  #: position of the lower median
     upper: int
     total: float
-    unit: float  #: what counts as one value
+    unit: float  #: the weight that counts as one value
     factor: float  #: the power of two
 
 
@@ -102,7 +102,7 @@ def counts_of(weight: FloatArray, work: CountsWork) -> Counts:
 
 @kernel
 def _cumulate(w: FloatArray, out: FloatArray) -> float:
-    """out = 0 and the running sums, with what their rounding loses (Neumaier 1974); returns the sum of squares."""
+    """out = 0 and the running sums, corrected for rounding (Neumaier 1974); returns the sum of squares."""
     total, lost, squares = 0.0, 0.0, 0.0
     out[0] = 0.0
     for i in range(w.size):
