@@ -41,7 +41,6 @@ from powerkern.kernels.robust.loc_scale import (
 )
 from powerkern.kernels.robust.order_statistics import (
     Sorted,
-    column_about,
     distance_at,
     inside,
     mad_about,
@@ -351,13 +350,13 @@ def huber_location_of(y: np.ndarray, w: np.ndarray, scale: float, k: float) -> L
 @kernel
 def huber_scale_of(y: np.ndarray, w: np.ndarray, center: float, k: float, ddof: float) -> LocScale:
     """Huber's scale of a sorted column about a center (NaN: the median)."""
-    col = sorted_column(y, w) if math.isnan(center) else column_about(y, w, center)
-    dof = col.total - ddof
+    col = sorted_column(y, w)
+    point, dof = col.median if math.isnan(center) else center - col.center, col.total - ddof
+    loc = col.center + point if math.isnan(center) else center
     if not dof > 0.0:
-        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
-    start = MAD_FACTOR * mad_about(col, col.median)
-    scale, n_iter, found = scale_about(col, col.median, start, k, dof)
-    return outcome(col.center + col.median, scale, n_iter, found)
+        return LocScale(loc, 0.0, 0, ZERO_SCALE)
+    scale, n_iter, found = scale_about(col, point, MAD_FACTOR * mad_about(col, point), k, dof)
+    return outcome(loc, scale, n_iter, found)
 
 
 @entry((ROWS, COUNTS, ROWS))

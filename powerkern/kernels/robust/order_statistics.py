@@ -25,7 +25,7 @@ class Sorted(NamedTuple):
 
     y: np.ndarray  #: values, ascending
     w: np.ndarray  #: their weights, positive; empty: all one
-    center: float  #: a value of the column
+    center: float  #: the lower median
     median: float  #: relative to the center
     total: float  #: weight of all values
 
@@ -180,12 +180,6 @@ def sorted_column(y: np.ndarray, w: np.ndarray) -> Sorted:
 
 
 @kernel
-def column_about(y: np.ndarray, w: np.ndarray, center: float) -> Sorted:
-    """`sorted_column` about any center; its `median` is then 0."""
-    return Sorted(y, w, center, 0.0, weight_of_all(y, w))
-
-
-@kernel
 def distance_at(col: Sorted, point: float, weight: float) -> float:
     """Quantile of ``|y - center - point|``: the distance up to which there is that much weight.
 
@@ -320,9 +314,7 @@ def trimmed_mean(y: np.ndarray, w: np.ndarray, below: float, above: float) -> fl
         while above >= w[hi - 1]:
             above -= w[hi - 1]
             hi -= 1
-    center = y[
-        min(max(y.size // 2, lo), hi - 1)
-    ]  # kept: far from it sums would lose digits
+    center = y[min(max(y.size // 2, lo), hi - 1)]  # kept: far from it sums would lose digits
     kept = _range_sums(y, w, lo, hi, center)
     first = kept.first - (below * (y[lo] - center) + above * (y[hi - 1] - center))
     return float(center + first / (kept.weight - below - above))
