@@ -23,7 +23,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import READ_COLUMN, REAL, compiled_as, entry, kernel, reduction, widest_vectors
+from powerkern._jit import READ_COLUMN, REAL, compiled_as, entry, for_none, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log
@@ -236,14 +236,6 @@ def _weighted_bisquare_sum(y: FloatArray, nodes: Nodes, loc: float, per_scale: f
     return total
 
 
-@kernel
-def weighted_bisquare_of(y: FloatArray, nodes: Nodes, total: float, loc: float, scale: float, c: float) -> float:
-    """`bisquare_objective_of` for weights that sum to `total`."""
-    if not scale > 0.0:
-        return math.nan
-    return 1.0 - _weighted_bisquare_sum(y, nodes, loc, 1.0 / scale, 1.0 / c) / total
-
-
 @reduction
 def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: float, per_c: float) -> float:
     widest_vectors()
@@ -291,6 +283,19 @@ def bisquare_objective_of(y: FloatArray, scores: FloatArray, loc: float, scale: 
     if y.size == 0 or not scale > 0.0:
         return math.nan
     return 1.0 - _bisquare_sum(y, scores, loc, 1.0 / scale, 1.0 / c) / y.size
+
+
+@kernel
+def _plain_distance(counts: None, y: FloatArray, scores: FloatArray, loc: float, scale: float, c: float) -> float:
+    return bisquare_objective_of(y, scores, loc, scale, c)
+
+
+@for_none(_plain_distance)
+def bisquare_distance(counts: Counts, y: FloatArray, nodes: Nodes, loc: float, scale: float, c: float) -> float:
+    """`bisquare_objective_of`, with weights by the nodes of all rows."""
+    if not scale > 0.0:
+        return math.nan
+    return 1.0 - _weighted_bisquare_sum(y, nodes, loc, 1.0 / scale, 1.0 / c) / counts.total
 
 
 @entry((READ_COLUMN, READ_COLUMN, REAL, REAL, REAL))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from powerkern._jit import LANES, for_none, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.robust.huber import CELLWISE_BETA, HUBER_K, one_step_of
@@ -12,11 +10,10 @@ from powerkern.kernels.robust.options import SAMPLE, Options, Prestandardized, R
 from powerkern.kernels.robust.qq import (
     CLOSE,
     PAPER,
-    bisquare_objective_of,
+    bisquare_distance,
     normal_nodes,
     normal_scores,
     sampled_score,
-    weighted_bisquare_of,
 )
 from powerkern.kernels.robust.qq_lanes import qq_objectives
 from powerkern.kernels.robust.qq_search import qq_objective, search_cells
@@ -37,25 +34,13 @@ def qq_value(at: Prestandardized, lmbda: float, options: Options, work: RobustWo
     transform_sorted(at.column, lmbda, options.rule, at.y)
     y = at.y[: at.column.n]
     estimate = one_step(y, at.counts)
-    if not estimate.scale > 0.0:
-        return math.nan
-    return _distance(at.counts, y, at.target, estimate, options.c)
+    return bisquare_distance(at.counts, y, at.target, estimate.loc, estimate.scale, options.c)
 
 
 @kernel
 def one_step(y: FloatArray, counts: Counts | None) -> LocScale:
     """One step from median and MAD: iterated to the end, RewML resists fewer outliers."""
     return one_step_of(y, counts, HUBER_K, CELLWISE_BETA)
-
-
-@kernel
-def _plain_distance(counts: None, y: FloatArray, scores: FloatArray, estimate: LocScale, c: float) -> float:
-    return bisquare_objective_of(y, scores, estimate.loc, estimate.scale, c)
-
-
-@for_none(_plain_distance)
-def _distance(counts: Counts, y: FloatArray, nodes: Nodes, estimate: LocScale, c: float) -> float:
-    return weighted_bisquare_of(y, nodes, counts.total, estimate.loc, estimate.scale, c)
 
 
 @kernel
