@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import scipy.stats
 
-from powerkern.kernels.robust import huber, loc_scale, order_statistics, proposal2
+from powerkern.kernels.robust import huber, loc_scale, proposal2
 from powerkern.location import location_scale
 
 from ._measure import PEER_COLUMNS, InTurns, exp_units
@@ -133,18 +133,18 @@ class Short:
 
 
 @numba.njit(error_model="numpy")
-def _huber(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> loc_scale.LocScale:
-    return huber.huber(y, w, table, 1.5)
+def _huber(y: np.ndarray, w: np.ndarray) -> loc_scale.LocScale:
+    return huber.huber(y, w, 1.5)
 
 
 @numba.njit(error_model="numpy")
-def _one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> loc_scale.LocScale:
+def _one_step(y: np.ndarray, w: np.ndarray) -> loc_scale.LocScale:
     return huber.huber_one_step(y, w, 1.5, huber.CELLWISE_BETA)
 
 
 @numba.njit(error_model="numpy")
-def _proposal2(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> loc_scale.LocScale:
-    return proposal2.huber_proposal2_of(y, w, table, 1.5, 1.5)
+def _proposal2(y: np.ndarray, w: np.ndarray) -> loc_scale.LocScale:
+    return proposal2.huber_proposal2_of(y, w, 1.5, 1.5)
 
 
 #: Each compiled by itself: asv runs every parameter in a process of its own.
@@ -152,7 +152,7 @@ ESTIMATORS = {"huber": _huber, "huber_one_step": _one_step, "huber_proposal2": _
 
 
 def _estimate(estimator: str, y: np.ndarray) -> loc_scale.LocScale:
-    return ESTIMATORS[estimator](y, y[:0], np.empty((6, order_statistics.table_width(y.size))))
+    return ESTIMATORS[estimator](y, y[:0])
 
 
 class Sorted:

@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 import powerkern as pk
 from powerkern._estimators.estimators import ESTIMATORS
 from powerkern.kernels import bisquare_objective
-from powerkern.kernels.robust import huber, loc_scale, order_statistics
+from powerkern.kernels.robust import huber, loc_scale
 from powerkern.kernels.transforms import rectified as kernels
 
 from ._measure import FAMILIES, InTurns, exp_units, lap_of
@@ -175,7 +175,7 @@ def _transform(
 
 
 @numba.njit(error_model="numpy")
-def _huber(y: np.ndarray, table: np.ndarray) -> loc_scale.LocScale:
+def _huber(y: np.ndarray) -> loc_scale.LocScale:
     return huber.huber_one_step(y, y[:0], 1.5, huber.CELLWISE_BETA)
 
 
@@ -193,13 +193,13 @@ class _Column:
         self.scores = ndtri((np.arange(1, n + 1) - 1.0 / 3.0) / (n + 1.0 / 3.0))
         room = np.ones(kernels.ROOM)
         self.x, self.logs, self._y = np.append(self.x, room), np.append(self.logs, room), np.ones(n + room.size)
-        self.y, self.table = self._y[:n], np.empty((6, order_statistics.table_width(n)))
+        self.y = self._y[:n]
 
     def transform(self, lmbda: float, rule: int) -> None:
         _transform(self.x, self.logs, self.n_negative, self.below, lmbda, rule, self._y)
 
     def huber(self) -> loc_scale.LocScale:
-        return _huber(self.y, self.table)
+        return _huber(self.y)
 
     def objective(self, lmbda: float, rule: int) -> float:
         self.transform(lmbda, rule)

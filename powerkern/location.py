@@ -25,7 +25,6 @@ from powerkern.kernels.robust.location import (
     order_columns,
     proposal2_columns,
 )
-from powerkern.kernels.robust.order_statistics import table_width
 
 __all__ = ["LocationScale", "LocationStatus", "location_scale"]
 
@@ -109,7 +108,7 @@ def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]
     lost = as_number("ddof", ddof, "[0, inf)")
     if code and lost:
         raise ValueError(f"ddof is for center='median'; leave it out with center={center!r}")
-    return [float(code), _positive("k", k), lost]
+    return [float(code), _positive("k", k), lost, np.nan]
 
 
 def _proposal2_options(k: object, k_location: object) -> list[float]:
@@ -118,7 +117,7 @@ def _proposal2_options(k: object, k_location: object) -> list[float]:
 
 METHODS: dict[str, _Method] = {
     **{f"{center}-{spread}": _order(center, spread) for center in _CENTERS for spread in _SPREADS},
-    "huber": _Method(huber_columns, {"k": 1.5}, lambda k: [_positive("k", k)]),
+    "huber": _Method(huber_columns, {"k": 1.5}, lambda k: [_positive("k", k), np.nan]),
     "huber-scale": _Method(huber_scale_columns, {"k": 1.5, "center": "median", "ddof": 0}, _huber_scale_options),
     "huber-proposal2": _Method(proposal2_columns, {"k": 1.5, "k_location": None}, _proposal2_options),
     "bisquare": _Method(bisquare_columns, {"c": 4.685}, lambda c: [0.0, _positive("c", c)]),
@@ -265,9 +264,8 @@ def points_estimator(method: str, constants: Mapping[str, Any]) -> Callable[[Flo
 
     def estimate(x: FloatArray, w: FloatArray) -> FloatArray:
         out: FloatArray = np.empty((1, _N_RESULTS))
-        table = np.empty((6, table_width(max(x.size, 1))))
         x, w = (x, w) if x.size else (np.array([np.nan]), np.array([1.0]))
-        function(x[np.newaxis].copy(), w[np.newaxis].copy(), options, table, out)
+        function(x[np.newaxis].copy(), w[np.newaxis].copy(), options, out)
         row: FloatArray = out[0]
         return row
 
@@ -291,9 +289,8 @@ def _estimator(
 
     def estimate(block: FloatArray, group: slice) -> FloatArray:
         out = np.empty((block.shape[0], _N_RESULTS))
-        table = np.empty((6, table_width(block.shape[1])))
         columns, weights = sorted_with(block, weight)
-        function(columns, np.empty((len(out), 0)) if weights is None else weights, options, table, out)
+        function(columns, np.empty((len(out), 0)) if weights is None else weights, options, out)
         return out
 
     return estimate

@@ -18,7 +18,6 @@ from powerkern._input import special
 from powerkern._results.central_null import LEVELS, SIZES, TABLE
 from powerkern._typing import FloatArray
 from powerkern.kernels.robust.location import proposal2_columns
-from powerkern.kernels.robust.order_statistics import table_width
 from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED
 from powerkern.kernels.transforms.gather import APPLY
 
@@ -59,11 +58,9 @@ def central_matrix(
 
 def central_distances(columns: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
     """The statistic of each sorted row, NaN last, and the number of its values."""
-    n_rows, n_columns = columns.shape
-    fits = np.empty((n_rows, 4))
-    each = np.empty((n_rows, 0)) if weights is None else np.where(np.isnan(columns), 0.0, weights)
-    table = np.empty((6, table_width(n_columns)))
-    proposal2_columns(columns.copy(), each.copy(), np.array([_QUANTILE, _QUANTILE]), table, fits)
+    fits = np.empty((len(columns), 4))
+    each = np.empty((len(columns), 0)) if weights is None else np.where(np.isnan(columns), 0.0, weights)
+    proposal2_columns(columns.copy(), each.copy(), np.array([_QUANTILE, _QUANTILE]), fits)
     w = np.where(np.isnan(columns), 0.0, 1.0) if weights is None else each
     p, total = _plotting_positions(columns, w)
     with np.errstate(all="ignore"):

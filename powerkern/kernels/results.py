@@ -77,7 +77,10 @@ def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> No
 @kernel
 def is_identity(row: FloatArray) -> bool:
     """Whether the column could not be fitted and passes through unchanged."""
-    return bool(row[STATUS] in UNFITTED)
+    found = False
+    for status in UNFITTED:  # `in` takes numba longer to compile
+        found |= row[STATUS] == status
+    return bool(found)
 
 
 @kernel

@@ -58,7 +58,7 @@ from powerkern.kernels.robust.options import (
     new_robust_work,
     with_rule,
 )
-from powerkern.kernels.robust.reweighting import MAX_TURNS, WIDER, n_fits_of
+from powerkern.kernels.robust.reweighting import MAX_TURNS, WIDER, cut_in, n_fits_of
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.order import (
@@ -98,7 +98,7 @@ class Points(NamedTuple):
 def _options_of(options: Options, row: FloatArray) -> Options:
     """Options with the rule by which a fit started."""
     both = row[ROUTE] == Route.REFIT_BOTH_SIDES
-    return with_rule(options, QUARTILES) if options.rule == BOTH and not both else options
+    return with_rule(options, QUARTILES, options.adaptive) if options.rule == BOTH and not both else options
 
 
 class Column(CountedColumn):
@@ -115,7 +115,7 @@ class Column(CountedColumn):
         self.lmbda, self.interval = np.nan, np.full(5, np.nan)
         self.row, self.kept_ends, self.status = np.empty(0), np.empty(0), int(Status.OK)  # of the last fit
         self.n_eval, self.settled = 0.0, False
-        self.adaptive, self.last_cutoff = 0, np.nan  # whether the cut-off is adaptive; the last cut-off
+        self.adaptive, self.last_cutoff = False, np.nan  # whether the cut-off is adaptive; the last cut-off
         self.error, self.is_given, self.others = 0.0, False, list[Points]()
         self.searched = 0.0  # how far from the minimum a search may end
         self.zones = np.full((2, 3), np.nan)
@@ -243,14 +243,14 @@ class Column(CountedColumn):
         x, w, options = (self.x, self.w, self.options) if points is None else (points.x, points.w, points.options)
         figures, y = np.empty(N_CUT), np.empty(x.size)
         cut = self.estimator.entries.cut
-        cut(x, w, self.family, options, lmbda, rule, self.adaptive, self.work, y, figures)
+        cut(x, w, self.family, options, lmbda, rule, int(self.adaptive), self.work, y, figures)
         return figures, y
 
     def _critical(self) -> BoolArray:
         """Mask of the cells that contain medians, median distances, quartiles and ends of the kept interval."""
         at = [self.near(self.x, _order_points(self.x, self.w))]
         for turn, (lmbda, rule) in enumerate(self._cuts()):
-            self.adaptive = int(self.options.adaptive and turn > 0)
+            self.adaptive = cut_in(turn, self.options)[1]
             figures, y = self.cut(lmbda, rule)
             cutoffs = self.options.cutoff + WIDER * np.arange(1 + self.adaptive * N_WIDER)
             reaches = np.append(cutoffs, HUBER_K) * figures[CUT_SCALE]
@@ -294,8 +294,7 @@ class Column(CountedColumn):
         n_fits = self._n_fits
         if self.settled or turn >= (n_fits + 1 if self.estimator.criterion == CELLWISE_QQ or n_fits == 0 else n_fits):
             return False
-        self.rule = self.options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
-        self.adaptive = int(self.options.adaptive and turn > 0)
+        self.rule, self.adaptive = cut_in(turn, self.options)
         figures, _ = self.cut(self.lmbda, self.rule)
         self.last_cutoff = float(figures[CUT_OFF])
         low, high = figures[CUT_LOW], figures[CUT_HIGH]

@@ -45,7 +45,7 @@ def count_below(x: FloatArray, bound: float) -> int:
     """The number of values of a sorted array that are less than `bound`."""
     low, high = 0, x.size
     while low < high:
-        middle = (low + high) // 2
+        middle = (low + high) >> 1
         if x[middle] < bound:
             low = middle + 1
         else:

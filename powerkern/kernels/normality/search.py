@@ -17,6 +17,7 @@ from powerkern.kernels.normality.criterion_lanes import WIDTH, LaneWork, evaluat
 from powerkern.kernels.optimize.brent import brent_start, brent_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.robust.order_statistics import n_present
+from powerkern.kernels.robust.search import lowest_of
 
 # fields of a row that `criterion_columns` writes
 FOUND_LMBDA, FOUND_VALUE, FOUND_N_EVAL, FOUND_STATUS = range(4)
@@ -142,15 +143,6 @@ def _second_minimum(values: FloatArray, count: int) -> float:
 
 
 @kernel
-def _lowest_of(values: FloatArray, n: int) -> int:
-    """Where the lowest of the values from number 1 on is."""
-    k = 1
-    for i in range(2, n):
-        k = i if values[i] < values[k] else k
-    return k
-
-
-@kernel
 def _lowest_kink(task: _Task, origin: float, scan: _Scan) -> _Point:
     """The lowest kink of the KS distance, or a point that is lower.
 
@@ -165,12 +157,12 @@ def _lowest_kink(task: _Task, origin: float, scan: _Scan) -> _Point:
         _clear(floors)
         parts[1] = 0.0
     while True:
-        k = _lowest_of(parts, _FINEST)
+        k = 1 + lowest_of(parts[1:_FINEST])
         if parts[k] < best.value - _FLAT:
             parts[k] = math.inf
             best = _lower(best, _kink(task, low + (k - 1) * size, low + k * size))
             continue
-        k = _lowest_of(floors, scan.n_steps)
+        k = 1 + lowest_of(floors[1 : scan.n_steps])
         if floors[k] >= best.value:
             return best
         floors[k] = math.inf

@@ -76,15 +76,12 @@ def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
 
 @kernel
 def brent_step(state: BrentState, f: float) -> BrentState:
-    """Next state, given f at ``state.x``: the point sequence of netlib's fmin and R's optimize()."""
-    return _brent_propose(_brent_record(state, finite_or_huge(float(f))))
+    """Next state, given f at ``state.x``: the point sequence of netlib's fmin and R's optimize().
 
-
-@kernel
-def _brent_record(state: BrentState, f: float) -> BrentState:
-    """Put the new point among the best three and shrink the bracket."""
-    u, a, b = state.x, state.a, state.b
-    x, w, v = state.best, state.w, state.v
+    It stops, or goes to the parabola's minimum where that can be trusted, and takes a golden-section step elsewhere.
+    """
+    f, u, a, b = finite_or_huge(float(f)), state.x, state.a, state.b
+    x, w, v, d, e = state.best, state.w, state.v, state.d, state.e
     fx, fw, fv = state.fun, state.fw, state.fv
     if state.n_eval == 0:
         fx, fw, fv = f, f, f
@@ -106,19 +103,11 @@ def _brent_record(state: BrentState, f: float) -> BrentState:
             w, fw = u, f
         elif f <= fv or v == x or v == w:  # noqa: SIM109  (a search in a tuple takes 0.1 s to compile)
             v, fv = u, f
-    n_eval = state.n_eval + 1
-    return BrentState(x, a, b, x, w, v, fx, fw, fv, state.d, state.e, state.xtol, n_eval, state.max_eval, state.status)
 
-
-@kernel
-def _brent_propose(state: BrentState) -> BrentState:
-    """Stop, or take the parabola's minimum where it can be trusted and a golden-section step elsewhere."""
-    a, b, x, w, v = state.a, state.b, state.best, state.w, state.v
-    fx, fw, fv, d, e = state.fun, state.fw, state.fv, state.d, state.e
-    middle = 0.5 * (a + b)
+    middle, n_eval = 0.5 * (a + b), state.n_eval + 1
     tol = product(SQRT_EPS, abs(x)) + state.xtol / 3.0
     converged = abs(x - middle) <= 2.0 * tol - 0.5 * (b - a)
-    status = minimum_status(converged, fx, state.n_eval, state.max_eval)
+    status = minimum_status(converged, fx, n_eval, state.max_eval)
     u = x
     if status == RUNNING:
         p, q, r = 0.0, 0.0, 0.0
@@ -140,7 +129,7 @@ def _brent_propose(state: BrentState) -> BrentState:
             d = product(GOLDEN, e)
         nudge = tol if d > 0.0 else -tol
         u = x + (d if abs(d) >= tol else nudge)  # not too close to x
-    return BrentState(u, a, b, x, w, v, fx, fw, fv, d, e, state.xtol, state.n_eval, state.max_eval, status)
+    return BrentState(u, a, b, x, w, v, fx, fw, fv, d, e, state.xtol, n_eval, state.max_eval, status)
 
 
 # --- plain calls --------------------------------------------------------------------------------------

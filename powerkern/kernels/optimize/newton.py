@@ -111,7 +111,7 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
         status = CONVERGED if f == f else NOT_FINITE
     elif n_eval >= state.max_eval:
         status = MAX_EVAL
-    x_next = x + step if status in (RUNNING, CONVERGED) else x
+    x_next = x + step if status == RUNNING or status == CONVERGED else x  # noqa: SIM109
     return NewtonState(x_next, f, lo, hi, step, proposed, max_step, state.xtol, n_eval, state.max_eval, status)
 
 

@@ -8,9 +8,16 @@ import numpy as np
 
 from powerkern._jit import kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.robust.huber import scale_about, starting_scale
-from powerkern.kernels.robust.loc_scale import EMPTY, MAD_FACTOR, MOST_ITERATIONS, ZERO_SCALE, LocScale, outcome
-from powerkern.kernels.robust.order_statistics import Sorted, mad_about, position_of, sorted_column, without_sums
+from powerkern.kernels.robust.huber import joint_of, scale_about
+from powerkern.kernels.robust.loc_scale import (
+    MAD_FACTOR,
+    MOST_ITERATIONS,
+    VANISHED,
+    ZERO_SCALE,
+    LocScale,
+    outcome,
+)
+from powerkern.kernels.robust.order_statistics import Sorted, mad_about, position_of, sorted_column
 
 #: Steps of the bisquare location, in units of its scale, that end it; and where Newton's steps may replace reweighting:
 #: for short steps, in units of the distance where influence ends, and a slope that is not flat.
@@ -72,7 +79,7 @@ def _bisquare_step(col: Sorted, mu: float, reach: float) -> float:
 
 
 @kernel
-def bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, bool]:
+def _bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, bool]:
     """Tukey's bisquare location: the root of sum w u (1 - u**2)**2 = 0 over abs(u) < 1 that reweighting reaches.
 
     u = (y - center - mu)/(c scale); from the median. Returns mu, its iterations, and whether they converged.
@@ -90,7 +97,7 @@ def bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, boo
 
 
 @kernel
-def bisquare_proposal2_about(
+def _bisquare_proposal2_about(
     col: Sorted, start: float, c: float, k_scale: float, dof: float
 ) -> tuple[float, float, int, bool]:
     """`proposal2_about` with Tukey's bisquare in the equation of the location, from median and `start`."""
@@ -102,8 +109,10 @@ def bisquare_proposal2_about(
         mu += step
         new_s, _, found = scale_about(col, mu, s, k_scale, dof)
         change = max(abs(step), abs(new_s - s))
-        if new_s == 0.0 or not found:
-            return mu, new_s, n_iter, found
+        if not found:
+            return mu, new_s, n_iter, False
+        if new_s <= VANISHED * start:  # most values are equal: to the median
+            return col.median, 0.0, n_iter, True
         s = new_s
         if change <= _TOLERANCE * s:
             return mu, s, n_iter, True
@@ -111,38 +120,26 @@ def bisquare_proposal2_about(
 
 
 @kernel
-def bisquare_proposal2_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, c: float) -> LocScale:
+def bisquare_proposal2_of(y: np.ndarray, w: np.ndarray, k: float, c: float) -> LocScale:
     """`huber_proposal2_of` with Tukey's bisquare in the equation of the location."""
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = sorted_column(y, w, table)
-    dof = col.left_weight + col.right_weight - 1.0
-    start = starting_scale(col, k, dof)
-    if start == 0.0:
-        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
-    mu, scale, n_iter, found = bisquare_proposal2_about(col, start, c, k, dof)
-    return outcome(col.center + mu, scale, n_iter, found)
+    return joint_of(_bisquare_proposal2_about, y, w, k, c)
 
 
 @kernel
-def bisquare_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, c: float) -> LocScale:
+def bisquare_of(y: np.ndarray, w: np.ndarray, c: float) -> LocScale:
     """Tukey's bisquare location of a sorted column, with the normalised MAD as scale."""
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = without_sums(y, w, table)
+    col = sorted_column(y, w)
     scale = MAD_FACTOR * mad_about(col, col.median)
     mu, n_iter, found = col.median, 0, True
     if scale > 0.0:
-        mu, n_iter, found = bisquare_about(col, scale, c)
+        mu, n_iter, found = _bisquare_about(col, scale, c)
     return outcome(col.center + mu, scale, n_iter, found)
 
 
 @kernel
-def biweight_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, c_location: float, c_scale: float) -> LocScale:
+def biweight_of(y: np.ndarray, w: np.ndarray, c_location: float, c_scale: float) -> LocScale:
     """One-step biweight location and square root of the biweight midvariance, in units of the raw MAD."""
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = without_sums(y, w, table)
+    col = sorted_column(y, w)
     mad = mad_about(col, col.median)
     if mad == 0.0:
         return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
@@ -154,6 +151,6 @@ def biweight_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, c_location: flo
     lo = position_of(y, col.center, col.median - reach, 0)
     hi = position_of(y, col.center, col.median + reach, y.size)
     squares = _biweight_squares(y[lo:hi], w[lo:hi], col.center, col.median, reach)
-    total = col.left_weight + col.right_weight
+    total = col.total
     scale = reach * math.sqrt(total * squares) / slope if slope > 0.0 else math.nan
     return outcome(col.center + mu, scale, 1, slope > 0.0)

@@ -14,7 +14,7 @@ from powerkern.kernels.robust.search import AT_HIGH, AT_LOW, HIGH, LOW, LOWEST, 
 #: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
 _WIDE = 0.13
 #: Where such a search looks at first about the minimum that is expected, and later: parts of the way to either end of
-#: the interval; and what is left of an interval by points that are evenly spaced.
+#: the interval; and the share of an interval that evenly spaced points leave.
 _PARTS = (-0.5, -0.18, -0.07, -0.025, 0.025, 0.07, 0.18, 0.5)
 _CLOSER = (-0.4, -0.1, -0.03, -0.002, 0.002, 0.03, 0.1, 0.4)
 _EVENLY = 2.0 / (LANES + 1.0)
@@ -40,11 +40,11 @@ def narrowed(at: Prestandardized, cell: FloatArray, stop: Stop, options: Options
 
     The search ends at the minimum of a cubic through four points if that is good; or where the neighbors of the lowest
     point are the tolerance from it, or the objective is not going to be as low as the bound. Where a parabola misleads,
-    it is taken every other time only. What the scan found in a cell says where to look, and is looked at again: it may
+    it is taken every other time only. The scan's values in a cell say where to look, and are computed again: they may
     be in float32.
     """
     points, values = work.grid[0, :LANES], work.grid[1, :LANES]
-    around, n_eval = _bracket_of(cell), 0
+    around, n_eval = _Bracket(cell[LOW], cell[LOWEST], cell[HIGH], cell[AT_LOW], cell[VALUE], cell[AT_HIGH]), 0
     expected = _vertex_of(around)[0] if around.high - around.low <= _WIDE else math.nan
     while True:
         before = around
@@ -60,7 +60,9 @@ def narrowed(at: Prestandardized, cell: FloatArray, stop: Stop, options: Options
             if value == value:
                 return LocalMinimum(vertex, value, n_eval)
         width = around.high - around.low
-        if n_eval >= MAX_EVAL or width <= 2.0 * stop.xtol or not _may_reach(around, stop.bound):
+        # between the neighbors it is taken to be lower by no more than it is higher at these
+        least = around.value - max(around.at_low, around.at_high) + around.value
+        if n_eval >= MAX_EVAL or width <= 2.0 * stop.xtol or not least <= stop.bound:
             return LocalMinimum(around.x, around.value, n_eval)
         was_quick = expected != expected or width <= _EVENLY * (before.high - before.low)
         expected = _vertex_of(around)[0] if was_quick else math.nan
@@ -130,20 +132,6 @@ def _put_nearest(points: FloatArray, x: float) -> None:
         if abs(points[k] - x) < abs(points[nearest] - x):
             nearest = k
     points[nearest] = x
-
-
-@kernel
-def _may_reach(around: _Bracket, bound: float) -> bool:
-    """Whether the lowest value between the neighbors of the lowest point may be as low as that.
-
-    It is taken to be lower than at the lowest point by no more than the objective is higher at the neighbors.
-    """
-    return around.value - max(around.at_low, around.at_high) + around.value <= bound
-
-
-@kernel
-def _bracket_of(cell: FloatArray) -> _Bracket:
-    return _Bracket(cell[LOW], cell[LOWEST], cell[HIGH], cell[AT_LOW], cell[VALUE], cell[AT_HIGH])
 
 
 @kernel

@@ -28,12 +28,11 @@ from powerkern.kernels.robust.reweighting import Fit, Kept, values_kept, within_
 from powerkern.kernels.robust.search import (
     GridScan,
     Search,
-    add_minima,
     brents_minimum,
     find_start,
-    look_outwards,
-    lowest_of,
+    minima_and_beyond,
     n_steps,
+    one_by_one,
 )
 from powerkern.kernels.robust.weights import Counts, mean_of, part_of, total_of
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, transform_sorted
@@ -82,13 +81,10 @@ def _objective(at: Prestandardized, lmbda: float, options: Options, work: Robust
 def _scan(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
     """Local minima at points that divide the interval wherever the objective may be lowest, and beyond its end."""
     n_points = _divided_points(at, low, high, options, work)
-    n_cells = add_minima(n_points, False, 1, work)
-    scan = GridScan(n_cells, n_points, True, 0)
-    if not 0 < lowest_of(work.grid[1, :n_points]) < n_points - 1:
-        scan = look_outwards(_objective, at, n_points, n_cells, (high - low) / n_steps(low, high), options, work)
-    return GridScan(scan.n_cells, scan.n_eval, scan.inside, int(scan.n_cells > 1))
+    return minima_and_beyond(_evaluate, at, n_points, low, high, options, work)
 
 
+_evaluate = one_by_one(_objective)
 _SEARCH = Search(_objective, _mean_log_of_sample, _scan, brents_minimum)
 
 

@@ -20,20 +20,20 @@ from powerkern.kernels.robust.column_results import (
     weight_kept,
     write_column,
     write_kept,
-    write_limits,
 )
 from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
 from powerkern.kernels.robust.options import SAMPLE, Column, Options, Prestandardized, RobustWork, Start
 from powerkern.kernels.robust.qq_column import keep_within, qq_value, sample_scores, scores_of
-from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, n_fits_of, reweighted, values_kept
+from powerkern.kernels.robust.reweighting import Fit, n_fits_of, reweighted, values_kept
 from powerkern.kernels.robust.search import (
     GridScan,
     Search,
     add_minima,
     brents_minimum,
+    closer_minima,
     even_points,
     find_start,
-    look_closer,
+    one_by_one,
 )
 
 _OK = int(Status.OK)
@@ -47,11 +47,12 @@ _END = 0.05
 @kernel
 def _scan(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
     """Local minima on a grid of the interval, its ends too, and on a finer one about the lowest point."""
-    n_points = even_points(qq_value, at, low, high, options, work)
+    n_points = even_points(_evaluate, at, low, high, options, work)
     n_cells = add_minima(n_points, True, 1, work)
-    return look_closer(qq_value, at, n_points, n_cells, options, work)
+    return closer_minima(_evaluate, at, n_points, n_cells, options, work)
 
 
+_evaluate = one_by_one(qq_value)
 _SEARCH = Search(qq_value, sample_scores, _scan, brents_minimum)
 
 
@@ -63,7 +64,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     found, kept, widened = Start(math.nan, 0, 0, False, math.nan), values_kept(0, 0), True
     for _ in range(_MAX_FITS):
         found = find_start(_SEARCH, at, low, high, SAMPLE, options, work)
-        kept = reweighted(keep_within, fit, column, found.lmbda, n_fits + 1, MAX_TURNS, options, work, row)
+        kept = reweighted(keep_within, fit, column, found.lmbda, n_fits + 1, options, work, row)
         n_eval += found.n_eval + row[N_EVAL]
         low, high, widened = _widened(low, high, row[LMBDA] * prescaling.power)
         if is_unfitted(row, kept) or not widened:
@@ -74,9 +75,8 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     if row[STATUS] == _OK and widened:
         row[STATUS] = _NOT_CERTIFIED
     write_column(x, at.counts, at.column.below, prescaling, found, row)
-    n_kept = weight_kept(at.counts, kept) / value_weight(at.counts)
-    write_kept(x, at.counts, kept, scale_factor(n_kept, 0.0, 0.0), options, row)
-    write_limits(x, at.column.below, prescaling, kept, row)
+    correction = scale_factor(weight_kept(at.counts, kept) / value_weight(at.counts), 0.0, 0.0)
+    write_kept(x, at.counts, at.column.below, prescaling, kept, correction, options, row)
 
 
 @kernel

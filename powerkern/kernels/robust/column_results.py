@@ -31,20 +31,20 @@ from powerkern.kernels.results import (
     write_range,
 )
 from powerkern.kernels.robust.options import Options, Prescaling, Start
-from powerkern.kernels.robust.prestandardization import divisor_of, original
+from powerkern.kernels.robust.prestandardization import divisor_of, value_of
 from powerkern.kernels.robust.reweighting import Kept
-from powerkern.kernels.robust.weights import Counts, inside_of
+from powerkern.kernels.robust.weights import Counts, as_given, inside_of, unit_of
 from powerkern.kernels.transforms.family import lowest
-from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED
+from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, log_at
 
 _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
 _MULTIMODAL, _SCANNED = int(Status.MULTIMODAL), int(Status.SCANNED)
 _FEW_VALUES, _TAIL_KEPT = int(Status.FEW_VALUES), int(Status.TAIL_KEPT)
 _REFIT, _REFIT_BOTH_SIDES = int(Route.REFIT), int(Route.REFIT_BOTH_SIDES)
-#: Among so many values none can be told to be an outlier (with allowance for the rounding of weights).
+#: Among so few values no outlier can be recognised (with allowance for the rounding of weights).
 _FEW = 3.0 + 1e-9
-#: A tail is far out if that share of all values, and that many, are further than so many scales from the center.
+#: A tail is far out if this share of all values, and this many, are further than FAR scales from the center.
 FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
 
 
@@ -77,7 +77,7 @@ def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) ->
 
 @kernel
 def is_over(x: FloatArray, counts: Counts | None, kept: Kept, row: FloatArray) -> bool:
-    """Whether there is no fit to complete: it is left, or has overflowed, and the row says so."""
+    """Whether no fit is to be completed: the column is left, or its fit has overflowed, which is written to the row."""
     if row[STATUS] == LEFT:
         return True
     if is_unfitted(row, kept):
@@ -106,15 +106,30 @@ def write_column(
 
 @kernel
 def write_kept(
-    x: FloatArray, counts: Counts | None, kept: Kept, correction: float, options: Options, row: FloatArray
+    x: FloatArray,
+    counts: Counts | None,
+    below: float,
+    prescaling: Prescaling,
+    kept: Kept,
+    correction: float,
+    options: Options,
+    row: FloatArray,
 ) -> None:
-    """The fields of a fit that leaves values out: which, and a scale that is consistent by a factor."""
+    """The fields of a fit that leaves values out: the interval of values kept, and a scale consistent by a factor.
+
+    The interval ends where a cut-off on the plain transform does, or else at the first and the last value kept.
+    """
     row[ROUTE] = _REFIT_BOTH_SIDES if options.rule == BOTH else _REFIT
     row[N_KEPT] = weight_kept(counts, kept)
     row[KEPT_LOW], row[KEPT_HIGH] = x[kept.start], x[kept.stop - 1]
     row[SCALE] *= correction
     row[INTERCEPT] /= correction
     row[SLOPE] /= correction
+    if kept.rule == NOT_RECTIFIED:
+        reach = kept.cutoff * kept.scale
+        low = value_of(log_at(kept.loc - reach, kept.lmbda, below), below, prescaling)
+        high = value_of(log_at(kept.loc + reach, kept.lmbda, below), below, prescaling)
+        row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
 
 
 @kernel
@@ -125,42 +140,26 @@ def write_tail(tail_kept: bool, row: FloatArray) -> None:
 
 
 @kernel
-def write_limits(x: FloatArray, below: float, prescaling: Prescaling, kept: Kept, row: FloatArray) -> None:
-    """The interval of values kept by a cut-off on the plain transform: its ends, not the values next to them."""
-    if kept.rule == NOT_RECTIFIED:
-        reach = kept.cutoff * kept.scale
-        low = original(kept.loc - reach, kept.lmbda, below, prescaling)
-        high = original(kept.loc + reach, kept.lmbda, below, prescaling)
-        row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
-
-
-@kernel
 def weight_of_all(counts: Counts | None, n: int) -> float:
     """The weight of all n values, summed as `weight_kept` is: not less than that."""
-    if counts is None:
-        return float(n)
-    return inside_of(counts, 0, n) / counts.factor
+    return as_given(counts, inside_of(counts, 0, n))
 
 
 @kernel
 def weight_kept(counts: Counts | None, kept: Kept) -> float:
     """The weight of the values kept."""
-    if counts is None:
-        return float(kept.stop - kept.start)
-    return (inside_of(counts, kept.start, kept.stop) - kept.below - kept.above) / counts.factor
+    return as_given(counts, inside_of(counts, kept.start, kept.stop) - kept.below - kept.above)
 
 
 @kernel
 def value_weight(counts: Counts | None) -> float:
     """The weight that counts as one value."""
-    if counts is None:
-        return 1.0
-    return counts.unit / counts.factor
+    return as_given(counts, unit_of(counts))
 
 
 @kernel
 def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
-    """A bound that keeps x[last] but, however it was rounded, not its neighbour on that side (-1 or 1)."""
+    """A bound that keeps x[last] but, whatever its rounding, not the neighbour on that side (-1 or 1)."""
     if not (bound - x[last]) * side >= 0.0:
         return float(x[last])
     beyond = last + int(side)

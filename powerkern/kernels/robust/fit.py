@@ -1,4 +1,4 @@
-"""Robust power transforms of one column: what all estimators have in common, and their entries.
+"""Robust power transforms of one column: the steps common to all estimators, and their entries.
 
 How a column, sorted and without missing values, is fitted:
 
@@ -20,13 +20,13 @@ from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.results import LEFT, STATUS
-from powerkern.kernels.robust.column_results import refusal, value_weight, write_unfitted
+from powerkern.kernels.robust.column_results import refusal, write_unfitted
 from powerkern.kernels.robust.options import ROBUST_WORK, Column, Options, Prestandardized, RobustWork, with_rule
 from powerkern.kernels.robust.order_statistics import n_present
 from powerkern.kernels.robust.prestandardization import Target, divisor_of, prepared, total_weight, value_of
 from powerkern.kernels.robust.reweighting import Fit, Keep, Kept, fit_by_logs, fit_in_two_passes
 from powerkern.kernels.robust.search import Objective
-from powerkern.kernels.robust.weights import outside_of, unit_of
+from powerkern.kernels.robust.weights import as_given, outside_of
 from powerkern.kernels.transforms.rectified import BOTH, QUARTILES, rectified_log_at
 
 _OK, _REFIT_BOTH_SIDES = int(Status.OK), int(Route.REFIT_BOTH_SIDES)
@@ -46,7 +46,7 @@ class Criterion(NamedTuple):
 
 @kernel
 def no_tail(at: Prestandardized, lmbda: float, kept: Kept) -> bool:
-    """Without a cut-off, there is no tail that should have been beyond it."""
+    """Without a cut-off no tail can have been kept wrongly."""
     return False
 
 
@@ -199,9 +199,9 @@ def _objective_entry(criterion: Criterion, weight_of: _WeightOf) -> Callable[...
             if refusal(x, family) == _OK:
                 column = prepared(criterion.target, x, weight_of(weights, j), family, options, work)
                 if column.prescaling.status == _OK:
+                    searched = with_rule(options, rule, False)
                     for k in range(lmbdas.size):
-                        at = lmbdas[k] * column.prescaling.power
-                        out[j, k] = criterion.objective(column.at, at, with_rule(options, rule), work)
+                        out[j, k] = criterion.objective(column.at, lmbdas[k] * column.prescaling.power, searched, work)
 
     return objective_columns
 
@@ -227,8 +227,8 @@ def _cut_entry(criterion: Criterion) -> Callable[..., None]:
         out[CUT_LOW] = value_of(rectified_log_at(kept.loc - reach, column, at, rule), below, prescaling)
         out[CUT_HIGH] = value_of(rectified_log_at(kept.loc + reach, column, at, rule), below, prescaling)
         before, after = outside_of(every.counts, kept.start, kept.stop, x.size)
-        factor = unit_of(every.counts) / value_weight(every.counts)
-        out[CUT_BEFORE], out[CUT_AFTER] = (before + kept.below) / factor, (after + kept.above) / factor
+        out[CUT_BEFORE] = as_given(every.counts, before + kept.below)
+        out[CUT_AFTER] = as_given(every.counts, after + kept.above)
         out[CUT_LOC], out[CUT_SCALE], out[CUT_OFF] = kept.loc, kept.scale, kept.cutoff
         out[CUT_CENTER], out[CUT_DIVISOR] = prescaling.center, divisor_of(below, prescaling)
         out[CUT_TAIL] = criterion.keeps_far_tail(every, at, kept)

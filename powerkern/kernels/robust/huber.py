@@ -10,6 +10,7 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -30,7 +31,6 @@ from powerkern.kernels.elementary.log import log
 from powerkern.kernels.robust.loc_scale import (
     BEYOND,
     CONVERGED,
-    EMPTY,
     MAD_FACTOR,
     MAX_ITER,
     MOST_ITERATIONS,
@@ -41,7 +41,6 @@ from powerkern.kernels.robust.loc_scale import (
 )
 from powerkern.kernels.robust.order_statistics import (
     Sorted,
-    column_about,
     distance_at,
     inside,
     mad_about,
@@ -67,6 +66,10 @@ from powerkern.kernels.robust.weights import (
 HUBER_K = 1.5
 CELLWISE_BETA = 1.556931 / 2.0
 
+#: Solves the equations of a location and a scale: (column, scale to start from, constants of the location and of the
+#: scale, degrees of freedom); returns both, the iterations and whether they converged.
+_Solver = Callable[[Sorted, float, float, float, float], tuple[float, float, int, bool]]
+
 
 @kernel
 def beta_of(k: float) -> float:
@@ -78,7 +81,7 @@ def beta_of(k: float) -> float:
 
 @kernel
 def sd_within(reach: float) -> float:
-    """Standard deviation of a standard normal Z with abs(Z) <= reach, by which that of a central part is divided.
+    """Standard deviation of a standard normal Z given abs(Z) <= reach, the consistency factor of a central part.
 
     Var(Z | abs(Z) <= k) = 1 - 2 k phi(k)/(2 Phi(k) - 1).
     """
@@ -94,9 +97,9 @@ def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, boo
 
     Newton steps, which are exact as soon as no value changes sides, inside a bracket.
     """
+    widest_vectors()
     reach = k * scale
     mu, low, high = col.median, col.median - reach, col.median + reach
-    total = col.left_weight + col.right_weight
     tail = int(TAIL * col.y.size)
     lo, hi = tail, col.y.size - tail
     last_lo, last_hi = -1, -1
@@ -107,7 +110,7 @@ def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, boo
             return mu, n_iter, True
         sums = inside(col, lo, hi)
         below = weight_before(col, lo)
-        pull = reach * (total - sums.weight - 2.0 * below)
+        pull = reach * (col.total - sums.weight - 2.0 * below)
         excess = sums.first - sums.weight * mu + pull
         if excess == 0.0:
             return mu, n_iter, True
@@ -136,8 +139,8 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
     In s**2 the excess of the left side is concave, so Newton steps from above decrease to the root, and end at it as
     soon as no value changes sides. 0 where so many values equal the point that there is no positive root.
     """
+    widest_vectors()
     target = dof * beta_of(k)
-    total = col.left_weight + col.right_weight
     variance = guess * guess
     tail = int(TAIL * col.y.size)
     lo, hi = tail, col.y.size - tail
@@ -149,7 +152,7 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
         if lo == last_lo and hi == last_hi:
             return math.sqrt(variance), n_iter, True
         sums = inside(col, lo, hi)
-        slope = target - k * k * (total - sums.weight)
+        slope = target - k * k * (col.total - sums.weight)
         squares = max(sums.second - point * (2.0 * sums.first - point * sums.weight), 0.0)
         if slope > 0.0 and variance > 0.0:
             last_lo, last_hi = lo, hi
@@ -160,7 +163,7 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
             if variance == 0.0:
                 return 0.0, n_iter, True
         else:  # far below the root: start above it
-            reach = distance_at(col, point, total - 0.5 * target / (k * k))
+            reach = distance_at(col, point, col.total - 0.5 * target / (k * k))
             if reach == 0.0:
                 return 0.0, n_iter, True
             variance = (BEYOND * reach / k) ** 2
@@ -168,19 +171,17 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
 
 
 @kernel
-def huber(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float) -> LocScale:
+def huber(y: np.ndarray, w: np.ndarray, k: float) -> LocScale:
     """Huber's M-estimate of location, with the normalised MAD as scale, and of scale about that location ([3]_).
 
-    `y`, `w` and `table` are those of `sorted_column`. With MAD = 0 the location is the median.
+    `y` and `w` are as for `sorted_column`. With MAD = 0 the location is the median.
     """
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = sorted_column(y, w, table)
+    col = sorted_column(y, w)
     start = MAD_FACTOR * mad_about(col, col.median)
     mu, n_location, found = col.median, 0, True
     if start > 0.0:
         mu, n_location, found = location_about(col, start, k)
-    scale, n_scale, found_scale = scale_about(col, mu, start, k, col.left_weight + col.right_weight)
+    scale, n_scale, found_scale = scale_about(col, mu, start, k, col.total)
     status = ZERO_SCALE if scale == 0.0 else (CONVERGED if found and found_scale else MAX_ITER)
     return LocScale(col.center + mu, scale, n_location + n_scale, status)
 
@@ -194,8 +195,6 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocSc
         mu    = sum w y min(1, k/|u|) / sum w min(1, k/|u|)
         scale = s1 sqrt(mean min(v**2, k**2) / beta),    v = (y - mu)/s1, s1 the normalised MAD about mu
     """
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
     if w.size == 0:
         return one_step_of(y, None, k, beta)
     n = y.size
@@ -245,11 +244,11 @@ def huber_likelihood_of(y: np.ndarray, counts: Counts | None, k: float) -> LocSc
 
     They minimise ``ln s + sum rho(u)/(n c)``, u = (y - mu)/s, with c = P(|Z| < k) of a normal Z: ``sum psi(u) = 0`` and
     ``sum psi(u) u = n c``. For given clipped values, with the mean m and the squares SS of the others about it, and
-    D = sum (y - m) of those above less that of those below, these are::
+    D the sum of y - m above less its sum below, the solution is::
 
         n c s**2 - k D s - SS = 0,    mu = m + s k (number above - number below)/(number of the others)
 
-    What is minimised is convex in mu/s and 1/s: such steps, halved where they overshoot, converge. With `counts` every
+    The objective is convex in mu/s and 1/s: such steps, halved where they overshoot, converge. With `counts` every
     number is a weight, and every sum weighted.
     """
     n = y.size
@@ -320,26 +319,26 @@ def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, poin
 
 
 @kernel
-def starting_scale(col: Sorted, k: float, dof: float) -> float:
-    """Scale to start from: the normalised MAD; where that is 0, one that reaches beyond the values that are equal.
+def joint_of(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_location: float) -> LocScale:
+    """Location and scale of a sorted column at once; `k` and `of_location` are the constants of the two equations.
 
-    0 without degrees of freedom.
+    From the median and the normalised MAD; where that is 0, a scale that reaches beyond the values that are equal.
     """
-    if not dof > 0.0:
-        return 0.0
-    mad = MAD_FACTOR * mad_about(col, col.median)
-    if mad > 0.0:
-        return mad
-    total = col.left_weight + col.right_weight
-    return BEYOND * distance_at(col, col.median, total - 0.5 * dof * beta_of(k) / (k * k)) / k
+    col = sorted_column(y, w)
+    dof = col.total - 1.0
+    start = MAD_FACTOR * mad_about(col, col.median)
+    if not start > 0.0 and dof > 0.0:
+        start = BEYOND * distance_at(col, col.median, col.total - 0.5 * dof * beta_of(k) / (k * k)) / k
+    if not (start > 0.0 and dof > 0.0):
+        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
+    mu, scale, n_iter, found = solve(col, start, of_location, k, dof)
+    return outcome(col.center + mu, scale, n_iter, found)
 
 
 @kernel
-def huber_location_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, scale: float, k: float) -> LocScale:
+def huber_location_of(y: np.ndarray, w: np.ndarray, scale: float, k: float) -> LocScale:
     """Huber's location of a sorted column for a known scale (NaN: the normalised MAD)."""
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = sorted_column(y, w, table)
+    col = sorted_column(y, w)
     if math.isnan(scale):
         scale = MAD_FACTOR * mad_about(col, col.median)
     mu, n_iter, found = col.median, 0, True
@@ -349,17 +348,15 @@ def huber_location_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, scale: fl
 
 
 @kernel
-def huber_scale_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, center: float, k: float, ddof: float) -> LocScale:
+def huber_scale_of(y: np.ndarray, w: np.ndarray, center: float, k: float, ddof: float) -> LocScale:
     """Huber's scale of a sorted column about a center (NaN: the median)."""
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = sorted_column(y, w, table) if math.isnan(center) else column_about(y, w, table, center)
-    dof = col.left_weight + col.right_weight - ddof
+    col = sorted_column(y, w)
+    point, dof = col.median if math.isnan(center) else center - col.center, col.total - ddof
+    loc = col.center + point if math.isnan(center) else center
     if not dof > 0.0:
-        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
-    start = MAD_FACTOR * mad_about(col, col.median)
-    scale, n_iter, found = scale_about(col, col.median, start, k, dof)
-    return outcome(col.center + col.median, scale, n_iter, found)
+        return LocScale(loc, 0.0, 0, ZERO_SCALE)
+    scale, n_iter, found = scale_about(col, point, MAD_FACTOR * mad_about(col, point), k, dof)
+    return outcome(loc, scale, n_iter, found)
 
 
 @entry((ROWS, COUNTS, ROWS))

@@ -10,73 +10,46 @@ import numpy as np
 import numpy.typing as npt
 
 from powerkern._input.arrays import is_whole
-from powerkern._jit import COLUMN, INTEGER, REAL, allocated, compiled_as, entry, kernel, release
-from powerkern.kernels.robust.huber import huber_location_of, huber_scale_of
+from powerkern._jit import allocated, compiled_as, kernel, release
+from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.robust.loc_scale import LocScale
-from powerkern.kernels.robust.location import for_squares, opened, restored
-from powerkern.kernels.robust.order_statistics import table_width
-from powerkern.kernels.robust.proposal2 import huber_proposal2_of
+from powerkern.kernels.robust.location import (
+    Estimate,
+    estimated,
+    for_squares,
+    huber_columns,
+    huber_scale_columns,
+    location_by,
+    opened,
+    proposal2_by,
+    proposal2_columns,
+    scale_by,
+)
 
 
 @kernel
-def _copy_of(x: np.ndarray) -> np.ndarray:
-    copy = allocated((x.size,))
-    for i in range(x.size):
-        copy[i] = x[i]
-    return copy
+def _of_vector(estimate: Estimate, x: np.ndarray, options: tuple[float, ...]) -> LocScale:
+    """An estimate of a sorted vector, which stays as it is."""
+    y = allocated((x.size,))
+    copy(x, y)
+    result = estimated(estimate, for_squares(opened(y, x[:0])), options)
+    release(y)
+    return result
 
 
 @kernel
 def _huber_location(x: np.ndarray, scale: float | None = None, k: float = 1.5) -> LocScale:
-    y, scratch = _copy_of(x), allocated((6, table_width(x.size)))
-    column = for_squares(opened(y, x[:0]))
-    known = math.nan if scale is None else scale * column.unit
-    result = restored(column, huber_location_of(column.y, column.w, scratch, known, k))
-    release(y)
-    release(scratch)
-    return result
+    return _of_vector(location_by, x, (k, math.nan if scale is None else scale))
 
 
 @kernel
 def _huber_scale(x: np.ndarray, center: float | None = None, k: float = 1.5, ddof: int = 0) -> LocScale:
-    y, scratch = _copy_of(x), allocated((6, table_width(x.size)))
-    column = for_squares(opened(y, x[:0]))
-    about = math.nan if center is None else center * column.unit
-    result = restored(column, huber_scale_of(column.y, column.w, scratch, about, k, float(ddof)))
-    release(y)
-    release(scratch)
-    return result
+    return _of_vector(scale_by, x, (0.0, k, float(ddof), math.nan if center is None else center))
 
 
 @kernel
 def _huber_proposal2(x: np.ndarray, k: float = 1.5, k_location: float | None = None) -> LocScale:
-    y, scratch = _copy_of(x), allocated((6, table_width(x.size)))
-    column = for_squares(opened(y, x[:0]))
-    of_location = k if k_location is None else k_location
-    result = restored(column, huber_proposal2_of(column.y, column.w, scratch, k, of_location))
-    release(y)
-    release(scratch)
-    return result
-
-
-@kernel
-def _note(found: LocScale, out: np.ndarray) -> None:
-    out[0], out[1], out[2], out[3] = found.loc, found.scale, found.n_iter, found.status
-
-
-@entry((COLUMN, REAL, REAL, COLUMN))
-def _huber_location_entry(x: np.ndarray, scale: float, k: float, out: np.ndarray) -> None:
-    _note(_huber_location(x, scale, k), out)
-
-
-@entry((COLUMN, REAL, REAL, INTEGER, COLUMN))
-def _huber_scale_entry(x: np.ndarray, center: float, k: float, ddof: int, out: np.ndarray) -> None:
-    _note(_huber_scale(x, center, k, ddof), out)
-
-
-@entry((COLUMN, REAL, REAL, COLUMN))
-def _huber_proposal2_entry(x: np.ndarray, k: float, k_location: float, out: np.ndarray) -> None:
-    _note(_huber_proposal2(x, k, k_location), out)
+    return _of_vector(proposal2_by, x, (k, k if k_location is None else k_location))
 
 
 def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
@@ -104,10 +77,11 @@ def _checked(what: str, value: object, least: float) -> float:
     return number
 
 
-def _found(entry_point: Callable[..., None], *arguments: object) -> LocScale:
-    out = np.empty(4)
-    entry_point(*arguments, out)
-    return LocScale(float(out[0]), float(out[1]), int(out[2]), int(out[3]))
+def _estimated(columns_by: Callable[..., None], x: npt.ArrayLike, *options: float) -> LocScale:
+    out = np.empty((1, 4))
+    columns_by(_sorted_values(x)[None], np.empty((1, 0)), np.array(options), out)
+    loc, scale, n_iter, status = out[0].tolist()
+    return LocScale(loc, scale, int(n_iter), int(status))
 
 
 @compiled_as(_huber_location)
@@ -164,7 +138,7 @@ def huber_location(x: npt.ArrayLike, scale: float | None = None, k: float = 1.5)
     LocScale(loc=2.61195166387, scale=1.48260221850, n_iter=2, status=0)
     """
     known = math.nan if scale is None else _checked("scale", scale, 0.0)
-    return _found(_huber_location_entry, _sorted_values(x), known, _checked("k", k, 0.0))
+    return _estimated(huber_columns, x, _checked("k", k, 0.0), known)
 
 
 @compiled_as(_huber_scale)
@@ -224,7 +198,7 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
     about = math.nan if center is None else _checked("center", center, -math.inf)
     if not is_whole(ddof) or ddof < 0:
         raise ValueError(f"ddof must be a whole number, 0 or more, got {ddof!r}")
-    return _found(_huber_scale_entry, _sorted_values(x), about, _checked("k", k, 0.0), ddof)
+    return _estimated(huber_scale_columns, x, 0.0, _checked("k", k, 0.0), float(ddof), about)
 
 
 @compiled_as(_huber_proposal2)
@@ -284,5 +258,4 @@ def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None =
     LocScale(loc=50.4285587761, scale=26.4094900696, n_iter=3, status=0)
     """
     of_location = k if k_location is None else k_location
-    limits = _checked("k", k, 0.0), _checked("k_location", of_location, 0.0)
-    return _found(_huber_proposal2_entry, _sorted_values(x), *limits)
+    return _estimated(proposal2_columns, x, _checked("k", k, 0.0), _checked("k_location", of_location, 0.0))

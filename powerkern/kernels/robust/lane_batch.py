@@ -9,11 +9,11 @@ import numpy as np
 from powerkern._jit import LANES, ROWS, named_tuple
 from powerkern._typing import FloatArray
 
-# fields of a column, a number for each lane: its row, the start and what the search found there, how it is
+# fields of a column, a number for each lane: its row, the start and the results of the search there, how it is
 # prestandardised, and whether it is rectified on both sides (1 or 0)
 ROW, START, VALUE, N_SEARCHED, N_RIVALS, INSIDE, CENTER, DIVISOR, POWER, BOTH_SIDES = range(10)
 # results: whether there is a fit, whether the values kept have settled, the optimum, number of evaluations; the
-# values kept, what set the cut-off, and of which transform (1: rectified); whether a far tail was kept
+# values kept, location, scale, lambda, transform (1: rectified) and width of the cut-off; whether a far tail was kept
 FITTED, SETTLED, EXPONENT, MEAN, VARIANCE, CURVATURE, JACOBIAN, N_REFIT = range(10, 18)
 FIRST, LAST, CUT_LOC, CUT_SCALE, CUT_AT, CUT_RECTIFIED, CUT_OFF, TAIL = range(18, 26)
 # numbers of values beyond the cut-offs that one is chosen from: there are so many

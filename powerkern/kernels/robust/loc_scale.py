@@ -23,6 +23,8 @@ QN_FACTOR = 2.2191444659850757
 
 #: Iterations after which an estimator gives up.
 MOST_ITERATIONS = 500
+#: A scale that falls below this multiple of its start has no root other than 0.
+VANISHED = 1e-60
 #: P(Z < -1.5): where clip positions are looked for first.
 TAIL = 0.067
 #: Values at this multiple of a distance are inside it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,13 +14,12 @@ from powerkern.kernels.robust.biweight import bisquare_of, bisquare_proposal2_of
 from powerkern.kernels.robust.huber import beta_of, huber, huber_location_of, huber_one_step, huber_scale_of
 from powerkern.kernels.robust.loc_scale import (
     BAD_INFINITE,
-    CONVERGED,
     EMPTY,
     IQR_DIVISOR,
     MAD_FACTOR,
+    MAX_ITER,
     OVERFLOW,
     QN_FACTOR,
-    ZERO_SCALE,
     LocScale,
     outcome,
 )
@@ -29,8 +28,11 @@ from powerkern.kernels.robust.order_statistics import (
     mad_about,
     n_present,
     qn_of,
+    rank_of_weight,
+    sorted_column,
+    sum_of,
     trimmed_mean,
-    without_sums,
+    weight_of_all,
 )
 from powerkern.kernels.robust.proposal2 import huber_proposal2_of
 
@@ -41,7 +43,7 @@ _SHRINK = 2.0**-600
 _SUMMABLE = 2.0**1020
 
 
-class Opened(NamedTuple):
+class _Opened(NamedTuple):
     """A sorted column without its missing values, in units that can be squared."""
 
     y: np.ndarray
@@ -51,36 +53,32 @@ class Opened(NamedTuple):
 
 
 @kernel
-def opened(column: np.ndarray, weights: np.ndarray) -> Opened:
+def opened(column: np.ndarray, weights: np.ndarray) -> _Opened:
     """A sorted column without the NaN at its end, as it is."""
     n = n_present(column)
     y, w = column[:n], weights[:n]
-    return Opened(y, w, 1.0, n > 0 and (math.isinf(y[0]) or math.isinf(y[n - 1])))
+    return _Opened(y, w, 1.0, n > 0 and (math.isinf(y[0]) or math.isinf(y[n - 1])))
 
 
 @kernel
-def _in_units(column: Opened, unit: float) -> Opened:
+def _in_units(column: _Opened, unit: float) -> _Opened:
     _multiply(column.y, unit)
-    return Opened(column.y, column.w, unit, column.infinite)
+    return _Opened(column.y, column.w, unit, column.infinite)
 
 
 @kernel
-def _for_differences(column: Opened) -> Opened:
+def _for_differences(column: _Opened) -> _Opened:
     """The column scaled so that neither a difference of its values overflows nor a weighted sum of them."""
-    y, w, total = column.y, column.w, float(column.y.size)
+    y, total = column.y, weight_of_all(column.y, column.w)
     if y.size == 0 or column.infinite:
         return column
-    if w.size > 0:
-        total = 0.0
-        for i in range(w.size):
-            total += w[i]
     if max(abs(y[0]), abs(y[-1])) < _SUMMABLE / max(total, 1.0):
         return column
     return _in_units(column, math.ldexp(0.125, -math.frexp(max(total, 1.0))[1]))
 
 
 @kernel
-def for_squares(column: Opened) -> Opened:
+def for_squares(column: _Opened) -> _Opened:
     """The column scaled so that its inner half can be squared."""
     y, n = column.y, column.y.size
     if n == 0 or column.infinite:
@@ -94,18 +92,9 @@ def _inner_half(y: np.ndarray, w: np.ndarray) -> float:
     """The range of the inner half of the values, or of the inner half of their weight."""
     first, last = y.size // 4, (3 * y.size) // 4
     if w.size > 0:
-        total, below = 0.0, 0.0
-        for i in range(w.size):
-            total += w[i]
-        first, last = -1, w.size - 1
-        for i in range(w.size):
-            below += w[i]
-            if first < 0 and below > 0.25 * total:
-                first = i
-            if below >= 0.75 * total:
-                last = i
-                break
-    return float(y[last] - y[max(first, 0)])
+        total = sum_of(w)
+        first, last = rank_of_weight(w, 0.25 * total)[1], rank_of_weight(w, 0.75 * total)[0]
+    return float(y[last] - y[first])
 
 
 @kernel
@@ -126,92 +115,85 @@ def _multiply(y: np.ndarray, factor: float) -> None:
             y[i] *= factor
 
 
+#: An estimate of a sorted column: (column, options).
+Estimate = Callable[[_Opened, Any], LocScale]
+
+
 @kernel
-def restored(column: Opened, result: LocScale) -> LocScale:
-    """A result in the units of the data; OVERFLOW where it is not finite, though the estimator settled."""
-    loc, scale, status = result.loc / column.unit, result.scale / column.unit, result.status
-    settled = status in (CONVERGED, ZERO_SCALE)
+def estimated(estimate: Estimate, column: _Opened, options: Any) -> LocScale:
+    """An estimate in the units of the data: EMPTY without values, OVERFLOW if not finite though it has settled."""
+    if column.y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    loc, scale, n_iter, status = estimate(column, options)
+    loc, scale, settled = loc / column.unit, scale / column.unit, status != MAX_ITER
     is_lost = math.isinf(loc) or math.isinf(scale) or (settled and (math.isnan(loc) or math.isnan(scale)))
-    return LocScale(loc, scale, result.n_iter, OVERFLOW if is_lost else status)
+    return LocScale(loc, scale, n_iter, OVERFLOW if is_lost else status)
 
 
-@kernel
-def _write(row: np.ndarray, column: Opened, result: LocScale) -> None:
-    """A row of results: loc, scale, n_iter, status."""
-    row[0], row[1], row[2], row[3] = restored(column, result)
-    if column.infinite:
-        row[3] = BAD_INFINITE
-
-
-#: An estimate of a sorted column: (y, w, options, table).
-_Estimate = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], LocScale]
-
-
-def _by_column(name: str, scaled: Callable[[Opened], Opened], estimate: _Estimate) -> Callable[..., None]:
+def _by_column(name: str, scaled: Callable[[_Opened], _Opened], estimate: Estimate) -> Callable[..., None]:
     """The entry that writes the estimates of `columns` to `out`, a row each.
 
     It takes sorted columns as rows, NaN last (they are overwritten); their weights as rows, or (k, 0); the estimator's
-    options; a table for `sorted_column`; and `out`.
+    options; and `out`, for loc, scale, n_iter and status.
     """
 
-    def columns_by(
-        columns: np.ndarray, weights: np.ndarray, options: np.ndarray, table: np.ndarray, out: np.ndarray
-    ) -> None:
+    def columns_by(columns: np.ndarray, weights: np.ndarray, options: np.ndarray, out: np.ndarray) -> None:
         for j in range(columns.shape[0]):
             column = scaled(opened(columns[j], weights[j]))
-            _write(out[j], column, estimate(column.y, column.w, options, table))
+            out[j, 0], out[j, 1], out[j, 2], out[j, 3] = estimated(estimate, column, options)
+            if column.infinite:
+                out[j, 3] = BAD_INFINITE
 
     columns_by.__name__ = columns_by.__qualname__ = name  # by which its code is kept
-    return entry((ROWS, ROWS, COLUMN, ROWS, ROWS))(columns_by)
+    return entry((ROWS, ROWS, COLUMN, ROWS))(columns_by)
 
 
 @kernel
-def _huber_of(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarray) -> LocScale:
-    """`huber_location_of`; options: k."""
-    return huber_location_of(y, w, table, math.nan, options[0])
+def location_by(column: _Opened, options: Any) -> LocScale:
+    """`huber_location_of`; options: k, the scale."""
+    return huber_location_of(column.y, column.w, options[1] * column.unit, options[0])
 
 
 @kernel
-def _huber_scale_by(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarray) -> LocScale:
-    """`huber_scale_of` about the median (0), `huber` (1) or `huber_one_step` (2); options: that number, k, ddof."""
+def scale_by(column: _Opened, options: Any) -> LocScale:
+    """`huber_scale_of` (0), `huber` (1) or `huber_one_step` (2); options: that number, k, and for 0 ddof, center."""
     k = options[1]
     if options[0] == 0.0:
-        return huber_scale_of(y, w, table, math.nan, k, options[2])
+        return huber_scale_of(column.y, column.w, options[3] * column.unit, k, options[2])
     if options[0] == 1.0:
-        return huber(y, w, table, k)
-    return huber_one_step(y, w, k, beta_of(k))
+        return huber(column.y, column.w, k)
+    return huber_one_step(column.y, column.w, k, beta_of(k))
 
 
 @kernel
-def _proposal2_of(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarray) -> LocScale:
-    """`huber_proposal2_of`; options: k and that of the location."""
-    return huber_proposal2_of(y, w, table, options[0], options[1])
+def proposal2_by(column: _Opened, options: Any) -> LocScale:
+    """`huber_proposal2_of`; options: k, the k of the location."""
+    return huber_proposal2_of(column.y, column.w, options[0], options[1])
 
 
 @kernel
-def _bisquare_by(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarray) -> LocScale:
+def _bisquare_by(column: _Opened, options: Any) -> LocScale:
     """`bisquare_of` (k = 0) or `bisquare_proposal2_of`; options: k, c."""
     if options[0] == 0.0:
-        return bisquare_of(y, w, table, options[1])
-    return bisquare_proposal2_of(y, w, table, options[0], options[1])
+        return bisquare_of(column.y, column.w, options[1])
+    return bisquare_proposal2_of(column.y, column.w, options[0], options[1])
 
 
 @kernel
-def _biweight_by(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarray) -> LocScale:
+def _biweight_by(column: _Opened, options: Any) -> LocScale:
     """`biweight_of`; options: c of the location and of the scale."""
-    return biweight_of(y, w, table, options[0], options[1])
+    return biweight_of(column.y, column.w, options[0], options[1])
 
 
 @kernel
-def _order_of(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarray) -> LocScale:
+def _order_of(column: _Opened, options: Any) -> LocScale:
     """Mean (0), median (1) or trimmed mean (2); standard deviation (0), nMAD (1), nIQR (2) or Qn (3).
 
     options: the number of either, the fractions trimmed below and above.
     """
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = without_sums(y, w, table)
-    total = col.left_weight + col.right_weight
+    y, w = column.y, column.w
+    col = sorted_column(y, w)
+    total = col.total
     loc, scale = col.center + col.median, 0.0
     if options[0] == 2.0:
         loc = trimmed_mean(y, w, _whole(options[2] * total), _whole(options[3] * total))
@@ -222,7 +204,7 @@ def _order_of(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarr
     elif options[1] == 3.0:
         scale = QN_FACTOR * qn_of(y, w)
     if options[0] == 0.0 or options[1] == 0.0:  # last: overwrites y
-        mean, sd = mean_and_sd(y, w)
+        mean, sd = _mean_and_sd(y, w)
         loc = mean if options[0] == 0.0 else loc
         scale = sd if options[1] == 0.0 else scale
     return outcome(loc, scale, 0, True)
@@ -235,7 +217,7 @@ def _whole(x: float) -> float:
 
 
 @kernel
-def mean_and_sd(y: np.ndarray, w: np.ndarray) -> tuple[float, float]:
+def _mean_and_sd(y: np.ndarray, w: np.ndarray) -> tuple[float, float]:
     """Mean and standard deviation (with 1/n) of a sorted column, which may be overwritten."""
     factor = _unit_of(max(abs(y[0]), abs(y[-1])))
     _multiply(y, factor)
@@ -245,11 +227,11 @@ def mean_and_sd(y: np.ndarray, w: np.ndarray) -> tuple[float, float]:
 
 order_columns = _by_column("order_columns", _for_differences, _order_of)
 
-huber_columns = _by_column("huber_columns", for_squares, _huber_of)
+huber_columns = _by_column("huber_columns", for_squares, location_by)
 
-huber_scale_columns = _by_column("huber_scale_columns", for_squares, _huber_scale_by)
+huber_scale_columns = _by_column("huber_scale_columns", for_squares, scale_by)
 
-proposal2_columns = _by_column("proposal2_columns", for_squares, _proposal2_of)
+proposal2_columns = _by_column("proposal2_columns", for_squares, proposal2_by)
 
 bisquare_columns = _by_column("bisquare_columns", for_squares, _bisquare_by)
 

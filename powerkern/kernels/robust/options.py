@@ -23,19 +23,19 @@ from powerkern.kernels.robust.weights import (
 )
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, ROOM, SortedColumn, rank_of
 
-# what is minimised over lambda: the bisquare QQ distance, the same by R's conventions, Carroll's likelihood, and the
-# trimmed likelihood
+# objectives, minimised over lambda: the bisquare QQ distance, the same by R's conventions, Carroll's likelihood, and
+# the trimmed likelihood
 QQ, CELLWISE_QQ, CARROLL, TRIMMED = range(4)
-# how a column is brought to a common scale
+# prestandardisation: none, by the median, by the MAD
 RAW, MEDIAN, MAD = range(3)
-# how lambda is searched for
+# searches for lambda: a scan of all local minima, or Brent's method once
 GLOBAL, BRENT = range(2)
 #: Number of reweighting steps: as many as it takes until the values kept no longer change.
 UNTIL_SETTLED = -1
 #: Order statistics used by the scan; longer columns than ALL are searched on them, too, before all values are.
 SAMPLE, ALL = 128, 512
 #: Local minima that are followed up, and the number of fields of a cell (`kernels.robust.search`).
-_MAX_CELLS, N_CELL = 16, 8
+_MAX_CELLS, _N_CELL = 16, 8
 
 
 class Options(NamedTuple):
@@ -69,10 +69,10 @@ class RobustWork(NamedTuple):
     scores: FloatArray
     scores_of: npt.NDArray[np.int64]  #: the length of the column that the scores are for
     sample: FloatArray  #: (5, SAMPLE + ROOM): values, logs, scores, y, ones
-    #: (5, MOST_POINTS): points of the scan, values there, and what they are likely near them at least; Carroll's
-    #: search: location and scale there
+    #: (5, MOST_POINTS): points of the scan, values there, and likely lower bounds near them; in Carroll's search also
+    #: location and scale there
     grid: FloatArray
-    cells: FloatArray  #: (_MAX_CELLS, N_CELL): where local minima are
+    cells: FloatArray  #: (_MAX_CELLS, _N_CELL): where local minima are
     lanes: FloatArray  #: LANES * ALL: transforms of a short column at LANES lambdas, or at another one
     trial: FloatArray  #: N_RESULTS: a fit beside that of the column
     counts: CountsWork  #: of a column with weights
@@ -88,7 +88,7 @@ ROBUST_WORK = named_tuple(
 
 
 class Prestandardized(NamedTuple):
-    """A prestandardised column, what the objective compares it with, and room for its transform.
+    """A prestandardised column, the target of the objective, and room for the transform.
 
     The type of `counts`, weights or None, says which code is compiled.
     """
@@ -130,7 +130,7 @@ class Start(NamedTuple):
 def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
     """The arrays of `RobustWork` for columns of up to `n` values, and for weights."""
     values, logs, y, scores = (np.ones(n + ROOM) for _ in range(4))
-    sample, grid, cells = np.ones((5, SAMPLE + ROOM)), np.empty((5, MOST_POINTS)), np.empty((_MAX_CELLS, N_CELL))
+    sample, grid, cells = np.ones((5, SAMPLE + ROOM)), np.empty((5, MOST_POINTS)), np.empty((_MAX_CELLS, _N_CELL))
     counts, sample_counts = new_counts_work(n if weighted else 0), new_counts_work(SAMPLE if weighted else 0)
     return RobustWork(
         new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells, np.ones(LANES * ALL),
@@ -139,11 +139,11 @@ def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
 
 
 @kernel
-def with_rule(o: Options, rule: int) -> Options:
-    """The same with other change points."""
+def with_rule(o: Options, rule: int, adaptive: bool) -> Options:
+    """The same with other change points, and with adaptive cut-offs or without."""
     first_rule = o.first_rule if o.first_rule == NOT_RECTIFIED else rule
     return Options(
-        rule, o.prestandardize, o.search, o.low, o.high, o.cutoff, o.n_reweight, o.adaptive, o.fraction, o.c,
+        rule, o.prestandardize, o.search, o.low, o.high, o.cutoff, o.n_reweight, adaptive, o.fraction, o.c,
         o.lower_tail, o.upper_tail, first_rule,
     )  # fmt: skip
 

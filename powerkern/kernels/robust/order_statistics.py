@@ -1,10 +1,7 @@
 """One sorted column: its order statistics, and sums over any range of it.
 
-In a sorted column a median is a lookup, the median absolute deviation a binary
-search, and the values that an M-estimator clips are those outside two positions. Sums of blocks, cumulated from the
-middle of the column outwards, then give the sum over any range at the cost of two partial blocks: an iteration
-of Huber's estimators takes a search and no pass over the data. Outliers never enter those sums, because ranges
-reach only as far as the clip positions do.
+In a sorted column a median is a lookup, the median absolute deviation a binary search, and the values that an
+M-estimator clips lie outside two positions.
 
 Values are taken relative to `Sorted.center`, a value of the column: differences from it are exact where values lie
 within a factor of two, so a large common offset costs no digits.
@@ -19,24 +16,18 @@ import numpy as np
 
 from powerkern._jit import bits_of, float_of, kernel, reduction, widest_vectors
 
-#: Values in a block of the table of sums.
-BLOCK = 128
-
-#: Half of the sum of weights, up to its rounding.
+#: Relative allowance for the rounding of sums of weights.
 SLACK = 1e-12
 
 
 class Sorted(NamedTuple):
-    """A sorted column with running sums from its middle outwards (see `sorted_column`)."""
+    """A sorted column."""
 
     y: np.ndarray  #: values, ascending
     w: np.ndarray  #: their weights, positive; empty: all one
-    table: np.ndarray  #: sums over whole blocks; rows: weight, sum, sum of squares of the left side, of the right side
-    center: float  #: a value of the column; the sums are of y - center
-    middle: int  #: number of values on the left side
+    center: float  #: the lower median
     median: float  #: relative to the center
-    left_weight: float
-    right_weight: float
+    total: float  #: weight of all values
 
 
 class Inside(NamedTuple):
@@ -45,12 +36,6 @@ class Inside(NamedTuple):
     weight: float
     first: float
     second: float
-
-
-@kernel
-def table_width(n: int) -> int:
-    """Columns of the table, 6 rows high, that `sorted_column` needs for n values."""
-    return n // BLOCK + 2
 
 
 # --- sums ---------------------------------------------------------------------------------------------
@@ -69,8 +54,8 @@ def _sums(part: np.ndarray, w: np.ndarray | None, center: float) -> tuple[float,
 
 
 @kernel
-def range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: float) -> Inside:
-    """Sums over y[start:stop], value by value."""
+def _range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: float) -> Inside:
+    """Sums over y[start:stop]."""
     if w.size == 0:
         weight, first, second = _sums(y[start:stop], None, center)
     else:
@@ -79,62 +64,31 @@ def range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: floa
 
 
 @kernel
-def _fill(table: np.ndarray, y: np.ndarray, w: np.ndarray, center: float, middle: int) -> tuple[float, float]:
-    """Fill the table; returns the weights of the two sides."""
-    totals = (0.0, 0.0)
-    for side in range(2):
-        length = y.size - middle if side else middle
-        weight, first, second = 0.0, 0.0, 0.0
-        n_blocks = (length + BLOCK - 1) // BLOCK
-        rows = table[3 * side : 3 * side + 3]
-        for b in range(n_blocks):
-            rows[0, b], rows[1, b], rows[2, b] = weight, first, second
-            near, far = b * BLOCK, min((b + 1) * BLOCK, length)
-            start, stop = (middle + near, middle + far) if side else (middle - far, middle - near)
-            block = range_sums(y, w, start, stop, center)
-            weight += block.weight
-            first += block.first
-            second += block.second
-        rows[0, n_blocks], rows[1, n_blocks], rows[2, n_blocks] = weight, first, second
-        totals = (totals[1], weight)
-    return totals
-
-
-@kernel
-def _side(col: Sorted, right: bool, count: int) -> Inside:
-    """Sums over the `count` values of a side that are nearest to the middle."""
-    b = count // BLOCK
-    near = b * BLOCK
-    if right:
-        rest = range_sums(col.y, col.w, col.middle + near, col.middle + count, col.center)
-        rows = col.table[3:6]
-    else:
-        rest = range_sums(col.y, col.w, col.middle - count, col.middle - near, col.center)
-        rows = col.table[0:3]
-    return Inside(rows[0, b] + rest.weight, rows[1, b] + rest.first, rows[2, b] + rest.second)
-
-
-@kernel
 def inside(col: Sorted, lo: int, hi: int) -> Inside:
-    """Sums over y[lo:hi]; apart from exact cancellation, only values between the middle and lo, hi take part."""
-    if lo >= col.middle:
-        far, near = _side(col, True, hi - col.middle), _side(col, True, lo - col.middle)
-    elif hi <= col.middle:
-        far, near = _side(col, False, col.middle - lo), _side(col, False, col.middle - hi)
-    else:
-        left, right = _side(col, False, col.middle - lo), _side(col, True, hi - col.middle)
-        return Inside(left.weight + right.weight, left.first + right.first, left.second + right.second)
-    return Inside(far.weight - near.weight, far.first - near.first, far.second - near.second)
+    """Sums over y[lo:hi]."""
+    widest_vectors()
+    return _range_sums(col.y, col.w, lo, hi, col.center)
 
 
 @kernel
 def weight_before(col: Sorted, position: int) -> float:
     """Weight of the values before a position."""
-    if col.w.size == 0:
-        return float(position)
-    if position <= col.middle:
-        return col.left_weight - _side(col, False, col.middle - position).weight
-    return col.left_weight + _side(col, True, position - col.middle).weight
+    return inside(col, 0, position).weight if col.w.size > 0 else float(position)
+
+
+@kernel
+def sum_of(w: np.ndarray) -> float:
+    """The sum of the weights."""
+    total = 0.0
+    for i in range(w.size):
+        total += w[i]
+    return total
+
+
+@kernel
+def weight_of_all(y: np.ndarray, w: np.ndarray) -> float:
+    """The weight of all values: without weights their number."""
+    return sum_of(w) if w.size > 0 else float(y.size)
 
 
 # --- order statistics ---------------------------------------------------------------------------------
@@ -182,19 +136,7 @@ def position_of(y: np.ndarray, center: float, t: float, guess: int) -> int:
 
 
 @kernel
-def _middle_of(y: np.ndarray, w: np.ndarray) -> tuple[int, int]:
-    """Positions of the lower and the upper median."""
-    n = y.size
-    if w.size == 0:
-        return (n - 1) // 2, n // 2
-    total = 0.0
-    for i in range(n):
-        total += w[i]
-    return _rank(w, 0.5 * total)
-
-
-@kernel
-def _rank(w: np.ndarray, weight: float) -> tuple[int, int]:
+def rank_of_weight(w: np.ndarray, weight: float) -> tuple[int, int]:
     """First positions where the running sum of weights reaches, and where it exceeds, `weight`."""
     n = w.size
     total = 0.0
@@ -221,8 +163,8 @@ def quantile_of(y: np.ndarray, probability: float) -> float:
 
 
 @kernel
-def sorted_column(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> Sorted:
-    """A sorted column, of at least one value, with sums taken from its median.
+def sorted_column(y: np.ndarray, w: np.ndarray) -> Sorted:
+    """A sorted column, of at least one value, about its lower median.
 
     Parameters
     ----------
@@ -230,31 +172,11 @@ def sorted_column(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> Sorted:
         Values, ascending; no NaN.
     w : ndarray, shape (n,) or (0,)
         Their weights, all positive; none: all one.
-    table : ndarray, shape (6, table_width(n)) or wider
-        Scratch, kept by the result.
     """
-    lower, upper = _middle_of(y, w)
-    center = y[lower]
-    left_weight, right_weight = _fill(table, y, w, center, upper)
-    return Sorted(y, w, table, center, upper, 0.5 * (y[upper] - center), left_weight, right_weight)
-
-
-@kernel
-def without_sums(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> Sorted:
-    """`sorted_column` for order statistics only: its table is not filled."""
-    lower, upper = _middle_of(y, w)
-    left, right = float(upper), float(y.size - upper)
+    lower, upper, total = (y.size - 1) // 2, y.size // 2, weight_of_all(y, w)
     if w.size > 0:
-        left, right = range_sums(y, w, 0, upper, 0.0).weight, range_sums(y, w, upper, y.size, 0.0).weight
-    return Sorted(y, w, table, y[lower], upper, 0.5 * (y[upper] - y[lower]), left, right)
-
-
-@kernel
-def column_about(y: np.ndarray, w: np.ndarray, table: np.ndarray, center: float) -> Sorted:
-    """`sorted_column` about any center; its `median` is then 0."""
-    middle = position_of(y, center, 0.0, y.size // 2)
-    left_weight, right_weight = _fill(table, y, w, center, middle)
-    return Sorted(y, w, table, center, middle, 0.0, left_weight, right_weight)
+        lower, upper = rank_of_weight(w, 0.5 * total)
+    return Sorted(y, w, y[lower], 0.5 * (y[upper] - y[lower]), total)
 
 
 @kernel
@@ -268,7 +190,7 @@ def distance_at(col: Sorted, point: float, weight: float) -> float:
     if col.w.size == 0:
         lower, upper = distances_of_rank(y, center, point, math.ceil(weight))
         return lower if weight != math.floor(weight) or weight >= y.size else 0.5 * (lower + upper)
-    return _weighted_distance(col, point, position_of(y, center, point, col.middle), weight)
+    return _weighted_distance(col, point, weight)
 
 
 @kernel
@@ -296,9 +218,10 @@ def distances_of_rank(y: np.ndarray, center: float, point: float, rank: int) -> 
 
 
 @kernel
-def _weighted_distance(col: Sorted, point: float, left: int, weight: float) -> float:
+def _weighted_distance(col: Sorted, point: float, weight: float) -> float:
     y, w, center = col.y, col.w, col.center
-    i, j = left - 1, left
+    j = position_of(y, center, point, y.size // 2)
+    i = j - 1
     total, lower, distance = 0.0, -1.0, 0.0
     while i >= 0 or j < y.size:
         from_left = i >= 0 and (j >= y.size or point - (y[i] - center) <= (y[j] - center) - point)
@@ -320,7 +243,7 @@ def _weighted_distance(col: Sorted, point: float, left: int, weight: float) -> f
 @kernel
 def mad_about(col: Sorted, point: float) -> float:
     """Median of ``|y - center - point|``, without consistency factor."""
-    return distance_at(col, point, 0.5 * (col.left_weight + col.right_weight))
+    return distance_at(col, point, 0.5 * col.total)
 
 
 @kernel
@@ -333,12 +256,9 @@ def iqr_of(y: np.ndarray, w: np.ndarray) -> float:
 
 @kernel
 def _weighted_quantile(y: np.ndarray, w: np.ndarray, probability: float) -> float:
-    total = 0.0
-    for i in range(w.size):
-        total += w[i]
-    at = max(probability * (total - 1.0), 0.0)
+    at = max(probability * (sum_of(w) - 1.0), 0.0)
     rank = float(np.floor(at))  # math.floor of numba is an int64, which overflows
-    low, high = float(y[_rank(w, rank)[1]]), float(y[_rank(w, rank + 1.0)[1]])
+    low, high = float(y[rank_of_weight(w, rank)[1]]), float(y[rank_of_weight(w, rank + 1.0)[1]])
     return low + (at - rank) * (high - low)
 
 
@@ -349,11 +269,7 @@ def qn_of(y: np.ndarray, w: np.ndarray) -> float:
     P. J. Rousseeuw and C. Croux, "Alternatives to the median absolute deviation", JASA 88, 1993, section 3. Found by
     bisection over all float64, each step a pass with two pointers; weights count repetitions.
     """
-    total = float(y.size)
-    if w.size > 0:
-        total = 0.0
-        for i in range(w.size):
-            total += w[i]
+    total = weight_of_all(y, w)
     if total < 2.0:
         return 0.0
     half = float(np.floor(0.5 * total)) + 1.0
@@ -398,7 +314,7 @@ def trimmed_mean(y: np.ndarray, w: np.ndarray, below: float, above: float) -> fl
         while above >= w[hi - 1]:
             above -= w[hi - 1]
             hi -= 1
-    center = y[min(max(y.size // 2, lo), hi - 1)]  # of what is kept: far from it, the sums would lose their digits
-    kept = range_sums(y, w, lo, hi, center)
+    center = y[min(max(y.size // 2, lo), hi - 1)]  # kept: far from it sums would lose digits
+    kept = _range_sums(y, w, lo, hi, center)
     first = kept.first - (below * (y[lo] - center) + above * (y[hi - 1] - center))
     return float(center + first / (kept.weight - below - above))

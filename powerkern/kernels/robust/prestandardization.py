@@ -23,10 +23,10 @@ from powerkern.kernels.robust.options import (
     RobustWork,
     change_ranks,
 )
-from powerkern.kernels.robust.order_statistics import position_of
+from powerkern.kernels.robust.order_statistics import position_of, sum_of
 from powerkern.kernels.robust.weights import Counts, CountsWork, counts_of, median_and_mad
 from powerkern.kernels.transforms.family import is_mirrored
-from powerkern.kernels.transforms.rectified import ROOM, SortedColumn, log_at, value_at
+from powerkern.kernels.transforms.rectified import ROOM, SortedColumn, value_at
 
 _OK = int(Status.OK)
 _NO_SPREAD = int(Status.NO_SPREAD)
@@ -34,7 +34,7 @@ _NO_SPREAD = int(Status.NO_SPREAD)
 _MAD_FACTOR = 1.4826
 
 
-#: What the objective of an estimator compares a column with: (weights, column, options, work).
+#: The target of an estimator's objective, with which a column is compared: (weights, column, options, work).
 Target = Callable[[Counts | None, SortedColumn, Options, RobustWork], Any]
 
 
@@ -128,22 +128,13 @@ def total_weight(weight: FloatArray | None, n: int) -> float:
     """The weight of the first n values."""
     if weight is None:
         return float(n)
-    total = 0.0
-    for i in range(n):
-        total += weight[i]
-    return total
+    return sum_of(weight[:n])
 
 
 @kernel
 def divisor_of(below: float, prescaling: Prescaling) -> float:
     """The divisor of the column's values; Box-Cox has none, as its lambda does not depend on the unit."""
     return prescaling.divisor if below > 0.0 else 1.0
-
-
-@kernel
-def original(y: float, lmbda: float, below: float, prescaling: Prescaling) -> float:
-    """The value of the column whose transform is y; the end of the range beyond it."""
-    return value_of(log_at(y, lmbda, below), below, prescaling)
 
 
 @kernel

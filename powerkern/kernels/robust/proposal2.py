@@ -12,20 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import kernel
+from powerkern._jit import kernel, widest_vectors
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.robust.huber import beta_of, location_about, starting_scale
-from powerkern.kernels.robust.loc_scale import EMPTY, MOST_ITERATIONS, TAIL, ZERO_SCALE, LocScale, outcome
-from powerkern.kernels.robust.order_statistics import Inside, Sorted, inside, position_of, sorted_column, weight_before
+from powerkern.kernels.robust.huber import beta_of, joint_of, location_about
+from powerkern.kernels.robust.loc_scale import MOST_ITERATIONS, TAIL, VANISHED, LocScale
+from powerkern.kernels.robust.order_statistics import Inside, Sorted, inside, position_of, weight_before
 
 #: Steps of proposal 2 without a bracket.
 _MAX_SOLVED = 30
-#: A scale that falls below this multiple of its start has no root other than 0.
-_VANISHED = 1e-60
 
 
 @kernel
-def proposal2_about(
+def _proposal2_about(
     col: Sorted, start: float, k_location: float, k_scale: float, dof: float
 ) -> tuple[float, float, int, bool]:
     """Roots (mu, s) of Huber's proposal 2 ([2]_, 6.4), with a constant for each equation; iterations, convergence.
@@ -58,7 +56,7 @@ def proposal2_about(
 def _bracketed_proposal2(
     col: Sorted, start: float, k_location: float, k_scale: float, target: float
 ) -> tuple[float, float, int, bool]:
-    """`proposal2_about` by a bracket for s, each s with its location: slower, but certain to converge."""
+    """`_proposal2_about` by a bracket for s, each s with its location: slower, but certain to converge."""
     low, high, s, mu = 0.0, math.inf, start, col.median
     for n_iter in range(_MAX_SOLVED + 1, MOST_ITERATIONS + 1):
         mu, _, _ = location_about(col, s, k_location)
@@ -72,7 +70,7 @@ def _bracketed_proposal2(
             return new_mu, new_s, n_iter, True
         if high < math.inf and high - low <= 4.0 * EPS * high:
             return mu, s, n_iter, True
-        if high < _VANISHED * start:
+        if high < VANISHED * start:
             return mu, 0.0, n_iter, True
         if math.isinf(high) or low == 0.0:
             s = 4.0 * low if low > 0.0 else 0.25 * high
@@ -81,7 +79,7 @@ def _bracketed_proposal2(
     return mu, s, MOST_ITERATIONS, False
 
 
-class Clipped(NamedTuple):
+class _Clipped(NamedTuple):
     """Sums in the equations of proposal 2: over unclipped values, and over clipped ones."""
 
     positions: tuple[int, int, int, int]  #: clip positions of the location and of the scale
@@ -92,35 +90,36 @@ class Clipped(NamedTuple):
 
 
 @kernel
-def _clip(col: Sorted, mu: float, s: float, k_location: float, k_scale: float) -> Clipped:
-    total = col.left_weight + col.right_weight
+def _clip(col: Sorted, mu: float, s: float, k_location: float, k_scale: float) -> _Clipped:
+    widest_vectors()
+    total = col.total
     tail = int(TAIL * col.y.size)
     lo = position_of(col.y, col.center, mu - k_location * s, tail)
     hi = position_of(col.y, col.center, mu + k_location * s, col.y.size - tail)
     near = inside(col, lo, hi)
     pull = k_location * (total - near.weight - 2.0 * weight_before(col, lo))
     if k_scale == k_location:
-        return Clipped((lo, hi, lo, hi), near, pull, near, total)
+        return _Clipped((lo, hi, lo, hi), near, pull, near, total)
     first = position_of(col.y, col.center, mu - k_scale * s, lo)
     last = position_of(col.y, col.center, mu + k_scale * s, hi)
-    return Clipped((lo, hi, first, last), near, pull, inside(col, first, last), total)
+    return _Clipped((lo, hi, first, last), near, pull, inside(col, first, last), total)
 
 
 @kernel
-def _psi_sum(at: Clipped, mu: float, s: float) -> float:
+def _psi_sum(at: _Clipped, mu: float, s: float) -> float:
     """Sum of s psi((y - center - mu)/s)."""
     return at.near.first - at.near.weight * mu + s * at.pull
 
 
 @kernel
-def _psi_squares(at: Clipped, mu: float, s: float, k_scale: float) -> float:
+def _psi_squares(at: _Clipped, mu: float, s: float, k_scale: float) -> float:
     """Sum of psi((y - center - mu)/s)**2."""
     squares = at.within.second - mu * (2.0 * at.within.first - mu * at.within.weight)
     return max(squares, 0.0) / (s * s) + k_scale * k_scale * (at.total - at.within.weight)
 
 
 @kernel
-def _solve_clipped(at: Clipped, target: float, k_scale: float) -> tuple[float, float]:
+def _solve_clipped(at: _Clipped, target: float, k_scale: float) -> tuple[float, float]:
     """Location and scale that solve proposal 2 with given clipped values; scale -1 when there are none."""
     a, b = at.near, at.within
     if not (a.weight > 0.0 and b.weight > 0.0):
@@ -140,14 +139,6 @@ def _solve_clipped(at: Clipped, target: float, k_scale: float) -> tuple[float, f
 
 
 @kernel
-def huber_proposal2_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, k_location: float) -> LocScale:
+def huber_proposal2_of(y: np.ndarray, w: np.ndarray, k: float, k_location: float) -> LocScale:
     """Huber's proposal 2 of a sorted column."""
-    if y.size == 0:
-        return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = sorted_column(y, w, table)
-    dof = col.left_weight + col.right_weight - 1.0
-    start = starting_scale(col, k, dof)
-    if start == 0.0:
-        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
-    mu, scale, n_iter, found = proposal2_about(col, start, k_location, k, dof)
-    return outcome(col.center + mu, scale, n_iter, found)
+    return joint_of(_proposal2_about, y, w, k, k_location)

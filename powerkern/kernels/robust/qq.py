@@ -23,7 +23,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import READ_COLUMN, REAL, compiled_as, entry, kernel, reduction, widest_vectors
+from powerkern._jit import READ_COLUMN, REAL, compiled_as, entry, for_none, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log
@@ -236,14 +236,6 @@ def _weighted_bisquare_sum(y: FloatArray, nodes: Nodes, loc: float, per_scale: f
     return total
 
 
-@kernel
-def weighted_bisquare_of(y: FloatArray, nodes: Nodes, total: float, loc: float, scale: float, c: float) -> float:
-    """`bisquare_objective_of` for weights that sum to `total`."""
-    if not scale > 0.0:
-        return math.nan
-    return 1.0 - _weighted_bisquare_sum(y, nodes, loc, 1.0 / scale, 1.0 / c) / total
-
-
 @reduction
 def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: float, per_c: float) -> float:
     widest_vectors()
@@ -260,8 +252,8 @@ def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: floa
 def near_quantiles(y: FloatArray, counts: Counts | None, start: int, stop: int, cutoff: float, c: float) -> float:
     """Weighted sum of 1 - rho over the values from `start` to `stop`, at their distances from normal quantiles.
 
-    The quantiles are those of N(0, 1) within +-cutoff. They and the values are standardised by their means and standard
-    deviations; distances are in units of that of N(0, 1). Of each value at most _COPIES copies are looked at.
+    The quantiles are of N(0, 1) within +-cutoff. They and the values are standardised by their means and standard
+    deviations, and distances are in units of N(0, 1). At most _COPIES copies of each value are taken.
     """
     tail = 0.5 * math.erfc(cutoff / math.sqrt(2.0))
     weight, unit, mean, squares = inside_of(counts, start, stop), unit_of(counts), 0.0, 0.0
@@ -278,16 +270,11 @@ def near_quantiles(y: FloatArray, counts: Counts | None, start: int, stop: int, 
         for k in range(parts):
             p = (rank + (k + 0.5) * size + unit / 6.0) / (weight + unit / 3.0)
             z = normal_quantile(tail + (1.0 - 2.0 * tail) * min(p, 1.0 - p))
-            near += size * _nearness((y[i] - mean) * per_scale - (z if p < 0.5 else -z), c)
+            t = ((y[i] - mean) * per_scale - (z if p < 0.5 else -z)) / c
+            u = 1.0 - t * t
+            near += size * (u * u * u if u > 0.0 else 0.0)
         rank += weight_at(counts, i)
     return near
-
-
-@kernel
-def _nearness(distance: float, c: float) -> float:
-    """1 - rho."""
-    u = 1.0 - (distance / c) * (distance / c)
-    return u * u * u if u > 0.0 else 0.0
 
 
 @kernel
@@ -296,6 +283,19 @@ def bisquare_objective_of(y: FloatArray, scores: FloatArray, loc: float, scale: 
     if y.size == 0 or not scale > 0.0:
         return math.nan
     return 1.0 - _bisquare_sum(y, scores, loc, 1.0 / scale, 1.0 / c) / y.size
+
+
+@kernel
+def _plain_distance(counts: None, y: FloatArray, scores: FloatArray, loc: float, scale: float, c: float) -> float:
+    return bisquare_objective_of(y, scores, loc, scale, c)
+
+
+@for_none(_plain_distance)
+def bisquare_distance(counts: Counts, y: FloatArray, nodes: Nodes, loc: float, scale: float, c: float) -> float:
+    """`bisquare_objective_of`, with weights by the nodes of all rows."""
+    if not scale > 0.0:
+        return math.nan
+    return 1.0 - _weighted_bisquare_sum(y, nodes, loc, 1.0 / scale, 1.0 / c) / counts.total
 
 
 @entry((READ_COLUMN, READ_COLUMN, REAL, REAL, REAL))
@@ -315,7 +315,7 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
     y : array_like, shape (n,)
         The values, sorted.
     scores : array_like, shape (n,)
-        What they are compared with: Phi^-1((i - 1/3)/(n + 1/3)), i = 1..n, in the paper [1]_.
+        The normal scores: Phi^-1((i - 1/3)/(n + 1/3)), i = 1..n, in the paper [1]_.
     loc, scale : float
         Robust location and scale of y.
     c : float, default 0.5

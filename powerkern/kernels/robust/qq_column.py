@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from powerkern._jit import LANES, for_none, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.robust.huber import CELLWISE_BETA, HUBER_K, one_step_of
@@ -12,23 +10,20 @@ from powerkern.kernels.robust.options import SAMPLE, Options, Prestandardized, R
 from powerkern.kernels.robust.qq import (
     CLOSE,
     PAPER,
-    bisquare_objective_of,
+    bisquare_distance,
     normal_nodes,
     normal_scores,
     sampled_score,
-    weighted_bisquare_of,
 )
 from powerkern.kernels.robust.qq_lanes import qq_objectives
 from powerkern.kernels.robust.qq_search import qq_objective, search_cells
 from powerkern.kernels.robust.reweighting import Kept, adapted_cutoff, within_cutoff
-from powerkern.kernels.robust.search import GridScan, add_minima, complete_points, lowest_of, n_steps, sample_position
+from powerkern.kernels.robust.search import GridScan, complete_points, minima_and_beyond, n_steps, sample_position
 from powerkern.kernels.robust.weights import Counts, Nodes
 from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
 
 #: Into how many parts the steps of a scan are divided with weights.
 _WEIGHTED_PARTS = 4
-#: Points outwards from an end.
-_OUTWARD = 16
 #: Where another start is looked for at first: how far above and below a lambda.
 _ABOUT = (0.125, 0.0, -0.125, -0.25, -0.375, -0.5, -0.75, -1.0)
 
@@ -39,25 +34,13 @@ def qq_value(at: Prestandardized, lmbda: float, options: Options, work: RobustWo
     transform_sorted(at.column, lmbda, options.rule, at.y)
     y = at.y[: at.column.n]
     estimate = one_step(y, at.counts)
-    if not estimate.scale > 0.0:
-        return math.nan
-    return _distance(at.counts, y, at.target, estimate, options.c)
+    return bisquare_distance(at.counts, y, at.target, estimate.loc, estimate.scale, options.c)
 
 
 @kernel
 def one_step(y: FloatArray, counts: Counts | None) -> LocScale:
     """One step from median and MAD: iterated to the end, RewML resists fewer outliers."""
     return one_step_of(y, counts, HUBER_K, CELLWISE_BETA)
-
-
-@kernel
-def _plain_distance(counts: None, y: FloatArray, scores: FloatArray, estimate: LocScale, c: float) -> float:
-    return bisquare_objective_of(y, scores, estimate.loc, estimate.scale, c)
-
-
-@for_none(_plain_distance)
-def _distance(counts: Counts, y: FloatArray, nodes: Nodes, estimate: LocScale, c: float) -> float:
-    return weighted_bisquare_of(y, nodes, counts.total, estimate.loc, estimate.scale, c)
 
 
 @kernel
@@ -127,25 +110,9 @@ def _sample_scores(counts: Counts, every: Prestandardized, work: RobustWork) -> 
 
 @kernel
 def scan_qq(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Local minima of the objective, as cells after the first.
-
-    Where the lowest point is an end of the interval, points go on outwards from there in doubling steps.
-    """
+    """Local minima of the objective, as cells after the first."""
     n_points = _scan_points(at.counts, at.target, at, low, high, options, work)
-    best = lowest_of(work.grid[1, :n_points])
-    n_cells = add_minima(n_points, False, 1, work)
-    if 0 < best < n_points - 1:
-        return GridScan(n_cells, n_points, True, int(n_cells > 1))
-    lowest, origin = work.grid[1, best], work.grid[0, best]
-    step = (high - low) / n_steps(low, high) * (1.0 if best > 0 else -1.0)
-    work.grid[0, 0], reach = origin - step, 0.5  # from inside on: the lowest may be between
-    for k in range(1, _OUTWARD):
-        work.grid[0, k] = origin + step * (reach - 1.0)
-        reach *= 2.0
-    best = evaluate(at, _OUTWARD, options, work)
-    n_cells = add_minima(_OUTWARD, False, n_cells, work)
-    inside = 0 < best < _OUTWARD - 1 or work.grid[1, best] > lowest
-    return GridScan(n_cells, n_points + _OUTWARD, inside, int(n_cells > 1))
+    return minima_and_beyond(evaluate, at, n_points, low, high, options, work)
 
 
 @kernel

@@ -1,6 +1,6 @@
 """The robust QQ objective of a short sorted column, at eight lambdas at once, or at sixteen in float32.
 
-What `powerkern.kernels.robust.search` minimises, for the plain transform and the one rectified at the quartiles:
+The objective of RewML's search, for the plain transform and the one rectified at the quartiles:
 transform, one step of Huber's estimators from median and MAD (`powerkern.kernels.robust.huber.one_step_of`), bisquare
 distance (`kernels.robust.qq`). Each of `Lanes` is one lambda, each turn of a loop one value of the column: the
 sums stay in registers, and nothing depends on the length. The same figures as one lambda at a time, but for rounding.
@@ -9,7 +9,7 @@ sums stay in registers, and nothing depends on the length. The same figures as o
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from powerkern._jit import (
     Lanes,
@@ -29,7 +29,7 @@ from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.elementary.exp import LOG2_E, are_moderate, exp2m1_lanes, exp_lanes, expm1_lanes, greater, lesser
 from powerkern.kernels.robust.huber import CELLWISE_BETA
 from powerkern.kernels.robust.loc_scale import MAD_FACTOR
-from powerkern.kernels.robust.weights import Counts, Nodes, inside_of, middle_positions, total_of
+from powerkern.kernels.robust.weights import Counts, Nodes, middle_positions, total_of, weight_at
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, is_low_tail_in_logs
 
 #: All arrays may be of either precision: their type says how many lambdas go side by side.
@@ -63,7 +63,7 @@ def qq_objectives(
     """out = the objective at `lmbdas`, a vector of them at a time; NaN where it is not defined.
 
     `k` is Huber's constant, `c` that of the bisquare; `y` has room for a vector for each value. Without counts it
-    holds what rho is taken of afterwards, in units of c, at the last of the lambdas. `rises` are added to the logs of
+    then holds the arguments of rho, in units of c, at the last of the lambdas. `rises` are added to the logs of
     the slopes of both tangents: 0, unless the values beyond the change points are in other units.
     """
     for i in range(0, lmbdas.size, width_of(lmbdas)):
@@ -77,15 +77,19 @@ def qq_objectives(
 @kernel
 def _transform(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda: Lanes, y: Floats) -> None:
     """Transforms of all values: tangents beyond the change points, powers wherever a lane has none."""
-    below, above, first, last = _flattened_below(column, rule, lmbda), lmbda < 1.0, 0, column.n
+    in_logs, lower, upper, n = is_low_tail_in_logs(column, rule), column.lower, column.upper, column.n
+    below, above, first, last = lmbda > (0.0 if in_logs else 1.0), lmbda < 1.0, 0, n
     if rule != NOT_RECTIFIED:
-        first = 0 if any_lane(~below) else column.lower
-        last = column.n if any_lane(~above) else column.upper + 1
+        first = 0 if any_lane(~below) else lower
+        last = n if any_lane(~above) else upper + 1
     border = min(max(column.n_negative, first), last)
     _powers(column.logs, lmbda - column.below, first, border, y)
     _powers(column.logs, lmbda, border, last, y)
-    if rule != NOT_RECTIFIED:
-        _rectify(column, rises, rule, lmbda, y)
+    if rule != NOT_RECTIFIED and any_lane(below):
+        log_slope = (lmbda - (0.0 if in_logs else 1.0)) * column.logs[lower] + (0.0 if in_logs else rises[0])
+        _tangents(column.logs if in_logs else column.x, lower, 0, lower, log_slope, below, y)
+    if rule != NOT_RECTIFIED and any_lane(above):
+        _tangents(column.x, upper, upper + 1, n, (lmbda - 1.0) * column.logs[upper] + rises[1], above, y)
 
 
 @kernel
@@ -110,36 +114,12 @@ def off_0(m: Lanes) -> Lanes:
     return select(abs(m) < _FLAT, _FLAT, m)
 
 
-@inlined
-def _flattened_below(column: SortedColumn, rule: int, lmbda: Lanes) -> Mask:
-    """Which lanes have tangents below the lower change point; above the upper one those of lambda < 1 have."""
-    return lmbda > (0.0 if is_low_tail_in_logs(column, rule) else 1.0)
-
-
 @kernel
-def _rectify(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda: Lanes, y: Floats) -> None:
-    """Tangents beyond the change points on the sides that lambda flattens."""
-    below, above = rises  # an index that varies might be out of range, and raise
-    for side in range(2):
-        where = lmbda < 1.0 if side else _flattened_below(column, rule, lmbda)
-        k = column.upper if side else column.lower
-        first, last = (k + 1, column.n) if side else (0, k)
-        if not any_lane(where):
-            continue
-        if side == 0 and is_low_tail_in_logs(column, rule):
-            _tangents(column.logs, k, first, last, exp_lanes(lmbda * column.logs[k]), 1.0, where, y)
-        else:
-            rise = above if side else below
-            root = exp_lanes(((lmbda - 1.0) * column.logs[k] + rise) * 0.5)  # of the slope: in range
-            _tangents(column.x, k, first, last, root, root, where, y)
-
-
-@kernel
-def _tangents(x: Floats, k: int, first: int, last: int, a: Lanes, b: Any, where: Mask, y: Floats) -> None:
-    """Tangents of slope `a` times `b` at value number k, in some lanes."""
-    at = values_at(y, k)
+def _tangents(x: Floats, k: int, first: int, last: int, log_slope: Lanes, where: Mask, y: Floats) -> None:
+    """Tangents at value number k in some lanes."""
+    at, root = values_at(y, k), exp_lanes(0.5 * log_slope)  # of the slope: in range
     for i in range(first, last):
-        tangent = at + a * (x[i] - x[k]) * b
+        tangent = at + root * (x[i] - x[k]) * root
         store(y, (width_of(y) * i,), select(where, tangent, values_at(y, i)))
 
 
@@ -191,18 +171,18 @@ def huber_step(y: Floats, counts: Counts | None, n: int, median: Lanes, reach: L
             break
         below += _times(counts, low, _clipped(counts, a))
         above += _times(counts, high, _clipped(counts, b))
-        a, b = _per_weight(counts, a), _per_weight(counts, b)
+        a, b = _per_weight(a), _per_weight(b)
         weight += (_times(counts, low, b) + _times(counts, high, a)) / (a * b)
         low, high = low + 1, high - 1
     while low < high:
         below += _times(counts, low, _clipped(counts, (median - values_at(y, low)) * per_reach))
         above += _times(counts, high, _clipped(counts, (values_at(y, high) - median) * per_reach))
-        weight += inside_of(counts, low, low + 1) + inside_of(counts, high, high + 1)
+        weight += weight_at(counts, low) + weight_at(counts, high)
         low, high = low + 1, high - 1
     if low == high:
         a = (values_at(y, low) - median) * per_reach
         above += _times(counts, low, _clipped(counts, a))
-        weight += _times(counts, low, 1.0 / _per_weight(counts, a))
+        weight += _times(counts, low, 1.0 / _per_weight(a))
     return reach * ((above - below) / weight)
 
 
@@ -216,7 +196,7 @@ def _times(counts: Counts | None, i: int, x: Lanes) -> Lanes:
 
 @inlined
 def _clipped(counts: Counts | None, d: Lanes) -> Lanes:
-    """Huber's psi of a distance, in units of its reach: without counts, that of a value on its side of the median.
+    """Huber's psi of a distance in units of its reach; without counts, of a value on its side of the median.
 
     A NaN stays one: where a transform is not defined, the location is not either.
     """
@@ -225,10 +205,8 @@ def _clipped(counts: Counts | None, d: Lanes) -> Lanes:
 
 
 @inlined
-def _per_weight(counts: Counts | None, d: Lanes) -> Lanes:
+def _per_weight(d: Lanes) -> Lanes:
     """One over Huber's weight at a distance, up to a bound whose square is in range."""
-    if counts is None:
-        return lesser(greater(d, 1.0), _FARTHEST)
     return lesser(greater(abs(d), 1.0), _FARTHEST)
 
 
@@ -290,10 +268,19 @@ def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
 
 @kernel
 def plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
-    """Median distance of n values, ascending in each lane, from a point."""
+    """Median distance of n values, ascending in each lane, from a point.
+
+    The nearest half of the values is a window. Windows that begin in the first or the last quarter are left out where
+    the narrowest about the point, and the narrowest with one value more, begin elsewhere in all lanes.
+    """
     rank = (n + 1) >> 1
+    first, last = 0, n - rank
+    low, high = last >> 2, last - (last >> 2)
+    if not any_lane(~(point - values_at(y, low) >= values_at(y, low + rank) - point)):
+        first = low
+    if not any_lane(~(point - values_at(y, high - 1) <= values_at(y, high + rank - 1) - point)):
+        last = high
     nearest, following = in_lanes_of(point, math.inf), in_lanes_of(point, math.inf)
-    first, last = _windows(y, n, rank, point)
     farthest = values_at(y, first + rank - 1) - point
     for low in range(first, last):
         below = point - values_at(y, low)
@@ -302,16 +289,3 @@ def plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
         following = lesser(greater(below, farthest), following)
     nearest = lesser(greater(point - values_at(y, last), farthest), nearest)
     return nearest if n & 1 else 0.5 * (nearest + following)
-
-
-@kernel
-def _windows(y: Floats, n: int, rank: int, point: Lanes) -> tuple[int, int]:
-    """Where windows of `rank` values begin, first and last, among which the narrowest about a point is in all lanes.
-
-    And the narrowest of those with one value more. Ends of a quarter of all are left out where they can be.
-    """
-    last, quarter = n - rank, (n - rank) >> 2
-    low, high = quarter, last - quarter
-    is_above = not any_lane(~(point - values_at(y, low) >= values_at(y, low + rank) - point))
-    is_below = not any_lane(~(point - values_at(y, high - 1) <= values_at(y, high + rank - 1) - point))
-    return low if is_above else 0, high if is_below else last

@@ -1,9 +1,9 @@
 """Every lambda of a range at which the robust QQ objective may be lowest: cells are divided until others are higher.
 
 Between two lambdas the residual of every value, its standardised transform less its quantile, is taken to lie between
-those at both. What the objective then is at least (`_write_floors`) says whether the cell between them is worth a
-closer look. Residuals go from one to the other steadily where location and scale do. These need not, where other values
-come to be the middle ones: what is found is the lowest that was seen, which is no proof.
+those at both. The lower bound on the objective that follows (`_write_floors`) says whether the cell between them is
+worth a closer look. Residuals change steadily where location and scale do. These need not where other values come to
+be the middle ones: the lowest value seen is not proved to be the minimum.
 
 All of it is in float32, sixteen lambdas at once: it only says where to look in float64.
 """
@@ -54,7 +54,7 @@ _LARGEST, _LOG_RANGE, _LOG_NEAR = 1e38, 80.0, 60.0
 #: The log of the largest float64.
 _LOG_LARGEST = 709.7
 
-# rows of points: lambda, the objective, and what that is at least between it and the following point
+# rows of points: lambda, the objective, and a lower bound on that up to the following point
 LMBDA, VALUE, FLOOR = range(3)
 # rows of `CellWork.column`
 _X, _LOGS, _SCORES = range(3)
@@ -67,7 +67,7 @@ class CellWork(NamedTuple):
     cells that are divided. A cell, from one lambda to the next, goes by the lane that it begins in.
     """
 
-    lanes: Float32Array  #: lambda, the objective, and what it is at least up to the following lane; a turn to spare
+    lanes: Float32Array  #: rows as of points; room for one turn more
     begin: npt.NDArray[np.int64]  #: (MOST_POINTS,): where the parts of a cell begin that was divided
     end: npt.NDArray[np.int64]  #: and end
     queue: npt.NDArray[np.int64]  #: (MOST_POINTS,): cells that may be divided
@@ -78,7 +78,7 @@ class CellWork(NamedTuple):
 CELL_WORK = named_tuple(CellWork, ROWS32, COUNTS, COUNTS, COUNTS, ROWS32, COLUMN32)
 
 
-class QQObjective(NamedTuple):
+class _QQObjective(NamedTuple):
     """The objective of a short column, in float32, see `qq_objectives`."""
 
     column: SortedColumn
@@ -99,12 +99,12 @@ def new_cell_work(n: int) -> CellWork:
 @kernel
 def qq_objective(
     column: SortedColumn, scores: FloatArray, rule: int, huber_k: float, c: float, work: CellWork
-) -> QQObjective:
+) -> _QQObjective:
     """The objective in float32.
 
     Logs of one sign are taken relative to the middle one: the transform then differs only by its location and scale,
     and does not lose the digits in which close values differ. Values beyond the change points may be out of the range
-    of float32: they are taken relative to these, in units of what the slope there is divided by, or larger ones.
+    of float32: they are taken relative to these, in units by which the slope there is divided, or larger ones.
     """
     n = column.n
     arrays: Any = work.column
@@ -118,12 +118,12 @@ def qq_objective(
         _relative(column, column.upper, middle, x[column.upper :], column.upper),
     )
     own = SortedColumn(x, logs, n, column.n_negative, column.below, column.lower, column.upper)
-    return QQObjective(own, rises, scores32, rule, huber_k, c)
+    return _QQObjective(own, rises, scores32, rule, huber_k, c)
 
 
 @kernel
 def _relative(column: SortedColumn, k: int, middle: float, x: Float32Array, first: int) -> float:
-    """Values from number `first` on relative to number k; returns the log of what the slope there is to be times."""
+    """Values from number `first` on relative to number k; returns the log of a factor of the slope there."""
     side, farthest = -1.0 if k < column.n_negative else 1.0, column.x[0 if first == 0 else column.n - 1]
     log_unit, log_gap = side * column.logs[k], min(log(abs(farthest - column.x[k])), _LOG_LARGEST)
     log_unit += min(max(log_gap - _LOG_RANGE - log_unit, 0.0), _LOG_NEAR)
@@ -134,11 +134,10 @@ def _relative(column: SortedColumn, k: int, middle: float, x: Float32Array, firs
 
 
 @kernel
-def search_cells(qq: QQObjective, low: float, high: float, points: FloatArray, work: CellWork) -> int:
+def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, work: CellWork) -> int:
     """Evaluate the objective wherever it may be lowest from `low` to `high`; returns the number of points.
 
-    Rows of `points`, which has room for MOST_POINTS, are filled from low to high: lambda, the objective there, and what
-    it is at least up to the following point.
+    Rows of `points`, which has room for MOST_POINTS, are filled from low to high.
     """
     queue = work.queue
     n_first, lowest = _first_turns(qq, low, high, work)
@@ -155,14 +154,14 @@ def search_cells(qq: QQObjective, low: float, high: float, points: FloatArray, w
         lowest = min(lowest, _evaluate(qq, n_lanes, work))
         for i in range(n_open):
             if i == n_open - 1 or queue[i + 1] != queue[i] + 1:
-                work.lanes[FLOOR, work.end[queue[i]]] = math.inf  # what follows is elsewhere
+                work.lanes[FLOOR, work.end[queue[i]]] = math.inf  # the following lane is elsewhere
         last = _add_open(n_lanes, n_lanes + LANES32, lowest, last, work)
         n_lanes += LANES32
     return _write_points(low, high, n_first, points, work)
 
 
 @kernel
-def _first_turns(qq: QQObjective, low: float, high: float, work: CellWork) -> tuple[int, float]:
+def _first_turns(qq: _QQObjective, low: float, high: float, work: CellWork) -> tuple[int, float]:
     """Lanes that cover the whole range; returns how many, and the lowest value."""
     cells, lowest = LANES32 - 1, math.inf
     n_wide = int(min((high - low) / _WIDEST, float(MOST_POINTS)))  # more may be beyond integers
@@ -220,7 +219,7 @@ def _divide(cells: IntArray, start: int, work: CellWork) -> None:
 
 @kernel
 def _write_points(low: float, high: float, n_first: int, points: FloatArray, work: CellWork) -> int:
-    """All lanes in ascending order, those of a cell divided in its place; returns how many."""
+    """All lanes in ascending order, the parts of a divided cell in its place; returns how many."""
     lanes, begin, pending = work.lanes, work.begin, work.queue
     n_points, n_pending, lane, stop = 0, 0, 0, LANES32 - 1
     while True:
@@ -244,8 +243,8 @@ def _write_points(low: float, high: float, n_first: int, points: FloatArray, wor
 
 
 @kernel
-def _evaluate(qq: QQObjective, start: int, work: CellWork) -> float:
-    """The objective at all lanes of a turn, infinite where it is not defined, and what it is at least between them.
+def _evaluate(qq: _QQObjective, start: int, work: CellWork) -> float:
+    """The objective at all lanes of a turn, infinite where it is not defined, and lower bounds between them.
 
     Returns the lowest.
     """
@@ -281,7 +280,7 @@ def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> N
 
 @inlined
 def _nearest_between(y: Float32Array, i: int) -> Lanes:
-    """The largest 1 - rho of residual number i between neighboring lanes: that of the median of both and 0."""
+    """The largest 1 - rho of residual number i between neighboring lanes: at the median of both and 0."""
     a, b = load(y, (LANES32 * i,)), load(y, (LANES32 * i + 1,))
     nearest = greater(lesser(a, b), lesser(greater(a, b), 0.0))
     u = 1.0 - nearest * nearest

@@ -1,8 +1,7 @@
 """Reweighted maximum likelihood: fits to the values within the cut-off, as often as asked.
 
-The logs of the values kept are there: sums of one pass over them nearly always do (`fit_by_logs`). Values whose sums
-lose digits are fitted in two passes (`fit_in_two_passes`). An entry that is often waited for leaves them: most data
-need no code for these.
+The logs of the values kept are known, and the sums of one pass over them nearly always suffice (`fit_by_logs`). Values
+whose sums lose digits are fitted in two passes (`fit_in_two_passes`), by an entry of its own: most data do not need it.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ _NOT_SETTLED = int(Status.NOT_SETTLED)
 _ONE_PASS = int(Route.ONE_PASS)
 #: Reweighting steps until the values kept settle.
 MAX_TURNS = 50
-#: Steps in which the cut-off is widened, N_WIDER times; and how clearly (`excess_beyond`) there are to be more values
-#: beyond it for wider ones not to be taken.
+#: Step by which the cut-off is widened, N_WIDER times; and the least excess (`excess_beyond`) that is clear.
 WIDER, EXCESS = 0.5, 2.3
 #: Fits of so many values start from the optimum of one in _STRIDE.
 _LONG, _STRIDE = 2048, 16
@@ -80,7 +78,7 @@ def within_cutoff(y: FloatArray, estimate: LocScale, cutoff: float, lmbda: float
 @kernel
 def _within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]:
     """Where the sorted values with ``|y - loc| <= reach`` begin and end."""
-    # the smallest number above reach: those at the cut-off itself are kept
+    # up to the smallest number above reach: values at the cut-off are kept
     return position_of(y, loc, -reach, 0), position_of(y, loc, reach * (1.0 + EPS), y.size)
 
 
@@ -88,7 +86,7 @@ def _within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]:
 def adapted_cutoff(y: FloatArray, counts: Counts | None, estimate: LocScale, cutoff: float) -> float:
     """The cut-off, from `cutoff` up, beyond which there are most clearly more values than of a normal sample.
 
-    The widest, N_WIDER steps of WIDER further out, where there are not clearly more beyond any.
+    The widest, N_WIDER steps of WIDER further out, if no excess is clear.
     """
     n = total_of(counts, y.size) / unit_of(counts)
     chosen, most = cutoff + N_WIDER * WIDER, EXCESS
@@ -104,9 +102,9 @@ def adapted_cutoff(y: FloatArray, counts: Counts | None, estimate: LocScale, cut
 
 @kernel
 def excess_beyond(cutoff: float, outside: float, n: float) -> float:
-    """How clearly more than a normal sample of n has are `outside` a cut-off: twice it is about chi-square, 0 if fewer.
+    """The log-likelihood ratio of a Poisson count: `outside` a cut-off, beyond the expectation of a normal sample of n.
 
-    The log-likelihood ratio of a Poisson count.
+    Twice it is about chi-square; 0 if there are fewer than expected.
     """
     expected = n * math.erfc(cutoff / math.sqrt(2.0))
     return outside * log(outside / expected) - (outside - expected) if outside > expected else 0.0
@@ -217,22 +215,30 @@ def n_fits_of(options: Options) -> int:
 
 
 @kernel
+def cut_in(turn: int, options: Options) -> tuple[int, bool]:
+    """The rule of the transform on which values are cut off in a turn, and whether its cut-off is adaptive.
+
+    The first cut is made by `options.first_rule`: on the rectified transform outliers stand out.
+    """
+    rule = options.first_rule if turn == 0 and options.n_reweight != 0 else NOT_RECTIFIED
+    return rule, options.adaptive and turn > 0
+
+
+@kernel
 def reweighted(
     keep: Keep,
     fit: Fit,
     column: Column,
     lmbda0: float,
     n_turns: int,
-    n_plain: int,
     options: Options,
     work: RobustWork,
     row: FloatArray,
 ) -> Kept:
     """Maximum likelihood on the values kept, alternating with the choice of the values kept; ends with their moments.
 
-    The first cut is made by `options.first_rule`: on the rectified transform outliers stand out. The values kept are
-    those of the last fit; in a turn beyond the fits that were asked for, those within the cut-off at the last lambda.
-    The cut-off is as given in `n_plain` turns, and adaptive after them. What `fit` leaves is left.
+    Returns the values to which the last fit was made; if `n_turns` exceeds the number of fits asked for by one, those
+    within the cut-off at the last lambda. Columns that `fit` leaves are left.
     """
     power, n_fits = column.prescaling.power, n_fits_of(options)
     lmbda, status, n_eval = lmbda0, float(_OK), 0.0
@@ -240,9 +246,10 @@ def reweighted(
     last = kept = values_kept(0, 0)
     settled = False
     for turn in range(n_turns):
-        rule = options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
-        kept = keep(column.at, lmbda, rule, turn >= n_plain, options, work)
-        settled = _same_values(kept, last)
+        rule, adaptive = cut_in(turn, options)
+        kept = keep(column.at, lmbda, rule, adaptive, options, work)
+        settled = kept.start == last.start and kept.stop == last.stop
+        settled = settled and kept.below == last.below and kept.above == last.above
         if kept.stop - kept.start < 2 or settled:
             break
         given = row[LMBDA] if turn == n_fits else math.nan
@@ -256,8 +263,3 @@ def reweighted(
     if row[STATUS] == _OK and options.n_reweight == UNTIL_SETTLED and not settled:
         row[STATUS] = _NOT_SETTLED
     return kept
-
-
-@kernel
-def _same_values(kept: Kept, last: Kept) -> bool:
-    return kept.start == last.start and kept.stop == last.stop and kept.below == last.below and kept.above == last.above

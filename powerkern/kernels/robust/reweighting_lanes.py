@@ -1,11 +1,11 @@
 """Reweighted maximum likelihood of short columns, eight at a time, one in each lane of vectors.
 
-What follows the search of RewML: transform, one step of Huber's estimators from median and MAD, the values
-within the cut-off, and their maximum likelihood by the Halley steps of `likelihood.lockstep`; and once more from
-there. The columns are sorted and equally long, so that their order statistics lie side by side. Each lane does what it
-would do alone: a result depends on its own column only. Columns that need more care are left to
-`powerkern.kernels.robust.reweighting`, which does the same with one: those in which transforms might overflow, of whose
-values hardly any, or those of one sign only, are kept, whose sums lose digits, or whose optimum is not certified.
+After the search of RewML: transform, one step of Huber's estimators from median and MAD, the values within the
+cut-off, and their maximum likelihood by the Halley steps of `likelihood.lockstep`; again from there. The columns are
+sorted and equally long, so that their order statistics lie side by side. A result depends on its own column only.
+Columns that need more care are left to `powerkern.kernels.robust.reweighting`, which fits one in the same way: if
+transforms might overflow, if few values or only those of one sign are kept, if sums lose digits, or if the optimum is
+not certified.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ from powerkern.kernels.likelihood.one_pass import ONE_PASS_REACH, ONE_PASS_SD, O
 from powerkern.kernels.likelihood.profile import moments_at
 from powerkern.kernels.robust import lane_batch as field
 from powerkern.kernels.robust.column_results import FAR, FAR_NUMBER, FAR_SHARE
-from powerkern.kernels.robust.huber import CELLWISE_BETA
+from powerkern.kernels.robust.huber import CELLWISE_BETA, HUBER_K
 from powerkern.kernels.robust.lane_batch import N_WIDER, LaneBatch
 from powerkern.kernels.robust.loc_scale import MAD_FACTOR
+from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.qq_lanes import huber_step, off_0, plain_mad, plain_nearness, values_at
-from powerkern.kernels.robust.reweighting import EXCESS, WIDER, excess_beyond
-from powerkern.kernels.transforms.rectified import SortedColumn
+from powerkern.kernels.robust.reweighting import EXCESS, WIDER, cut_in, excess_beyond, n_fits_of
+from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn
 
-#: Fewer values kept than this have an optimum at the edge of what is certified.
+#: The optimum of fewer values than this can hardly be certified.
 _FEWEST = 3.0
 #: The exponentials of `powerkern.kernels.elementary.exp` for lanes are exact in this range.
 _LARGEST_LOG = 690.0
@@ -100,7 +101,7 @@ def _tangents(batch: LaneBatch, k: int, first: int, stop: int, lmbda: Lanes, fla
 
 @kernel
 def _adapted_cutoffs(batch: LaneBatch, shape: Shape, loc: Lanes, scale: Lanes, cutoff: float) -> Lanes:
-    """The cut-off of each lane: see `powerkern.kernels.robust.reweighting`."""
+    """`powerkern.kernels.robust.reweighting.adapted_cutoff` of each lane."""
     widest_vectors()
     y, fields, zero = batch.y[0], batch.fields, in_all_lanes(0.0)
     for k in range(N_WIDER):
@@ -125,13 +126,13 @@ def _adapted_cutoffs(batch: LaneBatch, shape: Shape, loc: Lanes, scale: Lanes, c
 
 
 @kernel
-def _huber(y: FloatArray, n: int, k: float) -> tuple[Lanes, Lanes]:
+def _huber(y: FloatArray, n: int) -> tuple[Lanes, Lanes]:
     """One step of Huber's location and scale (`powerkern.kernels.robust.huber.one_step_of`)."""
     center = values_at(y, (n - 1) >> 1)
     median = center + 0.5 * (values_at(y, n >> 1) - center)
-    reach = (k * MAD_FACTOR) * plain_mad(y, n, median)
+    reach = (HUBER_K * MAD_FACTOR) * plain_mad(y, n, median)
     loc = median + huber_step(y, None, n, median, reach)
-    reach = (k * MAD_FACTOR) * plain_mad(y, n, loc)
+    reach = (HUBER_K * MAD_FACTOR) * plain_mad(y, n, loc)
     squares = in_all_lanes(0.0)
     for i in range(n):
         d = lesser(abs(values_at(y, i) - loc), reach)
@@ -140,10 +141,10 @@ def _huber(y: FloatArray, n: int, k: float) -> tuple[Lanes, Lanes]:
 
 
 @kernel
-def _cut(batch: LaneBatch, shape: Shape, loc: Lanes, reach: Lanes) -> tuple[Lanes, Lanes, LaneLogs, Mask]:
-    """The values with ``|psi - loc| <= reach``: how many come before them, and up to their last; their logs.
+def _cut(batch: LaneBatch, shape: Shape, loc: Lanes, reach: Lanes, start: Lanes) -> tuple[Lanes, Lanes, LaneLogs, Mask]:
+    """The values with ``|psi - loc| <= reach``: how many come before them, and up to the last of them.
 
-    These are written to `batch.kept`; and where they can be fitted.
+    Then their logs, which are written to `batch.kept`, to be fitted from a start; and in which lanes they can be.
     """
     widest_vectors()
     y, beyond = batch.y[0], reach * (1.0 + EPS)  # those at the cut-off itself are kept
@@ -161,8 +162,7 @@ def _cut(batch: LaneBatch, shape: Shape, loc: Lanes, reach: Lanes) -> tuple[Lane
     spread = square_root(squares / number - select(both, 0.0, mean * mean))
     usable = (number >= _FEWEST) & (spread >= ONE_PASS_SPREAD) & (farthest <= ONE_PASS_REACH)
     usable = usable & ((n_negative > 0.0) & (n_negative < number) | ~both) & (reach > 0.0) & (reach < math.inf)
-    none = in_all_lanes(0.0)
-    return first, last, LaneLogs(number, both, none, mean, spread, farthest, none), usable
+    return first, last, LaneLogs(number, both, in_all_lanes(0.0), mean, spread, farthest, start), usable
 
 
 @kernel
@@ -189,56 +189,45 @@ def _keeps_far_tail(y: FloatArray, n: int, loc: Lanes, scale: Lanes, first: Lane
 
 
 @kernel
-def refit(
-    batch: LaneBatch,
-    n_columns: int,
-    shape: Shape,
-    scores: FloatArray,
-    k: float,
-    c: float,
-    cutoff: float,
-    n_turns: int,
-    rectified: bool,
-    adaptive: bool,
-) -> None:
-    """Fit the columns put aside, from their starts, `n_turns` times unless the values kept settle before.
+def refit(batch: LaneBatch, n_columns: int, shape: Shape, scores: FloatArray, options: Options) -> None:
+    """Fit the columns put aside from their starts, as often as the options say unless the values kept settle before.
 
-    If `adaptive`, the cut-off is `cutoff` the first time only. `k` is Huber's constant, `c` that of the bisquare. The
-    first values kept are those within the cut-off of the `rectified` transform, which is what the search has looked
-    at: the objective at the start is that of its residuals.
+    The first values are cut off on the transform of the search, rectified or not: its residuals give the objective at
+    the start.
     """
     widest_vectors()
     fields, y, none, zero = batch.fields, batch.y[0], in_all_lanes(math.nan), in_all_lanes(0.0)
     lmbda, by_logs, n_eval = load(fields, (field.START, 0)), load(fields, (field.BOTH_SIDES, 0)) > 0.0, zero
-    first, last, turn = zero - 1.0, zero - 1.0, 0
+    first, last, turn, n_turns = zero - 1.0, zero - 1.0, 0, n_fits_of(options)
     open_, fitted, settled = first_lanes(n_columns), first_lanes(0), first_lanes(0)
     while True:
         tame = _is_tame(batch, shape, lmbda)
         open_, fitted = open_ & tame, fitted & tame
-        at_end, on_rectified = turn == n_turns or not any_lane(open_), rectified and turn == 0
+        at_end = turn == n_turns or not any_lane(open_)
+        rule, adaptive = cut_in(turn, options)
         if at_end:
             by_logs = first_lanes(LANES if shape.below == 0.0 else 0)
-        _transform(batch, shape, lmbda, at_end or on_rectified, by_logs)
-        loc, scale = _huber(y, shape.n, k)
+        _transform(batch, shape, lmbda, at_end or rule != NOT_RECTIFIED, by_logs)
+        loc, scale = _huber(y, shape.n)
         if at_end:
             break
-        at_cutoff = in_all_lanes(cutoff)
-        if adaptive and turn > 0:
-            at_cutoff = _adapted_cutoffs(batch, shape, loc, scale, cutoff)
-        new_first, new_last, logs, usable = _cut(batch, shape, loc, at_cutoff * scale)
-        _keep(fields, field.CUT_OFF, open_, at_cutoff)
+        cutoff = in_all_lanes(options.cutoff)
+        if adaptive:
+            cutoff = _adapted_cutoffs(batch, shape, loc, scale, options.cutoff)
+        new_first, new_last, logs, usable = _cut(batch, shape, loc, cutoff * scale, lmbda)
+        _keep(fields, field.CUT_OFF, open_, cutoff)
         _keep(fields, field.CUT_LOC, open_, loc)
         _keep(fields, field.CUT_SCALE, open_, scale)
         _keep(fields, field.CUT_AT, open_, lmbda)
-        _keep(fields, field.CUT_RECTIFIED, open_, in_all_lanes(1.0 if on_rectified else 0.0))
+        _keep(fields, field.CUT_RECTIFIED, open_, in_all_lanes(0.0 if rule == NOT_RECTIFIED else 1.0))
         if turn == 0:
-            near = plain_nearness(None, y, scores, c, loc, 1.0 / (c * scale))
+            near = plain_nearness(None, y, scores, options.c, loc, 1.0 / (options.c * scale))
             store(fields, (field.VALUE, 0), 1.0 - near * (1.0 / shape.n))
         settled = settled | (open_ & (new_first == first) & (new_last == last))
         open_ = open_ & ~settled
         if any_lane(open_):
             first, last = select(open_, new_first, first), select(open_, new_last, last)
-            best = walk(batch.kept, batch.ones[0, : shape.n], _from(logs, lmbda), none, open_ & usable)
+            best = walk(batch.kept, batch.ones[0, : shape.n], logs, none, open_ & usable)
             open_ = _keep_fit(fields, best, logs.jacobian, open_ & usable)
             lmbda, n_eval = select(open_, best.x, lmbda), n_eval + select(open_, best.n_eval - 1.0, 0.0)
             fitted = settled | open_
@@ -250,11 +239,6 @@ def refit(
     store(fields, (field.FIRST, 0), first)
     store(fields, (field.LAST, 0), last)
     store(fields, (field.TAIL, 0), select(tail, 1.0, 0.0))
-
-
-@inlined
-def _from(logs: LaneLogs, start: Lanes) -> LaneLogs:
-    return LaneLogs(logs.weight, logs.both, logs.base, logs.jacobian, logs.spread, logs.farthest, start)
 
 
 @inlined

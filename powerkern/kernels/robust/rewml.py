@@ -30,7 +30,6 @@ from powerkern.kernels.robust.column_results import (
     is_over,
     write_column,
     write_kept,
-    write_limits,
     write_tail,
 )
 from powerkern.kernels.robust.fit import Criterion, entries_of
@@ -38,9 +37,9 @@ from powerkern.kernels.robust.huber import sd_within
 from powerkern.kernels.robust.options import ALL, GLOBAL, Column, Options, Prestandardized, RobustWork, Start
 from powerkern.kernels.robust.order_statistics import position_of
 from powerkern.kernels.robust.qq_column import keep_within, one_step, qq_value, scores_of
-from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, Kept
+from powerkern.kernels.robust.reweighting import Fit, Kept, n_fits_of, reweighted
 from powerkern.kernels.robust.short_columns import fit_short_columns
-from powerkern.kernels.robust.start import reweighted_from, started
+from powerkern.kernels.robust.start import started
 from powerkern.kernels.robust.weights import inside_of, unit_of
 from powerkern.kernels.transforms.rectified import BOTH, transform_sorted
 
@@ -53,8 +52,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     if work.trial[STATUS] == LEFT:
         row[STATUS] = LEFT
         return
-    n_plain = 1 if options.adaptive else MAX_TURNS
-    kept = reweighted_from(fit, column, found.lmbda, n_plain, chosen, work, row)
+    kept = reweighted(keep_within, fit, column, found.lmbda, max(n_fits_of(chosen), 1), chosen, work, row)
     if is_over(x, at.counts, kept, row):
         return
     below, value = at.column.below, found.value
@@ -64,8 +62,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     found = Start(found.lmbda, found.n_eval, found.n_rivals, found.inside, value)
     write_column(x, at.counts, below, prescaling, found, row)
     write_tail(_keeps_far_tail(at, row[LMBDA] * prescaling.power, kept), row)
-    write_kept(x, at.counts, kept, scale_factor(0.0, 0.0, kept.cutoff), chosen, row)
-    write_limits(x, below, prescaling, kept, row)
+    write_kept(x, at.counts, below, prescaling, kept, scale_factor(0.0, 0.0, kept.cutoff), chosen, row)
 
 
 @kernel

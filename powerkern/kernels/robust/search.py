@@ -1,8 +1,8 @@
 """The start of a robust fit: the lambda that minimises an estimator's objective over all of a range.
 
 A scan on a few order statistics finds the cells of local minima (`find_start`); these are narrowed, on the sample of a
-long column and then on all values. Or Brent's method searches the full interval, as in R. The estimator's part are the
-functions in its `Search`.
+long column and then on all values. Or Brent's method searches the full interval, as in R. `Search` has the functions
+in which estimators differ.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _MARGIN, _APART = 0.02, 0.25
 MAX_EVAL = 100
 #: Spacing of a scan, and its points at most.
 _STEP, _MAX_SCAN = 0.5, 64
-#: Points of the second grid: finer by this about the lowest point, or outwards in doubling steps.
-_N_SECOND, _FINER = 13, 4.0
+#: Points of a second grid, finer by this about the lowest point; and of those outwards, a multiple of LANES.
+_N_FINER, _FINER, _N_OUTWARD = 13, 4.0, 16
 #: Points of the scan this close to the lowest are followed up.
 _RIVAL = 0.1
 
-# a cell: its ends and the objective there (inf: unknown), its lowest point known and the objective there, where its
-# minimum was found (NaN: not searched), and what that is at least
-LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, MINIMISER, FLOOR = range(8)
+# fields of a cell: its ends and the objective there (inf: unknown), its lowest point known and the objective there,
+# where its minimum was found (NaN: not searched), and a lower bound on the minimum
+LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, _MINIMISER, _FLOOR = range(8)
 
 
 class GridScan(NamedTuple):
@@ -79,10 +79,13 @@ class LocalMinimum(NamedTuple):
 
 #: The objective of a column at a lambda; NaN where it is not defined.
 Objective = Callable[[Prestandardized, float, Options, RobustWork], float]
+#: Writes the objective at the first n points of `RobustWork.grid`, and bounds near them; returns the lowest:
+#: (column, n, options, work).
+Evaluate = Callable[[Prestandardized, int, Options, RobustWork], int]
 
 
 class Search(NamedTuple):
-    """The functions by which an estimator is searched."""
+    """The functions by which the start of an estimator is searched for."""
 
     objective: Objective
     #: the target of a sample: (column, its sample, counts of this, work)
@@ -104,7 +107,7 @@ def find_start(
     sample. In long columns the minima are found on it, and those that may be the lowest are refined on all values.
     """
     cells, n = work.cells, every.column.n
-    write_cell(cells[0], low, high, low, -math.inf)
+    _write_cell(cells[0], low, high, low, -math.inf)
     scan, stop = GridScan(1, 0, True, 0), Stop(CELLWISE_XTOL, math.inf, 0.0)
     if options.search == GLOBAL:
         limit = math.inf
@@ -124,7 +127,7 @@ def find_start(
     best = _descend(search, every, cells, stop, 0.0, options, work)
     n_rivals = 0
     for k in range(cells.shape[0]):
-        where = cells[k, MINIMISER] if cells[k, MINIMISER] == cells[k, MINIMISER] else cells[k, LOWEST]
+        where = cells[k, _MINIMISER] if cells[k, _MINIMISER] == cells[k, _MINIMISER] else cells[k, LOWEST]
         n_rivals += abs(where - best.lmbda) > _APART and cells[k, VALUE] <= best.value + _MARGIN
     return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside, best.value)
 
@@ -164,20 +167,20 @@ def _counts_of_sample(counts: Counts, work: RobustWork) -> Counts | None:
 
 
 @kernel
-def write_cell(cell: FloatArray, low: float, high: float, lowest: float, value: float) -> None:
+def _write_cell(cell: FloatArray, low: float, high: float, lowest: float, value: float) -> None:
     """Write a new cell: its minimum has not been searched."""
     cell[LOW], cell[HIGH], cell[AT_LOW], cell[AT_HIGH] = low, high, math.inf, math.inf
-    cell[LOWEST], cell[VALUE], cell[MINIMISER], cell[FLOOR] = lowest, value, math.nan, value
+    cell[LOWEST], cell[VALUE], cell[_MINIMISER], cell[_FLOOR] = lowest, value, math.nan, value
 
 
 @kernel
 def _close_in(cells: FloatArray) -> None:
     """Cells around the minima found in them."""
     for k in range(cells.shape[0]):
-        x = cells[k, MINIMISER]
+        x = cells[k, _MINIMISER]
         value = cells[k, VALUE] if x == x else math.inf
-        write_cell(cells[k], x - _REACH, x + _REACH, x, value)
-        cells[k, FLOOR] = value - _MARGIN
+        _write_cell(cells[k], x - _REACH, x + _REACH, x, value)
+        cells[k, _FLOOR] = value - _MARGIN
 
 
 @kernel
@@ -195,10 +198,10 @@ def _descend(
     n_eval = 0
     for k in range(cells.shape[0]):
         bound = min(stop.bound, best.value) + margin
-        if cells[k, FLOOR] <= bound and not _is_known(cells, k):
+        if cells[k, _FLOOR] <= bound and not _is_known(cells, k):
             each = Stop(stop.xtol, bound, stop.widest)
             found = search.minimum(search.objective, at, cells[k], each, options, work)
-            cells[k, VALUE], cells[k, MINIMISER] = found.value, found.lmbda
+            cells[k, VALUE], cells[k, _MINIMISER] = found.value, found.lmbda
             n_eval += found.n_eval
             if found.value < best.value or best.lmbda != best.lmbda:
                 best = found
@@ -209,7 +212,7 @@ def _descend(
 def _is_known(cells: FloatArray, k: int) -> bool:
     """Whether an earlier search ended in this cell, no higher than the cell's own value."""
     for j in range(k):
-        if cells[k, LOW] <= cells[j, MINIMISER] <= cells[k, HIGH] and cells[j, VALUE] <= cells[k, VALUE]:
+        if cells[k, LOW] <= cells[j, _MINIMISER] <= cells[k, HIGH] and cells[j, VALUE] <= cells[k, VALUE]:
             return True
     return False
 
@@ -252,69 +255,73 @@ def lowest_of(values: FloatArray) -> int:
 
 @kernel
 def complete_points(values: FloatArray, floors: FloatArray) -> int:
-    """Write infinity for values that are not defined, and what is likely near each; returns the lowest."""
+    """Write infinity for undefined values, and likely lower bounds near each; returns the position of the lowest."""
     for k in range(values.size):
         values[k] = values[k] if values[k] == values[k] else math.inf
         floors[k] = values[k] - _RIVAL
     return lowest_of(values)
 
 
-@kernel
-def _evaluate(objective: Objective, at: Prestandardized, n: int, options: Options, work: RobustWork) -> int:
-    """The objective at the first n points of `work.grid`; returns the lowest."""
-    points, values = work.grid[0, :n], work.grid[1, :n]
-    for k in range(n):
-        values[k] = objective(at, points[k], options, work)
-    return complete_points(values, work.grid[2, :n])
+def one_by_one(objective: Objective) -> Evaluate:
+    """The kernel that evaluates an objective at one point after the other."""
+
+    @kernel
+    def evaluate(at: Prestandardized, n: int, options: Options, work: RobustWork) -> int:
+        points, values = work.grid[0, :n], work.grid[1, :n]
+        for k in range(n):
+            values[k] = objective(at, points[k], options, work)
+        return complete_points(values, work.grid[2, :n])
+
+    return evaluate
 
 
 @kernel
 def even_points(
-    objective: Objective, at: Prestandardized, low: float, high: float, options: Options, work: RobustWork
+    evaluate: Evaluate, at: Prestandardized, low: float, high: float, options: Options, work: RobustWork
 ) -> int:
     """The objective at points of even steps, in `work.grid`; returns how many."""
     last = n_steps(low, high)
     for k in range(last + 1):
         work.grid[0, k] = low + (high - low) / last * k
-    _evaluate(objective, at, last + 1, options, work)
+    evaluate(at, last + 1, options, work)
     return last + 1
 
 
 @kernel
-def look_closer(
-    objective: Objective, at: Prestandardized, n_points: int, n_cells: int, options: Options, work: RobustWork
+def closer_minima(
+    evaluate: Evaluate, at: Prestandardized, n_points: int, n_cells: int, options: Options, work: RobustWork
 ) -> GridScan:
     """Add cells of a finer grid about the lowest of the points of even steps."""
     points = work.grid[0]
     best, low, high = lowest_of(work.grid[1, :n_points]), points[0], points[n_points - 1]
     origin, step = points[best], (high - low) / (n_points - 1) * (1.0 if best > 0 else -1.0)
-    for k in range(_N_SECOND):
-        points[k] = min(max(origin + step * (k - _N_SECOND // 2) / _FINER, low), high)
-    _evaluate(objective, at, _N_SECOND, options, work)
-    return GridScan(add_minima(_N_SECOND, False, n_cells, work), n_points + _N_SECOND, True, 0)
+    for k in range(_N_FINER):
+        points[k] = min(max(origin + step * (k - _N_FINER // 2) / _FINER, low), high)
+    evaluate(at, _N_FINER, options, work)
+    return GridScan(add_minima(_N_FINER, False, n_cells, work), n_points + _N_FINER, True, 0)
 
 
 @kernel
-def look_outwards(
-    objective: Objective,
-    at: Prestandardized,
-    n_points: int,
-    n_cells: int,
-    step: float,
-    options: Options,
-    work: RobustWork,
+def minima_and_beyond(
+    evaluate: Evaluate, at: Prestandardized, n_points: int, low: float, high: float, options: Options, work: RobustWork
 ) -> GridScan:
-    """Add cells of points that go on in doubling steps beyond the end of the interval, where the lowest point is."""
+    """Cells, after the first, of the local minima of points that have been evaluated from `low` to `high`.
+
+    Where the lowest point is an end of the interval, points go on outwards from there in doubling steps.
+    """
     best = lowest_of(work.grid[1, :n_points])
-    lowest, origin, reach = work.grid[1, best], work.grid[0, best], 0.5
-    for k in range(_N_SECOND):
-        work.grid[0, k] = origin + (step if best > 0 else -step) * (reach - 1.0)
-        reach *= 2.0
-    last = _N_SECOND - 1
-    best = _evaluate(objective, at, _N_SECOND, options, work)
-    n_cells = add_minima(_N_SECOND, False, n_cells, work)
-    inside = 0 < best < last or work.grid[1, best] > lowest
-    return GridScan(n_cells, n_points + _N_SECOND, inside, 0)
+    n_cells = add_minima(n_points, False, 1, work)
+    if 0 < best < n_points - 1:
+        return GridScan(n_cells, n_points, True, int(n_cells > 1))
+    lowest, origin, reach = work.grid[1, best], work.grid[0, best], 0.0
+    step = (high - low) / n_steps(low, high) * (1.0 if best > 0 else -1.0)
+    for k in range(_N_OUTWARD):
+        work.grid[0, k] = origin + step * (reach - 1.0)  # from the step before: the lowest may be between
+        reach = max(2.0 * reach, 0.5)
+    best = evaluate(at, _N_OUTWARD, options, work)
+    n_cells = add_minima(_N_OUTWARD, False, n_cells, work)
+    inside = 0 < best < _N_OUTWARD - 1 or work.grid[1, best] > lowest
+    return GridScan(n_cells, n_points + _N_OUTWARD, inside, int(n_cells > 1))
 
 
 @kernel
@@ -336,10 +343,10 @@ def add_minima(n: int, ends: bool, n_cells: int, work: RobustWork) -> int:
                     continue
             if points[before] > points[after]:
                 before, after = after, before
-            write_cell(cells[place], points[before], points[after], points[k], values[k])
+            _write_cell(cells[place], points[before], points[after], points[k], values[k])
             cells[place, AT_LOW] = values[before] if before != k else math.inf
             cells[place, AT_HIGH] = values[after] if after != k else math.inf
-            cells[place, FLOOR] = min(floors[max(k - 1, 0)], floors[k])
+            cells[place, _FLOOR] = min(floors[max(k - 1, 0)], floors[k])
     return n_cells
 
 

@@ -1,6 +1,7 @@
 """Short columns without weights: each gets its start, and goes on with others as long, one in each lane.
 
-An entry of its own: long columns need none of it. What it leaves (status LEFT) is fitted as long columns are.
+The entry is compiled apart, for long columns do not need it. Columns that it leaves (status LEFT) are fitted as long
+ones are.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.optimum import optimum_in, write_fit
 from powerkern.kernels.results import LEFT, N_OBS, STATUS, is_identity
 from powerkern.kernels.robust import lane_batch as field
-from powerkern.kernels.robust.column_results import refusal, write_column, write_kept, write_limits, write_tail
-from powerkern.kernels.robust.huber import HUBER_K, sd_within
+from powerkern.kernels.robust.column_results import refusal, write_column, write_kept, write_tail
+from powerkern.kernels.robust.huber import sd_within
 from powerkern.kernels.robust.options import (
     ALL,
     ROBUST_WORK,
@@ -29,7 +30,7 @@ from powerkern.kernels.robust.options import (
 from powerkern.kernels.robust.order_statistics import n_present
 from powerkern.kernels.robust.prestandardization import prepared, units_of
 from powerkern.kernels.robust.qq_column import scores_of
-from powerkern.kernels.robust.reweighting import Kept, fit_by_logs, n_fits_of
+from powerkern.kernels.robust.reweighting import Kept, fit_by_logs
 from powerkern.kernels.robust.reweighting_lanes import Shape, copy_to_lane, refit
 from powerkern.kernels.robust.start import started
 from powerkern.kernels.transforms.family import is_mirrored
@@ -47,12 +48,12 @@ def fit_short_columns(
     as_searched = (options.first_rule == NOT_RECTIFIED) == (options.rule == NOT_RECTIFIED)
     any_short = columns.shape[1] <= ALL or np.isnan(columns[:, ALL]).any()
     if any_short and as_searched and options.n_reweight != 0:
-        return fit_in_lanes(columns, family, options, work, out)
+        return _fit_in_lanes(columns, family, options, work, out)
     return len(columns)
 
 
 @entry((ROWS, INTEGER, numbers_of(Options), ROBUST_WORK, ROWS))
-def fit_in_lanes(columns: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray) -> int:
+def _fit_in_lanes(columns: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray) -> int:
     """Fit short columns of the same length, LANES at a time, or leave them; returns how many are left."""
     for j in range(columns.shape[0]):
         out[j, N_OBS] = n_present(columns[j])
@@ -110,9 +111,7 @@ def _fit_aside(
     """Fit the columns put aside, of n values, or leave them."""
     below, batch = 2.0 if is_mirrored(family) else 0.0, work.batch
     lower, upper = change_ranks(None, n, options)
-    shape, rectified = Shape(n, lower, upper, below), options.first_rule != NOT_RECTIFIED
-    n_turns, scores = n_fits_of(options), work.scores[:n]
-    refit(batch, n_aside, shape, scores, HUBER_K, options.c, options.cutoff, n_turns, rectified, options.adaptive)
+    refit(batch, n_aside, Shape(n, lower, upper, below), work.scores[:n], options)
     for lane in range(n_aside):
         j = int(batch.fields[field.ROW, lane])
         if batch.fields[field.FITTED, lane] > 0.0:
@@ -138,8 +137,7 @@ def _write_lane(x: FloatArray, fields: FloatArray, below: float, options: Option
         row[STATUS] = _NOT_SETTLED
     n_rivals, inside = int(fields[field.N_RIVALS]), fields[field.INSIDE] > 0.0
     found = Start(fields[field.START], n_eval, n_rivals, inside, fields[field.VALUE])
-    chosen = options if fields[field.BOTH_SIDES] > 0.0 or options.rule != BOTH else with_rule(options, QUARTILES)
+    chosen = options if fields[field.BOTH_SIDES] > 0.0 or options.rule != BOTH else with_rule(options, QUARTILES, True)
     write_column(x, None, below, prescaling, found, row)
     write_tail(fields[field.TAIL] > 0.0, row)
-    write_kept(x, None, kept, 1.0 / sd_within(kept.cutoff), chosen, row)
-    write_limits(x, below, prescaling, kept, row)
+    write_kept(x, None, below, prescaling, kept, 1.0 / sd_within(kept.cutoff), chosen, row)

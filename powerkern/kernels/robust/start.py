@@ -23,7 +23,7 @@ from powerkern.kernels.robust.options import (
 )
 from powerkern.kernels.robust.qq import near_quantiles
 from powerkern.kernels.robust.qq_column import is_lower_below, keep_within, qq_value, sample_scores, scan_qq
-from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, Kept, n_fits_of, reweighted
+from powerkern.kernels.robust.reweighting import Fit, n_fits_of, reweighted
 from powerkern.kernels.robust.search import (
     VALUE,
     LocalMinimum,
@@ -65,11 +65,11 @@ def started(fit: Fit, column: Column, options: Options, work: RobustWork) -> tup
     """
     at, low, high = column.at, options.low, options.high
     work.trial[STATUS] = _OK
-    chosen = with_rule(options, QUARTILES) if options.rule == BOTH else options
+    chosen = with_rule(options, QUARTILES, options.adaptive) if options.rule == BOTH else options
     found = find_start(_SEARCH, at, low, high, ALL, chosen, work)
     if options.rule != BOTH or is_mirrored(column.family) or not found.lmbda > 0.0:
         return found, chosen
-    better, n_eval = _is_better(fit, at, found.lmbda, column.family, chosen, options, work)
+    better, n_eval = _is_better(fit, at, found.lmbda, column.family, options, work)
     n_eval += found.n_eval
     if better:
         found, chosen = find_start(_SEARCH, at, low, high, ALL, options, work), options
@@ -79,12 +79,13 @@ def started(fit: Fit, column: Column, options: Options, work: RobustWork) -> tup
 
 @kernel
 def _is_better(
-    fit: Fit, every: Prestandardized, lmbda0: float, family: int, options: Options, rival: Options, work: RobustWork
+    fit: Fit, every: Prestandardized, lmbda0: float, family: int, options: Options, work: RobustWork
 ) -> tuple[bool, float]:
-    """Whether the start by another rule, if below `lmbda0`, leaves more values at their quantiles; and evaluations.
+    """Whether the start by BOTH, if below `lmbda0`, leaves more values at their quantiles; and evaluations.
 
-    Of long columns a few order statistics are looked at.
+    Both are followed without adaptive cut-offs. Of long columns a few order statistics are looked at.
     """
+    plain, rival = with_rule(options, QUARTILES, False), with_rule(options, BOTH, False)
     at = sampled(_SEARCH, every, options, work) if every.column.n > SAMPLE else every
     if not is_lower_below(at, lmbda0, rival, work):
         return False, float(LANES)
@@ -92,7 +93,7 @@ def _is_better(
     if not found.lmbda < lmbda0:
         return False, float(LANES + found.n_eval)
     column = Column(at.column.x[: at.column.n], family, Prescaling(0.0, 1.0, 1.0, _OK), at)
-    share, n_eval = _share_at_quantiles(fit, column, lmbda0, options, work)
+    share, n_eval = _share_at_quantiles(fit, column, lmbda0, plain, work)
     if work.trial[STATUS] == LEFT:
         return False, n_eval
     other, n_more = _share_at_quantiles(fit, column, found.lmbda, rival, work)
@@ -109,22 +110,10 @@ def _share_at_quantiles(
     the evaluations for it.
     """
     at, n, row = column.at, column.at.column.n, work.trial
-    kept = reweighted_from(fit, column, lmbda0, MAX_TURNS, options, work, row)
+    kept = reweighted(keep_within, fit, column, lmbda0, max(n_fits_of(options), 1), options, work, row)
     if is_unfitted(row, kept):
         return 0.0, 0.0
     transform_sorted(at.column, row[LMBDA], NOT_RECTIFIED, at.y)
     left_out = 1.0 - inside_of(at.counts, kept.start, kept.stop) / inside_of(at.counts, 0, n)
     near = near_quantiles(at.y[:n], at.counts, kept.start, kept.stop, kept.cutoff, options.c)
     return near / total_of(at.counts, n) + _LEFT_OUT * left_out, float(row[N_EVAL])
-
-
-# --- reweighting ----------------------------------------------------------------------------------------
-
-
-@kernel
-def reweighted_from(
-    fit: Fit, column: Column, lmbda0: float, n_plain: int, options: Options, work: RobustWork, row: FloatArray
-) -> Kept:
-    """The values kept by the fit from a start; the cut-off is adaptive after `n_plain` turns."""
-    n_turns = max(n_fits_of(options), 1)
-    return reweighted(keep_within, fit, column, lmbda0, n_turns, n_plain, options, work, row)

@@ -16,7 +16,6 @@ from powerkern.kernels.elementary.log import log
 from powerkern.kernels.results import N_EVAL
 from powerkern.kernels.robust.column_results import (
     is_over,
-    value_weight,
     weight_kept,
     weight_of_all,
     write_column,
@@ -27,27 +26,25 @@ from powerkern.kernels.robust.huber import sd_within
 from powerkern.kernels.robust.options import SAMPLE, Column, Options, Prestandardized, RobustWork
 from powerkern.kernels.robust.order_statistics import SLACK
 from powerkern.kernels.robust.qq import normal_quantile
-from powerkern.kernels.robust.reweighting import MAX_TURNS, Fit, Kept, n_fits_of, reweighted
+from powerkern.kernels.robust.reweighting import Fit, Kept, n_fits_of, reweighted
 from powerkern.kernels.robust.search import (
     GridScan,
     Search,
-    add_minima,
     brents_minimum,
+    closer_minima,
     even_points,
     find_start,
-    look_closer,
-    look_outwards,
-    lowest_of,
-    n_steps,
+    minima_and_beyond,
+    one_by_one,
 )
 from powerkern.kernels.robust.weights import Counts, mean_of, position_at
 from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
 
-#: Sums, of squares and of logs, too, over the values from each one to the middle.
-Sums = tuple[FloatArray, FloatArray, FloatArray]
+#: _Sums, of squares and of logs, too, over the values from each one to the middle.
+_Sums = tuple[FloatArray, FloatArray, FloatArray]
 
 
-class Window(NamedTuple):
+class _Window(NamedTuple):
     """Values from `start` to `stop`, without a weight of the first and of the last, and the trimmed likelihood."""
 
     start: int
@@ -71,27 +68,14 @@ def _whole_window(n: float, fraction: float) -> float:
 
 
 @kernel
-def _best_plain_window(counts: None, at: Prestandardized, lmbda: float, fraction: float, outward: Sums) -> Window:
-    size = int(window_size(float(at.column.n), fraction))
-    start, value = _best_start(at, lmbda, size, outward)
-    return Window(start, start + size, 0.0, 0.0, value)
-
-
-@for_none(_best_plain_window)
-def best_window(counts: Counts, at: Prestandardized, lmbda: float, fraction: float, outward: Sums) -> Window:
+def _best_plain_window(counts: None, at: Prestandardized, lmbda: float, fraction: float, outward: _Sums) -> _Window:
     """The consecutive values, a fraction of all, with the largest likelihood.
 
     Every window has those in the middle in common. Sums about their mean, cumulated outwards from there, only grow:
     nothing is subtracted, and infinite values spoil only the windows that they are in.
     """
-    size = counts.unit * window_size(counts.total / counts.unit, fraction)
-    return _best_weighted_window(at, counts, lmbda, size, outward)
-
-
-@kernel
-def _best_start(at: Prestandardized, lmbda: float, size: int, outward: Sums) -> tuple[int, float]:
-    """Start and objective of the best `size` consecutive values."""
     n, y, logs = at.column.n, at.y, at.column.logs
+    size = int(window_size(float(n), fraction))
     first, last = n - size, size
     center = mean_of(y[first:last], None)
     unit = 1.0 / (y[last - 1] - y[first]) if y[last - 1] > y[first] else 1.0
@@ -122,22 +106,24 @@ def _best_start(at: Prestandardized, lmbda: float, size: int, outward: Sums) -> 
             value = 0.5 * log(variance) - (lmbda - 1.0) * (jacobian + left_jacobian[k]) / size
             if value < best:
                 best, best_start = value, start
-    return best_start, best - log(unit)
+    return _Window(best_start, best_start + size, 0.0, 0.0, best - log(unit))
 
 
-@kernel
-def _best_weighted_window(at: Prestandardized, counts: Counts, lmbda: float, size: float, outward: Sums) -> Window:
-    """Windows of a given weight that begin or end between two values: those in between have a lower likelihood.
+@for_none(_best_plain_window)
+def _best_window(counts: Counts, at: Prestandardized, lmbda: float, fraction: float, outward: _Sums) -> _Window:
+    """The same with weights, among windows that begin or end between two values.
 
-    For mean and mean square are linear between, so that the log of the variance is concave.
+    Those in between have a lower likelihood: mean and mean square are linear there, and the log of the variance is
+    concave.
     """
     n, y, before = at.column.n, at.y, counts.before
+    size = counts.unit * window_size(counts.total / counts.unit, fraction)
     tolerance, end = SLACK * counts.total, 0.0
     middle = counts.lower
     first, last = y[position_at(counts, 1.0 - size / counts.total)], y[position_at(counts, size / counts.total)]
     unit = 1.0 / (last - first) if last > first else 1.0
     _cumulate_outwards(at, counts, middle, unit, outward)
-    best, right = Window(0, n, 0.0, 0.0, math.inf), (0.0, 0.0, 0.0)
+    best, right = _Window(0, n, 0.0, 0.0, math.inf), (0.0, 0.0, 0.0)
     i, j, start = 0, 0, 0.0
     while True:
         while i < middle and before[i + 1] <= start + tolerance:
@@ -159,7 +145,7 @@ def _best_weighted_window(at: Prestandardized, counts: Counts, lmbda: float, siz
             if value < best.value:
                 below, above = start - before[i], before[j + 1] - end
                 below, above = below if below > tolerance else 0.0, above if above > tolerance else 0.0
-                best = Window(i, j + 1, below, above, value)
+                best = _Window(i, j + 1, below, above, value)
         following = j
         while following < n and before[following + 1] <= end + tolerance:  # weights may be smaller than the tolerance
             following += 1
@@ -169,7 +155,7 @@ def _best_weighted_window(at: Prestandardized, counts: Counts, lmbda: float, siz
 
 
 @kernel
-def _cumulate_outwards(at: Prestandardized, counts: Counts, middle: int, unit: float, outward: Sums) -> None:
+def _cumulate_outwards(at: Prestandardized, counts: Counts, middle: int, unit: float, outward: _Sums) -> None:
     """Sums from each value up to the one in the middle, to `outward`."""
     left, left_squares, left_jacobian = outward
     left[middle] = left_squares[middle] = left_jacobian[middle] = 0.0
@@ -202,10 +188,10 @@ def _no_sample_target(every: Prestandardized, column: SortedColumn, counts: Coun
 
 
 @kernel
-def _window_at(at: Prestandardized, lmbda: float, rule: int, options: Options, work: RobustWork) -> Window:
+def _window_at(at: Prestandardized, lmbda: float, rule: int, options: Options, work: RobustWork) -> _Window:
     transform_sorted(at.column, lmbda, rule, at.y)
     outward = work.mle.spare, work.mle.split, work.mle.weight
-    return best_window(at.counts, at, lmbda, options.fraction, outward)
+    return _best_window(at.counts, at, lmbda, options.fraction, outward)
 
 
 @kernel
@@ -223,30 +209,29 @@ def _keep(at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options:
 @kernel
 def _scan(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
     """Local minima on a grid, and on a finer one about the lowest point, or outwards from an end."""
-    n_points = even_points(_objective, at, low, high, options, work)
-    n_cells = add_minima(n_points, False, 1, work)
-    if 0 < lowest_of(work.grid[1, :n_points]) < n_points - 1:
-        return look_closer(_objective, at, n_points, n_cells, options, work)
-    return look_outwards(_objective, at, n_points, n_cells, (high - low) / n_steps(low, high), options, work)
+    n_points = even_points(_evaluate, at, low, high, options, work)
+    scan = minima_and_beyond(_evaluate, at, n_points, low, high, options, work)
+    if scan.n_eval == n_points:
+        return closer_minima(_evaluate, at, n_points, scan.n_cells, options, work)
+    return GridScan(scan.n_cells, scan.n_eval, scan.inside, 0)
 
 
+_evaluate = one_by_one(_objective)
 _SEARCH = Search(_objective, _no_sample_target, _scan, brents_minimum)
 
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
     """Fit a prestandardised column into its row of results, or leave it."""
-    x, at = column.x, column.at
+    x, prescaling, at = column.x, column.prescaling, column.at
     found = find_start(_SEARCH, at, options.low, options.high, SAMPLE, options, work)
-    n_turns = n_fits_of(options)
-    kept = reweighted(_keep, fit, column, found.lmbda, n_turns, MAX_TURNS, options, work, row)
+    kept = reweighted(_keep, fit, column, found.lmbda, n_fits_of(options), options, work, row)
     if is_over(x, at.counts, kept, row):
         return
     row[N_EVAL] += found.n_eval
-    write_column(x, at.counts, at.column.below, column.prescaling, found, row)
-    n_kept = weight_kept(at.counts, kept)
-    share = n_kept / weight_of_all(at.counts, x.size)
-    write_kept(x, at.counts, kept, scale_factor(n_kept / value_weight(at.counts), share, math.nan), options, row)
+    write_column(x, at.counts, at.column.below, prescaling, found, row)
+    correction = scale_factor(math.nan, weight_kept(at.counts, kept) / weight_of_all(at.counts, x.size), math.nan)
+    write_kept(x, at.counts, at.column.below, prescaling, kept, correction, options, row)
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Weights of one sorted column: order statistics in which a row counts as often as its weight says.
 
 Weights are counts: a row of weight 3 is that row three times. Where their mean, each weighted by itself,
-``sum w**2/sum w``, is less than one, nothing is counted, and they are relative: that mean is then what counts once
+``sum w**2/sum w``, is less than one, the weights are relative, and that mean counts as one value
 (`Counts.unit`). Equal weights below one are thus no weights, and those that sum to one are as many rows as they are
 worth. It is continuous in the weights: a row whose weight vanishes might as well not be there.
 
@@ -19,7 +19,8 @@ import numpy as np
 
 from powerkern._jit import COLUMN, COUNTS, for_none, kernel, named_tuple, reduction, widest_vectors
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.robust.order_statistics import SLACK, distances_of_rank
+from powerkern.kernels.elementary.constants import count_below
+from powerkern.kernels.robust.order_statistics import SLACK, distances_of_rank, sum_of
 
 #: Nodes of the normal scores (`powerkern.kernels.robust.qq`) beyond one per row: of all ranks that float64 can count.
 ROOM_FOR_NODES = 16_384
@@ -59,7 +60,7 @@ class Counts(NamedTuple):
     lower: int  #: position of the lower median
     upper: int
     total: float
-    unit: float  #: what counts as one value
+    unit: float  #: the weight that counts as one value
     factor: float  #: the power of two
 
 
@@ -84,14 +85,15 @@ def counts_of(weight: FloatArray, work: CountsWork) -> Counts:
     """The tables for the weights of a sorted column, of at least one value; its nodes are still to be made."""
     n = weight.size
     w, before, after = work.w[:n], work.before[: n + 1], work.after[: n + 1]
-    factor = _factor_of(weight)
+    factor = math.ldexp(1.0, min(-math.frexp(sum_of(weight))[1], _MOST))
     for i in range(n):
         w[i] = factor * weight[i]
     squares = _cumulate(w, before)
     _cumulate(w[::-1], after[::-1])
     total = before[n]
     reach, beyond = work.reach[:n], work.beyond[:n]
-    lower, upper = _first_above(before, 0.5 * total * (1.0 - SLACK)), _first_above(before, 0.5 * total * (1.0 + SLACK))
+    lower = count_below(before[1:], 0.5 * total * (1.0 - SLACK))
+    upper = count_below(before[1:], 0.5 * total * (1.0 + SLACK))
     _partners(before, 0.5 * total * (1.0 - SLACK), reach)
     _partners(before, 0.5 * total * (1.0 + SLACK), beyond)
     unit = min(factor, squares / total)
@@ -99,16 +101,8 @@ def counts_of(weight: FloatArray, work: CountsWork) -> Counts:
 
 
 @kernel
-def _factor_of(weight: FloatArray) -> float:
-    total = 0.0
-    for i in range(weight.size):
-        total += weight[i]
-    return math.ldexp(1.0, min(-math.frexp(total)[1], _MOST))
-
-
-@kernel
 def _cumulate(w: FloatArray, out: FloatArray) -> float:
-    """out = 0 and the running sums, with what their rounding loses (Neumaier 1974); returns the sum of squares."""
+    """out = 0 and the running sums, corrected for rounding (Neumaier 1974); returns the sum of squares."""
     total, lost, squares = 0.0, 0.0, 0.0
     out[0] = 0.0
     for i in range(w.size):
@@ -150,6 +144,14 @@ def unit_of(counts: Counts | None) -> float:
 
 
 @kernel
+def as_given(counts: Counts | None, weight: float) -> float:
+    """A weight in the units of the weights that were given."""
+    if counts is None:
+        return weight
+    return weight / counts.factor
+
+
+@kernel
 def weight_at(counts: Counts | None, i: int) -> float:
     """Weight of value number i."""
     if counts is None:
@@ -170,18 +172,10 @@ def inside_of(counts: Counts | None, lo: int, hi: int) -> float:
     """Weight of the values from `lo` to `hi`, which the difference of two sums would lose where it is small."""
     if counts is None:
         return float(hi - lo)
-    total = 0.0
-    for i in range(lo, hi):
-        total += counts.w[i]
-    return total
+    return sum_of(counts.w[lo:hi])
 
 
-@kernel
-def _no_part(counts: None, lo: int, hi: int) -> None:
-    return None
-
-
-@for_none(_no_part)
+@for_none()
 def part_of(counts: Counts | None, lo: int, hi: int) -> FloatArray | None:
     """Weights of the values from `lo` to `hi`."""
     return counts.w[lo:hi]  # type: ignore[union-attr]
@@ -204,27 +198,14 @@ def mean_of(x: FloatArray, w: FloatArray | None) -> float:
 @kernel
 def position_at(counts: Counts, share: float) -> int:
     """Position of the first value up to which there is that share of the weight."""
-    return min(_first_above(counts.before, share * counts.total * (1.0 - SLACK)), counts.w.size - 1)
+    return min(count_below(counts.before[1:], share * counts.total * (1.0 - SLACK)), counts.w.size - 1)
 
 
 @kernel
 def position_from_above(counts: Counts, share: float) -> int:
     """Position of the last value from which on there is that share of the weight."""
     last = counts.w.size - 1
-    return last - min(_first_above(counts.after[::-1], share * counts.total * (1.0 - SLACK)), last)
-
-
-@kernel
-def _first_above(cumulated: FloatArray, weight: float) -> int:
-    """The first i with cumulated[i + 1] > weight."""
-    low, high = 0, cumulated.size - 1
-    while low < high:
-        middle = (low + high) >> 1
-        if cumulated[middle + 1] > weight:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return last - min(count_below(counts.after[last::-1], share * counts.total * (1.0 - SLACK)), last)
 
 
 @kernel

@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 from jitted import jitted
 
 from powerkern.kernels import huber_location, huber_proposal2, huber_scale
-from powerkern.kernels.robust import biweight, huber, loc_scale, order_statistics, proposal2
+from powerkern.kernels.robust import biweight, huber, loc_scale, location, order_statistics, proposal2
 
 NO_WEIGHTS = np.empty(0)
+BLOCK = 128
 
 
 @jitted
-def order_figures(y, w, table, point, weight, probability):
+def order_figures(y, w, point, weight, probability):
     """Median, MAD, distance from a point, quantile, quartile distance."""
-    col = order_statistics.sorted_column(y, w, table)
+    col = order_statistics.sorted_column(y, w)
     return (
         col.center + col.median,
         order_statistics.mad_about(col, col.median),
@@ -32,9 +33,9 @@ def order_figures(y, w, table, point, weight, probability):
 
 
 @jitted
-def sums_over_ranges(y, w, table, bounds, out):
+def sums_over_ranges(y, w, bounds, out):
     """Sums of y - center over ranges, and the weight before each."""
-    col = order_statistics.sorted_column(y, w, table)
+    col = order_statistics.sorted_column(y, w)
     for i in range(bounds.size // 2):
         sums = order_statistics.inside(col, bounds[2 * i], bounds[2 * i + 1])
         out[4 * i], out[4 * i + 1], out[4 * i + 2] = sums.weight, sums.first, sums.second
@@ -48,22 +49,22 @@ def position(y, center, t, guess):
 
 
 @jitted
-def estimate(y, w, table, k, c, which):
+def estimate(y, w, k, c, which):
     if which == 0:
-        return huber.huber(y, w, table, k)
+        return huber.huber(y, w, k)
     if which == 1:
         return huber.huber_one_step(y, w, k, c)
     if which == 2:
-        return huber.huber_location_of(y, w, table, math.nan, k)
+        return huber.huber_location_of(y, w, math.nan, k)
     if which == 3:
-        return huber.huber_scale_of(y, w, table, math.nan, k, c)
+        return huber.huber_scale_of(y, w, math.nan, k, c)
     if which == 4:
-        return proposal2.huber_proposal2_of(y, w, table, k, c)
+        return proposal2.huber_proposal2_of(y, w, k, c)
     if which == 5:
-        return biweight.bisquare_proposal2_of(y, w, table, k, c)
+        return biweight.bisquare_proposal2_of(y, w, k, c)
     if which == 6:
-        return biweight.bisquare_of(y, w, table, c)
-    return biweight.biweight_of(y, w, table, k, c)
+        return biweight.bisquare_of(y, w, c)
+    return biweight.biweight_of(y, w, k, c)
 
 
 HUBER, ONE_STEP, LOCATION, SCALE, PROPOSAL2, BISQUARE2, BISQUARE, BIWEIGHT = range(8)
@@ -79,22 +80,18 @@ ESTIMATORS = {
 }
 
 
-def table_of(y):
-    return np.full((6, order_statistics.table_width(y.size)), np.nan)
-
-
 def apply(which, y, w=NO_WEIGHTS, constants=None):
     y = np.asarray(y, dtype=float)
-    return estimate(y, w, table_of(y), *(constants or ESTIMATORS[which]), which)
+    return estimate(y, w, *(constants or ESTIMATORS[which]), which)
 
 
 def columns(seed=0):
     """Sorted columns with their names."""
     rng = np.random.default_rng(seed)
-    for n in (1, 2, 3, 4, 5, 30, 2 * order_statistics.BLOCK + 1, 5 * order_statistics.BLOCK):
+    for n in (1, 2, 3, 4, 5, 30, 2 * BLOCK + 1, 5 * BLOCK):
         yield f"normal {n}", np.sort(rng.normal(size=n))
     yield "far from 0", np.sort(1e8 + rng.normal(size=40))
-    yield "exponential", np.sort(rng.exponential(size=3 * order_statistics.BLOCK))
+    yield "exponential", np.sort(rng.exponential(size=3 * BLOCK))
     yield "ties", np.sort(rng.integers(0, 6, 90).astype(float))
     yield "outliers", np.sort(np.append(rng.normal(size=20), [1e6, 1e7, -1e9, 1e12]))
     yield "45 % elsewhere", np.sort(np.append(rng.normal(size=22), 12.0 + rng.normal(size=18)))
@@ -116,7 +113,7 @@ def test_order_statistics_are_numpys(name):
     y = NAMED[name]
     point = float(np.quantile(y, 0.2)) + 0.1
     for share in (0.1, 0.5, 0.77, 1.0):
-        found = order_figures(y, NO_WEIGHTS, table_of(y), point, share * y.size, share)
+        found = order_figures(y, NO_WEIGHTS, point, share * y.size, share)
         distances = np.sort(abs(y - point))
         rank = share * y.size
         lower, upper = distances[max(math.ceil(rank), 1) - 1], distances[min(math.floor(rank), y.size - 1)]
@@ -132,8 +129,8 @@ def test_weights_repeat_values(name):
     y, w = NAMED[name], whole_weights(NAMED[name])
     repeated = np.repeat(y, w.astype(int))
     for share in (0.3, 0.5, 0.9):
-        weighted = order_figures(y, w, table_of(y), y[0] + 0.3, share * w.sum(), 0.5)
-        plain = order_figures(repeated, NO_WEIGHTS, table_of(repeated), y[0] + 0.3, share * w.sum(), 0.5)
+        weighted = order_figures(y, w, y[0] + 0.3, share * w.sum(), 0.5)
+        plain = order_figures(repeated, NO_WEIGHTS, y[0] + 0.3, share * w.sum(), 0.5)
         np.testing.assert_allclose(np.delete(weighted, 3), np.delete(plain, 3), rtol=1e-14)
     for which in ESTIMATORS:
         weighted, plain = apply(which, y, w), apply(which, repeated)
@@ -143,7 +140,7 @@ def test_weights_repeat_values(name):
 
 def test_weights_that_are_no_binary_fractions_do_not_move_the_median():
     y = np.arange(10.0)
-    assert order_figures(y, np.full(10, 0.1), table_of(y), 0.0, 0.5, 0.5)[0] == 4.5
+    assert order_figures(y, np.full(10, 0.1), 0.0, 0.5, 0.5)[0] == 4.5
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -153,7 +150,7 @@ def test_sums_over_ranges(weighted):
         ends = np.unique(np.linspace(0, y.size, 7).astype(int))
         bounds = np.array([(a, b) for a in ends for b in ends if a <= b])
         out = np.empty(4 * len(bounds))
-        center = sums_over_ranges(y, w, table_of(y), bounds.ravel(), out)
+        center = sums_over_ranges(y, w, bounds.ravel(), out)
         every = w if weighted else np.ones(y.size)
         for (a, b), found in zip(bounds, out.reshape(-1, 4), strict=True):
             d, v = y[a:b] - center, every[a:b]
@@ -165,7 +162,7 @@ def test_sums_over_ranges(weighted):
 def test_outliers_beyond_a_range_do_not_touch_its_sums():
     y = np.concatenate([[-1e200, -1e20], np.arange(-300.0, 301.0), [1e20, 1e200]])
     out = np.empty(4)
-    sums_over_ranges(y, NO_WEIGHTS, table_of(y), np.array([2, y.size - 2]), out)
+    sums_over_ranges(y, NO_WEIGHTS, np.array([2, y.size - 2]), out)
     assert out.tolist() == [601.0, 0.0, float(2 * sum(i * i for i in range(301))), 2.0]
 
 
@@ -284,13 +281,26 @@ def test_an_offset_costs_no_digits():
 
 def test_without_spread():
     for which in ESTIMATORS:
-        assert apply(which, [])[2:] == (0, loc_scale.EMPTY)
-        assert math.isnan(apply(which, []).loc)
         for y in ([3.0], [3.0] * 6, [2.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0]):
             result = apply(which, y)
             assert result.loc == 3.0
             assert result.scale == 0.0
             assert result.status == loc_scale.ZERO_SCALE
+
+
+def test_without_values():
+    for entry, n_options in (
+        (location.order_columns, 4),
+        (location.huber_columns, 2),
+        (location.huber_scale_columns, 4),
+        (location.proposal2_columns, 2),
+        (location.bisquare_columns, 2),
+        (location.biweight_columns, 2),
+    ):
+        out = np.empty((1, 4))
+        entry(np.full((1, 3), np.nan), np.empty((1, 0)), np.ones(n_options), out)
+        assert out[0, 2:].tolist() == [0, loc_scale.EMPTY]
+        assert np.isnan(out[0, :2]).all()
 
 
 def test_scales_survive_a_mad_of_zero():
@@ -326,10 +336,14 @@ def test_constants_out_of_reach_end_with_a_status():
 def test_public_functions_take_values_in_any_order_and_leave_nan_out():
     y = NAMED["45 % elsewhere"]
     x = np.append(np.random.default_rng(5).permutation(y), np.nan)
-    assert huber_location(x) == apply(LOCATION, y)
-    assert huber_scale(x) == apply(SCALE, y)
-    assert huber_proposal2(x, k_location=1.345) == apply(PROPOSAL2, y)
-    assert huber_proposal2(x) == apply(PROPOSAL2, y, constants=(1.5, 1.5))
+    for function, options, expected in (
+        (huber_location, {}, apply(LOCATION, y)),
+        (huber_scale, {}, apply(SCALE, y)),
+        (huber_proposal2, {"k_location": 1.345}, apply(PROPOSAL2, y)),
+        (huber_proposal2, {}, apply(PROPOSAL2, y, constants=(1.5, 1.5))),
+    ):
+        assert function(x, **options) == function(y, **options)
+        np.testing.assert_allclose(function(x, **options), expected, rtol=1e-15)  # compiled twice: to rounding
     assert huber_location([]).status == loc_scale.EMPTY
 
 

@@ -11,7 +11,7 @@ from jitted import jitted
 
 from powerkern._jit import COLUMN, LANES, entry, load, store
 from powerkern.kernels.robust.huber import CELLWISE_BETA, one_step_of
-from powerkern.kernels.robust.qq import CLOSE, PAPER, C, normal_nodes, weighted_bisquare_of
+from powerkern.kernels.robust.qq import CLOSE, PAPER, C, bisquare_distance, normal_nodes
 from powerkern.kernels.robust.qq_lanes import plain_mad, qq_objectives
 from powerkern.kernels.robust.weights import counts_of, new_counts_work, position_at, position_from_above
 from powerkern.kernels.transforms.rectified import (
@@ -90,7 +90,7 @@ def _weighted_objectives(x, logs, weight, n_negative, rule, work, lmbdas, out, o
     for k in range(lmbdas.size):
         transform_sorted(column, lmbdas[k], rule, y)
         huber = one_step_of(y[:n], counts, 1.5, CELLWISE_BETA)
-        one_by_one[k] = weighted_bisquare_of(y[:n], nodes, counts.total, huber.loc, huber.scale, C)
+        one_by_one[k] = bisquare_distance(counts, y[:n], nodes, huber.loc, huber.scale, C)
 
 
 @pytest.mark.parametrize("n", [4, 5, 11, 40])

@@ -79,8 +79,9 @@ def test_a_result_depends_on_its_own_column_only(family):
 
 
 def refitted(columns, lmbda0, family=YEO_JOHNSON):
-    """What lanes make of prestandardised columns from given starts."""
-    options, n = ESTIMATORS["rewml"](prestandardize="none").solver().options, columns.shape[1]
+    """Whether lanes fit prestandardised columns, twice from given starts."""
+    rewml = ESTIMATORS["rewml"](prestandardize="none", convention="paper", first_weights="rectified")
+    options, n = rewml.solver().options, columns.shape[1]
     work = robust_options.new_robust_work(n)
     for lane, (x, start) in enumerate(zip(columns, lmbda0, strict=True)):
         column = prepared(scores_of, x, None, family, options, work)
@@ -88,7 +89,7 @@ def refitted(columns, lmbda0, family=YEO_JOHNSON):
         work.batch.fields[[lane_batch.START, lane_batch.BOTH_SIDES], lane] = start, 0.0
     lower, upper = robust_options.change_ranks(None, n, options)
     shape, scores = reweighting_lanes.Shape(n, lower, upper, 2.0), work.scores[:n]
-    reweighting_lanes.refit(work.batch, len(columns), shape, scores, 1.5, options.c, options.cutoff, 2, True, False)
+    reweighting_lanes.refit(work.batch, len(columns), shape, scores, options)
     return work.batch.fields[lane_batch.FITTED] > 0.0
 
 

@@ -74,7 +74,7 @@ def test_weights_of_any_size(weight):
 
 def nearness(t, of, nodes):
     """1 - Q at location 0 and scale 1."""
-    return 1.0 - qq.weighted_bisquare_of(t, nodes, of.total, 0.0, 1.0, qq.C)
+    return 1.0 - qq.bisquare_distance(of, t, nodes, 0.0, 1.0, qq.C)
 
 
 def repeated_nearness(t, w):
