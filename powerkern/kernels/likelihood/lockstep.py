@@ -52,6 +52,7 @@ from powerkern.kernels.likelihood.profile import (
     growth,
     has_root_near,
     moments_at,
+    no_sums,
     profile_nll,
     score_from_moments,
     shifted_score,
@@ -114,8 +115,7 @@ class LockstepWork(NamedTuple):
     found: FloatArray
 
 
-#: The type of `LockstepWork`, for the signatures of entries.
-LOCKSTEP_WORK = named_tuple(LockstepWork, BLOCKS, ROWS)
+_WORK = named_tuple(LockstepWork, BLOCKS, ROWS)
 
 
 def new_lockstep_work(n: int) -> LockstepWork:
@@ -161,19 +161,13 @@ class LaneWalk(NamedTuple):
 
 
 @kernel
-def _no_sums() -> Moments:
-    zero = in_all_lanes(0.0)
-    return zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
-
-
-@kernel
 def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Moments:
     """Moments of y, y', y'', y''' and of their products over the logs `d`, at the exponents `m`."""
     widest_vectors()
     below, r_pos = 2.0 - m, 1.0 / m
     # logs of one sign may be negative, but their branch is the same
     m_neg, r_neg = select(both, below, -m), select(both, -1.0 / below, r_pos)
-    t = _no_sums()
+    t = no_sums(in_all_lanes(0.0))
     for i in range(weight.size):
         a = load(d, (i, 0))
         negative = a < 0.0
@@ -264,7 +258,7 @@ def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
 def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, offset: float) -> tuple[Lanes, Moments]:
     """Signed logs in place of the values, NaN where there is none; returns their sum, and the sums at lambda = 1."""
     widest_vectors()
-    total, t = in_all_lanes(0.0), _no_sums()
+    total, t = in_all_lanes(0.0), no_sums(in_all_lanes(0.0))
     for i in range(weight.size):
         v = load(x, (i, 0))
         seen = (v == v) & (weight[i] > 0.0)
@@ -427,7 +421,7 @@ def _copy(x: FloatArray, first: int, block: FloatArray) -> None:
             part[i, lane] = x[i, first + j] if first + j < p else math.nan
 
 
-@entry((READ_MATRIX, COLUMN, INTEGER, COLUMN, LOCKSTEP_WORK, ROWS))
+@entry((READ_MATRIX, COLUMN, INTEGER, COLUMN, _WORK, ROWS))
 def fit_in_lockstep(
     x: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: LockstepWork, out: FloatArray
 ) -> None:

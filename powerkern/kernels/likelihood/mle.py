@@ -17,7 +17,7 @@ from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.interval import interval_of
-from powerkern.kernels.likelihood.logs import extremes_of, prepare
+from powerkern.kernels.likelihood.logs import prepare
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN, one_pass_optimum
 from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
 from powerkern.kernels.likelihood.scratch import WORK, Work
@@ -37,8 +37,7 @@ def one_pass_column(
     row[N_EVAL] = best.n_eval
     if best.status == _NOT_CERTIFIED:
         return
-    x_min, x_max = extremes_of(column.found)
-    write_range(row, column.found.weight, x_min, x_max)
+    write_range(row, column.found.weight, column.found.low, column.found.high)
     write_fit(row, best, column.sign, _ONE_PASS)
     _keep_given(row, lmbda)
 
@@ -47,8 +46,7 @@ def one_pass_column(
 def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
     """Fit any column; the row has the number of evaluations made before."""
     column, n_eval = prepare(x, weight, family, work), int(row[N_EVAL])
-    x_min, x_max = extremes_of(column.found)
-    write_range(row, column.found.weight, x_min, x_max)
+    write_range(row, column.found.weight, column.found.low, column.found.high)
     if column.status != _OK:
         write_identity(row, column.status)
         return

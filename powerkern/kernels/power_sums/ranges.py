@@ -20,7 +20,7 @@ from powerkern._jit import (
     widest_vectors,
 )
 from powerkern._typing import Float32Array, FloatArray
-from powerkern.kernels.likelihood.logs import extremes_of, offset_log, scan
+from powerkern.kernels.likelihood.logs import offset_log, scan
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
 from powerkern.kernels.transforms.family import log_offset, lowest
 
@@ -44,8 +44,7 @@ _LARGEST_RANGE = 400.0
 def _range_of(x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, out: FloatArray) -> None:
     """Add values to a range, and the logs of every stride-th one, from the first on, to its sample."""
     found = scan(x, weight) if weight.size > 0 else scan(x, None)
-    x_min, x_max = extremes_of(found)
-    _note(found.n, x_min, x_max, family, out)
+    _note(found.n, found.low, found.high, family, out)
     out[R_WEIGHT] += found.weight
     if out[R_COUNT] > 0.0:
         _sample(x, weight, log_offset(family), first, stride, out)

@@ -12,7 +12,7 @@ from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp
-from powerkern.kernels.likelihood.logs import extremes_of, offset_log, refusal, scan
+from powerkern.kernels.likelihood.logs import offset_log, refusal, scan
 from powerkern.kernels.likelihood.optimum import Optimum, exponent_of, write_fit
 from powerkern.kernels.likelihood.profile import YY
 from powerkern.kernels.likelihood.score import b
@@ -86,18 +86,16 @@ def regress_column(
 ) -> None:
     """Fit one column into `row`; into `extra` the ends of the scan and the coefficients on the basis."""
     found = scan(x, None)
-    n = found.n
     status = refusal(found, family)
-    if status == _OK and n <= design.basis.shape[0]:
+    if status == _OK and found.n <= design.basis.shape[0]:
         status = BAD_RANK
     extra[:] = math.nan
-    x_min, x_max = extremes_of(found)
-    write_range(row, float(n), x_min, x_max)
+    write_range(row, found.weight, found.low, found.high)
     if status != _OK:
         write_identity(row, status)
         return
     column, good = prepare(x, found, family, design, work)
-    write_range(row, column.rows.weight, x_min, x_max)
+    write_range(row, column.rows.weight, found.low, found.high)
     if not good:
         write_identity(row, BAD_RANK)
         return

@@ -5,10 +5,19 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import float_of, kernel, reduction, widest_vectors
+from powerkern._jit import kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log1p
-from powerkern.kernels.likelihood.logs import Bounds, Scan, centered_log, offset_log, sign_of, squeeze, unit_of
+from powerkern.kernels.likelihood.logs import (
+    Bounds,
+    Scan,
+    centered_log,
+    magnitudes_of,
+    offset_log,
+    sign_of,
+    squeeze,
+    unit_of,
+)
 from powerkern.kernels.likelihood.two_pass import MOST_TYPICAL, typical, typical_by_weight
 from powerkern.kernels.moments import block_sum
 from powerkern.kernels.regression.likelihood import Design, RegressionWork, Rows, factor_gram
@@ -83,12 +92,15 @@ def _weight_of(root: FloatArray, kept: FloatArray, n: int) -> float:
 @kernel
 def _ends_of_logs(found: Scan, both_signs: bool, offset: float, reference: float) -> Bounds:
     """Bounds of the logs of a column; logs of negative values are negative."""
-    largest = float_of(max(found.high, found.negative_high))
     if both_signs:
-        return Bounds(-log1p(float_of(found.negative_high)), log1p(float_of(found.high)), 0.0)
+        return Bounds(-log1p(-found.low), log1p(found.high), 0.0)
+    smallest, largest = magnitudes_of(found)
     log_reference = offset_log(offset, reference)
-    low = centered_log(float_of(found.low), offset, reference, log_reference)
-    return Bounds(low, centered_log(largest, offset, reference, log_reference), 0.0)
+    return Bounds(
+        centered_log(smallest, offset, reference, log_reference),
+        centered_log(largest, offset, reference, log_reference),
+        0.0,
+    )
 
 
 @kernel
@@ -114,7 +126,7 @@ def prepare(x: FloatArray, found: Scan, family: int, design: Design, work: Regre
     bounds = _ends_of_logs(found, both_signs, offset, reference)
     sigma = unit_of(bounds)
     logs, missing = work.logs, found.n < n
-    smallest, largest = float_of(found.low), float_of(max(found.high, found.negative_high))
+    smallest, largest = magnitudes_of(found)
     total, squares = _scaled_logs(x, both_signs, offset, reference, 1.0 / sigma, logs)
     if design.root.size > 0:
         total, squares = _weighted_sums(logs, design.root)

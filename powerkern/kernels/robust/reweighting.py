@@ -17,7 +17,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.mle import two_pass_column
-from powerkern.kernels.likelihood.one_pass_logs import optimum_of_logs
+from powerkern.kernels.likelihood.one_pass import optimum_of_logs
 from powerkern.kernels.likelihood.optimum import write_fit
 from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS, is_identity, write_range
 from powerkern.kernels.robust.lane_batch import N_WIDER
