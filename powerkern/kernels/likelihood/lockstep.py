@@ -41,6 +41,7 @@ from powerkern._jit import (
 )
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
+from powerkern.kernels import results as field
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.exp import exp_less, exp_minus, expm1_excess_lanes, rounder_of
 from powerkern.kernels.elementary.log import log_normal
@@ -58,28 +59,7 @@ from powerkern.kernels.likelihood.profile import (
     shifted_score,
     with_row,
 )
-from powerkern.kernels.results import (
-    CURVATURE,
-    INTERCEPT,
-    LEFT,
-    LMBDA,
-    LMBDA0,
-    LOC,
-    LOG_FACTOR,
-    N_EVAL,
-    N_OBS,
-    N_RESULTS,
-    NLL,
-    OBJECTIVE,
-    REF,
-    ROUTE,
-    SCALE,
-    SLOPE,
-    STATUS,
-    X_MAX,
-    X_MIN,
-    write_range,
-)
+from powerkern.kernels.results import LEFT, N_RESULTS, write_range
 from powerkern.kernels.transforms.branch import LINEAR
 from powerkern.kernels.transforms.family import is_mirrored, log_offset
 
@@ -371,20 +351,20 @@ def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: LaneWalk, 
     searched = select(side < 0.0, 2.0 - m, m)
     factor = exp_less(t, rounder_of(0.0), 0.0)
     ref = logs.base - offset
-    store(found, (STATUS, 0), select(good, select(given == given, _FIXED, _OK), LEFT))
-    store(found, (N_EVAL, 0), best.n_eval)
-    store(found, (LMBDA, 0), select(given == given, given, searched))  # without the rounding of 2 - (2 - lambda)
-    store(found, (LOC, 0), side * (_branch(m, log_base, t) + factor * mean))
-    store(found, (SCALE, 0), sd * factor)
-    store(found, (LOG_FACTOR, 0), in_all_lanes(0.0))
-    store(found, (REF, 0), side * select(ref > 0.0, ref, 0.0))
-    store(found, (SLOPE, 0), 1.0 / sd)
-    store(found, (INTERCEPT, 0), -side * mean / sd)
-    store(found, (NLL, 0), profile_nll(log_normal(variance), log_base, m, logs.jacobian))
-    store(found, (CURVATURE, 0), curvature)
-    store(found, (N_OBS, 0), data.weight)
-    store(found, (X_MIN, 0), data.low + 0.0)  # 0 for -0
-    store(found, (X_MAX, 0), data.high + 0.0)
+    store(found, (field.STATUS, 0), select(good, select(given == given, _FIXED, _OK), LEFT))
+    store(found, (field.N_EVAL, 0), best.n_eval)
+    store(found, (field.LMBDA, 0), select(given == given, given, searched))  # without the rounding of 2 - (2 - lambda)
+    store(found, (field.LOC, 0), side * (_branch(m, log_base, t) + factor * mean))
+    store(found, (field.SCALE, 0), sd * factor)
+    store(found, (field.LOG_FACTOR, 0), in_all_lanes(0.0))
+    store(found, (field.REF, 0), side * select(ref > 0.0, ref, 0.0))
+    store(found, (field.SLOPE, 0), 1.0 / sd)
+    store(found, (field.INTERCEPT, 0), -side * mean / sd)
+    store(found, (field.NLL, 0), profile_nll(log_normal(variance), log_base, m, logs.jacobian))
+    store(found, (field.CURVATURE, 0), curvature)
+    store(found, (field.N_OBS, 0), data.weight)
+    store(found, (field.X_MIN, 0), data.low + 0.0)  # 0 for -0
+    store(found, (field.X_MAX, 0), data.high + 0.0)
 
 
 @kernel
@@ -399,8 +379,8 @@ def _write(found: FloatArray, lane: int, row: FloatArray) -> None:
     """The row of results of one lane."""
     for k in range(N_RESULTS):
         row[k] = found[k, lane]
-    write_range(row, row[N_OBS], row[X_MIN], row[X_MAX])
-    row[LMBDA0], row[OBJECTIVE], row[ROUTE] = row[LMBDA], row[NLL], _LOCKSTEP
+    write_range(row, row[field.N_OBS], row[field.X_MIN], row[field.X_MAX])
+    row[field.LMBDA0], row[field.OBJECTIVE], row[field.ROUTE] = row[field.LMBDA], row[field.NLL], _LOCKSTEP
 
 
 # --- a matrix ---------------------------------------------------------------------------------------
@@ -431,7 +411,7 @@ def fit_in_lockstep(
         k = j // LANES % BAND
         if k == 0:
             _copy(x, j, block)
-        width = min(LANES, x.shape[1] - j)
+        width = min(x.shape[1], j + LANES) - j
         for lane in range(LANES):
             found[_GIVEN, lane] = lmbda[j + lane] if lane < width else math.nan
         _fit_lanes(block[k], weight, family, found)

@@ -43,7 +43,7 @@ class Scan(NamedTuple):
     weights, and of their squares.
     """
 
-    n: int
+    n: float
     low: float
     high: float
     weight: float
@@ -67,7 +67,7 @@ class Bounds(NamedTuple):
     neg_high: float
 
 
-NOTHING = Scan(0, math.inf, -math.inf, 0.0, 0.0)
+NOTHING = Scan(0.0, math.inf, -math.inf, 0.0, 0.0)
 
 
 @kernel
@@ -93,15 +93,15 @@ def scan(x: FloatArray, weight: FloatArray | None) -> Scan:
     store(ends, (3, 0), total)
     store(ends, (4, 0), squares)
     for k in range(LANES):
-        found = joined(found, Scan(int(ends[0, k]), ends[1, k], ends[2, k], ends[3, k], ends[4, k]))
+        found = joined(found, Scan(ends[0, k], ends[1, k], ends[2, k], ends[3, k], ends[4, k]))
     release(ends)
     for i in range(border, x.size):
         own = weight_at(weight, i)
         if x[i] == x[i] and own > 0.0:
-            found = joined(found, Scan(1, x[i], x[i], own, own * own))
-    total_weight = float(found.n) if weight is None else found.weight
-    squares_of_weights = total_weight if weight is None else found.squares
-    return Scan(found.n, found.low + 0.0, found.high + 0.0, total_weight, squares_of_weights)  # no -0
+            found = joined(found, Scan(1.0, x[i], x[i], own, own * own))
+    if weight is None:
+        return Scan(found.n, found.low + 0.0, found.high + 0.0, found.n, found.n)  # no -0
+    return Scan(found.n, found.low + 0.0, found.high + 0.0, found.weight, found.squares)
 
 
 @kernel
@@ -176,8 +176,7 @@ def _logs_of_side(x: FloatArray, offset: float, reference: float, d: FloatArray)
 @kernel
 def power_of_two_above(x: float) -> float:
     """The power of two above x, for 0 <= x < 2**1000; 2**-1021 for subnormal x."""
-    exponent = bits_of(x) >> 52
-    return float_of(max(exponent + 1, 2) << 52)
+    return max(float_of((bits_of(x) >> 52) + 1 << 52), 2.0**-1021)
 
 
 @kernel
@@ -250,13 +249,13 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
     if weight.size == 0:
         found = scan(x, None)
         if found.n < x.size:
-            squeeze(x, None, work.packed, work.weight)
-            x = work.packed[: found.n]
+            n = squeeze(x, None, work.packed, work.weight)
+            x = work.packed[:n]
     else:
         found = scan(x, weight)
         if found.n < x.size:
-            squeeze(x, weight, work.packed, work.weight)
-            x, weight = work.packed[: found.n], work.weight[: found.n]
+            n = squeeze(x, weight, work.packed, work.weight)
+            x, weight = work.packed[:n], work.weight[:n]
     return prepared(x, weight, found, family)
 
 
@@ -275,7 +274,7 @@ def sign_of(found: Scan) -> float:
 @kernel
 def refusal(found: Scan, family: int) -> int:
     """Why a column cannot be fitted, or OK."""
-    if found.n == 0:
+    if found.n == 0.0:
         return _EMPTY
     if max(-found.low, found.high) == math.inf:
         return BAD_INFINITE

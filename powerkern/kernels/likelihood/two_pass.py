@@ -79,9 +79,8 @@ def _reference(sides: Sides, weighted: bool, scratch: FloatArray) -> float:
 def typical(x: FloatArray, most: int, scratch: FloatArray) -> float:
     """The median of at most so many evenly spaced values, NaN if all are: a reference inside the bulk of the data."""
     few, n = min(x.size, most), 0
-    spacing = x.size / few
     for k in range(few):
-        value = x[int((k + 0.5) * spacing)]
+        value = x[(2 * k + 1) * x.size // (2 * few)]
         if value == value:
             insert(value, n, scratch)
             n += 1

@@ -24,9 +24,9 @@ from powerkern.kernels.results import LMBDA, LMBDA0, STATUS, write_identity, wri
 from powerkern.kernels.transforms.family import log_offset
 
 #: Lambda is certified where the bound on its error is below this, times |lambda| where that exceeds 1.
-TOLERANCE = 1e-11
+_TOLERANCE = 1e-11
 #: And where the bound on the relative error of the standard deviation is below this: standardised values share it.
-SD_TOLERANCE = 5e-11
+_SD_TOLERANCE = 5e-11
 _FIXED, _UNRESOLVED = int(Status.FIXED), int(Status.UNRESOLVED)
 _CONSTANT, _EMPTY = int(Status.CONSTANT), int(Status.EMPTY)
 _POWER_SUMS = int(Route.POWER_SUMS)
@@ -96,7 +96,7 @@ def _fit_column(
     error, of_sd = errors_of(sample, best, nodes, rounded)
     found = exponent_of(best.exponent, sample.sign)
     # constants beyond float64, too, may be those of lost digits
-    if not (error <= TOLERANCE * max(1.0, abs(found)) and of_sd <= SD_TOLERANCE):
+    if not (error <= _TOLERANCE * max(1.0, abs(found)) and of_sd <= _SD_TOLERANCE):
         row[STATUS] = _UNRESOLVED
     return error
 

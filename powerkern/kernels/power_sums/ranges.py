@@ -35,7 +35,7 @@ _LOW, _HIGH, _N = range(3)
 LOG_UNIT, LIMB = 2.0**-16, 2.0**26
 #: The spread of logs of which only the ends are known, or which are this close, is taken for this fraction of their
 #: distance.
-EXPECTED_RANGE, _CLOSE = 16.0, 2.0**-8
+_EXPECTED_RANGE, _CLOSE = 16.0, 2.0**-8
 #: A spread is at least its range over this.
 _LARGEST_RANGE = 400.0
 
@@ -128,7 +128,7 @@ def mean_log(found: FloatArray) -> float:
 @kernel
 def spread_of(found: FloatArray, distance: float) -> float:
     """The standard deviation of the logs, or an estimate of it; `distance`: between the logs of the extremes."""
-    spread = distance / EXPECTED_RANGE
+    spread = distance / _EXPECTED_RANGE
     if found[R_SAMPLE] > 1.0 and distance > _CLOSE:
         squares = (found[R_SQUARES] * LIMB + found[R_SQUARES_LOW]) / found[R_SAMPLE] * LOG_UNIT * LOG_UNIT
         spread = math.sqrt(max(squares - mean_log(found) ** 2, 0.0))

@@ -81,7 +81,7 @@ def _exponent(column: Column, lmbda: float) -> float:
 
 
 @kernel
-def regress_column(
+def _regress_column(
     x: FloatArray, design: Design, family: int, lmbda: float, work: RegressionWork, row: FloatArray, extra: FloatArray
 ) -> None:
     """Fit one column into `row`; into `extra` the ends of the scan and the coefficients on the basis."""
@@ -127,7 +127,7 @@ def regress_columns(
 ) -> None:
     """Fit the rows of `columns`, each one column of the user's matrix made contiguous."""
     for j in range(columns.shape[0]):
-        regress_column(columns[j], design, family, lmbda[j], work, out[j], extra[j])
+        _regress_column(columns[j], design, family, lmbda[j], work, out[j], extra[j])
 
 
 # --- profiles and intervals -------------------------------------------------------------------------
