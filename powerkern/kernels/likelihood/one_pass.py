@@ -257,7 +257,7 @@ def one_pass_optimum(
 def _sample_of(x: FloatArray, weight: FloatArray | None, family: int, work: Work) -> Prepared:
     """Evenly spaced values of a column, at most SAMPLE."""
     stride = x.size // ONE_PASS_MIN if x.size < SAMPLE_STRIDE * ONE_PASS_MIN else SAMPLE_STRIDE
-    least = (x.size + SAMPLE - 1) // SAMPLE
+    least = (x.size + SAMPLE - 1) // SAMPLE if x.size > 0 else 1
     stride = stride if stride > least else least
     some, own = _every(x, stride, work.split), _every(weight, stride, work.weight_split)
     return prepared(some, own, scan(some, own), family)

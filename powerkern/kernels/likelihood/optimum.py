@@ -71,10 +71,10 @@ def exponent_of(lmbda: float, sign: float) -> float:
 
 
 @kernel
-def write_fit(row: FloatArray, best: Optimum, sign: float, route: int) -> None:
+def write_fit(row: FloatArray, best: Optimum, sign: float, route: int, given: float) -> None:
     """Translate the optimum of one branch (sign +-1) or of both (0) into lambda and the constants of the transform.
 
-    The identity where they are beyond float64.
+    The identity where they are beyond float64. A `given` lambda (NaN: none) is kept as it is.
     """
     m = best.exponent
     if sign == 0.0:
@@ -90,7 +90,7 @@ def write_fit(row: FloatArray, best: Optimum, sign: float, route: int) -> None:
         at_ref = (1.0 - exp(-t)) / m if log_factor > 0.0 else b(m, best.log_ref)
         loc = sign * (at_ref + factor * best.mean)
         row[field.SLOPE] = 1.0 / best.sd
-    row[field.LMBDA] = row[field.LMBDA0] = exponent_of(m, sign)
+    row[field.LMBDA] = row[field.LMBDA0] = given if given == given else exponent_of(m, sign)
     row[field.LOC] = loc
     row[field.SCALE] = best.sd * factor
     row[field.LOG_FACTOR] = log_factor

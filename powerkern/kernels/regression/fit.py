@@ -19,7 +19,7 @@ from powerkern.kernels.likelihood.score import b
 from powerkern.kernels.regression.likelihood import DESIGN, MORE, WORK, Design, RegressionWork, evaluate
 from powerkern.kernels.regression.response import BAD_RANK, Column, prepare
 from powerkern.kernels.regression.search import GROWTH, MAX_EVAL, Found, Search, search_minimum
-from powerkern.kernels.results import LMBDA, LMBDA0, is_identity, write_identity, write_range
+from powerkern.kernels.results import write_identity, write_range
 
 _OK, _FIXED, _EXACT, _TWO_PASS = int(Status.OK), int(Status.FIXED), int(Status.EXACT), int(Route.TWO_PASS)
 
@@ -28,14 +28,19 @@ _MODERATE = 300.0
 
 
 @kernel
-def _write(column: Column, search: Search, work: RegressionWork, row: FloatArray, coef: FloatArray) -> None:
+def _write(
+    column: Column, search: Search, given: float, work: RegressionWork, row: FloatArray, coef: FloatArray
+) -> None:
     """Results, and coefficients on the basis in units of the residual scale, psi relative to the reference's."""
     rows, at, mu = column.rows, search.found.at, search.found.mu
     sigma, log_factor = rows.sigma, at.log_factor
     origin, mean, factor = 0.0, 0.0, log_factor
     scale = math.sqrt(max(work.products[YY], 0.0) / rows.weight)
     if search.status == _EXACT:
-        scale = max(scale, 16.0 * EPS * _size_of(work.coef))
+        squares = 0.0
+        for k in range(work.coef.shape[1]):
+            squares += work.coef[0, k] * work.coef[0, k]
+        scale = max(scale, 16.0 * EPS * math.sqrt(squares))
     sd = scale
     if column.sign != 0.0:
         if column.constant and _is_moderate(column, mu):
@@ -51,18 +56,10 @@ def _write(column: Column, search: Search, work: RegressionWork, row: FloatArray
         mu / sigma, mean * sigma, sd * sigma, factor, origin, log_origin, g, at.curvature * sigma * sigma,
         search.found.n_eval, search.status,
     )  # fmt: skip
-    write_fit(row, best, column.sign, _TWO_PASS)
+    write_fit(row, best, column.sign, _TWO_PASS, given)
     direction = -1.0 if column.sign < 0.0 else 1.0
     for k in range(rows.basis.shape[0]):
         coef[k] = direction * work.coef[0, k] / scale
-
-
-@kernel
-def _size_of(coef: FloatArray) -> float:
-    total = 0.0
-    for k in range(coef.shape[1]):
-        total += coef[0, k] * coef[0, k]
-    return math.sqrt(total)
 
 
 @kernel
@@ -99,17 +96,14 @@ def _regress_column(
     if not good:
         write_identity(row, BAD_RANK)
         return
-    given = lmbda == lmbda
-    if given:
+    if lmbda == lmbda:
         mu = _exponent(column, lmbda)
         at = evaluate(column.rows, mu, work)
         exact = at.g == -math.inf
         best = Search(Found(mu, at, 1, True), _EXACT if exact else _FIXED, math.nan, math.nan)
     else:
         best = search_minimum(column, work)
-    _write(column, best, work, row, extra[2:])
-    if given and not is_identity(row):
-        row[LMBDA] = row[LMBDA0] = lmbda
+    _write(column, best, lmbda, work, row, extra[2:])
     ends_low, ends_high = best.low / column.rows.sigma, best.high / column.rows.sigma
     extra[0] = 2.0 - ends_high if column.sign < 0.0 else ends_low
     extra[1] = 2.0 - ends_low if column.sign < 0.0 else ends_high

@@ -140,7 +140,7 @@ def fit_by_logs(column: Column, kept: Kept, start: float, given: float, work: Ro
     _restore(counts, kept, ends)
     if best.status != _NOT_CERTIFIED:
         write_range(row, float(last - first), own.x[first], own.x[last - 1])
-        write_fit(row, best, 0.0 if mirrored else 1.0, _ONE_PASS)
+        write_fit(row, best, 0.0 if mirrored else 1.0, _ONE_PASS, given)
     row[N_EVAL] = n_eval + best.n_eval
 
 

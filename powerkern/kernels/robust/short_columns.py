@@ -5,6 +5,8 @@ An entry of its own: long columns need none of it. What it leaves (status LEFT) 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from powerkern._jit import INTEGER, LANES, ROWS, entry, kernel, numbers_of
@@ -130,7 +132,7 @@ def _write_lane(x: FloatArray, fields: FloatArray, below: float, options: Option
     exponent, n_eval = fields[field.EXPONENT] / units.unit, int(fields[field.N_SEARCHED] + fields[field.N_REFIT])
     mean, variance, curvature = fields[field.MEAN], fields[field.VARIANCE], fields[field.CURVATURE]
     best = optimum_in(units, exponent, mean, variance, curvature, fields[field.JACOBIAN], n_eval, _OK)
-    write_fit(row, best, 0.0 if below > 0.0 else 1.0, _ONE_PASS)
+    write_fit(row, best, 0.0 if below > 0.0 else 1.0, _ONE_PASS, math.nan)
     if is_identity(row):
         row[STATUS] = LEFT
         return
