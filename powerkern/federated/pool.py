@@ -262,7 +262,7 @@ def results_row(
         logs = _logs(column, moments)
         nll = float(nll_at(logs, mu, at, column.log_reference))
         best = optimum(logs, mu, at, nll, column.base, extreme, n_eval, int(status))
-        write_fit(row, best, column.sign, int(Route.MOMENTS))
+        write_fit(row, best, column.sign, int(Route.MOMENTS), math.nan)
     return row
 
 

@@ -67,56 +67,37 @@ def _scale(logs: np.ndarray, factors: np.ndarray | None) -> float:
 
 
 @reduction
-def _block_exp_sum(logs: np.ndarray, scale: float) -> tuple[float, float]:
-    """How often the scale occurs, and the sum of exp(log - scale) over the other logs."""
+def _block_exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -> tuple[float, float]:
+    """The sum of the factors whose log is the scale, and that of factor exp(log - scale) over the others."""
     widest_vectors()
-    count = 0.0
+    at_scale = 0.0
     rest = 0.0
     for i in range(logs.size):
-        d = logs[i] - scale
-        count += 1.0 if d == 0.0 else 0.0
-        rest += 0.0 if d == 0.0 else exp(d)
-    return count, rest
-
-
-@reduction
-def _block_scaled_exp_sum(logs: np.ndarray, factors: np.ndarray, scale: float) -> float:
-    widest_vectors()
-    total = 0.0
-    for i in range(logs.size):
-        total += factors[i] * exp((-math.inf if factors[i] == 0.0 else logs[i]) - scale)
-    return total
+        factor = weight_at(factors, i)
+        d = (-math.inf if factor == 0.0 else logs[i]) - scale
+        at_scale += factor if d == 0.0 else 0.0
+        rest += 0.0 if d == 0.0 else factor * exp(d)
+    return at_scale, rest
 
 
 @kernel
-def _exp_sum(logs: np.ndarray, scale: float) -> tuple[float, float]:
-    count, rest, lost = 0.0, 0.0, 0.0
-    for start in range(0, logs.size, BLOCK):
-        at_scale, term = _block_exp_sum(logs[start : start + BLOCK], scale)
-        count += at_scale
-        rest, lost = add(rest, lost, term)
-    return count, joined(rest, lost)
-
-
-@kernel
-def _scaled_exp_sum(logs: np.ndarray, factors: np.ndarray, scale: float) -> float:
-    total, lost = 0.0, 0.0
+def _exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -> tuple[float, float]:
+    at_scale, rest, lost = 0.0, 0.0, 0.0
     for start in range(0, logs.size, BLOCK):
         stop = start + BLOCK
-        term = _block_scaled_exp_sum(logs[start:stop], factors[start:stop], scale)
-        total, lost = add(total, lost, term)
-    return joined(total, lost)
+        here, term = _block_exp_sum(logs[start:stop], part_of(factors, start, stop), scale)
+        at_scale += here
+        rest, lost = add(rest, lost, term)
+    return at_scale, joined(rest, lost)
 
 
 @kernel
 def _logsumexp(logs: np.ndarray, weights: np.ndarray | None = None) -> float:
     scale = _scale(logs, weights)
-    if weights is not None:
-        return scale + log(_scaled_exp_sum(logs, weights, scale))
-    count, rest = _exp_sum(logs, scale)
-    if count == 0.0:  # the largest log is not finite, or there is none
-        return log(rest)
-    return scale + (log(count) + log1p(rest / count))
+    at_scale, rest = _exp_sum(logs, weights, scale)
+    if not at_scale > 0.0:  # the largest log is not finite, or there is none, or its weight is negative
+        return scale + log(at_scale + rest)
+    return scale + (log(at_scale) + log1p(rest / at_scale))
 
 
 @kernel
@@ -124,11 +105,8 @@ def _log_mean(logs: np.ndarray, signs: np.ndarray | None = None) -> LogNumber:
     if logs.size == 0:
         return LogNumber(math.nan, math.nan)
     scale = _scale(logs, signs)
-    if signs is None:
-        count, rest = _exp_sum(logs, scale)
-        total = count + rest
-    else:
-        total = _scaled_exp_sum(logs, signs, scale)
+    at_scale, rest = _exp_sum(logs, signs, scale)
+    total = at_scale + rest
     return LogNumber(scale + log(abs(total) / logs.size), _sign(total))
 
 

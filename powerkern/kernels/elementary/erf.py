@@ -53,7 +53,7 @@ _Q = (
 )
 _Q_EVEN, _Q_ODD = _Q[::2], _Q[1::2]
 _END = 6.0
-_SQRT_HALF = 0.7071067811865476
+SQRT_HALF = 0.7071067811865476
 
 
 @inlined
@@ -91,7 +91,7 @@ def gaussian_probability(scores: FloatArray, center: float, scale: float) -> Non
     widest_vectors()
     if scale > 0.0:
         for i in range(scores.size):
-            p = erf((scores[i] - center) / scale * _SQRT_HALF)
+            p = erf((scores[i] - center) / scale * SQRT_HALF)
             scores[i] = 0.0 if p < 0.0 else p
     else:
         for i in range(scores.size):

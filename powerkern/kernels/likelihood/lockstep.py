@@ -41,6 +41,7 @@ from powerkern._jit import (
 )
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
+from powerkern.kernels import results as field
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.exp import exp_less, exp_minus, expm1_excess_lanes, rounder_of
 from powerkern.kernels.elementary.log import log_normal
@@ -52,33 +53,13 @@ from powerkern.kernels.likelihood.profile import (
     growth,
     has_root_near,
     moments_at,
+    no_sums,
     profile_nll,
     score_from_moments,
     shifted_score,
     with_row,
 )
-from powerkern.kernels.results import (
-    CURVATURE,
-    INTERCEPT,
-    LEFT,
-    LMBDA,
-    LMBDA0,
-    LOC,
-    LOG_FACTOR,
-    N_EVAL,
-    N_OBS,
-    N_RESULTS,
-    NLL,
-    OBJECTIVE,
-    REF,
-    ROUTE,
-    SCALE,
-    SLOPE,
-    STATUS,
-    X_MAX,
-    X_MIN,
-    write_range,
-)
+from powerkern.kernels.results import LEFT, N_RESULTS, write_range
 from powerkern.kernels.transforms.branch import LINEAR
 from powerkern.kernels.transforms.family import is_mirrored, log_offset
 
@@ -114,8 +95,7 @@ class LockstepWork(NamedTuple):
     found: FloatArray
 
 
-#: The type of `LockstepWork`, for the signatures of entries.
-LOCKSTEP_WORK = named_tuple(LockstepWork, BLOCKS, ROWS)
+_WORK = named_tuple(LockstepWork, BLOCKS, ROWS)
 
 
 def new_lockstep_work(n: int) -> LockstepWork:
@@ -161,19 +141,13 @@ class LaneWalk(NamedTuple):
 
 
 @kernel
-def _no_sums() -> Moments:
-    zero = in_all_lanes(0.0)
-    return zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
-
-
-@kernel
 def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Moments:
     """Moments of y, y', y'', y''' and of their products over the logs `d`, at the exponents `m`."""
     widest_vectors()
     below, r_pos = 2.0 - m, 1.0 / m
     # logs of one sign may be negative, but their branch is the same
     m_neg, r_neg = select(both, below, -m), select(both, -1.0 / below, r_pos)
-    t = _no_sums()
+    t = no_sums(in_all_lanes(0.0))
     for i in range(weight.size):
         a = load(d, (i, 0))
         negative = a < 0.0
@@ -264,7 +238,7 @@ def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
 def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, offset: float) -> tuple[Lanes, Moments]:
     """Signed logs in place of the values, NaN where there is none; returns their sum, and the sums at lambda = 1."""
     widest_vectors()
-    total, t = in_all_lanes(0.0), _no_sums()
+    total, t = in_all_lanes(0.0), no_sums(in_all_lanes(0.0))
     for i in range(weight.size):
         v = load(x, (i, 0))
         seen = (v == v) & (weight[i] > 0.0)
@@ -377,20 +351,20 @@ def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: LaneWalk, 
     searched = select(side < 0.0, 2.0 - m, m)
     factor = exp_less(t, rounder_of(0.0), 0.0)
     ref = logs.base - offset
-    store(found, (STATUS, 0), select(good, select(given == given, _FIXED, _OK), LEFT))
-    store(found, (N_EVAL, 0), best.n_eval)
-    store(found, (LMBDA, 0), select(given == given, given, searched))  # without the rounding of 2 - (2 - lambda)
-    store(found, (LOC, 0), side * (_branch(m, log_base, t) + factor * mean))
-    store(found, (SCALE, 0), sd * factor)
-    store(found, (LOG_FACTOR, 0), in_all_lanes(0.0))
-    store(found, (REF, 0), side * select(ref > 0.0, ref, 0.0))
-    store(found, (SLOPE, 0), 1.0 / sd)
-    store(found, (INTERCEPT, 0), -side * mean / sd)
-    store(found, (NLL, 0), profile_nll(log_normal(variance), log_base, m, logs.jacobian))
-    store(found, (CURVATURE, 0), curvature)
-    store(found, (N_OBS, 0), data.weight)
-    store(found, (X_MIN, 0), data.low + 0.0)  # 0 for -0
-    store(found, (X_MAX, 0), data.high + 0.0)
+    store(found, (field.STATUS, 0), select(good, select(given == given, _FIXED, _OK), LEFT))
+    store(found, (field.N_EVAL, 0), best.n_eval)
+    store(found, (field.LMBDA, 0), select(given == given, given, searched))  # without the rounding of 2 - (2 - lambda)
+    store(found, (field.LOC, 0), side * (_branch(m, log_base, t) + factor * mean))
+    store(found, (field.SCALE, 0), sd * factor)
+    store(found, (field.LOG_FACTOR, 0), in_all_lanes(0.0))
+    store(found, (field.REF, 0), side * select(ref > 0.0, ref, 0.0))
+    store(found, (field.SLOPE, 0), 1.0 / sd)
+    store(found, (field.INTERCEPT, 0), -side * mean / sd)
+    store(found, (field.NLL, 0), profile_nll(log_normal(variance), log_base, m, logs.jacobian))
+    store(found, (field.CURVATURE, 0), curvature)
+    store(found, (field.N_OBS, 0), data.weight)
+    store(found, (field.X_MIN, 0), data.low + 0.0)  # 0 for -0
+    store(found, (field.X_MAX, 0), data.high + 0.0)
 
 
 @kernel
@@ -405,8 +379,8 @@ def _write(found: FloatArray, lane: int, row: FloatArray) -> None:
     """The row of results of one lane."""
     for k in range(N_RESULTS):
         row[k] = found[k, lane]
-    write_range(row, row[N_OBS], row[X_MIN], row[X_MAX])
-    row[LMBDA0], row[OBJECTIVE], row[ROUTE] = row[LMBDA], row[NLL], _LOCKSTEP
+    write_range(row, row[field.N_OBS], row[field.X_MIN], row[field.X_MAX])
+    row[field.LMBDA0], row[field.OBJECTIVE], row[field.ROUTE] = row[field.LMBDA], row[field.NLL], _LOCKSTEP
 
 
 # --- a matrix ---------------------------------------------------------------------------------------
@@ -427,7 +401,7 @@ def _copy(x: FloatArray, first: int, block: FloatArray) -> None:
             part[i, lane] = x[i, first + j] if first + j < p else math.nan
 
 
-@entry((READ_MATRIX, COLUMN, INTEGER, COLUMN, LOCKSTEP_WORK, ROWS))
+@entry((READ_MATRIX, COLUMN, INTEGER, COLUMN, _WORK, ROWS))
 def fit_in_lockstep(
     x: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: LockstepWork, out: FloatArray
 ) -> None:
@@ -437,7 +411,7 @@ def fit_in_lockstep(
         k = j // LANES % BAND
         if k == 0:
             _copy(x, j, block)
-        width = min(LANES, x.shape[1] - j)
+        width = min(x.shape[1], j + LANES) - j
         for lane in range(LANES):
             found[_GIVEN, lane] = lmbda[j + lane] if lane < width else math.nan
         _fit_lanes(block[k], weight, family, found)

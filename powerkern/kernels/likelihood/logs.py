@@ -10,39 +10,44 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from powerkern._jit import bits_of, float_of, inlined, kernel, reduction, widest_vectors
+from powerkern._jit import (
+    LANES,
+    allocated,
+    bits_of,
+    float_of,
+    in_all_lanes,
+    inlined,
+    kernel,
+    load,
+    release,
+    select,
+    store,
+    widest_vectors,
+)
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log, log1p
-from powerkern.kernels.likelihood.score import BLOCK, Logs
+from powerkern.kernels.likelihood.score import Logs
 from powerkern.kernels.likelihood.scratch import Work
-from powerkern.kernels.moments import weight_at
+from powerkern.kernels.moments import sum_of, weight_at
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
-from powerkern.kernels.transforms.family import is_mirrored, log_offset
-
-#: The bits of a magnitude, the sign bit, and the bits of infinity.
-MAGNITUDE = 0x7FFFFFFFFFFFFFFF
-SIGN = ~MAGNITUDE
-INF_BITS = 0x7FF0000000000000
+from powerkern.kernels.transforms.family import log_offset, lowest
 
 _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
 
 
 class Scan(NamedTuple):
-    """Counts and extremes of a column, without its absent values (NaN, or no weight).
+    """A column without its absent values (NaN, or no weight): their number, extremes and weights.
 
-    `n`: the number of values; `low`: bits of the smallest magnitude; `high`, `negative_high`: bits of the largest
-    magnitude of the values >= 0, and of the negative ones (SIGN if there are none); `weight`, `squares`: sums of the
-    weights, and of their squares; `heaviest`: bits of the largest weight.
+    `low`, `high`: the smallest and the largest value (inf and -inf if all are absent); `weight`, `squares`: sums of the
+    weights, and of their squares.
     """
 
-    n: int
-    low: int
-    high: int
-    negative_high: int
+    n: float
+    low: float
+    high: float
     weight: float
     squares: float
-    heaviest: int
 
 
 class Sides(NamedTuple):
@@ -62,74 +67,47 @@ class Bounds(NamedTuple):
     neg_high: float
 
 
-NOTHING = Scan(0, MAGNITUDE, SIGN, SIGN, 0.0, 0.0, 0)
-
-
-@inlined
-def extended(low: int, high: int, negative_high: int, x: float, present: bool) -> tuple[int, int, int]:
-    """The bits in `Scan` with another value, in integers: magnitudes are ordered as their bit patterns are."""
-    bits = bits_of(x + 0.0)  # 0 for -0
-    low = min(low, bits & MAGNITUDE if present else MAGNITUDE)
-    high = max(high, bits if present else SIGN)
-    return low, high, max(negative_high, bits ^ SIGN if present else SIGN)
-
-
-@reduction
-def scan(x: FloatArray, weight: FloatArray | None) -> Scan:
-    """One pass over all values."""
-    widest_vectors()
-    n = 0
-    total = squares = 0.0
-    low, high, negative_high, heaviest = MAGNITUDE, SIGN, SIGN, 0
-    for i in range(x.size):
-        own = weight_at(weight, i)
-        present = (x[i] == x[i]) & (own > 0.0)
-        low, high, negative_high = extended(low, high, negative_high, x[i], present)
-        n += present
-        if weight is not None:
-            own = own if present else 0.0
-            total += own
-            squares += own * own
-            heaviest = max(heaviest, bits_of(own))
-    return scanned(weight, n, low, high, negative_high, total, squares, heaviest)
+NOTHING = Scan(0.0, math.inf, -math.inf, 0.0, 0.0)
 
 
 @kernel
-def scanned(
-    weight: FloatArray | None,
-    n: int,
-    low: int,
-    high: int,
-    negative_high: int,
-    total: float,
-    squares: float,
-    heaviest: int,
-) -> Scan:
-    """The `Scan` at the end of a loop; without weights all of them are one."""
-    high, negative_high = high if high >= 0 else SIGN, negative_high if negative_high >= 0 else SIGN
+def scan(x: FloatArray, weight: FloatArray | None) -> Scan:
+    """One pass over all values, eight at a time; without weights all of them are one."""
+    found, ends = NOTHING, allocated((5, LANES))
+    n = total = squares = in_all_lanes(0.0)
+    low, high = in_all_lanes(math.inf), in_all_lanes(-math.inf)
+    border = x.size - x.size % LANES
+    for i in range(0, border, LANES):
+        v = load(x, (i,))
+        present = v == v
+        if weight is not None:
+            own = load(weight, (i,))
+            present = present & (own > 0.0)
+            own, v = select(present, own, 0.0), select(present, v, math.nan)
+            total, squares = total + own, squares + own * own
+        n = n + select(present, 1.0, 0.0)
+        low, high = select(v < low, v, low), select(v > high, v, high)
+    store(ends, (0, 0), n)
+    store(ends, (1, 0), low)
+    store(ends, (2, 0), high)
+    store(ends, (3, 0), total)
+    store(ends, (4, 0), squares)
+    for k in range(LANES):
+        found = joined(found, Scan(ends[0, k], ends[1, k], ends[2, k], ends[3, k], ends[4, k]))
+    release(ends)
+    for i in range(border, x.size):
+        own = weight_at(weight, i)
+        if x[i] == x[i] and own > 0.0:
+            found = joined(found, Scan(1.0, x[i], x[i], own, own * own))
     if weight is None:
-        return Scan(n, low, high, negative_high, float(n), float(n), bits_of(1.0))
-    return Scan(n, low, high, negative_high, total, squares, heaviest)
+        return Scan(found.n, found.low + 0.0, found.high + 0.0, found.n, found.n)  # no -0
+    return Scan(found.n, found.low + 0.0, found.high + 0.0, found.weight, found.squares)
 
 
 @kernel
 def joined(a: Scan, b: Scan) -> Scan:
     """The scan of two parts."""
-    return Scan(
-        a.n + b.n,
-        min(a.low, b.low),
-        max(a.high, b.high),
-        max(a.negative_high, b.negative_high),
-        a.weight + b.weight,
-        a.squares + b.squares,
-        max(a.heaviest, b.heaviest),
-    )
-
-
-@kernel
-def sign_of(found: Scan) -> float:
-    """1 if no value is negative, -1 if all are, 0 for both signs."""
-    return 1.0 if found.negative_high < 0 else -1.0 if found.high < 0 else 0.0
+    return Scan(a.n + b.n, min(a.low, b.low), max(a.high, b.high), a.weight + b.weight, a.squares + b.squares)
 
 
 @kernel
@@ -189,46 +167,16 @@ def _logs_of_side(x: FloatArray, offset: float, reference: float, d: FloatArray)
     if x.size == 0:
         return 0.0, 0.0
     found = scan(x, None)
-    low, high = float_of(found.low), float_of(found.high)
     return (
-        centered_log(low, offset, reference, log_reference),
-        centered_log(high, offset, reference, log_reference),
+        centered_log(found.low, offset, reference, log_reference),
+        centered_log(found.high, offset, reference, log_reference),
     )
 
 
 @kernel
-def _power_of_two_above(x: float) -> float:
+def power_of_two_above(x: float) -> float:
     """The power of two above x, for 0 <= x < 2**1000; 2**-1021 for subnormal x."""
-    exponent = bits_of(x) >> 52
-    return float_of(max(exponent + 1, 2) << 52)
-
-
-@reduction
-def _weighted_sum(d: FloatArray, weight: FloatArray) -> tuple[float, float]:
-    """Sum of weight times value, and of the weights, over a block."""
-    widest_vectors()
-    total = weights = 0.0
-    for i in range(d.size):
-        total += weight[i] * d[i]
-        weights += weight[i]
-    return total, weights
-
-
-@kernel
-def weighted_total(d: FloatArray, weight: FloatArray) -> tuple[float, float]:
-    """`_weighted_sum`, block by block."""
-    total = weights = 0.0
-    for i in range(0, d.size, BLOCK):
-        part, part_weight = _weighted_sum(d[i : i + BLOCK], weight[i : i + BLOCK])
-        total += part
-        weights += part_weight
-    return total, weights
-
-
-@kernel
-def total_weight(weight: FloatArray) -> float:
-    """Sum of the weights."""
-    return weighted_total(weight, weight)[1]
+    return max(float_of((bits_of(x) >> 52) + 1 << 52), 2.0**-1021)
 
 
 @kernel
@@ -242,7 +190,7 @@ def centered_logs(sides: Sides, offset: float, reference: float, d: FloatArray) 
 @kernel
 def unit_of(bounds: Bounds) -> float:
     """The power of two that logs are divided by."""
-    return _power_of_two_above(max(-bounds.low, max(bounds.high, bounds.neg_high)))
+    return power_of_two_above(max(-bounds.low, max(bounds.high, bounds.neg_high)))
 
 
 @kernel
@@ -254,10 +202,10 @@ def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, center: float, d: 
         d[i] *= unit
     center *= unit
     pos, neg = d[:border], d[border:n]
-    above, weight_above = weighted_total(pos, sides.pos_weight)
-    below, weight_below = weighted_total(neg, sides.neg_weight)
+    weight_above, weight_below = sum_of(sides.pos_weight), sum_of(sides.neg_weight)
     across = min(center, 0.0) * weight_above + max(center, 0.0) * weight_below
-    jacobian = (above - below - across) / (weight_above + weight_below)
+    total = sum_of(pos, sides.pos_weight) - sum_of(neg, sides.neg_weight)
+    jacobian = (total - across) / (weight_above + weight_below)
     return Logs(
         pos,
         sides.pos_weight,
@@ -277,7 +225,7 @@ def logs_about(sides: Sides, offset: float, reference: float, spare: FloatArray)
     """Logs of a column in units of a power of two, written to `spare`; for `reference` see `centered_logs`."""
     bounds = centered_logs(sides, offset, reference, spare)
     center = math.copysign(offset_log(offset, abs(reference)), reference) if sides.neg.size > 0 else 0.0
-    sigma = max(unit_of(bounds), _power_of_two_above(abs(center)))
+    sigma = max(unit_of(bounds), power_of_two_above(abs(center)))
     return logs_in_units(sides, bounds, sigma, center, spare)
 
 
@@ -301,13 +249,13 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
     if weight.size == 0:
         found = scan(x, None)
         if found.n < x.size:
-            squeeze(x, None, work.packed, work.weight)
-            x = work.packed[: found.n]
+            n = squeeze(x, None, work.packed, work.weight)
+            x = work.packed[:n]
     else:
         found = scan(x, weight)
         if found.n < x.size:
-            squeeze(x, weight, work.packed, work.weight)
-            x, weight = work.packed[: found.n], work.weight[: found.n]
+            n = squeeze(x, weight, work.packed, work.weight)
+            x, weight = work.packed[:n], work.weight[:n]
     return prepared(x, weight, found, family)
 
 
@@ -318,23 +266,27 @@ def prepared(x: FloatArray, weight: FloatArray | None, found: Scan, family: int)
 
 
 @kernel
-def refusal(found: Scan, family: int) -> int:
-    """Why a column cannot be fitted, or OK."""
-    if found.n == 0:
-        return _EMPTY
-    largest = max(found.high, found.negative_high)
-    if largest == INF_BITS:
-        return BAD_INFINITE
-    if not is_mirrored(family) and (found.negative_high > 0 or found.low == 0):
-        return BAD_NOT_POSITIVE
-    return _CONSTANT if sign_of(found) != 0.0 and found.low == largest else _OK
+def sign_of(found: Scan) -> float:
+    """1 if no value is negative, -1 if all are, 0 for both signs."""
+    return 1.0 if found.low >= 0.0 else -1.0 if found.high < 0.0 else 0.0
 
 
 @kernel
-def extremes_of(found: Scan) -> tuple[float, float]:
-    """The smallest and the largest value that is not absent; NaN if all are."""
-    low, sign = float_of(found.low), sign_of(found)
-    return low if sign > 0.0 else -float_of(found.negative_high), -low if sign < 0.0 else float_of(found.high)
+def refusal(found: Scan, family: int) -> int:
+    """Why a column cannot be fitted, or OK."""
+    if found.n == 0.0:
+        return _EMPTY
+    if max(-found.low, found.high) == math.inf:
+        return BAD_INFINITE
+    if not found.low > lowest(family):
+        return BAD_NOT_POSITIVE
+    return _CONSTANT if found.low == found.high else _OK
+
+
+@kernel
+def magnitudes_of(found: Scan) -> tuple[float, float]:
+    """The smallest and the largest magnitude; the first is a bound where there are values of both signs."""
+    return max(found.low, max(-found.high, 0.0)), max(-found.low, found.high)
 
 
 @kernel

@@ -17,14 +17,14 @@ from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.interval import interval_of
-from powerkern.kernels.likelihood.logs import extremes_of, prepare
+from powerkern.kernels.likelihood.logs import prepare
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN, one_pass_optimum
 from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.likelihood.two_pass import centered_column, profile_of, two_pass_optimum
-from powerkern.kernels.results import LEFT, LMBDA, LMBDA0, N_EVAL, STATUS, write_identity, write_range
+from powerkern.kernels.results import LEFT, N_EVAL, STATUS, write_identity, write_range
 
-_OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
+_OK, _NOT_CERTIFIED = int(Status.OK), int(Status.NOT_CERTIFIED)
 _ONE_PASS, _TWO_PASS = int(Route.ONE_PASS), int(Route.TWO_PASS)
 
 
@@ -37,32 +37,21 @@ def one_pass_column(
     row[N_EVAL] = best.n_eval
     if best.status == _NOT_CERTIFIED:
         return
-    x_min, x_max = extremes_of(column.found)
-    write_range(row, column.found.weight, x_min, x_max)
-    write_fit(row, best, column.sign, _ONE_PASS)
-    _keep_given(row, lmbda)
+    write_range(row, column.found.weight, column.found.low, column.found.high)
+    write_fit(row, best, column.sign, _ONE_PASS, lmbda)
 
 
 @kernel
 def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
     """Fit any column; the row has the number of evaluations made before."""
     column, n_eval = prepare(x, weight, family, work), int(row[N_EVAL])
-    x_min, x_max = extremes_of(column.found)
-    write_range(row, column.found.weight, x_min, x_max)
+    write_range(row, column.found.weight, column.found.low, column.found.high)
     if column.status != _OK:
         write_identity(row, column.status)
         return
     exponent = exponent_of(lmbda, column.sign)
     best = two_pass_optimum(centered_column(column, work), exponent, n_eval, work.scratch)
-    write_fit(row, best, column.sign, _TWO_PASS)
-    _keep_given(row, lmbda)
-
-
-@kernel
-def _keep_given(row: FloatArray, lmbda: float) -> None:
-    """A given lambda without the rounding of 2 - (2 - lambda)."""
-    if lmbda == lmbda and row[STATUS] == _FIXED:
-        row[LMBDA] = row[LMBDA0] = lmbda
+    write_fit(row, best, column.sign, _TWO_PASS, lmbda)
 
 
 def fit_columns(

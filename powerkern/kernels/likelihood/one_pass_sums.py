@@ -21,12 +21,10 @@ from powerkern._jit import bits_of, float_of, for_none, kernel, reduction, wides
 from powerkern._typing import Float32Array, FloatArray
 from powerkern.kernels.elementary.exp import expm1_excess
 from powerkern.kernels.elementary.log import log_normal
-from powerkern.kernels.likelihood.logs import INF_BITS, MAGNITUDE, SIGN, Scan, extended, scanned
 from powerkern.kernels.likelihood.profile import Y1, Y1Y1, Y1Y2, Y2, Y3, YY, YY1, YY2, YY3, Moments, Y, derivatives
 from powerkern.kernels.moments import weight_at
 
 AnyFloats = npt.NDArray[np.floating]
-NO_SUMS = (0.0,) * 11
 
 
 @for_none()
@@ -46,74 +44,46 @@ class LogKind(NamedTuple):
     per_ref: float
 
 
-@kernel
-def take_logs(
-    x: FloatArray, weight: FloatArray | None, kind: LogKind, gaps: bool, d: FloatArray, d32: Float32Array
-) -> tuple[float, float, Scan]:
-    """Logs of x, also rounded to float32; `gaps` if absent values are to be expected.
-
-    Returns the weighted sums of the logs and of their squares, and the `scan` of x.
-    """
-    if weight is None and not gaps:
-        total, squares, found = _take_logs(x, weight, kind, d, d32, None)
-        if max(found.high, found.negative_high) <= INF_BITS:
-            return total, squares, found
-    return _take_logs(x, weight, kind, d, d32, True)
-
-
 @reduction
-def _take_logs(
-    x: FloatArray, weight: FloatArray | None, kind: LogKind, d: FloatArray, d32: Float32Array, gaps: bool | None
-) -> tuple[float, float, Scan]:
-    """`take_logs`; without `gaps` (None, known when this is compiled) NaN shows as bits larger than infinity's."""
+def take_logs(
+    x: FloatArray, weight: FloatArray | None, kind: LogKind, d: FloatArray, d32: Float32Array
+) -> tuple[float, float]:
+    """Logs of x, also rounded to float32; returns the weighted sums of the logs and of their squares."""
     widest_vectors()
-    total = squares = weights = weight_squares = 0.0
-    n = 0
-    low, high, negative_high, heaviest = MAGNITUDE, SIGN, SIGN, 0
-    offset, per_ref, kept = kind.offset, kind.per_ref, SIGN if kind.both_signs else 0
+    total = squares = 0.0
+    offset, per_ref, sign_bit = kind.offset, kind.per_ref, bits_of(-0.0) if kind.both_signs else 0
     for i in range(d.size):
         own = weight_at(weight, i)
-        present = gaps is None or ((x[i] == x[i]) & (own > 0.0))
-        low, high, negative_high = extended(low, high, negative_high, x[i], present)
         value = log_normal((offset + abs(x[i])) * per_ref)
-        value = float_of(bits_of(value) ^ (bits_of(x[i]) & kept))
-        value = value if present else 0.0
+        value = float_of(bits_of(value) ^ (bits_of(x[i]) & sign_bit))
+        value = value if (x[i] == x[i]) & (own > 0.0) else 0.0
         d[i] = value
         d32[i] = value
         total += own * value
         squares += own * value * value
-        n += present
-        if weight is not None:
-            own = own if present else 0.0
-            weights += own
-            weight_squares += own * own
-            heaviest = max(heaviest, bits_of(own))
-    return total, squares, scanned(weight, n, low, high, negative_high, weights, weight_squares, heaviest)
-
-
-@kernel
-def terms(t: float, one: float) -> tuple[float, float, float, float]:
-    """The `derivatives` at t."""
-    return derivatives(t, expm1_excess(t), one)
+    return total, squares
 
 
 @reduction
-def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, r: float, below: float | None, r_below: Any) -> Moments:
+def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, below: float | None) -> Moments:
     """Weighted sums of y^(j) and of the six products that the score needs.
 
-    Of logs of one sign (`below` and `r_below` are None, and r is not used) y^(j) = Y_j. With both signs y^(j) =
-    Y_j r^(j+1), with r = 1/m, and r = -1/`below` where the log is negative and the exponent is `below`.
+    Of logs of one sign (`below` is None) y^(j) = Y_j. With both signs y^(j) = Y_j r^(j+1), with r = 1/m, and
+    r = -1/`below` where the log is negative and the exponent is `below`.
     """
     widest_vectors()
     zero, one = m - m, m / m
+    r, r_below = one / m, one if below is None else -one / below
     s0, s1, s2, s3 = zero, zero, zero, zero
     q00, q01, q11, q02, q03, q12 = zero, zero, zero, zero, zero, zero
     for i in range(d.size):
         if below is None:
-            y0, y1, y2, y3 = terms(m * d[i], one)
+            t = m * d[i]
         else:
             negative = d[i] < zero
-            y0, y1, y2, y3 = terms((below if negative else m) * abs(d[i]), one)
+            t = (below if negative else m) * abs(d[i])
+        y0, y1, y2, y3 = derivatives(t, expm1_excess(t), one)
+        if below is not None:
             own = r_below if negative else r
             y0 = y0 * own
             y1 = y1 * (own * own)
@@ -137,36 +107,24 @@ def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, r: float, below: flo
 
 @kernel
 def add_sums(sums: Moments, d: AnyFloats, weight: AnyFloats | None, exponent: float, both_signs: bool) -> Moments:
-    """Add the sums over the logs `d`; of logs of one sign, the sums of Y_j. The total weight is not among them."""
+    """Add the weighted sums of y^(j) and of their products over the logs `d`; the total weight is not among them."""
     real: Any = d.dtype.type
-    m, r = real(exponent), real(1.0 / exponent)
     if both_signs:
-        below = 2.0 - exponent
-        t = _sums(d, weight, m, r, real(below), real(-1.0 / below))
+        t, r = _sums(d, weight, real(exponent), real(2.0 - exponent)), 1.0
     else:
-        t = _sums(d, weight, m, r, None, None)
+        t, r = _sums(d, weight, real(exponent), None), 1.0 / exponent
+    r2 = r * r
+    r3, r4 = r2 * r, r2 * r2
     return (
         sums[0],
-        sums[Y] + float(t[Y]),
-        sums[Y1] + float(t[Y1]),
-        sums[Y2] + float(t[Y2]),
-        sums[Y3] + float(t[Y3]),
-        sums[YY] + float(t[YY]),
-        sums[YY1] + float(t[YY1]),
-        sums[Y1Y1] + float(t[Y1Y1]),
-        sums[YY2] + float(t[YY2]),
-        sums[YY3] + float(t[YY3]),
-        sums[Y1Y2] + float(t[Y1Y2]),
+        sums[Y] + t[Y] * r,
+        sums[Y1] + t[Y1] * r2,
+        sums[Y2] + t[Y2] * r3,
+        sums[Y3] + t[Y3] * r4,
+        sums[YY] + t[YY] * r2,
+        sums[YY1] + t[YY1] * r3,
+        sums[Y1Y1] + t[Y1Y1] * r4,
+        sums[YY2] + t[YY2] * r4,
+        sums[YY3] + t[YY3] * (r4 * r),
+        sums[Y1Y2] + t[Y1Y2] * (r4 * r),
     )
-
-
-@kernel
-def per_power(t: Moments, exponent: float, both_signs: bool) -> Moments:
-    """From sums of Y_j to sums of y^(j) = Y_j/m^(j+1); with both signs `add_sums` has given these already."""
-    r = 1.0 if both_signs else 1.0 / exponent
-    r2 = r * r
-    r3, r4, r5 = r2 * r, r2 * r2, r2 * r2 * r
-    return (
-        t[0], t[Y] * r, t[Y1] * r2, t[Y2] * r3, t[Y3] * r4,
-        t[YY] * r2, t[YY1] * r3, t[Y1Y1] * r4, t[YY2] * r4, t[YY3] * r5, t[Y1Y2] * r5,
-    )  # fmt: skip

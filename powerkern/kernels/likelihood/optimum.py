@@ -8,27 +8,12 @@ from typing import NamedTuple
 from powerkern._jit import kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
+from powerkern.kernels import results as field
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.profile import profile_nll
 from powerkern.kernels.likelihood.score import b
-from powerkern.kernels.results import (
-    CURVATURE,
-    INTERCEPT,
-    LMBDA,
-    LMBDA0,
-    LOC,
-    LOG_FACTOR,
-    N_EVAL,
-    NLL,
-    OBJECTIVE,
-    REF,
-    ROUTE,
-    SCALE,
-    SLOPE,
-    STATUS,
-    write_identity,
-)
+from powerkern.kernels.results import write_identity
 
 _UNREPRESENTABLE = int(Status.UNREPRESENTABLE)
 
@@ -86,17 +71,17 @@ def exponent_of(lmbda: float, sign: float) -> float:
 
 
 @kernel
-def write_fit(row: FloatArray, best: Optimum, sign: float, route: int) -> None:
+def write_fit(row: FloatArray, best: Optimum, sign: float, route: int, given: float) -> None:
     """Translate the optimum of one branch (sign +-1) or of both (0) into lambda and the constants of the transform.
 
-    The identity where they are beyond float64.
+    The identity where they are beyond float64. A `given` lambda (NaN: none) is kept as it is.
     """
     m = best.exponent
     if sign == 0.0:
         log_factor = best.log_factor if best.log_factor > _LARGE_LOG else 0.0
         factor = exp(best.log_factor - log_factor)
         loc, sign = best.mean * factor, 1.0
-        row[SLOPE] = 1.0 / (best.sd * factor)
+        row[field.SLOPE] = 1.0 / (best.sd * factor)
     else:
         # psi(x) - psi(ref) = e^(m log_ref) b_m(d): the slope needs no power of ref, mean and sd do
         t = m * best.log_ref
@@ -104,17 +89,17 @@ def write_fit(row: FloatArray, best: Optimum, sign: float, route: int) -> None:
         factor = exp(t - log_factor)
         at_ref = (1.0 - exp(-t)) / m if log_factor > 0.0 else b(m, best.log_ref)
         loc = sign * (at_ref + factor * best.mean)
-        row[SLOPE] = 1.0 / best.sd
-    row[LMBDA] = row[LMBDA0] = exponent_of(m, sign)
-    row[LOC] = loc
-    row[SCALE] = best.sd * factor
-    row[LOG_FACTOR] = log_factor
-    row[REF] = sign * best.ref
-    row[INTERCEPT] = -sign * best.mean / best.sd
-    row[NLL] = row[OBJECTIVE] = best.nll
-    row[CURVATURE] = best.curvature
-    row[N_EVAL] = best.n_eval
-    row[STATUS] = best.status
-    row[ROUTE] = route
-    if not (abs(row[LMBDA]) < math.inf and abs(row[SLOPE]) < math.inf and abs(row[INTERCEPT]) < math.inf):
+        row[field.SLOPE] = 1.0 / best.sd
+    row[field.LMBDA] = row[field.LMBDA0] = given if given == given else exponent_of(m, sign)
+    row[field.LOC] = loc
+    row[field.SCALE] = best.sd * factor
+    row[field.LOG_FACTOR] = log_factor
+    row[field.REF] = sign * best.ref
+    row[field.INTERCEPT] = -sign * best.mean / best.sd
+    row[field.NLL] = row[field.OBJECTIVE] = best.nll
+    row[field.CURVATURE] = best.curvature
+    row[field.N_EVAL] = best.n_eval
+    row[field.STATUS] = best.status
+    row[field.ROUTE] = route
+    if not (abs(m) < math.inf and abs(row[field.SLOPE]) < math.inf and abs(row[field.INTERCEPT]) < math.inf):
         write_identity(row, _UNREPRESENTABLE)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
+from powerkern._jit import COLUMN, INTEGER, ROWS, entry
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.likelihood.logs import Bounds, Sides, centered_logs, logs_in_units, prepare, sides_of
 from powerkern.kernels.likelihood.profile import N_MOMENTS
-from powerkern.kernels.likelihood.score import Logs, add_moments
+from powerkern.kernels.likelihood.score import add_moments
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.transforms.family import log_offset
 
@@ -38,42 +38,6 @@ class Scaling(NamedTuple):
     sigma: float
 
 
-@kernel
-def partial_moments_of_column(
-    x: FloatArray, weight: FloatArray, family: int, scaling: Scaling, at: FloatArray, work: Work, out: FloatArray
-) -> None:
-    """Moments at the exponents `at`, in units of the scaling; zeros where there are no values, and at NaN."""
-    column = prepare(x, weight, family, work)
-    out[:] = 0.0
-    if column.x.size == 0 or at[0] != at[0]:
-        return
-    base = log_offset(family)
-    sides = sides_of(column.x, column.weight, column.sign, work)
-    if scaling.both_signs and column.sign < 0.0:  # other sites have positive values
-        sides = Sides(sides.neg, sides.pos, sides.neg_weight, sides.pos_weight)
-    spare = work.spare[: column.x.size]
-    centered_logs(sides, base, scaling.reference, spare)
-    own = logs_in_units(sides, Bounds(0.0, 0.0, 0.0), scaling.sigma, 0.0, spare)
-    logs = Logs(
-        own.pos,
-        own.pos_weight,
-        own.neg,
-        own.neg_weight,
-        scaling.low,
-        scaling.high,
-        scaling.neg_high,
-        own.jacobian,
-        scaling.sigma,
-        0.0,
-    )
-    for k in range(at.size):
-        if at[k] == at[k]:
-            add_moments(logs, scaling.both_signs, at[k], work.scratch)
-            row = out[k * N_PARTIAL : (k + 1) * N_PARTIAL]
-            copy(work.scratch.moments[0], row)
-            row[JACOBIAN] = logs.jacobian
-
-
 @entry((ROWS, COLUMN, INTEGER, ROWS, ROWS, WORK, ROWS))
 def partial_moment_columns(
     columns: FloatArray,
@@ -84,8 +48,26 @@ def partial_moment_columns(
     work: Work,
     out: FloatArray,
 ) -> None:
-    """Partial moments of the rows of `columns` at the exponents in the rows of `at`."""
+    """Partial moments of the rows of `columns` at the exponents in the rows of `at`, in units of the scaling.
+
+    Zeros where there are no values, and at NaN.
+    """
+    out[:] = 0.0
     for j in range(columns.shape[0]):
-        s = scalings[j]
-        scaling = Scaling(s[BOTH_SIGNS] != 0.0, s[REFERENCE], s[LOW], s[HIGH], s[NEG_HIGH], s[SIGMA])
-        partial_moments_of_column(columns[j], weight, family, scaling, at[j], work, out[j])
+        column, scaling = prepare(columns[j], weight, family, work), scalings[j]
+        if column.x.size == 0 or at[j, 0] != at[j, 0]:
+            continue
+        both_signs, sigma = scaling[BOTH_SIGNS] != 0.0, scaling[SIGMA]
+        sides = sides_of(column.x, column.weight, column.sign, work)
+        if both_signs and column.sign < 0.0:  # other sites have positive values
+            sides = Sides(sides.neg, sides.pos, sides.neg_weight, sides.pos_weight)
+        spare = work.spare[: column.x.size]
+        centered_logs(sides, log_offset(family), scaling[REFERENCE], spare)
+        bounds = Bounds(sigma * scaling[LOW], sigma * scaling[HIGH], sigma * scaling[NEG_HIGH])
+        logs = logs_in_units(sides, bounds, sigma, 0.0, spare)
+        for k in range(at.shape[1]):
+            if at[j, k] == at[j, k]:
+                add_moments(logs, both_signs, at[j, k], work.scratch)
+                row = out[j, k * N_PARTIAL : (k + 1) * N_PARTIAL]
+                copy(work.scratch.moments[0], row)
+                row[JACOBIAN] = logs.jacobian

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from powerkern._jit import inlined, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp import polynomial
+from powerkern.kernels.elementary.exp import expm1_excess, polynomial
 
 #: Total weight, means of y, y', y'', y''', sums of products about the means; or the sums of these before `centered`.
 WEIGHT, Y, Y1, Y2, Y3, YY, YY1, Y1Y1, YY2, YY3, Y1Y2 = range(11)
@@ -30,7 +30,7 @@ N_MOMENTS = 11
 Moments: TypeAlias = Any
 
 #: Raw sums are trusted while the mean square is at most this times the variance: they lose at most two digits.
-MAX_SQUARE_TO_VARIANCE = 100.0
+_MAX_SQUARE_TO_VARIANCE = 100.0
 #: Up to this |m| * max|a| the derivatives come from their power series, which hold at m = 0 too.
 SERIES_REACH = 0.5
 _PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
@@ -54,10 +54,24 @@ def derivatives(t: float, excess: float, one: float) -> tuple[float, float, floa
 
     In the type of t and of `one`; with t = m a, y^(j) = Y_j/m^(j+1).
     """
-    two = one + one
     y0 = t + excess
-    y1 = t * y0 - excess
-    t2e = t * t + t * t * y0
+    return _with_higher(t, t * t + t * t * y0, y0, t * y0 - excess, one)
+
+
+@inlined
+def scaled_derivatives(t: float, e: float, one: float) -> tuple[float, float, float, float]:
+    """`derivatives` times `one`, which may be tiny, for any t; given e = e^t times `one`."""
+    near = abs(t) < 1.0
+    small = t if near else 0.0
+    excess = expm1_excess(small)
+    y0 = one * (small + excess) if near else e - one
+    y1 = one * (small * (small + excess) - excess) if near else t * e - y0
+    return _with_higher(t, t * t * e, y0, y1, 1.0)
+
+
+@inlined
+def _with_higher(t: float, t2e: float, y0: float, y1: float, one: float) -> tuple[float, float, float, float]:
+    two = one + one
     y2 = t2e - two * y1
     return y0, y1, y2, t * t2e - (two + one) * y2
 
@@ -72,6 +86,12 @@ def phis(t: float, e: float, one: float) -> tuple[float, float, float, float]:
     phi2 = (e - t * phi3) * (1.0 / 3.0)
     phi1 = (e - t * phi2) * 0.5
     return e - t * phi1, phi1, phi2, phi3
+
+
+@kernel
+def no_sums(zero: float) -> Moments:
+    """The sums over no value, all of them `zero`: a number, or a vector."""
+    return zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
 
 
 @kernel
@@ -94,7 +114,7 @@ def centered(t: Moments, weight: float) -> tuple[Moments, bool]:
     n0, n1 = weight * s0, weight * s1
     yy, yy1, y1y1 = t[YY] - n0 * s0, t[YY1] - n0 * s1, t[Y1Y1] - n1 * s1
     yy2, yy3, y1y2 = t[YY2] - n0 * s2, t[YY3] - n0 * s3, t[Y1Y2] - n1 * s2
-    kept = (t[YY] <= MAX_SQUARE_TO_VARIANCE * yy) & (abs(yy3) < math.inf)
+    kept = (t[YY] <= _MAX_SQUARE_TO_VARIANCE * yy) & (abs(yy3) < math.inf)
     return (weight, s0, s1, s2, s3, yy, yy1, y1y1, yy2, yy3, y1y2), kept
 
 

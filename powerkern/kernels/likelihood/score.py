@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from powerkern._jit import kernel, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp import exp, expm1, expm1_excess
+from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.profile import (
     N_MOMENTS,
@@ -42,6 +42,7 @@ from powerkern.kernels.likelihood.profile import (
     phis,
     profile_nll,
     relative_to,
+    scaled_derivatives,
     score_from_moments,
 )
 from powerkern.kernels.transforms.branch import LINEAR
@@ -313,23 +314,16 @@ def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: Float
 
 @kernel
 def _derivatives_closed(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
-    """Y_0 = e^t - 1, Y_1 = t e^t - Y_0, Y_2 = t^2 e^t - 2 Y_1, Y_3 = t^3 e^t - 3 Y_2; y^(j) = Y_j/m^(j+1)."""
+    """y^(j) = Y_j/m^(j+1)."""
     widest_vectors()
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     one = exp(-scale.log_factor)
     farthest = scale.shift + scale.top
     inverse = scale.sign / scale.exponent
     for i in range(a.size):
-        t = scale.exponent * (a[i] - scale.shift)
         e = exp(scale.exponent * (a[i] - farthest) - scale.rest)
-        near = abs(t) < 1.0
-        small = t if near else 0.0
-        excess = expm1_excess(small)
-        d0 = one * (small + excess) if near else e - one
-        d1 = one * (small * (small + excess) - excess) if near else t * e - d0
-        d2 = t * t * e - 2.0 * d1
-        d3 = t * t * t * e - 3.0 * d2
-        y0[i] = d0 * inverse
-        y1[i] = d1 * inverse * inverse
-        y2[i] = d2 * inverse * inverse * inverse
-        y3[i] = d3 * inverse * inverse * inverse * inverse
+        f0, f1, f2, f3 = scaled_derivatives(scale.exponent * (a[i] - scale.shift), e, one)
+        y0[i] = f0 * inverse
+        y1[i] = f1 * inverse * inverse
+        y2[i] = f2 * inverse * inverse * inverse
+        y3[i] = f3 * inverse * inverse * inverse * inverse

@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import float_of, kernel
+from powerkern._jit import kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS, insert
 from powerkern.kernels.elementary.exp import exp
-from powerkern.kernels.likelihood.logs import Prepared, Sides, logs_about, offset_log, sides_of, total_weight
+from powerkern.kernels.likelihood.logs import Prepared, Sides, logs_about, magnitudes_of, offset_log, sides_of
 from powerkern.kernels.likelihood.optimum import Optimum, exponent_of
 from powerkern.kernels.likelihood.profile import has_root_near
 from powerkern.kernels.likelihood.score import Logs, Score, Scratch, b, growth_at_center, nll_at, score
 from powerkern.kernels.likelihood.scratch import Work
+from powerkern.kernels.moments import sum_of
 from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 
@@ -56,9 +57,9 @@ def centered_column(column: Prepared, work: Work) -> Centered:
     weighted = column.weight.size > 0
     reference = _reference(sides, weighted, work.spare)
     logs = logs_about(sides, offset, reference, work.spare)
-    largest = max(float_of(found.high), float_of(found.negative_high))
+    smallest, largest = magnitudes_of(found)
     heavy = reference if weighted and sides.neg.size == 0 else math.nan
-    return Centered(logs, offset_log(offset, abs(reference)), offset, float_of(found.low), largest, heavy)
+    return Centered(logs, offset_log(offset, abs(reference)), offset, smallest, largest, heavy)
 
 
 @kernel
@@ -69,7 +70,7 @@ def _reference(sides: Sides, weighted: bool, scratch: FloatArray) -> float:
     """
     if not weighted:
         return typical(sides.pos, MOST_TYPICAL, scratch) if sides.neg.size == 0 else 0.0
-    if sides.neg.size == 0 or total_weight(sides.pos_weight) >= total_weight(sides.neg_weight):
+    if sides.neg.size == 0 or sum_of(sides.pos_weight) >= sum_of(sides.neg_weight):
         return typical_by_weight(sides.pos, sides.pos_weight, scratch)
     return -typical_by_weight(sides.neg, sides.neg_weight, scratch)
 
@@ -78,9 +79,8 @@ def _reference(sides: Sides, weighted: bool, scratch: FloatArray) -> float:
 def typical(x: FloatArray, most: int, scratch: FloatArray) -> float:
     """The median of at most so many evenly spaced values, NaN if all are: a reference inside the bulk of the data."""
     few, n = min(x.size, most), 0
-    spacing = x.size / few
     for k in range(few):
-        value = x[int((k + 0.5) * spacing)]
+        value = x[(2 * k + 1) * x.size // (2 * few)]
         if value == value:
             insert(value, n, scratch)
             n += 1
@@ -90,7 +90,7 @@ def typical(x: FloatArray, most: int, scratch: FloatArray) -> float:
 @kernel
 def typical_by_weight(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
     """The median of at most 63 values, evenly spaced in weight: any value with more than half of it is the median."""
-    spacing = total_weight(weight) / min(x.size, MOST_TYPICAL)
+    spacing = sum_of(weight) / min(x.size, MOST_TYPICAL)
     seen, n = 0.0, 0
     for i in range(x.size):
         seen += weight[i]

@@ -18,13 +18,12 @@ from powerkern._jit import (
     widest_vectors,
 )
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.erf import erf
+from powerkern.kernels.elementary.erf import SQRT_HALF, erf
 from powerkern.kernels.moments import moments_of, sum_of
 from powerkern.kernels.robust.order_statistics import n_present
 from powerkern.kernels.robust.qq import FILLIBEN, filliben_end, first_score, normal_nodes
 from powerkern.kernels.robust.weights import COUNTS_WORK, Counts, CountsWork, counts_of
 
-_SQRT_HALF = 0.7071067811865476
 _BITS_OF_2_52 = 0x4330000000000000
 
 #: Largest distance of normal quantiles that share a node of `powerkern.kernels.robust.qq.normal_nodes`.
@@ -33,21 +32,6 @@ _CLOSE = 1.0 / 48.0
 #: Positions of the figures in a row that `normality_columns` writes.
 SKEWNESS, KURTOSIS, PPCC, COUNT = range(4)
 N_NORMALITY = 4
-
-
-@reduction
-def ks_of(x: FloatArray, loc: float, scale: float) -> float:
-    """Largest distance between the empirical distribution of ascending values and N(loc, scale**2).
-
-    With F_i = Phi((x_i - loc)/scale), max_i max(i/n - F_i, F_i - (i - 1)/n) = 1/(2n) + max_i abs(F_i - (i - 1/2)/n).
-    """
-    widest_vectors()
-    n = float(x.size)
-    largest = 0  # bit patterns of positive floats are ordered as they are; integers have a maximum that vectorises
-    for i in range(x.size):
-        below = 0.5 + 0.5 * erf((x[i] - loc) / scale * _SQRT_HALF)
-        largest = max(largest, bits_of(abs(below - (i + 0.5) / n)))
-    return float_of(largest) + 0.5 / n
 
 
 class Weighing(NamedTuple):
@@ -71,6 +55,27 @@ def share_at(weighing: Weighing, i: int) -> float:
 def half_past(i: int) -> float:
     """i + 1/2, i >= 0, from bits: AVX2 has no instruction that makes floats of integers."""
     return float_of(i | _BITS_OF_2_52) - 4503599627370495.5
+
+
+@kernel
+def ks_of(weighing: Weighing, y: FloatArray, loc: float, scale: float) -> float:
+    """Largest distance between the empirical distribution of ascending values and N(loc, scale**2).
+
+    With F_i = Phi((y_i - loc)/scale), p_i the share of a value and m_i the middle of its step, max_i
+    abs(F_i - m_i) + p_i/2. The departures F_i - m_i are left in place of the values.
+    """
+    widest_vectors()
+    per_scale, equal = SQRT_HALF / scale, weighing.equal
+    largest = 0  # bit patterns of positive floats are ordered as they are; integers have a maximum that vectorises
+    if equal > 0.0:
+        for i in range(y.size):
+            y[i] = 0.5 + 0.5 * erf((y[i] - loc) * per_scale) - half_past(i) * equal
+            largest = max(largest, bits_of(abs(y[i])))
+        return float_of(largest) + 0.5 * equal
+    for i in range(y.size):
+        y[i] = 0.5 + 0.5 * erf((y[i] - loc) * per_scale) - weighing.middle[i]
+        largest = max(largest, bits_of(abs(y[i]) + 0.5 * weighing.share[i]))
+    return float_of(largest)
 
 
 @reduction
@@ -157,7 +162,7 @@ def _largest_one(x: FloatArray, y: FloatArray) -> int:
 
 @entry((ROWS, COLUMN, COLUMN, COLUMN))
 def ks_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, out: FloatArray) -> None:
-    """`ks_of` each row, sorted, NaN last; loc and scale that are NaN are fitted.
+    """`ks_of` each row, sorted, NaN last, which is overwritten; loc and scale that are NaN are fitted.
 
     NaN where there are no values, or a scale to fit and no two distinct values; inf where a value is infinite.
     """
@@ -172,7 +177,8 @@ def ks_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, out: Float
             exponent = _largest_one(x, x) if fitted else 0
             sample = moments_of(x)
             center = sample.mean if math.isnan(loc[j]) else math.ldexp(loc[j], -exponent)
-            out[j] = ks_of(x, center, math.sqrt(sample.m2 / (n - 1.0)) if fitted else scale[j])
+            sd = math.sqrt(sample.m2 / (n - 1.0)) if fitted else scale[j]
+            out[j] = ks_of(Weighing(1.0 / n, x, x, x, float(n), 0.0), x, center, sd)
 
 
 @reduction

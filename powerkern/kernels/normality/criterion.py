@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import bits_of, float_of, kernel, widest_vectors
+from powerkern._jit import kernel, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.erf import erf
 from powerkern.kernels.elementary.exp import expm1
 from powerkern.kernels.likelihood.logs import centered_log, offset_log
-from powerkern.kernels.normality.criteria import Weighing, decorrelation_of, half_past, mean_and_variance, share_at
+from powerkern.kernels.normality.criteria import Weighing, decorrelation_of, ks_of, mean_and_variance, share_at
 from powerkern.kernels.transforms.family import log_offset
 
 #: Criteria.
@@ -24,7 +23,6 @@ MODERATE = 300.0
 WORST = 2.0
 #: An exponent closer to 0 counts as this: it can be divided by.
 TINY = 1e-290
-SQRT_HALF = 0.7071067811865476
 
 
 # --- the transform ------------------------------------------------------------------------------------
@@ -93,23 +91,6 @@ def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
 
 
 @kernel
-def _depart(weighing: Weighing, y: FloatArray, loc: float, scale: float) -> float:
-    """KS distance of ascending values from N(loc, scale**2); departures, with their signs, are left in their place."""
-    widest_vectors()
-    per_scale, equal = SQRT_HALF / scale, weighing.equal
-    largest = 0  # bit patterns of positive floats are ordered as they are; integers have a maximum that vectorises
-    if equal > 0.0:
-        for i in range(y.size):
-            y[i] = 0.5 + 0.5 * erf((y[i] - loc) * per_scale) - half_past(i) * equal
-            largest = max(largest, bits_of(abs(y[i])))
-        return float_of(largest) + 0.5 * equal
-    for i in range(y.size):
-        y[i] = 0.5 + 0.5 * erf((y[i] - loc) * per_scale) - weighing.middle[i]
-        largest = max(largest, bits_of(abs(y[i]) + 0.5 * weighing.share[i]))
-    return float_of(largest)
-
-
-@kernel
 def farthest(weighing: Weighing, departures: FloatArray, distance: float) -> int:
     """Where the departure is that the KS distance is made of."""
     widest_vectors()
@@ -131,5 +112,5 @@ def criterion(weighing: Weighing, logs: ScaledLogs, exponent: float, which: int,
     if not 0.0 < variance < math.inf:
         return WORST
     if which == KS:
-        return _depart(weighing, y, mean, math.sqrt(variance / (1.0 - 1.0 / weighing.n)))
+        return ks_of(weighing, y, mean, math.sqrt(variance / (1.0 - 1.0 / weighing.n)))
     return decorrelation_of(weighing, y, mean, 1.0 / math.sqrt(variance))

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from powerkern._jit import LANES, Lanes, in_all_lanes, kernel, load, select, square_root, store
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.erf import erf_lanes
+from powerkern.kernels.elementary.erf import SQRT_HALF, erf_lanes
 from powerkern.kernels.elementary.exp import expm1_lanes, greater
 from powerkern.kernels.normality.criteria import Weighing, half_past, share_at
-from powerkern.kernels.normality.criterion import KS, MODERATE, SQRT_HALF, TINY, WORST, ScaledLogs
+from powerkern.kernels.normality.criterion import KS, MODERATE, TINY, WORST, ScaledLogs
 
 #: Room for a value at those exponents, and at the one before.
 WIDTH = 2 * LANES

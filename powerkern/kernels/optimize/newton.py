@@ -72,9 +72,9 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
 
     The sign of f closes one side of the bracket. The step is Halley's, or Newton's when d2f is 0 or too
     large. It is doubled as long as steps in one direction shrink too slowly; a bisection takes its place when
-    it leaves the closed bracket, goes back by more than half the last step, or df is not a positive number. While
-    a side is open the step is at most ``max_step``, which grows with every step cut. An infinite f counts by its
-    sign; at a NaN half the last step is taken back.
+    it leaves the closed bracket, goes back by more than three quarters of the last step, or df is not a positive
+    number. While a side is open the step is at most ``max_step``, which grows with every step cut. An infinite f
+    counts by its sign; at a NaN half the last step is taken back.
     """
     f, df, d2f = float(f), float(df), float(d2f)
     x, lo, hi, max_step = state.x, state.lo, state.hi, state.max_step
@@ -96,7 +96,7 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
             step = 2.0 * state.step
         to_end = hi - x if f < 0.0 else lo - x
         if abs(to_end) <= HUGE:
-            swings = step * state.step < 0.0 and abs(step) > 0.5 * abs(state.step)
+            swings = step * state.step < 0.0 and abs(step) > 0.75 * abs(state.step)
             if swings or not abs(step) < abs(to_end):
                 step = 0.5 * to_end
         elif not abs(step) <= max_step:

@@ -20,14 +20,14 @@ from powerkern.kernels.likelihood.two_pass import profile_of, two_pass_optimum
 from powerkern.kernels.power_sums.errors import Rounded, errors_of
 from powerkern.kernels.power_sums.grids import G_MAX, G_MIN, G_QUANTUM
 from powerkern.kernels.power_sums.sample import Nodes, sample_of
-from powerkern.kernels.results import LMBDA, LMBDA0, STATUS, write_identity, write_range
+from powerkern.kernels.results import STATUS, write_identity, write_range
 from powerkern.kernels.transforms.family import log_offset
 
 #: Lambda is certified where the bound on its error is below this, times |lambda| where that exceeds 1.
 TOLERANCE = 1e-11
 #: And where the bound on the relative error of the standard deviation is below this: standardised values share it.
 SD_TOLERANCE = 5e-11
-_FIXED, _UNRESOLVED = int(Status.FIXED), int(Status.UNRESOLVED)
+_UNRESOLVED = int(Status.UNRESOLVED)
 _CONSTANT, _EMPTY = int(Status.CONSTANT), int(Status.EMPTY)
 _POWER_SUMS = int(Route.POWER_SUMS)
 _NODES = named_tuple(Nodes, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, ROWS)
@@ -88,9 +88,7 @@ def _fit_column(
         return math.inf
     exponent = exponent_of(lmbda, sample.sign)
     best = two_pass_optimum(sample.centered, exponent, 0, scratch)
-    write_fit(row, best, sample.sign, _POWER_SUMS)
-    if row[STATUS] == _FIXED:
-        row[LMBDA] = row[LMBDA0] = lmbda
+    write_fit(row, best, sample.sign, _POWER_SUMS, lmbda)
     if lmbda == lmbda:
         return 0.0
     error, of_sd = errors_of(sample, best, nodes, rounded)

@@ -64,7 +64,7 @@ def _lay(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
 
 
 @kernel
-def rung_between(low: float, high: float) -> float:
+def _rung_between(low: float, high: float) -> float:
     """The logarithm of the reference of a stream with these extremes: near their middle, and of few bits.
 
     It is a multiple of a power of two that is no less than the range of the logs. Bins are narrower, and as the range
@@ -83,7 +83,7 @@ def _grid_of(found: FloatArray, base: float, largest_exponent: float, stream: bo
     """A grid for the data of a range; `largest_exponent` may be 0.
 
     The grid of a stream can be brought to any other grid: of Yeo-Johnson it holds signed logs in any case, of
-    Box-Cox logs relative to e to `rung_between` the extremes.
+    Box-Cox logs relative to e to `_rung_between` the extremes.
     """
     grid[:] = 0.0
     if not found[R_COUNT] > 0.0:
@@ -99,7 +99,7 @@ def _grid_of(found: FloatArray, base: float, largest_exponent: float, stream: bo
         typical = expm1(abs(mean_log(found))) if base == 1.0 else exp(mean_log(found))
         grid[G_REF] = min(max(typical, smallest), largest)
         if stream:
-            grid[G_REF] = exp(rung_between(low, high))
+            grid[G_REF] = exp(_rung_between(low, high))
     first, last = _log_range(base, grid)
     width = WIDTH / _EXPECTED * spread_of(found, last - first)
     if grid[G_SIGN] == 0.0:  # lambda is near 1 however large the values of both signs are
@@ -121,11 +121,11 @@ def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, strea
 
 @entry((ROWS, COLUMN, COLUMN))
 def ladder_columns(grids: FloatArray, rungs: FloatArray, references: FloatArray) -> None:
-    """References, and their logarithms, of Box-Cox streams with the extremes of grids; see `rung_between`."""
+    """References, and their logarithms, of Box-Cox streams with the extremes of grids; see `_rung_between`."""
     for j in range(grids.shape[0]):
         rungs[j], references[j] = 0.0, 1.0
         if grids[j, G_BINS] > 0.0:
-            rungs[j] = rung_between(grids[j, G_MIN], grids[j, G_MAX])
+            rungs[j] = _rung_between(grids[j, G_MIN], grids[j, G_MAX])
             references[j] = exp(rungs[j])
 
 

@@ -20,7 +20,7 @@ from powerkern._jit import (
     widest_vectors,
 )
 from powerkern._typing import Float32Array, FloatArray
-from powerkern.kernels.likelihood.logs import extremes_of, offset_log, scan
+from powerkern.kernels.likelihood.logs import offset_log, scan
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
 from powerkern.kernels.transforms.family import log_offset, lowest
 
@@ -35,7 +35,7 @@ _LOW, _HIGH, _N = range(3)
 LOG_UNIT, LIMB = 2.0**-16, 2.0**26
 #: The spread of logs of which only the ends are known, or which are this close, is taken for this fraction of their
 #: distance.
-EXPECTED_RANGE, _CLOSE = 16.0, 2.0**-8
+_EXPECTED_RANGE, _CLOSE = 16.0, 2.0**-8
 #: A spread is at least its range over this.
 _LARGEST_RANGE = 400.0
 
@@ -44,8 +44,7 @@ _LARGEST_RANGE = 400.0
 def _range_of(x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, out: FloatArray) -> None:
     """Add values to a range, and the logs of every stride-th one, from the first on, to its sample."""
     found = scan(x, weight) if weight.size > 0 else scan(x, None)
-    x_min, x_max = extremes_of(found)
-    _note(found.n, x_min, x_max, family, out)
+    _note(found.n, found.low, found.high, family, out)
     out[R_WEIGHT] += found.weight
     if out[R_COUNT] > 0.0:
         _sample(x, weight, log_offset(family), first, stride, out)
@@ -129,7 +128,7 @@ def mean_log(found: FloatArray) -> float:
 @kernel
 def spread_of(found: FloatArray, distance: float) -> float:
     """The standard deviation of the logs, or an estimate of it; `distance`: between the logs of the extremes."""
-    spread = distance / EXPECTED_RANGE
+    spread = distance / _EXPECTED_RANGE
     if found[R_SAMPLE] > 1.0 and distance > _CLOSE:
         squares = (found[R_SQUARES] * LIMB + found[R_SQUARES_LOW]) / found[R_SAMPLE] * LOG_UNIT * LOG_UNIT
         spread = math.sqrt(max(squares - mean_log(found) ** 2, 0.0))

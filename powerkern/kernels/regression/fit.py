@@ -12,14 +12,14 @@ from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp
-from powerkern.kernels.likelihood.logs import extremes_of, offset_log, refusal, scan
+from powerkern.kernels.likelihood.logs import offset_log, refusal, scan
 from powerkern.kernels.likelihood.optimum import Optimum, exponent_of, write_fit
 from powerkern.kernels.likelihood.profile import YY
 from powerkern.kernels.likelihood.score import b
 from powerkern.kernels.regression.likelihood import DESIGN, MORE, WORK, Design, RegressionWork, evaluate
 from powerkern.kernels.regression.response import BAD_RANK, Column, prepare
 from powerkern.kernels.regression.search import GROWTH, MAX_EVAL, Found, Search, search_minimum
-from powerkern.kernels.results import LMBDA, LMBDA0, is_identity, write_identity, write_range
+from powerkern.kernels.results import write_identity, write_range
 
 _OK, _FIXED, _EXACT, _TWO_PASS = int(Status.OK), int(Status.FIXED), int(Status.EXACT), int(Route.TWO_PASS)
 
@@ -28,14 +28,19 @@ _MODERATE = 300.0
 
 
 @kernel
-def _write(column: Column, search: Search, work: RegressionWork, row: FloatArray, coef: FloatArray) -> None:
+def _write(
+    column: Column, search: Search, given: float, work: RegressionWork, row: FloatArray, coef: FloatArray
+) -> None:
     """Results, and coefficients on the basis in units of the residual scale, psi relative to the reference's."""
     rows, at, mu = column.rows, search.found.at, search.found.mu
     sigma, log_factor = rows.sigma, at.log_factor
     origin, mean, factor = 0.0, 0.0, log_factor
     scale = math.sqrt(max(work.products[YY], 0.0) / rows.weight)
     if search.status == _EXACT:
-        scale = max(scale, 16.0 * EPS * _size_of(work.coef))
+        squares = 0.0
+        for k in range(work.coef.shape[1]):
+            squares += work.coef[0, k] * work.coef[0, k]
+        scale = max(scale, 16.0 * EPS * math.sqrt(squares))
     sd = scale
     if column.sign != 0.0:
         if column.constant and _is_moderate(column, mu):
@@ -51,18 +56,10 @@ def _write(column: Column, search: Search, work: RegressionWork, row: FloatArray
         mu / sigma, mean * sigma, sd * sigma, factor, origin, log_origin, g, at.curvature * sigma * sigma,
         search.found.n_eval, search.status,
     )  # fmt: skip
-    write_fit(row, best, column.sign, _TWO_PASS)
+    write_fit(row, best, column.sign, _TWO_PASS, given)
     direction = -1.0 if column.sign < 0.0 else 1.0
     for k in range(rows.basis.shape[0]):
         coef[k] = direction * work.coef[0, k] / scale
-
-
-@kernel
-def _size_of(coef: FloatArray) -> float:
-    total = 0.0
-    for k in range(coef.shape[1]):
-        total += coef[0, k] * coef[0, k]
-    return math.sqrt(total)
 
 
 @kernel
@@ -81,37 +78,32 @@ def _exponent(column: Column, lmbda: float) -> float:
 
 
 @kernel
-def regress_column(
+def _regress_column(
     x: FloatArray, design: Design, family: int, lmbda: float, work: RegressionWork, row: FloatArray, extra: FloatArray
 ) -> None:
     """Fit one column into `row`; into `extra` the ends of the scan and the coefficients on the basis."""
     found = scan(x, None)
-    n = found.n
     status = refusal(found, family)
-    if status == _OK and n <= design.basis.shape[0]:
+    if status == _OK and found.n <= design.basis.shape[0]:
         status = BAD_RANK
     extra[:] = math.nan
-    x_min, x_max = extremes_of(found)
-    write_range(row, float(n), x_min, x_max)
+    write_range(row, found.weight, found.low, found.high)
     if status != _OK:
         write_identity(row, status)
         return
     column, good = prepare(x, found, family, design, work)
-    write_range(row, column.rows.weight, x_min, x_max)
+    write_range(row, column.rows.weight, found.low, found.high)
     if not good:
         write_identity(row, BAD_RANK)
         return
-    given = lmbda == lmbda
-    if given:
+    if lmbda == lmbda:
         mu = _exponent(column, lmbda)
         at = evaluate(column.rows, mu, work)
         exact = at.g == -math.inf
         best = Search(Found(mu, at, 1, True), _EXACT if exact else _FIXED, math.nan, math.nan)
     else:
         best = search_minimum(column, work)
-    _write(column, best, work, row, extra[2:])
-    if given and not is_identity(row):
-        row[LMBDA] = row[LMBDA0] = lmbda
+    _write(column, best, lmbda, work, row, extra[2:])
     ends_low, ends_high = best.low / column.rows.sigma, best.high / column.rows.sigma
     extra[0] = 2.0 - ends_high if column.sign < 0.0 else ends_low
     extra[1] = 2.0 - ends_low if column.sign < 0.0 else ends_high
@@ -129,7 +121,7 @@ def regress_columns(
 ) -> None:
     """Fit the rows of `columns`, each one column of the user's matrix made contiguous."""
     for j in range(columns.shape[0]):
-        regress_column(columns[j], design, family, lmbda[j], work, out[j], extra[j])
+        _regress_column(columns[j], design, family, lmbda[j], work, out[j], extra[j])
 
 
 # --- profiles and intervals -------------------------------------------------------------------------

@@ -21,21 +21,20 @@ from powerkern._jit import COLUMN, REAL, ROWS, kernel, named_tuple, reduction, w
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.cholesky import solve_factored
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.elementary.exp import exp
+from powerkern.kernels.elementary.exp import exp, expm1_excess
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.likelihood.one_pass_sums import terms
 from powerkern.kernels.likelihood.profile import (
     N_MOMENTS,
-    SERIES_REACH,
     Y1Y1,
     Y1Y2,
     YY,
     YY1,
     YY2,
     YY3,
-    phis,
+    derivatives,
     profile_nll,
     ratios,
+    scaled_derivatives,
     squares_at,
 )
 from powerkern.kernels.likelihood.score import BLOCK
@@ -162,8 +161,8 @@ def _log_factor(rows: Rows, mu: float) -> float:
 
 
 @kernel
-def _ordinary_derivatives(d: FloatArray, mu: float, lower: float, y: FloatArray) -> None:
-    """y^(j) = Y_j/m^(j+1) with the `terms` Y_j at t = m d. For |t| up to `_REACH`.
+def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float | None, y: FloatArray) -> None:
+    """y^(j) = Y_j/m^(j+1) at t = m d, times e^-log_factor (None where |t| is at most `_REACH`).
 
     Y_2 and Y_3 lose one and two powers of a small t: m is kept off 0.
     """
@@ -174,42 +173,15 @@ def _ordinary_derivatives(d: FloatArray, mu: float, lower: float, y: FloatArray)
         below = d[i] < 0.0
         t = (lower if below else mu) * d[i]
         r = lower_inverse if below else inverse
-        f0, f1, f2, f3 = terms(t, 1.0)
+        if log_factor is None:
+            f0, f1, f2, f3 = derivatives(t, expm1_excess(t), 1.0)
+        else:
+            f0, f1, f2, f3 = scaled_derivatives(t, exp(t - log_factor), exp(-log_factor))
         r2 = r * r
         y0[i] = f0 * r
         y1[i] = f1 * r2
         y2[i] = f2 * (r2 * r)
         y3[i] = f3 * (r2 * r2)
-
-
-@kernel
-def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float, y: FloatArray) -> None:
-    """y^(j), all times e^-log_factor: d^(j+1) phi_j(t) for small t = m d (`phis`), else Y_j/m^(j+1).
-
-    Y_0 = e^t - 1, Y_j = t^j e^t - j Y_(j-1).
-    """
-    widest_vectors()
-    y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
-    one = exp(-log_factor)
-    inverse = 1.0 / mu if mu != 0.0 else 0.0
-    lower_inverse = 1.0 / lower if lower != 0.0 else 0.0
-    for i in range(d.size):
-        u = d[i]
-        below = u < 0.0
-        t = (lower if below else mu) * u
-        r = lower_inverse if below else inverse
-        e = exp(t - log_factor)
-        small = abs(t) < SERIES_REACH
-        s = t if small else 0.0
-        phi0, phi1, phi2, phi3 = phis(s, e, one)
-        f0 = e - one
-        f1 = t * e - f0
-        f2 = t * t * e - 2.0 * f1
-        f3 = t * t * t * e - 3.0 * f2
-        y0[i] = phi0 * u if small else f0 * r
-        y1[i] = phi1 * (u * u) if small else f1 * (r * r)
-        y2[i] = phi2 * (u * u * u) if small else f2 * (r * r * r)
-        y3[i] = phi3 * (u * u * (u * u)) if small else f3 * (r * r * (r * r))
 
 
 @reduction
@@ -276,7 +248,7 @@ def _block(rows: Rows, start: int, mu: float, log_factor: float, y: FloatArray) 
     """psi and its derivatives of one block of rows, with root weights; returns how many rows."""
     d, lower = rows.logs[start : start + BLOCK], _branch_exponent(rows, mu)
     if _are_ordinary(rows, mu):
-        _ordinary_derivatives(d, mu, lower, y)
+        _derivatives(d, mu, lower, None, y)
     else:
         _derivatives(d, mu, lower, log_factor, y)
     if rows.root.size > 0:
@@ -350,7 +322,7 @@ def evaluate(rows: Rows, mu: float, work: RegressionWork) -> At:
 
 @kernel
 def _off_the_floor(rows: Rows, mu: float) -> float:
-    """The nearest point at which no exponent is too small for `_ordinary_derivatives`."""
+    """The nearest point at which no exponent is too small for `_derivatives`."""
     lower = _branch_exponent(rows, mu)
     if abs(mu) < _FLOOR:
         return math.copysign(_FLOOR, mu)

@@ -5,12 +5,20 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import float_of, kernel, reduction, widest_vectors
+from powerkern._jit import kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log1p
-from powerkern.kernels.likelihood.logs import Bounds, Scan, centered_log, offset_log, sign_of, squeeze, unit_of
+from powerkern.kernels.likelihood.logs import (
+    Bounds,
+    Scan,
+    centered_log,
+    magnitudes_of,
+    offset_log,
+    sign_of,
+    squeeze,
+    unit_of,
+)
 from powerkern.kernels.likelihood.two_pass import MOST_TYPICAL, typical, typical_by_weight
-from powerkern.kernels.moments import block_sum
 from powerkern.kernels.regression.likelihood import Design, RegressionWork, Rows, factor_gram
 from powerkern.kernels.transforms.family import log_offset
 
@@ -32,63 +40,29 @@ class Column(NamedTuple):
     constant: bool
 
 
-@reduction
-def _scaled_logs(
-    x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray
-) -> tuple[float, float]:
-    """Logs relative to the reference, times `unit`, signed for both signs, 0 where a value is missing.
-
-    Returns their sum and the sum of their squares.
-    """
+@kernel
+def _take_logs(x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray) -> None:
+    """Logs relative to the reference, times `unit`, signed for both signs, 0 where a value is missing."""
     widest_vectors()
     log_reference = offset_log(offset, reference)
-    total = squares = 0.0
     for i in range(d.size):
         present = x[i] == x[i]
         value = centered_log(abs(x[i]) if present else reference, offset, reference, log_reference) * unit
         value = -value if both_signs and x[i] < 0.0 else value
-        value = value if present else 0.0
-        d[i] = value
-        total += value
-        squares += value * value
-    return total, squares
+        d[i] = value if present else 0.0
 
 
 @reduction
-def _weighted_sums(d: FloatArray, root: FloatArray) -> tuple[float, float]:
-    """Weighted sums of logs and of their squares."""
+def _sums(d: FloatArray, root: FloatArray, kept: FloatArray) -> tuple[float, float, float]:
+    """The total weight of the rows kept, and the weighted sums of logs and of their squares."""
     widest_vectors()
-    total = squares = 0.0
-    for i in range(root.size):
-        w = root[i] * root[i]
+    weight = total = squares = 0.0
+    for i in range(d.size):
+        w = root[i] * root[i] if root.size > 0 else 1.0
+        weight += w * kept[i] if kept.size > 0 else w
         total += w * d[i]
         squares += w * d[i] * d[i]
-    return total, squares
-
-
-@reduction
-def _weight_of(root: FloatArray, kept: FloatArray, n: int) -> float:
-    """The total weight of the rows kept."""
-    widest_vectors()
-    total = 0.0
-    if root.size == 0:
-        for i in range(kept.size):
-            total += kept[i]
-        return total if kept.size > 0 else float(n)
-    for i in range(root.size):
-        total += root[i] * root[i] * (kept[i] if kept.size > 0 else 1.0)
-    return total
-
-
-@kernel
-def _ends_of_logs(found: Scan, both_signs: bool, offset: float, reference: float) -> Bounds:
-    """Bounds of the logs of a column; logs of negative values are negative."""
-    largest = float_of(max(found.high, found.negative_high))
-    if both_signs:
-        return Bounds(-log1p(float_of(found.negative_high)), log1p(float_of(found.high)), 0.0)
-    log_reference = offset_log(offset, reference)
-    low = centered_log(float_of(found.low), offset, reference, log_reference)
-    return Bounds(low, centered_log(largest, offset, reference, log_reference), 0.0)
+    return weight, total, squares
 
 
 @kernel
@@ -111,26 +85,28 @@ def prepare(x: FloatArray, found: Scan, family: int, design: Design, work: Regre
     both_signs = sign == 0.0
     constant = design.constant > 0.0
     reference = _reference(x, design, work) if constant and not both_signs else 1.0 - offset
-    bounds = _ends_of_logs(found, both_signs, offset, reference)
-    sigma = unit_of(bounds)
+    log_reference = offset_log(offset, reference)
+    smallest, largest = magnitudes_of(found)
+    low = centered_log(smallest, offset, reference, log_reference)
+    high = centered_log(largest, offset, reference, log_reference)
+    if both_signs:  # logs of negative values are negative
+        low, high = -log1p(-found.low), log1p(found.high)
+    sigma = unit_of(Bounds(low, high, 0.0))
     logs, missing = work.logs, found.n < n
-    smallest, largest = float_of(found.low), float_of(max(found.high, found.negative_high))
-    total, squares = _scaled_logs(x, both_signs, offset, reference, 1.0 / sigma, logs)
-    if design.root.size > 0:
-        total, squares = _weighted_sums(logs, design.root)
+    _take_logs(x, both_signs, offset, reference, 1.0 / sigma, logs)
     kept, sample_kept = work.kept[: n if missing else 0], work.sample_kept[: m if missing else 0]
     good = True
     if missing:
         for i in range(n):
             kept[i] = 1.0 if x[i] == x[i] else 0.0
         good = factor_gram(design.basis, kept, work.gram)
-    weight = _weight_of(design.root, kept, n)
+    weight, total, squares = _sums(logs, design.root, kept)
     mean = 0.0 if both_signs else total / weight
     spread = math.sqrt(max(squares / weight - mean * mean, 0.0))
     q = design.basis.shape[0] if missing else 0
     rows = Rows(
-        logs, design.root, kept, design.basis, work.gram[:q], bounds.low / sigma, bounds.high / sigma, total / weight,
-        weight, sigma, both_signs,
+        logs, design.root, kept, design.basis, work.gram[:q], low / sigma, high / sigma, total / weight, weight,
+        sigma, both_signs,
     )  # fmt: skip
     sample = rows
     if m > 0 and good:
@@ -152,8 +128,7 @@ def _sampled(rows: Rows, design: Design, kept: FloatArray, work: RegressionWork)
         if not factor_gram(design.sample_basis, kept, work.sample_gram):
             return rows
         q = design.basis.shape[0]
-    weight = _weight_of(root, kept, logs.size)
-    total = _weighted_sums(logs, root)[0] if root.size > 0 else block_sum(logs, None)
+    weight, total, _ = _sums(logs, root, kept)
     return Rows(
         logs, root, kept, design.sample_basis, work.sample_gram[:q], rows.low, rows.high, total / weight, weight,
         rows.sigma, rows.both_signs,

@@ -16,7 +16,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.mle import two_pass_column
-from powerkern.kernels.likelihood.one_pass_logs import optimum_of_logs
+from powerkern.kernels.likelihood.one_pass import optimum_of_logs
 from powerkern.kernels.likelihood.optimum import write_fit
 from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS, is_identity, write_range
 from powerkern.kernels.robust.lane_batch import N_WIDER
@@ -138,7 +138,7 @@ def fit_by_logs(column: Column, kept: Kept, start: float, given: float, work: Ro
     _restore(counts, kept, ends)
     if best.status != _NOT_CERTIFIED:
         write_range(row, float(last - first), own.x[first], own.x[last - 1])
-        write_fit(row, best, 0.0 if mirrored else 1.0, _ONE_PASS)
+        write_fit(row, best, 0.0 if mirrored else 1.0, _ONE_PASS, given)
     row[N_EVAL] = n_eval + best.n_eval
 
 

@@ -6,6 +6,8 @@ ones are.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from powerkern._jit import INTEGER, LANES, ROWS, entry, kernel, numbers_of
@@ -129,7 +131,7 @@ def _write_lane(x: FloatArray, fields: FloatArray, below: float, options: Option
     exponent, n_eval = fields[field.EXPONENT] / units.unit, int(fields[field.N_SEARCHED] + fields[field.N_REFIT])
     mean, variance, curvature = fields[field.MEAN], fields[field.VARIANCE], fields[field.CURVATURE]
     best = optimum_in(units, exponent, mean, variance, curvature, fields[field.JACOBIAN], n_eval, _OK)
-    write_fit(row, best, 0.0 if below > 0.0 else 1.0, _ONE_PASS)
+    write_fit(row, best, 0.0 if below > 0.0 else 1.0, _ONE_PASS, math.nan)
     if is_identity(row):
         row[STATUS] = LEFT
         return

@@ -343,13 +343,13 @@ def test_moments_at_a_given_lambda(name, lmbda):
 def score_from_sums(x, base, per_ref, both_signs, exponent):
     """Logs, sums and score of a column: in float64, and from float32 logs."""
     d, d32 = np.empty(x.size), np.empty(x.size, np.float32)
-    total, squares, _ = ps.take_logs(x, None, ps.LogKind(both_signs, base, per_ref), False, d, d32)
-    sums = sums32 = ps.NO_SUMS
+    total, squares = ps.take_logs(x, None, ps.LogKind(both_signs, base, per_ref), d, d32)
+    sums = sums32 = lk.no_sums(0.0)
     for start in range(0, x.size, CHUNK):
         sums = ps.add_sums(sums, d[start : start + CHUNK], None, exponent, both_signs)
         sums32 = ps.add_sums(sums32, d32[start : start + CHUNK], None, exponent, both_signs)
-    moments, good = lk.centered(ps.per_power(sums, exponent, both_signs), float(x.size))
-    moments32, good32 = lk.centered(ps.per_power(sums32, exponent, both_signs), float(x.size))
+    moments, good = lk.centered(sums, float(x.size))
+    moments32, good32 = lk.centered(sums32, float(x.size))
     mean = total / x.size
     score, score32 = lk.score_from_moments(moments, mean), lk.score_from_moments(moments32, mean)
     return d, d32, total, squares, good, good32, score, score32
