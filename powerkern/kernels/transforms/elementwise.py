@@ -19,9 +19,9 @@ def _by_one(family: int, direction: int) -> Callable[..., None]:
     column, prepare, n_constants = column_transform(family, direction), transform.prepare, transform.n_constants
 
     def by_one(x: FloatArray, lmbda: float, out: FloatArray) -> None:
-        c, room, fields = allocated((n_constants, 1)), allocated((N_ROOM, WIDTH)), allocated((N_FIELDS, 1))
+        c, room, fields = allocated((1, n_constants, 1)), allocated((N_ROOM, WIDTH)), allocated((N_FIELDS, 1))
         fields[F_LMBDA, 0] = lmbda
-        prepare(fields, c, 0)
+        prepare(fields, c[0], 0)
         column(x, c, 0, Fit(lmbda, 0.0, 1.0, 0.0, 0.0), out, room)
         release(c)
         release(room)

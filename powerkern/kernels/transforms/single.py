@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import bits_of, float_of, inlined, widest_vectors
+from powerkern._jit import bits_of, float_of, inlined
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.exp import LOG2_E, exp_less, polynomial, rounder_of
@@ -245,7 +245,6 @@ def _begin_yeojohnson(f: FloatArray, c: FloatArray, n: int) -> None:
 
     In a loop of its own: one long chain of operations, each of which waits for another, takes longer than two.
     """
-    widest_vectors()
     for j in range(n):
         ref, a, b = f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j]
         negative = _is_negative(ref, b)
@@ -374,7 +373,6 @@ def _after(prepare: Prepare) -> PrepareAll:
 @inlined
 def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
     """Box-Cox of a block of float32, raw or standardised, as its constants say."""
-    widest_vectors()
     t = spare[0]
     for j in range(out.size):
         v = float(x[j])
@@ -387,7 +385,6 @@ def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArra
 @inlined
 def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
     """The inverse of `boxcox_block`."""
-    widest_vectors()
     d = spare[0]
     for j in range(out.size):
         v = float(z[j]) * c[_SCALE, j]
@@ -399,7 +396,6 @@ def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: Float
 @inlined
 def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
     """Yeo-Johnson of a block of float32, raw or standardised, as its constants say."""
-    widest_vectors()
     t, kept = spare[0], spare[1]
     for j in range(out.size):
         v = float(x[j])
@@ -416,7 +412,6 @@ def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Float
 @inlined
 def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
     """The inverse of `yeojohnson_block`."""
-    widest_vectors()
     d, kept = spare[0], spare[1]
     for j in range(out.size):
         y = float(z[j])
