@@ -27,10 +27,6 @@ from powerkern.kernels.elementary.log import (
     split_normal,
 )
 from powerkern.kernels.transforms.branch import (
-    F_INTERCEPT,
-    F_LMBDA,
-    F_REF,
-    F_SLOPE,
     LARGE,
     LINEAR,
     LOG_END,
@@ -200,8 +196,8 @@ def _exponent_of(c: FloatArray, j: int) -> Exponent:
 
 
 @inlined
-def _boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    lmbda = f[F_LMBDA, j]
+def _boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    lmbda = fit.lmbda
     e = exponent(lmbda)
     span = reach(e, abs(lmbda))
     write_bounds(1.0 / span if 1.0 / span > _SMALL else _SMALL, span, moderate_forwards(lmbda), c, j)
@@ -221,8 +217,8 @@ def _boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArr
 
 
 @inlined
-def _inv_boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    lmbda = f[F_LMBDA, j]
+def _inv_boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    lmbda = fit.lmbda
     most = moderate_log(lmbda)
     low, high = inverse_reach(
         lmbda, -most if -most > _LOG_SMALL else _LOG_SMALL, most if most < _LOG_LARGE else _LOG_LARGE
@@ -241,13 +237,13 @@ def _inv_boxcox_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: Floa
 
 
 @inlined
-def _standardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    lmbda, ref = f[F_LMBDA, j], f[F_REF, j]
+def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    lmbda, ref = fit.lmbda, fit.ref
     e = exponent(lmbda)
     span = reach(e, abs(lmbda))
     low = ref / span if ref / span > _SMALL else _SMALL
     write_bounds(low, ref * span, _SMALL <= ref <= LARGE, c, j)  # none where 1/ref can overflow
-    c[_M, j], c[_INVERSE, j], c[_SLOPE, j], c[_OFFSET, j] = e.m, e.inverse * e.unit, f[F_SLOPE, j], f[F_INTERCEPT, j]
+    c[_M, j], c[_INVERSE, j], c[_SLOPE, j], c[_OFFSET, j] = e.m, e.inverse * e.unit, fit.slope, fit.intercept
     c[_REF, j], c[_REF_INVERSE, j] = ref, 1.0 / ref
 
 
@@ -262,8 +258,8 @@ def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Fl
 
 
 @inlined
-def _unstandardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    lmbda, ref, a, b = f[F_LMBDA, j], f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j]
+def _unstandardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    lmbda, ref, a, b = fit.lmbda, fit.ref, fit.slope, fit.intercept
     e, log_ref = exponent(lmbda), log(ref)
     low, high = inverse_reach(lmbda, _LOG_SMALL - log_ref, _LOG_LARGE - log_ref)
     write_bounds(a * low + b, a * high + b, abs(lmbda * b) <= NOISELESS * a, c, j)

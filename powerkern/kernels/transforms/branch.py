@@ -76,9 +76,9 @@ class Fit(NamedTuple):
     log_factor: float
 
 
-#: Writes the constants of column j, of the fit in fields[:, j], into c[:, j]: (fields, c, j).
-Prepare = Callable[[FloatArray, FloatArray, int], None]
-#: Writes the constants of the first n columns: (fields, c, n).
+#: Writes the constants of a column into c[:, j]: (fit, c, j).
+Prepare = Callable[[Fit, FloatArray, int], None]
+#: Writes the constants of n columns into c, of the fits in the columns of an array of fields: (fields, c, n).
 PrepareAll = Callable[[FloatArray, FloatArray, int], None]
 
 
@@ -103,12 +103,20 @@ def by_lambda(transform: Callable[[float, float], float]) -> Callable[[float, Fi
     return inlined(image)
 
 
+@inlined
+def fit_in(fields: FloatArray, j: int) -> Fit:
+    """The fit in a column of an array of fields."""
+    return Fit(
+        fields[F_LMBDA, j], fields[F_REF, j], fields[F_SLOPE, j], fields[F_INTERCEPT, j], fields[F_LOG_FACTOR, j]
+    )
+
+
 def in_turn(prepare: Prepare) -> PrepareAll:
     """The constants of columns, one after the other."""
 
     def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
         for j in range(n):
-            prepare(fields, c, j)
+            prepare(fit_in(fields, j), c, j)
 
     return inlined(prepare_all)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from powerkern._jit import LANES, first_lanes, in_all_lanes, inlined, kernel, load, select, store
 from powerkern._typing import FloatArray
+from powerkern.kernels.results import INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE
 from powerkern.kernels.transforms import boxcox, yeojohnson, yeojohnson_standardized
 from powerkern.kernels.transforms.branch import BLOCK, HIGH, LOW, N_SPARE, Fit
 from powerkern.kernels.transforms.family import BOX_COX, INVERSES, YEO_JOHNSON, lowest
@@ -20,6 +21,9 @@ TRANSFORMS = {
     )
     for direction, transform in enumerate(transforms)
 }
+
+#: The fields of a row of results that make a fit by which a column is standardised.
+FIT_FIELDS = LMBDA, REF, SLOPE, INTERCEPT, LOG_FACTOR
 
 #: Numbers from one constant of a block to the next. A load waits for stores a little before it, give or take multiples
 #: of 4 KB; no two rows lie so.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from powerkern._jit import COLUMN, REAL, allocated, entry, release
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.boxcox import boxcox, inv_boxcox
-from powerkern.kernels.transforms.branch import F_LMBDA, N_FIELDS, Fit
+from powerkern.kernels.transforms.branch import Fit
 from powerkern.kernels.transforms.columns import N_ROOM, TRANSFORMS, WIDTH, column_transform
 from powerkern.kernels.transforms.family import BOX_COX, FORWARD, INVERSE, YEO_JOHNSON
 from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson, yeojohnson
@@ -19,13 +19,11 @@ def _by_one(family: int, direction: int) -> Callable[..., None]:
     column, prepare, n_constants = column_transform(family, direction), transform.prepare, transform.n_constants
 
     def by_one(x: FloatArray, lmbda: float, out: FloatArray) -> None:
-        c, room, fields = allocated((1, n_constants, 1)), allocated((N_ROOM, WIDTH)), allocated((N_FIELDS, 1))
-        fields[F_LMBDA, 0] = lmbda
-        prepare(fields, c[0], 0)
-        column(x, c, 0, Fit(lmbda, 0.0, 1.0, 0.0, 0.0), out, room)
+        c, room, fit = allocated((1, n_constants, 1)), allocated((N_ROOM, WIDTH)), Fit(lmbda, 0.0, 1.0, 0.0, 0.0)
+        prepare(fit, c[0], 0)
+        column(x, c, 0, fit, out, room)
         release(c)
         release(room)
-        release(fields)
 
     by_one.__name__ = by_one.__qualname__ = f"{transform.name}_array"  # the name of its file
     return entry((COLUMN, REAL, COLUMN))(by_one)

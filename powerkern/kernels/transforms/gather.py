@@ -39,16 +39,11 @@ from powerkern.kernels.results import (
 )
 from powerkern.kernels.transforms.branch import (
     BLOCK,
-    F_INTERCEPT,
-    F_LMBDA,
-    F_LOG_FACTOR,
-    F_REF,
-    F_SLOPE,
     N_FIELDS,
     Fit,
     in_turn,
 )
-from powerkern.kernels.transforms.columns import N_ROOM, TRANSFORMS, WIDTH, column_transform
+from powerkern.kernels.transforms.columns import FIT_FIELDS, N_ROOM, TRANSFORMS, WIDTH, column_transform
 from powerkern.kernels.transforms.columns import count_outside as _outside
 from powerkern.kernels.transforms.family import (
     INVERSES,
@@ -173,9 +168,8 @@ def _entry_of(family: int, direction: int) -> Callable[[FloatArray, FloatArray, 
             if k == 0:
                 n = min(BLOCK, block.shape[0] - j)
                 for i in range(n):
-                    fit = fit_of(results[j + i])
-                    fields[F_LMBDA, i], fields[F_REF, i], fields[F_SLOPE, i] = fit.lmbda, fit.ref, fit.slope
-                    fields[F_INTERCEPT, i], fields[F_LOG_FACTOR, i] = fit.intercept, fit.log_factor
+                    for field in range(N_FIELDS):
+                        fields[field, i] = results[j + i, FIT_FIELDS[field]]
                 prepare(fields, c[0], n)
             x, row = block[j], results[j]
             if is_identity(row):

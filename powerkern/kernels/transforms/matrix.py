@@ -41,7 +41,7 @@ from powerkern._jit import (
     release,
 )
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, STATUS, UNFITTED
+from powerkern.kernels.results import CENTER, DIVISOR, STATUS, UNFITTED
 from powerkern.kernels.transforms import single
 from powerkern.kernels.transforms.branch import (
     BLOCK,
@@ -54,7 +54,7 @@ from powerkern.kernels.transforms.branch import (
     PrepareAll,
     in_turn,
 )
-from powerkern.kernels.transforms.columns import TRANSFORMS, WIDTH, spread
+from powerkern.kernels.transforms.columns import FIT_FIELDS, TRANSFORMS, WIDTH, spread
 from powerkern.kernels.transforms.family import (
     BOX_COX,
     FORWARD,
@@ -87,7 +87,7 @@ def fields_of(results: FloatArray) -> FloatArray:
     passes = (results[:, CENTER] != 0.0) | (results[:, DIVISOR] != 1.0)
     for status in UNFITTED:
         passes |= results[:, STATUS] == status
-    return np.where(passes, np.nan, results.T[[LMBDA, REF, SLOPE, INTERCEPT, LOG_FACTOR]])
+    return np.where(passes, np.nan, results.T[[*FIT_FIELDS]])
 
 
 def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:

@@ -25,15 +25,12 @@ from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.exp import LOG2_E, exp_less, polynomial, rounder_of
 from powerkern.kernels.elementary.log import log1p_finite, split_normal
 from powerkern.kernels.transforms.branch import (
-    F_INTERCEPT,
-    F_LMBDA,
-    F_LOG_FACTOR,
-    F_REF,
-    F_SLOPE,
     HIGH,
     LOW,
+    Fit,
     Prepare,
     PrepareAll,
+    fit_in,
     in_turn,
     of_side,
 )
@@ -177,21 +174,21 @@ def _log_at_most(u: float) -> float:
 
 
 @inlined
-def _boxcox_origin(f: FloatArray, j: int) -> tuple[float, float, float, float, bool]:
+def _boxcox_origin(fit: Fit) -> tuple[float, float, float, float, bool]:
     """(m, 1/m, x0, slope, sound) with a b_m(ln(x/ref)) + b = slope b_m(ln(x/x0))."""
-    m = _divisor(f[F_LMBDA, j])
-    m_inverse, product = 1.0 / m, m * (-f[F_INTERCEPT, j] / f[F_SLOPE, j])
+    m = _divisor(fit.lmbda)
+    m_inverse, product = 1.0 / m, m * (-fit.intercept / fit.slope)
     distance = log1p_finite(product) * m_inverse
-    center, slope = f[F_REF, j] * _exp(distance), f[F_SLOPE, j] * (1.0 + product)
+    center, slope = fit.ref * _exp(distance), fit.slope * (1.0 + product)
     sound = _is_sound(m, 1.0 + product) & (abs(distance) < _UNCHECKED) & (center > 2.0 * _TINY) & (center < _LARGEST)
     sound &= (slope > SMALLEST_NORMAL) & (slope < _SLOPE_MAX)
     return m, m_inverse, center, slope, sound
 
 
 @inlined
-def boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+def boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
     """For a b_lambda(ln(x/ref)) + b."""
-    m, m_inverse, center, slope, sound = _boxcox_origin(f, j)
+    m, m_inverse, center, slope, sound = _boxcox_origin(fit)
     low, high = _log_bounds(m_inverse, _STEEP, _DEEP)
     low, high = center * _exp_within(low), center * _exp_within(high)
     _write_bounds(_larger(low, _TINY), _smaller(high, _LARGEST), sound, c, j)
@@ -199,9 +196,9 @@ def boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
 
 
 @inlined
-def inv_boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+def inv_boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
     """For its inverse."""
-    m, m_inverse, center, slope, sound = _boxcox_origin(f, j)
+    m, m_inverse, center, slope, sound = _boxcox_origin(fit)
     low, high = _log_bounds(m_inverse, _DEEP, _NEAR_END)
     log_center = log_about_one(center, center - 1.0)
     low, high = _larger(low, _LOG_TINY - log_center), _smaller(high, _LOG_LARGEST - log_center)
@@ -240,17 +237,18 @@ _LOG_SIZE, _SHIFT, _FAR, _PRODUCT = range(2, 6)
 
 
 @inlined
-def _begin_yeojohnson(f: FloatArray, c: FloatArray, n: int) -> None:
+def _begin_yeojohnson(fields: FloatArray, c: FloatArray, n: int) -> None:
     """ln(1 + |ref|), the logarithm of the divisor of slopes, the slope beyond 0, and m y for the y of x0.
 
     In a loop of its own: one long chain of operations, each of which waits for another, takes longer than two.
     """
     for j in range(n):
-        ref, a, b = f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j]
+        fit = fit_in(fields, j)
+        ref, a, b = fit.ref, fit.slope, fit.intercept
         negative = _is_negative(ref, b)
-        m = _divisor(2.0 - f[F_LMBDA, j] if negative else f[F_LMBDA, j])
+        m = _divisor(2.0 - fit.lmbda if negative else fit.lmbda)
         log_size = log1p_finite(abs(ref))
-        shift = f[F_LOG_FACTOR, j] if ref == 0.0 else m * log_size
+        shift = fit.log_factor if ref == 0.0 else m * log_size
         far = a * _exp(-shift)
         c[_LOG_SIZE, j], c[_SHIFT, j], c[_FAR, j] = log_size, shift, far
         c[_PRODUCT, j] = m * ((b if negative else -b) / (far if ref == 0.0 else a))
@@ -263,17 +261,17 @@ def _is_negative(ref: float, intercept: float) -> bool:
 
 
 @inlined
-def _yeojohnson_origin(f: FloatArray, c: FloatArray, j: int) -> _Origin:
+def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _Origin:
     """From the numbers of `yeojohnson_standardized`, after `_begin_yeojohnson`."""
-    lmbda, ref = f[F_LMBDA, j], f[F_REF, j]
+    lmbda, ref = fit.lmbda, fit.ref
     log_size, shift, far, product = c[_LOG_SIZE, j], c[_SHIFT, j], c[_FAR, j], c[_PRODUCT, j]
-    negative, size = _is_negative(ref, f[F_INTERCEPT, j]), abs(ref)
+    negative, size = _is_negative(ref, fit.intercept), abs(ref)
     upper, lower = _divisor(lmbda), _divisor(2.0 - lmbda)
     m, other = lower if negative else upper, upper if negative else lower
     m_inverse = 1.0 / m
     d = log1p_finite(product) * m_inverse  # ln((1 + |x0|)/(1 + |ref|))
     center, log_base = size + (1.0 + size) * _expm1(d), log_size + d
-    near = (far if ref == 0.0 else f[F_SLOPE, j]) * (1.0 + product)
+    near = (far if ref == 0.0 else fit.slope) * (1.0 + product)
     zero = near * _expm1(-m * log_base) * m_inverse
     sound = _is_sound(m, 1.0 + product) & (center >= 0.0) & (center < _LARGEST)
     sound &= (abs(d) < _UNCHECKED) & ((ref != 0.0) | (abs(shift) < _UNCHECKED))
@@ -300,9 +298,9 @@ def _write_interval(
 
 
 @inlined
-def _yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+def _yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
     """For a Psi(x) + b, see `yeojohnson_standardized`."""
-    o = _yeojohnson_origin(f, c, j)
+    o = _yeojohnson_origin(fit, c, j)
     low, high = _log_bounds(o.m_inverse, _STEEP, _DEEP)
     base = 1.0 + o.center
     nearest = base * _exp_within(low) - 1.0
@@ -319,9 +317,9 @@ def _yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
 
 
 @inlined
-def _inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
     """For its inverse. It is measured from x = 0, unless x0 is too far from it: then from x0, and 0 is not reached."""
-    o = _yeojohnson_origin(f, c, j)
+    o = _yeojohnson_origin(fit, c, j)
     shift = o.m * o.log_base
     apart = (shift < -_NEAR_ORIGIN) | (shift > _FAR_ORIGIN) | (not o.both)
     base = o.center if apart else 0.0
@@ -359,10 +357,10 @@ def _inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
 def _after(prepare: Prepare) -> PrepareAll:
     """The constants of n columns of Yeo-Johnson, in two loops."""
 
-    def prepare_all(f: FloatArray, c: FloatArray, n: int) -> None:
-        _begin_yeojohnson(f, c, n)
+    def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
+        _begin_yeojohnson(fields, c, n)
         for j in range(n):
-            prepare(f, c, j)
+            prepare(fit_in(fields, j), c, j)
 
     return inlined(prepare_all)
 

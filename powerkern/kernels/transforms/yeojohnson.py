@@ -16,9 +16,9 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp_minus, exp_parts, rounder_of
 from powerkern.kernels.elementary.log import extended_log, short_log1p, split_one_plus
 from powerkern.kernels.transforms.branch import (
-    F_LMBDA,
     LARGE,
     Exponent,
+    Fit,
     Transform,
     branch_of_product,
     branch_unchecked,
@@ -166,8 +166,8 @@ def _exponent_of(c: FloatArray, j: int, negative: bool) -> Exponent:
 
 
 @inlined
-def _yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    lmbda = f[F_LMBDA, j]
+def _yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    lmbda = fit.lmbda
     upper, lower = exponent_pair(lmbda)
     size = ordinary_size(lmbda, upper)
     write_bounds(-size, size, moderate_forwards(_steepest(lmbda)), c, j)
@@ -190,8 +190,8 @@ def _yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Floa
 
 
 @inlined
-def _inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    lmbda = f[F_LMBDA, j]
+def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    lmbda = fit.lmbda
     upper, lower = exponent_pair(lmbda)
     write_bounds(-_ordinary_image(2.0 - lmbda), _ordinary_image(lmbda), True, c, j)
     _write_exponents(lmbda, upper, lower, c, j)

@@ -10,11 +10,6 @@ from powerkern.kernels.elementary.exp import exp, exp_less, expm1, rounder_of
 from powerkern.kernels.elementary.log import log, log1p, log1p_finite, log1p_ratio, split
 from powerkern.kernels.transforms.branch import (
     DEEP,
-    F_INTERCEPT,
-    F_LMBDA,
-    F_LOG_FACTOR,
-    F_REF,
-    F_SLOPE,
     LARGE,
     LINEAR,
     LOG_END,
@@ -162,13 +157,7 @@ _SLOPE_INVERSE, _ZERO, _GROWTH, _EXPONENT, _LOG_BASE = 4, 5, 8, 10, 11
 
 
 @inlined
-def _fit_of(f: FloatArray, j: int) -> Fit:
-    return Fit(f[F_LMBDA, j], f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j], f[F_LOG_FACTOR, j])
-
-
-@inlined
-def _standardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    fit = _fit_of(f, j)
+def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
     ref = fit.ref
     upper, lower = exponent_pair(fit.lmbda)
     low, high = _ordinary_range(fit, _shift_of(fit), upper)
@@ -214,8 +203,7 @@ def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Fl
 
 
 @inlined
-def _unstandardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    fit = _fit_of(f, j)
+def _unstandardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
     lmbda, a, b = fit.lmbda, fit.slope, fit.intercept
     upper, lower = exponent_pair(lmbda)
     shift = _shift_of(fit)
