@@ -81,11 +81,13 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
     negative, total = x < 0.0, _shift_of(fit)
     upper, lower = exponent_pair(fit.lmbda)
     e, beside = selected(negative, upper, lower), _is_beside(fit, negative)
-    center, shift = abs(fit.ref) if beside else 0.0, 0.0 if beside else total
-    factor = exp(-shift)
-    # half the inverse of the mantissa of 1 + center: its product with 1 + |x| cannot overflow
-    base_k, base_m = split(1.0 + center)
-    d = log1p_ratio(abs(x), center, 1.0 / (1.0 + center), base_k, 0.5 / base_m)
+    # one side of each is the same for all values of a column
+    size, shift, factor = abs(fit.ref), 0.0 if beside else total, 1.0 if beside else exp(-total)
+    # half the inverse of the mantissa of 1 + |ref|: its product with 1 + |x| cannot overflow
+    ref_k, ref_m = split(1.0 + size)
+    base_k, base_inverse = ref_k if beside else 0.0, 0.5 / ref_m if beside else 0.5
+    center, inverse = size if beside else 0.0, 1.0 / (1.0 + size) if beside else 1.0
+    d = log1p_ratio(abs(x), center, inverse, base_k, base_inverse)
     t = e.m * d
     # e^-S (e^t - 1) as e^(t - S) - e^-S, or where t is small by expm1
     far = t > 1.0
@@ -131,16 +133,17 @@ def yeojohnson_unstandardized(z: float, fit: Fit) -> float:
     upper, lower = exponent_pair(fit.lmbda)
     e, beside = selected(negative, upper, lower), _is_beside(fit, negative)
     m, inverse = 2.0 - fit.lmbda if negative else fit.lmbda, e.inverse * e.unit
-    center, shift = abs(fit.ref) if beside else 0.0, 0.0 if beside else total
+    center, log_base = abs(fit.ref) if beside else 0.0, log1p(abs(fit.ref)) if beside else 0.0
     # Psi e^S overflows for S > 700: with e^700, ln(e^-rest + m Psi e^700) is raised by the rest
-    rest = shift - _LARGEST_GROWTH if shift > _LARGEST_GROWTH else 0.0
-    growth, one = exp(shift - rest), exp(-rest)
+    excess = total - _LARGEST_GROWTH if total > _LARGEST_GROWTH else 0.0
+    rest, growth = 0.0 if beside else excess, 1.0 if beside else exp(total - excess)
+    one = 1.0 if beside else exp(-excess)
     scaled = size * growth
     v = m * scaled
     d = (log(one + v) + rest if one < 1.0 else log1p_finite(v)) * inverse
     d = scaled if abs(v) < LINEAR and one == 1.0 else d
     # the last value of the range, and its end, given a bound on the rounding errors of z
-    log_base, last = log1p(center), LOG_END * inverse
+    last = LOG_END * inverse
     noise = 2.0**-50 * abs(fit.intercept * a_inverse)
     d = d if v > -one else (last if last > -log_base else -log_base)
     d = d if v < math.inf else v
