@@ -269,11 +269,11 @@ def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
 
 
 @inlined
-def write_bounds(low: float, high: float, moderate: bool, c: FloatArray, j: int) -> None:
-    """Write the bounds of column j: none of its values is ordinary unless its exponents are `moderate`."""
-    moderate &= low <= high
-    c[LOW, j] = (low if low > -LARGE else -LARGE) if moderate else math.inf
-    c[HIGH, j] = (high if high < LARGE else LARGE) if moderate else -math.inf
+def write_bounds(low: float, high: float, any_is: bool, c: FloatArray, j: int) -> None:
+    """Write the bounds of column j: no value is ordinary if the first is above the second, or `any_is` is not set."""
+    any_is &= low <= high
+    c[LOW, j] = (low if low > -LARGE else -LARGE) if any_is else math.inf
+    c[HIGH, j] = (high if high < LARGE else LARGE) if any_is else -math.inf
 
 
 @inlined

@@ -174,15 +174,15 @@ def _entry_of(family: int, direction: int) -> Callable[[FloatArray, FloatArray, 
             x, row = block[j], results[j]
             if is_identity(row):
                 continue
-            if is_inverse:
-                failures[j] += transform_column(x, c, k, fit_of(row), x, room)
-                if is_rescaled(row):
-                    failures[j] += _unprestandardize(x, row)
-            elif is_rescaled(row):
+            rescaled = is_rescaled(row)
+            if not is_inverse and rescaled:
                 failures[j] += _prestandardize(x, row, _end_of_domain(row, family))
-                transform_column(x, c, k, fit_of(row), x, room)
-            else:
-                failures[j] += transform_column(x, c, k, fit_of(row), x, room)
+            n_failures = transform_column(x, c, k, fit_of(row), x, room)
+            if is_inverse and rescaled:
+                n_failures += _unprestandardize(x, row)
+            elif rescaled:
+                n_failures = 0  # they have been counted
+            failures[j] += n_failures
         release(c)
         release(room)
         release(fields)

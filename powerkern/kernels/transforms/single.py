@@ -25,14 +25,13 @@ from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.exp import LOG2_E, exp_less, polynomial, rounder_of
 from powerkern.kernels.elementary.log import log1p_finite, split_normal
 from powerkern.kernels.transforms.branch import (
-    HIGH,
-    LOW,
     Fit,
     Prepare,
     PrepareAll,
     fit_in,
     in_turn,
     of_side,
+    write_bounds,
 )
 
 _LN2 = 0.6931471805599453
@@ -162,12 +161,6 @@ def _is_sound(m: float, ratio: float) -> bool:
 
 
 @inlined
-def _write_bounds(low: float, high: float, sound: bool, c: FloatArray, j: int) -> None:
-    c[LOW, j] = low if sound else math.inf
-    c[HIGH, j] = high if sound else -math.inf
-
-
-@inlined
 def _log_at_most(u: float) -> float:
     """Return a bound of ln u, less than ln 2 above it, for positive normal u."""
     return (split_normal(u)[0] + 0.5) * _LN2
@@ -191,7 +184,7 @@ def boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
     m, m_inverse, center, slope, sound = _boxcox_origin(fit)
     low, high = _log_bounds(m_inverse, _STEEP, _DEEP)
     low, high = center * _exp_within(low), center * _exp_within(high)
-    _write_bounds(_larger(low, _TINY), _smaller(high, _LARGEST), sound, c, j)
+    write_bounds(_larger(low, _TINY), _smaller(high, _LARGEST), sound, c, j)
     c[_M, j], c[_REF, j], c[_REF_INVERSE, j], c[_SLOPE, j] = m, center, 1.0 / center, slope * m_inverse
 
 
@@ -203,7 +196,7 @@ def inv_boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
     log_center = log_about_one(center, center - 1.0)
     low, high = _larger(low, _LOG_TINY - log_center), _smaller(high, _LOG_LARGEST - log_center)
     slope *= m_inverse
-    _write_bounds(slope * expm1_short(m * low), slope * expm1_short(m * high), sound & (low < high), c, j)
+    write_bounds(slope * expm1_short(m * low), slope * expm1_short(m * high), sound & (low < high), c, j)
     c[_SCALE, j], c[_M_INVERSE, j], c[_CENTER, j] = 1.0 / slope, m_inverse, center
 
 
@@ -294,7 +287,7 @@ def _write_interval(
 ) -> None:
     """From `beyond`, on the other side of 0, or if that is 0 from `nearest`, to `end`; mirrored if negative."""
     start = beyond if beyond < 0.0 else nearest
-    _write_bounds(-end if negative else start, -start if negative else end, sound, c, j)
+    write_bounds(-end if negative else start, -start if negative else end, sound, c, j)
 
 
 @inlined
@@ -341,9 +334,7 @@ def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
     offset = -start if o.negative else start
     bottom = offset + (beyond if beyond < 0.0 else first)
     top = offset + last
-    _write_bounds(
-        -top if o.negative else bottom, -bottom if o.negative else top, o.sound & (low <= high) & (bottom <= top), c, j
-    )
+    write_bounds(-top if o.negative else bottom, -bottom if o.negative else top, o.sound & (low <= high), c, j)
     scale, far_scale = 1.0 / slope, -o.other / o.far
     _write_pair(_SCALES, -scale if o.negative else scale, -far_scale if o.negative else far_scale, o.negative, c, j)
     _write_pair(_M_INVERSES, o.m_inverse, o.other_inverse, o.negative, c, j)
