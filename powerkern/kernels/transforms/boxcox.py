@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import fma, inlined
+from powerkern._jit import inlined
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp_less, exp_parts, exp_parts_unchecked, exp_scaled, rounder_of
 from powerkern.kernels.elementary.log import (
@@ -47,6 +47,7 @@ from powerkern.kernels.transforms.branch import (
     moderate_log,
     reach,
     times,
+    times_pair,
     write_bounds,
 )
 
@@ -104,8 +105,7 @@ def boxcox_dx(x: float, lmbda: float) -> float:
     """
     a, a_lo = _extended_log(x)
     power, power_lo = less_one(lmbda)
-    t = power * a
-    y = exp_parts(t, fma(power, a, -t) + (power * a_lo + power_lo * a))
+    y = exp_parts(*times_pair(a, a_lo, power, power_lo))
     at_zero = 1.0 if power == 0.0 else (0.0 if power > 0.0 else math.inf)
     at_infinity = 1.0 if power == 0.0 else (0.0 if power < 0.0 else math.inf)
     return _with_edges(y, x, at_zero, at_infinity) + 0.0 * power

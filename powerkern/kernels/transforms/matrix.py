@@ -87,7 +87,9 @@ def fields_of(results: FloatArray) -> FloatArray:
     passes = (results[:, CENTER] != 0.0) | (results[:, DIVISOR] != 1.0)
     for status in UNFITTED:
         passes |= results[:, STATUS] == status
-    return np.where(passes, np.nan, results.T[[*FIT_FIELDS]])
+    fields = results.T[[*FIT_FIELDS]]
+    fields[:, passes] = np.nan
+    return fields
 
 
 def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import fma, inlined
+from powerkern._jit import inlined
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp_minus, exp_parts, rounder_of
 from powerkern.kernels.elementary.log import extended_log, short_log1p, split_one_plus
@@ -122,8 +122,7 @@ def yeojohnson_dx(x: float, lmbda: float) -> float:
     p = -power if x < 0.0 else power
     p_lo = -power_lo if x < 0.0 else power_lo
     a, a_lo = _extended_log1p(abs(x))
-    t = p * a
-    y = exp_parts(t, fma(p, a, -t) + (p * a_lo + p_lo * a))
+    y = exp_parts(*times_pair(a, a_lo, p, p_lo))
     limit = 1.0 if p == 0.0 else (0.0 if p < 0.0 else math.inf)
     y = y if abs(x) < math.inf else limit
     return y if x == x else x
