@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.blocks import cache_blocks, cache_shape, line_blocks, slices
+from powerkern._engine.blocks import cache_shape, line_blocks, slices
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.gather import Scratch, copied_rows, gathered, is_native, is_turned, scatter, write_rows
 from powerkern._engine.lines import Layout, Lines, layout_of
@@ -85,20 +85,19 @@ class _Transform:
 
     def _transform_part(self, rows: slice, columns: slice) -> None:
         source, target = self._values[rows, columns], None if self._out is None else self._out[rows, columns]
+        numbers = np.arange(columns.start, columns.stop)
         if target is not None and self._lines is not None:
             found = self._lines.transform(self._entry(columns.start), self._fields, rows, columns)
-            self._patch(source, target, np.arange(columns.start, columns.stop), found)
-            return
-        numbers = np.arange(columns.start, columns.stop)
-        if self._one_family:
+            self._patch(source, target, numbers, found)
+        elif self._one_family:
             self._copied(source, target, numbers)
-            return
-        for family in np.unique(self._family[columns]):
-            own = np.flatnonzero(self._family[columns] == family)
-            some = source[:, own]
-            self._copied(some, some, numbers[own])
-            if target is not None:
-                target[:, own] = some
+        else:
+            for family in np.unique(self._family[columns]):
+                own = np.flatnonzero(self._family[columns] == family)
+                images = self._copied(source[:, own], None, numbers[own])
+                if target is not None:
+                    with np.errstate(over="ignore"):
+                        target[:, own] = images
 
     def failures(self) -> IntArray:
         """The number of values without an image, by column."""
@@ -110,8 +109,11 @@ class _Transform:
     def _entry(self, column: int) -> Callable[..., None]:
         return (rowwise.APPLY_SINGLE if self._single else rowwise.APPLY)[int(self._family[column]), self._direction]
 
-    def _copied(self, source: NDArray[Any], target: NDArray[Any] | None, numbers: NDArray[np.intp]) -> None:
-        """Transform columns of one family from a copy whose lines lie as in the target: into it, if possible."""
+    def _copied(self, source: NDArray[Any], target: NDArray[Any] | None, numbers: NDArray[np.intp]) -> NDArray[Any]:
+        """Transform columns of one family from a copy whose lines lie as in the target: into it, if possible.
+
+        Returns the images, in scratch space where there is no target.
+        """
         turned = is_turned(source if target is None else target)
         copy = copied_rows(source.T if turned else source, self._copies)
         copy, layout = (copy.T, Layout.COLUMNS) if turned else (copy, Layout.ROWS)
@@ -122,6 +124,7 @@ class _Transform:
         self._patch(source if images is copy else copy, images, numbers, found)
         if target is not None and images is copy:
             write_rows(copy.T if turned else copy, target.T if turned else target)
+        return images
 
     def _patch(self, source: NDArray[Any], target: NDArray[Any], numbers: NDArray[np.intp], found: FloatArray) -> None:
         """Replace the images of values that are not ordinary: by column, in blocks that fit the cache."""
@@ -199,10 +202,11 @@ def changed_matrix(change: Callable[[FloatArray, slice], None], values: NDArray[
     scratch = Scratch()
 
     def job(rows: slice, columns: slice) -> None:
-        for group in slices(columns, width):
-            block = gathered(values[rows, group], scratch)
-            change(block, group)
-            scatter(block, out[rows, group])
+        for some in slices(rows, height):
+            for group in slices(columns, width):
+                block = gathered(values[some, group], scratch)
+                change(block, group)
+                scatter(block, out[some, group])
 
-    work_off(job, cache_blocks((n, p), height, width, n_threads), (n, p), n_threads, takes_part=True)
+    work_off(job, line_blocks(values, n_threads, True), (n, p), n_threads, takes_part=True)
     return out

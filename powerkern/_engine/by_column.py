@@ -56,7 +56,6 @@ def _on_columns(
     values: Columns,
     width: int,
     n_threads: int,
-    progress: bool = False,
 ) -> FloatArray:
     """Call ``function(columns, group, work, rows of the result)`` for groups of columns; returns (p, width)."""
     out = np.empty((values.shape[1], width))
@@ -65,7 +64,7 @@ def _on_columns(
     def job(group: slice) -> None:
         function(contiguous_columns(values, group, scratch), group, scratch.work, out[group])
 
-    for_each_group(job, values.shape, n_threads, progress)
+    for_each_group(job, values.shape, n_threads)
     return out
 
 

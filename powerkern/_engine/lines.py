@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms import matrix as rowwise
 from powerkern.kernels.transforms.branch import BLOCK
-from powerkern.kernels.transforms.lines import SHORTEST_COLUMN, SHORTEST_ROW
+from powerkern.kernels.transforms.lines import SHORTEST_COLUMN, SHORTEST_ROW, rows_joined
 
 #: Shorter parts of rows are not processed in place.
 SHORTEST_PART = 64
@@ -79,13 +79,14 @@ class Lines:
         self._target, _, self._target_stride, _ = _memory(out)
 
     def transform(self, entry: Callable[..., None], fields: FloatArray, rows: slice, columns: slice) -> FloatArray:
-        """Transform a part by some of the `fields`; returns what the entry has found."""
+        """Transform a part by some of the `fields`; returns the bounds and marks that the entry writes to `found`."""
         found = np.zeros((rowwise.N_FOUND, columns.stop - columns.start))
         line, place = (columns, rows) if self._column_major else (rows, columns)
         begin = self._begin + line.start * self._stride + place.start * self._within
         to = line.start * self._target_stride + place.start
         height, stride = rows.stop - rows.start, self._target_stride
-        where = np.array([begin, self._stride, self._within, height, to, stride, columns.start])
+        joined = 0 if self._column_major else rows_joined(columns.stop - columns.start)
+        where = np.array([begin, self._stride, self._within, height, to, stride, columns.start, joined])
         packed = np.empty(BLOCK, self._memory.dtype)
         entry(self._memory, where, fields, found, self._target, self._column_major, packed)
         return found

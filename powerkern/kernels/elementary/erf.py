@@ -7,7 +7,7 @@ on erf rounds to 1.
 
 from __future__ import annotations
 
-from powerkern._jit import COLUMN, ROWS, Lanes, entry, inlined, kernel, select, widest_vectors
+from powerkern._jit import COLUMN, ROWS, Lanes, entry, inlined, kernel, select
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, expm1_lanes, polynomial
 
@@ -88,7 +88,6 @@ def gaussian_probability(scores: FloatArray, center: float, scale: float) -> Non
 
     For scale = 0 that is its limit, 1 above the center and 0 elsewhere.
     """
-    widest_vectors()
     if scale > 0.0:
         for i in range(scores.size):
             p = erf((scores[i] - center) / scale * SQRT_HALF)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import COLUMN, COUNTS, INTEGER, REAL, ROWS, entry, kernel, reduction, widest_vectors
+from powerkern._jit import COLUMN, COUNTS, INTEGER, REAL, ROWS, entry, kernel, reduction
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.elementary.constants import insert
 
@@ -75,7 +75,6 @@ def _bracket(a: FloatArray, n: int, k: int) -> tuple[float, float]:
 @kernel
 def _counts(a: FloatArray, t: float) -> tuple[int, int]:
     """How many values are below t, and how many are not above."""
-    widest_vectors()
     below = up_to = 0
     for i in range(a.size):
         below += 1 if a[i] < t else 0
@@ -150,7 +149,6 @@ def one_step_location(x: FloatArray, work: FloatArray) -> float:
 @reduction
 def _weighted_mean(x: FloatArray, center: float, reach: float) -> float:
     """Mean of the differences from the center, with bisquare weights."""
-    widest_vectors()
     total = weight = 0.0
     for i in range(x.size):
         d = (x[i] - center) / reach
@@ -173,7 +171,6 @@ def one_step_scale(x: FloatArray, work: FloatArray) -> float:
 @reduction
 def _clipped_squares(x: FloatArray, s: float) -> tuple[float, float]:
     """Sum of ``min((x/s)**2, 2.5**2)``, and how many values there are."""
-    widest_vectors()
     total = n = 0.0
     for i in range(x.size):
         d = min(abs(x[i]) / s, SCALE_REACH)
@@ -201,7 +198,8 @@ def pair_correlation(y: FloatArray, z: FloatArray, limit: float, work: FloatArra
     The ellipse has unit variances and the correlation ``(scale(y + z)**2 - scale(y - z)**2)/4``.
     """
     plus, minus = work[0], work[1]
-    _sums_and_differences(y, z, plus, minus)
+    for i in range(y.size):
+        plus[i], minus[i] = y[i] + z[i], y[i] - z[i]
     wide, narrow = one_step_scale(plus, work[2]), one_step_scale(minus, work[2])
     rho = 0.25 * (wide * wide - narrow * narrow)
     if math.isnan(rho):
@@ -210,20 +208,11 @@ def pair_correlation(y: FloatArray, z: FloatArray, limit: float, work: FloatArra
     return _correlation_inside(y, z, plus, minus, 0.5 / (1.0 + rho), 0.5 / (1.0 - rho), limit)
 
 
-@kernel
-def _sums_and_differences(y: FloatArray, z: FloatArray, plus: FloatArray, minus: FloatArray) -> None:
-    widest_vectors()
-    for i in range(y.size):
-        plus[i] = y[i] + z[i]
-        minus[i] = y[i] - z[i]
-
-
 @reduction
 def _correlation_inside(
     y: FloatArray, z: FloatArray, plus: FloatArray, minus: FloatArray, a: float, b: float, limit: float
 ) -> float:
     """Of the points with ``a (y + z)**2 + b (y - z)**2 <= limit``: the same bits when y and z change places."""
-    widest_vectors()
     n = sy = sz = syy = szz = syz = 0.0
     for i in range(y.size):
         inside = a * (plus[i] * plus[i]) + b * (minus[i] * minus[i]) <= limit
@@ -280,7 +269,6 @@ def slope(y: FloatArray, z: FloatArray, cutoff: float, work: FloatArray) -> floa
 
 @reduction
 def _products_inside(y: FloatArray, z: FloatArray, residuals: FloatArray, reach: float) -> tuple[float, float]:
-    widest_vectors()
     products = squares = 0.0
     for i in range(y.size):
         inside = abs(residuals[i]) <= reach
@@ -310,18 +298,14 @@ def predict_columns(
         sums[:] = 0.0
         work[:] = 0.0
         for t in range(first[j], first[j + 1]):
-            _add_prediction(u[neighbors[t]], weights[t], weights[t] * slopes[t], sums, work)
+            x, weight = u[neighbors[t]], weights[t]
+            factor = weight * slopes[t]
+            for i in range(x.size):
+                present = x[i] == x[i]
+                sums[i] += factor * x[i] if present else 0.0
+                work[i] += weight if present else 0.0
         for i in range(sums.size):
             sums[i] = sums[i] / work[i] if work[i] > 0.0 else 0.0
-
-
-@kernel
-def _add_prediction(u: FloatArray, weight: float, factor: float, sums: FloatArray, total: FloatArray) -> None:
-    widest_vectors()
-    for i in range(u.size):
-        present = u[i] == u[i]
-        sums[i] += factor * u[i] if present else 0.0
-        total[i] += weight if present else 0.0
 
 
 @entry((ROWS, ROWS, REAL, ROWS, ROWS))

@@ -43,7 +43,6 @@ from powerkern._jit import (
     kernel,
     named_tuple,
     release,
-    widest_vectors,
 )
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.cholesky import solve_factored
@@ -132,7 +131,8 @@ def least_squares_rows(
         _gather(index[begin:end], other, work)
         _residuals(value[begin:end], work, own[i], work[d, : end - begin])
         for k in range(d + 1 if root.size else 0):
-            _multiply(work[k, : end - begin], root[begin:end])
+            for c in range(end - begin):
+                work[k, c] *= root[begin + c]
         squares[i] = _solve_row(work, end - begin, own[i], ridge, damping, gram, step)
     release(work)
     release(gram)
@@ -182,13 +182,6 @@ def _residuals(value: FloatArray, work: FloatArray, own: FloatArray, residual: F
         residual[c] = value[c]
     for k in range(own.size):
         add_multiple(-own[k], work[k, : value.size], residual)
-
-
-@kernel
-def _multiply(x: FloatArray, factor: FloatArray) -> None:
-    widest_vectors()
-    for c in range(x.size):
-        x[c] *= factor[c]
 
 
 @kernel

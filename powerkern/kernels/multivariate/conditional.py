@@ -27,7 +27,6 @@ from powerkern._jit import (
     load,
     release,
     store,
-    widest_vectors,
 )
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.multivariate.products import add_multiple, dot
@@ -118,33 +117,19 @@ def _complete_by_precision(
         row[missing[a]] = -dot(work[a, :h], vector[:h])
     _add_part(work, missing, total)
     if residuals.size:
-        explained = _explained(precision, missing, work, vector, residuals)
+        residuals[:] = 0.0  # first the diagonal of K_om K_mm^-1 K_mo
+        for a in range(h):
+            across = precision[missing[a]]
+            vector[:] = 0.0
+            for b in range(h):
+                add_multiple(work[a, b], precision[missing[b]], vector)
+            for j in range(across.size):
+                residuals[j] += across[j] * vector[j]
         for a in range(seen.size):
             j = seen[a]
-            explained[j] = dot(precision[j], row) / (precision[j, j] - explained[j])
+            residuals[j] = dot(precision[j], row) / (precision[j, j] - residuals[j])
         for a in range(h):
             residuals[missing[a]] = math.nan
-
-
-@kernel
-def _explained(
-    precision: FloatArray, missing: IntArray, inverse: FloatArray, vector: FloatArray, out: FloatArray
-) -> FloatArray:
-    """The diagonal of K_om K_mm^-1 K_mo, at the places of o; anything at the others."""
-    out[:] = 0.0
-    for a in range(missing.size):
-        vector[:] = 0.0
-        for b in range(missing.size):
-            add_multiple(inverse[a, b], precision[missing[b]], vector)
-        _add_product(precision[missing[a]], vector, out)
-    return out
-
-
-@kernel
-def _add_product(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
-    widest_vectors()
-    for j in range(out.size):
-        out[j] += a[j] * b[j]
 
 
 @kernel

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import INTEGER, ROWS, allocated, allocated_integers, entry, kernel, release, widest_vectors
+from powerkern._jit import INTEGER, ROWS, allocated, allocated_integers, entry, kernel, release
 from powerkern._typing import FloatArray, IntArray
 
 #: Added to squared distances, as a fraction of the largest: a twin does not outweigh all others.
@@ -79,7 +79,9 @@ def _squared_distances(values: FloatArray, completed: FloatArray, seen: IntArray
         columns = completed[i], completed[j], completed[k], completed[m]
         _add_four_squares((values[i], values[j], values[k], values[m]), columns, squares)
     for a in range(fours, n_seen):
-        _add_squares(values[seen[a]], completed[seen[a]], squares)
+        value, column = values[seen[a]], completed[seen[a]]
+        for k in range(squares.size):
+            squares[k] += (column[k] - value) * (column[k] - value)
     return n_seen
 
 
@@ -90,20 +92,11 @@ def _add_four_squares(
     squares: FloatArray,
 ) -> None:
     """Four columns at once, so that the sum is loaded and stored once for them."""
-    widest_vectors()
     x0, x1, x2, x3 = values
     c0, c1, c2, c3 = columns
     for k in range(squares.size):
         d0, d1, d2, d3 = c0[k] - x0, c1[k] - x1, c2[k] - x2, c3[k] - x3
         squares[k] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
-
-
-@kernel
-def _add_squares(value: float, column: FloatArray, squares: FloatArray) -> None:
-    widest_vectors()
-    for k in range(squares.size):
-        difference = column[k] - value
-        squares[k] += difference * difference
 
 
 @kernel

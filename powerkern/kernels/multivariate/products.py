@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import ROWS, entry, kernel, reduction, widest_vectors
+from powerkern._jit import ROWS, entry, kernel, reduction
 from powerkern._typing import FloatArray
 
 #: Values of a row that are multiplied at once: blocks of a hundred rows stay in the second-level cache.
@@ -24,21 +24,18 @@ GROUP = 16
 @entry((ROWS, ROWS, ROWS))
 def cross(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
     """out = a b^T: inner products of the rows of `a` with the rows of `b`, summed by blocks."""
+    p, q = a.shape[0], b.shape[0]
+    fours, twos = p - p % TILE, q - q % 2
     out[:] = 0.0
     for start in range(0, a.shape[1], BLOCK):
-        _add_cross(a, b, start, start + BLOCK, out)
-
-
-@kernel
-def _add_cross(a: FloatArray, b: FloatArray, start: int, stop: int, out: FloatArray) -> None:
-    p, q = a.shape[0], b.shape[0]
-    for i in range(0, p - p % 4, 4):
-        a0, a1, a2, a3 = a[i][start:stop], a[i + 1][start:stop], a[i + 2][start:stop], a[i + 3][start:stop]
-        for j in range(0, q - q % 2, 2):
-            _add_tile(a0, a1, a2, a3, b[j][start:stop], b[j + 1][start:stop], out[i : i + 4, j : j + 2])
-    for i in range(p):
-        for j in range(0 if i >= p - p % 4 else q - q % 2, q):
-            out[i, j] += dot(a[i][start:stop], b[j][start:stop])
+        stop = start + BLOCK
+        for i in range(0, fours, TILE):
+            a0, a1, a2, a3 = a[i][start:stop], a[i + 1][start:stop], a[i + 2][start:stop], a[i + 3][start:stop]
+            for j in range(0, twos, 2):
+                _add_tile(a0, a1, a2, a3, b[j][start:stop], b[j + 1][start:stop], out[i : i + TILE, j : j + 2])
+        for i in range(p):
+            for j in range(twos if i < fours else 0, q):
+                out[i, j] += dot(a[i][start:stop], b[j][start:stop])
 
 
 @reduction
@@ -52,7 +49,6 @@ def _add_tile(
     out: FloatArray,
 ) -> None:
     """Eight inner products: each value that is loaded serves two or four of them."""
-    widest_vectors()
     s00 = s01 = s10 = s11 = s20 = s21 = s30 = s31 = 0.0
     for i in range(a0.size):
         s00 += a0[i] * b0[i]
@@ -76,7 +72,6 @@ def _add_tile(
 @reduction
 def dot(a: FloatArray, b: FloatArray) -> float:
     """The inner product of two vectors."""
-    widest_vectors()
     total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]
@@ -86,21 +81,18 @@ def dot(a: FloatArray, b: FloatArray) -> float:
 @entry((ROWS, ROWS, ROWS))
 def combine(factors: FloatArray, a: FloatArray, out: FloatArray) -> None:
     """out = factors a: linear combinations of the rows of `a`."""
+    q, p = factors.shape
+    fours = p - p % 4
     out[:] = 0.0
     for start in range(0, a.shape[1], BLOCK):
-        _add_combinations(factors, a, start, start + BLOCK, out)
-
-
-@kernel
-def _add_combinations(factors: FloatArray, a: FloatArray, start: int, stop: int, out: FloatArray) -> None:
-    q, p = factors.shape
-    for i in range(q):
-        f, y = factors[i], out[i][start:stop]
-        for k in range(0, p - p % 4, 4):
-            a0, a1, a2, a3 = a[k][start:stop], a[k + 1][start:stop], a[k + 2][start:stop], a[k + 3][start:stop]
-            _add_four(f[k], f[k + 1], f[k + 2], f[k + 3], a0, a1, a2, a3, y)
-        for k in range(p - p % 4, p):
-            add_multiple(f[k], a[k][start:stop], y)
+        stop = start + BLOCK
+        for i in range(q):
+            f, y = factors[i], out[i][start:stop]
+            for k in range(0, fours, 4):
+                a0, a1, a2, a3 = a[k][start:stop], a[k + 1][start:stop], a[k + 2][start:stop], a[k + 3][start:stop]
+                _add_four(f[k], f[k + 1], f[k + 2], f[k + 3], a0, a1, a2, a3, y)
+            for k in range(fours, p):
+                add_multiple(f[k], a[k][start:stop], y)
 
 
 @kernel
@@ -116,7 +108,6 @@ def _add_four(
     out: FloatArray,
 ) -> None:
     """Four rows at once, so that the sum is loaded and stored once for them."""
-    widest_vectors()
     for i in range(out.size):
         out[i] += (f0 * a0[i] + f1 * a1[i]) + (f2 * a2[i] + f3 * a3[i])
 
@@ -124,7 +115,6 @@ def _add_four(
 @kernel
 def add_multiple(factor: float, a: FloatArray, out: FloatArray) -> None:
     """out += factor a."""
-    widest_vectors()
     for i in range(out.size):
         out[i] += factor * a[i]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import COLUMN, ROWS, entry, inlined, kernel, reduction, widest_vectors
+from powerkern._jit import COLUMN, ROWS, entry, inlined, kernel, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import expm1
 from powerkern.kernels.robust.loc_scale import BAD_INFINITE, EMPTY, ZERO_SCALE, LocScale, outcome
@@ -96,33 +96,17 @@ def _cumulate(y: FloatArray, center: float, unit: float, first: FloatArray, seco
         first[i], second[i] = s, q
 
 
-@kernel
+@reduction
 def _moments(y: FloatArray, unit: float) -> tuple[float, float]:
     """Mean and standard deviation, with 1/n."""
-    n = y.size
-    center = y[n // 2]
-    mean = _scaled_sum(y, center, unit) / n
-    variance = _scaled_squares(y, center, unit, mean) / n
-    return center + mean * unit, math.sqrt(variance) * unit
-
-
-@reduction
-def _scaled_sum(y: FloatArray, center: float, unit: float) -> float:
-    widest_vectors()
-    total = 0.0
-    for i in range(y.size):
+    n, center, total, squares = y.size, y[y.size // 2], 0.0, 0.0
+    for i in range(n):
         total += (y[i] - center) / unit
-    return total
-
-
-@reduction
-def _scaled_squares(y: FloatArray, center: float, unit: float, mean: float) -> float:
-    widest_vectors()
-    total = 0.0
-    for i in range(y.size):
+    mean = total / n
+    for i in range(n):
         d = (y[i] - center) / unit - mean
-        total += d * d
-    return total
+        squares += d * d
+    return center + mean * unit, math.sqrt(squares / n) * unit
 
 
 # --- wrapping -----------------------------------------------------------------------------------------
@@ -157,7 +141,6 @@ def step_columns(columns: FloatArray, constants: FloatArray, factors: FloatArray
 @reduction
 def _weighted_sums(y: FloatArray, loc: float, scale: float, constants: FloatArray) -> tuple[float, float, float]:
     """Sums of w, w z and w z**2, with z = (y - loc)/scale and w = psi(z)/z."""
-    widest_vectors()
     b, c, q1, q2 = constants[0], constants[1], constants[2], constants[3]
     total = first = second = 0.0
     for i in range(y.size):
@@ -180,13 +163,8 @@ def wrap_columns(
     constants: FloatArray,
 ) -> None:
     """Replace x by ``center + unit psi((x - loc)/scale)``; constants: b, c, q1, q2."""
-    for j in range(columns.shape[0]):
-        _wrap(columns[j], loc[j], scale[j], center[j], unit[j], constants)
-
-
-@kernel
-def _wrap(x: FloatArray, loc: float, scale: float, center: float, unit: float, constants: FloatArray) -> None:
-    widest_vectors()
     b, c, q1, q2 = constants[0], constants[1], constants[2], constants[3]
-    for i in range(x.size):
-        x[i] = center + unit * psi((x[i] - loc) / scale, b, c, q1, q2)
+    for j in range(columns.shape[0]):
+        x, location, spread, middle, width = columns[j], loc[j], scale[j], center[j], unit[j]
+        for i in range(x.size):
+            x[i] = middle + width * psi((x[i] - location) / spread, b, c, q1, q2)

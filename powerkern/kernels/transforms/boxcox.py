@@ -13,9 +13,8 @@ two phases: one long chain of dependent operations would leave the CPU's schedul
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-from powerkern._jit import fma, inlined, widest_vectors
+from powerkern._jit import inlined
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp_less, exp_parts, exp_parts_unchecked, exp_scaled, rounder_of
 from powerkern.kernels.elementary.log import (
@@ -28,10 +27,6 @@ from powerkern.kernels.elementary.log import (
     split_normal,
 )
 from powerkern.kernels.transforms.branch import (
-    F_INTERCEPT,
-    F_LMBDA,
-    F_REF,
-    F_SLOPE,
     LARGE,
     LINEAR,
     LOG_END,
@@ -52,6 +47,7 @@ from powerkern.kernels.transforms.branch import (
     moderate_log,
     reach,
     times,
+    times_pair,
     write_bounds,
 )
 
@@ -109,8 +105,7 @@ def boxcox_dx(x: float, lmbda: float) -> float:
     """
     a, a_lo = _extended_log(x)
     power, power_lo = less_one(lmbda)
-    t = power * a
-    y = exp_parts(t, fma(power, a, -t) + (power * a_lo + power_lo * a))
+    y = exp_parts(*times_pair(a, a_lo, power, power_lo))
     at_zero = 1.0 if power == 0.0 else (0.0 if power > 0.0 else math.inf)
     at_infinity = 1.0 if power == 0.0 else (0.0 if power < 0.0 else math.inf)
     return _with_edges(y, x, at_zero, at_infinity) + 0.0 * power
@@ -124,33 +119,16 @@ def boxcox_dx(x: float, lmbda: float) -> float:
 # and a mean and a scale of b_lambda(d) standardise as well as a mean and a scale of psi.
 
 
-class _Reference(NamedTuple):
-    """A reference, prepared for `_log_ratio`."""
-
-    value: float
-    #: exponent, and half the inverse of the mantissa
-    k: float
-    m_inverse: float
-    #: 1/value is inverse*up, as 1/value itself may overflow
-    up: float
-    inverse: float
-
-
 @inlined
-def _reference(ref: float) -> _Reference:
-    k, m = split(ref)
-    up = 2.0**100 if ref < _SMALL else 1.0
-    return _Reference(ref, k - 1.0, 0.5 / m, up, 1.0 / (ref * up))
-
-
-@inlined
-def _log_ratio(x: float, ref: _Reference) -> float:
+def _log_ratio(x: float, ref: float) -> float:
     """ln(x/ref) for positive finite x: from exponent and mantissa of x/ref, or near ref from (x - ref)/ref."""
-    # relative to the mantissa of ref: no overflow and, unless x is subnormal, no underflow
+    # relative to the mantissa of ref, halved: no overflow and, unless x is subnormal, no underflow
+    ref_k, ref_m = split(ref)
     small = x < _SMALL
-    k, m = split((x * 2.0**54 if small else x) * ref.m_inverse)
-    k = (k - 54.0 if small else k) - ref.k
-    w = (x - ref.value) * ref.up * ref.inverse
+    k, m = split((x * 2.0**54 if small else x) * (0.5 / ref_m))
+    k = (k - 54.0 if small else k) - (ref_k - 1.0)
+    up = 2.0**100 if ref < _SMALL else 1.0  # 1/ref itself may overflow
+    w = (x - ref) * up * (1.0 / (ref * up))
     return log_sum(k, w if k == 0.0 else m - 1.0)
 
 
@@ -171,7 +149,7 @@ def boxcox_standardized(x: float, fit: Fit) -> float:
     """
     lmbda, a, b = fit.lmbda, fit.slope, fit.intercept
     e = exponent(lmbda)
-    t = e.m * _log_ratio(x, _reference(fit.ref))
+    t = e.m * _log_ratio(x, fit.ref)
     t = e.t_max if t > e.t_max else t
     t = e.t_min if t < e.t_min else t
     z = a * (exp_less(t, e.rounder, e.unit) * e.inverse) + b
@@ -218,8 +196,8 @@ def _exponent_of(c: FloatArray, j: int) -> Exponent:
 
 
 @inlined
-def _boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    lmbda = f[F_LMBDA, j]
+def _boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    lmbda = fit.lmbda
     e = exponent(lmbda)
     span = reach(e, abs(lmbda))
     write_bounds(1.0 / span if 1.0 / span > _SMALL else _SMALL, span, moderate_forwards(lmbda), c, j)
@@ -228,7 +206,6 @@ def _boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
 
 @inlined
 def _boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    widest_vectors()
     a, a_lo = spare[0], spare[1]
     for j in range(out.size):
         k, m = split_normal(x[j])
@@ -240,8 +217,8 @@ def _boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArr
 
 
 @inlined
-def _inv_boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    lmbda = f[F_LMBDA, j]
+def _inv_boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    lmbda = fit.lmbda
     most = moderate_log(lmbda)
     low, high = inverse_reach(
         lmbda, -most if -most > _LOG_SMALL else _LOG_SMALL, most if most < _LOG_LARGE else _LOG_LARGE
@@ -252,7 +229,6 @@ def _inv_boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
 
 @inlined
 def _inv_boxcox_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    widest_vectors()
     a, a_lo = spare[0], spare[1]
     for j in range(out.size):
         a[j], a_lo[j] = inverse_branch_unchecked(y[j], c[_LMBDA, j], 0.0, _exponent_of(c, j))
@@ -261,19 +237,18 @@ def _inv_boxcox_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: Floa
 
 
 @inlined
-def _standardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    lmbda, ref = f[F_LMBDA, j], f[F_REF, j]
+def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    lmbda, ref = fit.lmbda, fit.ref
     e = exponent(lmbda)
     span = reach(e, abs(lmbda))
     low = ref / span if ref / span > _SMALL else _SMALL
     write_bounds(low, ref * span, _SMALL <= ref <= LARGE, c, j)  # none where 1/ref can overflow
-    c[_M, j], c[_INVERSE, j], c[_SLOPE, j], c[_OFFSET, j] = e.m, e.inverse * e.unit, f[F_SLOPE, j], f[F_INTERCEPT, j]
+    c[_M, j], c[_INVERSE, j], c[_SLOPE, j], c[_OFFSET, j] = e.m, e.inverse * e.unit, fit.slope, fit.intercept
     c[_REF, j], c[_REF_INVERSE, j] = ref, 1.0 / ref
 
 
 @inlined
 def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    widest_vectors()
     d = spare[0]
     for j in range(out.size):
         d[j] = _log_ratio_unchecked(x[j], c[_REF, j], c[_REF_INVERSE, j]) + 0.0 * x[j]
@@ -283,8 +258,8 @@ def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Fl
 
 
 @inlined
-def _unstandardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    lmbda, ref, a, b = f[F_LMBDA, j], f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j]
+def _unstandardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    lmbda, ref, a, b = fit.lmbda, fit.ref, fit.slope, fit.intercept
     e, log_ref = exponent(lmbda), log(ref)
     low, high = inverse_reach(lmbda, _LOG_SMALL - log_ref, _LOG_LARGE - log_ref)
     write_bounds(a * low + b, a * high + b, abs(lmbda * b) <= NOISELESS * a, c, j)
@@ -294,7 +269,6 @@ def _unstandardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
 
 @inlined
 def _unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    widest_vectors()
     d = spare[0]
     for j in range(out.size):
         y = (z[j] - c[_OFFSET, j]) * c[_SLOPE_INVERSE, j]

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from powerkern._jit import bits_of, float_of, fma, inlined, kernel, widest_vectors
+from powerkern._jit import bits_of, float_of, fma, inlined
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp, exp_minus, expm1, rounder_of
@@ -62,8 +62,8 @@ LARGE = 1e300
 #: The first two rows of all arrays of constants: the bounds between which values are ordinary; none is: low > high.
 LOW, HIGH = range(2)
 
-#: The rows of an array of fields, from which constants are computed: a fit's numbers, and 1 if no value is ordinary.
-F_LMBDA, F_REF, F_SLOPE, F_INTERCEPT, F_LOG_FACTOR, F_PASSES, N_FIELDS = range(7)
+#: The rows of an array of fields, from which constants are computed: a fit's numbers.
+F_LMBDA, F_REF, F_SLOPE, F_INTERCEPT, F_LOG_FACTOR, N_FIELDS = range(6)
 
 
 class Fit(NamedTuple):
@@ -76,9 +76,9 @@ class Fit(NamedTuple):
     log_factor: float
 
 
-#: Writes the constants of column j, of the fit in fields[:, j], into c[:, j]: (fields, c, j).
-Prepare = Callable[[FloatArray, FloatArray, int], None]
-#: Writes the constants of the first n columns: (fields, c, n).
+#: Writes the constants of a column into c[:, j]: (fit, c, j).
+Prepare = Callable[[Fit, FloatArray, int], None]
+#: Writes the constants of n columns into c, of the fits in the columns of an array of fields: (fields, c, n).
 PrepareAll = Callable[[FloatArray, FloatArray, int], None]
 
 
@@ -103,13 +103,20 @@ def by_lambda(transform: Callable[[float, float], float]) -> Callable[[float, Fi
     return inlined(image)
 
 
+@inlined
+def fit_in(fields: FloatArray, j: int) -> Fit:
+    """The fit in a column of an array of fields."""
+    return Fit(
+        fields[F_LMBDA, j], fields[F_REF, j], fields[F_SLOPE, j], fields[F_INTERCEPT, j], fields[F_LOG_FACTOR, j]
+    )
+
+
 def in_turn(prepare: Prepare) -> PrepareAll:
     """The constants of columns, one after the other."""
 
     def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
-        widest_vectors()
         for j in range(n):
-            prepare(fields, c, j)
+            prepare(fit_in(fields, j), c, j)
 
     return inlined(prepare_all)
 
@@ -262,11 +269,11 @@ def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
 
 
 @inlined
-def write_bounds(low: float, high: float, moderate: bool, c: FloatArray, j: int) -> None:
-    """Write the bounds of column j: none of its values is ordinary unless its exponents are `moderate`."""
-    moderate &= low <= high
-    c[LOW, j] = (low if low > -LARGE else -LARGE) if moderate else math.inf
-    c[HIGH, j] = (high if high < LARGE else LARGE) if moderate else -math.inf
+def write_bounds(low: float, high: float, any_is: bool, c: FloatArray, j: int) -> None:
+    """Write the bounds of column j: no value is ordinary if the first is above the second, or `any_is` is not set."""
+    any_is &= low <= high
+    c[LOW, j] = (low if low > -LARGE else -LARGE) if any_is else math.inf
+    c[HIGH, j] = (high if high < LARGE else LARGE) if any_is else -math.inf
 
 
 @inlined
@@ -332,31 +339,3 @@ def _divided(log_u: float, log_u_lo: float, e: Exponent) -> tuple[float, float]:
 def _is_linear(product: float, m: float) -> bool:
     """Whether b_m(a) = a where m a is `product`."""
     return abs(product) < LINEAR or abs(m) < _FLAT
-
-
-# --- one value at a time ----------------------------------------------------------------------------
-
-
-@kernel
-def _magnification(m: float) -> float:
-    """A power of two that scales a tiny m up to where `exponent` distinguishes it from 0."""
-    return 2.0**1000 if abs(m) < _FLAT else 1.0
-
-
-@kernel
-def branch(a: float, m: float) -> float:
-    """b_m(a) = (e**(m a) - 1)/m, or a for m = 0; for |m| <= 1e290.
-
-    Finite wherever the exact value is in range, also where e**(m a) is not; within 2 ulp, given that `a` is exact.
-    At infinite `a` the limit, -1/m or infinity; NaN if an argument is NaN.
-    """
-    if a != a or m != m:
-        return math.nan
-    if abs(m * a) < LINEAR or m == 0.0:
-        return a
-    if abs(a) == math.inf:
-        return -1.0 / m if m * a < 0.0 else a
-    c = _magnification(m)
-    e = exponent(m * c)
-    t, t_lo = times(a / c, 0.0, e.m)
-    return branch_of_product(t, t_lo, e) * c

@@ -5,16 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from powerkern._jit import LANES, in_all_lanes, inlined, kernel, store, widest_vectors
+from powerkern._jit import LANES, first_lanes, in_all_lanes, inlined, kernel, load, select, store
 from powerkern._typing import FloatArray
+from powerkern.kernels.results import INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE
 from powerkern.kernels.transforms import boxcox, yeojohnson, yeojohnson_standardized
-from powerkern.kernels.transforms.branch import (
-    BLOCK,
-    HIGH,
-    LOW,
-    N_SPARE,
-    Fit,
-)
+from powerkern.kernels.transforms.branch import BLOCK, HIGH, LOW, N_SPARE, Fit
 from powerkern.kernels.transforms.family import BOX_COX, INVERSES, YEO_JOHNSON, lowest
 
 #: The transforms by family and direction.
@@ -27,15 +22,18 @@ TRANSFORMS = {
     for direction, transform in enumerate(transforms)
 }
 
+#: The fields of a row of results that make a fit by which a column is standardised.
+FIT_FIELDS = LMBDA, REF, SLOPE, INTERCEPT, LOG_FACTOR
+
 #: Numbers from one constant of a block to the next. A load waits for stores a little before it, give or take multiples
 #: of 4 KB; no two rows lie so.
 WIDTH = 192
 
 # rows of scratch space of a column: its constants, scratch space of a block, and values that are not ordinary
-_SPARE = 12
-_EXTREME, _PLACE, N_ROOM = _SPARE + N_SPARE, _SPARE + N_SPARE + 1, _SPARE + N_SPARE + 2
+_SPARE = max(transform.n_constants for transform in TRANSFORMS.values())
+_EXTREME, _PLACE, N_ROOM = range(_SPARE + N_SPARE, _SPARE + N_SPARE + 3)
 
-#: Writes the image of a column to out, which may be x: (x, c, j, fit, out, room), with the fit's constants in c[:, j].
+#: Writes the image of a column to out, which may be x: (x, c, j, fit, out, room), with its constants in c[0, :, j].
 #: Returns the number of values without an image.
 ColumnTransform = Callable[[FloatArray, FloatArray, int, Fit, FloatArray, FloatArray], int]
 
@@ -47,16 +45,14 @@ def column_transform(family: int, direction: int) -> ColumnTransform:
     is_inverse, end = direction in INVERSES, lowest(family)
 
     def column(x: FloatArray, c: FloatArray, j: int, fit: Fit, out: FloatArray, room: FloatArray) -> int:
-        widest_vectors()
-        n_failures = 0
-        low, high, spare = c[LOW, j], c[HIGH, j], room[_SPARE:]
-        extreme, place = room[_EXTREME], room[_PLACE]
-        _spread(c, j, min(x.size, BLOCK), room)
+        n_failures, spare, extreme, place = 0, room[_SPARE:], room[_EXTREME], room[_PLACE]
+        low, high = c[0, LOW, j], c[0, HIGH, j]
+        spread(c, j * BLOCK, min(x.size, BLOCK), BLOCK, room)
         for start in range(0, x.size, BLOCK):
             source, target = x[start : start + BLOCK], out[start : start + BLOCK]
             n_extreme = _count_extreme(source, low, high)
             if n_extreme > 0:
-                n_whole = _take_extreme(source, low, high, n_extreme, extreme, place)
+                n_whole = _take_extreme(source, low, high, extreme, place)
                 if not is_inverse:
                     n_failures += count_outside(extreme[:n_extreme], end)
                 for i in range(n_whole):
@@ -65,8 +61,8 @@ def column_transform(family: int, direction: int) -> ColumnTransform:
                     n_failures += _count_not_finite(extreme[:n_extreme])
             if n_extreme < source.size:
                 transform_block(source, room, target, spare)
-            if n_extreme > 0:
-                _put_extreme(extreme, place, n_extreme, target)
+            for i in range(n_extreme):
+                target[int(place[i])] = extreme[i]
         return n_failures
 
     return kernel(column)
@@ -75,7 +71,6 @@ def column_transform(family: int, direction: int) -> ColumnTransform:
 @kernel
 def count_outside(x: FloatArray, end: float) -> int:
     """The number of infinite values, and of values not above the `end` of the domain; NaN is neither."""
-    widest_vectors()
     n = 0
     for i in range(x.size):
         n += (x[i] <= end) | (x[i] == math.inf)
@@ -91,18 +86,28 @@ def _count_not_finite(x: FloatArray) -> int:
 
 
 @inlined
-def _spread(c: FloatArray, j: int, n: int, room: FloatArray) -> None:
-    """Repeat the constants of column j for n values; whole vectors are stored."""
-    for row in range(c.shape[0]):
-        constant = in_all_lanes(c[row, j])
-        for i in range(0, n, LANES):
-            store(room, (row, i), constant)
+def spread(c: FloatArray, first: int, n: int, height: int, column: FloatArray) -> None:
+    """The constants of n values from number `first` on, of columns of so many values one after the other.
+
+    Whole vectors are stored, so up to seven more are written, of the next columns.
+    """
+    j, end = first // height, height - first % height
+    for i in range(0, n, LANES):
+        if end == i:
+            j, end = j + 1, end + height
+        for k in range(c.shape[1]):
+            store(column, (k, i), in_all_lanes(c[j // BLOCK, k, j % BLOCK]))
+        while end < i + LANES:  # there the next column begins
+            j, before = j + 1, first_lanes(end - i)
+            for k in range(c.shape[1]):
+                next_one = in_all_lanes(c[j // BLOCK, k, j % BLOCK])
+                store(column, (k, i), select(before, load(column, (k, i)), next_one))
+            end += height
 
 
 @kernel
 def _count_extreme(x: FloatArray, low: float, high: float) -> int:
     """The number of values that are not ordinary; NaN is."""
-    widest_vectors()
     n = 0
     for i in range(x.size):
         n += (x[i] < low) | (x[i] > high)
@@ -110,32 +115,13 @@ def _count_extreme(x: FloatArray, low: float, high: float) -> int:
 
 
 @kernel
-def _take_extreme(
-    x: FloatArray, low: float, high: float, n_extreme: int, extreme: FloatArray, place: FloatArray
-) -> int:
+def _take_extreme(x: FloatArray, low: float, high: float, extreme: FloatArray, place: FloatArray) -> int:
     """Write values that are not ordinary, and their places; returns their number, filled up to whole vectors."""
-    widest_vectors()
-    if n_extreme == x.size:
-        for i in range(x.size):
-            extreme[i] = x[i]
-    else:
-        n = 0
-        for i in range(x.size):
-            extreme[n], place[n] = x[i], float(i)
-            n += (x[i] < low) | (x[i] > high)
-    whole = -(-n_extreme // LANES) * LANES
-    for i in range(n_extreme, whole):
+    n = 0
+    for i in range(x.size):
+        extreme[n], place[n] = x[i], float(i)
+        n += (x[i] < low) | (x[i] > high)
+    whole = -(-n // LANES) * LANES
+    for i in range(n, whole):
         extreme[i] = 1.0
     return whole
-
-
-@kernel
-def _put_extreme(extreme: FloatArray, place: FloatArray, n_extreme: int, out: FloatArray) -> None:
-    """Write the images of values that are not ordinary to their places."""
-    widest_vectors()
-    if n_extreme == out.size:
-        for i in range(out.size):
-            out[i] = extreme[i]
-    else:
-        for i in range(n_extreme):
-            out[int(place[i])] = extreme[i]

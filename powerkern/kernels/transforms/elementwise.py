@@ -6,11 +6,9 @@ from collections.abc import Callable
 
 from powerkern._jit import COLUMN, REAL, allocated, entry, release
 from powerkern._typing import FloatArray
-from powerkern.kernels.transforms.boxcox import boxcox, inv_boxcox
-from powerkern.kernels.transforms.branch import F_LMBDA, N_FIELDS, Fit
+from powerkern.kernels.transforms.branch import Fit
 from powerkern.kernels.transforms.columns import N_ROOM, TRANSFORMS, WIDTH, column_transform
 from powerkern.kernels.transforms.family import BOX_COX, FORWARD, INVERSE, YEO_JOHNSON
-from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson, yeojohnson
 
 
 def _by_one(family: int, direction: int) -> Callable[..., None]:
@@ -19,35 +17,30 @@ def _by_one(family: int, direction: int) -> Callable[..., None]:
     column, prepare, n_constants = column_transform(family, direction), transform.prepare, transform.n_constants
 
     def by_one(x: FloatArray, lmbda: float, out: FloatArray) -> None:
-        c, room, fields = allocated((n_constants, 1)), allocated((N_ROOM, WIDTH)), allocated((N_FIELDS, 1))
-        fields[F_LMBDA, 0] = lmbda
-        prepare(fields, c, 0)
-        column(x, c, 0, Fit(lmbda, 0.0, 1.0, 0.0, 0.0), out, room)
+        c, room, fit = allocated((1, n_constants, 1)), allocated((N_ROOM, WIDTH)), Fit(lmbda, 0.0, 1.0, 0.0, 0.0)
+        prepare(fit, c[0], 0)
+        column(x, c, 0, fit, out, room)
         release(c)
         release(room)
-        release(fields)
 
     by_one.__name__ = by_one.__qualname__ = f"{transform.name}_array"  # the name of its file
     return entry((COLUMN, REAL, COLUMN))(by_one)
 
 
-def _by_each(transform: Callable[[float, float], float], name: str) -> Callable[..., None]:
+def _by_each(family: int, direction: int) -> Callable[..., None]:
     """The entry that writes the transform of each element by its own lambda to `out`."""
+    transform = TRANSFORMS[family, direction]
+    image = transform.image
 
     def by_each(x: FloatArray, lmbda: FloatArray, out: FloatArray) -> None:
         for i in range(x.size):
-            out[i] = transform(x[i], lmbda[i])
+            out[i] = image(x[i], Fit(lmbda[i], 0.0, 1.0, 0.0, 0.0))
 
-    by_each.__name__ = by_each.__qualname__ = name
+    by_each.__name__ = by_each.__qualname__ = f"{transform.name}_each"
     return entry((COLUMN, COLUMN, COLUMN))(by_each)
 
 
-boxcox_array = _by_one(BOX_COX, FORWARD)
-inv_boxcox_array = _by_one(BOX_COX, INVERSE)
-yeojohnson_array = _by_one(YEO_JOHNSON, FORWARD)
-inv_yeojohnson_array = _by_one(YEO_JOHNSON, INVERSE)
-
-boxcox_each = _by_each(boxcox, "boxcox_each")
-inv_boxcox_each = _by_each(inv_boxcox, "inv_boxcox_each")
-yeojohnson_each = _by_each(yeojohnson, "yeojohnson_each")
-inv_yeojohnson_each = _by_each(inv_yeojohnson, "inv_yeojohnson_each")
+boxcox_array, boxcox_each = _by_one(BOX_COX, FORWARD), _by_each(BOX_COX, FORWARD)
+inv_boxcox_array, inv_boxcox_each = _by_one(BOX_COX, INVERSE), _by_each(BOX_COX, INVERSE)
+yeojohnson_array, yeojohnson_each = _by_one(YEO_JOHNSON, FORWARD), _by_each(YEO_JOHNSON, FORWARD)
+inv_yeojohnson_array, inv_yeojohnson_each = _by_one(YEO_JOHNSON, INVERSE), _by_each(YEO_JOHNSON, INVERSE)

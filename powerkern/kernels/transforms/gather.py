@@ -24,7 +24,6 @@ from powerkern._jit import (
     kernel,
     prefetch,
     release,
-    widest_vectors,
 )
 from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.results import (
@@ -40,16 +39,11 @@ from powerkern.kernels.results import (
 )
 from powerkern.kernels.transforms.branch import (
     BLOCK,
-    F_INTERCEPT,
-    F_LMBDA,
-    F_LOG_FACTOR,
-    F_REF,
-    F_SLOPE,
     N_FIELDS,
     Fit,
     in_turn,
 )
-from powerkern.kernels.transforms.columns import N_ROOM, TRANSFORMS, WIDTH, ColumnTransform, column_transform
+from powerkern.kernels.transforms.columns import FIT_FIELDS, N_ROOM, TRANSFORMS, WIDTH, column_transform
 from powerkern.kernels.transforms.columns import count_outside as _outside
 from powerkern.kernels.transforms.family import (
     INVERSES,
@@ -84,13 +78,11 @@ def _by_squares(copy: _Copy, x: AnyArray, block: AnyArray) -> None:
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
     for top in range(0, whole_rows, CACHE_LINE):
         for left in range(0, whole_columns, CACHE_LINE):
-            square = x[top : top + CACHE_LINE, left : left + CACHE_LINE]
-            turned = block[left : left + CACHE_LINE, top : top + CACHE_LINE]
             for i in range(CACHE_LINE):
-                prefetch(square, (i + 2 * CACHE_LINE, 0))
+                prefetch(x, (top + i + 2 * CACHE_LINE, left))
             for j in range(CACHE_LINE):
                 for i in range(CACHE_LINE):
-                    copy(square, turned, i, j)
+                    copy(x, block, top + i, left + j)
     for top in range(0, n, _TILE):
         part, turned = x[top : top + _TILE, whole_columns:], block[whole_columns:, top : top + _TILE]
         for j in range(part.shape[1]):
@@ -125,7 +117,6 @@ def scatter(block: FloatArray, out: FloatArray) -> None:
 @kernel
 def _prestandardize(x: FloatArray, fit: FloatArray, end: float) -> int:
     """x = (x - center)/divisor: robust Yeo-Johnson fits, and Box-Cox with a shift; counts as `count_outside` before."""
-    widest_vectors()
     center, divisor, n = fit[CENTER], fit[DIVISOR], 0
     for i in range(x.size):
         n += (x[i] <= end) | (x[i] == math.inf)
@@ -136,7 +127,6 @@ def _prestandardize(x: FloatArray, fit: FloatArray, end: float) -> int:
 @kernel
 def _unprestandardize(x: FloatArray, fit: FloatArray) -> int:
     """x = center + divisor x; returns the number of finite values that overflow."""
-    widest_vectors()
     center, divisor, n = fit[CENTER], fit[DIVISOR], 0
     for i in range(x.size):
         y = center + divisor * x[i]
@@ -159,78 +149,46 @@ def _end_of_domain(fit: FloatArray, family: int) -> float:
     return float(fit[CENTER] + lowest(family))
 
 
-_Apply = Callable[[FloatArray, FloatArray, IntArray], None]
+@inlined
+def fit_of(row: FloatArray) -> Fit:
+    """The numbers by which a fit standardises."""
+    return Fit(row[LMBDA], row[REF], row[SLOPE], row[INTERCEPT], row[LOG_FACTOR])
 
 
-_Column = Callable[[FloatArray, FloatArray, FloatArray, int, FloatArray, IntArray], None]
-
-
-def _forward(family: int, transform: ColumnTransform) -> _Column:
-    """The kernel that transforms column j of a block, and counts values outside the domain."""
-
-    def forward(x: FloatArray, row: FloatArray, c: FloatArray, j: int, room: FloatArray, failures: IntArray) -> None:
-        rescaled = is_rescaled(row)
-        if rescaled:
-            failures[j] += _prestandardize(x, row, _end_of_domain(row, family))
-        n = transform(x, c, j % BLOCK, fit_of(row), x, room)
-        failures[j] += 0 if rescaled else n
-
-    return kernel(forward)
-
-
-def _backward(inverse: ColumnTransform) -> _Column:
-    """The kernel that transforms column j of a block back, and counts values without an inverse."""
-
-    def backward(y: FloatArray, row: FloatArray, c: FloatArray, j: int, room: FloatArray, failures: IntArray) -> None:
-        failures[j] += inverse(y, c, j % BLOCK, fit_of(row), y, room)
-        if is_rescaled(row):
-            failures[j] += _unprestandardize(y, row)
-
-    return kernel(backward)
-
-
-def _entry_of(family: int, direction: int) -> _Apply:
+def _entry_of(family: int, direction: int) -> Callable[[FloatArray, FloatArray, IntArray], None]:
     """The entry of a transform of a block; constants are made for many columns at once, as vectors."""
     transform = TRANSFORMS[family, direction]
-    in_blocks, prepare, n_constants = (
-        column_transform(family, direction),
-        in_turn(transform.prepare),
-        transform.n_constants,
-    )
-    column = _backward(in_blocks) if direction in INVERSES else _forward(family, in_blocks)
+    prepare, n_constants = in_turn(transform.prepare), transform.n_constants
+    transform_column, is_inverse = column_transform(family, direction), direction in INVERSES
 
     def by_column(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
-        widest_vectors()
-        c, room = allocated((n_constants, BLOCK)), allocated((N_ROOM, WIDTH))
-        fields = allocated((N_FIELDS, BLOCK))
+        c, room, fields = allocated((1, n_constants, BLOCK)), allocated((N_ROOM, WIDTH)), allocated((N_FIELDS, BLOCK))
         for j in range(block.shape[0]):
-            if j % BLOCK == 0:
+            k = j % BLOCK
+            if k == 0:
                 n = min(BLOCK, block.shape[0] - j)
-                _write_fields(results[j : j + n], fields)
-                prepare(fields, c, n)
-            if not is_identity(results[j]):
-                column(block[j], results[j], c, j, room, failures)
+                for i in range(n):
+                    for field in range(N_FIELDS):
+                        fields[field, i] = results[j + i, FIT_FIELDS[field]]
+                prepare(fields, c[0], n)
+            x, row = block[j], results[j]
+            if is_identity(row):
+                continue
+            rescaled = is_rescaled(row)
+            if not is_inverse and rescaled:
+                failures[j] += _prestandardize(x, row, _end_of_domain(row, family))
+            n_failures = transform_column(x, c, k, fit_of(row), x, room)
+            if is_inverse and rescaled:
+                n_failures += _unprestandardize(x, row)
+            elif rescaled:
+                n_failures = 0  # they have been counted
+            failures[j] += n_failures
         release(c)
         release(room)
         release(fields)
 
     by_column.__name__ = by_column.__qualname__ = f"{transform.name}_columns"  # the name of its file
     return entry((ROWS, ROWS, COUNTS))(by_column)
-
-
-@kernel
-def _write_fields(results: FloatArray, fields: FloatArray) -> None:
-    """The numbers of fits as fields of columns."""
-    for j in range(results.shape[0]):
-        fit = fit_of(results[j])
-        fields[F_LMBDA, j], fields[F_REF, j], fields[F_SLOPE, j] = fit.lmbda, fit.ref, fit.slope
-        fields[F_INTERCEPT, j], fields[F_LOG_FACTOR, j] = fit.intercept, fit.log_factor
-
-
-@inlined
-def fit_of(row: FloatArray) -> Fit:
-    """The numbers by which a fit standardises."""
-    return Fit(row[LMBDA], row[REF], row[SLOPE], row[INTERCEPT], row[LOG_FACTOR])
 
 
 #: The entry for a family and a direction.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import LANES, borrowed, inlined, pack_eight, prefetch, widest_vectors
+from powerkern._jit import LANES, inlined, pack_eight, prefetch
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.transforms.branch import BLOCK
 
@@ -19,111 +20,93 @@ _LINE_BYTES = 64
 
 
 class Lines(NamedTuple):
-    """Where values are, and where their images go: see `powerkern.kernels.transforms.matrix`."""
+    """Lines of values, some of them `joined`: where these are, and where their images go.
+
+    Line k has the values of lines ``k times, k times + 1, ...`` of x, `times` of them. Line i of x begins at
+    ``begin + i stride``, and its `length` values are `within` apart; rows without memory between them are one line of
+    x. The images of line k begin at ``out[k out_step]``.
+    """
 
     x: FloatArray
     begin: int
     stride: int
     within: int
-    height: int
+    length: int
+    times: int
     out: FloatArray
-    out_stride: int
-    column_major: bool
-
-
-@inlined
-def lines_at(x: FloatArray, where: IntArray, out: FloatArray, column_major: bool, left: int) -> Lines:
-    """Lines as the arguments of an entry describe them, from column number `left` on."""
-    begin, stride, within, to, out_stride = where[0], where[1], where[2], where[4], where[5]
-    begin += left * (stride if column_major else within)
-    to += left * (out_stride if column_major else 1)
-    return Lines(borrowed(x), begin, stride, within, where[3], borrowed(out)[to:], out_stride, column_major)
-
-
-class Traversal(NamedTuple):
-    """How values are taken: `n_lines` of `width`, each of which is `times` lines of `length` of the matrix, joined."""
-
+    out_step: int
     joined: bool
     n_lines: int
     width: int
-    length: int
-    times: int
-    #: how many are transformed together
+    #: how many values are transformed together
     block: int
-    #: whether they are looked at where they are; else they are packed
+    #: whether they are read where they are; else they are packed
     dense: bool
-    #: from values to those to be fetched beforehand, and how many of them are in a cache line
+    #: from values to those that are fetched beforehand, and how many of them are fetched at once
     ahead: int
     step: int
 
 
-@inlined
 def rows_joined(p: int) -> int:
-    """As many as fill whole vectors, unless that is more than a band: values beyond would be computed one by one.
+    """The number of rows of p values that are joined: 0 for long ones, else as many as fill whole vectors.
 
-    About two blocks of values, if that can be: constants of more would leave the first-level cache.
+    Unless that is more than a band: values beyond would be computed one by one. About two blocks of values, if that
+    can be: constants of more would leave the first-level cache.
     """
-    step = LANES
-    while step > 1 and p * step // 2 % LANES == 0:
-        step //= 2
-    return max(1, 2 * BLOCK // (p * step)) * step if p * step <= BAND else max(1, SHORTEST_ROW // p)
+    if p >= SHORTEST_ROW:
+        return 0
+    least = LANES // math.gcd(p, LANES)
+    return max(1, 2 * BLOCK // (p * least)) * least if p * least <= BAND else SHORTEST_ROW // p
 
 
 @inlined
-def traversal_of(lines: Lines, p: int) -> Traversal:
-    """Short lines are joined where their images are."""
-    column_major = lines.column_major
-    length, count = (lines.height, p) if column_major else (p, lines.height)
-    joined = length < (SHORTEST_COLUMN if column_major else SHORTEST_ROW)
-    joined = joined and lines.out_stride == length
-    times = (count if column_major else rows_joined(length)) if joined else 1
-    dense = lines.within == 1 and (lines.stride == length or not joined)
-    if dense:
-        ahead = BLOCK if column_major else (length * times if joined else lines.stride)
-    elif column_major:
-        ahead = max(1, BLOCK // length) * lines.stride if joined else BLOCK * lines.within
-    else:
-        ahead = times * lines.stride
-    step = max(1, _LINE_BYTES // (lines.x.itemsize * max(1, abs(lines.within))))
-    # a column by itself is divided evenly: its constants are spread over no more values than necessary
-    blocks = max(1, -(-length // BLOCK))
-    block = -(-length // (blocks * LANES)) * LANES if column_major and not joined else BLOCK
-    return Traversal(joined, -(-count // times), length * times, length, times, max(1, block), dense, ahead, step)
+def lines_of(x: FloatArray, where: IntArray, out: FloatArray, column_major: bool, left: int, p: int) -> Lines:
+    """The lines of `p` columns from number `left` on; see `powerkern.kernels.transforms.matrix` for the arguments."""
+    stride, within, height, out_stride = where[1], where[2], where[3], where[5]
+    begin = where[0] + left * (stride if column_major else within)
+    out = out[where[4] + left * (out_stride if column_major else 1) :]
+    length, count = (height, p) if column_major else (p, height)
+    joined = out_stride == length and (length < SHORTEST_COLUMN if column_major else where[7] > 0)
+    times = (count if column_major else where[7]) if joined else 1
+    width, n_lines, out_step = length * times, -(-count // times), length * times if joined else out_stride
+    ahead, block = times * stride, BLOCK
+    if column_major:
+        ahead = BLOCK // length * stride if joined else BLOCK * within
+    if column_major and not joined:
+        # a column by itself is divided evenly: its constants are spread over no more values than necessary
+        block = -(-length // (-(-length // BLOCK) * LANES)) * LANES
+    if within == 1 and stride == length:
+        stride, length, times = width, width, 1
+    dense = within == 1 and times == 1
+    step = _LINE_BYTES // x.itemsize if within == 1 else 1
+    return Lines(
+        x, begin, stride, within, length, times, out, out_step, joined, n_lines, width, block, dense, ahead, step
+    )
 
 
 @inlined
-def block_in_place(lines: Lines, traversal: Traversal, line: int, place: int, n: int) -> FloatArray:
-    """A block of values that are side by side; those to come are fetched."""
-    x = borrowed(lines.x)
-    first = lines.begin + line * (traversal.width if traversal.joined else lines.stride) + place
-    for j in range(0, n, _LINE_BYTES // x.itemsize):
-        prefetch(x, (first + traversal.ahead + j,))
-    return x[first : first + n]
+def fetch_ahead(lines: Lines, first: int, n: int) -> None:
+    """Prefetch the values that come after n of them, which begin at x[first]."""
+    j = 0
+    while j < n:  # a range would divide, for the number of steps
+        prefetch(lines.x, (first + lines.ahead + j * lines.within,))
+        j += lines.step
 
 
 @inlined
-def pack(lines: Lines, traversal: Traversal, number: int, begin: int, packed: FloatArray) -> tuple[int, int]:
-    """Pack values one after the other, from one of a line of the matrix on; returns line and place of the next."""
-    widest_vectors()
-    x, packed, within, place = borrowed(lines.x), borrowed(packed), lines.within, 0
+def pack(lines: Lines, number: int, begin: int, packed: FloatArray) -> tuple[int, int]:
+    """Pack values one after the other, from one of a line of x on; returns line and place of the next."""
+    x, within, place = lines.x, lines.within, 0
     while place < packed.size:
-        n = min(traversal.length - begin, packed.size - place)
-        first, j = lines.begin + number * lines.stride + begin * within, 0
-        while j < n:  # a range would divide, for the number of steps
-            prefetch(x, (first + traversal.ahead + j * within,))
-            j += traversal.step
-        _pack_part(x, first, within, packed[place : place + n])
+        n = min(lines.length - begin, packed.size - place)
+        first, to = lines.begin + number * lines.stride + begin * within, packed[place : place + n]
+        fetch_ahead(lines, first, n)
+        whole = n - n % LANES
+        for j in range(0, whole, LANES):
+            pack_eight(x, first + j * within, within, to, j)
+        for j in range(whole, n):
+            to[j] = x[np.uint64(first + j * within)]  # an index without a sign is not checked for one
         place, begin = place + n, begin + n
-        if begin == traversal.length:
+        if begin == lines.length:
             number, begin = number + 1, 0
     return number, begin
-
-
-@inlined
-def _pack_part(x: FloatArray, first: int, within: int, packed: FloatArray) -> None:
-    widest_vectors()
-    whole = packed.size - packed.size % LANES
-    for j in range(0, whole, LANES):
-        pack_eight(x, first + j * within, within, packed, j)
-    for j in range(whole, packed.size):
-        packed[j] = x[np.uint64(first + j * within)]  # an index without a sign is not checked for one

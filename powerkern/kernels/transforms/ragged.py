@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import COUNTS, READ_MATRIX, ROWS, WRITE_MATRIX, borrowed, entry
+from powerkern._jit import COUNTS, READ_MATRIX, ROWS, WRITE_MATRIX, entry
 from powerkern._typing import FloatArray, IntArray
 
 
@@ -14,8 +14,6 @@ def order_rows(codes: IntArray, starts: IntArray, lengths: IntArray, free: IntAr
 
     Rows come in runs of one group each, by their code (negative: of none), from `starts` on, of these `lengths`.
     """
-    codes, starts, lengths = borrowed(codes), borrowed(starts), borrowed(lengths)
-    free, order = borrowed(free), borrowed(order)
     for run in range(codes.size):
         code = codes[run]
         if code >= 0:
@@ -31,7 +29,6 @@ def pad(x: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, blo
 
     The rows of a group are ``order[start:start + length]``; where `order` is empty, ``start:start + length``.
     """
-    x, order, block = borrowed(x), borrowed(order), borrowed(block)
     p = x.shape[1]
     for k in range(starts.size):
         start, n = starts[k], lengths[k]
@@ -46,7 +43,6 @@ def pad(x: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, blo
 @entry((ROWS, COUNTS, COUNTS, COUNTS, WRITE_MATRIX))
 def unpad(block: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, out: FloatArray) -> None:
     """Copy the values that `pad` copied back to their rows."""
-    block, order, out = borrowed(block), borrowed(order), borrowed(out)
     p = out.shape[1]
     for k in range(starts.size):
         start, n = starts[k], lengths[k]

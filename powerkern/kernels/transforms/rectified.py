@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from powerkern._jit import REAL, compiled_as, entry, inlined, kernel, widest_vectors
+from powerkern._jit import REAL, compiled_as, entry, inlined, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import count_below
 from powerkern.kernels.elementary.exp import exp, expm1
@@ -408,7 +408,6 @@ def is_low_tail_in_logs(column: SortedColumn, rule: int) -> bool:
 @kernel
 def _powers(logs: FloatArray, m: float, start: int, stop: int, y: FloatArray) -> None:
     """y = b_m(log) from `start` on, in whole vectors; later writes replace the surplus."""
-    widest_vectors()
     n = (stop - start + ROOM - 1) // ROOM * ROOM
     logs, y = logs[start : start + n], y[start : start + n]
     if abs(m) < _FLAT:
@@ -420,6 +419,5 @@ def _powers(logs: FloatArray, m: float, start: int, stop: int, y: FloatArray) ->
 
 @kernel
 def _tangents(x: FloatArray, change: ChangePoint, y: FloatArray) -> None:
-    widest_vectors()
     for i in range(y.size):
         y[i] = change.psi + (x[i] - change.x) * change.slope

@@ -19,23 +19,19 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import bits_of, float_of, inlined, widest_vectors
+from powerkern._jit import bits_of, float_of, inlined
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.exp import LOG2_E, exp_less, polynomial, rounder_of
 from powerkern.kernels.elementary.log import log1p_finite, split_normal
 from powerkern.kernels.transforms.branch import (
-    F_INTERCEPT,
-    F_LMBDA,
-    F_LOG_FACTOR,
-    F_REF,
-    F_SLOPE,
-    HIGH,
-    LOW,
+    Fit,
     Prepare,
     PrepareAll,
+    fit_in,
     in_turn,
     of_side,
+    write_bounds,
 )
 
 _LN2 = 0.6931471805599453
@@ -165,48 +161,42 @@ def _is_sound(m: float, ratio: float) -> bool:
 
 
 @inlined
-def _write_bounds(low: float, high: float, sound: bool, c: FloatArray, j: int) -> None:
-    c[LOW, j] = low if sound else math.inf
-    c[HIGH, j] = high if sound else -math.inf
-
-
-@inlined
 def _log_at_most(u: float) -> float:
     """Return a bound of ln u, less than ln 2 above it, for positive normal u."""
     return (split_normal(u)[0] + 0.5) * _LN2
 
 
 @inlined
-def _boxcox_origin(f: FloatArray, j: int) -> tuple[float, float, float, float, bool]:
+def _boxcox_origin(fit: Fit) -> tuple[float, float, float, float, bool]:
     """(m, 1/m, x0, slope, sound) with a b_m(ln(x/ref)) + b = slope b_m(ln(x/x0))."""
-    m = _divisor(f[F_LMBDA, j])
-    m_inverse, product = 1.0 / m, m * (-f[F_INTERCEPT, j] / f[F_SLOPE, j])
+    m = _divisor(fit.lmbda)
+    m_inverse, product = 1.0 / m, m * (-fit.intercept / fit.slope)
     distance = log1p_finite(product) * m_inverse
-    center, slope = f[F_REF, j] * _exp(distance), f[F_SLOPE, j] * (1.0 + product)
+    center, slope = fit.ref * _exp(distance), fit.slope * (1.0 + product)
     sound = _is_sound(m, 1.0 + product) & (abs(distance) < _UNCHECKED) & (center > 2.0 * _TINY) & (center < _LARGEST)
     sound &= (slope > SMALLEST_NORMAL) & (slope < _SLOPE_MAX)
     return m, m_inverse, center, slope, sound
 
 
 @inlined
-def boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+def boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
     """For a b_lambda(ln(x/ref)) + b."""
-    m, m_inverse, center, slope, sound = _boxcox_origin(f, j)
+    m, m_inverse, center, slope, sound = _boxcox_origin(fit)
     low, high = _log_bounds(m_inverse, _STEEP, _DEEP)
     low, high = center * _exp_within(low), center * _exp_within(high)
-    _write_bounds(_larger(low, _TINY), _smaller(high, _LARGEST), sound, c, j)
+    write_bounds(_larger(low, _TINY), _smaller(high, _LARGEST), sound, c, j)
     c[_M, j], c[_REF, j], c[_REF_INVERSE, j], c[_SLOPE, j] = m, center, 1.0 / center, slope * m_inverse
 
 
 @inlined
-def inv_boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+def inv_boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
     """For its inverse."""
-    m, m_inverse, center, slope, sound = _boxcox_origin(f, j)
+    m, m_inverse, center, slope, sound = _boxcox_origin(fit)
     low, high = _log_bounds(m_inverse, _DEEP, _NEAR_END)
     log_center = log_about_one(center, center - 1.0)
     low, high = _larger(low, _LOG_TINY - log_center), _smaller(high, _LOG_LARGEST - log_center)
     slope *= m_inverse
-    _write_bounds(slope * expm1_short(m * low), slope * expm1_short(m * high), sound & (low < high), c, j)
+    write_bounds(slope * expm1_short(m * low), slope * expm1_short(m * high), sound & (low < high), c, j)
     c[_SCALE, j], c[_M_INVERSE, j], c[_CENTER, j] = 1.0 / slope, m_inverse, center
 
 
@@ -240,18 +230,18 @@ _LOG_SIZE, _SHIFT, _FAR, _PRODUCT = range(2, 6)
 
 
 @inlined
-def _begin_yeojohnson(f: FloatArray, c: FloatArray, n: int) -> None:
+def _begin_yeojohnson(fields: FloatArray, c: FloatArray, n: int) -> None:
     """ln(1 + |ref|), the logarithm of the divisor of slopes, the slope beyond 0, and m y for the y of x0.
 
     In a loop of its own: one long chain of operations, each of which waits for another, takes longer than two.
     """
-    widest_vectors()
     for j in range(n):
-        ref, a, b = f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j]
+        fit = fit_in(fields, j)
+        ref, a, b = fit.ref, fit.slope, fit.intercept
         negative = _is_negative(ref, b)
-        m = _divisor(2.0 - f[F_LMBDA, j] if negative else f[F_LMBDA, j])
+        m = _divisor(2.0 - fit.lmbda if negative else fit.lmbda)
         log_size = log1p_finite(abs(ref))
-        shift = f[F_LOG_FACTOR, j] if ref == 0.0 else m * log_size
+        shift = fit.log_factor if ref == 0.0 else m * log_size
         far = a * _exp(-shift)
         c[_LOG_SIZE, j], c[_SHIFT, j], c[_FAR, j] = log_size, shift, far
         c[_PRODUCT, j] = m * ((b if negative else -b) / (far if ref == 0.0 else a))
@@ -264,17 +254,17 @@ def _is_negative(ref: float, intercept: float) -> bool:
 
 
 @inlined
-def _yeojohnson_origin(f: FloatArray, c: FloatArray, j: int) -> _Origin:
+def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _Origin:
     """From the numbers of `yeojohnson_standardized`, after `_begin_yeojohnson`."""
-    lmbda, ref = f[F_LMBDA, j], f[F_REF, j]
+    lmbda, ref = fit.lmbda, fit.ref
     log_size, shift, far, product = c[_LOG_SIZE, j], c[_SHIFT, j], c[_FAR, j], c[_PRODUCT, j]
-    negative, size = _is_negative(ref, f[F_INTERCEPT, j]), abs(ref)
+    negative, size = _is_negative(ref, fit.intercept), abs(ref)
     upper, lower = _divisor(lmbda), _divisor(2.0 - lmbda)
     m, other = lower if negative else upper, upper if negative else lower
     m_inverse = 1.0 / m
     d = log1p_finite(product) * m_inverse  # ln((1 + |x0|)/(1 + |ref|))
     center, log_base = size + (1.0 + size) * _expm1(d), log_size + d
-    near = (far if ref == 0.0 else f[F_SLOPE, j]) * (1.0 + product)
+    near = (far if ref == 0.0 else fit.slope) * (1.0 + product)
     zero = near * _expm1(-m * log_base) * m_inverse
     sound = _is_sound(m, 1.0 + product) & (center >= 0.0) & (center < _LARGEST)
     sound &= (abs(d) < _UNCHECKED) & ((ref != 0.0) | (abs(shift) < _UNCHECKED))
@@ -297,13 +287,13 @@ def _write_interval(
 ) -> None:
     """From `beyond`, on the other side of 0, or if that is 0 from `nearest`, to `end`; mirrored if negative."""
     start = beyond if beyond < 0.0 else nearest
-    _write_bounds(-end if negative else start, -start if negative else end, sound, c, j)
+    write_bounds(-end if negative else start, -start if negative else end, sound, c, j)
 
 
 @inlined
-def _yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+def _yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
     """For a Psi(x) + b, see `yeojohnson_standardized`."""
-    o = _yeojohnson_origin(f, c, j)
+    o = _yeojohnson_origin(fit, c, j)
     low, high = _log_bounds(o.m_inverse, _STEEP, _DEEP)
     base = 1.0 + o.center
     nearest = base * _exp_within(low) - 1.0
@@ -320,9 +310,9 @@ def _yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
 
 
 @inlined
-def _inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
     """For its inverse. It is measured from x = 0, unless x0 is too far from it: then from x0, and 0 is not reached."""
-    o = _yeojohnson_origin(f, c, j)
+    o = _yeojohnson_origin(fit, c, j)
     shift = o.m * o.log_base
     apart = (shift < -_NEAR_ORIGIN) | (shift > _FAR_ORIGIN) | (not o.both)
     base = o.center if apart else 0.0
@@ -344,9 +334,7 @@ def _inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     offset = -start if o.negative else start
     bottom = offset + (beyond if beyond < 0.0 else first)
     top = offset + last
-    _write_bounds(
-        -top if o.negative else bottom, -bottom if o.negative else top, o.sound & (low <= high) & (bottom <= top), c, j
-    )
+    write_bounds(-top if o.negative else bottom, -bottom if o.negative else top, o.sound & (low <= high), c, j)
     scale, far_scale = 1.0 / slope, -o.other / o.far
     _write_pair(_SCALES, -scale if o.negative else scale, -far_scale if o.negative else far_scale, o.negative, c, j)
     _write_pair(_M_INVERSES, o.m_inverse, o.other_inverse, o.negative, c, j)
@@ -360,10 +348,10 @@ def _inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
 def _after(prepare: Prepare) -> PrepareAll:
     """The constants of n columns of Yeo-Johnson, in two loops."""
 
-    def prepare_all(f: FloatArray, c: FloatArray, n: int) -> None:
-        _begin_yeojohnson(f, c, n)
+    def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
+        _begin_yeojohnson(fields, c, n)
         for j in range(n):
-            prepare(f, c, j)
+            prepare(fit_in(fields, j), c, j)
 
     return inlined(prepare_all)
 
@@ -374,7 +362,6 @@ def _after(prepare: Prepare) -> PrepareAll:
 @inlined
 def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
     """Box-Cox of a block of float32, raw or standardised, as its constants say."""
-    widest_vectors()
     t = spare[0]
     for j in range(out.size):
         v = float(x[j])
@@ -387,7 +374,6 @@ def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArra
 @inlined
 def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
     """The inverse of `boxcox_block`."""
-    widest_vectors()
     d = spare[0]
     for j in range(out.size):
         v = float(z[j]) * c[_SCALE, j]
@@ -399,7 +385,6 @@ def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: Float
 @inlined
 def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
     """Yeo-Johnson of a block of float32, raw or standardised, as its constants say."""
-    widest_vectors()
     t, kept = spare[0], spare[1]
     for j in range(out.size):
         v = float(x[j])
@@ -416,7 +401,6 @@ def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Float
 @inlined
 def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
     """The inverse of `yeojohnson_block`."""
-    widest_vectors()
     d, kept = spare[0], spare[1]
     for j in range(out.size):
         y = float(z[j])

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import fma, inlined, widest_vectors
+from powerkern._jit import inlined
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp_minus, exp_parts, rounder_of
 from powerkern.kernels.elementary.log import extended_log, short_log1p, split_one_plus
 from powerkern.kernels.transforms.branch import (
-    F_LMBDA,
     LARGE,
     Exponent,
+    Fit,
     Transform,
     branch_of_product,
     branch_unchecked,
@@ -53,7 +53,7 @@ def _extended_log1p(x: float) -> tuple[float, float]:
 
 
 @inlined
-def _selected(negative: bool, upper: Exponent, lower: Exponent) -> Exponent:
+def selected(negative: bool, upper: Exponent, lower: Exponent) -> Exponent:
     """The exponent for the sign of x; the scales are common to both."""
     return Exponent(
         m=lower.m if negative else upper.m,
@@ -82,7 +82,7 @@ def yeojohnson(x: float, lmbda: float) -> float:
     """
     negative, size = x < 0.0, abs(x)
     upper, lower = exponent_pair(lmbda)
-    e = _selected(negative, upper, lower)
+    e = selected(negative, upper, lower)
     a, a_lo = _extended_log1p(size)
     t, t_lo = times_pair(a, a_lo, e.m, e.m_lo)
     y = branch_of_product(t, t_lo, e)
@@ -100,7 +100,7 @@ def inv_yeojohnson(y: float, lmbda: float) -> float:
     negative = y < 0.0
     upper, lower = exponent_pair(lmbda)
     m, m_lo = 2.0 - lmbda if negative else lmbda, lower.m_lo if negative else 0.0
-    a, a_lo = inverse_branch(abs(y), m, m_lo, _selected(negative, upper, lower))
+    a, a_lo = inverse_branch(abs(y), m, m_lo, selected(negative, upper, lower))
     bounded = _LARGEST_LOG if a > _LARGEST_LOG else a
     return _expm1_signed(bounded, a_lo if bounded == a else 0.0, y)
 
@@ -122,8 +122,7 @@ def yeojohnson_dx(x: float, lmbda: float) -> float:
     p = -power if x < 0.0 else power
     p_lo = -power_lo if x < 0.0 else power_lo
     a, a_lo = _extended_log1p(abs(x))
-    t = p * a
-    y = exp_parts(t, fma(p, a, -t) + (p * a_lo + p_lo * a))
+    y = exp_parts(*times_pair(a, a_lo, p, p_lo))
     limit = 1.0 if p == 0.0 else (0.0 if p < 0.0 else math.inf)
     y = y if abs(x) < math.inf else limit
     return y if x == x else x
@@ -166,8 +165,8 @@ def _exponent_of(c: FloatArray, j: int, negative: bool) -> Exponent:
 
 
 @inlined
-def _yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    lmbda = f[F_LMBDA, j]
+def _yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    lmbda = fit.lmbda
     upper, lower = exponent_pair(lmbda)
     size = ordinary_size(lmbda, upper)
     write_bounds(-size, size, moderate_forwards(_steepest(lmbda)), c, j)
@@ -176,7 +175,6 @@ def _yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
 
 @inlined
 def _yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    widest_vectors()
     a, a_lo, kept = spare[0], spare[1], spare[2]
     for j in range(out.size):
         kept[j] = x[j]
@@ -191,8 +189,8 @@ def _yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Floa
 
 
 @inlined
-def _inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    lmbda = f[F_LMBDA, j]
+def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
+    lmbda = fit.lmbda
     upper, lower = exponent_pair(lmbda)
     write_bounds(-_ordinary_image(2.0 - lmbda), _ordinary_image(lmbda), True, c, j)
     _write_exponents(lmbda, upper, lower, c, j)
@@ -207,7 +205,6 @@ def _ordinary_image(m: float) -> float:
 
 @inlined
 def _inv_yeojohnson_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    widest_vectors()
     a, a_lo, kept = spare[0], spare[1], spare[2]
     for j in range(out.size):
         kept[j] = y[j]

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-from powerkern._jit import inlined, widest_vectors
+from powerkern._jit import inlined
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, exp_less, expm1, rounder_of
 from powerkern.kernels.elementary.log import log, log1p, log1p_finite, log1p_ratio, split
 from powerkern.kernels.transforms.branch import (
     DEEP,
-    F_INTERCEPT,
-    F_LMBDA,
-    F_LOG_FACTOR,
-    F_REF,
-    F_SLOPE,
     LARGE,
     LINEAR,
     LOG_END,
@@ -31,7 +25,7 @@ from powerkern.kernels.transforms.branch import (
     write_bounds,
     write_pair,
 )
-from powerkern.kernels.transforms.yeojohnson import LOG_LARGE, ordinary_size
+from powerkern.kernels.transforms.yeojohnson import LOG_LARGE, ordinary_size, selected
 
 # As for Box-Cox, the logarithm is taken relative to a reference where the data are one-signed:
 #     psi(lambda, x) - psi(lambda, ref) = +-e^S b_m(d),  d = ln((1 + |x|)/(1 + |ref|)),  S = m ln(1 + |ref|)
@@ -46,45 +40,6 @@ _SMALLEST_SHIFT = -700.0
 _SMALLEST = 5e-324
 # e^S is kept below e^700
 _LARGEST_GROWTH = 700.0
-
-
-class Side(NamedTuple):
-    """Constants of the standardised transform that depend on the sign of x."""
-
-    m: float
-    #: 1/(m unit)
-    inverse: float
-    #: |ref| or 0, its ln(1 + .), and 1/(1 + .)
-    center: float
-    log_base: float
-    center_inverse: float
-    #: 1 + center = 2**base_k/(2 base_inverse): half the inverse, so that its product with 1 + |x| cannot overflow
-    base_k: float
-    base_inverse: float
-    #: S, and e^-S
-    shift: float
-    factor: float
-    #: z = slope*|...| + offset
-    slope: float
-    offset: float
-
-
-@inlined
-def _side(e: Exponent, center: float, shift: float, slope: float, offset: float) -> Side:
-    base_k, base_m = split(1.0 + center)
-    return Side(
-        m=e.m,
-        inverse=e.inverse,
-        center=center,
-        log_base=log1p(center),
-        center_inverse=1.0 / (1.0 + center),
-        base_k=base_k,
-        base_inverse=0.5 / base_m,
-        shift=shift,
-        factor=exp(-shift),
-        slope=slope,
-        offset=offset,
-    )
 
 
 @inlined
@@ -105,33 +60,9 @@ def _at_zero(fit: Fit, shift: float) -> float:
 
 
 @inlined
-def _sides(fit: Fit, upper: Exponent, lower: Exponent) -> tuple[Side, Side]:
-    """The sides x >= 0 and x < 0."""
-    a, b, upwards, downwards = fit.slope, fit.intercept, fit.ref > 0.0, fit.ref < 0.0
-    shift = _shift_of(fit)
-    zero = _at_zero(fit, shift)
-    return (
-        _side(upper, fit.ref if upwards else 0.0, 0.0 if upwards else shift, a, b - a * zero if downwards else b),
-        _side(lower, -fit.ref if downwards else 0.0, 0.0 if downwards else shift, -a, b + a * zero if upwards else b),
-    )
-
-
-@inlined
-def _selected_side(negative: bool, upper: Side, lower: Side) -> Side:
-    """The side for the sign of x."""
-    return Side(
-        lower.m if negative else upper.m,
-        lower.inverse if negative else upper.inverse,
-        lower.center if negative else upper.center,
-        lower.log_base if negative else upper.log_base,
-        lower.center_inverse if negative else upper.center_inverse,
-        lower.base_k if negative else upper.base_k,
-        lower.base_inverse if negative else upper.base_inverse,
-        lower.shift if negative else upper.shift,
-        lower.factor if negative else upper.factor,
-        lower.slope if negative else upper.slope,
-        lower.offset if negative else upper.offset,
-    )
+def _is_beside(fit: Fit, negative: bool) -> bool:
+    """Whether values of a sign have the sign of ref, from which they are measured then: others from 0."""
+    return (negative & (fit.ref < 0.0)) | ((not negative) & (fit.ref > 0.0))
 
 
 @inlined
@@ -147,69 +78,29 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
     -700 counts as -700: for x of the other sign than ref, Psi then stays within the range of float64, at the
     price of its scale.
     """
-    e, e_lower = exponent_pair(fit.lmbda)
-    upper, lower = _sides(fit, e, e_lower)
-    side = _selected_side(x < 0.0, upper, lower)
-    d = log1p_ratio(abs(x), side.center, side.center_inverse, side.base_k, side.base_inverse)
-    t = side.m * d
+    negative, total = x < 0.0, _shift_of(fit)
+    upper, lower = exponent_pair(fit.lmbda)
+    e, beside = selected(negative, upper, lower), _is_beside(fit, negative)
+    # one side of each is the same for all values of a column
+    size, shift, factor = abs(fit.ref), 0.0 if beside else total, 1.0 if beside else exp(-total)
+    # half the inverse of the mantissa of 1 + |ref|: its product with 1 + |x| cannot overflow
+    ref_k, ref_m = split(1.0 + size)
+    base_k, base_inverse = ref_k if beside else 0.0, 0.5 / ref_m if beside else 0.5
+    center, inverse = size if beside else 0.0, 1.0 / (1.0 + size) if beside else 1.0
+    d = log1p_ratio(abs(x), center, inverse, base_k, base_inverse)
+    t = e.m * d
     # e^-S (e^t - 1) as e^(t - S) - e^-S, or where t is small by expm1
     far = t > 1.0
-    power = t - side.shift if far else t
+    power = t - shift if far else t
     power = e.t_max if power > e.t_max else power
     power = e.t_min if power < e.t_min else power
-    value = exp_less(power, e.rounder, e.unit * (side.factor if far else 1.0))
-    value = value * side.inverse * (1.0 if far else side.factor)
-    value = d * side.factor if abs(t) < LINEAR else value
-    value = value if abs(x) < math.inf else limit_of(2.0 - fit.lmbda if x < 0.0 else fit.lmbda) * side.factor
-    return side.slope * value + side.offset if x == x else x
-
-
-class _Growth(NamedTuple):
-    """e^S on a side of 0; for S > 700, with which Psi e^S overflows, e^700.
-
-    Then the logarithm of (e^-rest + m Psi e^700) is raised by the rest.
-    """
-
-    rest: float
-    growth: float
-    #: e^-rest
-    one: float
-    #: the end of the range, of m Psi e^S
-    outside: float
-
-
-@inlined
-def _growth(side: Side, m: float, noise: float) -> _Growth:
-    """For a side whose Psi may be off by `noise`."""
-    rest = side.shift - _LARGEST_GROWTH if side.shift > _LARGEST_GROWTH else 0.0
-    growth, one = exp(side.shift - rest), exp(-rest)
-    return _Growth(rest, growth, one, -one - 2.0**-50 - noise * abs(m) * growth)
-
-
-@inlined
-def _selected_growth(negative: bool, upper: _Growth, lower: _Growth) -> _Growth:
-    """The one for the sign of x."""
-    return _Growth(
-        lower.rest if negative else upper.rest,
-        lower.growth if negative else upper.growth,
-        lower.one if negative else upper.one,
-        lower.outside if negative else upper.outside,
-    )
-
-
-@inlined
-def _distance(size: float, m: float, side: Side, unit: float, g: _Growth) -> float:
-    """ln((1 + |x|)/(1 + |ref|)) for |Psi| = `size`."""
-    scaled = size * g.growth
-    v = m * scaled
-    shifted = log(g.one + v) + g.rest
-    d = (shifted if g.one < 1.0 else log1p_finite(v)) * (side.inverse * unit)
-    d = scaled if abs(v) < LINEAR and g.one == 1.0 else d
-    end = LOG_END * (side.inverse * unit)
-    end = end if end > -side.log_base else -side.log_base
-    d = d if v > -g.one else end
-    d = d if v < math.inf else v
-    return d if v >= g.outside else math.nan
+    value = exp_less(power, e.rounder, e.unit * (factor if far else 1.0))
+    value = value * e.inverse * (1.0 if far else factor)
+    value = d * factor if abs(t) < LINEAR else value
+    value = value if abs(x) < math.inf else limit_of(2.0 - fit.lmbda if negative else fit.lmbda) * factor
+    slope = -fit.slope if negative else fit.slope
+    offset = fit.intercept if beside else fit.intercept - slope * _at_zero(fit, total)
+    return slope * value + offset if x == x else x
 
 
 @inlined
@@ -232,22 +123,32 @@ def yeojohnson_unstandardized(z: float, fit: Fit) -> float:
     NaN where z is outside the range of Psi. Many x share the last value inside it, to the rounding of z: the one
     nearest to ref is returned, for a better round trip than inf or -inf.
     """
-    e, e_lower = exponent_pair(fit.lmbda)
-    upper, lower = _sides(fit, e, e_lower)
-    zero = _at_zero(fit, _shift_of(fit))
-    other, a_inverse = 2.0 - fit.lmbda, 1.0 / fit.slope
-    # a bound on the rounding errors of z, in v
-    noise = 2.0**-50 * abs(fit.intercept * a_inverse)
+    total, a_inverse = _shift_of(fit), 1.0 / fit.slope
+    zero = _at_zero(fit, total)
     psi = (z - fit.intercept) * a_inverse
     signed = -psi if fit.ref < 0.0 else psi
     # on the far side of 0, Psi is measured from its value there
     beyond = signed < zero
-    negative = beyond != (fit.ref < 0.0)
-    side, m = _selected_side(negative, upper, lower), other if negative else fit.lmbda
-    upper_growth, lower_growth = _growth(upper, fit.lmbda, noise), _growth(lower, other, noise)
-    growth = _selected_growth(negative, upper_growth, lower_growth)
-    d = _distance(zero - signed if beyond else signed, m, side, e.unit, growth)
-    size = _size_at(d, side.center, side.log_base)
+    size, negative = zero - signed if beyond else signed, beyond != (fit.ref < 0.0)
+    upper, lower = exponent_pair(fit.lmbda)
+    e, beside = selected(negative, upper, lower), _is_beside(fit, negative)
+    m, inverse = 2.0 - fit.lmbda if negative else fit.lmbda, e.inverse * e.unit
+    center, log_base = abs(fit.ref) if beside else 0.0, log1p(abs(fit.ref)) if beside else 0.0
+    # Psi e^S overflows for S > 700: with e^700, ln(e^-rest + m Psi e^700) is raised by the rest
+    excess = total - _LARGEST_GROWTH if total > _LARGEST_GROWTH else 0.0
+    rest, growth = 0.0 if beside else excess, 1.0 if beside else exp(total - excess)
+    one = 1.0 if beside else exp(-excess)
+    scaled = size * growth
+    v = m * scaled
+    d = (log(one + v) + rest if one < 1.0 else log1p_finite(v)) * inverse
+    d = scaled if abs(v) < LINEAR and one == 1.0 else d
+    # the last value of the range, and its end, given a bound on the rounding errors of z
+    last = LOG_END * inverse
+    noise = 2.0**-50 * abs(fit.intercept * a_inverse)
+    d = d if v > -one else (last if last > -log_base else -log_base)
+    d = d if v < math.inf else v
+    d = d if v >= -one - 2.0**-50 - noise * abs(m) * growth else math.nan
+    size = _size_at(d, center, log_base)
     return -size if negative else size
 
 
@@ -259,13 +160,7 @@ _SLOPE_INVERSE, _ZERO, _GROWTH, _EXPONENT, _LOG_BASE = 4, 5, 8, 10, 11
 
 
 @inlined
-def _fit_of(f: FloatArray, j: int) -> Fit:
-    return Fit(f[F_LMBDA, j], f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j], f[F_LOG_FACTOR, j])
-
-
-@inlined
-def _standardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    fit = _fit_of(f, j)
+def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
     ref = fit.ref
     upper, lower = exponent_pair(fit.lmbda)
     low, high = _ordinary_range(fit, _shift_of(fit), upper)
@@ -296,7 +191,6 @@ def _ordinary_range(fit: Fit, shift: float, e: Exponent) -> tuple[float, float]:
 
 @inlined
 def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    widest_vectors()
     d, kept = spare[0], spare[1]
     for j in range(out.size):
         kept[j] = x[j]
@@ -312,20 +206,19 @@ def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Fl
 
 
 @inlined
-def _unstandardized_constants(f: FloatArray, c: FloatArray, j: int) -> None:
-    fit = _fit_of(f, j)
+def _unstandardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
     lmbda, a, b = fit.lmbda, fit.slope, fit.intercept
-    e, e_lower = exponent_pair(lmbda)
-    upper, lower = _sides(fit, e, e_lower)
+    upper, lower = exponent_pair(lmbda)
     shift = _shift_of(fit)
     zero = _at_zero(fit, shift)
-    growth, lower_growth = exp(upper.shift), exp(lower.shift)
+    growth = exp(0.0 if fit.ref > 0.0 else shift)
+    lower_growth = exp(0.0 if fit.ref < 0.0 else shift)
     low, high = _ordinary_image(fit, zero, growth, lower_growth)
     steepness, other_steepness = abs(lmbda) * growth, abs(2.0 - lmbda) * lower_growth
     steepness = steepness if steepness > other_steepness else other_steepness
     write_bounds(a * low + b, a * high + b, (shift <= DEEP) & (steepness * abs(b) <= NOISELESS * a), c, j)
     c[_EXPONENT, j], c[_REF, j], c[_ZERO, j], c[_OFFSET, j], c[_SLOPE_INVERSE, j] = lmbda, fit.ref, zero, b, 1.0 / a
-    write_pair(_INVERSE, upper.inverse * e.unit, lower.inverse * e.unit, c, j)
+    write_pair(_INVERSE, upper.inverse * upper.unit, lower.inverse * upper.unit, c, j)
     write_pair(_GROWTH, growth, lower_growth, c, j)
     c[_LOG_BASE, j] = log1p(abs(fit.ref))
 
@@ -344,7 +237,6 @@ def _ordinary_image(fit: Fit, zero: float, growth: float, lower_growth: float) -
 
 @inlined
 def _unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    widest_vectors()
     d, signs = spare[0], spare[1]
     for j in range(out.size):
         lmbda, zero = c[_EXPONENT, j], c[_ZERO, j]

@@ -46,7 +46,17 @@ def digits_for(m):
 
 @numba.njit
 def jitted_branch(a, m):
-    return b.branch(a, m)
+    """b_m(a), as the transforms compute it: for m where `exponent` cannot tell it from 0, scaled up."""
+    if a != a or m != m:
+        return math.nan
+    if abs(m * a) < b.LINEAR or m == 0.0:
+        return a
+    if abs(a) == math.inf:
+        return -1.0 / m if m * a < 0.0 else a
+    c = 2.0**1000 if abs(m) < 2.0**-100 else 1.0
+    e = b.exponent(m * c)
+    t, t_lo = b.times(a / c, 0.0, e.m)
+    return b.branch_of_product(t, t_lo, e) * c
 
 
 def arguments(m, n=60):

@@ -18,6 +18,7 @@ from powerkern.kernels.transforms.family import (
     INVERSE_STANDARDIZED,
     YEO_JOHNSON,
 )
+from powerkern.kernels.transforms.lines import rows_joined
 
 FAMILIES = [BOX_COX, YEO_JOHNSON]
 DIRECTIONS = range(4)
@@ -72,7 +73,7 @@ def along(family, direction, x, results, out, upright=False):
 
 def lines_from(begin, stride, within, height, out_stride):
     """The lines of a matrix, whose images begin with the memory of another."""
-    return np.array([begin, stride, within, height, 0, out_stride, 0])
+    return np.array([begin, stride, within, height, 0, out_stride, 0, rows_joined(out_stride)])
 
 
 @pytest.mark.parametrize("upright", [False, True])

@@ -47,7 +47,7 @@ def results_of(lmbda, ref=0.0, slope=1.0, intercept=0.0, log_factor=0.0):
 def applied(family, direction, x, results, standardized):
     """The images of the ordinary values among x, and which those are."""
     out, found = np.empty_like(x), np.zeros((matrix.N_FOUND, 1))
-    where = np.array([0, x.size, 1, x.size, 0, x.size, 0])
+    where = np.array([0, x.size, 1, x.size, 0, x.size, 0, 0])
     fields = matrix.fields_of(results)
     fields = fields if standardized else matrix.raw_fields(fields, np.array([family]))
     matrix.APPLY_SINGLE[family, direction](x, where, fields, found, out, True, np.empty(BLOCK, np.float32))
