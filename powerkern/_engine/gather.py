@@ -46,6 +46,9 @@ class Shifted:
         return Shifted(self.values[rows, columns], self.shift[columns], divisor)
 
 
+#: NumPy copies so many values as fast as a kernel does, which need not be compiled then.
+_FEW = 10_000
+
 #: A matrix as read by fits.
 Columns = NDArray[Any] | Shifted
 
@@ -106,9 +109,9 @@ def is_native(values: NDArray[Any], dtype: type[np.floating[Any]] = np.float64) 
 
 def _gather(part: NDArray[Any], block: FloatArray) -> None:
     """block = part.T, as float64."""
-    if is_native(part):
+    if is_native(part) and part.size > _FEW:
         columnwise.gather(part, block)
-    elif is_native(part, np.float32) and not is_turned(part):
+    elif is_native(part, np.float32) and part.size > _FEW and not is_turned(part):
         columnwise.gather_widened(part, block)
     else:
         with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
