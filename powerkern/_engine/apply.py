@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.blocks import cache_shape, line_blocks, slices
+from powerkern._engine.blocks import cache_blocks, cache_shape, line_blocks, slices
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.gather import Scratch, copied_rows, gathered, is_native, is_turned, scatter, write_rows
 from powerkern._engine.lines import Layout, Lines, layout_of
@@ -202,11 +202,10 @@ def changed_matrix(change: Callable[[FloatArray, slice], None], values: NDArray[
     scratch = Scratch()
 
     def job(rows: slice, columns: slice) -> None:
-        for some in slices(rows, height):
-            for group in slices(columns, width):
-                block = gathered(values[some, group], scratch)
-                change(block, group)
-                scatter(block, out[some, group])
+        for group in slices(columns, width):
+            block = gathered(values[rows, group], scratch)
+            change(block, group)
+            scatter(block, out[rows, group])
 
-    work_off(job, line_blocks(values, n_threads, True), (n, p), n_threads, takes_part=True)
+    work_off(job, cache_blocks((n, p), height, width, n_threads), (n, p), n_threads, takes_part=True)
     return out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from powerkern._engine.gather import Columns
 from powerkern._engine.threads import SERIAL_VALUES
 from powerkern.kernels.transforms import gather
@@ -30,6 +32,9 @@ _LINE_VALUES = 524_288
 _COPIED_VALUES = 262_144
 _LINE_TURNS = 3
 _LEAST_COLUMNS, _LINE_COLUMNS = 512, 1024
+
+
+_Block = TypeVar("_Block")
 
 
 def slices(whole: slice, step: int) -> list[slice]:
@@ -74,7 +79,18 @@ def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[sli
     height, width = (-(-whole // round(whole / part)) for whole, part in ((n, height), (p, width)))  # about even
     rows, groups = slices(slice(0, n), height), slices(slice(0, p), width)
     blocks = [(some, group) for some in rows for group in groups]
-    if columns_first:
-        return blocks
-    apart = -(-len(blocks) // n_threads)  # two threads that write to a new page at once would both clear it
+    return _kept_apart(blocks, n_threads) if not columns_first else blocks
+
+
+def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int) -> list[tuple[slice, slice]]:
+    """Rows and columns of all blocks, which have whole rows if these suffice for all threads."""
+    n, p = shape
+    blocks = slices(slice(0, n), height)
+    groups = slices(slice(0, p), p if len(blocks) >= _TURNS * n_threads else width)
+    return [(rows, group) for rows in _kept_apart(blocks, n_threads) for group in groups]
+
+
+def _kept_apart(blocks: list[_Block], n_threads: int) -> list[_Block]:
+    """Blocks in an order that keeps threads apart: two that write to a new page at once would both clear it."""
+    apart = -(-len(blocks) // n_threads)
     return [block for k in range(apart) for block in blocks[k::apart]]
