@@ -40,7 +40,7 @@ class Column(NamedTuple):
     constant: bool
 
 
-@kernel
+@reduction
 def _take_logs(x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray) -> None:
     """Logs relative to the reference, times `unit`, signed for both signs, 0 where a value is missing."""
     widest_vectors()
@@ -56,12 +56,22 @@ def _take_logs(x: FloatArray, both_signs: bool, offset: float, reference: float,
 def _sums(d: FloatArray, root: FloatArray, kept: FloatArray) -> tuple[float, float, float]:
     """The total weight of the rows kept, and the weighted sums of logs and of their squares."""
     widest_vectors()
-    weight = total = squares = 0.0
-    for i in range(d.size):
-        w = root[i] * root[i] if root.size > 0 else 1.0
-        weight += w * kept[i] if kept.size > 0 else w
-        total += w * d[i]
-        squares += w * d[i] * d[i]
+    weight, total, squares = float(d.size), 0.0, 0.0
+    if root.size == 0:
+        for i in range(d.size):
+            total += d[i]
+            squares += d[i] * d[i]
+    else:
+        weight = 0.0
+        for i in range(d.size):
+            w = root[i] * root[i]
+            weight += w
+            total += w * d[i]
+            squares += w * d[i] * d[i]
+    if kept.size > 0:
+        weight = 0.0
+        for i in range(d.size):
+            weight += kept[i] * (root[i] * root[i] if root.size > 0 else 1.0)
     return weight, total, squares
 
 
