@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import struct
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,10 @@ import numpy.typing as npt
 #: For kernels and their tests, by way of `powerkern._jit`.
 __all__ = [
     "LANES", "LANES32", "Lanes", "Mask", "add_powers", "allocated", "allocated_integers", "any_lane", "bits32_of",
-    "bits_of", "borrowed", "first_lanes", "float32_of", "float_of", "fma", "in_all_lanes",
+    "bits_of", "first_lanes", "float32_of", "float_of", "fma", "in_all_lanes",
     "in_lanes_of", "load", "pack_eight", "prefetch", "release", "select", "square_root", "store",
     "widest_vectors", "width_of",
 ]  # fmt: skip
-
-A = TypeVar("A", bound=npt.NDArray[Any])
 
 #: Numbers in a vector, of float64 and of float32: those of a cache line, and of the widest registers there are.
 LANES, LANES32 = 8, 16
@@ -74,11 +72,6 @@ def widest_vectors() -> None:
 
 def prefetch(array: npt.NDArray[np.float64], index: tuple[int, ...]) -> None:
     """Ask the CPU to fetch ``array[index]``, which may lie beyond the array (no effect in plain Python)."""
-
-
-def borrowed(array: A) -> A:
-    """The same array, not counted as a reference: parts of it cost no atomic operations. The caller keeps it alive."""
-    return array
 
 
 def allocated(shape: tuple[int, ...]) -> npt.NDArray[np.float64]:

@@ -49,13 +49,6 @@ def _prefetch(context, builder, signature, args):  # type: ignore[no-untyped-def
     return context.get_dummy_value()
 
 
-@lowered(intrinsics.borrowed, lambda array: array(array))
-def _borrowed(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    array = array_of(context, builder, signature.args[0], args[0])
-    array.meminfo, array.parent = (ir.Constant(x.type, None) for x in (array.meminfo, array.parent))
-    return array._getvalue()
-
-
 def _values_of(context: Any, builder: Any, array_type: Any, array: Any) -> tuple[Any, Any]:
     """Where the values of an array begin, and the type of a vector of eight."""
     kind = ir.VectorType(context.get_data_type(array_type.dtype), LANES)

@@ -37,7 +37,6 @@ from powerkern._jit import (
     select,
     square_root,
     store,
-    widest_vectors,
 )
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
@@ -143,7 +142,6 @@ class LaneWalk(NamedTuple):
 @kernel
 def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Moments:
     """Moments of y, y', y'', y''' and of their products over the logs `d`, at the exponents `m`."""
-    widest_vectors()
     below, r_pos = 2.0 - m, 1.0 / m
     # logs of one sign may be negative, but their branch is the same
     m_neg, r_neg = select(both, below, -m), select(both, -1.0 / below, r_pos)
@@ -164,7 +162,6 @@ def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Moments:
 
 @kernel
 def _scan(x: FloatArray, weight: FloatArray) -> _Data:
-    widest_vectors()
     count = total = in_all_lanes(0.0)
     low, high = in_all_lanes(math.inf), in_all_lanes(-math.inf)
     for i in range(weight.size):
@@ -198,7 +195,6 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
 
     It is from lambda = 1, where e^t is the value itself, or for Box-Cox from 0, where all sums are powers of the logs.
     """
-    widest_vectors()
     both, mirrored = (data.low < 0.0) & (data.high >= 0.0), is_mirrored(family)
     largest = select(-data.low > data.high, -data.low, data.high) + log_offset(family)
     scale = select(both, 1.0, 1.0 / largest)
@@ -223,7 +219,6 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
 @kernel
 def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
     """Logs in place of positive values, NaN where there is none; returns their sum."""
-    widest_vectors()
     total = in_all_lanes(0.0)
     for i in range(weight.size):
         v = load(x, (i, 0))
@@ -237,7 +232,6 @@ def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
 @kernel
 def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, offset: float) -> tuple[Lanes, Moments]:
     """Signed logs in place of the values, NaN where there is none; returns their sum, and the sums at lambda = 1."""
-    widest_vectors()
     total, t = in_all_lanes(0.0), no_sums(in_all_lanes(0.0))
     for i in range(weight.size):
         v = load(x, (i, 0))
@@ -255,7 +249,6 @@ def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, 
 @kernel
 def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes, Lanes, Lanes]:
     """Logs less a mean, or 0 where there is none; returns the farthest, and the sums of powers up to the fifth."""
-    widest_vectors()
     farthest = s1 = s2 = s3 = s4 = s5 = in_all_lanes(0.0)
     for i in range(weight.size):
         a = load(x, (i, 0)) - mean
@@ -331,7 +324,6 @@ def walk(d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordina
 @kernel
 def _fit_lanes(x: FloatArray, weight: FloatArray, family: int, found: FloatArray) -> None:
     """Fit the eight columns in `x`, which are overwritten, at the given lambdas in `found` or without."""
-    widest_vectors()
     data = _scan(x, weight)
     ordinary = _in_domain(data, family)
     logs = _take_logs(x, weight, data, family)
@@ -411,7 +403,7 @@ def fit_in_lockstep(
         k = j // LANES % BAND
         if k == 0:
             _copy(x, j, block)
-        width = min(x.shape[1], j + LANES) - j
+        width = min(LANES, x.shape[1] - j)
         for lane in range(LANES):
             found[_GIVEN, lane] = lmbda[j + lane] if lane < width else math.nan
         _fit_lanes(block[k], weight, family, found)

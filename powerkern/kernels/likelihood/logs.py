@@ -22,7 +22,6 @@ from powerkern._jit import (
     release,
     select,
     store,
-    widest_vectors,
 )
 from powerkern._status import Status
 from powerkern._typing import FloatArray
@@ -160,7 +159,6 @@ def centered_log(x: float, offset: float, reference: float, log_reference: float
 @kernel
 def _logs_of_side(x: FloatArray, offset: float, reference: float, d: FloatArray) -> tuple[float, float]:
     """Centered logs of one side; returns the smallest and the largest (0 for an empty side)."""
-    widest_vectors()
     log_reference = offset_log(offset, reference)
     for i in range(x.size):
         d[i] = centered_log(x[i], offset, reference, log_reference)

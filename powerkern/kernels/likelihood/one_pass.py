@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from powerkern._jit import for_none, kernel, reduction, widest_vectors
+from powerkern._jit import for_none, kernel, reduction
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
@@ -189,7 +189,6 @@ def optimum_of_logs(
 @reduction
 def _sum_and_squares(d: FloatArray, weight: FloatArray | None) -> tuple[float, float, float, float]:
     """The sum of the weights, and that divided by their mean; the sum of values, and of their squares."""
-    widest_vectors()
     n = weight_squares = total = squares = 0.0
     for i in range(d.size):
         weighted = d[i]
@@ -256,9 +255,7 @@ def one_pass_optimum(
 @kernel
 def _sample_of(x: FloatArray, weight: FloatArray | None, family: int, work: Work) -> Prepared:
     """Evenly spaced values of a column, at most SAMPLE."""
-    stride = x.size // ONE_PASS_MIN if x.size < SAMPLE_STRIDE * ONE_PASS_MIN else SAMPLE_STRIDE
-    least = (x.size + SAMPLE - 1) // SAMPLE if x.size > 0 else 1
-    stride = stride if stride > least else least
+    stride = max(min(x.size // ONE_PASS_MIN, SAMPLE_STRIDE), (x.size + SAMPLE - 1) // SAMPLE, 1)
     some, own = _every(x, stride, work.split), _every(weight, stride, work.weight_split)
     return prepared(some, own, scan(some, own), family)
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import bits_of, float_of, for_none, kernel, reduction, widest_vectors
+from powerkern._jit import bits_of, float_of, for_none, kernel, reduction
 from powerkern._typing import Float32Array, FloatArray
 from powerkern.kernels.elementary.exp import expm1_excess
 from powerkern.kernels.elementary.log import log_normal
@@ -30,7 +30,6 @@ AnyFloats = npt.NDArray[np.floating]
 @for_none()
 def rounded(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array:
     """The weights in float32, which a `scale` keeps them in the range of."""
-    widest_vectors()
     for i in range(out.size):
         out[i] = scale * weight[i]
     return out
@@ -49,7 +48,6 @@ def take_logs(
     x: FloatArray, weight: FloatArray | None, kind: LogKind, d: FloatArray, d32: Float32Array
 ) -> tuple[float, float]:
     """Logs of x, also rounded to float32; returns the weighted sums of the logs and of their squares."""
-    widest_vectors()
     total = squares = 0.0
     offset, per_ref, sign_bit = kind.offset, kind.per_ref, bits_of(-0.0) if kind.both_signs else 0
     for i in range(d.size):
@@ -71,7 +69,6 @@ def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, below: float | None)
     Of logs of one sign (`below` is None) y^(j) = Y_j. With both signs y^(j) = Y_j r^(j+1), with r = 1/m, and
     r = -1/`below` where the log is negative and the exponent is `below`.
     """
-    widest_vectors()
     zero, one = m - m, m / m
     r, r_below = one / m, one if below is None else -one / below
     s0, s1, s2, s3 = zero, zero, zero, zero

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, TypeAlias
 
-from powerkern._jit import inlined, kernel, reduction, widest_vectors
+from powerkern._jit import inlined, kernel, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import expm1_excess, polynomial
 
@@ -121,7 +121,6 @@ def centered(t: Moments, weight: float) -> tuple[Moments, bool]:
 @reduction
 def moments_of_block(y: FloatArray, weight: FloatArray, out: FloatArray) -> None:
     """Weighted means of the rows of y and their products about the means."""
-    widest_vectors()
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     w = s0 = s1 = s2 = s3 = 0.0
     for i in range(weight.size):

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import kernel, widest_vectors
+from powerkern._jit import kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log
@@ -269,7 +269,6 @@ def _write_branch(
     branch: _Branch, origin: Origin, scratch: Scratch, y: FloatArray, y1: FloatArray, y2: FloatArray
 ) -> None:
     """Standardised values and derivatives of a branch, moved to the `origin` as its moments are by `relative_to`."""
-    widest_vectors()
     total, part = scratch.moments[0], scratch.y
     mean0, mean1, mean2 = total[Y], total[Y1], total[Y2]
     if branch.scale.lead != 0.0:
@@ -299,7 +298,6 @@ def _derivatives(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
 @kernel
 def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: FloatArray) -> None:
     """y^(j) = u^(j+1) phi_j(t), t = m u; u is the log, negated below zero as m is."""
-    widest_vectors()
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     for i in range(a.size):
         u = (a[i] - scale.shift) * scale.sign
@@ -315,7 +313,6 @@ def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: Float
 @kernel
 def _derivatives_closed(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
     """y^(j) = Y_j/m^(j+1)."""
-    widest_vectors()
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     one = exp(-scale.log_factor)
     farthest = scale.shift + scale.top

@@ -15,7 +15,6 @@ from powerkern._jit import (
     inlined,
     kernel,
     reduction,
-    widest_vectors,
 )
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.erf import SQRT_HALF, erf
@@ -64,7 +63,6 @@ def ks_of(weighing: Weighing, y: FloatArray, loc: float, scale: float) -> float:
     With F_i = Phi((y_i - loc)/scale), p_i the share of a value and m_i the middle of its step, max_i
     abs(F_i - m_i) + p_i/2. The departures F_i - m_i are left in place of the values.
     """
-    widest_vectors()
     per_scale, equal = SQRT_HALF / scale, weighing.equal
     largest = 0  # bit patterns of positive floats are ordered as they are; integers have a maximum that vectorises
     if equal > 0.0:
@@ -81,7 +79,6 @@ def ks_of(weighing: Weighing, y: FloatArray, loc: float, scale: float) -> float:
 @reduction
 def mean_and_variance(weighing: Weighing, y: FloatArray) -> tuple[float, float]:
     """Mean and variance (1/n) of values with their weights, in two passes."""
-    widest_vectors()
     mean, first, second = 0.0, 0.0, 0.0
     for i in range(y.size):
         mean += share_at(weighing, i) * y[i]
@@ -95,7 +92,6 @@ def mean_and_variance(weighing: Weighing, y: FloatArray) -> tuple[float, float]:
 @reduction
 def decorrelation_of(weighing: Weighing, y: FloatArray, mean: float, per_sd: float) -> float:
     """1 - r, without cancellation, for the correlation r of values of this mean and 1/sd with their quantiles."""
-    widest_vectors()  # a square root here, for 1/sd, would keep LLVM from vectorising the sum
     total = 0.0
     for i in range(y.size):
         difference = (y[i] - mean) * per_sd - weighing.quantile[i]
@@ -184,7 +180,6 @@ def ks_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, out: Float
 @reduction
 def _deviations(weighing: Weighing, y: FloatArray, mean: float, squares: FloatArray) -> float:
     """Subtract the mean from values, and write the squares times their shares; returns the mean that is left."""
-    widest_vectors()
     total = 0.0
     for i in range(y.size):
         y[i] -= mean
@@ -195,7 +190,6 @@ def _deviations(weighing: Weighing, y: FloatArray, mean: float, squares: FloatAr
 
 @kernel
 def _square(y: FloatArray) -> None:
-    widest_vectors()
     for i in range(y.size):
         y[i] *= y[i]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import kernel, widest_vectors
+from powerkern._jit import kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import expm1
 from powerkern.kernels.likelihood.logs import centered_log, offset_log
@@ -42,7 +42,6 @@ class ScaledLogs(NamedTuple):
 @kernel
 def logs_of(weighing: Weighing, x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> ScaledLogs:
     """The logs, in `d`; `y` is scratch."""
-    widest_vectors()
     base = log_offset(family)
     border = 0
     while border < x.size and x[border] < 0.0:
@@ -66,7 +65,6 @@ def logs_of(weighing: Weighing, x: FloatArray, family: int, d: FloatArray, y: Fl
 @kernel
 def _branch(d: FloatArray, m: float, top: float, excess: float, sign: float, y: FloatArray) -> None:
     """y = sign (e**(m (d - top)) - 1)/m, or sign e**(m (d - top) - excess)/m where there is an excess."""
-    widest_vectors()
     m = m if abs(m) > TINY else TINY
     factor, one = sign / m, 1.0 if excess > 0.0 else 0.0
     for i in range(d.size):
@@ -93,7 +91,6 @@ def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
 @kernel
 def farthest(weighing: Weighing, departures: FloatArray, distance: float) -> int:
     """Where the departure is that the KS distance is made of."""
-    widest_vectors()
     found = departures.size - 1
     for i in range(departures.size):
         here = abs(departures[i]) + 0.5 * share_at(weighing, i) >= distance

@@ -17,7 +17,6 @@ from powerkern._jit import (
     entry,
     inlined,
     kernel,
-    widest_vectors,
 )
 from powerkern._typing import Float32Array, FloatArray
 from powerkern.kernels.likelihood.logs import offset_log, scan
@@ -107,7 +106,6 @@ def _range_of_lines(
 @inlined
 def _look_along(x: NDArray[Any], length: int, line: FloatArray) -> None:
     """The extremes of each place of a line, and how many are not missing; the last line may be shorter."""
-    widest_vectors()
     low, high, n = line[_LOW], line[_HIGH], line[_N]
     low[:], high[:], n[:] = math.inf, -math.inf, 0.0
     for start in range(0, x.size, max(length, 1)):

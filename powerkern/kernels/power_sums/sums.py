@@ -22,7 +22,6 @@ from powerkern._jit import (
     inlined,
     kernel,
     named_tuple,
-    widest_vectors,
 )
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.elementary.constants import LARGEST, SMALLEST_NORMAL, copy
@@ -55,7 +54,6 @@ def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: I
 
     `delicate` (True, or None for not; known when this is compiled) is whether `is_delicate` holds.
     """
-    widest_vectors()
     first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
     last = first + int(grid[G_BINS]) - 1
     low, high = grid[G_MIN], grid[G_MAX]
@@ -124,7 +122,6 @@ def _add_column(
 @kernel
 def _weights_inside(x: FloatArray, weight: FloatArray, grid: FloatArray, out: FloatArray) -> int:
     """Weights of the values within the grid, 0 for the others; returns how many of these are not missing and count."""
-    widest_vectors()
     low, high, has_bins = grid[G_MIN], grid[G_MAX], grid[G_BINS] > 0.0
     out[:] = 1.0
     if weight.size > 0:

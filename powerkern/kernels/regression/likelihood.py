@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import COLUMN, REAL, ROWS, kernel, named_tuple, reduction, widest_vectors
+from powerkern._jit import COLUMN, REAL, ROWS, kernel, named_tuple, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.cholesky import solve_factored
 from powerkern.kernels.elementary.constants import EPS
@@ -166,7 +166,6 @@ def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float | Non
 
     Y_2 and Y_3 lose one and two powers of a small t: m is kept off 0.
     """
-    widest_vectors()
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     inverse, lower_inverse = 1.0 / mu, 1.0 / lower
     for i in range(d.size):
@@ -187,7 +186,6 @@ def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float | Non
 @reduction
 def _scale_rows(y: FloatArray, factor: FloatArray) -> None:
     """Multiply the four rows of y."""
-    widest_vectors()
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     for i in range(factor.size):
         y0[i] *= factor[i]
@@ -199,7 +197,6 @@ def _scale_rows(y: FloatArray, factor: FloatArray) -> None:
 @reduction
 def _add_products(y: FloatArray, n: int, out: FloatArray) -> None:
     """Sums of products of the rows of y, over the first `n` entries."""
-    widest_vectors()
     y0, y1, y2, y3 = y[0, :n], y[1, :n], y[2, :n], y[3, :n]
     s00 = s01 = s11 = s02 = s03 = s12 = 0.0
     for i in range(n):
@@ -220,7 +217,6 @@ def _add_products(y: FloatArray, n: int, out: FloatArray) -> None:
 @reduction
 def _add_dots(y: FloatArray, first: FloatArray, second: FloatArray, k: int, out: FloatArray) -> None:
     """Products of the rows of y with two basis vectors, numbers k and k + 1."""
-    widest_vectors()
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
     for i in range(first.size):
@@ -304,7 +300,6 @@ def _subtract_fitted(rows: Rows, start: int, n: int, work: RegressionWork) -> No
 
 @kernel
 def _subtract(y: FloatArray, factor: float, x: FloatArray) -> None:
-    widest_vectors()
     for i in range(y.size):
         y[i] -= factor * x[i]
 
@@ -364,7 +359,6 @@ def move(step: float, t: FloatArray, coef: FloatArray) -> None:
 
 @reduction
 def _masked_dot(a: FloatArray, c: FloatArray, kept: FloatArray) -> float:
-    widest_vectors()
     total = 0.0
     for i in range(kept.size):
         total += a[i] * c[i] * kept[i]

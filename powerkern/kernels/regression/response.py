@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern._jit import kernel, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log1p
 from powerkern.kernels.likelihood.logs import (
@@ -43,7 +43,6 @@ class Column(NamedTuple):
 @reduction
 def _take_logs(x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray) -> None:
     """Logs relative to the reference, times `unit`, signed for both signs, 0 where a value is missing."""
-    widest_vectors()
     log_reference = offset_log(offset, reference)
     for i in range(d.size):
         present = x[i] == x[i]
@@ -55,7 +54,6 @@ def _take_logs(x: FloatArray, both_signs: bool, offset: float, reference: float,
 @reduction
 def _sums(d: FloatArray, root: FloatArray, kept: FloatArray) -> tuple[float, float, float]:
     """The total weight of the rows kept, and the weighted sums of logs and of their squares."""
-    widest_vectors()
     weight, total, squares = float(d.size), 0.0, 0.0
     if root.size == 0:
         for i in range(d.size):

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern._jit import kernel, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.robust.huber import joint_of, scale_about
 from powerkern.kernels.robust.loc_scale import (
@@ -31,7 +31,6 @@ def _biweight_sums(
     part: np.ndarray, w: FloatArray | None, center: float, mu: float, reach: float
 ) -> tuple[float, float, float]:
     """Sums of u (1 - u**2)**2, of (1 - u**2)**2 and of (1 - u**2)(1 - 5 u**2), u = (y - center - mu)/reach."""
-    widest_vectors()
     psi, weight, slope = 0.0, 0.0, 0.0
     for i in range(part.size):
         each = 1.0 if w is None else w[i]
@@ -46,7 +45,6 @@ def _biweight_sums(
 @reduction
 def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float, reach: float) -> float:
     """Sum of u**2 (1 - u**2)**4, in the notation of `_biweight_sums`."""
-    widest_vectors()
     total = 0.0
     weighted = w.size > 0
     for i in range(part.size):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern._jit import kernel, reduction
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
@@ -157,7 +157,6 @@ def _pull_of_nearest(
     y: FloatArray, z: FloatArray, w: FloatArray | None, center_y: float, center_z: float, unit_y: float, unit_z: float
 ) -> float:
     """Sum of u psi(u), u the distance closest to 0 between those of y and of z from their centers, in their units."""
-    widest_vectors()
     total = 0.0
     for i in range(y.size):
         u, v = (y[i] - center_y) * unit_y, (z[i] - center_z) * unit_z

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from powerkern._jit import for_none, kernel, widest_vectors
+from powerkern._jit import for_none, kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp
@@ -81,7 +81,6 @@ def _prestandardized(
 
 @kernel
 def _standardize(x: FloatArray, center: float, divisor: float, out: FloatArray) -> None:
-    widest_vectors()
     for i in range(x.size):
         out[i] = (x[i] - center) / divisor
 
@@ -89,7 +88,6 @@ def _standardize(x: FloatArray, center: float, divisor: float, out: FloatArray) 
 @kernel
 def _logs_about(x: FloatArray, divisor: float, logs: FloatArray) -> None:
     """logs = ln(x/divisor)."""
-    widest_vectors()
     log_divisor = log(divisor)
     for i in range(x.size):
         logs[i] = centered_log(x[i], 0.0, divisor, log_divisor)
@@ -97,14 +95,12 @@ def _logs_about(x: FloatArray, divisor: float, logs: FloatArray) -> None:
 
 @kernel
 def _exponentials(logs: FloatArray, values: FloatArray) -> None:
-    widest_vectors()
     for i in range(logs.size):
         values[i] = exp(logs[i])
 
 
 @kernel
 def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
-    widest_vectors()
     for i in range(values.size):
         logs[i] = math.copysign(log1p(abs(values[i])), values[i])
 

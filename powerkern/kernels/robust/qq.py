@@ -225,7 +225,6 @@ def _add_run(
 
 @reduction
 def _weighted_bisquare_sum(y: FloatArray, nodes: Nodes, loc: float, per_scale: float, per_c: float) -> float:
-    widest_vectors()
     row, score, spread, weight = nodes.row, nodes.score, nodes.spread, nodes.weight
     total = 0.0
     for k in range(row.size):

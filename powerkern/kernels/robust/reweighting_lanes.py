@@ -26,7 +26,6 @@ from powerkern._jit import (
     select,
     square_root,
     store,
-    widest_vectors,
 )
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
@@ -72,7 +71,6 @@ def copy_to_lane(column: SortedColumn, lane: int, batch: LaneBatch) -> None:
 @kernel
 def _transform(batch: LaneBatch, shape: Shape, lmbda: Lanes, rectified: bool, by_logs: Mask) -> None:
     """Transforms of all values, to `batch.y`; `by_logs`: where tangents to small values are in their logs."""
-    widest_vectors()
     y, m, m_below = batch.y[0], off_0(lmbda), off_0(lmbda - shape.below)
     r, r_below = 1.0 / m, 1.0 / m_below
     for i in range(shape.n):
@@ -102,7 +100,6 @@ def _tangents(batch: LaneBatch, k: int, first: int, stop: int, lmbda: Lanes, fla
 @kernel
 def _adapted_cutoffs(batch: LaneBatch, shape: Shape, loc: Lanes, scale: Lanes, cutoff: float) -> Lanes:
     """`powerkern.kernels.robust.reweighting.adapted_cutoff` of each lane."""
-    widest_vectors()
     y, fields, zero = batch.y[0], batch.fields, in_all_lanes(0.0)
     for k in range(N_WIDER):
         reach, inside = (cutoff + k * WIDER) * scale, zero
@@ -146,7 +143,6 @@ def _cut(batch: LaneBatch, shape: Shape, loc: Lanes, reach: Lanes, start: Lanes)
 
     Then their logs, which are written to `batch.kept`, to be fitted from a start; and in which lanes they can be.
     """
-    widest_vectors()
     y, beyond = batch.y[0], reach * (1.0 + EPS)  # those at the cut-off itself are kept
     first = last = total = squares = farthest = n_negative = in_all_lanes(0.0)
     for i in range(shape.n):
@@ -175,7 +171,6 @@ def _is_tame(batch: LaneBatch, shape: Shape, lmbda: Lanes) -> Mask:
 @kernel
 def _keeps_far_tail(y: FloatArray, n: int, loc: Lanes, scale: Lanes, first: Lanes, last: Lanes) -> Mask:
     """Whether all values on one side were kept, and many of them are far out: see `kernels.robust.rewml`."""
-    widest_vectors()
     reach = FAR * scale
     low = high = in_all_lanes(0.0)
     for i in range(n):
@@ -195,7 +190,6 @@ def refit(batch: LaneBatch, n_columns: int, shape: Shape, scores: FloatArray, op
     The first values are cut off on the transform of the search, rectified or not: its residuals give the objective at
     the start.
     """
-    widest_vectors()
     fields, y, none, zero = batch.fields, batch.y[0], in_all_lanes(math.nan), in_all_lanes(0.0)
     lmbda, by_logs, n_eval = load(fields, (field.START, 0)), load(fields, (field.BOTH_SIDES, 0)) > 0.0, zero
     first, last, turn, n_turns = zero - 1.0, zero - 1.0, 0, n_fits_of(options)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import COLUMN, COUNTS, for_none, kernel, named_tuple, reduction, widest_vectors
+from powerkern._jit import COLUMN, COUNTS, for_none, kernel, named_tuple, reduction
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.elementary.constants import count_below
 from powerkern.kernels.robust.order_statistics import SLACK, distances_of_rank, sum_of
@@ -184,7 +184,6 @@ def part_of(counts: Counts | None, lo: int, hi: int) -> FloatArray | None:
 @reduction
 def mean_of(x: FloatArray, w: FloatArray | None) -> float:
     """The mean of values, with their weights or without."""
-    widest_vectors()
     total, weight = 0.0, 0.0
     for i in range(x.size):
         if w is None:
