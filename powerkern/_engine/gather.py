@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from powerkern._input.arrays import output_type
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.lockstep import LockstepWork, new_lockstep_work
-from powerkern.kernels.likelihood.scratch import Work, new_work
+from powerkern.kernels.likelihood.scratch import N_LONG, Work, new_work
 from powerkern.kernels.transforms import gather as columnwise
 
 
@@ -63,26 +63,28 @@ def shifted(values: NDArray[Any], shift: FloatArray, divisor: FloatArray | None 
 class Scratch(threading.local):
     """A block for each thread, into which columns are gathered."""
 
-    def __init__(self) -> None:
-        self._block = np.empty(0)
+    def __init__(self, n_beside: int = 0) -> None:
+        self._memory, self._n_beside = np.empty(0), n_beside
 
     def block(self, n_columns: int, n_rows: int) -> FloatArray:
         """A contiguous (n_columns, n_rows) block."""
-        size = n_columns * n_rows
-        if self._block.size < size:
-            self._block = np.empty(size)
-        return self._block[:size].reshape(n_columns, n_rows)
+        size, beside = n_columns * n_rows, self._n_beside
+        if self._memory.size < beside + size:
+            self._memory = np.empty(beside + size)
+        return self._memory[beside : beside + size].reshape(n_columns, n_rows)
 
 
 class FitScratch(Scratch):
     """A thread's block, and the arrays that fits of columns of `n` values work in, made when they are needed.
+
+    They lie in one piece of memory: of several, malloc gives some back, and a fit spends half its time on new pages.
 
     Not by `functools.cached_property`: Python 3.11 has one lock for all instances, which a child that is forked
     meanwhile finds taken for ever.
     """
 
     def __init__(self, n: int) -> None:
-        super().__init__()
+        super().__init__(N_LONG * n)
         self._n = n
         self._work: Work | None = None
         self._lockstep: LockstepWork | None = None
@@ -91,7 +93,8 @@ class FitScratch(Scratch):
     def work(self) -> Work:
         """Work space for columns one by one."""
         if self._work is None:
-            self._work = new_work(self._n)
+            self.block(0, 0)
+            self._work = new_work(self._n, self._memory[: self._n_beside])
         return self._work
 
     @property

@@ -40,8 +40,13 @@ def new_scratch() -> Scratch:
     return Scratch(np.empty((4, BLOCK)), np.empty((3, N_MOMENTS)))
 
 
-def new_work(n: int) -> Work:
-    """The arrays of `Work` for columns of `n` values."""
-    packed, spare, split, weight, weight_split = np.empty((5, n))  # one block, which malloc may have kept
+#: Arrays of `Work` that are as long as a column.
+N_LONG = 5
+
+
+def new_work(n: int, memory: FloatArray | None = None) -> Work:
+    """The arrays of `Work` for columns of `n` values, in memory for N_LONG of them."""
+    memory = np.empty(N_LONG * n) if memory is None else memory
+    packed, spare, split, weight, weight_split = memory.reshape(N_LONG, n)
     d32, weight32 = np.empty(SAMPLE, np.float32), np.empty(SAMPLE, np.float32)
     return Work(packed, spare, split, weight, weight_split, d32, weight32, new_scratch())
