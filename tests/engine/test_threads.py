@@ -85,7 +85,7 @@ def test_a_few_long_columns_have_the_same_bits_for_any_number_of_threads(family,
 def test_no_thread_waits_for_another_that_makes_scratch_space(kind, maker, monkeypatch):
     """A child, forked while one does, would wait for a thread that it does not have."""
     both, found = threading.Barrier(2, timeout=5), []
-    monkeypatch.setattr(gather, maker, lambda n: both.wait())
+    monkeypatch.setattr(gather, maker, lambda *_: both.wait())
     makers = [threading.Thread(target=lambda: found.append(getattr(FitScratch(10), kind))) for _ in range(2)]
     for thread in makers:
         thread.start()
