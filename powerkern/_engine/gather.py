@@ -46,7 +46,7 @@ class Shifted:
         return Shifted(self.values[rows, columns], self.shift[columns], divisor)
 
 
-#: NumPy copies so many values as fast as a kernel does, which need not be compiled then.
+#: Up to this many values NumPy copies as fast as a kernel, which then need not be compiled.
 _FEW = 10_000
 
 #: A matrix as read by fits.
@@ -77,7 +77,8 @@ class Scratch(threading.local):
 class FitScratch(Scratch):
     """A thread's block, and the arrays that fits of columns of `n` values work in, made when they are needed.
 
-    They lie in one piece of memory: of several, malloc gives some back, and a fit spends half its time on new pages.
+    They lie in one piece of memory with the block if that is asked for first: malloc would return parts of several to
+    the system, and fits of long columns spend half their time on new pages.
 
     Not by `functools.cached_property`: Python 3.11 has one lock for all instances, which a child that is forked
     meanwhile finds taken for ever.

@@ -1,6 +1,6 @@
 """Saves compile time by private parts of numba: tried on import, and left out where numba has changed.
 
-numba compiles every function by itself, counts references, and does all again with what its caller has inlined.
+numba compiles every function by itself, counts references, and compiles it again wherever a caller has inlined it.
 Kernels run in entries, or in users' functions, which LLVM optimises as a whole: they are lowered once, to text, in few
 instructions, without a variant for each constant argument. Without this file results and run time are the same.
 """
@@ -46,12 +46,7 @@ class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
 
 
 class _Lower(core.lowering.Lower):  # type: ignore[misc]
-    """Writes a function down, without notes of where statements are; variables without references are not cleared."""
-
-    def lower_block(self, block: Any) -> None:
-        for statement in block.body:
-            self.loc = statement.loc
-            self.lower_inst(statement)
+    """Lowers operators by the memories below; variables without references are not cleared."""
 
     def lower_binop(self, kind: Any, expression: Any, operation: Any) -> Any:
         wanted, typing = self.fndesc.calltypes[expression], self.context.typing_context
@@ -84,7 +79,7 @@ class _Calls(core.callconv.CPUCallConv):  # type: ignore[misc]
 
 
 class _Target(core.cpu.CPUContext):  # type: ignore[misc]
-    """numba's target, with shorter calls, and a memory for what writes an operation."""
+    """numba's target, with shorter calls; it remembers the writer of each operation."""
 
     call_conv = property(_Calls)
     known: Any = cached_property(lambda _: {})
@@ -94,6 +89,11 @@ class _Target(core.cpu.CPUContext):  # type: ignore[misc]
             writer = writer_of(getattr(fn, "typing_key", None), sig)
             self.known[fn, sig] = partial(writer, self, sig) if writer else super().get_function(fn, sig, _firstcall)
         return self.known[fn, sig]
+
+    def get_constant_generic(self, builder: Any, ty: Any, val: Any) -> Any:
+        if isinstance(ty, types.Dispatcher):  # not its address in this process, with which nothing could be cached
+            return self.get_dummy_value()
+        return super().get_constant_generic(builder, ty, val)
 
 
 class _Typing(core.typing.Context):  # type: ignore[misc]

@@ -30,7 +30,7 @@ def result_of(operation: Any, kinds: tuple[Any, ...], unified: Callable[..., Any
 
 
 def writer_of(operation: Any, signature: Any) -> Writer | None:
-    """What writes an operation on arguments of these types, or None."""
+    """The writer of an operation for these types, or None."""
     if operation is int:
         return _converted
     if operation in (max, min) and all(map(_is_signed, signature.args)):
@@ -54,7 +54,7 @@ def _converted(context, signature, builder, args, _=None):  # type: ignore[no-un
 
 
 def _extreme(operation, context, signature, builder, args, _=None):  # type: ignore[no-untyped-def]
-    """As Python does, and in a function: LLVM vectorises more loops than with choices written into them."""
+    """max or min in Python's order of comparisons, as a function of its own: LLVM then vectorises more loops."""
     kind = context.get_value_type(signature.return_type)
     name = f"{operation.__name__}.{len(args)}.{signature.return_type}"
     function = declared(builder, name, ir.FunctionType(kind, [kind] * len(args)))

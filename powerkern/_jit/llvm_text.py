@@ -1,4 +1,4 @@
-"""LLVM's code as text, function by function: what `deferral` keeps of a kernel, and puts together for an entry."""
+"""LLVM's code as text, function by function: `deferral` keeps kernels so, and joins them for an entry."""
 
 from __future__ import annotations
 

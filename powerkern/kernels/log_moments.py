@@ -95,7 +95,9 @@ def _exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -> tupl
 def _logsumexp(logs: np.ndarray, weights: np.ndarray | None = None) -> float:
     scale = _scale(logs, weights)
     at_scale, rest = _exp_sum(logs, weights, scale)
-    if not at_scale > 0.0:  # the largest log is not finite, or there is none, or its weight is negative
+    if (
+        not abs(rest) < at_scale
+    ):  # also where the largest log is not finite, or there is none, or its weight is negative
         return scale + log(at_scale + rest)
     return scale + (log(at_scale) + log1p(rest / at_scale))
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from powerkern._jit import JIT_DISABLED, kernel
+from powerkern.kernels import huber_location, huber_proposal2, huber_scale
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="plain Python")
 
@@ -46,6 +47,13 @@ def refusing(x):
 @kernel
 def allocating(n):
     return np.arange(n)[1:3]
+
+
+def test_numba_is_known():
+    """Otherwise these are tests of numba."""
+    from powerkern._jit.numba_extension import DEFERRING
+
+    assert DEFERRING
 
 
 def compiled(function):
@@ -88,3 +96,15 @@ def test_exceptions_and_memory_of_kernels():
     with pytest.raises(ValueError, match="negative"):
         users(-1.0)
     assert compiled(allocating)(9).tolist() == [1, 2]
+
+
+def test_users_functions_can_be_cached():
+    """No address of this process is in their code."""
+
+    @numba.njit
+    def users(x):
+        return huber_location(x).loc, huber_scale(x).scale, huber_proposal2(x).loc
+
+    users(np.arange(5.0))
+    (found,) = users.overloads.values()
+    assert not found.library.has_dynamic_globals

@@ -431,6 +431,10 @@ def test_order_does_not_matter(logs, random):
         ([math.nan, math.inf], None, math.nan),
         ([1.0, 3.0], [math.nan, 1.0], math.nan),
         ([math.inf, math.inf], [1.0, -1.0], math.nan),
+        ([1.0, 0.0], [1e-310, 1.0], 0.0),
+        ([1.0, 0.0], [1e-200, 1e200], math.log(1e200)),
+        ([0.0, -1.0], [1e-309, 1.0], -1.0),
+        ([5.0, 4.0], [math.inf, math.inf], math.inf),
     ],
 )
 def test_logsumexp_of_special_values(logs, weights, expected):

@@ -156,6 +156,12 @@ def test_ks_distance_without_a_fit():
     assert ks_distance(table, 1.0, 1.0)[0] == pytest.approx(0.5)
 
 
+def test_ks_distance_of_subnormal_values():
+    x = np.random.default_rng(2).normal(size=50)
+    small = ks_distance(x * 2.0**-1040, loc=0.0, scale=2.0**-1040)
+    assert small == pytest.approx(ks_distance(x, loc=0.0, scale=1.0), rel=1e-6)
+
+
 def test_ks_distance_is_the_same_for_any_threads_and_order():
     wide = rng.normal(size=(500, 120))
     expected = ks_distance(wide, n_threads=1)

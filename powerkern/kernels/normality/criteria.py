@@ -63,15 +63,16 @@ def ks_of(weighing: Weighing, y: FloatArray, loc: float, scale: float) -> float:
     With F_i = Phi((y_i - loc)/scale), p_i the share of a value and m_i the middle of its step, max_i
     abs(F_i - m_i) + p_i/2. The departures F_i - m_i are left in place of the values.
     """
-    per_scale, equal = SQRT_HALF / scale, weighing.equal
+    up = 2.0**100 if scale < 2.0**-1000 else 1.0  # the inverse of a subnormal scale would overflow
+    per_scale, equal = SQRT_HALF / (scale * up), weighing.equal
     largest = 0  # bit patterns of positive floats are ordered as they are; integers have a maximum that vectorises
     if equal > 0.0:
         for i in range(y.size):
-            y[i] = 0.5 + 0.5 * erf((y[i] - loc) * per_scale) - half_past(i) * equal
+            y[i] = 0.5 + 0.5 * erf((y[i] - loc) * up * per_scale) - half_past(i) * equal
             largest = max(largest, bits_of(abs(y[i])))
         return float_of(largest) + 0.5 * equal
     for i in range(y.size):
-        y[i] = 0.5 + 0.5 * erf((y[i] - loc) * per_scale) - weighing.middle[i]
+        y[i] = 0.5 + 0.5 * erf((y[i] - loc) * up * per_scale) - weighing.middle[i]
         largest = max(largest, bits_of(abs(y[i]) + 0.5 * weighing.share[i]))
     return float_of(largest)
 

@@ -46,7 +46,7 @@ from powerkern.kernels.robust.order_statistics import (
     mad_about,
     position_of,
     sorted_column,
-    weight_before,
+    weight_between,
 )
 from powerkern.kernels.robust.weights import (
     COUNTS_WORK,
@@ -109,8 +109,8 @@ def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, boo
         if lo == last_lo and hi == last_hi:
             return mu, n_iter, True
         sums = inside(col, lo, hi)
-        below = weight_before(col, lo)
-        pull = reach * (col.total - sums.weight - 2.0 * below)
+        # not from the total: weights would be rounded otherwise there
+        pull = reach * (weight_between(col, hi, col.y.size) - weight_between(col, 0, lo))
         excess = sums.first - sums.weight * mu + pull
         if excess == 0.0:
             return mu, n_iter, True
@@ -351,11 +351,12 @@ def huber_location_of(y: np.ndarray, w: np.ndarray, scale: float, k: float) -> L
 def huber_scale_of(y: np.ndarray, w: np.ndarray, center: float, k: float, ddof: float) -> LocScale:
     """Huber's scale of a sorted column about a center (NaN: the median)."""
     col = sorted_column(y, w)
-    point, dof = col.median if math.isnan(center) else center - col.center, col.total - ddof
-    loc = col.center + point if math.isnan(center) else center
+    if not math.isnan(center):
+        col = Sorted(y, w, center, 0.0, col.total)
+    loc, dof = col.center + col.median, col.total - ddof
     if not dof > 0.0:
         return LocScale(loc, 0.0, 0, ZERO_SCALE)
-    scale, n_iter, found = scale_about(col, point, MAD_FACTOR * mad_about(col, point), k, dof)
+    scale, n_iter, found = scale_about(col, col.median, MAD_FACTOR * mad_about(col, col.median), k, dof)
     return outcome(loc, scale, n_iter, found)
 
 

@@ -71,9 +71,9 @@ def inside(col: Sorted, lo: int, hi: int) -> Inside:
 
 
 @kernel
-def weight_before(col: Sorted, position: int) -> float:
-    """Weight of the values before a position."""
-    return inside(col, 0, position).weight if col.w.size > 0 else float(position)
+def weight_between(col: Sorted, lo: int, hi: int) -> float:
+    """Weight of y[lo:hi]."""
+    return inside(col, lo, hi).weight if col.w.size > 0 else float(hi - lo)
 
 
 @kernel

@@ -16,7 +16,7 @@ from powerkern._jit import kernel, widest_vectors
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.robust.huber import beta_of, joint_of, location_about
 from powerkern.kernels.robust.loc_scale import MOST_ITERATIONS, TAIL, VANISHED, LocScale
-from powerkern.kernels.robust.order_statistics import Inside, Sorted, inside, position_of, weight_before
+from powerkern.kernels.robust.order_statistics import Inside, Sorted, inside, position_of, weight_between
 
 #: Steps of proposal 2 without a bracket.
 _MAX_SOLVED = 30
@@ -97,7 +97,7 @@ def _clip(col: Sorted, mu: float, s: float, k_location: float, k_scale: float) -
     lo = position_of(col.y, col.center, mu - k_location * s, tail)
     hi = position_of(col.y, col.center, mu + k_location * s, col.y.size - tail)
     near = inside(col, lo, hi)
-    pull = k_location * (total - near.weight - 2.0 * weight_before(col, lo))
+    pull = k_location * (weight_between(col, hi, col.y.size) - weight_between(col, 0, lo))
     if k_scale == k_location:
         return _Clipped((lo, hi, lo, hi), near, pull, near, total)
     first = position_of(col.y, col.center, mu - k_scale * s, lo)

@@ -40,7 +40,7 @@ from powerkern.kernels.robust.search import (
 from powerkern.kernels.robust.weights import Counts, mean_of, position_at
 from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
 
-#: _Sums, of squares and of logs, too, over the values from each one to the middle.
+#: Sums, of squares and of logs, too, over the values from each one to the middle.
 _Sums = tuple[FloatArray, FloatArray, FloatArray]
 
 

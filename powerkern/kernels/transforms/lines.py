@@ -48,10 +48,10 @@ class Lines(NamedTuple):
 
 
 def rows_joined(p: int) -> int:
-    """The number of rows of p values that are joined: 0 for long ones, else as many as fill whole vectors.
+    """The number of rows of p >= 1 values that are joined: 0 for long ones, else as many as fill whole vectors.
 
-    Unless that is more than a band: values beyond would be computed one by one. About two blocks of values, if that
-    can be: constants of more would leave the first-level cache.
+    Never more than a band: values beyond would be computed one by one. About two blocks of values where possible:
+    constants of more would leave the first-level cache.
     """
     if p >= SHORTEST_ROW:
         return 0

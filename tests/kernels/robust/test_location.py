@@ -14,6 +14,7 @@ from jitted import jitted
 
 from powerkern.kernels import huber_location, huber_proposal2, huber_scale
 from powerkern.kernels.robust import biweight, huber, loc_scale, location, order_statistics, proposal2
+from powerkern.location import location_scale
 
 NO_WEIGHTS = np.empty(0)
 BLOCK = 128
@@ -39,7 +40,7 @@ def sums_over_ranges(y, w, bounds, out):
     for i in range(bounds.size // 2):
         sums = order_statistics.inside(col, bounds[2 * i], bounds[2 * i + 1])
         out[4 * i], out[4 * i + 1], out[4 * i + 2] = sums.weight, sums.first, sums.second
-        out[4 * i + 3] = order_statistics.weight_before(col, bounds[2 * i])
+        out[4 * i + 3] = order_statistics.weight_between(col, 0, bounds[2 * i])
     return col.center
 
 
@@ -355,6 +356,24 @@ def test_known_scale_and_center():
     assert scale.loc == -5.0
     assert_scale(x, np.ones(4), -5.0, scale.scale, 1.5, 3.0)
     assert huber_scale(x, ddof=4).scale == 0.0
+
+
+@pytest.mark.parametrize("k", [0.3, 0.7, 1.5])
+@pytest.mark.parametrize("offset", [1e6, 1e9])
+def test_a_center_far_from_the_median_costs_no_digits(k, offset):
+    rng = np.random.default_rng(5)
+    y = np.concatenate([rng.normal(size=45), rng.normal(size=55) + offset])
+    found = huber_scale(y, center=0.0, k=k)
+    assert found.status == loc_scale.CONVERGED
+    assert_scale(y, np.ones(100), 0.0, found.scale, k, 100.0)
+
+
+def test_weighted_locations_of_long_columns_are_solved_to_rounding():
+    rng = np.random.default_rng(6)
+    y, w = rng.normal(size=300_000), rng.uniform(0.5, 2.0, 300_000)
+    mu, s = location_scale(y, "huber", sample_weight=w).loc[0], location_scale(y, sample_weight=w).scale[0]
+    weight, u = w.astype(np.longdouble), (y - np.longdouble(mu)) / np.longdouble(s)
+    assert abs((weight * np.clip(u, -1.5, 1.5)).sum() / weight[abs(u) < 1.5].sum()) < 4e-15
 
 
 @pytest.mark.parametrize("factor", [2.0**700, 2.0**-700])
