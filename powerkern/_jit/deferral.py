@@ -86,7 +86,7 @@ class _Target(core.cpu.CPUContext):  # type: ignore[misc]
 
     def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
         if (fn, sig) not in self.known:
-            writer = writer_of(getattr(fn, "typing_key", None), sig)
+            writer = writer_of(getattr(fn, "typing_key", None), sig, self.enable_boundscheck)
             self.known[fn, sig] = partial(writer, self, sig) if writer else super().get_function(fn, sig, _firstcall)
         return self.known[fn, sig]
 

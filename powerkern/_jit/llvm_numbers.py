@@ -29,8 +29,8 @@ def result_of(operation: Any, kinds: tuple[Any, ...], unified: Callable[..., Any
     return unified(*kinds) if operation in (max, min) and all(map(_is_signed, kinds)) else None
 
 
-def writer_of(operation: Any, signature: Any) -> Writer | None:
-    """The writer of an operation for these types, or None."""
+def writer_of(operation: Any, signature: Any, checks_bounds: bool) -> Writer | None:
+    """The writer of an operation for these types, or None: only numba's checks indices."""
     if operation is int:
         return _converted
     if operation in (max, min) and all(map(_is_signed, signature.args)):
@@ -41,7 +41,7 @@ def writer_of(operation: Any, signature: Any) -> Writer | None:
     if not (isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout == "C" and _is_signed(kind.dtype)):
         return None
     if isinstance(index, types.Integer):
-        return _element
+        return None if checks_bounds else _element
     return _part if operation is operator.getitem and index is types.slice2_type else None
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
+import subprocess
+import sys
 
 import numba
 import numpy as np
@@ -96,6 +99,22 @@ def test_exceptions_and_memory_of_kernels():
     with pytest.raises(ValueError, match="negative"):
         users(-1.0)
     assert compiled(allocating)(9).tolist() == [1, 2]
+
+
+def test_bounds_are_checked_where_numba_is_asked_to():
+    code = (
+        "import numba, numpy as np\n"
+        "from powerkern._jit import kernel\n"
+        "@kernel\n"
+        "def element(x, i): return x[i]\n"
+        "@numba.njit\n"
+        "def users(x, i): return element(x, i)\n"
+        "try: users(np.arange(3.0), 5)\n"
+        "except IndexError: print('refused')\n"
+    )
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    assert done.stdout == "refused\n"
 
 
 def test_users_functions_can_be_cached():
