@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jitted import jitted
 
+from powerkern._jit import JIT_DISABLED
 from powerkern.kernels import huber_location, huber_proposal2, huber_scale
 from powerkern.kernels.robust import biweight, huber, loc_scale, location, order_statistics, proposal2
 from powerkern.location import location_scale
@@ -368,6 +369,7 @@ def test_a_center_far_from_the_median_costs_no_digits(k, offset):
     assert_scale(y, np.ones(100), 0.0, found.scale, k, 100.0)
 
 
+@pytest.mark.skipif(JIT_DISABLED, reason="plain Python sums in another order")
 def test_weighted_locations_of_long_columns_are_solved_to_rounding():
     rng = np.random.default_rng(6)
     y, w = rng.normal(size=300_000), rng.uniform(0.5, 2.0, 300_000)
