@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 #: Seconds of compiling that are passed over in silence.
-SILENCE = 3.0
+SILENCE = 2.0
 #: Seconds of compiling since something was said.
 _silent = 0.0
 #: Whether the cause and the remedy were given: later waits get a short line.
@@ -39,7 +39,7 @@ def _say(kernel: str, said: threading.Event) -> None:
     text = f"powerkern: compiling {kernel}"
     if not _explained:
         text += (
-            " for this computer, once, which takes 5 to 60 seconds; "
+            " for this computer, once, which takes 2 to 20 seconds; "
             "python -m powerkern compile, or a wheel with compiled code, does so in advance"
         )
     _explained = True
