@@ -2,7 +2,7 @@
 
 numba compiles every function by itself, counts references, and compiles it again wherever a caller has inlined it.
 Kernels run in entries, or in users' functions, which LLVM optimises as a whole: they are lowered once, to text, in few
-instructions, without a variant for each constant argument. Without this file results and run time are the same.
+instructions, without a variant for each constant argument. Without this file results are the same to rounding.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, boo
         if lo == last_lo and hi == last_hi:
             return mu, n_iter, True
         sums = inside(col, lo, hi)
-        # not from the total: weights would be rounded otherwise there
+        # both tails are summed: the total less the middle would not cancel to rounding
         pull = reach * (weight_between(col, hi, col.y.size) - weight_between(col, 0, lo))
         excess = sums.first - sums.weight * mu + pull
         if excess == 0.0:
