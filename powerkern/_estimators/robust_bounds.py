@@ -33,7 +33,7 @@ from powerkern.kernels.results import (
 from powerkern.kernels.robust.huber import likelihood_columns, weighted_likelihood_columns
 from powerkern.kernels.robust.options import CARROLL
 from powerkern.kernels.robust.weights import new_counts_work
-from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED
+from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED, log_offset
 from powerkern.kernels.transforms.gather import APPLY
 
 #: Fields that depend on lambda; the others describe the data and the kept interval.
@@ -63,8 +63,7 @@ def moved_to(
                 restandardize(again, *huber_of_standardized(kept, family, again, weight))
             else:  # the scale is the standard deviation, or a multiple of it
                 before = _fitted(kept, family, found[:, LMBDA], weight)
-                apart = np.exp(found[:, LOG_FACTOR] - before[:, LOG_FACTOR])
-                restandardize(again, 0.0, found[:, SCALE] / before[:, SCALE] * apart)
+                restandardize(again, 0.0, _ratio_of_scales(found, before, family))
         again[:, NLL] += np.log(divisor[:, 0])
         again[np.ix_(tied, [NLL, CURVATURE])] *= (again[tied, N_OBS] / found[tied, N_KEPT])[:, np.newaxis]
         found[:, _AT_LAMBDA] = again[:, _AT_LAMBDA]
@@ -83,6 +82,21 @@ def _leave_out_ties(column: FloatArray, weight: FloatArray) -> bool:
         return False
     column[column == values[most]] = np.nan
     return True
+
+
+def _ratio_of_scales(results: FloatArray, others: FloatArray, family: int) -> FloatArray:
+    """Divide the raw standard deviations of fits by those of others at the same lambdas, which may under- or overflow.
+
+    A standard deviation is e^S/slope, with S as in `kernels.transforms.yeojohnson_standardized`.
+    """
+    ref, other_ref = results[:, REF], others[:, REF]
+    size, other_size = abs(ref), abs(other_ref)
+    lmbda = results[:, LMBDA]
+    exponent = np.where((ref < 0.0) | (other_ref < 0.0), 2.0 - lmbda, lmbda)
+    log_ratio = exponent * np.log1p((size - other_size) / (log_offset(family) + other_size))
+    log_ratio += np.where(ref == 0.0, results[:, LOG_FACTOR], 0.0)
+    log_ratio -= np.where(other_ref == 0.0, others[:, LOG_FACTOR], 0.0)
+    return np.asarray(others[:, SLOPE] / results[:, SLOPE] * np.exp(log_ratio))
 
 
 def _fitted(rows: FloatArray, family: int, lmbda: FloatArray, weight: FloatArray) -> FloatArray:

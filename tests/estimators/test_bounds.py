@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any
 
 import numpy as np
+import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -302,3 +304,25 @@ def test_columns_with_ties_that_keep_a_far_tail_are_fitted_to_the_other_values_a
         alone = pk.fit(np.exp(z), bounds=(1, 2), **options)
     for name in ("loc", "scale", "nll", "information"):
         assert_allclose(getattr(fit, name), getattr(alone, name), rtol=1e-12)
+
+
+@pytest.mark.parametrize("center", [300.0, 900.0, 1013.0, 1200.0, 1e4])
+@pytest.mark.parametrize("estimator", ["rewml", "rewml-nr", "mtl", "carroll", pk.MTL(prestandardize="none")], ids=str)
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_scales_beyond_float64_do_not_matter_at_a_bound(family: str, estimator: Any, center: float) -> None:
+    """Beside 60 digits: the values kept have the standard deviation that they have in the free fit, and its mean, 0."""
+    x = center + 3.0 * np.random.default_rng(1).gamma(2.0, size=200)
+    x = -x if family == "yeo-johnson" and center == 900.0 else x
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # lambda is large
+        free = pk.fit(x, family, estimator)
+        lmbda = free.lmbda[0] / 2.0
+        fit = pk.fit(x, family, estimator, bounds=(lmbda, lmbda))
+    z, kept = fit.transform(x), free.weights(x) > 0.0
+    if estimator == "carroll":
+        clipped = np.clip(z, -1.5, 1.5)
+        assert abs(clipped.sum()) < 1e-8
+        assert (clipped * z).sum() == pytest.approx(200 * 0.8663855974622838, rel=1e-9)
+        return
+    expected = oracles.standardized(family, lmbda, (x[kept] - free.center[0]) / free.divisor[0])
+    assert_allclose(z[kept], np.array(expected) * free.transform(x)[kept].std(), atol=1e-9)
