@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._engine.by_column import column_figures
+from powerkern._engine.by_column import measure_columns
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.ties import sorted_with
 from powerkern._input.arguments import as_number, domain_error_in
@@ -239,7 +239,7 @@ def location_scale(
     """
     matrix = read(X, sample_weight)
     function, options = compiled(method, constants)
-    results = column_figures(
+    results = measure_columns(
         _estimator(function, options, matrix.weight),
         matrix.values,
         _N_RESULTS,
@@ -285,7 +285,7 @@ def compiled(method: str, constants: Mapping[str, Any]) -> tuple[Callable[..., N
 def _estimator(
     function: Callable[..., None], options: FloatArray, weight: FloatArray
 ) -> Callable[[FloatArray, slice], FloatArray]:
-    """The callback of `column_figures`: results for a block of columns."""
+    """The callback of `measure_columns`: results for a block of columns."""
 
     def estimate(block: FloatArray, group: slice) -> FloatArray:
         out = np.empty((block.shape[0], _N_RESULTS))

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from powerkern._engine.blocks import cache_blocks, cache_shape, line_blocks, slices
 from powerkern._engine.by_column import for_each_group
-from powerkern._engine.gather import Scratch, copied_rows, gathered, is_native, is_turned, scatter, write_rows
+from powerkern._engine.gather import Scratch, copy_rows, gather_columns, is_column_major, is_native, scatter, write_rows
 from powerkern._engine.lines import Layout, Lines, layout_of
-from powerkern._engine.threads import SERIAL_VALUES, work_off
+from powerkern._engine.threads import SERIAL_VALUES, run_parallel
 from powerkern._input.arrays import output_type
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.transforms import gather
@@ -76,12 +76,12 @@ class _Transform:
         values, out = self._values, self._out
         if out is not None and self._one_family and not np.may_share_memory(values, out):
             layout = layout_of(values, out)
-            self._lines = Lines(values, out, layout) if layout != Layout.APART else None
+            self._lines = Lines(values, out, layout) if layout != Layout.COPY else None
         if values.size < SERIAL_VALUES:
             self._transform_part(slice(0, values.shape[0]), slice(0, values.shape[1]))
             return
         blocks = line_blocks(values, n_threads, self._lines is None)
-        work_off(self._transform_part, blocks, values.shape, n_threads, takes_part=True)
+        run_parallel(self._transform_part, blocks, values.shape, n_threads, use_calling_thread=True)
 
     def _transform_part(self, rows: slice, columns: slice) -> None:
         source, target = self._values[rows, columns], None if self._out is None else self._out[rows, columns]
@@ -114,8 +114,8 @@ class _Transform:
 
         Returns the images, in scratch space where there is no target.
         """
-        turned = is_turned(source if target is None else target)
-        copy = copied_rows(source.T if turned else source, self._copies)
+        turned = is_column_major(source if target is None else target)
+        copy = copy_rows(source.T if turned else source, self._copies)
         copy, layout = (copy.T, Layout.COLUMNS) if turned else (copy, Layout.ROWS)
         images = copy if target is None or layout_of(copy, target) != layout else target
         whole = slice(0, source.shape[0]), slice(0, source.shape[1])
@@ -136,7 +136,7 @@ class _Transform:
             for some in slices(slice(0, extreme.size), width):
                 columns = _as_slice(extreme[some])
                 part, images = source[rows, columns], target[rows, columns]
-                block = gathered(part, self._scratch)
+                block = gather_columns(part, self._scratch)
                 low, high = found[: rowwise.EXTREME, columns, np.newaxis]
                 ordinary = (block >= low) & (block <= high) if self._single else None
                 self._replace_by_images(block, part, numbers[columns])
@@ -187,11 +187,11 @@ def count_outside(values: NDArray[Any], family: IntArray, results: FloatArray, n
         gather.count_outside(part, family[group], results[group], failures[group])
 
     n, p = values.shape
-    for_each_group(job, (n, p), n_threads, takes_part=True)
+    for_each_group(job, (n, p), n_threads, use_calling_thread=True)
     return failures
 
 
-def changed_matrix(change: Callable[[FloatArray, slice], None], values: NDArray[Any], n_threads: int) -> NDArray[Any]:
+def map_blocks(change: Callable[[FloatArray, slice], None], values: NDArray[Any], n_threads: int) -> NDArray[Any]:
     """A new matrix, changed by ``change(block, columns)``, a block of contiguous rows at a time.
 
     Row j of a block has some of the values of column ``columns.start + j``. float32 for float32, else float64.
@@ -203,9 +203,9 @@ def changed_matrix(change: Callable[[FloatArray, slice], None], values: NDArray[
 
     def job(rows: slice, columns: slice) -> None:
         for group in slices(columns, width):
-            block = gathered(values[rows, group], scratch)
+            block = gather_columns(values[rows, group], scratch)
             change(block, group)
             scatter(block, out[rows, group])
 
-    work_off(job, cache_blocks((n, p), height, width, n_threads), (n, p), n_threads, takes_part=True)
+    run_parallel(job, cache_blocks((n, p), height, width, n_threads), (n, p), n_threads, use_calling_thread=True)
     return out

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from powerkern._engine.blocks import GROUP_VALUES, column_groups
-from powerkern._engine.gather import Columns, FitScratch, Scratch, as_float64, contiguous_columns, gathered
-from powerkern._engine.threads import progress_bar, work_off
+from powerkern._engine.gather import Columns, FitScratch, Scratch, as_float64, contiguous_columns, gather_columns
+from powerkern._engine.threads import progress_bar, run_parallel
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood import derivatives, mle, partial_moments
 from powerkern.kernels.likelihood.lockstep import LOCKSTEP_MAX, fit_in_lockstep
@@ -22,15 +22,15 @@ def for_each_group(
     n_threads: int,
     progress: bool = False,
     *,
-    takes_part: bool = False,
+    use_calling_thread: bool = False,
 ) -> None:
-    """Call `job` with slices that cover the columns of a (n, p) matrix, as `work_off` does."""
+    """Call `job` with slices that cover the columns of a (n, p) matrix, as `run_parallel` does."""
     groups = [(group,) for group in column_groups(shape, n_threads)]
     with progress_bar(shape[1], " columns", progress) as bar:
-        work_off(job, groups, shape, n_threads, bar, takes_part=takes_part)
+        run_parallel(job, groups, shape, n_threads, bar, use_calling_thread=use_calling_thread)
 
 
-def column_figures(
+def measure_columns(
     measure: Callable[[FloatArray, slice], FloatArray],
     values: Columns,
     width: int,
@@ -45,7 +45,7 @@ def column_figures(
     scratch = Scratch()
 
     def job(group: slice) -> None:
-        out[group] = measure(gathered(values[:, group], scratch), group)
+        out[group] = measure(gather_columns(values[:, group], scratch), group)
 
     for_each_group(job, values.shape, n_threads, progress)
     return out
@@ -84,7 +84,7 @@ def fit_matrix(
         fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group])
 
     n, p = values.shape
-    for_each_group(job, (n, p), n_threads, progress, takes_part=n * p <= GROUP_VALUES and not progress)
+    for_each_group(job, (n, p), n_threads, progress, use_calling_thread=n * p <= GROUP_VALUES and not progress)
     return out
 
 
@@ -102,7 +102,7 @@ def fit_part(
     if is_left.any():
         left = np.flatnonzero(is_left)
         rest = out[left]
-        mle.two_pass_columns(gathered(part[:, left], scratch), weight, family, lmbda[left], scratch.work, rest)
+        mle.two_pass_columns(gather_columns(part[:, left], scratch), weight, family, lmbda[left], scratch.work, rest)
         out[left] = rest
 
 

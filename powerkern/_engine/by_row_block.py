@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from powerkern._engine.blocks import SMALLEST_PART, cache_shape, slices
-from powerkern._engine.gather import Columns, Scratch, contiguous_columns, lie_contiguous
-from powerkern._engine.threads import progress_bar, work_off
+from powerkern._engine.gather import Columns, Scratch, contiguous_columns, has_contiguous_columns
+from powerkern._engine.threads import progress_bar, run_parallel
 from powerkern._typing import FloatArray
 
 #: Parts of a block of rows, from top to bottom: their columns, made contiguous, and their rows.
@@ -31,7 +31,7 @@ def for_each_row_block(
     scratch = Scratch()
 
     def parts_of(rows: slice, group: slice) -> Parts:
-        contiguous = lie_contiguous(values[rows, group])
+        contiguous = has_contiguous_columns(values[rows, group])
         for some in slices(rows, n_rows if contiguous else height):
             yield contiguous_columns(values[some], group, scratch), some
 
@@ -40,4 +40,4 @@ def for_each_row_block(
 
     every = [(rows, group) for rows in blocks for group in slices(slice(0, p), width)]
     with progress_bar(p * len(blocks), " columns of row blocks", progress) as bar:
-        work_off(call, every, values.shape, n_threads, bar, takes_part=not progress)
+        run_parallel(call, every, values.shape, n_threads, bar, use_calling_thread=not progress)

@@ -15,7 +15,7 @@ from powerkern.kernels.likelihood.scratch import N_LONG, Work, new_work
 from powerkern.kernels.transforms import gather as columnwise
 
 
-class Shifted:
+class AffineView:
     """The columns of `values` plus a shift each, over a divisor each, computed as they are gathered.
 
     Sliced by rows and columns as a matrix is.
@@ -40,24 +40,24 @@ class Shifted:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, key: Any) -> Shifted:
+    def __getitem__(self, key: Any) -> AffineView:
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
         divisor = None if self.divisor is None else self.divisor[columns]
-        return Shifted(self.values[rows, columns], self.shift[columns], divisor)
+        return AffineView(self.values[rows, columns], self.shift[columns], divisor)
 
 
 #: Up to this many values NumPy copies as fast as a kernel, which then need not be compiled.
 _FEW = 10_000
 
 #: A matrix as read by fits.
-Columns = NDArray[Any] | Shifted
+Columns = NDArray[Any] | AffineView
 
 
-def shifted(values: NDArray[Any], shift: FloatArray, divisor: FloatArray | None = None) -> Columns:
+def shift_and_scale(values: NDArray[Any], shift: FloatArray, divisor: FloatArray | None = None) -> Columns:
     """`values` plus a shift for each column, over a divisor for each; `values` itself if nothing changes."""
     if divisor is not None and not (divisor != 1.0).any():
         divisor = None
-    return Shifted(values, shift, divisor) if shift.any() or divisor is not None else values
+    return AffineView(values, shift, divisor) if shift.any() or divisor is not None else values
 
 
 class Scratch(threading.local):
@@ -115,7 +115,7 @@ def _gather(part: NDArray[Any], block: FloatArray) -> None:
     """block = part.T, as float64."""
     if is_native(part) and part.size > _FEW:
         columnwise.gather(part, block)
-    elif is_native(part, np.float32) and part.size > _FEW and not is_turned(part):
+    elif is_native(part, np.float32) and part.size > _FEW and not is_column_major(part):
         columnwise.gather_widened(part, block)
     else:
         with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
@@ -131,10 +131,10 @@ def scatter(block: FloatArray, part: NDArray[Any]) -> None:
             np.copyto(part, block.T, casting="same_kind")
 
 
-def gathered(part: Columns, scratch: Scratch) -> FloatArray:
+def gather_columns(part: Columns, scratch: Scratch) -> FloatArray:
     """The columns of a part of a matrix as the rows of a block, which may be changed."""
     block = scratch.block(part.shape[1], part.shape[0])
-    if isinstance(part, Shifted):
+    if isinstance(part, AffineView):
         _gather(part.values, block)
         with np.errstate(over="ignore"):
             block += part.shift[:, np.newaxis]
@@ -145,34 +145,34 @@ def gathered(part: Columns, scratch: Scratch) -> FloatArray:
     return block
 
 
-def lie_contiguous(part: Columns) -> bool:
+def has_contiguous_columns(part: Columns) -> bool:
     """Whether the columns of a part of a matrix are contiguous in memory as they are."""
-    return not isinstance(part, Shifted) and part.T.flags.c_contiguous
+    return not isinstance(part, AffineView) and part.T.flags.c_contiguous
 
 
 def contiguous_columns(values: Columns, group: slice, scratch: Scratch) -> FloatArray:
     """The columns of a group as contiguous float64 rows, copied unless they are already; not to be modified."""
     part = values[:, group]
     # nothing writes to the columns, but entries require that one might
-    if not isinstance(part, Shifted) and lie_contiguous(part) and is_native(part) and part.flags.writeable:
+    if not isinstance(part, AffineView) and has_contiguous_columns(part) and is_native(part) and part.flags.writeable:
         return part.T
-    return gathered(part, scratch)
+    return gather_columns(part, scratch)
 
 
 def as_float64(part: Columns, scratch: Scratch) -> FloatArray:
     """A part of a matrix as native float64 of any strides, copied unless it is; not to be modified."""
-    if not isinstance(part, Shifted) and is_native(part):
+    if not isinstance(part, AffineView) and is_native(part):
         return part
-    return gathered(part, scratch).T
+    return gather_columns(part, scratch).T
 
 
-def copied_rows(part: NDArray[Any], scratch: Scratch) -> NDArray[Any]:
+def copy_rows(part: NDArray[Any], scratch: Scratch) -> NDArray[Any]:
     """A copy of a part of a matrix with contiguous rows: of float32 as it is, of everything else as float64."""
     n, p = part.shape
     block: NDArray[Any] = scratch.block(n, p)
     if output_type(part.dtype) is np.float32:
         block = block.reshape(-1).view(np.float32)[: n * p].reshape(n, p)
-    if is_turned(part) and is_native(part):
+    if is_column_major(part) and is_native(part):
         columnwise.gather(part.T, block)
     else:
         with np.errstate(over="ignore"):
@@ -182,13 +182,13 @@ def copied_rows(part: NDArray[Any], scratch: Scratch) -> NDArray[Any]:
 
 def write_rows(block: NDArray[Any], part: NDArray[Any]) -> None:
     """part = block, whose rows are contiguous, rounded to the type of part."""
-    if is_turned(part) and is_native(part):
+    if is_column_major(part) and is_native(part):
         columnwise.scatter(block, part.T)
     else:
         with np.errstate(over="ignore"):
             np.copyto(part, block, casting="same_kind")
 
 
-def is_turned(part: NDArray[Any]) -> bool:
+def is_column_major(part: NDArray[Any]) -> bool:
     """Whether columns, rather than rows, lie along the memory of a matrix of float64 or float32."""
     return abs(part.strides[0]) < abs(part.strides[1]) and part.dtype in (np.float64, np.float32)

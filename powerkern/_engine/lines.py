@@ -20,21 +20,21 @@ SHORTEST_PART = 64
 
 
 class Layout(Enum):
-    """The lines along which values are transformed in place; APART: they must be copied."""
+    """The lines along which values are transformed in place. COPY: they must be copied."""
 
-    ROWS, COLUMNS, APART = range(3)
+    ROWS, COLUMNS, COPY = range(3)
 
 
 def layout_of(source: NDArray[Any], target: NDArray[Any]) -> Layout:
     """The lines along which a matrix is read and its images are written to a target."""
     n, p = source.shape
     if not _is_float(target):
-        return Layout.APART
+        return Layout.COPY
     if (target.flags.f_contiguous or (n >= SHORTEST_COLUMN and _has_lines(target.T))) and _has_steps(source.T):
         return Layout.COLUMNS
     if (target.flags.c_contiguous or (p >= SHORTEST_ROW and _has_lines(target))) and _has_steps(source):
         return Layout.ROWS
-    return Layout.APART
+    return Layout.COPY
 
 
 def _has_steps(x: NDArray[Any]) -> bool:
@@ -56,7 +56,7 @@ def _has_lines(x: NDArray[Any]) -> bool:
     return apart and contiguous and _is_float(x)
 
 
-def joined_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
+def join_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
     """The memory of a matrix, its row stride, and the number of rows in a line; None if rows must be copied."""
     n, p = x.shape
     if not _has_lines(x):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from powerkern._engine.blocks import slices
-from powerkern._engine.threads import work_off
+from powerkern._engine.threads import run_parallel
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate import products
 
@@ -35,7 +35,7 @@ def gram(a: FloatArray, n_threads: int = 1) -> FloatArray:
         out[columns, rows] = part.T
 
     parts = slices(slice(0, p), _PANEL)
-    work_off(
+    run_parallel(
         job,
         [(rows, columns) for rows in parts for columns in parts if columns.start <= rows.start],
         (p * p // 2, a.shape[1] // _CHEAP + 1),
@@ -77,7 +77,7 @@ def combine(factors: FloatArray, a: FloatArray, out: FloatArray | None = None, n
 def _by_rows(job: Callable[[slice], None], out: FloatArray, depth: int, n_threads: int) -> None:
     """Call `job` for groups of rows of a product, each element of which takes `depth` multiplications."""
     groups = [(rows,) for rows in slices(slice(0, out.shape[0]), products.GROUP)]
-    work_off(job, groups, (out.size, depth // _CHEAP), n_threads)
+    run_parallel(job, groups, (out.size, depth // _CHEAP), n_threads)
 
 
 def cholesky(a: FloatArray) -> tuple[FloatArray, int]:
@@ -86,7 +86,7 @@ def cholesky(a: FloatArray) -> tuple[FloatArray, int]:
     return out, products.cholesky(a, out)
 
 
-def inverse_of_lower(a: FloatArray) -> FloatArray:
+def invert_lower(a: FloatArray) -> FloatArray:
     """The inverse of a lower triangular matrix."""
     out = np.empty_like(a)
     products.invert_lower(a, out)

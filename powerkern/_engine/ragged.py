@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.gather import Scratch, is_native
-from powerkern._engine.threads import progress_bar, work_off
+from powerkern._engine.threads import progress_bar, run_parallel
 from powerkern._input.labels import Runs
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.lockstep import LOCKSTEP_MAX
@@ -83,9 +83,9 @@ class Groups:
             job(batch, n_threads if together else 1)
 
         with progress_bar(self.codes.size, " groups", progress) as bar:
-            work_off(on_one, ((batch,) for batch in batches), shape, 1 if together else n_threads, bar)
+            run_parallel(on_one, ((batch,) for batch in batches), shape, 1 if together else n_threads, bar)
 
-    def padded(self, values: NDArray[Any], batch: slice, scratch: Scratch) -> FloatArray:
+    def pad_batch(self, values: NDArray[Any], batch: slice, scratch: Scratch) -> FloatArray:
         """Columns of the groups of a batch, as rows of a block: those of the first group first."""
         starts, lengths = self.starts[batch], self.lengths[batch]
         block = scratch.block(starts.size * values.shape[1], int(lengths[-1]))
@@ -98,8 +98,8 @@ class Groups:
         ragged.pad(values, order, starts, lengths, block)
         return block
 
-    def put_back(self, block: FloatArray, batch: slice, out: NDArray[Any]) -> None:
-        """Copy what `padded` copied back to where it came from, rounded to the type of `out`."""
+    def scatter_batch(self, block: FloatArray, batch: slice, out: NDArray[Any]) -> None:
+        """Copy what `pad_batch` copied back to where it came from, rounded to the type of `out`."""
         starts, lengths = self.starts[batch], self.lengths[batch]
         if is_native(out):
             ragged.unpad(block, self.order, starts, lengths, out)

@@ -34,7 +34,7 @@ _Part = TypeVar("_Part")
 
 
 def default_threads() -> int:
-    """Number of CPUs this process may use (see `usable_cpus`), or ``NUMBA_NUM_THREADS`` if that is fewer.
+    """Return the number of CPUs this process may use (see `usable_cpus`), at most ``NUMBA_NUM_THREADS``.
 
     joblib sets the variable in its worker processes, so that they share the CPUs.
     """
@@ -43,7 +43,7 @@ def default_threads() -> int:
 
 
 def thread_count(n_threads: int | None, n_values: float = math.inf) -> int:
-    """The checked argument ``n_threads``; None: all CPUs of this process, or one for few values."""
+    """Check the argument ``n_threads``; return its default if it is None: all CPUs, but one for few values."""
     if n_threads is None:
         return default_threads() if n_values >= SERIAL_VALUES else 1
     if not is_whole(n_threads):
@@ -53,27 +53,40 @@ def thread_count(n_threads: int | None, n_values: float = math.inf) -> int:
     return int(n_threads)
 
 
-def work_off(
+def run_parallel(
     job: Callable[..., None],
     parts: Iterable[tuple[slice, ...]],
     shape: tuple[int, int],
     n_threads: int,
     bar: Any = None,
     *,
-    takes_part: bool = False,
+    use_calling_thread: bool = False,
 ) -> None:
-    """Call ``job(*part)`` for all parts of a (n, p) matrix; the first exception stops the rest.
+    """Call ``job(*part)`` for all parts of a matrix; the first exception stops the rest.
 
-    The calling thread `takes_part` where parts take a few milliseconds each: Ctrl-C waits for its part (and, the first
-    time, for the compiler). Otherwise it only waits, so that Ctrl-C takes effect at once; but a thread that Ctrl-C does
-    not reach, such as a Dask worker's, does the work itself if one thread is to do it. A progress bar counts columns,
-    which are the last slice of a part.
+    Parameters
+    ----------
+    job : callable
+        Called with the slices of one part, on any thread.
+    parts : iterable of tuple of slice
+        The parts. A progress bar counts columns, which are the last slice of a part.
+    shape : (int, int)
+        Rows and columns of the matrix. Fewer than SERIAL_VALUES values are processed on the calling thread.
+    n_threads : int
+        Largest number of threads at work.
+    bar : object with a method ``update``, optional
+        Progress bar.
+    use_calling_thread : bool
+        Process parts on the calling thread, too, which suits parts of a few milliseconds: Ctrl-C waits for the current
+        part (and, the first time, for the compiler). Otherwise the calling thread only waits, so that Ctrl-C takes
+        effect at once. A thread that Ctrl-C does not reach, such as a Dask worker's, does the work itself if one
+        thread is to do it.
     """
-    waiting, done, endings = deque(parts), deque[slice](), Endings()
+    waiting, done, completions = deque(parts), deque[slice](), Completions()
 
     def work() -> None:  # called once per thread: handing over each part separately would cost four times as much
         try:
-            for part in _taken(waiting):
+            for part in _pop_each(waiting):
                 job(*part)
                 if bar is not None:
                     done.append(part[-1])
@@ -88,15 +101,15 @@ def work_off(
         return
     at_work = 0
     try:
-        tickets = ask(n_threads - takes_part, work, endings)
-        if takes_part or not tickets:
+        tasks = submit(n_threads - use_calling_thread, work, completions)
+        if use_calling_thread or not tasks:
             work()
-        at_work = called_off(tickets) if takes_part else len(tickets)
+        at_work = cancel(tasks) if use_calling_thread else len(tasks)
         while at_work:
             failures: list[BaseException] = []
             # with a timeout: without one, Windows could not be interrupted, and a bar would not move
             with suppress(Empty):
-                failures = _failures(endings, 1, _POLL)
+                failures = _await_failures(completions, 1, _POLL)
                 at_work -= 1
             if failures:
                 raise failures.pop()
@@ -108,37 +121,49 @@ def work_off(
         raise
     except BaseException:
         waiting.clear()
-        _failures(endings, at_work)
+        _await_failures(completions, at_work)
         raise
 
 
 def for_each(job: Callable[[int], object], n: int, values: int, n_threads: int) -> None:
-    """Call ``job(k)`` for k = 0, ..., n - 1; each call costs as much as `values` values of a fit."""
+    """Call ``job(k)`` for k = 0, ..., n - 1.
+
+    Parameters
+    ----------
+    job : callable
+        Called with an index, on any thread.
+    n : int
+        Number of calls.
+    values : int
+        Cost of a call, as the number of values whose fit takes as long.
+    n_threads : int
+        Largest number of threads at work.
+    """
 
     def of(part: slice) -> None:
         for k in range(part.start, part.stop):
             job(k)
 
-    work_off(of, ((slice(k, k + 1),) for k in range(n)), (values, n), n_threads)
+    run_parallel(of, ((slice(k, k + 1),) for k in range(n)), (values, n), n_threads)
 
 
-def _failures(endings: Endings, n: int, timeout: float | None = None) -> list[BaseException]:
-    """The exceptions raised by n helpers, once they have ended; `Empty` if that takes longer than `timeout`.
+def _await_failures(completions: Completions, n: int, timeout: float | None = None) -> list[BaseException]:
+    """Wait for n tasks and return the exceptions they raised; raise `Empty` after `timeout` seconds.
 
-    The caller that raises one must remove it from the list, since its traceback refers to variables.
+    A caller that raises one of them must remove it from the list, since its traceback refers to variables.
     """
-    return [error for error in (endings.get(timeout=timeout) for _ in range(n)) if error is not None]
+    return [error for error in (completions.get(timeout=timeout) for _ in range(n)) if error is not None]
 
 
-def _taken(waiting: deque[_Part]) -> Iterator[_Part]:
-    """Waiting parts, removed one by one; safe for several threads at once."""
+def _pop_each(waiting: deque[_Part]) -> Iterator[_Part]:
+    """Remove and yield waiting parts one by one; safe for several threads at once."""
     with suppress(IndexError):
         while True:
             yield waiting.popleft()
 
 
 def progress_bar(total: int | None, unit: str, wanted: bool) -> AbstractContextManager[Any]:
-    """A progress bar if `wanted`, otherwise None; a total of None is unknown."""
+    """Return a context manager that gives a progress bar if `wanted`, otherwise None; a total of None is unknown."""
     if not wanted:
         return nullcontext()
     try:
@@ -153,51 +178,64 @@ def progress_bar(total: int | None, unit: str, wanted: bool) -> AbstractContextM
 #: Seconds after which an idle thread ends.
 _PATIENCE = 1.0
 
-#: Queue to which a helper reports its end: an exception, or None.
-Endings = SimpleQueue[BaseException | None]
-_Order = tuple["Helper", Callable[[], object], Endings]
-#: An order to a helper, who removes it on beginning; the caller removes it to call it off.
-Ticket = list[_Order]
+#: Queue to which a helper reports the end of a task: an exception, or None.
+Completions = SimpleQueue[BaseException | None]
 
-#: Idle helpers. A thread that removes one gives it an order; there is no lock, so that signal handlers, which run
+
+class Task:
+    """A function for a helper to call, until the helper begins it or the caller cancels it."""
+
+    def __init__(self, helper: Helper, function: Callable[[], object], completions: Completions) -> None:
+        self.helper = helper
+        self._claim = [(function, completions)]  # list.pop is atomic: one thread alone gets it
+
+    def claim(self) -> list[tuple[Callable[[], object], Completions]]:
+        """Return the function and its queue in a list, to one caller only; an empty list to every later one."""
+        try:
+            return [self._claim.pop()]
+        except IndexError:
+            return []
+
+
+#: Idle helpers. A thread that removes one gives it a task; there is no lock, so that signal handlers, which run
 #: anywhere, may use helpers too.
 _idle: list[Helper] = []
 
 
 class Helper(threading.Thread):
-    """A thread that carries out orders; None ends it."""
+    """A thread that runs tasks; None ends it."""
 
     def __init__(self) -> None:
         super().__init__(name="powerkern", daemon=True)
-        self.tickets: SimpleQueue[Ticket | None] = SimpleQueue()
+        self.tasks: SimpleQueue[Task | None] = SimpleQueue()
 
     def run(self) -> None:
         while True:
             try:
-                ticket = self.tickets.get(timeout=_PATIENCE)
+                task = self.tasks.get(timeout=_PATIENCE)
             except Empty:
-                if _taken_off(self):
+                if _remove_idle(self):
                     return
-                continue  # an order is on its way
-            if ticket is None:
+                continue  # a task is on its way
+            if task is None:
                 return
-            for _, work, endings in _taken_out(ticket):
-                self._carry_out(work, endings)
-                del work  # it refers to arrays
+            for function, completions in task.claim():
+                self._call(function, completions)
+                del function  # it refers to arrays
 
-    def _carry_out(self, work: Callable[[], object], endings: Endings) -> None:
+    def _call(self, function: Callable[[], object], completions: Completions) -> None:
         error = None
         try:
-            work()
-        except BaseException as raised:  # for the thread that asked for it
+            function()
+        except BaseException as raised:  # for the thread that submitted the task
             error = raised
-        _idle.append(self)  # first, so that whoever was told of the end finds this thread again
-        endings.put(error)
+        _idle.append(self)  # first, so that a caller who sees the completion finds this thread idle
+        completions.put(error)
         del error  # its traceback refers to this frame
 
 
-def _taken_off(helper: Helper) -> bool:
-    """Remove a helper from the idle ones; returns whether it was idle."""
+def _remove_idle(helper: Helper) -> bool:
+    """Remove a helper from the idle ones; return whether it was idle."""
     try:
         _idle.remove(helper)
     except ValueError:
@@ -205,59 +243,64 @@ def _taken_off(helper: Helper) -> bool:
     return True
 
 
-def _taken_out(ticket: Ticket) -> list[_Order]:
-    """Remove the order from a ticket, if it is still there."""
-    try:
-        return [ticket.pop()]
-    except IndexError:
-        return []
+def submit(n: int, function: Callable[[], object], completions: Completions) -> list[Task]:
+    """Call a function once on each of n other threads.
 
+    Parameters
+    ----------
+    n : int
+        Number of threads.
+    function : callable
+        Called without arguments.
+    completions : Completions
+        Receives the exception that a call raised, or None, when the call ends.
 
-def ask(n: int, work: Callable[[], object], endings: Endings) -> list[Ticket]:
-    """Call `work` on n other threads; returns their tickets, fewer if the system grants no more threads.
-
-    Returns no tickets while the interpreter shuts down, when no other thread runs.
+    Returns
+    -------
+    list of Task
+        One per thread. Fewer than n if the system grants no more threads; none while the interpreter shuts down, when
+        no other thread runs.
     """
-    tickets: list[Ticket] = []
+    tasks: list[Task] = []
     if sys.is_finalizing():
-        return tickets
+        return tasks
     for _ in range(n):
         try:
-            tickets.append(_asked(work, endings))
+            tasks.append(_submit_to_one(function, completions))
         except RuntimeError:  # a limit on processes or on memory
             break
-    return tickets
+    return tasks
 
 
-def _asked(work: Callable[[], object], endings: Endings) -> Ticket:
-    """Give an order to an idle helper, or to a new one, and return its ticket."""
+def _submit_to_one(function: Callable[[], object], completions: Completions) -> Task:
+    """Give a task to an idle helper, or to a new one."""
     try:
         helper, is_new = _idle.pop(), False
     except IndexError:
         helper, is_new = Helper(), True
-    ticket: Ticket = [(helper, work, endings)]
-    helper.tickets.put(ticket)
+    task = Task(helper, function, completions)
+    helper.tasks.put(task)
     if is_new:
         helper.start()
-    return ticket
+    return task
 
 
-def called_off(tickets: list[Ticket]) -> int:
-    """Call off orders that have not begun; returns the number of those that have, whose ends will be reported."""
-    waiting = [helper for ticket in tickets for helper, _, _ in _taken_out(ticket)]
+def cancel(tasks: list[Task]) -> int:
+    """Cancel tasks that have not started; return the number of the others, whose ends will be reported."""
+    waiting = [task.helper for task in tasks if task.claim()]
     _idle.extend(waiting)
-    return len(tickets) - len(waiting)
+    return len(tasks) - len(waiting)
 
 
-def dismiss() -> None:
-    """End idle helpers."""
-    leaving = [helper for helper in _idle.copy() if _taken_off(helper)]
+def shutdown() -> None:
+    """End idle helpers and wait until they have ended."""
+    leaving = [helper for helper in _idle.copy() if _remove_idle(helper)]
     for helper in leaving:
-        helper.tickets.put(None)
+        helper.tasks.put(None)
     for helper in leaving:
         helper.join()
 
 
 if hasattr(os, "register_at_fork"):
-    # a child has no helpers, not even those that became idle after `dismiss`
-    os.register_at_fork(before=dismiss, after_in_child=_idle.clear)
+    # a child has no helpers, not even those that became idle after `shutdown`
+    os.register_at_fork(before=shutdown, after_in_child=_idle.clear)

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from powerkern._engine.by_column import column_figures, fit_matrix
+from powerkern._engine.by_column import fit_matrix, measure_columns
 from powerkern._engine.gather import Columns
 from powerkern._estimators.ties import sorted_with
 from powerkern._input import special
@@ -51,7 +51,7 @@ class NearestNormal(NamedTuple):
             )
             return out
 
-        found = column_figures(search, values, width, n_threads, progress)
+        found = measure_columns(search, values, width, n_threads, progress)
         results = fit_matrix(values, family, found[:, normality_search.FOUND_LMBDA].copy(), weight, n_threads)
         results[~usable] = likely[~usable]
         done = results[:, STATUS] == Status.FIXED
@@ -78,7 +78,7 @@ class NearestNormal(NamedTuple):
             normality_search.criterion_at(columns, weighed, figures, family, self.criterion, lmbdas, work, out)
             return out
 
-        return column_figures(evaluate, values, lmbdas.size, n_threads)
+        return measure_columns(evaluate, values, lmbdas.size, n_threads)
 
     def _quantiles(self, n: int) -> Quantiles | None:
         """The quantiles that the criterion needs: the KS distance none."""

@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from powerkern._engine.by_column import column_figures
-from powerkern._engine.gather import Columns, Shifted, shifted
+from powerkern._engine.by_column import measure_columns
+from powerkern._engine.gather import AffineView, Columns, shift_and_scale
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.options import CUTOFF, CheckedOptions
 from powerkern._estimators.power_sums import fit_matrix
@@ -154,7 +154,7 @@ def find_origin(
         found[fitted] = some
         return _in_own_units(found, ranges, median, unit, ordered, box_cox)
 
-    fields = column_figures(search, values, _N_FIELDS, n_threads, progress).T.copy()
+    fields = measure_columns(search, values, _N_FIELDS, n_threads, progress).T.copy()
     center, divisor, lmbda, information, likelihood, n_eval, how = fields
     return Found(center, divisor, lmbda, information, likelihood, n_eval, how.astype(np.int64))
 
@@ -246,8 +246,8 @@ def in_units(
 
 def rescaled(values: Columns, center: FloatArray, divisor: FloatArray) -> Columns:
     """``(x - center)/divisor`` of columns that are in their own units."""
-    assert not isinstance(values, Shifted)
-    return shifted(values, 0.0 - center, divisor)
+    assert not isinstance(values, AffineView)
+    return shift_and_scale(values, 0.0 - center, divisor)
 
 
 def mark(results: FloatArray, found: Found) -> None:
@@ -319,7 +319,7 @@ def _centrally(u: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n
         center, spread = moments_of(columns, w)
         return np.column_stack([center, spread / _SPREAD_OF_NORMAL[box_cox]])
 
-    mean, sd = column_figures(measure, u, 2, n_threads).T
+    mean, sd = measure_columns(measure, u, 2, n_threads).T
     fine = fitted & np.isfinite(mean) & (sd > 0.0) & np.isfinite(sd)
     mean, sd = np.where(fine, mean, 0.0), np.where(fine, sd, 1.0)
     restandardize(results, mean, sd)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from powerkern._engine.blocks import SMALLEST_PART
 from powerkern._engine.by_row_block import Parts, for_each_row_block
-from powerkern._engine.gather import Columns, Shifted
-from powerkern._engine.lines import joined_rows
+from powerkern._engine.gather import AffineView, Columns
+from powerkern._engine.lines import join_rows
 from powerkern._typing import FloatArray
 from powerkern.kernels.power_sums import ranges as sketch
 
@@ -34,7 +34,7 @@ def range_matrix(values: Columns, family: int, weight: FloatArray, n_threads: in
     ranges = Ranges(values, family, weight, n_rows)
 
     def job(parts: Parts, rows: slice, group: slice) -> None:
-        lines = None if weight.size or isinstance(values, Shifted) else joined_rows(values[rows, group])
+        lines = None if weight.size or isinstance(values, AffineView) else join_rows(values[rows, group])
         if lines is not None:
             ranges.add_lines(*lines, rows, group)
             return

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.by_column import column_figures
+from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import Columns
 from powerkern._estimators.options import CHANGE_POINTS, PRESTANDARDIZE, normal_quantile
 from powerkern._estimators.ties import fit_beyond_ties, sorted_with, without_ties
@@ -69,7 +69,7 @@ class Robust(NamedTuple):
             self.entries.fit(columns, weights, family, self.options, scratch.work, out)
             return out
 
-        return column_figures(fit, values, N_RESULTS, n_threads, progress)
+        return measure_columns(fit, values, N_RESULTS, n_threads, progress)
 
     def objective(
         self,
@@ -96,7 +96,7 @@ class Robust(NamedTuple):
             self.entries.at(lmbdas, columns, weights, family, self.options, routes, scratch.work, out)
             return out
 
-        return column_figures(evaluate, values, lmbdas.size, n_threads)
+        return measure_columns(evaluate, values, lmbdas.size, n_threads)
 
 
 class _Scratch(threading.local):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from powerkern._engine.by_column import column_figures, fit_matrix
+from powerkern._engine.by_column import fit_matrix, measure_columns
 from powerkern._engine.gather import Columns
 from powerkern._estimators.nearest_normal import NearestNormal
 from powerkern._estimators.robust import Robust
@@ -69,7 +69,7 @@ def moved_to(
         found[:, _AT_LAMBDA] = again[:, _AT_LAMBDA]
         return found
 
-    return column_figures(measure, columns, N_RESULTS, n_threads)
+    return measure_columns(measure, columns, N_RESULTS, n_threads)
 
 
 def _leave_out_ties(column: FloatArray, weight: FloatArray) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.by_column import column_figures
+from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import Columns
 from powerkern._estimators.ties import sorted_with
 from powerkern._typing import FloatArray
@@ -73,7 +73,7 @@ def scaled_by(
             center, spread = median, np.where(mad > 0.0, mad, spread)
         return np.column_stack([center, spread])
 
-    center, divisor = column_figures(measure, values, 2, n_threads).T.copy()
+    center, divisor = measure_columns(measure, values, 2, n_threads).T.copy()
     return usable(center, divisor)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._engine.gather import Columns, shifted
+from powerkern._engine.gather import Columns, shift_and_scale
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import Estimator, as_estimator
 from powerkern._estimators.likelihood import ML
@@ -288,7 +288,7 @@ class _Fitting(NamedTuple):
             )
 
         if self.solver is not None:
-            columns = shifted(values, self.shift)
+            columns = shift_and_scale(values, self.shift)
             results = fitted_otherwise(self.solver, columns, code, weight, self.limit, n_threads, progress)
         elif self.with_origin:
             bounds = self.limit.bounds
@@ -296,7 +296,7 @@ class _Fitting(NamedTuple):
         elif self.prestandardize != "none" and is_mirrored(code):
             return in_units(likeliest, values, *scaled_by(self.prestandardize, values, weight, n_threads))
         else:
-            results = likeliest(shifted(values, self.shift))
+            results = likeliest(shift_and_scale(values, self.shift))
         to_own_units(results, self.shift)
         return results
 

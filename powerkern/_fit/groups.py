@@ -82,7 +82,7 @@ def grouped_columns(
             units[at] = found.unit_weights.reshape(shape[:-1])
 
     def fit_batch(batch: slice, threads: int) -> None:
-        fit_side_by_side(Matrix(groups.padded(matrix.values, batch, scratch).T, None, False), batch, threads)
+        fit_side_by_side(Matrix(groups.pad_batch(matrix.values, batch, scratch).T, None, False), batch, threads)
 
     def fit_each(batch: slice, threads: int) -> None:
         for k in range(batch.start, batch.stop):

@@ -14,17 +14,21 @@
     at its first call and never at import.
 ``by_dtype``
     Gives a kernel of one argument a float32 twin.
-``for_none``
+``specialize_on_none``
     Gives a kernel a twin for calls whose first argument is None.
 ``compiled_as``
     Says which kernel stands for a public Python function inside jitted code.
 
-`marks` has the decorators, and `entries` the entries. These are called through an `interface`, which declares the types
-of their arguments; their machine code is an object file that `disk` has for one of `cpus`, or for all that cover it, in
-`files` that can be trusted. None of these imports numba. Where something must be compiled, `object_code` does it (a
-`notice` says so): `numba_extension` shows kernels to numba, and `llvm_arguments`, `llvm_intrinsics` and `llvm_lanes`
-lower arguments and `intrinsics`, which plain numba lacks. `deferral` alone uses private parts of numba, to save time;
-`llvm_numbers` and `llvm_text` serve it.
+The modules, from the call of an entry downwards:
+
+* `entries`: an entry finds its machine code, or has it compiled, when Python first calls it;
+* `interface`: the types of an entry's arguments, and how Python hands them to machine code;
+* `code_cache`: object files on disk, in a folder for the sources and for one of `cpus`; `files` reads and writes them;
+* `marks`: the decorators. None of the modules above imports numba;
+* `object_code`: compiles an entry with numba and LLVM, and `compile_notice` tells the user;
+* `numba_extension`: shows marked functions to numba;
+* `llvm_arguments`: reads arguments in machine code; `llvm_intrinsics` and `llvm_lanes` lower `intrinsics`;
+* `fast_lowering`: saves compile time with private parts of numba; `llvm_scalars` and `llvm_text` serve it.
 """
 
 import sys

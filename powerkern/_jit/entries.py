@@ -16,7 +16,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from powerkern._jit import disk, notice
+from powerkern._jit import code_cache, compile_notice
 from powerkern._jit.interface import Interface, Kind
 from powerkern._jit.marks import F
 
@@ -67,7 +67,7 @@ class Entry:
         with LOCK:
             if self._compiled is None:
                 self._compiled = self._plain() if _is_plain() else self._loaded()
-        disk.warn_once_if_not_kept()
+        code_cache.warn_once_if_not_kept()
         return self._compiled
 
     @property
@@ -78,16 +78,16 @@ class Entry:
     def keep_in(self, folder: Path) -> bool:
         """Have the code in one folder, compiled if it is not there; False if it was. OSError where it cannot be."""
         with LOCK:
-            return disk.keep_in(folder, self._function, self.object_code)
+            return code_cache.keep_in(folder, self._function, self.object_code)
 
     def file_in(self, folder: Path) -> Path:
         """The file that holds the code in a folder."""
-        return folder / disk.file_name(self._function)
+        return folder / code_cache.file_name(self._function)
 
     def object_code(self) -> bytes:
         """The object file of the entry, compiled now."""
         name = self._symbol().removeprefix("powerkern.kernels.")
-        with notice.of_long_compiling(name), _no_garbage_collection():
+        with compile_notice.of_long_compiling(name), _no_garbage_collection():
             from powerkern._jit.object_code import object_code
 
             return object_code(self._function, self.interface(), self._symbol())
@@ -104,7 +104,7 @@ class Entry:
         return f"{self._function.__module__}.{self._function.__qualname__}"
 
     def _loaded(self) -> Callable[..., Any]:
-        code = disk.kept_or_compiled(self._function, self.object_code)
+        code = code_cache.kept_or_compiled(self._function, self.object_code)
         return self.interface().caller(_native(code, self._symbol()), self._symbol())
 
     def _plain(self) -> Callable[..., Any]:

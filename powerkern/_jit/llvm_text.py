@@ -1,4 +1,4 @@
-"""LLVM's code as text, function by function: `deferral` keeps kernels so, and joins them for an entry."""
+"""LLVM's code as text, function by function: `fast_lowering` keeps kernels so, and joins them for an entry."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 #: For kernels and their tests, by way of `powerkern._jit`.
-__all__ = ["by_dtype", "compiled_as", "for_none", "inlined", "kernel", "reduction"]
+__all__ = ["by_dtype", "compiled_as", "inlined", "kernel", "reduction", "specialize_on_none"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -96,7 +96,7 @@ def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
     return decorate
 
 
-def for_none(none_kernel: Callable[..., Any] | None = None) -> Callable[[Callable[..., T]], Callable[..., T]]:
+def specialize_on_none(none_kernel: Callable[..., Any] | None = None) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Make a kernel hand calls whose first argument is None to `none_kernel`, or return None for them.
 
     Jitted code decides by types, when it is compiled.

@@ -18,12 +18,12 @@ from powerkern._jit.llvm_lanes import FLOAT32_LANES
 from powerkern._jit.marks import CHOICES, LISTENERS, mark_of
 
 try:
-    from powerkern._jit import deferral
+    from powerkern._jit import fast_lowering
 except Exception:  # numba's private parts have changed
     DEFERRING: dict[str, Any] = {}
     _OF_ENTRIES: dict[str, Any] = {}
 else:
-    DEFERRING, _OF_ENTRIES = deferral.OPTIONS, deferral.OPTIONS_OF_ENTRIES
+    DEFERRING, _OF_ENTRIES = fast_lowering.OPTIONS, fast_lowering.OPTIONS_OF_ENTRIES
 
 _COMMON = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **DEFERRING}
 #: numba's options: never ``fastmath=True``, which deletes NaN checks.

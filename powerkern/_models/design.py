@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.products import combine, cross, inverse_of_lower
+from powerkern._engine.products import combine, cross, invert_lower
 from powerkern._input import frames
 from powerkern._input.arrays import Matrix, as_flag, as_matrix
 from powerkern._input.foreign import frame_library
@@ -261,7 +261,7 @@ def basis_of(values: FloatArray, intercept: bool, weight: FloatArray, counted: B
     columns, unit = _scaled(values, center, ones)
     basis, triangle, used = _gram_schmidt(columns)
     to_coef = np.zeros((k, len(basis)))
-    to_coef[used] = inverse_of_lower(np.ascontiguousarray(triangle.T)).T / unit[used, np.newaxis] / peak
+    to_coef[used] = invert_lower(np.ascontiguousarray(triangle.T)).T / unit[used, np.newaxis] / peak
     spanned = cross(basis, ones[np.newaxis])
     left = _norm(ones - combine(spanned.T, basis)[0])
     is_spanned = left <= _SPANNED * _norm(ones)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powerkern._engine.by_column import derivative_matrix
-from powerkern._engine.products import cholesky, combine, cross, inverse_of_lower
+from powerkern._engine.products import cholesky, combine, cross, invert_lower
 from powerkern._status import JointStatus
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.likelihood.derivatives import JACOBIAN, G
@@ -143,7 +143,7 @@ class JointLikelihood:
         f += self._take_residuals(out, tolerance)
         factor = self._orthonormalize(y, tolerance * len(y))
         # y = factor q with q q^T = I; a_jk = (S^-1 cov(y, y'_k))_j
-        inverse = inverse_of_lower(factor)
+        inverse = invert_lower(factor)
         shares = cross(y, y1, threads)
         a = combine(inverse.T, shares)
         bend = np.einsum("kj,kj->j", inverse, cross(y, y2, threads))
@@ -176,14 +176,14 @@ class JointLikelihood:
         small = np.diag(first)[:rank] ** 2 <= tolerance
         if rank < len(y) or small.any():
             raise self._singular(first, int(np.argmax(small)) if small.any() else rank, y)
-        combine(inverse_of_lower(first), y, self._spare, self._n_threads)
+        combine(invert_lower(first), y, self._spare, self._n_threads)
         second, _ = cholesky(cross(self._spare, self._spare, self._n_threads))
-        combine(inverse_of_lower(second), self._spare, y, self._n_threads)
+        combine(invert_lower(second), self._spare, y, self._n_threads)
         return combine(first, second)
 
     def _singular(self, factor: FloatArray, j: int, y: FloatArray) -> Singular:
         """The columns that row j depends on, given that earlier rows are independent."""
-        inverse = inverse_of_lower(np.ascontiguousarray(factor[:j, :j]))
+        inverse = invert_lower(np.ascontiguousarray(factor[:j, :j]))
         half = combine(inverse, cross(y[:j], y[j : j + 1]))[:, 0]
         coefficients = np.einsum("k,kl->l", half, inverse)
         involved = np.append(np.flatnonzero(abs(coefficients) > _INVOLVED), j)
@@ -200,8 +200,8 @@ def newton(at: Evaluation) -> Step:
         if rank == len(scale):
             break
         ridge = 10.0 * ridge if ridge > 0.0 else 1e-3
-    half = np.einsum("ij,j->i", inverse_of_lower(factor), at.gradient / scale)
-    step = -np.einsum("ij,i->j", inverse_of_lower(factor), half) / scale
+    half = np.einsum("ij,j->i", invert_lower(factor), at.gradient / scale)
+    step = -np.einsum("ij,i->j", invert_lower(factor), half) / scale
     return Step(step, float(half @ half), ridge == 0.0)
 
 
@@ -214,7 +214,7 @@ def inverse_hessian(hessian: FloatArray) -> FloatArray | None:
     factor, rank = cholesky(hessian / units)
     if rank < len(scale):
         return None
-    inverse = inverse_of_lower(factor)
+    inverse = invert_lower(factor)
     return np.asarray(combine(inverse.T, inverse) / units)
 
 

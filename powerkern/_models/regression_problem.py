@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.by_column import column_figures
-from powerkern._engine.gather import Columns, shifted
+from powerkern._engine.by_column import measure_columns
+from powerkern._engine.gather import Columns, shift_and_scale
 from powerkern._input.arrays import Matrix
 from powerkern._models.design import Basis, basis_of
 from powerkern._results.columns import ColumnResults
@@ -66,7 +66,7 @@ class Problem(NamedTuple):
                 f"there are {len(covariates)} rows (of positive weight) and {basis.rank} coefficients; a regression "
                 "needs more rows than coefficients: leave out covariates"
             )
-        return cls(shifted(values, shift), covariates, intercept, weight, basis)
+        return cls(shift_and_scale(values, shift), covariates, intercept, weight, basis)
 
     def bases(self, deficient: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], Basis]]:
         """Separate bases for columns whose missing values may lower the rank of the design, one per pattern."""
@@ -102,7 +102,7 @@ class Problem(NamedTuple):
             compute(block, basis.design, group, scratch.work, out)
             return out
 
-        return column_figures(measure, self.values[:, columns], width, n_threads, progress)
+        return measure_columns(measure, self.values[:, columns], width, n_threads, progress)
 
 
 class ResponseLikelihood(NamedTuple):

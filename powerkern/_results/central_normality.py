@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.by_column import column_figures
+from powerkern._engine.by_column import measure_columns
 from powerkern._estimators.ties import sorted_with
 from powerkern._input import special
 from powerkern._results.central_null import LEVELS, SIZES, TABLE
@@ -52,7 +52,7 @@ def central_matrix(
             APPLY[family, FORWARD_STANDARDIZED](columns, results[group], np.zeros(len(columns), dtype=np.int64))
         return np.column_stack(central_distances(columns, weights))
 
-    distance, n = column_figures(measure, values, 2, n_threads).T.copy()
+    distance, n = measure_columns(measure, values, 2, n_threads).T.copy()
     return CentralNormality(distance, central_pvalue(distance, n))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.by_column import likelihoods
-from powerkern._engine.gather import Columns, shifted
+from powerkern._engine.gather import Columns, shift_and_scale
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.power_sums import MixedSums, PowerSums, fit_matrix, interval_matrix, profile_matrix
@@ -45,8 +45,8 @@ def data_of(fit: FittedColumns, X: object, sample_weight: ArrayLike | str | None
 def columns_seen(fit: FittedColumns, values: NDArray[Any]) -> Columns:
     """The columns as the estimator sees them: shifted and divided, but for the scaling of robust estimators."""
     if isinstance(fit.estimator, ML) or fit.info.origin is not None:
-        return shifted(values, 0.0 - fit.center, fit.divisor)
-    return shifted(values, fit.shift)
+        return shift_and_scale(values, 0.0 - fit.center, fit.divisor)
+    return shift_and_scale(values, fit.shift)
 
 
 def likelihood_of(

@@ -256,12 +256,12 @@ class GroupedFit(Recorded):
 
         def job(batch: slice, threads: int) -> None:
             at = (placed.codes[batch, np.newaxis] * p + np.arange(p)).ravel()
-            block = placed.padded(values, batch, scratch)
+            block = placed.pad_batch(values, batch, scratch)
             repair = repair_of(columns.part(at), self.standardize, out_of_range == "clip", eps) if inverse else None
             codes, raw, fields = columns.codes[at], columns.raw[at], columns.fields[:, at]
             image = images.block(*block.shape)
             lost = transform_matrix(block.T, image.T, codes, direction, raw, threads, repair, fields)
-            placed.put_back(image, batch, out)
+            placed.scatter_batch(image, batch, out)
             if lost.any():
                 failed.append(at[lost > 0])
 

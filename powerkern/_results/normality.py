@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.by_column import column_figures
+from powerkern._engine.by_column import measure_columns
 from powerkern._estimators.nearest_normal import kept_quantiles, weighed_with
 from powerkern._input import special
 from powerkern._typing import FloatArray
@@ -81,7 +81,7 @@ def moments_matrix(
             normality_columns(columns, weighed, figures, work, out[k])
         return out.swapaxes(0, 1).reshape(rows, -1)
 
-    return column_figures(measure, values, 2 * N_NORMALITY, n_threads).reshape(-1, 2, N_NORMALITY)
+    return measure_columns(measure, values, 2 * N_NORMALITY, n_threads).reshape(-1, 2, N_NORMALITY)
 
 
 def normality_figures(found: FloatArray) -> NormalityFigures:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, erf
 
-from powerkern._engine.by_column import column_figures
+from powerkern._engine.by_column import measure_columns
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
 from powerkern._input.arguments import as_number, as_whole, refuse_infinite
@@ -291,7 +291,7 @@ def one_step(values: NDArray[Any], n_threads: int) -> tuple[FloatArray, FloatArr
         one_step_columns(block, np.empty(block.shape[1]), out)
         return out
 
-    figures = column_figures(measure, values, 2, n_threads)
+    figures = measure_columns(measure, values, 2, n_threads)
     return figures[:, 0].copy(), figures[:, 1].copy()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.by_column import column_figures
+from powerkern._engine.by_column import measure_columns
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
 from powerkern._input.arguments import as_number, as_whole, refuse_infinite
@@ -223,4 +223,4 @@ def _distinct(values: NDArray[Any], n_threads: int) -> FloatArray:
         steps = (block[:, 1:] > block[:, :-1]).sum(axis=1)  # NaN, at the end, is above nothing
         return np.asarray((steps + ~np.isnan(block[:, 0]))[:, None], dtype=np.float64)
 
-    return column_figures(count, values, 1, n_threads)[:, 0]
+    return measure_columns(count, values, 1, n_threads)[:, 0]

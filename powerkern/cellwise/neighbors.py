@@ -11,7 +11,7 @@ from scipy.special import chdtri
 
 from powerkern._engine import products
 from powerkern._engine.by_column import for_each_group
-from powerkern._engine.threads import progress_bar, work_off
+from powerkern._engine.threads import progress_bar, run_parallel
 from powerkern._typing import FloatArray, IntArray
 from powerkern.cellwise.constants import wrap_constants
 from powerkern.kernels.multivariate.cells import neighbor_slopes, pair_correlations
@@ -50,7 +50,7 @@ def in_parts(
     p, n = shape
     parts = [(slice(start, min(start + step, p)),) for start in range(0, p, step)][::-1]
     with progress_bar(p, " columns", progress) as bar:
-        work_off(job, parts, (n, p * p), n_threads, bar)
+        run_parallel(job, parts, (n, p * p), n_threads, bar)
 
 
 def by_pairs(u: FloatArray, quantile: float, least: float, own: bool, n_threads: int, progress: bool) -> Relations:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from powerkern._engine.by_column import column_figures
+from powerkern._engine.by_column import measure_columns
 from powerkern._input.arguments import refuse_infinite
 from powerkern._input.arrays import Matrix, as_choice, as_reals, warn_of_columns
 from powerkern._status import LocationStatus
@@ -72,7 +72,7 @@ def mcd(values: NDArray[Any], n_threads: int = 1, *, step: WrapConstants | None 
             step_columns(block, step.array, step_factors, out)
         return out
 
-    return column_figures(measure, values, _N_RESULTS, n_threads)
+    return measure_columns(measure, values, _N_RESULTS, n_threads)
 
 
 # --- consistency factors ----------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine import products
-from powerkern._engine.apply import changed_matrix
+from powerkern._engine.apply import map_blocks
 from powerkern._engine.by_column import for_each_group
-from powerkern._engine.gather import Scratch, gathered
+from powerkern._engine.gather import Scratch, gather_columns
 from powerkern._engine.threads import thread_count
 from powerkern._input.arguments import refuse_infinite
 from powerkern._input.arrays import as_choice, as_matrix
@@ -72,7 +72,7 @@ class Wrapped:
             if kept is not None:
                 block[~usable[group]] = kept
 
-        result = changed_matrix(change, matrix.values, thread_count(n_threads))
+        result = map_blocks(change, matrix.values, thread_count(n_threads))
         return restored(matrix, result)
 
 
@@ -287,7 +287,7 @@ def columns_of(values: NDArray[Any], change: Callable[[FloatArray, slice], None]
     scratch = Scratch()
 
     def job(group: slice) -> None:
-        part = gathered(values[:, group], scratch)
+        part = gather_columns(values[:, group], scratch)
         change(part, group)
         out[group] = part
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.blocks import slices
-from powerkern._engine.products import cholesky, combine, gram, inverse_of_lower
-from powerkern._engine.threads import work_off
+from powerkern._engine.products import cholesky, combine, gram, invert_lower
+from powerkern._engine.threads import run_parallel
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.conditional import conditional_rows
 
@@ -158,7 +158,7 @@ def _expectation(
         some = given[block], covariance, precision, deviations[block]
         counts[k] = conditional_rows(*some, sums[k], residuals[block])
 
-    work_off(job, [(block,) for block in blocks], (n, int(work) // _CHEAP), n_threads)
+    run_parallel(job, [(block,) for block in blocks], (n, int(work) // _CHEAP), n_threads)
     by_precision, by_covariance = sums.sum(axis=0)
     spread = _symmetric(by_precision)
     if counts.any():
@@ -187,4 +187,4 @@ def _symmetric(lower: FloatArray) -> FloatArray:
 def _inverse(matrix: FloatArray) -> FloatArray:
     """Inverse of a positive definite matrix."""
     factor, _ = cholesky(matrix)
-    return gram(np.ascontiguousarray(inverse_of_lower(factor).T))
+    return gram(np.ascontiguousarray(invert_lower(factor).T))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.blocks import slices
-from powerkern._engine.threads import work_off
+from powerkern._engine.threads import run_parallel
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.neighbors import neighbor_means
 
@@ -58,7 +58,7 @@ class Donors:
             neighbor_means(values[rows], columns, donors, residuals, n_neighbors, reach, *outputs)
 
         blocks = [(rows,) for rows in slices(slice(0, len(values)), _ROWS)]
-        work_off(job, blocks, (values.size, self.values.shape[0] // 16 + 1), n_threads)
+        run_parallel(job, blocks, (values.size, self.values.shape[0] // 16 + 1), n_threads)
         return np.where(np.isnan(means), completed, means), completed + corrections
 
     def _reach(self, n_neighbors: int) -> int:

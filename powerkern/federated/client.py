@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.by_column import partial_moments_matrix
-from powerkern._engine.gather import shifted
+from powerkern._engine.gather import shift_and_scale
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._input.arrays import NO_WEIGHTS, as_flag, column_label
@@ -214,7 +214,7 @@ class Client:
         frames = np.zeros((self.n_columns, partial_moments.N_SCALING))
         at = np.full((self.n_columns, asked.at.shape[1]), np.nan)
         frames[asked.which], at[asked.which] = asked.frames, asked.at
-        values, code = shifted(self._matrix.values, shift), FAMILIES[family]
+        values, code = shift_and_scale(self._matrix.values, shift), FAMILIES[family]
         moments = partial_moments_matrix(values, code, frames, at, self._matrix.weight, self._n_threads)[asked.which]
         if not np.isfinite(moments).all():
             raise self._error("moments at these exponents are beyond float64")

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 
 import powerkern.kernels
 from powerkern._jit import JIT_DISABLED, Entry
+from powerkern._jit.code_cache import writable_folder
 from powerkern._jit.cpus import levels as cpu_levels
 from powerkern._jit.cpus import runnable as runnable_cpus
-from powerkern._jit.disk import writable_folder
 
 __all__ = ["JIT_DISABLED", "USUAL", "cpu_levels", "entries", "runnable_cpus", "writable_folder"]
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import for_none, inlined, kernel, reduction, widest_vectors
+from powerkern._jit import inlined, kernel, reduction, specialize_on_none, widest_vectors
 
 #: Values that are summed before compensation: few enough to be added one after the other, enough to hide its cost.
 BLOCK = 256
@@ -173,7 +173,7 @@ def weight_at(weight: np.ndarray | None, i: int) -> float:
     return 1.0 if weight is None else weight[i]
 
 
-@for_none()
+@specialize_on_none()
 def part_of(weight: np.ndarray, start: int, stop: int) -> np.ndarray:
     """Some of the weights, None without."""
     return weight[start:stop]

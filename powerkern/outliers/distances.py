@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._engine.apply import changed_matrix
-from powerkern._engine.by_column import column_figures
+from powerkern._engine.apply import map_blocks
+from powerkern._engine.by_column import measure_columns
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
 from powerkern._input.arguments import as_whole, refuse_infinite
@@ -79,7 +79,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int 
         block -= loc[group, None]
         block /= scale[group, None]
 
-    result = changed_matrix(change, matrix.values, threads)
+    result = map_blocks(change, matrix.values, threads)
     return frames.restored(X, X, result[:, 0] if matrix.was_vector else result)
 
 
@@ -90,7 +90,7 @@ def bessel_factor(values: NDArray[Any], ddof: int, n_threads: int) -> FloatArray
         return np.asarray(np.count_nonzero(~np.isnan(block), axis=1)[:, None], dtype=np.float64)
 
     n_rows, p = values.shape
-    n = column_figures(count, values, 1, n_threads)[:, 0] if _has_missing(values) else np.full(p, float(n_rows))
+    n = measure_columns(count, values, 1, n_threads)[:, 0] if _has_missing(values) else np.full(p, float(n_rows))
     return np.asarray(np.sqrt(n / np.where(n > ddof, n - ddof, np.nan)))
 
 
@@ -262,7 +262,7 @@ def ks_distance(
         ks_columns(block, given[0, group], given[1, group], out[:, 0])
         return out
 
-    figures = column_figures(measure, matrix.values, 1, thread_count(n_threads))[:, 0]
+    figures = measure_columns(measure, matrix.values, 1, thread_count(n_threads))[:, 0]
     if np.isinf(figures).any():
         refuse_infinite(matrix)
     return float(figures[0]) if matrix.was_vector else figures

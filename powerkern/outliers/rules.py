@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._engine.by_column import column_figures
+from powerkern._engine.by_column import measure_columns
 from powerkern._input.arguments import as_number
 from powerkern._input.arrays import Matrix, as_choice, as_matrix, column_label, warn_of_columns
 from powerkern._results.power_fit import PowerFit
@@ -82,7 +82,7 @@ def _extent(matrix: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
         with np.errstate(over="ignore"):
             return np.column_stack([low, np.fmax.reduce(block, axis=1) - low])
 
-    mu, sigma = column_figures(ends, matrix.values, 2, n_threads).T
+    mu, sigma = measure_columns(ends, matrix.values, 2, n_threads).T
     if np.isinf(sigma).any():
         label = column_label(int(np.argmax(np.isinf(sigma))), matrix.names)
         raise ValueError(f"{label}: the range of the scores is beyond the range of float64; divide them by 4")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._engine.apply import changed_matrix
+from powerkern._engine.apply import map_blocks
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.bisection import largest_float
 from powerkern._estimators.estimators import Estimator, as_estimator
@@ -133,7 +133,7 @@ class ScoreScaling:
         def map_columns(block: FloatArray, group: slice) -> None:
             change(block, self.mu[group, None], self.sigma[group, None])
 
-        result = changed_matrix(map_columns, values, threads)
+        result = map_blocks(map_columns, values, threads)
         if infinite is not None:
             result[infinite] = matrix.values[infinite] > 0.0
         return restored(matrix, result)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._engine.gather import shifted
+from powerkern._engine.gather import shift_and_scale
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import power_sums
 from powerkern._estimators.limits import apply_limit, lambda_limit
@@ -74,7 +74,7 @@ def range_of(
 def range_of_matrix(matrix: Matrix, family: str, shift: ArrayLike, n_threads: int | None) -> Range:
     """`range_of` for rows that have been read."""
     moved = given_shift(shift, family, matrix.values.shape[1])
-    values, threads = shifted(matrix.values, moved), thread_count(n_threads)
+    values, threads = shift_and_scale(matrix.values, moved), thread_count(n_threads)
     table = range_matrix(values, FAMILIES[family], matrix.weight, threads)
     outside = np.flatnonzero(table[:, kernels.R_COUNT] < 0)
     if outside.size:
@@ -134,7 +134,7 @@ def sketch(
 
 def sketch_of_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketch:
     """`sketch` for rows that have been read and checked to have the columns of the grid."""
-    values, threads = shifted(matrix.values, grid.shift), thread_count(n_threads)
+    values, threads = shift_and_scale(matrix.values, grid.shift), thread_count(n_threads)
     found = power_sums.sketch_matrix(values, FAMILIES[grid.family], grid.table.copy(), matrix.weight, threads)
     if not found.inside.all():
         j = int(np.argmin(found.inside))

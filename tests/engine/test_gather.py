@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from powerkern._engine.gather import Scratch, contiguous_columns, gathered, lie_contiguous, scatter, shifted
+from powerkern._engine.gather import (
+    Scratch,
+    contiguous_columns,
+    gather_columns,
+    has_contiguous_columns,
+    scatter,
+    shift_and_scale,
+)
 
 MATRICES = {
     "row-major": lambda x: x,
@@ -27,7 +34,7 @@ def test_columns_are_contiguous_float64(lies):
     np.testing.assert_array_equal(columns, before[:, group].T)
     assert (columns.dtype, columns.flags.c_contiguous, columns.flags.writeable) == (np.float64, True, True)
     assert np.shares_memory(columns, values) == (lies == "column-major")  # else copied
-    block = gathered(values[:, group], scratch)
+    block = gather_columns(values[:, group], scratch)
     np.testing.assert_array_equal(block, before[:, group].T)
     block += 1.0
     np.testing.assert_array_equal(values, before)
@@ -42,7 +49,7 @@ def test_long_doubles_beyond_float64_are_infinite():
     if np.finfo(np.longdouble).max == np.finfo(np.float64).max:
         pytest.skip("long double is float64 here")
     values = np.array([[np.longdouble(10) ** 400], [np.longdouble(2)]])
-    np.testing.assert_array_equal(gathered(values, Scratch()), [[np.inf, 2.0]])
+    np.testing.assert_array_equal(gather_columns(values, Scratch()), [[np.inf, 2.0]])
 
 
 def test_scratch_is_used_again():
@@ -56,10 +63,10 @@ def test_scratch_is_used_again():
 def test_shifted_columns_are_sums_in_scratch(lies):
     values = MATRICES[lies](np.arange(-60.0, 60.0).reshape(12, 10))
     before, shift = values.copy(), np.linspace(-2.0, 1.0, 10) / 3.0
-    columns = shifted(values, shift)
+    columns = shift_and_scale(values, shift)
     sums = np.asarray(values, dtype=np.float64) + shift
     assert (columns.shape, len(columns)) == (values.shape, len(values))
-    assert not lie_contiguous(columns)
+    assert not has_contiguous_columns(columns)
     for part, expected in (
         (columns, sums),
         (columns[::2], sums[::2]),
@@ -67,7 +74,7 @@ def test_shifted_columns_are_sums_in_scratch(lies):
         (columns[:, np.array([7, 1])], sums[:, [7, 1]]),
         (columns[:, 2:][1:, 3:], sums[1:, 5:]),
     ):
-        np.testing.assert_array_equal(gathered(part, Scratch()), expected.T)
+        np.testing.assert_array_equal(gather_columns(part, Scratch()), expected.T)
         np.testing.assert_array_equal(contiguous_columns(part, slice(0, 2), Scratch()), expected.T[:2])
     np.testing.assert_array_equal(values, before)
-    assert shifted(values, np.zeros(10)) is values
+    assert shift_and_scale(values, np.zeros(10)) is values

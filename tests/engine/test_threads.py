@@ -40,7 +40,7 @@ def matrix(n=300, p=200, seed=0):
 
 def driver_threads():
     """Threads of the driver that are at work."""
-    threads.dismiss()
+    threads.shutdown()
     found = [t for t in threading.enumerate() if t.name.startswith("powerkern")]
     for thread in found:
         thread.join(timeout=5.0)
@@ -157,7 +157,7 @@ def test_a_limit_on_threads_means_fewer_threads(granted, monkeypatch):
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start_some)
-    threads.dismiss()
+    threads.shutdown()
     np.testing.assert_array_equal(pk.fit(x, n_threads=4).lmbda, expected)
     assert len(started) == granted
 
@@ -201,7 +201,7 @@ def test_an_interrupt_while_waiting_is_passed_on(monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(threads, "_failures", interrupted)
+    monkeypatch.setattr(threads, "_await_failures", interrupted)
     done = []
 
     def job(group):
@@ -218,85 +218,85 @@ def test_an_interrupt_while_waiting_is_passed_on(monkeypatch):
 
 
 def test_a_thread_helps_again():
-    endings, at_work = threads.Endings(), []
+    completions, at_work = threads.Completions(), []
     for _ in range(20):
-        assert len(threads.ask(1, lambda: at_work.append(threading.get_ident()), endings)) == 1
-        assert endings.get(timeout=60) is None
+        assert len(threads.submit(1, lambda: at_work.append(threading.get_ident()), completions)) == 1
+        assert completions.get(timeout=60) is None
     assert len(set(at_work)) == 1
 
 
 def test_what_a_helper_raises_is_handed_back_and_it_helps_again():
-    endings, error = threads.Endings(), KeyboardInterrupt()
+    completions, error = threads.Completions(), KeyboardInterrupt()
 
     def fail():
         raise error
 
     for _ in range(3):
-        threads.ask(1, fail, endings)
-        assert endings.get(timeout=60) is error
+        threads.submit(1, fail, completions)
+        assert completions.get(timeout=60) is error
     assert not driver_threads()
 
 
 def test_helpers_that_all_wait_do_not_keep_others_from_work():
     """Help asked for by helpers, as by jobs within jobs, comes from further threads."""
-    endings = threads.Endings()
+    completions = threads.Completions()
 
-    def ask_on(depth):
+    def submit_on(depth):
         if depth:
-            within = threads.Endings()
-            assert len(threads.ask(1, lambda: ask_on(depth - 1), within)) == 1
+            within = threads.Completions()
+            assert len(threads.submit(1, lambda: submit_on(depth - 1), within)) == 1
             assert within.get(timeout=60) is None
 
-    threads.ask(1, lambda: ask_on(5), endings)
-    assert endings.get(timeout=60) is None
+    threads.submit(1, lambda: submit_on(5), completions)
+    assert completions.get(timeout=60) is None
 
 
-def test_what_nobody_has_begun_is_called_off(monkeypatch):
+def test_a_task_that_no_helper_has_begun_is_cancelled(monkeypatch):
     """Nobody waits for a thread that the system has not woken yet; it may be asked again."""
     monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
-    threads.dismiss()
+    threads.shutdown()
     done = []
-    tickets = threads.ask(2, lambda: done.append("first"), threads.Endings())
-    begun, waiting = (ticket[0][0] for ticket in tickets)
-    begun.tickets.put(None)
+    tasks = threads.submit(2, lambda: done.append("first"), threads.Completions())
+    begun, waiting = (task.helper for task in tasks)
+    begun.tasks.put(None)
     begun.run()
-    assert threads.called_off(tickets) == 1
+    assert threads.cancel(tasks) == 1
     assert threads._idle == [begun, waiting]
-    threads.ask(1, lambda: done.append("second"), threads.Endings())
-    waiting.tickets.put(None)
-    waiting.run()  # what was called off, and what was not
+    threads.submit(1, lambda: done.append("second"), threads.Completions())
+    waiting.tasks.put(None)
+    waiting.run()  # the cancelled task, and the other
     assert done == ["first", "second"]
     assert threads._idle == [begun, waiting]
     threads._idle.clear()
 
 
 def test_idle_helpers_end_by_themselves(monkeypatch):
-    threads.dismiss()
+    threads.shutdown()
     monkeypatch.setattr(threads, "_PATIENCE", 0.01)
-    endings = threads.Endings()
-    threads.ask(2, lambda: None, endings)
-    assert [endings.get(timeout=60) for _ in range(2)] == [None, None]
+    completions = threads.Completions()
+    threads.submit(2, lambda: None, completions)
+    assert [completions.get(timeout=60) for _ in range(2)] == [None, None]
     deadline = time.monotonic() + 60.0
     while threads._idle and time.monotonic() < deadline:
         time.sleep(0.001)
     assert threads._idle == []
 
 
-def test_helpers_that_end_lose_no_order(monkeypatch):
+def test_helpers_that_end_lose_no_task(monkeypatch):
     """They look for work all the time, find none, and are asked just then."""
-    threads.dismiss()
+    threads.shutdown()
     monkeypatch.setattr(threads, "_PATIENCE", 1e-5)
-    endings = threads.Endings()
+    completions = threads.Completions()
     for _ in range(2000):
-        threads.ask(1, lambda: None, endings)
-        assert endings.get(timeout=60) is None
+        threads.submit(1, lambda: None, completions)
+        assert completions.get(timeout=60) is None
 
 
 def test_helpers_keep_no_array_alive():
     x = np.zeros(10)
-    alive, endings = weakref.ref(x), threads.Endings()
-    threads.ask(1, functools.partial(np.sum, x), endings)
-    assert endings.get(timeout=60) is None
+    alive, completions = weakref.ref(x), threads.Completions()
+    threads.submit(1, functools.partial(np.sum, x), completions)
+    assert completions.get(timeout=60) is None
     del x
     deadline = time.monotonic() + 60.0
     while alive() is not None and time.monotonic() < deadline:
@@ -304,8 +304,8 @@ def test_helpers_keep_no_array_alive():
     assert alive() is None
 
 
-@pytest.mark.parametrize("takes_part", [False, True])
-def test_an_error_of_a_helper_keeps_no_array_alive(takes_part):
+@pytest.mark.parametrize("use_calling_thread", [False, True])
+def test_an_error_of_a_helper_keeps_no_array_alive(use_calling_thread):
     """Nor does it wait for the garbage collector: its traceback refers to no frame that refers to it."""
     helped = threading.Event()
 
@@ -321,7 +321,9 @@ def test_an_error_of_a_helper_keeps_no_array_alive(takes_part):
     gc.disable()
     try:
         with contextlib.suppress(ValueError):
-            threads.work_off(functools.partial(fail, x), PARTS, (1000, 1000), 2, takes_part=takes_part)
+            threads.run_parallel(
+                functools.partial(fail, x), PARTS, (1000, 1000), 2, use_calling_thread=use_calling_thread
+            )
         del x
         deadline = time.monotonic() + 10.0
         while alive() is not None and time.monotonic() < deadline:
@@ -338,16 +340,16 @@ def test_what_queues_raise_is_passed_on_from_a_job():
         raise queue.Empty
 
     with pytest.raises(queue.Empty):
-        threads.work_off(fail, PARTS, (1000, 1000), 2)
+        threads.run_parallel(fail, PARTS, (1000, 1000), 2)
 
 
-@pytest.mark.parametrize("takes_part", [False, True])
-def test_nobody_is_asked_while_the_interpreter_ends(takes_part):
+@pytest.mark.parametrize("use_calling_thread", [False, True])
+def test_nobody_is_asked_while_the_interpreter_ends(use_calling_thread):
     """Idle helpers never wake again: whoever waited for one would wait for ever."""
     code = (
         "import functools, os, sys\n"
         "from powerkern._engine import threads\n"
-        f"share = functools.partial(threads.work_off, takes_part={takes_part})\n"
+        f"share = functools.partial(threads.run_parallel, use_calling_thread={use_calling_thread})\n"
         "write, ends = os.write, sys.is_finalizing\n"
         "parts = [(slice(k, k + 1),) for k in range(200)]\n"
         "share(lambda part: None, parts, (1000, 1000), 3)\n"
@@ -376,7 +378,7 @@ def test_signal_handlers_may_ask_for_help(monkeypatch):
         handled.append(None)
         share_out(done.append, PARTS, (1000, 1000), 3)
 
-    threads.dismiss()
+    threads.shutdown()
     monkeypatch.setattr(threads, "_idle", Interrupted())
     before = signal.signal(signal.SIGINT, handle)
     try:
@@ -384,7 +386,7 @@ def test_signal_handlers_may_ask_for_help(monkeypatch):
             share_out(done.append, PARTS, (1000, 1000), 3)
     finally:
         signal.signal(signal.SIGINT, before)
-        threads.dismiss()
+        threads.shutdown()
     assert (len(handled), len(done)) == (1, 3 * len(PARTS))
 
 
@@ -394,10 +396,10 @@ def test_a_forked_child_has_helpers_of_its_own():
     code = (
         "import os, threading\n"
         "from powerkern._engine import threads\n"
-        "endings, go_on = threads.Endings(), threading.Event()\n"
+        "completions, go_on = threads.Completions(), threading.Event()\n"
         "def asked(n):\n"
-        "    threads.ask(n, lambda: None, endings)\n"
-        "    return [endings.get(timeout=60) for _ in range(n)] == [None] * n\n"
+        "    threads.submit(n, lambda: None, completions)\n"
+        "    return [completions.get(timeout=60) for _ in range(n)] == [None] * n\n"
         "def forked():\n"
         "    child = os.fork()\n"
         "    if child == 0:\n"
@@ -405,8 +407,8 @@ def test_a_forked_child_has_helpers_of_its_own():
         "    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
         "print(asked(2), forked(), asked(2), end=' ')\n"
         "import warnings; warnings.simplefilter('ignore')\n"
-        "threads.ask(1, go_on.wait, endings)\n"
-        "print(forked(), go_on.set(), endings.get(timeout=60), asked(2))"
+        "threads.submit(1, go_on.wait, completions)\n"
+        "print(forked(), go_on.set(), completions.get(timeout=60), asked(2))"
     )
     assert processes.run(code) == "True 0 True 0 None None True"
 
@@ -414,7 +416,7 @@ def test_a_forked_child_has_helpers_of_its_own():
 # --- parts that the calling thread shares with others ---------------------------------------------------
 
 PARTS = [(slice(k, k + 1),) for k in range(200)]
-share_out = functools.partial(threads.work_off, takes_part=True)
+share_out = functools.partial(threads.run_parallel, use_calling_thread=True)
 
 
 @pytest.mark.parametrize("n_threads", N_THREADS)
@@ -453,7 +455,7 @@ def test_parts_are_shared_with_the_threads_there_are(granted, monkeypatch):
         started.append(thread)
         start(thread)
 
-    threads.dismiss()
+    threads.shutdown()
     monkeypatch.setattr(threading.Thread, "start", start_some)
     share_out(done.append, PARTS, (1000, 1000), 4)
     assert len(started) == granted
@@ -475,7 +477,7 @@ def test_ctrl_c_while_threads_start_ends_what_is_shared(monkeypatch):
         assert go_on.wait(timeout=60)
         done.append(part)
 
-    threads.dismiss()
+    threads.shutdown()
     monkeypatch.setattr(threading.Thread, "start", start_one)
     with pytest.raises(KeyboardInterrupt):
         share_out(job, PARTS, (1000, 1000), 3)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from powerkern._jit import JIT_DISABLED, disk
+from powerkern._jit import JIT_DISABLED, code_cache
 from powerkern.kernels.transforms import lambda_bounds
 
 #: A user who owns nothing here.
@@ -46,8 +46,8 @@ def compiled():
 @pytest.fixture
 def told(monkeypatch):
     """Nothing has been said in this process about code that cannot be kept."""
-    monkeypatch.setattr(disk, "_said", [])
-    monkeypatch.setattr(disk, "_not_kept", [])
+    monkeypatch.setattr(code_cache, "_said", [])
+    monkeypatch.setattr(code_cache, "_not_kept", [])
 
 
 @pytest.fixture(scope="session")

@@ -150,7 +150,7 @@ A_FIT = (
 @needs_jit
 @pytest.mark.parametrize("job", [ONE_KERNEL, pytest.param(A_FIT, marks=pytest.mark.slow)])
 def test_an_unknown_release_of_numba_changes_nothing(job, tmp_path):
-    """As if what `deferral` stands on had moved: kernels compile as any function does, to the same results."""
+    """As if what `fast_lowering` stands on had moved: kernels compile as any function does, to the same results."""
     code = (
         "if {moved}: import numba.core.codegen; del numba.core.codegen.JITCodeLibrary\n"
         f"import numpy as np\n{job}\nprint(found.tobytes().hex())\n"

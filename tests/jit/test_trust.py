@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from powerkern._jit import disk, files
+from powerkern._jit import code_cache, files
 
 posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes of files are POSIX's")
 
@@ -117,14 +117,14 @@ def test_a_relative_path_is_not_trusted(check, tmp_path, monkeypatch):
 
 def test_numbas_variable_goes_before_all(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert disk._bases() == [tmp_path]
+    assert code_cache._bases() == [tmp_path]
 
 
 def test_an_uninstallation_leaves_nothing_that_can_be_imported(monkeypatch):
     """A folder inside the package would stay behind as a namespace package, `powerkern` without contents."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
     package = Path(files.__file__).parents[1]
-    assert disk._bases()[0] == package.parent / "__pycache__"
+    assert code_cache._bases()[0] == package.parent / "__pycache__"
 
 
 @pytest.mark.skipif(os.name != "posix" or os.uname().sysname != "Linux", reason="the XDG specification is Linux's")
@@ -135,9 +135,9 @@ def test_the_users_cache_is_never_in_the_current_folder(xdg, tmp_path, monkeypat
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     if xdg is not None:
         monkeypatch.setenv("XDG_CACHE_HOME", xdg)
-    assert disk._bases()[-1] == tmp_path / ".cache" / "powerkern"
+    assert code_cache._bases()[-1] == tmp_path / ".cache" / "powerkern"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert disk._bases()[-1] == tmp_path / "xdg" / "powerkern"
+    assert code_cache._bases()[-1] == tmp_path / "xdg" / "powerkern"
 
 
 @posix
@@ -156,5 +156,5 @@ def test_without_a_home_there_is_no_users_cache(xdg, tmp_path, monkeypatch):
         monkeypatch.setenv("XDG_CACHE_HOME", xdg)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(PermissionError, match="not an absolute path"):
-        files.make(disk._bases()[-1])
+        files.make(code_cache._bases()[-1])
     assert list(tmp_path.iterdir()) == []

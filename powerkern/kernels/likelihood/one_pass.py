@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from powerkern._jit import for_none, kernel, reduction
+from powerkern._jit import kernel, reduction, specialize_on_none
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
@@ -260,7 +260,7 @@ def _sample_of(x: FloatArray, weight: FloatArray | None, family: int, work: Work
     return prepared(some, own, scan(some, own), family)
 
 
-@for_none()
+@specialize_on_none()
 def _every(x: FloatArray, stride: int, out: FloatArray) -> FloatArray:
     """Evenly spaced values, copied to `out`."""
     some = out[: x.size // stride]
@@ -269,7 +269,7 @@ def _every(x: FloatArray, stride: int, out: FloatArray) -> FloatArray:
     return some
 
 
-@for_none()
+@specialize_on_none()
 def _squeezed(weight: FloatArray, out: FloatArray, n: int) -> FloatArray:
     return out[:n]
 

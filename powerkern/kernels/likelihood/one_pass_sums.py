@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import bits_of, float_of, for_none, kernel, reduction
+from powerkern._jit import bits_of, float_of, kernel, reduction, specialize_on_none
 from powerkern._typing import Float32Array, FloatArray
 from powerkern.kernels.elementary.exp import expm1_excess
 from powerkern.kernels.elementary.log import log_normal
@@ -27,7 +27,7 @@ from powerkern.kernels.moments import weight_at
 AnyFloats = npt.NDArray[np.floating]
 
 
-@for_none()
+@specialize_on_none()
 def rounded(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array:
     """The weights in float32, which a `scale` keeps them in the range of."""
     for i in range(out.size):

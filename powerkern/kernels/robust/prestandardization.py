@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from powerkern._jit import for_none, kernel
+from powerkern._jit import kernel, specialize_on_none
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp
@@ -113,7 +113,7 @@ def units_of(below: float, prescaling: Prescaling) -> LogUnits:
     return LogUnits(prescaling.power, prescaling.divisor, log(prescaling.divisor))
 
 
-@for_none()
+@specialize_on_none()
 def _counted(weight: FloatArray, n: int, work: CountsWork) -> Counts | None:
     """The tables for the weights of n values; None without weights."""
     return counts_of(weight[:n], work)

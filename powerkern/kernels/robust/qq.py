@@ -23,7 +23,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import READ_COLUMN, REAL, compiled_as, entry, for_none, kernel, reduction, widest_vectors
+from powerkern._jit import READ_COLUMN, REAL, compiled_as, entry, kernel, reduction, specialize_on_none, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log
@@ -289,7 +289,7 @@ def _plain_distance(counts: None, y: FloatArray, scores: FloatArray, loc: float,
     return bisquare_objective_of(y, scores, loc, scale, c)
 
 
-@for_none(_plain_distance)
+@specialize_on_none(_plain_distance)
 def bisquare_distance(counts: Counts, y: FloatArray, nodes: Nodes, loc: float, scale: float, c: float) -> float:
     """`bisquare_objective_of`, with weights by the nodes of all rows."""
     if not scale > 0.0:

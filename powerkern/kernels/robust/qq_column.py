@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from powerkern._jit import LANES, for_none, kernel
+from powerkern._jit import LANES, kernel, specialize_on_none
 from powerkern._typing import FloatArray
 from powerkern.kernels.robust.huber import CELLWISE_BETA, HUBER_K, one_step_of
 from powerkern.kernels.robust.loc_scale import LocScale
@@ -74,7 +74,7 @@ def _plain_scores(counts: None, n: int, options: Options, work: RobustWork) -> F
     return scores
 
 
-@for_none(_plain_scores)
+@specialize_on_none(_plain_scores)
 def _scores(counts: Counts, n: int, options: Options, work: RobustWork) -> FloatArray | Nodes:
     return normal_nodes(counts, PAPER, CLOSE * options.c)
 
@@ -95,7 +95,7 @@ def _plain_sample_scores(counts: None, every: Prestandardized, work: RobustWork)
     return scores
 
 
-@for_none(_plain_sample_scores)
+@specialize_on_none(_plain_sample_scores)
 def _sample_scores(counts: Counts, every: Prestandardized, work: RobustWork) -> FloatArray | Nodes:
     nodes = work.sample_counts.nodes
     row, score, spread, weight = nodes.row, nodes.score, nodes.spread, nodes.weight
@@ -123,7 +123,7 @@ def _in_cells(
     return search_cells(qq, low, high, work.grid, work.search)
 
 
-@for_none(_in_cells)
+@specialize_on_none(_in_cells)
 def _scan_points(
     counts: Counts, scores: Nodes, at: Prestandardized, low: float, high: float, options: Options, work: RobustWork
 ) -> int:

@@ -15,12 +15,12 @@ from powerkern._jit import (
     Lanes,
     Mask,
     any_lane,
-    for_none,
     in_lanes_of,
     inlined,
     kernel,
     load,
     select,
+    specialize_on_none,
     square_root,
     store,
     width_of,
@@ -233,7 +233,7 @@ def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_sc
     return u * u * u
 
 
-@for_none(plain_nearness)
+@specialize_on_none(plain_nearness)
 def _nearness(counts: Counts, y: Floats, nodes: Nodes, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
     """The sum of ``1 - rho`` over all values, see `powerkern.kernels.robust.qq`."""
     near = in_lanes_of(loc, 0.0)

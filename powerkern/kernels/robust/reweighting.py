@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from powerkern._jit import for_none, kernel
+from powerkern._jit import kernel, specialize_on_none
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
@@ -152,7 +152,7 @@ def _plain_thinned(
     return out[:n], None
 
 
-@for_none(_plain_thinned)
+@specialize_on_none(_plain_thinned)
 def _thinned(
     weight: FloatArray, logs: FloatArray, out: FloatArray, own: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
@@ -182,7 +182,7 @@ def _empty(weight: None, part: FloatArray) -> FloatArray:
     return part[:0]
 
 
-@for_none(_empty)
+@specialize_on_none(_empty)
 def _as_vector(weight: FloatArray, part: FloatArray) -> FloatArray:
     """Weights, or an empty vector."""
     return weight

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from powerkern._jit import for_none, kernel
+from powerkern._jit import kernel, specialize_on_none
 from powerkern._typing import FloatArray
 from powerkern.kernels.optimize.brent import brent_start, brent_step
 from powerkern.kernels.optimize.status import RUNNING
@@ -157,7 +157,7 @@ def sample_position(counts: Counts | None, n: int, k: int) -> int:
     return position_at(counts, (k + 0.5) / SAMPLE)
 
 
-@for_none()
+@specialize_on_none()
 def _counts_of_sample(counts: Counts, work: RobustWork) -> Counts | None:
     """Each value of a sample counts once."""
     return counts_of(work.sample[4, :SAMPLE], work.sample_counts)

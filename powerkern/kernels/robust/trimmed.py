@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import for_none, kernel
+from powerkern._jit import kernel, specialize_on_none
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.results import N_EVAL
@@ -109,7 +109,7 @@ def _best_plain_window(counts: None, at: Prestandardized, lmbda: float, fraction
     return _Window(best_start, best_start + size, 0.0, 0.0, best - log(unit))
 
 
-@for_none(_best_plain_window)
+@specialize_on_none(_best_plain_window)
 def _best_window(counts: Counts, at: Prestandardized, lmbda: float, fraction: float, outward: _Sums) -> _Window:
     """The same with weights, among windows that begin or end between two values.
 

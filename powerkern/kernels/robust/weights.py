@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import COLUMN, COUNTS, for_none, kernel, named_tuple, reduction
+from powerkern._jit import COLUMN, COUNTS, kernel, named_tuple, reduction, specialize_on_none
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.elementary.constants import count_below
 from powerkern.kernels.robust.order_statistics import SLACK, distances_of_rank, sum_of
@@ -175,7 +175,7 @@ def inside_of(counts: Counts | None, lo: int, hi: int) -> float:
     return sum_of(counts.w[lo:hi])
 
 
-@for_none()
+@specialize_on_none()
 def part_of(counts: Counts | None, lo: int, hi: int) -> FloatArray | None:
     """Weights of the values from `lo` to `hi`."""
     return counts.w[lo:hi]  # type: ignore[union-attr]

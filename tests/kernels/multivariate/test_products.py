@@ -34,7 +34,7 @@ def test_factors_and_inverses(p: int) -> None:
     assert rank == p
     assert (np.triu(factor, 1) == 0.0).all()
     np.testing.assert_allclose(factor @ factor.T, a, atol=1e-13 * abs(a).max())
-    np.testing.assert_allclose(engine.inverse_of_lower(factor) @ factor, np.eye(p), atol=1e-11)
+    np.testing.assert_allclose(engine.invert_lower(factor) @ factor, np.eye(p), atol=1e-11)
 
 
 def test_factor_stops_at_the_first_row_without_a_positive_pivot() -> None:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from powerkern._jit import notice
+from powerkern._jit import compile_notice
 
 
 class Terminal(io.StringIO):
@@ -21,10 +21,12 @@ class Terminal(io.StringIO):
 def said(monkeypatch):
     """What is written to a terminal, by a process that is not patient."""
     terminal = Terminal()
-    monkeypatch.setattr(notice, "sys", SimpleNamespace(stderr=terminal, modules={}))  # pytest puts its own into sys
-    monkeypatch.setattr(notice, "_silent", 0.0)
-    monkeypatch.setattr(notice, "_explained", False)
-    monkeypatch.setattr(notice, "SILENCE", 0.02)
+    monkeypatch.setattr(
+        compile_notice, "sys", SimpleNamespace(stderr=terminal, modules={})
+    )  # pytest puts its own into sys
+    monkeypatch.setattr(compile_notice, "_silent", 0.0)
+    monkeypatch.setattr(compile_notice, "_explained", False)
+    monkeypatch.setattr(compile_notice, "SILENCE", 0.02)
     return terminal
 
 
@@ -32,7 +34,7 @@ def long_work(caplog, kernel="fit_columns"):
     """Compile until something is said."""
     caplog.set_level(logging.INFO, "powerkern")
     before, end = len(caplog.records), time.monotonic() + 10.0
-    with notice.of_long_compiling(kernel):
+    with compile_notice.of_long_compiling(kernel):
         while len(caplog.records) == before and time.monotonic() < end:
             time.sleep(0.001)
         time.sleep(0.02)
@@ -55,18 +57,18 @@ def test_every_long_wait_is_told_and_the_first_explained(said, caplog):
 
 
 def test_short_waits_add_up(said, caplog, monkeypatch):
-    monkeypatch.setattr(notice, "SILENCE", 1000.0)
-    with notice.of_long_compiling("first"):
+    monkeypatch.setattr(compile_notice, "SILENCE", 1000.0)
+    with compile_notice.of_long_compiling("first"):
         time.sleep(0.03)
     assert said.getvalue() == ""
-    monkeypatch.setattr(notice, "SILENCE", 0.03)
+    monkeypatch.setattr(compile_notice, "SILENCE", 0.03)
     assert "second" in long_work(caplog, "second")[0]
-    assert notice._silent == 0.0
+    assert compile_notice._silent == 0.0
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), None])
 def test_a_pipe_and_a_service_have_the_log_alone(stream, said, caplog, monkeypatch):
-    monkeypatch.setattr(notice, "sys", SimpleNamespace(stderr=stream, modules={}))
+    monkeypatch.setattr(compile_notice, "sys", SimpleNamespace(stderr=stream, modules={}))
     assert len(long_work(caplog)) == 1
     assert stream is None or stream.getvalue() == ""
 
@@ -76,7 +78,7 @@ def test_a_notebook_displays_it(shell, shows, said, caplog, monkeypatch):
     shown = []
     display = SimpleNamespace(display=lambda content, raw: shown.append(content["text/plain"]))
     modules = {"IPython": SimpleNamespace(get_ipython=lambda: shell), "IPython.display": display}
-    monkeypatch.setattr(notice, "sys", SimpleNamespace(stderr=said, modules=modules))
+    monkeypatch.setattr(compile_notice, "sys", SimpleNamespace(stderr=said, modules=modules))
     for name, module in modules.items():
         monkeypatch.setitem(__import__("sys").modules, name, module)
     lines = long_work(caplog)

@@ -1,6 +1,6 @@
-"""Elements and parts of vectors, and the largest of numbers, in fewer of LLVM's instructions than numba writes.
+"""Lower indexing, slicing, int, max and min to fewer LLVM instructions than numba does.
 
-`deferral` puts them in numba's place to save compile time. numba 0.63's own max and min keep loops from vectorising.
+`fast_lowering` uses them to save compile time. numba 0.63's own max and min also keep loops from vectorising.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import processes
 import pytest
 
 import powerkern
-from powerkern._jit import JIT_DISABLED, cpus, disk, files
+from powerkern._jit import JIT_DISABLED, code_cache, cpus, files
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
@@ -23,7 +23,7 @@ NAME = "kernels.transforms.lambda_bounds.lambda_ranges.code"
 COMPILE = "from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f; f.compile(); "
 #: Whether the code was on the disk: nothing else makes numba needless.
 HITS = "import sys; print(int('numba' not in sys.modules)); "
-FOLDER = "from powerkern._jit import disk; print(disk.folder_name()); "
+FOLDER = "from powerkern._jit import code_cache; print(code_cache.folder_name()); "
 
 
 def run(code, sources=PACKAGE.parent, **environment):
@@ -33,13 +33,13 @@ def run(code, sources=PACKAGE.parent, **environment):
 
 def file_in(place):
     """The file with the entry's code."""
-    return place / disk.folder_name() / NAME
+    return place / code_cache.folder_name() / NAME
 
 
 def whole(path):
     """Whether a file is what its digest says."""
     content = path.read_bytes()
-    return content[:32] == disk._digest(path.name, content[32:])
+    return content[:32] == code_cache._digest(path.name, content[32:])
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def package_copy(tmp_path):
 
 def test_cache_is_where_numba_is_told(place):
     (folder,) = place.iterdir()
-    assert folder.name == disk.folder_name()
+    assert folder.name == code_cache.folder_name()
     assert [path.name for path in folder.iterdir()] == [NAME]
 
 
@@ -81,7 +81,7 @@ def test_default_cache_is_beside_the_package_and_outlives_it_harmlessly(package_
 def test_a_filled_folder_that_cannot_be_written_to_is_read(place, unprivileged, loads):
     """An image that root has built."""
     with pytest.raises(PermissionError):
-        (place / disk.folder_name() / "new").touch()
+        (place / code_cache.folder_name() / "new").touch()
     assert loads()
 
 
@@ -99,9 +99,9 @@ def test_read_only_sources_use_the_users_cache(package_copy, tmp_path):
 def test_what_a_folder_lacks_is_kept_in_the_next(place, tmp_path, monkeypatch, compiled, loads):
     """And what it has is read from it."""
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(disk, "_bases", lambda: [tmp_path / "file", tmp_path / "second", place])
+    monkeypatch.setattr(code_cache, "_bases", lambda: [tmp_path / "file", tmp_path / "second", place])
     assert loads()
-    monkeypatch.setattr(disk, "_bases", lambda: [tmp_path / "file", tmp_path / "second"])
+    monkeypatch.setattr(code_cache, "_bases", lambda: [tmp_path / "file", tmp_path / "second"])
     compiled()
     assert [path.name for path in (tmp_path / "second").glob("powerkern-*/*")] == [NAME]
 
@@ -138,13 +138,13 @@ def name_for(monkeypatch):
     """The folder's name for other sources."""
 
     def name(sources):
-        monkeypatch.setattr(disk, "PACKAGE", sources / "powerkern")
-        disk._source_hash.cache_clear()
-        return disk.folder_name()
+        monkeypatch.setattr(code_cache, "PACKAGE", sources / "powerkern")
+        code_cache._source_hash.cache_clear()
+        return code_cache.folder_name()
 
     yield name
     monkeypatch.undo()
-    disk._source_hash.cache_clear()
+    code_cache._source_hash.cache_clear()
 
 
 def test_any_compiled_source_changes_the_folder(package_copy, name_for):
@@ -231,7 +231,7 @@ def test_unlike_cpus_share_a_cache_without_sharing_code(tmp_path):
 
 def test_the_cpus_name_and_features_are_in_the_folders():
     unlike = [("haswell", "+avx2"), ("znver3", "+avx2"), ("znver3", "+avx2,+fma"), ("../../elsewhere", "")]
-    names = [disk.folder_name(cpus.Cpu(*cpu)) for cpu in unlike]
+    names = [code_cache.folder_name(cpus.Cpu(*cpu)) for cpu in unlike]
     assert len(set(names)) == len(names)
     assert "-haswell-" in names[0]
     assert Path(names[-1]).name == names[-1]
@@ -255,11 +255,11 @@ def damaged_copies(content, rng):
 def test_damaged_code_is_never_loaded(place):
     content = file_in(place).read_bytes()
     rng, tried = np.random.default_rng(0), 0
-    assert disk._read(NAME) == content[32:]
+    assert code_cache._read(NAME) == content[32:]
     for damaged in damaged_copies(content, rng):
         if damaged != content:
             file_in(place).write_bytes(damaged)
-            assert disk._read(NAME) is None
+            assert code_cache._read(NAME) is None
             tried += 1
     assert tried > 200
 
@@ -267,7 +267,7 @@ def test_damaged_code_is_never_loaded(place):
 def test_code_of_another_entry_is_never_loaded(place):
     path = file_in(place)
     path.rename(path.with_name("kernels.other.code"))
-    assert disk._read("kernels.other.code") is None
+    assert code_cache._read("kernels.other.code") is None
 
 
 def test_damaged_code_is_replaced(place, loads):
@@ -279,11 +279,11 @@ def test_damaged_code_is_replaced(place, loads):
 
 
 def test_code_from_a_stranger_is_never_read(place):
-    (place / disk.folder_name()).chmod(0o777)
-    assert disk._read(NAME) is None
-    (place / disk.folder_name()).chmod(0o755)
+    (place / code_cache.folder_name()).chmod(0o777)
+    assert code_cache._read(NAME) is None
+    (place / code_cache.folder_name()).chmod(0o755)
     file_in(place).chmod(0o666)
-    assert disk._read(NAME) is None
+    assert code_cache._read(NAME) is None
 
 
 # --- never in the way ---------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from numba import core, types
 
-from powerkern._jit.llvm_numbers import result_of, writer_of
+from powerkern._jit.llvm_scalars import result_of, writer_of
 from powerkern._jit.llvm_text import joined, texts_of
 
 
