@@ -142,7 +142,7 @@ def fit_joint(
     n_starts = as_whole("n_starts", n_starts)
     matrix = read(X, sample_weight, column_names=column_names)
     shifts, threads = given_shift(shift, family, matrix.values.shape[1]), thread_count(n_threads)
-    terms, given = covariates_of(covariates, formula, len(matrix.values))
+    terms, given = covariates_of(covariates, formula, len(matrix.values), X)
     rows = rows_of(matrix, given, family, shifts)
     design = design_of(rows, terms)
     terms.warn_dropped(design.used)
@@ -284,7 +284,7 @@ class JointFit(json.Recorded):
         values = np.asarray(matrix.values, dtype=np.float64)
         residuals = self.columns.transform(values, n_threads=n_threads)
         coef = np.array(self.coef.T)  # kernels do not take the read-only maps that joblib hands to its workers
-        design = self._found.covariates.matrix(covariates, len(values))[:, self._found.kept]
+        design = self._found.covariates.matrix(covariates, len(values), X)[:, self._found.kept]
         residuals -= combine(coef, np.ascontiguousarray(design.T)).T
         return frames.labelled(X, mahalanobis(residuals, np.zeros(self.n_features), self.cov))
 
@@ -461,7 +461,7 @@ class JointFit(json.Recorded):
                 raise ValueError("this fit no longer has its data (it was pickled, or read from JSON); pass X")
             return self._rows
         matrix = read_fitted(X, self.column_names, self.n_features, sample_weight)
-        given = self._found.covariates.matrix(covariates, len(matrix.values))
+        given = self._found.covariates.matrix(covariates, len(matrix.values), X)
         rows = rows_of(matrix, given, self.family, self.columns.shift)
         if not math.isclose(rows.n_obs, self.n_obs, rel_tol=1e-9):
             raise ValueError(

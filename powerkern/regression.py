@@ -144,7 +144,7 @@ def fit_regression(
         raise ValueError("lmbda cannot be given with family='best'")
     matrix = read(Y, sample_weight, what="Y")
     weight, (n, p) = matrix.weight, matrix.values.shape
-    terms, design = read_covariates(covariates, formula, intercept, n)
+    terms, design = read_covariates(covariates, formula, intercept, n, Y, "Y")
     given, limits = given_lambdas(lmbda, p), given_bounds(bounds, p)
     threads = thread_count(n_threads)
     shift = given_shift(shift, family, p)

@@ -14,6 +14,7 @@ import numpy as np
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._fit import fit as fitting
+from powerkern._input.alignment import align_rows
 from powerkern._input.arrays import listed, naming
 from powerkern._results.power_fit import OutOfRange, PowerFit
 from powerkern._typing import IntArray
@@ -363,7 +364,11 @@ def _along(value: Any, like: Any, what: str) -> Any:
         raise ValueError(
             f"{what} runs along {other[0]!r}, and not only along {', '.join(map(repr, like.dims)) or 'none'}"
         )
-    value, like = xr.align(value, like, join="exact")
+    for d in value.dims:
+        if d in value.indexes and d in like.indexes and not value.indexes[d].equals(like.indexes[d]):
+            value = align_rows(value.transpose(d, ...), like.transpose(d, ...), what)
+        if value.sizes[d] != like.sizes[d]:
+            raise ValueError(f"{what} has {value.sizes[d]} points along {d!r}, the data have {like.sizes[d]}")
     return value.broadcast_like(like).transpose(*like.dims)
 
 

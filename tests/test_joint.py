@@ -348,7 +348,7 @@ def test_frames() -> None:
     X = correlated(50, 2)
     frame = pd.DataFrame(X, columns=["a", "b"], index=range(1, 51))
     age = np.random.default_rng(1).normal(size=50)
-    fit = fit_joint(frame, pd.DataFrame({"age": age}), "box-cox")
+    fit = fit_joint(frame, pd.DataFrame({"age": age}, index=frame.index), "box-cox")
     assert fit.column_names == ["a", "b"]
     assert fit.coef_names == ["Intercept", "age"]
     assert list(fit.transform(frame[["b", "a"]]).columns) == ["b", "a"]

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._input.alignment import align_rows
 from powerkern._input.arrays import as_choice, as_matrix, as_rows
 from powerkern._input.columns import is_numeric, is_single
 from powerkern._input.foreign import frame_library, library
@@ -50,13 +51,15 @@ def names_of(X: Any) -> list[str] | None:
     return _names(X) if _is_frame(X) else None
 
 
-def without_weights(X: Any, sample_weight: Any) -> tuple[Any, Any]:
+def without_weights(X: Any, sample_weight: Any, what: str = "X") -> tuple[Any, Any]:
     """Rows and their weights, which may be given as the name of the column of a data frame that holds them.
 
-    That column is then removed from the rows.
+    That column is then removed from the rows. Weights with row labels are put in the order of the rows.
     """
+    if sample_weight is None:
+        return X, None
     if not isinstance(sample_weight, str):
-        return X, sample_weight
+        return X, align_rows(sample_weight, X, "sample_weight", what)
     names = names_of(X)
     if names is None:
         raise TypeError(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from powerkern._input.arrays import is_masked_array
 from powerkern._input.foreign import library
+from powerkern._typing import BoolArray
 
 #: Kinds of labels, by the kind of their NumPy type.
 KINDS = {"i": "numbers", "u": "numbers", "f": "numbers", "b": "booleans", "U": "text", "M": "dates", "m": "durations"}
@@ -49,6 +50,18 @@ def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
     if values.dtype.kind not in KINDS:
         raise TypeError(f"groups has type {values.dtype}; labels are numbers, text, dates, booleans or categories")
     return values, None
+
+
+def cast_exactly(labels: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], BoolArray]:
+    """Return labels as another type of their kind, and which of them are still the same.
+
+    NumPy compares and searches signed beside unsigned integers in float64, which rounds those beyond 2**53.
+    """
+    if labels.dtype.kind == dtype.kind or labels.dtype.kind not in "iuf" or dtype.kind not in "iuf":
+        return labels, np.ones(labels.shape, dtype=np.bool_)
+    with np.errstate(invalid="ignore"):
+        cast = labels.astype(dtype)
+        return cast, np.asarray((cast.astype(labels.dtype) == labels) & ((cast < 0) == (labels < 0)))
 
 
 def objects(cells: Any) -> NDArray[Any]:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._input import frames
+from powerkern._input.alignment import align_rows
 from powerkern._input.foreign import refuse_foreign
-from powerkern._input.label_values import KINDS, values_of
+from powerkern._input.label_values import KINDS, cast_exactly, values_of
 from powerkern._typing import BoolArray, IntArray
 
 #: The argument `groups`: labels, or names of columns of a data frame.
@@ -201,6 +202,7 @@ def _columns(X: Any, groups: Any) -> tuple[list[Any], list[str] | None, bool]:
     if names is not None:
         return [frames.column_at(X, j) for j in names[1]], names[0], not isinstance(groups, str)
     refuse_foreign(groups, "groups")
+    groups = align_rows(groups, X, "groups")
     keys = frames.names_of(groups)
     if keys is not None:
         if not keys:
@@ -252,19 +254,10 @@ class _Coded(NamedTuple):
         at = np.full(own.size + 1, UNKNOWN, dtype=np.int64)
         at[-1] = known.size
         if own.size and known.size:
-            cast, exact = _cast(own, known.dtype)
+            cast, exact = cast_exactly(own, known.dtype)
             place = np.minimum(np.searchsorted(known, cast), known.size - 1)
             at[:-1] = np.where(exact & (known[place] == cast), place, UNKNOWN)
         return _Coded(self.runs._replace(codes=at[self.runs.codes]), known)
-
-
-def _cast(labels: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], BoolArray]:
-    """Labels as another type of their kind, and which of them are still the same."""
-    if labels.dtype.kind == dtype.kind or dtype.kind not in "iuf":
-        return labels, np.ones(labels.size, dtype=np.bool_)
-    with np.errstate(invalid="ignore"):
-        cast = labels.astype(dtype)
-        return cast, np.asarray((cast.astype(labels.dtype) == labels) & ((cast < 0) == (labels < 0)))
 
 
 def _coded(column: Any) -> _Coded:

@@ -36,7 +36,7 @@ def read(
     what : str, default "X"
         Name of the argument in messages.
     """
-    rows, weight = frames.without_weights(X, sample_weight)
+    rows, weight = frames.without_weights(X, sample_weight, what)
     chosen = frames.chosen_positions(rows, non_numeric)
     if chosen is not None:
         rows = frames.taken(rows, None, chosen)
@@ -51,7 +51,7 @@ def read_chunk(
     what: str = "chunk",
 ) -> Matrix:
     """Some of the rows of a data set: there may be none, and their weights may all be zero."""
-    rows, weight = frames.without_weights(chunk, sample_weight)
+    rows, weight = frames.without_weights(chunk, sample_weight, what)
     matrix = as_rows(rows, column_names, what)
     n = len(matrix.values)
     return matrix._replace(weight=np.zeros(n) if is_weightless(weight, n) else weights_of(weight, n))
@@ -72,7 +72,7 @@ def read_fitted(
     ValueError
         If the number of columns, their names or their order differ from the fit's.
     """
-    rows, weight = frames.without_weights(X, sample_weight)
+    rows, weight = frames.without_weights(X, sample_weight, what)
     part = frames.columns_named(rows, names)
     matrix = as_matrix(part, what=what)
     check_n_features(matrix.values, n_features, matrix.names, names)

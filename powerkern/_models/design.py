@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from powerkern._engine.products import combine, cross, invert_lower
 from powerkern._input import frames
+from powerkern._input.alignment import align_rows
 from powerkern._input.arrays import Matrix, as_flag, as_matrix
 from powerkern._input.foreign import frame_library
 from powerkern._input.messages import warn
@@ -52,15 +53,26 @@ class Covariates(NamedTuple):
     #: formulaic's specification.
     spec: Any
 
-    def matrix(self, X: object, n_rows: int | None = None) -> FloatArray:
-        """The covariates in rows of new data: (n, k), including the intercept.
+    def matrix(self, X: object, n_rows: int | None = None, of: object = None, whose: str = "X") -> FloatArray:
+        """Return the covariates in rows of new data: (n, k), including the intercept.
+
+        Parameters
+        ----------
+        X : array-like or data frame
+            The covariates.
+        n_rows : int, optional
+            The number of rows that they must have.
+        of : object, optional
+            The data with whose row labels the covariates are aligned; messages call it `whose`.
+        whose : str
+            See `of`.
 
         Raises
         ------
         ValueError
             If columns are missing, or a value is; if there are not `n_rows` rows.
         """
-        return self._checked(self._values(X, n_rows), n_rows)
+        return self._checked(self._values(align_rows(X, of, "covariates", whose), n_rows), n_rows)
 
     def _values(self, X: object, n_rows: int | None) -> NDArray[Any]:
         if self.formula is not None:
@@ -136,8 +148,11 @@ class Covariates(NamedTuple):
         return covariates
 
 
-def read_covariates(X: object, formula: str | None, intercept: bool, n_rows: int) -> tuple[Covariates, FloatArray]:
-    """Covariates, and their values in the `n_rows` rows of X."""
+def read_covariates(
+    X: object, formula: str | None, intercept: bool, n_rows: int, of: object, whose: str = "X"
+) -> tuple[Covariates, FloatArray]:
+    """Read covariates and their values in the `n_rows` rows of the data `of`, which messages call `whose`."""
+    X = align_rows(X, of, "covariates", whose)
     intercept = as_flag("intercept", intercept)
     if formula is not None:
         if not intercept:

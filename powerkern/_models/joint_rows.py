@@ -32,11 +32,11 @@ class Rows(NamedTuple):
         return float(self.weight.sum()) if self.weight.size else float(len(self.values))
 
 
-def covariates_of(covariates: object, formula: str | None, n_rows: int) -> tuple[Covariates, FloatArray]:
-    """Covariates, and their values; the intercept alone where there are none."""
+def covariates_of(covariates: object, formula: str | None, n_rows: int, X: object) -> tuple[Covariates, FloatArray]:
+    """Read covariates of the rows of `X` and their values; the intercept alone if there are none."""
     if covariates is None and formula is None:
         return intercept_alone(n_rows)
-    return read_covariates(covariates, formula, True, n_rows)
+    return read_covariates(covariates, formula, True, n_rows, X)
 
 
 def design_of(rows: Rows, covariates: Covariates) -> Basis:

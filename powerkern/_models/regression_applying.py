@@ -8,7 +8,8 @@ import numpy as np
 
 from powerkern._engine.threads import thread_count
 from powerkern._input.arguments import as_number
-from powerkern._input.arrays import as_flag, as_matrix
+from powerkern._input.arrays import as_flag
+from powerkern._input.reading import read_fitted
 from powerkern._models.regression_model import RegressionModel
 from powerkern._results.back import Kind, back_transformed
 from powerkern._typing import FloatArray
@@ -105,8 +106,8 @@ def residuals(
         values = problem.values
         matrix = values if isinstance(values, np.ndarray) else values.values
     else:
-        matrix = as_matrix(Y, what="Y").values
-    linear = fit._linear(covariates)
+        matrix = read_fitted(Y, fit.column_names, fit.n_responses, what="Y").values
+    linear = fit._linear(covariates, Y)
     if matrix.shape != linear.shape:
         raise ValueError(
             f"Y has shape {matrix.shape}, the fit and covariates ask for {linear.shape}; pass matching rows"

@@ -113,9 +113,12 @@ class RegressionModel:
         """The transform without the residual scale."""
         return PowerFit(replace(self.power_fit.info, standardize=False), self.power_fit.columns)
 
-    def _linear(self, covariates: object) -> FloatArray:
-        """The linear model, as many residual scales above the reference: (m, p)."""
-        rows = self._remembered().covariates if covariates is None else self._covariates.matrix(covariates)
+    def _linear(self, covariates: object, Y: object = None) -> FloatArray:
+        """Return the linear model in residual scales above the reference, (m, p); rows are aligned with `Y`."""
+        if covariates is None:
+            rows = self._remembered().covariates
+        else:
+            rows = self._covariates.matrix(covariates, of=Y, whose="Y")
         gamma = np.nan_to_num(self._figures.gamma)
         gamma[is_failed(self.status)] = np.nan
         return sum_of_products(rows - self._center, gamma)

@@ -17,6 +17,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._input import batches as _batches
+from powerkern._input.alignment import align_rows
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, as_reals, output_type
 from powerkern._input.label_values import objects
@@ -304,6 +305,7 @@ class GroupedFit(Recorded):
         ndarray
             Of the shape of `mean`.
         """
+        groups, sd = align_rows(groups, mean, "groups", "mean"), align_rows(sd, mean, "sd", "mean")
         means, sds = as_reals("mean", mean), as_reals("sd", sd)
         if means.ndim not in (1, 2):
             raise ValueError(f"mean must have a row for each label, got shape {means.shape}")

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern._input.alignment import align_rows, is_whole_label
 from powerkern._input.arrays import as_weights, is_masked_array, numbers
 from powerkern._input.foreign import refuse_foreign
+from powerkern._input.label_values import cast_exactly
 from powerkern._typing import FloatArray
 
 
@@ -35,7 +37,9 @@ def read(ratings: Any, weight: ArrayLike | None) -> Entries:
     is_sparse = hasattr(ratings, "tocoo")
     row, column, values = _stored(ratings) if is_sparse else _three(ratings)
     value = numbers(values, "ratings").astype(np.float64)
-    weights = None if weight is None else weights_of(weight, value.size)
+    weights = (
+        None if weight is None else weights_of(align_rows(weight, _rows_of(ratings), "weight", "ratings"), value.size)
+    )
     kept = ~np.isnan(value) if weights is None else ~np.isnan(value) & (weights > 0.0)
     infinite = np.isinf(value) & kept
     if infinite.any():
@@ -50,6 +54,15 @@ def read(ratings: Any, weight: ArrayLike | None) -> Entries:
         return Entries(rows, columns, row, column, value, None, 1.0)
     mean = float(weights[kept].mean())
     return Entries(rows, columns, row, column, value, weights[kept] / mean, mean)
+
+
+#: Names of the second and the third part of ratings in messages.
+_PARTS = ("the column labels", "the values")
+
+
+def _rows_of(ratings: Any) -> Any:
+    """Return the part of ratings whose row labels count."""
+    return ratings[0] if isinstance(ratings, tuple | list) and ratings else ratings
 
 
 def _stored(ratings: Any) -> list[NDArray[Any]]:
@@ -78,15 +91,34 @@ def _three(ratings: Any) -> list[NDArray[Any]]:
             f"ratings must be three arrays or columns (row, column, value), got {len(parts)}; "
             "of a list of triplets, pass tuple(zip(*triplets))"
         )
+    parts[1:] = [align_rows(one, parts[0], what, "the row labels") for one, what in zip(parts[1:], _PARTS, strict=True)]
     if any(is_masked_array(one) and np.ma.is_masked(one) for one in parts[:2]):
         raise ValueError("labels of rows or columns are masked; leave out these ratings")
-    given = [*(np.asarray(one) for one in parts[:2]), numbers(parts[2], "ratings")]
+    given = [*map(_as_labels, parts[:2]), numbers(parts[2], "ratings")]
     if len({one.shape for one in given}) != 1 or given[0].ndim != 1:
         raise ValueError(
             "ratings must be three arrays of one length (row, column, value), got shapes "
             f"{', '.join(str(one.shape) for one in given)}"
         )
     return given
+
+
+def _as_labels(given: Any) -> NDArray[Any]:
+    """Return labels as an array in which integers of every size and type are exact, and text is text."""
+    labels = np.asarray(given)
+    if labels.dtype.kind == "O" and labels.size and all(map(is_whole_label, labels.flat)):
+        whole = list(map(int, labels.flat))
+        low, high = min(whole), max(whole)
+        if low >= -(2**63) and high < 2**63:
+            return np.array(whole, dtype=np.int64).reshape(labels.shape)
+        return np.array(whole, dtype=np.uint64 if low >= 0 and high < 2**64 else object).reshape(labels.shape)
+    if labels.dtype.kind in "OT" and labels.size and all(isinstance(label, str) for label in labels.flat):
+        return labels.astype(np.str_)
+    if labels.dtype.kind == "f" and labels.size and not hasattr(given, "dtype"):
+        # a list of integers of which some are beyond 2**63 has become an array of floats
+        exact = np.asarray(given, dtype=object)
+        return labels if not all(map(is_whole_label, exact.flat)) else _as_labels(exact)
+    return labels
 
 
 def _coded(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -109,9 +141,15 @@ def weights_of(weight: ArrayLike, n: int) -> FloatArray:
 
 def positions(labels: NDArray[Any], given: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Positions of labels, and whether each is known."""
-    wanted = np.asarray(given)
+    wanted = _as_labels(given)
     kinds = {array.dtype.kind in "biuf" for array in (labels, wanted) if array.dtype.kind in "biufUS" and array.size}
     if len(kinds) > 1:
         raise TypeError(f"labels are of type {labels.dtype}, got {wanted.dtype}; pass labels as they were fitted")
+    exact: NDArray[np.bool_] | None = None
+    if labels.dtype.kind == "O" or wanted.dtype.kind == "O":
+        wanted = wanted.astype(object)
+    else:
+        wanted, exact = cast_exactly(wanted, labels.dtype)
     position = np.minimum(np.searchsorted(labels, wanted), labels.size - 1)
-    return position, np.asarray(labels[position] == wanted)
+    known = np.asarray(labels[position] == wanted)
+    return position, known if exact is None else known & exact

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.blocks import slices
 from powerkern._engine.threads import thread_count
+from powerkern._input.alignment import align_rows
 from powerkern._input.arguments import as_generator, as_number
 from powerkern._input.arrays import as_reals, is_whole
 from powerkern._typing import FloatArray
@@ -106,10 +107,14 @@ class RatingModel:
         weight : (k,) array-like, optional
             Their weights; default: the mean weight of the ratings fitted to, 1 where these have none.
         """
+        values, weight = (
+            align_rows(values, columns, "values", "columns"),
+            align_rows(weight, columns, "weight", "columns"),
+        )
         given, found = np.asarray(columns), as_reals("values", values)
         if given.ndim != 1 or given.shape != found.shape or not np.isfinite(found).all():
             raise ValueError("columns and values must be two arrays of one length, the values finite numbers")
-        j, known = positions(self.columns, given)
+        j, known = positions(self.columns, columns)
         root = np.sqrt(np.full(found.size, self._mean_weight) if weight is None else weights_of(weight, found.size))
         one = math.sqrt(self.ridge / self.bias_ridge)
         other = np.vstack([np.where(known, self.V[:, j], 0.0), np.full(j.size, one)]) * root

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._input import special
+from powerkern._input.alignment import align_rows
 from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import as_choice, as_matrix, listed
 from powerkern._typing import FloatArray
@@ -213,7 +214,7 @@ class _Cases(NamedTuple):
 
 def _cases(y_true: ArrayLike | None, y_prob: ArrayLike) -> _Cases:
     p, was_vector = as_probabilities("y_prob", y_prob, missing=False)
-    y = np.zeros(p.shape[0]) if y_true is None else _labels(y_true)
+    y = np.zeros(p.shape[0]) if y_true is None else _labels(align_rows(y_true, y_prob, "y_true", "y_prob"))
     if y.size != p.shape[0]:
         raise ValueError(f"y_true has {y.size} labels for {p.shape[0]} rows of y_prob; pass one label per row")
     return _Cases(y, p, was_vector)

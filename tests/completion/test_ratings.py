@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
@@ -246,3 +247,36 @@ def test_weighted_rows_are_repeated_rows():
     least_squares_rows((np.array([0, 7]), *repeated, np.empty(0)), other, b, 0.3, 1.0, squares[1])
     assert_allclose(a, b, rtol=1e-12)
     assert_allclose(squares[0], squares[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.uint64, np.int64, object])
+def test_labels_beyond_2_53_are_exact(kind: type) -> None:
+    rng = np.random.default_rng(0)
+    users, films = rng.integers(0, 20, 400), rng.integers(0, 8, 400)
+    stars = rng.normal(size=20)[users] + 0.1 * rng.normal(size=400)
+    ids = np.array([2**60 + int(user) for user in users], dtype=kind)
+    right = fit_ratings((users, films, stars), 0, random_state=0).predict(users[:9], films[:9])
+    model = fit_ratings((ids, films, stars), 0, random_state=0)
+    for asked in (
+        ids[:9],
+        ids[:9].astype(np.int64),
+        ids[:9].astype(np.uint64),
+        [int(one) for one in ids[:9]],
+        np.array([int(one) for one in ids[:9]], dtype=object),
+    ):
+        np.testing.assert_array_equal(model.predict(asked, films[:9]), right)
+    assert model.predict(2**60 + int(users[0]), films[0]) == right[0]
+    unknown = model.mean + model.column_bias[films[0]]
+    for other in (2**60 + 20, np.uint64(2**60 - 1), float(2**60) * 2, 2**60 + 0.5e19):
+        np.testing.assert_allclose(model.predict(other, films[0]), unknown)
+
+
+def test_labels_beyond_64_bits_and_text_in_objects() -> None:
+    films, stars = np.tile([0, 1], 10), np.arange(20.0)
+    huge = [2**70 + k // 2 for k in range(20)]
+    model = fit_ratings((huge, films, stars), 0, random_state=0)
+    assert model.rows.size == 10
+    assert model.predict(2**70 + 3, 0) != model.predict(2**70 + 4, 0)
+    names = pd.Series([f"u{k // 2}" for k in range(20)], dtype=object)
+    model = fit_ratings((names, films, stars), 0, random_state=0)
+    assert model.predict("u3", 0) == model.predict(names[6], 0) != model.predict("u4", 0)

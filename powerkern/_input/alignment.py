@@ -1,0 +1,254 @@
+"""Alignment by label: one rule for every argument that has one value per row or one value per column.
+
+The same labels in another order are put in order. Other labels are refused, and the message names one of them. Where
+either side has no labels, values are taken by position.
+
+Rows have labels where pandas or xarray give them an index. Two default indexes of one length have the same labels, and
+a default index beside labels of another kind is refused: pandas would fill such rows with NaN. Columns that nobody
+named (labels 0, 1, 2, ... in this order) are taken by position beside columns that are named by text.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from powerkern._input.foreign import library
+
+# --- rows -----------------------------------------------------------------------------------------------
+
+
+def row_labels(X: Any) -> Any:
+    """Return the labels of the rows of `X` as a pandas index; None if it has none."""
+    own = library(X)
+    if own == "pandas":
+        return getattr(X, "index", None) if hasattr(X, "iloc") else None
+    if own == "xarray" and getattr(X, "dims", ()) and hasattr(X, "indexes"):
+        return X.indexes.get(X.dims[0])
+    return None
+
+
+def align_rows(values: Any, X: Any, what: str, whose: str = "X") -> Any:
+    """Return `values`, which has one entry per row of `X`, in the order of the rows of `X`.
+
+    Parameters
+    ----------
+    values : object
+        The argument: series, data frame, array or list.
+    X : object
+        The data whose rows it describes.
+    what, whose : str
+        The names of both in messages.
+
+    Raises
+    ------
+    ValueError
+        If both have labels and these differ, or are not unique and in different orders.
+    """
+    own = row_labels(values)
+    labels = None if own is None else row_labels(X)
+    if labels is None or own is labels or own.equals(labels):
+        return values
+    if len(own) != len(labels):
+        if own.is_unique and labels.isin(own).all():
+            raise ValueError(
+                f"{what} has {len(own)} rows, {whose} has {len(labels)}; choose the rows of {whose}: "
+                f"{what}.loc[{whose}.index]"
+            )
+        return values  # the caller compares lengths
+    for labelled, name in ((own, what), (labels, whose)):
+        if not labelled.is_unique:
+            raise ValueError(
+                f"{name} has the row label {_first(labelled, labelled.duplicated())!r} more than once, and the labels "
+                f"of {what} and {whose} differ; pass {what}.to_numpy() if both are in the same order"
+            )
+    order = own.get_indexer(labels)
+    if (order < 0).any():
+        raise ValueError(
+            f"{what} has no row labelled {_first(labels, order < 0)!r}, which {whose} has; give both the same labels, "
+            f"or pass {what}.to_numpy() to take it by position"
+        )
+    return values.iloc[order] if hasattr(values, "iloc") else values[order]
+
+
+def _first(labels: Any, chosen: Any) -> Any:
+    return labels[chosen][:1].tolist()[0]
+
+
+# --- columns --------------------------------------------------------------------------------------------
+
+
+def are_default(labels: Sequence[Any]) -> bool:
+    """Return whether columns have pandas' default labels 0, 1, 2, ..., that is, whether nobody named them."""
+    return all(is_whole_label(label) and label == j for j, label in enumerate(labels))
+
+
+def is_whole_label(label: Any) -> bool:
+    """Return whether a label is a whole number, and not True or False."""
+    return isinstance(label, Integral) and not isinstance(label, bool | np.bool_)
+
+
+def matching_order(labels: Sequence[Any], wanted: Sequence[Any]) -> list[int] | None:
+    """Return the positions of the labels `wanted` among `labels`; None if columns have to be taken by position.
+
+    None says nothing about the number of columns; see `refuse_other_labels` for labels that do not match.
+    """
+    if len(labels) == len(wanted) and (len(labels) == 1 or list(labels) == list(wanted)):
+        return None
+    position = {label: j for j, label in enumerate(labels)}
+    if len(position) < len(labels) or any(label not in position for label in wanted):
+        return None
+    return [position[label] for label in wanted]
+
+
+def may_go_by_position(labels: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Return whether different labels are no contradiction: on one side nobody named the columns.
+
+    Default labels beside other whole numbers are one: whole numbers are labels there.
+    """
+    if len(labels) == len(wanted) == 1:
+        return True
+    for some, others in ((labels, wanted), (wanted, labels)):
+        if are_default(some) and not any(map(is_whole_label, others)):
+            return True
+    return False
+
+
+def align_columns(values: Any, names: Sequence[Any] | None, what: str) -> Any:
+    """Return `values`, a number or one entry per column, in the order of the columns called `names`.
+
+    Parameters
+    ----------
+    values : object
+        The argument. Series are aligned by their index, square data frames of one row and one column for each column
+        by both. Anything else is returned unchanged.
+    names : sequence or None
+        The labels of the columns; None: they have none, and `values` are taken by position.
+    what : str
+        The name of the argument in messages.
+
+    Raises
+    ------
+    ValueError
+        If the labels differ.
+    """
+    if names is None:
+        return values
+    labels = row_labels(values)
+    if labels is None:
+        return values
+    rows = _order(labels.tolist(), names, what)
+    if rows is not None:
+        values = values.iloc[rows] if hasattr(values, "iloc") else values[rows]
+    if library(values) == "pandas" and hasattr(values, "columns"):
+        columns = _order(values.columns.tolist(), names, what)
+        values = values if columns is None else values.iloc[:, columns]
+    return values
+
+
+def _order(labels: list[Any], names: Sequence[Any], what: str) -> list[int] | None:
+    """Return the positions of `names` among `labels`, or None for the order that there is; refuse other labels."""
+    if len(labels) != len(names) or labels == list(names):
+        return None  # the caller compares lengths
+    order = matching_order(labels, names)
+    if order is None and not may_go_by_position(labels, names):
+        other = next((label for label in labels if label not in names), None)
+        if other is None:
+            raise ValueError(f"{what} has labels that occur more than once; pass {what}.to_numpy() to go by position")
+        raise ValueError(
+            f"{what} has the label {other!r}, and the columns are {few(names)}; use their labels, or pass "
+            f"{what}.to_numpy() to take it by position"
+        )
+    return order
+
+
+def few(names: Sequence[Any]) -> str:
+    """Return the first few labels of a list, for a message."""
+    text = ", ".join(map(repr, names[:5]))
+    return text if len(names) <= 5 else f"{text} and {len(names) - 5} more"
+
+
+# --- labels in JSON -------------------------------------------------------------------------------------
+
+
+def labels_to_record(labels: Sequence[Any] | None) -> list[Any] | None:
+    """Return labels of columns as JSON keeps them: text as it is, other labels as a table of type and text.
+
+    Raises
+    ------
+    TypeError
+        If a label is of a type that JSON does not keep.
+    """
+    return None if labels is None else [_label_to_record(label) for label in labels]
+
+
+def labels_from_record(record: Any) -> list[Any] | None:
+    """Return the labels that `labels_to_record` made a record of; ValueError if it cannot have made it."""
+    if record is None:
+        return None
+    if not isinstance(record, list):
+        raise ValueError("labels are no list")
+    return [_label_from_record(each) for each in record]
+
+
+def _label_to_record(label: Any) -> Any:
+    if isinstance(label, str):
+        return str(label)
+    if isinstance(label, tuple):
+        return {"levels": [_label_to_record(level) for level in label]}
+    if label is None:
+        return {"none": ""}
+    if isinstance(label, bool | np.bool_):
+        return {"boolean": str(bool(label))}
+    if isinstance(label, Integral):
+        return {"integer": str(int(label))}
+    if isinstance(label, float | np.floating):
+        return {"number": repr(float(label))}
+    if isinstance(label, datetime.date):
+        kind = "timestamp" if library(label) == "pandas" else type(label).__name__
+        if kind in ("timestamp", "datetime", "date"):
+            return {kind: label.isoformat()}
+    raise TypeError(
+        f"the column label {label!r} is a {type(label).__name__}, which a file does not keep; rename the columns, for "
+        "example X.columns = X.columns.astype(str), and fit again"
+    )
+
+
+def _timestamp(text: str) -> Any:
+    import pandas
+
+    return pandas.Timestamp(text)
+
+
+def _boolean(text: str) -> bool:
+    if text not in ("True", "False"):
+        raise ValueError("a label is neither True nor False")
+    return text == "True"
+
+
+_LABELS = {
+    "none": lambda text: None,
+    "boolean": _boolean,
+    "integer": int,
+    "number": float,
+    "date": datetime.date.fromisoformat,
+    "datetime": datetime.datetime.fromisoformat,
+    "timestamp": _timestamp,
+}
+
+
+def _label_from_record(record: Any) -> Any:
+    if isinstance(record, str):
+        return record
+    if not isinstance(record, dict) or len(record) != 1:
+        raise ValueError("a label is neither text nor a table")
+    ((kind, value),) = record.items()
+    if kind == "levels" and isinstance(value, list):
+        return tuple(map(_label_from_record, value))
+    if kind not in _LABELS or not isinstance(value, str):
+        raise ValueError(f"a label is of type {kind!r}")
+    return _LABELS[kind](value)
