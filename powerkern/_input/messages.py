@@ -7,14 +7,30 @@ import difflib
 import os
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 
 #: Frames to skip: the package's own, and contextlib's, which enter its context managers.
 _OWN = (os.path.dirname(os.path.dirname(__file__)) + os.sep, contextlib.__file__)
 
 
+_muted: ContextVar[bool] = ContextVar("muted", default=False)
+
+
+@contextlib.contextmanager
+def muted() -> Iterator[None]:
+    """Suppress the package's own warnings; unlike `warnings.catch_warnings`, in this thread only."""
+    token = _muted.set(True)
+    try:
+        yield
+    finally:
+        _muted.reset(token)
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn as of the innermost line outside the package, however deep inside the trouble was noticed."""
+    if _muted.get():
+        return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
         level, frame = level + 1, frame.f_back

@@ -209,7 +209,7 @@ _WARNED = (
 
 
 def warn_of(columns: ColumnResults, labels: Callable[[IntArray], str], may_overflow: bool) -> None:
-    """One warning that lists the columns without a reliable fit, as `labels` calls them, and those far from zero.
+    """Emit one warning that lists the columns without a reliable fit, and those far from zero, by their `labels`.
 
     If raw output may overflow, another one lists the columns in which it does.
     """

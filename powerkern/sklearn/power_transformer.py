@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -17,14 +18,19 @@ from powerkern._estimators.likelihood import ML
 from powerkern._estimators.shift import given_shift
 from powerkern._fit import fit as fitting
 from powerkern._input.arguments import each_column, given_bounds
-from powerkern._input.arrays import as_reals
+from powerkern._input.arrays import as_reals, warn_of_columns
+from powerkern._input.messages import muted
 from powerkern._results.applying import OutOfRange
+from powerkern._results.power_fit import PowerFit
 from powerkern._status import Status
 from powerkern._typing import Bounds
 from powerkern.sklearn.exchange import arguments_of, as_sklearn, fit_of
 from powerkern.sklearn.private import StrOptions, fit_context
 from powerkern.sklearn.reading import N_THREADS, feature_names, read, read_array
 from powerkern.sklearn.tables import PartTransformer, Table
+
+#: The statuses that `partial_fit` warns of, once a column gets them: more rows seldom help.
+_LASTING_DOUBTS = (Status.UNREPRESENTABLE, Status.UNRESOLVED, Status.NOT_CERTIFIED)
 
 
 def _by_likelihood(transformer: PowerTransformer) -> bool:
@@ -63,8 +69,8 @@ class PowerTransformer(PartTransformer):
     estimator : Estimator or str, default "mle"
         How lambda is found, as for `powerkern.fit`: ``powerkern.RewML(n_reweight=3)``, or "rewml".
     out_of_range : {"nan", "raise", "clip"}, default "nan"
-        Result of `inverse_transform` for values without an inverse: NaN with one warning, an error, or the nearest
-        end of the fitted data.
+        Result of `inverse_transform` for values without an inverse: NaN, with one warning under Yeo-Johnson, as in
+        scikit-learn; an error; or the nearest end of the fitted data.
     n_threads : int, optional
         Threads to use. Default: all CPUs of this process, or ``NUMBA_NUM_THREADS`` if that is fewer, which joblib
         sets in its worker processes so that they do not compete for CPUs.
@@ -84,9 +90,13 @@ class PowerTransformer(PartTransformer):
 
     Notes
     -----
-    NaN is missing: left out of the fit, kept in the output. A feature that has no optimum (constant, or all missing) is
-    listed in one warning and keeps its values; a constant feature becomes 0 where ``standardize=True``, as in
-    scikit-learn. An all-missing feature under Box-Cox is an error, also as there.
+    NaN is missing: left out of the fit, kept in the output. A feature that has no optimum (constant, or all missing)
+    keeps its values; a constant feature becomes 0 where ``standardize=True``, as in scikit-learn. An all-missing
+    feature under Box-Cox is an error, also as there.
+
+    `fit` with ``estimator="mle"`` is as silent as scikit-learn's. One warning lists the features that scikit-learn
+    refuses to fit: constant under Box-Cox, all missing under Yeo-Johnson. ``power_fit_.status_text`` and
+    ``power_fit_.summary()`` describe each feature. Other estimators warn as `powerkern.fit` does.
 
     Examples
     --------
@@ -134,21 +144,24 @@ class PowerTransformer(PartTransformer):
         `sample_weight`, (n_samples,), must not be negative; integer weights act as if rows were repeated.
         """
         matrix = self._read(X)[1]
-        fit = fitting.fit(
-            matrix,
-            self.method,
-            self.estimator,
-            standardize=self.standardize,
-            sample_weight=sample_weight,
-            shift=self._shift(),
-            origin=self.origin,
-            bounds=self._bounds(),
-            column_names=self._names(),
-            ymax=self.ymax,
-            n_threads=self.n_threads,
-        )
+        with muted() if _by_likelihood(self) else nullcontext():
+            fit = fitting.fit(
+                matrix,
+                self.method,
+                self.estimator,
+                standardize=self.standardize,
+                sample_weight=sample_weight,
+                shift=self._shift(),
+                origin=self.origin,
+                bounds=self._bounds(),
+                column_names=self._names(),
+                ymax=self.ymax,
+                n_threads=self.n_threads,
+            )
         if self.method == "box-cox" and (fit.status == Status.EMPTY).any():
             raise ValueError("Column must not be all nan.")  # scikit-learn's words
+        if _by_likelihood(self):
+            self._warn_where_sklearn_raises(fit)
         self.power_fit_ = fit.without_data()
         self.sketch_: sketch.Sketch | None = None
         return self
@@ -159,7 +172,8 @@ class PowerTransformer(PartTransformer):
         """Go on with the next rows of data that are never in memory as a whole; arguments as in `fit`.
 
         The rows are summarised in a sketch (`powerkern.sketch`) of some 60 kilobytes per feature, from which the
-        likelihood is known to about 1e-13. Available only with ``estimator="mle"``. The first call after `fit` starts
+        likelihood is known to about 1e-13. A feature that cannot be fitted yet is not warned of; see
+        ``power_fit_.status_text``. Available only with ``estimator="mle"``. The first call after `fit` starts
         afresh: `fit` makes no sketch.
         """
         seen: sketch.Sketch | None = getattr(self, "sketch_", None)
@@ -173,19 +187,23 @@ class PowerTransformer(PartTransformer):
             if not np.array_equal(seen.grid.shift, moved):
                 raise ValueError("shift is not that of the rows seen so far; begin anew with a clone")
         matrix = self._read(X, reset=seen is None)[1]
-        total = sketch.extend(
-            seen,
-            matrix,
-            self.method,
-            sample_weight=sample_weight,
-            shift=self._shift(),
-            column_names=self._names(),
-            n_threads=self.n_threads,
-        )
-        self.power_fit_ = sketch.finish(
-            total, standardize=self.standardize, ymax=self.ymax, bounds=self._bounds(), n_threads=self.n_threads
-        )
-        self.sketch_ = total
+        with muted():
+            total = sketch.extend(
+                seen,
+                matrix,
+                self.method,
+                sample_weight=sample_weight,
+                shift=self._shift(),
+                column_names=self._names(),
+                n_threads=self.n_threads,
+            )
+            fit = sketch.finish(
+                total, standardize=self.standardize, ymax=self.ymax, bounds=self._bounds(), n_threads=self.n_threads
+            )
+        known = np.full(fit.n_features, Status.OK) if seen is None else self.power_fit_.status
+        new_doubts = [((fit.status == code) & (known != code), code.sentence) for code in _LASTING_DOUBTS]
+        warn_of_columns(new_doubts, fit.column_names)
+        self.power_fit_, self.sketch_ = fit, total
         return self
 
     def transform(self, X: object) -> Any:
@@ -216,9 +234,10 @@ class PowerTransformer(PartTransformer):
                 f"X has {Z.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.power_fit_.n_features} features as input"
             )
-        back: NDArray[np.floating] = self.power_fit_.inverse_transform(
-            Z, out=self._target(Z), n_threads=self.n_threads, out_of_range=self.out_of_range
-        )
+        with muted() if self.method == "box-cox" else nullcontext():  # as scikit-learn: Yeo-Johnson's NaN are warned of
+            back: NDArray[np.floating] = self.power_fit_.inverse_transform(
+                Z, out=self._target(Z), n_threads=self.n_threads, out_of_range=self.out_of_range
+            )
         constant = self._constant_features()
         back[:, constant] += self.power_fit_.x_min[constant]
         return back if table is None else table.holding(back, self.copy)
@@ -316,6 +335,11 @@ class PowerTransformer(PartTransformer):
         if (self.variables if reset else self._chosen) is None:
             return None, read(self, X, reset=reset, **options)
         return self._read_part(X, reset)
+
+    def _warn_where_sklearn_raises(self, fit: PowerFit) -> None:
+        """Warn of the features that scikit-learn refuses; about all others it is silent, and so are we."""
+        refused = Status.CONSTANT if self.method == "box-cox" else Status.EMPTY
+        warn_of_columns([(fit.status == refused, refused.sentence)], fit.column_names)
 
     def _names(self) -> list[str] | None:
         """Names of the transformed features; x0, x1 and so on where some features of an array are transformed."""

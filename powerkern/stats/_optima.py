@@ -13,7 +13,6 @@ from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
 from powerkern._estimators.nearest_normal import normal_quantiles, weighed_with
 from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._input.messages import warn
-from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality.criterion import PPCC
 from powerkern.kernels.normality.search import criterion_at
@@ -44,10 +43,7 @@ def maximum_likelihood(
         return _user_optimum(optimizer, negative_llf(column, family))
     if brack is not None:
         _check_brack(brack, negative_llf(column, family))
-    fit = fit_vector(column, family)
-    if fit.status != Status.OK:
-        warn(Status(fit.status).sentence)
-    return np.float64(fit.lmbda)
+    return np.float64(fit_vector(column, family).lmbda)
 
 
 def _user_optimum(optimizer: Callable[..., Any], objective: Callable[[Any], float]) -> np.float64:

@@ -198,7 +198,7 @@ def test_without_scikit_learn_the_import_says_what_to_install():
 # --- what is asked of the data ------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:.*not fitted")
+@pytest.mark.filterwarnings("ignore:.*no values")
 def test_columns_that_cannot_be_fitted():
     X = np.column_stack([skewed()[:, 0], np.full(200, 3.0), np.full(200, np.nan)])
     transformer = PowerTransformer().fit(X)
@@ -211,9 +211,44 @@ def test_columns_that_cannot_be_fitted():
     assert np.array_equal(raw.transform(X)[:, 1], X[:, 1])
 
 
-def test_columns_that_cannot_be_fitted_are_listed():
-    with pytest.warns(UserWarning, match="column 1: not fitted: fewer than two distinct values"):
-        PowerTransformer().fit([[1.0, 2.0], [3.0, 2.0]])
+def test_one_warning_lists_the_columns_that_scikit_learn_refuses():
+    with pytest.raises(ValueError, match="constant"):
+        Peer("box-cox").fit([[1.0, 2.0], [3.0, 2.0]])
+    with pytest.warns(UserWarning, match="^column 1: not fitted: fewer than two distinct values") as record:
+        PowerTransformer("box-cox").fit([[1.0, 2.0], [3.0, 2.0]])
+    assert len(record) == 1
+    with pytest.warns(UserWarning, match="^column 0: not fitted: no values"):
+        PowerTransformer().fit([[np.nan, 2.0], [np.nan, 3.0]])
+
+
+@pytest.mark.parametrize(
+    ("method", "column"),
+    [
+        pytest.param("yeo-johnson", np.full(9, 3.0), id="constant"),
+        pytest.param("yeo-johnson", 2000.0 + np.arange(30.0) ** 1.1, id="far from zero"),
+        pytest.param("box-cox", 2000.0 + np.arange(30.0) ** 1.1, id="far from zero under Box-Cox"),
+        pytest.param("yeo-johnson", np.arange(1.0, 9.0) * 5e-324, id="no float holds lambda"),
+        pytest.param("yeo-johnson", np.r_[np.zeros(999), 1.0], id="rare"),
+        pytest.param("box-cox", np.r_[1.0, 2.0, np.nan], id="missing"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Peer, PowerTransformer])
+def test_is_silent_where_scikit_learn_is(kind, method, column):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        transformer = kind(method).fit(column.reshape(-1, 1))
+        transformer.transform(column.reshape(-1, 1))
+    assert [str(each.message) for each in caught] == []
+    if kind is PowerTransformer and column[0] == column[1] == 3.0:
+        assert transformer.power_fit_.status_text == [pk.Status.CONSTANT.sentence]
+
+
+def test_other_estimators_warn_as_fit_does():
+    far = 1e6 + np.random.default_rng(0).normal(size=(50, 1))
+    with pytest.warns(UserWarning, match="fewer than two distinct values"):
+        PowerTransformer(estimator="rewml").fit(np.full((9, 1), 3.0))
+    with pytest.warns(UserWarning, match="lambda is large because of the unit"):
+        PowerTransformer(estimator="ppcc").fit(far)
 
 
 def test_errors_name_the_column():
@@ -259,12 +294,15 @@ def test_values_beyond_the_range(out_of_range):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         back = transformer.inverse_transform([[5.0]]).item()
-    if out_of_range == "nan":
-        assert np.isnan(back)
-        assert "Some values in column 0 are beyond the range" in str(caught[0].message)
-    else:
-        assert back == X.max()
-        assert not caught
+    assert np.isnan(back) if out_of_range == "nan" else back == X.max()
+    assert not caught  # scikit-learn's Box-Cox is silent, too
+
+
+def test_yeo_johnson_warns_of_values_beyond_the_range_as_scikit_learn_does():
+    for kind in (Peer, PowerTransformer):
+        transformer = kind().fit(skewed()[:, :1])
+        with pytest.warns(UserWarning, match="Some values in column 0"):
+            assert np.isnan(transformer.inverse_transform([[1e3]]))
 
 
 def test_values_beyond_the_range_raise_if_asked():
@@ -538,10 +576,7 @@ def test_the_target_of_a_regression(out_of_range):
     model.fit(x[:, None], y)
     assert model.transformer_.lambdas_ < 0.0
     assert np.allclose(model.predict(x[:, None]), y, rtol=0.2)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        beyond = model.predict([[1000.0]])
-    assert bool(caught) == (out_of_range == "nan")
+    beyond = model.predict([[1000.0]])
     assert np.allclose(beyond, y.max() if out_of_range == "clip" else np.nan, equal_nan=True)
 
 
@@ -600,3 +635,24 @@ def test_cross_validation_is_the_same_for_any_number_of_jobs():
     X, y = load_breast_cancer(return_X_y=True)
     pipeline = make_pipeline(PowerTransformer(), LinearDiscriminantAnalysis())
     assert np.array_equal(cross_val_score(pipeline, X, y, n_jobs=1), cross_val_score(pipeline, X, y, n_jobs=2))
+
+
+@pytest.mark.parametrize("method", ["box-cox", "yeo-johnson"])
+def test_partial_fit_of_single_rows_does_not_warn(method):
+    """The first row alone is constant, and a missing value is no value: more rows will come."""
+    X = skewed(12, 2)
+    X[:3, 0] = np.nan
+    transformer = PowerTransformer(method)
+    for row in X:
+        transformer.partial_fit(row[np.newaxis])  # a warning is an error
+    assert np.allclose(transformer.lambdas_, PowerTransformer(method).fit(X).lambdas_, rtol=1e-6)
+
+
+def test_partial_fit_warns_once_of_a_column_that_sums_do_not_resolve():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame({"a": skewed(12, 1)[:, 0], "b": 1e4 + skewed(12, 1)[:, 0]})
+    transformer = PowerTransformer().partial_fit(X[:1])
+    with pytest.warns(UserWarning, match=r"^column 1 \('b'\): the sums do not resolve"):
+        transformer.partial_fit(X[1:2])
+    for i in range(2, 12):
+        transformer.partial_fit(X[i : i + 1])  # a warning is an error

@@ -1,4 +1,6 @@
-"""SciPy's own tests of these functions, run against ours: ``python tests/stats/test_scipy_suite.py`` does it by hand.
+"""SciPy's own tests of these functions, run against ours, with every unexpected warning an error.
+
+``python tests/stats/test_scipy_suite.py`` does it by hand.
 
 They run in a process of their own, in which the names that SciPy's test modules use are rebound to our functions
 after collection (SciPy looks its own functions up while it collects). `scipy.special` itself stays as it is: some

@@ -656,10 +656,9 @@ def test_nan_policies_whatever_scipy_is_installed() -> None:
             ours.boxcox(values, nan_policy="omit")
 
 
-def test_lambda_that_no_float_holds() -> None:
-    x = np.array([5e-324, 1e-323, 1.5e-323, 4e-323])
-    with pytest.warns(UserWarning, match="beyond the range of float64"):
-        assert ours.yeojohnson_normmax(x) == 1.0
+def test_lambda_that_no_float_holds_is_1_without_a_word() -> None:
+    """scikit-learn, which calls SciPy, returns 1 in silence; a warning is an error in these tests."""
+    assert ours.yeojohnson_normmax(np.array([5e-324, 1e-323, 1.5e-323, 4e-323])) == 1.0
 
 
 def test_optimizer_that_passes_and_returns_arrays() -> None:

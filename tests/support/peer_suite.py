@@ -63,9 +63,14 @@ def outcome(script: str, *arguments: str) -> dict[str, int]:
 
 
 def run(plugin: Recorder, module: str, selection: str) -> int:
-    """Run the tests that pytest's -k expression `selection` finds in an installed module, by the peer's own rules."""
+    """Run the tests that pytest's -k expression `selection` finds in an installed module, by the peer's own rules.
+
+    Every warning that a test does not expect is an error, as in SciPy's configuration, which it does not install.
+    """
     root = str(Path(sys.modules[module.partition(".")[0]].__file__ or "").parent)
     nothing_of_ours = ["-c", "/dev/null", "--rootdir", root, "-p", "no:cacheprovider"]
-    code = pytest.main([*nothing_of_ours, "-q", "--pyargs", module, "-k", selection], plugins=[plugin])
+    of_pytest = ["-W", "ignore::pytest.PytestWarning"]  # about marks, and the form of their parameters
+    options = ["-q", "-W", "error", *of_pytest, "--pyargs", module]
+    code = pytest.main([*nothing_of_ours, *options, *(["-k", selection] if selection else [])], plugins=[plugin])
     print(json.dumps(plugin.record))
     return int(code)
