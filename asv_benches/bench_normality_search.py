@@ -1,9 +1,6 @@
-"""Fits by normality criteria: least Kolmogorov-Smirnov distance and straightest QQ plot, beside SciPy."""
+"""Fits by the straightest normal QQ plot, beside SciPy."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
 
 import numpy as np
 import scipy.stats
@@ -12,37 +9,22 @@ import powerkern as pk
 
 from ._measure import FAMILIES, PEER_COLUMNS, InTurns, exp_units, matrix
 
-_REFERENCE = Path(__file__).resolve().parents[2] / "shared/refs/outlier_basics_reference.json"
-ESTIMATORS = ["ks", "ppcc"]
 
-
-class Criterion:
+class Fit:
     """Fits of many columns by one thread, in passes of np.exp over the matrix."""
 
-    params = (ESTIMATORS, FAMILIES, [200, 10_000])
-    param_names = ("estimator", "family", "n")
+    params = (FAMILIES, [200, 10_000])
+    param_names = ("family", "n")
 
-    def setup(self, estimator: str, family: str, n: int) -> None:
+    def setup(self, family: str, n: int) -> None:
         self.x = matrix(family, n, 100_000 // n)
-        pk.fit(self.x, family, estimator)  # compiles
+        pk.fit(self.x, family, "ppcc")  # compiles
 
-    def time_fit(self, estimator: str, family: str, n: int) -> None:
-        pk.fit(self.x, family, estimator, n_threads=1)
+    def time_fit(self, family: str, n: int) -> None:
+        pk.fit(self.x, family, "ppcc", n_threads=1)
 
-    def track_exp_passes(self, estimator: str, family: str, n: int) -> float:
-        return exp_units(lambda: pk.fit(self.x, family, estimator, n_threads=1), self.x.size)
-
-
-class Reference:
-    """Lambdas with the least Kolmogorov-Smirnov distance, beside those of a fine grid."""
-
-    def setup(self) -> None:
-        if not _REFERENCE.exists():
-            raise NotImplementedError
-        self.columns = json.loads(_REFERENCE.read_text())["boxcox_ks"].values()
-
-    def track_difference(self) -> float:
-        return max(abs(pk.fit(case["x"], "box-cox", "ks").lmbda[0] - case["lambda_ks"]) for case in self.columns)
+    def track_exp_passes(self, family: str, n: int) -> float:
+        return exp_units(lambda: pk.fit(self.x, family, "ppcc", n_threads=1), self.x.size)
 
 
 class OverScipy(InTurns):

@@ -83,7 +83,7 @@ class OneThread(InTurns):
 class Weighted(InTurns):
     """CPU time of a matrix with real weights over that without, on one thread, sort and gather included."""
 
-    params = ([*RESISTANT, "ks", "ppcc"], [100, 2_000])
+    params = ([*RESISTANT, "ppcc"], [100, 2_000])
     param_names = ("estimator", "n")
 
     def setup(self, estimator: str, n: int) -> None:
@@ -108,7 +108,7 @@ class Weighted(InTurns):
 class ShortColumns(InTurns):
     """CPU time a value of short columns over that of columns of 10,000, on one thread, sort and gather included."""
 
-    params = ([*RESISTANT, "ks", "ppcc"], [20, 50, 300])
+    params = ([*RESISTANT, "ppcc"], [20, 50, 300])
     param_names = ("estimator", "n")
     values = 1_000_000
 

@@ -31,7 +31,7 @@ def clean() -> Iterator[Figure]:
     for n in (50, 100, 300, 1000):
         for case in CASES:
             yield _off(case, n, "rewml", 2.0)
-    for estimator in ("rewml-nr", "carroll", "mtl", "ks", "ppcc"):
+    for estimator in ("rewml-nr", "carroll", "mtl", "ppcc"):
         for n in (50, 300):
             for case in (("yeo-johnson", 1.0), ("box-cox", 0.0)):
                 yield _off(case, n, estimator, 2.0)

@@ -29,8 +29,6 @@ def figures() -> Iterator[Figure]:
         name = f"10000 x 50 scores, one thread, rule {rule!r} of PyOD"
         yield Figure(f"{name}: times faster", ">= 1 x", bench_outliers.OverPyOD, "track_speedup", (rule, 10_000, 50))
         yield Figure(f"{name}: difference", "<= 1e-9", bench_outliers.OverPyOD, "track_difference", (rule, 10_000, 50))
-    name = 'estimator="ks": largest difference of lambda from the reference, a grid with steps of 1e-6'
-    yield Figure(name, "<= 2e-6", bench_normality_search.Reference, "track_difference")
     for n in (200, 10_000):
         name = f'estimator="ppcc", columns of {n}'
         yield Figure(

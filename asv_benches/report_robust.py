@@ -88,7 +88,7 @@ def simulation() -> Iterator[Figure]:
 
 
 def short() -> Iterator[Figure]:
-    for estimator in ("rewml", "ks", "ppcc"):
+    for estimator in ("rewml", "ppcc"):
         for n, target in ((20, "<= 6"), (50, "<= 3"), (300, "<= 2")):
             name = f"{estimator}, columns of {n}: cost a value over that of columns of 10,000"
             yield Figure(name, target, bench_robust.ShortColumns, "track_over_long", (estimator, n))

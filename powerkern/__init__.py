@@ -8,7 +8,6 @@ if TYPE_CHECKING:  # `as` says to type checkers that a name is public
     from powerkern._estimators.carroll import Carroll as Carroll
     from powerkern._estimators.likelihood import ML as ML
     from powerkern._estimators.mtl import MTL as MTL
-    from powerkern._estimators.normality import KS as KS
     from powerkern._estimators.normality import PPCC as PPCC
     from powerkern._estimators.origin import CentralML as CentralML
     from powerkern._estimators.rewml import RewML as RewML
@@ -33,7 +32,7 @@ _NAMES = {
     "_estimators.carroll": ("Carroll",),
     "_estimators.likelihood": ("ML",),
     "_estimators.mtl": ("MTL",),
-    "_estimators.normality": ("KS", "PPCC"),
+    "_estimators.normality": ("PPCC",),
     "_estimators.origin": ("CentralML",),
     "_estimators.rewml": ("RewML", "RewMLNR"),
     "_fit.fit": ("fit", "inverse_transform", "transform"),

@@ -318,8 +318,8 @@ def test_wrong_data_are_named():
         fit(da.ones((0, 3)))
     with pytest.raises(ValueError, match="did you mean 'box-cox'"):
         fit(D, "boxcox")
-    with pytest.raises(ValueError, match="estimator='ks' needs every value in its order"):
-        fit(D, "box-cox", "ks")
+    with pytest.raises(ValueError, match="estimator='ppcc' needs every value in its order"):
+        fit(D, "box-cox", "ppcc")
     with pytest.raises(ValueError, match="X has 4 columns, the fit has 1"):
         transform(D, pk.fit([1.0, 2.0]))
     with pytest.raises(TypeError, match=r"fit must be a PowerFit, .* got ndarray"):

@@ -16,10 +16,10 @@ from powerkern._input.messages import did_you_mean
 
 #: Names of the estimators, and the estimators that have each option: a copy of what `powerkern._estimators` declares,
 #: which is slow to import. A test compares them.
-ESTIMATORS = ("mle", "central-mle", "rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc")
+ESTIMATORS = ("mle", "central-mle", "rewml", "rewml-nr", "carroll", "mtl", "ppcc")
 OPTIONS: dict[str, list[str]] = {
     "convention": ["rewml", "rewml-nr"],
-    "cutoff": ["central-mle", "rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc"],
+    "cutoff": ["central-mle", "rewml", "rewml-nr", "carroll", "mtl", "ppcc"],
     "n_reweight": ["rewml", "rewml-nr"],
     "prestandardize": ["mle", "rewml", "rewml-nr", "carroll", "mtl"],
     "search": ["rewml", "rewml-nr"],

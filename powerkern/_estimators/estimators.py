@@ -9,13 +9,13 @@ from typing import Any, get_args
 from powerkern._estimators.carroll import Carroll
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.mtl import MTL
-from powerkern._estimators.normality import KS, PPCC
+from powerkern._estimators.normality import PPCC
 from powerkern._estimators.origin import CentralML
 from powerkern._estimators.rewml import RewML, RewMLNR
 from powerkern._input.arrays import as_choice
 
 #: How lambda is found.
-Estimator = ML | CentralML | RewML | RewMLNR | Carroll | MTL | KS | PPCC
+Estimator = ML | CentralML | RewML | RewMLNR | Carroll | MTL | PPCC
 
 #: The estimators by name: the short forms of their objects with default options.
 ESTIMATORS: dict[str, type[Estimator]] = {kind.name: kind for kind in get_args(Estimator)}

@@ -14,7 +14,7 @@ from powerkern._results.central_normality import central_matrix
 from powerkern._results.normality import moments_matrix, pearson_normality
 from powerkern._status import Status, is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern.kernels.normality.criteria import PPCC
+from powerkern.kernels.normality.moments import PPCC
 from powerkern.kernels.results import CENTER, DIVISOR, KEPT_HIGH, KEPT_LOW, LMBDA, NLL, STATUS
 from powerkern.kernels.transforms.family import BOX_COX, FORWARD_STANDARDIZED, YEO_JOHNSON
 

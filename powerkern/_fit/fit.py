@@ -114,8 +114,8 @@ def fit(
         The transform; "best": the better one by `criterion`, column by column, for positive values.
     estimator : Estimator or str, default "mle"
         How lambda is found: `ML` (maximum likelihood); `RewML`, `RewMLNR`, `Carroll` or `MTL`, which resist outliers;
-        `KS` or `PPCC`, nearest to normal. Or, with default options, its name: "mle", "rewml" (or "robust"), "rewml-nr",
-        "carroll", "mtl", "ks", "ppcc".
+        `PPCC`, the straightest QQ plot. Or, with default options, its name: "mle", "rewml" (or "robust"), "rewml-nr",
+        "carroll", "mtl", "ppcc".
     standardize : bool, default True
         Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
     sample_weight : (n,) array-like, or str, optional

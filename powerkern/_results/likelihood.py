@@ -116,7 +116,6 @@ def objective_curve(
     rewml-nr      the same with the plain psi
     carroll       ``ln scale - (lambda - 1) mean(J)`` with Huber's scale of psi(u)
     mtl           the least ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` of any `h` n consecutive order statistics
-    ks            Kolmogorov-Smirnov distance of psi from the normal distribution
     ppcc          1 - r, r the correlation with normal quantiles
     mle           ``1/2 ln Var(psi) - (lambda - 1) mean(J)``, `nll` per observation
     ============  =====================================================================================

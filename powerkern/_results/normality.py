@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import measure_columns
-from powerkern._estimators.nearest_normal import kept_quantiles, weighed_with
+from powerkern._estimators.nearest_normal import kept_quantiles, sort_and_weigh
 from powerkern._input import special
 from powerkern._typing import FloatArray
-from powerkern.kernels.normality.criteria import (
+from powerkern.kernels.normality.moments import (
     COUNT,
     KURTOSIS,
     N_NORMALITY,
@@ -74,11 +74,11 @@ def moments_matrix(
     def measure(block: FloatArray, group: slice) -> FloatArray:
         rows, n = block.shape
         work, out = np.empty((2, n)), np.empty((2, rows, N_NORMALITY))
-        columns, weighed, figures = weighed_with(block, weight, quantiles)
+        columns, positions, totals = sort_and_weigh(block, weight, quantiles)
         for k in range(2):
             if k == 1:  # increasing transforms keep the order
                 APPLY[family, FORWARD_STANDARDIZED](columns, results[group], np.zeros(rows, dtype=np.int64))
-            normality_columns(columns, weighed, figures, work, out[k])
+            normality_columns(columns, positions, totals, work, out[k])
         return out.swapaxes(0, 1).reshape(rows, -1)
 
     return measure_columns(measure, values, 2 * N_NORMALITY, n_threads).reshape(-1, 2, N_NORMALITY)

@@ -44,7 +44,7 @@ class PowerFit(FittedColumns, Recorded):
         "box-cox", "yeo-johnson" or "best".
     families : list of str
         The transform of each column.
-    estimator : ML, CentralML, RewML, RewMLNR, Carroll, MTL, KS or PPCC
+    estimator : ML, CentralML, RewML, RewMLNR, Carroll, MTL or PPCC
         How lambda was found.
     cutoff : float
         Quantile of the normal distribution beyond which values are outliers: `cutoff` of the estimator.
@@ -89,7 +89,7 @@ class PowerFit(FittedColumns, Recorded):
         The objective of the estimator at `lmbda0`: see `objective_curve`. NaN for columns that could not be fitted.
     n_kept : ndarray
         Number of values used in the final fit, which have weight 1 (see `weights`). Equals `n_obs` for estimators that
-        leave no value out ("mle", "carroll", "ks", "ppcc").
+        leave no value out ("mle", "carroll", "ppcc").
     lmbda_error : ndarray
         In robust fits from chunks (`powerkern.sketch.fit_chunks`) and fits of rounded sums (`powerkern.federated`), a
         bound of the difference between `lmbda` and the lambda of the rows in memory, inf where none is known; else 0.

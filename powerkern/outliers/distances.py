@@ -15,7 +15,7 @@ from powerkern._input import frames
 from powerkern._input.arguments import as_whole, refuse_infinite
 from powerkern._input.arrays import as_matrix, as_reals, column_label, warn_of_columns
 from powerkern._typing import FloatArray
-from powerkern.kernels.normality.criteria import ks_columns
+from powerkern.kernels.normality.ks_distance import ks_distance_columns
 from powerkern.location import location_scale
 
 #: A covariance is singular if the squared multiple correlation of a column with the others exceeds 1 - p times this.
@@ -259,7 +259,7 @@ def ks_distance(
     def measure(block: FloatArray, group: slice) -> FloatArray:
         block.sort(axis=1)  # NaN last
         out = np.empty((block.shape[0], 1))
-        ks_columns(block, given[0, group], given[1, group], out[:, 0])
+        ks_distance_columns(block, given[0, group], given[1, group], out[:, 0])
         return out
 
     figures = measure_columns(measure, matrix.values, 1, thread_count(n_threads))[:, 0]

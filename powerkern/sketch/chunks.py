@@ -51,7 +51,7 @@ def fit_chunks(
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
         The transform; "best": the better of both, column by column, see Notes.
     estimator : Estimator or str, default "mle"
-        As for `powerkern.fit`; "ks" and "ppcc", which need every value in its order, are refused.
+        As for `powerkern.fit`; "ppcc", which needs all values in order, is refused.
     sample_weight : sequence of array-like, function that returns an iterable, or str, optional
         Non-negative weights of the rows: an array for each chunk, or the name of the column of data frames that holds
         them.

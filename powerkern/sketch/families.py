@@ -17,7 +17,7 @@ from powerkern._fit.best_family import box_cox_is_better as better_of_two
 from powerkern._input import special
 from powerkern._results.normality import ESTIMATED, moments_matrix
 from powerkern._typing import BoolArray, FloatArray
-from powerkern.kernels.normality.criteria import PPCC
+from powerkern.kernels.normality.moments import PPCC
 from powerkern.kernels.results import (
     CENTER,
     DIVISOR,

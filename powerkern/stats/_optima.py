@@ -10,12 +10,11 @@ import numpy as np
 from scipy import optimize, special
 
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
-from powerkern._estimators.nearest_normal import normal_quantiles, weighed_with
+from powerkern._estimators.nearest_normal import normal_quantiles, sort_and_weigh
 from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
-from powerkern.kernels.normality.criterion import PPCC
-from powerkern.kernels.normality.search import criterion_at
+from powerkern.kernels.normality.ppcc import ppcc_objective_columns
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.lambda_bounds import lambda_ranges
 from powerkern.stats._arrays import FLOAT32, FLOAT64, as_scalar
@@ -90,11 +89,11 @@ def best_correlation(
 
 def _one_minus_correlation(x: FloatArray) -> Callable[[Any], float]:
     """One minus the correlation of transformed ascending data and normal quantiles, as a function of lambda."""
-    columns, weighed, figures = weighed_with(x[np.newaxis].copy(), NO_WEIGHTS, normal_quantiles)
+    columns, positions, totals = sort_and_weigh(x[np.newaxis].copy(), NO_WEIGHTS, normal_quantiles)
     work, out = np.empty((2, x.size)), np.empty((1, 1))
 
     def one_minus_correlation(lmbda: Any) -> float:
-        criterion_at(columns, weighed, figures, BOX_COX, PPCC, np.array([as_scalar(lmbda)]), work, out)
+        ppcc_objective_columns(columns, positions, totals, BOX_COX, np.array([as_scalar(lmbda)]), work, out)
         return float(out[0, 0])
 
     return one_minus_correlation

@@ -342,7 +342,6 @@ def test_hostile_columns(family, estimator):
         ({"origin": True}, "origin must be one of"),
         ({"origin": "fit", "estimator": "carroll"}, "not with estimator='carroll'"),
         ({"origin": "fit", "estimator": "mtl"}, "not with estimator='mtl'"),
-        ({"origin": "fit", "estimator": "ks"}, "not with estimator='ks'"),
         ({"origin": "fit", "estimator": "ppcc"}, "not with estimator='ppcc'"),
         ({"origin": "fit", "estimator": pk.ML(prestandardize="mad")}, "prestandardize has no effect"),
         ({"origin": "fit", "estimator": pk.RewML(prestandardize="none")}, "prestandardize has no effect"),

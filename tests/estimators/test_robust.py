@@ -683,7 +683,7 @@ def test_best_of_columns_that_are_not_positive():
     assert pk.fit(x, "best", "rewml").families == ["yeo-johnson"] * 3
 
 
-@pytest.mark.parametrize("estimator", ["mle", "rewml", "ks"])
+@pytest.mark.parametrize("estimator", ["mle", "rewml", "ppcc"])
 def test_best_takes_the_family_that_can_be_fitted(estimator):
     """Yeo-Johnson of tiny values would need a lambda beyond all numbers, Box-Cox does not depend on units."""
     x = 1e-310 * contaminated(60, 1)
@@ -769,7 +769,7 @@ def test_vectors_stay_vectors():
         (pk.MTL, {"search_range": (math.nan, 2.0)}, ValueError, "search_range must be a number"),
         (pk.RewML, {"convention": "cellwise", "search_range": (2.0, 3.0)}, ValueError, "search_range must contain 1"),
         (pk.RewML, {"n_reweight": "often"}, ValueError, "n_reweight must be a whole number"),
-        (pk.KS, {"cutoff": 1.0}, ValueError, "cutoff, a quantile of the normal distribution, must be a number in"),
+        (pk.PPCC, {"cutoff": 1.0}, ValueError, "cutoff, a quantile of the normal distribution, must be a number in"),
     ],
 )
 def test_options_are_refused(kind, options, error, message):
@@ -777,7 +777,7 @@ def test_options_are_refused(kind, options, error, message):
         kind(**options)
 
 
-@pytest.mark.parametrize("kind", [pk.ML, pk.RewML, pk.RewMLNR, pk.Carroll, pk.MTL, pk.KS, pk.PPCC])
+@pytest.mark.parametrize("kind", [pk.ML, pk.RewML, pk.RewMLNR, pk.Carroll, pk.MTL, pk.PPCC])
 def test_options_that_an_estimator_does_not_have(kind):
     with pytest.raises(TypeError, match="n_rewieght"):
         kind(n_rewieght=2)

@@ -19,7 +19,7 @@ from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, N_RESULTS
 from powerkern.sketch import Range, extend, finish, fit_chunks, merge, range_of, sketch
 
 SHIFT = np.array([3.0, 0.0, -2.0, 0.1])
-ESTIMATORS = ("mle", "rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc")
+ESTIMATORS = ("mle", "rewml", "rewml-nr", "carroll", "mtl", "ppcc")
 
 
 def columns(n: int, seed: int = 0, shift: np.ndarray = SHIFT) -> np.ndarray:

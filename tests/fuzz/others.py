@@ -25,7 +25,7 @@ DECADES = 3.0
 #: Seconds that reading and applying a damaged fit of a few columns may take.
 SECONDS = 2.0
 
-ROBUST = ("rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc")
+ROBUST = ("rewml", "rewml-nr", "carroll", "mtl", "ppcc")
 
 
 def _rng(batch: Batch) -> np.random.Generator:

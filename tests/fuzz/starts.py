@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 import powerkern as pk
 
 FAMILIES = ("box-cox", "yeo-johnson")
-ESTIMATORS = ("rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc")
+ESTIMATORS = ("rewml", "rewml-nr", "carroll", "mtl", "ppcc")
 LENGTHS = (5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 127, 129, 150, 200, 300, 500)
 #: Interval in which lambda of a prestandardised column is sought, and how much higher than the minimum a start may be.
 LOW, HIGH, EXCESS = -4.0, 6.0, 1e-6
@@ -172,13 +172,6 @@ def mtl(family: str, u: np.ndarray, lmbdas: np.ndarray, h: float = 0.95) -> np.n
     return best
 
 
-def ks(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
-    """Distance from the fitted normal distribution."""
-    y, n = transforms(family, u, lmbdas, False), u.size
-    f = ndtr((y - y.mean(axis=1, keepdims=True)) / y.std(axis=1, ddof=1, keepdims=True))
-    return abs(f - (np.arange(n) + 0.5) / n).max(axis=1) + 0.5 / n
-
-
 def ppcc(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
     """1 - correlation with normal quantiles at Filliben's medians."""
     n = u.size
@@ -192,7 +185,7 @@ def ppcc(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
 
 Objective = Callable[[str, np.ndarray, np.ndarray], np.ndarray]
 OBJECTIVES: dict[str, Objective] = {
-    "rewml": qq, "rewml-nr": qq_nr, "carroll": carroll, "mtl": mtl, "ks": ks, "ppcc": ppcc,
+    "rewml": qq, "rewml-nr": qq_nr, "carroll": carroll, "mtl": mtl, "ppcc": ppcc,
 }  # fmt: skip
 
 
@@ -235,7 +228,7 @@ def start_of(family: str, x: np.ndarray, estimator: str) -> Start:
         fit = pk.fit(x, family, ONE_SIDED.get(estimator, estimator), n_threads=1)
     u, power = prestandardized(family, x)
     status, objective = pk.Status(int(fit.status[0])), OBJECTIVES[estimator]
-    if estimator in ("ks", "ppcc"):  # of the column as it is, about the likeliest lambda
+    if estimator == "ppcc":  # of the column as it is, about the likeliest lambda
         u, power, found = np.sort(x), 1.0, float(fit.lmbda[0])
         spread = signed_logs(family, u).std()
         likely = float(pk.fit(x, family, n_threads=1).lmbda[0])

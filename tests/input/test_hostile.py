@@ -91,7 +91,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "CentralML: cutoff": lambda v: pk.CentralML(cutoff=v),
     "Carroll: prestandardize": lambda v: pk.Carroll(prestandardize=v),
     "MTL: h": lambda v: pk.MTL(h=v),
-    "KS: cutoff": lambda v: pk.KS(cutoff=v),
     "PPCC: cutoff": lambda v: pk.PPCC(cutoff=v),
     "boxcox: x": stats.boxcox,
     "boxcox: lmbda": lambda v: stats.boxcox(X[:, 0], v),

@@ -125,7 +125,7 @@ def test_robust_gamma_rule():
         assert np.isnan(outlier_probability(-s, method="robust-gamma")).all()
 
 
-@pytest.mark.parametrize("options", [{}, {"estimator": "mle"}, {"estimator": "ks", "center": "median"}])
+@pytest.mark.parametrize("options", [{}, {"estimator": "mle"}, {"estimator": "ppcc", "center": "median"}])
 def test_power_transform_route(options):
     s = SCORES[:, 0]
     center = {"center": options["center"]} if "center" in options else {}

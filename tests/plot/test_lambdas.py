@@ -128,7 +128,7 @@ def test_profile_of_a_regression_fit_has_the_interval():
 # --- objectives --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("estimator", ["mle", "rewml", "carroll", "mtl", "ks", "ppcc"])
+@pytest.mark.parametrize("estimator", ["mle", "rewml", "carroll", "mtl", "ppcc"])
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 def test_objective_plot_marks_minima_start_and_end(family, estimator):
     X = skewed(n=50) + 5.0

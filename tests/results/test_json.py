@@ -102,7 +102,7 @@ def test_figures_that_no_fit_has(field: str, value: Any, complaint: str) -> None
         ({"estimator": {"name": ["mle"]}}, "name is none of"),
         ({"estimator": {"name": "mle", "h": 0.9}}, "estimator 'mle' has no option 'h'"),
         ({"estimator": {"name": "mtl", "h": 0.1}}, r"h must be a number in \(0.5, 1\], got 0.1"),
-        ({"estimator": {"name": "ks", "cutoff": "0.995"}}, "a quantile of the normal distribution, must be a number"),
+        ({"estimator": {"name": "ppcc", "cutoff": "0.995"}}, "a quantile of the normal distribution, must be a number"),
         ({"estimator": {"name": "rewml", "search_range": [{}, 2]}}, "search_range must be a number"),
         ({"family": "best"}, "families is not a list of 3"),
         ({"families": ["box-cox"] * 3}, "families go with"),

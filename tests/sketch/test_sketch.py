@@ -503,8 +503,8 @@ def test_chunks_that_cannot_be_fitted():
         fit_chunks([X], sample_weight=[np.ones(4), np.ones(4)])
     with pytest.raises(TypeError, match=r"sample_weight must be a list .*, got ndarray; cut it as chunks is cut"):
         fit_chunks([X, X], sample_weight=np.ones(8))
-    with pytest.raises(ValueError, match=r"estimator='ks' needs every value in its order.* draw rows at random"):
-        fit_chunks([X], estimator="ks")
+    with pytest.raises(ValueError, match=r"estimator='ppcc' needs every value in its order.* draw rows at random"):
+        fit_chunks([X], estimator="ppcc")
     with pytest.raises(ValueError, match="did you mean 'rewml'"):
         fit_chunks([X], estimator="rewm")
 

@@ -7,9 +7,9 @@ on erf rounds to 1.
 
 from __future__ import annotations
 
-from powerkern._jit import COLUMN, ROWS, Lanes, entry, inlined, kernel, select
+from powerkern._jit import COLUMN, ROWS, entry, inlined, kernel
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp import exp, expm1_lanes, polynomial
+from powerkern.kernels.elementary.exp import exp, polynomial
 
 # (erf(x)/x - 1) as a polynomial in x**2 <= 1, to 7e-18
 _P = (
@@ -71,15 +71,6 @@ def erf(x: float) -> float:
     b = _END if a > _END else a
     tail = 1.0 - exp(-b * b) * _scaled_erfc(b)
     return x + x * polynomial(_P, a * a) if a < 1.0 else (-tail if x < 0.0 else tail)
-
-
-@inlined
-def erf_lanes(x: Lanes) -> Lanes:
-    """`erf`, with an absolute error of 2e-16; 1 for NaN."""
-    a = abs(x)
-    b = select(a < _END, a, _END)
-    tail = 1.0 - (expm1_lanes(0.0 - b * b) + 1.0) * _scaled_erfc(b)
-    return select(a < 1.0, x + x * polynomial(_P, a * a), select(x < 0.0, 0.0 - tail, tail))
 
 
 @kernel

@@ -1,1 +1,1 @@
-"""Normality criteria (Kolmogorov-Smirnov, PPCC) and the lambda that minimises them."""
+"""How normal a sorted column looks: probability plot correlation, moments, Kolmogorov-Smirnov distance."""

@@ -9,7 +9,7 @@ import pytest
 
 from powerkern._jit import JIT_DISABLED
 from powerkern._jit.cpus import Cpu
-from powerkern.kernels.normality.search import criterion_at
+from powerkern.kernels.normality.ppcc import ppcc_objective_columns
 
 #: Logs, transforms, departures, moments and correlations, of columns with equal weights or any.
 LOOPS, FEWEST_OPERATIONS = 14, 8
@@ -18,11 +18,13 @@ LOOPS, FEWEST_OPERATIONS = 14, 8
 @pytest.mark.slow
 @pytest.mark.skipif(JIT_DISABLED or platform.machine() not in ("x86_64", "AMD64"), reason="not compiled for x86")
 @pytest.mark.parametrize("cpu,width", [("x86-64-v3", 4), ("x86-64-v4", 8)])
-def test_loops_of_a_criterion(cpu, width):
+def test_loops_of_the_objective(cpu, width):
     from powerkern._jit import object_code  # not where numba is switched off
 
     machine = object_code.machine_of(Cpu(cpu, ""))
-    ir = str(object_code.optimised(criterion_at.__wrapped__, criterion_at.interface(), "entry", machine))
+    ir = str(
+        object_code.optimised(ppcc_objective_columns.__wrapped__, ppcc_objective_columns.interface(), "entry", machine)
+    )
     assert "masked.load" not in ir  # of equal weights, which have no arrays: a fault that is suppressed takes 100 ns
     operation = rf"(?:= f(?:add|sub|mul|div)\b|= .*call\b)[^<@\n]*<{width} x double>"
     blocks = re.split(r'\n(?=[\w.$"-]+:)', ir)

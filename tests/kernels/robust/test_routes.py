@@ -10,7 +10,7 @@ import pytest
 import powerkern as pk
 from powerkern import Status
 
-ESTIMATORS = ("rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc")
+ESTIMATORS = ("rewml", "rewml-nr", "carroll", "mtl", "ppcc")
 FAMILIES = ("box-cox", "yeo-johnson")
 
 

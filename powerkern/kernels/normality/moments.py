@@ -1,0 +1,122 @@
+"""Moments of sorted columns, and the straightness of their normal probability plots."""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import BLOCKS, ROWS, entry, kernel, reduction
+from powerkern._typing import FloatArray
+from powerkern.kernels.moments import sum_of
+from powerkern.kernels.normality.plotting_positions import PlottingPositions, fraction_at, positions_of
+from powerkern.kernels.robust.order_statistics import n_present
+
+#: Positions of the statistics in a row that `normality_columns` writes.
+SKEWNESS, KURTOSIS, PPCC, COUNT = range(4)
+N_NORMALITY = 4
+
+
+@reduction
+def mean_and_variance(positions: PlottingPositions, y: FloatArray) -> tuple[float, float]:
+    """Return the weighted mean and variance (1/n) of values, in two passes."""
+    mean, first, second = 0.0, 0.0, 0.0
+    for i in range(y.size):
+        mean += fraction_at(positions, i) * y[i]
+    for i in range(y.size):
+        deviation = y[i] - mean
+        first += fraction_at(positions, i) * deviation
+        second += fraction_at(positions, i) * (deviation * deviation)
+    return mean + first, second - first * first  # the mean was rounded
+
+
+@reduction
+def one_minus_correlation(positions: PlottingPositions, y: FloatArray, mean: float, per_sd: float) -> float:
+    """Return 1 - r for the correlation r of values with their normal quantiles, without cancellation.
+
+    With both standardised, 1 - r is half the mean square of their difference. ``mean`` and ``1/per_sd`` are the mean
+    and the standard deviation of y.
+    """
+    total = 0.0
+    for i in range(y.size):
+        difference = (y[i] - mean) * per_sd - positions.quantile[i]
+        total += fraction_at(positions, i) * (difference * difference)
+    return 0.5 * total + positions.half_variance_within
+
+
+@kernel
+def scale_to_one(x: FloatArray, y: FloatArray) -> int:
+    """Set y = x/2**e for ascending x, with the largest magnitude in [1/2, 1), so that no square overflows; return e."""
+    exponent = math.frexp(max(abs(x[0]), abs(x[x.size - 1])))[1]
+    half = exponent // 2
+    first, second = math.ldexp(1.0, -half), math.ldexp(1.0, half - exponent)  # one factor might be subnormal
+    for i in range(x.size):
+        y[i] = x[i] * first * second
+    return exponent
+
+
+@reduction
+def _subtract_mean(positions: PlottingPositions, y: FloatArray, mean: float, squares: FloatArray) -> float:
+    """Subtract the mean from y, write weighted squares of the deviations, and return the mean that is left."""
+    total = 0.0
+    for i in range(y.size):
+        y[i] -= mean
+        squares[i] = fraction_at(positions, i) * (y[i] * y[i])
+        total += fraction_at(positions, i) * y[i]
+    return total
+
+
+@kernel
+def _square(y: FloatArray) -> None:
+    for i in range(y.size):
+        y[i] *= y[i]
+
+
+@kernel
+def _write_statistics(
+    positions: PlottingPositions, x: FloatArray, y: FloatArray, squares: FloatArray, out: FloatArray
+) -> None:
+    """Write skewness, excess kurtosis and correlation of ascending finite values, of which two are distinct."""
+    scale_to_one(x, y)
+    mean, variance = mean_and_variance(positions, y)
+    shift = _subtract_mean(positions, y, mean, squares)  # the mean is rounded, which matters for adjacent numbers
+    out[PPCC] = 1.0 - one_minus_correlation(positions, y, shift, 1.0 / math.sqrt(variance))
+    square = shift * shift
+    third = sum_of(y, squares)
+    _square(y)
+    fourth = sum_of(y, squares) - shift * (4.0 * third - 6.0 * shift * variance - 3.0 * shift * square)
+    third -= shift * (3.0 * variance + square)
+    out[SKEWNESS] = third / (variance * math.sqrt(variance))
+    out[KURTOSIS] = fourth / (variance * variance) - 3.0
+
+
+@entry((ROWS, BLOCKS, ROWS, ROWS, ROWS))
+def normality_columns(
+    block: FloatArray, positions: FloatArray, totals: FloatArray, work: FloatArray, out: FloatArray
+) -> None:
+    """Write skewness, excess kurtosis, correlation with normal quantiles, and number of values of each row.
+
+    Parameters
+    ----------
+    block : (p, n)
+        Columns as rows, sorted, NaN last.
+    positions, totals
+        Their plotting positions, see `positions_of`.
+    work : (2, n)
+        Scratch.
+    out : (p, N_NORMALITY)
+        Receives the statistics, moments with 1/n; NaN without two distinct values or if one is infinite.
+    """
+    for j in range(block.shape[0]):
+        n = n_present(block[j])
+        out[j] = math.nan
+        out[j, COUNT] = 0.0
+        if n > 0:
+            row = positions_of(positions, totals, j, block[j, :n])
+            out[j, COUNT] = row.n
+            if _has_spread(block[j, :n]):
+                _write_statistics(row, block[j, :n], work[0, :n], work[1, :n], out[j])
+
+
+@kernel
+def _has_spread(x: FloatArray) -> bool:
+    """Return whether ascending values are finite, and two of them distinct."""
+    return x.size > 1 and -math.inf < x[0] < x[-1] < math.inf

@@ -1,0 +1,137 @@
+"""Plotting positions: the weights of a sorted column, and the normal quantiles that its values are compared with.
+
+A value of weight w stands for w copies of it, each with a quantile of its own (Filliben's median ranks [1]_). What the
+probability plot needs of them is their mean, and the variance of the quantiles within values.
+
+References
+----------
+.. [1] J. J. Filliben, "The probability plot correlation coefficient test for normality", Technometrics 17, 1975,
+   111-117.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from powerkern._jit import BLOCKS, ROWS, entry, inlined, kernel
+from powerkern._typing import FloatArray
+from powerkern.kernels.robust.order_statistics import n_present
+from powerkern.kernels.robust.qq import FILLIBEN, filliben_end, first_score, normal_nodes
+from powerkern.kernels.robust.weights import COUNTS_WORK, Counts, CountsWork, counts_of
+
+#: Largest distance of normal quantiles that share a node of `powerkern.kernels.robust.qq.normal_nodes`.
+_CLOSE = 1.0 / 48.0
+
+
+class PlottingPositions(NamedTuple):
+    """Weights and normal quantiles of the values of a sorted column, see `weigh_columns`."""
+
+    #: the fraction of the weight of each value if all are equal (then `fraction` is not read); otherwise 0
+    equal: float
+    quantile: FloatArray  #: mean normal quantile of the copies of each value, in units of their root mean square
+    fraction: FloatArray  #: of the total weight; they sum to one
+    n: float  #: effective number of values
+    half_variance_within: float  #: half the variance of the quantiles within values
+
+
+@inlined
+def fraction_at(positions: PlottingPositions, i: int) -> float:
+    """Return the fraction of the total weight that value i has."""
+    return positions.equal if positions.equal > 0.0 else positions.fraction[i]
+
+
+@entry((ROWS, ROWS, COUNTS_WORK, BLOCKS, ROWS))
+def weigh_columns(
+    columns: FloatArray, weights: FloatArray, work: CountsWork, positions: FloatArray, totals: FloatArray
+) -> None:
+    """Write the plotting positions of sorted rows with positive weights, after merging tied values.
+
+    Parameters
+    ----------
+    columns, weights : (p, n)
+        Columns as rows, sorted, NaN last, and the weight of each value. Each run of equal values is replaced in place
+        by one value with the sum of their weights; NaN fills the end of the row.
+    work : CountsWork
+        Scratch.
+    positions : (2, p, n)
+        Receives quantile and fraction of each value.
+    totals : (p, 2)
+        Receives the effective number of values, and half the variance of the quantiles within values.
+    """
+    for j in range(columns.shape[0]):
+        n = n_present(columns[j])
+        if n > 0:
+            unit = counts_of(weights[j, :n], work).unit  # of the weights as they were given
+            n = _merge_ties(columns[j, :n], weights[j, :n])
+            counts = _with_unit(counts_of(weights[j, :n], work), unit)
+            _weigh(counts, positions[0, j, :n], positions[1, j, :n], totals[j])
+
+
+@kernel
+def _merge_ties(x: FloatArray, weight: FloatArray) -> int:
+    """Replace runs of equal values by one value of their total weight; return the number of distinct values."""
+    n = 0
+    for i in range(x.size):
+        if n > 0 and x[n - 1] == x[i]:
+            weight[n - 1] += weight[i]
+        else:
+            x[n], weight[n] = x[i], weight[i]
+            n += 1
+    x[n:] = math.nan
+    return n
+
+
+@kernel
+def _with_unit(counts: Counts, unit: float) -> Counts:
+    """Return the weights with another effective weight of one value."""
+    return Counts(
+        counts.w, counts.before, counts.after, counts.reach, counts.beyond, counts.nodes, counts.lower, counts.upper,
+        counts.total, unit, counts.factor,
+    )  # fmt: skip
+
+
+@kernel
+def _weigh(counts: Counts, quantile: FloatArray, fraction: FloatArray, totals: FloatArray) -> None:
+    """Write quantiles and fractions of the values of one row, and its totals; see `weigh_columns`."""
+    n, total, unit = fraction.size, counts.total, counts.unit
+    row, score, spread, weight = normal_nodes(counts, FILLIBEN, _CLOSE)
+    quantile[:] = 0.0
+    squares, between = 0.0, 0.0
+    for k in range(row.size):
+        quantile[row[k]] += weight[k] * score[k]
+        squares += weight[k] * (score[k] * score[k] + spread[k])
+    more, formula = filliben_end(counts), first_score(counts)
+    for i in range(n):  # the medians of the first and of the last copy have a formula of their own
+        first = max(min(unit, counts.before[i + 1]) - counts.before[i], 0.0)
+        last = max(min(unit, counts.after[i]) - counts.after[i + 1], 0.0)
+        quantile[i] += (first - last) * more
+        squares += (first + last) * more * (2.0 * formula + more)
+    root_mean_square = math.sqrt(squares / total)
+    for i in range(n):
+        fraction[i] = counts.w[i] / total
+        quantile[i] /= counts.w[i] * root_mean_square
+        between += fraction[i] * (quantile[i] * quantile[i])
+    totals[0], totals[1] = total / unit, max(0.5 - 0.5 * between, 0.0)
+
+
+@kernel
+def positions_of(positions: FloatArray, totals: FloatArray, j: int, x: FloatArray) -> PlottingPositions:
+    """Return the plotting positions of row j.
+
+    Parameters
+    ----------
+    positions : (2, p, n), or (1, p, n) or (1, 1, n)
+        Quantiles and fractions by `weigh_columns`. For equal weights the quantiles alone; a single row stands for all.
+    totals : (p, 2)
+        By `weigh_columns`; not read for equal weights.
+    j : int
+        The row.
+    x : (n,)
+        The values of the row that are present.
+    """
+    n, k = x.size, min(j, positions.shape[1] - 1)
+    quantile = positions[0, k, :n]
+    if positions.shape[0] == 1:  # `x` in place of fractions: masked loads that read nothing are slow beyond an array
+        return PlottingPositions(1.0 / n, quantile, x, float(n), 0.0)
+    return PlottingPositions(0.0, quantile, positions[1, k, :n], totals[j, 0], totals[j, 1])
