@@ -45,24 +45,47 @@ _NAMES = {
     "_results.summary": ("Summary",),
     "_status": ("Route", "Status"),
 }
+_FUNCTIONS = ("fit", "inverse_transform", "load", "transform")
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
+
+#: The public modules, imported when first used. Some need other libraries.
+_MODULES = (
+    *("cellwise", "completion", "dask", "federated", "joint", "kernels", "location", "onnx", "outliers", "plot", "ray"),
+    *("regression", "sensitivity", "sketch", "sklearn", "spark", "stats", "supervised", "xarray"),
+)
 
 __all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, imported now, or the version."""
+    """Return the version, or a public name or module, which is imported now."""
     if name == "__version__":
         return _version()
+    if name in _MODULES:
+        return _module(name)
     if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from powerkern._input.messages import did_you_mean
+
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}{did_you_mean(name, (*__all__, *_MODULES))}"
+        )
     value = getattr(import_late(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = value
-    return value
+    if name in _FUNCTIONS:
+        import_late(f"{__name__}._input.messages").suggest_keywords(globals(), _FUNCTIONS)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, *_MODULES])
+
+
+def _module(name: str) -> Any:
+    """Import a public module; if a library that it needs is missing, it counts as absent, and the error says why."""
+    try:
+        return import_late(f"{__name__}.{name}")
+    except ImportError as error:
+        raise AttributeError(f"powerkern.{name} cannot be imported: {error}") from error
 
 
 def _version() -> str:

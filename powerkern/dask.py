@@ -18,6 +18,7 @@ import numpy as np
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.shift import given_shift
 from powerkern._input.arrays import as_choice, as_names, as_weights, check_n_features, naming, output_type
+from powerkern._input.messages import suggest_keywords
 from powerkern._results.columns import ColumnResults
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
@@ -31,6 +32,9 @@ try:
     from dask.delayed import Delayed
 except ImportError:
     raise ImportError("powerkern.dask needs Dask: pip install 'dask[array]'") from None
+
+
+__all__ = ["fit", "fit_groups", "inverse_transform", "transform"]
 
 
 class _Chunk(NamedTuple):
@@ -354,3 +358,6 @@ def _weights(sample_weight: Any, rows: tuple[float, ...] | None, n_chunks: int) 
             f"sample_weight has {len(parts)} chunks, X has {n_chunks}; pass one weight per row, in the chunks of X"
         )
     return parts
+
+
+suggest_keywords(globals(), __all__)

@@ -18,7 +18,7 @@ from powerkern._fit.fit import fit
 from powerkern._input import frames
 from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import as_choice, column_labels
-from powerkern._input.messages import warn
+from powerkern._input.messages import suggest_keywords, warn
 from powerkern._input.reading import read, read_fitted
 from powerkern._models.joint_rows import Rows, covariates_of, design_of, joint_likelihood, rows_of
 from powerkern._models.joint_search import FittedLikelihood, Found, found_of, lowest_minimum
@@ -483,3 +483,6 @@ class JointFit(json.Recorded):
 def _counted(n: int, noun: str) -> str:
     """A number of things in words."""
     return f"{n} {noun}{'s' * (n != 1)}"
+
+
+suggest_keywords(globals(), __all__)

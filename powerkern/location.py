@@ -13,6 +13,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.ties import sorted_with
 from powerkern._input.arguments import as_number, domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, warn_of_columns
+from powerkern._input.messages import suggest_keywords, suggest_name
 from powerkern._input.reading import read
 from powerkern._status import LocationStatus
 from powerkern._typing import FloatArray
@@ -278,7 +279,8 @@ def compiled(method: str, constants: Mapping[str, Any]) -> tuple[Callable[..., N
     for name in constants:
         if name not in chosen.defaults:
             known = ", ".join(chosen.defaults) or "none"
-            raise TypeError(f"location_scale() has no argument {name!r} for method {method!r}; it has: {known}")
+            hint = suggest_name(name, (*chosen.defaults, "sample_weight", "n_threads", "progress"))
+            raise TypeError(f"method {method!r} has no constant {name!r}{hint or f'; it has: {known}'}")
     return chosen.function, np.array(chosen.options(**{**chosen.defaults, **constants}))
 
 
@@ -303,3 +305,6 @@ def _refuse_infinite(matrix: Matrix, status: FloatArray, weight: FloatArray) -> 
     infinite = np.flatnonzero(status == BAD_INFINITE)
     if infinite.size:
         raise domain_error_in(matrix, int(infinite[0]), matrix.names, weight)
+
+
+suggest_keywords(globals(), __all__)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._input.arrays import as_choice, as_flag
+from powerkern._input.messages import suggest_keywords
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import Status, is_failed
 from powerkern._typing import FloatArray
@@ -295,3 +296,6 @@ def _version_of(kind: str) -> int:
 
 
 skl2onnx.update_registered_converter(PowerTransformer, "PowerkernPowerTransformer", _shape, _convert)
+
+
+suggest_keywords(globals(), __all__)

@@ -15,6 +15,7 @@ from powerkern._estimators.estimators import Estimator
 from powerkern._input.arrays import naming
 from powerkern._input.batches import CELLS
 from powerkern._input.columns import is_numeric
+from powerkern._input.messages import suggest_keywords
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import fit_with
 from powerkern.sketch.driver import FitOptions
@@ -36,6 +37,8 @@ try:
     import ray.data
 except ImportError:
     raise ImportError("powerkern.ray needs Ray Data: pip install 'ray[data]'") from None
+
+__all__ = ["fit", "inverse_transform", "transform"]
 
 #: Tasks in flight per CPU of the cluster.
 _AHEAD = 2
@@ -286,3 +289,6 @@ def _one_each(name: str, each: Any) -> list[Any]:
         f"{name} must be a Ray dataset, or a list of ObjectRefs or of functions that return chunks of rows, got "
         f"{type(each).__name__}; use powerkern.fit for data in memory"
     )
+
+
+suggest_keywords(globals(), __all__)

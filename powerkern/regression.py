@@ -10,6 +10,7 @@ from powerkern._estimators.shift import extremes, given_shift, to_own_units
 from powerkern._fit.best_family import box_cox_is_better
 from powerkern._input.arguments import domain_error_in, given_bounds, given_lambdas
 from powerkern._input.arrays import as_choice
+from powerkern._input.messages import suggest_keywords
 from powerkern._input.reading import read
 from powerkern._models.design import Basis, read_covariates
 from powerkern._models.regression_bounds import best_within, mark_bounded, outside_of
@@ -247,3 +248,6 @@ def _fitted_with(
         np.broadcast_to(basis.one, (p, basis.one.size)).copy(),
         np.full(p, basis is not problem.basis),
     )
+
+
+suggest_keywords(globals(), __all__)

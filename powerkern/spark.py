@@ -17,6 +17,7 @@ import numpy as np
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._input.arrays import check_n_features, naming
+from powerkern._input.messages import suggest_keywords
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import fit_groups_with, fit_with
@@ -40,6 +41,8 @@ try:
     from pyspark.sql.types import BooleanType, DoubleType, FloatType, NumericType, StructField, StructType
 except ImportError:
     raise ImportError("powerkern.spark needs PySpark, pandas and PyArrow: pip install pyspark pandas pyarrow") from None
+
+__all__ = ["fit", "fit_groups", "inverse_transform", "transform"]
 
 #: Average number of summaries that a task of a merging stage receives.
 _FAN_IN = 8
@@ -318,3 +321,6 @@ def _doubles(names: Sequence[str]) -> list[Any]:
 
 def _column(name: str) -> Any:
     return col("`" + name.replace("`", "``") + "`")
+
+
+suggest_keywords(globals(), __all__)

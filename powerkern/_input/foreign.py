@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,8 +117,14 @@ def refuse_remote(X: object, what: str = "X") -> None:
         )
 
 
-def imported_when_used(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a module whose estimators (name -> the module that defines it) need scikit-learn."""
+def imported_when_used(
+    module: str, homes: Mapping[str, str], names: Iterable[str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and the `__dir__` of a module that imports some of its public `names` when first used.
+
+    These are estimators that need scikit-learn; `homes` has the module that defines each.
+    """
+    public = sorted(names)
 
     def __getattr__(name: str) -> Any:
         if name not in homes:
@@ -130,4 +136,7 @@ def imported_when_used(module: str, homes: Mapping[str, str]) -> Callable[[str],
                 raise
             raise ImportError(f"{name} needs scikit-learn: pip install scikit-learn") from None
 
-    return __getattr__
+    def __dir__() -> list[str]:
+        return public
+
+    return __getattr__, __dir__

@@ -1,14 +1,18 @@
-"""Warnings, attributed to the line that called the package, and suggestions for words that are misspelled."""
+"""Warnings, attributed to the line that called the package, and suggestions for misspelled words and keywords."""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
+import inspect
 import os
 import sys
+import types
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
+from typing import Any
 
 #: Frames to skip: the package's own, and contextlib's, which enter its context managers.
 _OWN = (os.path.dirname(os.path.dirname(__file__)) + os.sep, contextlib.__file__)
@@ -51,3 +55,81 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 def _plain(word: str) -> str:
     """A word without capitals and marks."""
     return " ".join(word.lower().replace("_", " ").replace("-", " ").split())
+
+
+#: What other libraries, and other functions here, call a parameter -> what it may be called here.
+_SYNONYMS = {
+    "by": ("groups",),
+    "column": ("column_names", "variables", "names"),
+    "columns": ("column_names", "variables", "names"),
+    "data": ("X", "x", "scores"),
+    "estimator": ("method",),
+    "family": ("method",),
+    "groupby": ("groups",),
+    "jobs": ("n_threads",),
+    "lam": ("lmbda", "lmb"),
+    "lambda": ("lmbda", "lmb"),
+    "lambda_": ("lmbda", "lmb"),
+    "lambdas": ("lmbda", "lmb"),
+    "lmb": ("lmbda",),
+    "lmbda": ("lmb",),
+    "method": ("family", "estimator"),
+    "n_jobs": ("n_threads",),
+    "nthreads": ("n_threads",),
+    "rng": ("random_state", "generator"),
+    "seed": ("random_state",),
+    "threads": ("n_threads",),
+    "transform": ("family",),
+    "verbose": ("progress",),
+    "w": ("sample_weight",),
+    "weight": ("sample_weight",),
+    "weights": ("sample_weight",),
+    "workers": ("n_threads",),
+}
+
+
+def suggest_keywords(namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Let the public functions among the `names` answer an unknown keyword with the parameter it may stand for.
+
+    They are wrapped, in `namespace` and in the module that defines them, where pickle looks for them. A call costs 0.2
+    to 0.7 us more.
+    """
+    for name in names:
+        function = namespace.get(name)
+        if isinstance(function, types.FunctionType) and not hasattr(function, "__wrapped__"):
+            wrapper = _with_suggestions(function)
+            namespace[name] = wrapper
+            setattr(sys.modules[function.__module__], name, wrapper)
+
+
+def _with_suggestions(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function: its errors about unknown keywords end with a suggestion."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            raised_further_in = error.__traceback__ is None or error.__traceback__.tb_next is not None
+            hint = "" if raised_further_in else _suggest_parameter(function, kwargs)
+            if not hint:
+                raise
+            raise TypeError(f"{error}{hint}") from None
+
+    return call
+
+
+def _suggest_parameter(function: Callable[..., Any], keywords: Iterable[str]) -> str:
+    """Return the end of the message about the first keyword that the function does not have."""
+    known = inspect.signature(function).parameters
+    unknown = next((word for word in keywords if word not in known), None)
+    if unknown is None:
+        return ""
+    return suggest_name(unknown, known) or f"; its parameters are {', '.join(known)}"
+
+
+def suggest_name(word: str, known: Iterable[str]) -> str:
+    """Return the end of a message about a parameter that is not among the `known` ones; "" if none is near."""
+    names = list(known)
+    synonyms = [repr(name) for name in _SYNONYMS.get(word.lower(), ()) if name in names]
+    return f"; did you mean {' or '.join(synonyms)}?" if synonyms else did_you_mean(word, names)

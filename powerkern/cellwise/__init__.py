@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from powerkern._input.foreign import imported_when_used
+from powerkern._input.messages import suggest_keywords
 from powerkern.cellwise.cells import Cells, DDCFit, ddc
 from powerkern.cellwise.checking import DataCheck, check_data
 from powerkern.cellwise.components import WrappedPCA, wrapped_pca
@@ -38,6 +39,8 @@ __all__ = [
     "wrapped_pca",
 ]
 
-__getattr__ = imported_when_used(
-    __name__, {"DDC": "powerkern.sklearn.cellwise", "Wrapper": "powerkern.sklearn.cellwise"}
+__getattr__, __dir__ = imported_when_used(
+    __name__, {"DDC": "powerkern.sklearn.cellwise", "Wrapper": "powerkern.sklearn.cellwise"}, __all__
 )
+
+suggest_keywords(globals(), __all__)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from powerkern._input.foreign import imported_when_used
+from powerkern._input.messages import suggest_keywords
 from powerkern.completion.decomposition import UVDecomposition, uv_decompose
 from powerkern.completion.rank import RankProfile, rank_profile
 from powerkern.completion.ratings import FoldedRow, RatingModel, fit_ratings
@@ -26,4 +27,6 @@ __all__ = [
     "uv_decompose",
 ]
 
-__getattr__ = imported_when_used(__name__, {"UVImputer": "powerkern.sklearn.imputer"})
+__getattr__, __dir__ = imported_when_used(__name__, {"UVImputer": "powerkern.sklearn.imputer"}, __all__)
+
+suggest_keywords(globals(), __all__)

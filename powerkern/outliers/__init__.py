@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from powerkern._input.foreign import imported_when_used
+from powerkern._input.messages import suggest_keywords
 from powerkern.outliers.combining import combine_probabilities
 from powerkern.outliers.distances import ks_distance, mahalanobis, zscore
 from powerkern.outliers.measures import (
@@ -40,4 +41,6 @@ __all__ = [
     "zscore",
 ]
 
-__getattr__ = imported_when_used(__name__, {"OutlierProbability": "powerkern.sklearn.outliers"})
+__getattr__, __dir__ = imported_when_used(__name__, {"OutlierProbability": "powerkern.sklearn.outliers"}, __all__)
+
+suggest_keywords(globals(), __all__)

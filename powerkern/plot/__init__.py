@@ -4,6 +4,7 @@ The data come first, the fit second. Each function draws on the axes given as `a
 returns them. Colors of text, lines and backgrounds follow matplotlib's style, light or dark.
 """
 
+from powerkern._input.messages import suggest_keywords
 from powerkern.plot._cells import cell_map
 from powerkern.plot._elbow import elbow_plot
 from powerkern.plot._forest import forest_plot
@@ -29,3 +30,5 @@ __all__ = [
     "score_plot",
     "sensitivity_plot",
 ]
+
+suggest_keywords(globals(), __all__)

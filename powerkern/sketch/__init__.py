@@ -11,6 +11,7 @@ grids where that is needed. One pass, if the data come as a stream: ``total = ex
 None; then ``finish(total)``. `powerkern.sketch.engine` is for authors of engines.
 """
 
+from powerkern._input.messages import suggest_keywords
 from powerkern.sketch.chunks import fit_chunks, fit_groups, location_chunks
 from powerkern.sketch.driver import fit_with
 from powerkern.sketch.grids import Grid, Range
@@ -36,3 +37,5 @@ __all__ = [
     "range_of",
     "sketch",
 ]
+
+suggest_keywords(globals(), __all__)

@@ -34,4 +34,4 @@ _HOMES = {
 
 __all__ = list(_HOMES)
 
-__getattr__ = imported_when_used(__name__, _HOMES)
+__getattr__, __dir__ = imported_when_used(__name__, _HOMES, __all__)

@@ -10,6 +10,7 @@ Every function computes in float64. Results are float32 where SciPy's promotion 
 float32), otherwise float64.
 """
 
+from powerkern._input.messages import suggest_keywords
 from powerkern.stats._boxcox import boxcox, boxcox_llf, boxcox_normmax, inv_boxcox
 from powerkern.stats._guerrero import boxcox_guerrero
 from powerkern.stats._yeojohnson import inv_yeojohnson, yeojohnson, yeojohnson_llf, yeojohnson_normmax
@@ -25,3 +26,5 @@ __all__ = [
     "yeojohnson_llf",
     "yeojohnson_normmax",
 ]
+
+suggest_keywords(globals(), __all__)

@@ -1,0 +1,125 @@
+"""Unknown keywords and attributes are answered with the name that was probably meant."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+import pkgutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import powerkern as pk
+
+#: Public modules that import with what the tests need; the others import a library first.
+MODULES = ("cellwise", "completion", "joint", "location", "outliers", "plot", "regression", "sketch", "stats")
+
+
+@pytest.mark.parametrize(
+    ("keyword", "meant"),
+    [
+        ("method", "'family' or 'estimator'"),
+        ("standardise", "'standardize'"),
+        ("n_jobs", "'n_threads'"),
+        ("weights", "'sample_weight'"),
+        ("columns", "'column_names'"),
+        ("by", "'groups'"),
+        ("lambda_", "'lmbda'"),
+    ],
+)
+def test_unknown_keywords_of_fit(keyword, meant):
+    with pytest.raises(
+        TypeError, match=rf"^fit\(\) got an unexpected keyword argument '{keyword}'; did you mean {meant}\?$"
+    ):
+        pk.fit([1.0, 2.0, 3.0], **{keyword: 1})
+
+
+def test_a_word_that_is_near_none_lists_the_parameters():
+    with pytest.raises(TypeError, match=r"'foo'; its parameters are X, family, estimator, standardize, "):
+        pk.fit([1.0, 2.0, 3.0], foo=1)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_function_suggests_a_keyword(module):
+    namespace = importlib.import_module(f"powerkern.{module}")
+    functions = [getattr(namespace, name) for name in namespace.__all__]
+    functions = [function for function in functions if inspect.isfunction(function)]
+    assert functions
+    for function in functions:
+        parameters = inspect.signature(function).parameters
+        if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+            continue
+        named = [name for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY] or list(parameters)
+        misspelled = named[-1] + "_x"
+        required = {name: 1.0 for name, each in parameters.items() if each.default is each.empty}
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{misspelled}'; "):
+            function(**required, **{misspelled: 1})
+        assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_constants_of_location_scale():
+    from powerkern.location import location_scale
+    from powerkern.outliers import zscore
+
+    with pytest.raises(TypeError, match=r"method 'mean-sd' has no constant 'n_jobs'; did you mean 'n_threads'\?"):
+        zscore([1.0, 2.0, 4.0], n_jobs=1)
+    with pytest.raises(TypeError, match=r"method 'huber' has no constant 'c'; it has: k"):
+        location_scale([1.0, 2.0, 4.0], "huber", c=1.0)
+
+
+def test_errors_from_inside_are_as_they_are():
+    with pytest.raises(TypeError) as caught:
+        pk.fit(["a", "b"])
+    assert "did you mean" not in str(caught.value)
+    with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'X'$"):
+        pk.fit()
+
+
+# --- attributes of packages ---------------------------------------------------------------------------
+
+
+def test_public_modules_are_attributes_without_an_import():
+    code = (
+        "import powerkern as pk, sys; assert 'powerkern.stats' not in sys.modules and 'numpy' not in sys.modules;"
+        "print(pk.stats.boxcox([1., 2.], 0.)[0], pk.plot.__name__, pk.outliers.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0.0", "powerkern.plot", "powerkern.outliers"]
+
+
+def test_dir_of_the_package_is_its_public_names():
+    modules = {each.name for each in pkgutil.iter_modules(pk.__path__) if not each.name.startswith("_")}
+    assert set(dir(pk)) == modules | set(pk.__all__)
+
+
+def test_an_attribute_that_is_misspelled():
+    with pytest.raises(
+        AttributeError, match=r"^module 'powerkern' has no attribute 'sklern'; did you mean 'sklearn'\?$"
+    ):
+        _ = pk.sklern
+
+
+def test_a_module_whose_library_is_missing_is_an_attribute_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "powerkern.onnx", None)  # as if its import failed
+    monkeypatch.delattr(pk, "onnx", raising=False)
+    with pytest.raises(AttributeError, match=r"^powerkern.onnx cannot be imported: "):
+        _ = pk.onnx
+    assert not hasattr(pk, "onnx")
+
+
+@pytest.mark.parametrize("name", ["sklearn", "cellwise", "outliers", "completion"])
+def test_dir_shows_estimators(name):
+    namespace = importlib.import_module(f"powerkern.{name}")
+    assert dir(namespace) == sorted(namespace.__all__)
+    assert any(inspect.isclass(getattr(namespace, each)) for each in dir(namespace))
+    with pytest.raises(AttributeError, match=f"module 'powerkern.{name}' has no attribute 'Foo'"):
+        _ = namespace.Foo
+
+
+def test_the_wrapper_changes_neither_result_nor_signature():
+    assert list(inspect.signature(pk.fit).parameters)[:3] == ["X", "family", "estimator"]
+    x = np.array([1.0, 2.0, 5.0])
+    assert pk.fit(x).lmbda[0] == inspect.unwrap(pk.fit)(x).lmbda[0]
