@@ -8,6 +8,7 @@ from __future__ import annotations
 import _thread
 import functools
 import importlib
+import signal
 import sys
 import threading
 import warnings
@@ -23,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code.
 
     0: done. 1: standard output could not be written to; silently if its reader (head, less) has gone.
-    2: bad input, or a file that could not be written. 130: interrupted.
+    2: bad input, or a file that could not be written. 130: interrupted; 143, 129: ended by SIGTERM or SIGHUP.
     """
     try:
         code = _run(argv)
@@ -46,7 +47,7 @@ def _run(argv: Sequence[str] | None) -> int:
     module, name = args.run.split(":")
     from powerkern._input.tables.table import BadInput
 
-    with warnings.catch_warnings(), _ctrl_c_while_compiling():
+    with warnings.catch_warnings(), _ctrl_c_while_compiling(), _interrupts_by_signal() as received:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _warned_once()
         try:
@@ -58,9 +59,35 @@ def _run(argv: Sequence[str] | None) -> int:
             complain(f"powerkern {args.command}: the data do not fit into memory; use fewer rows or --columns")
             return 2
         except KeyboardInterrupt:
-            complain(f"powerkern {args.command}: interrupted")
-            return 130
+            complain(f"powerkern {args.command}: {'terminated' if received else 'interrupted'}")
+            return 128 + (received[0] if received else signal.SIGINT)
     return 0
+
+
+@contextmanager
+def _interrupts_by_signal() -> Iterator[list[int]]:
+    """Raise KeyboardInterrupt for the signals of schedulers and closed terminals, so that unfinished files are removed.
+
+    Yields the list of the signals received. Handlers that others have set stay.
+    """
+    received: list[int] = []
+
+    def interrupt(number: int, _: Any) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    handled = []
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, interrupt)
+                handled.append(number)
+    try:
+        yield received
+    finally:
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager

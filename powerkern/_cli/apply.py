@@ -8,9 +8,9 @@ from typing import Any
 
 import powerkern as pk
 from powerkern._cli.output import print_json
-from powerkern._cli.reading import blamed, by_fit, labels_in, read_any_fit, text_format
+from powerkern._cli.reading import blamed, by_fit, columns_of_fit, labels_in, read_any_fit, text_format
 from powerkern._input.tables import files
-from powerkern._input.tables.table import BadInput
+from powerkern._input.tables.table import BadInput, Layout
 
 
 def run(args: argparse.Namespace) -> None:
@@ -23,6 +23,7 @@ def run(args: argparse.Namespace) -> None:
     by_groups = isinstance(fit, pk.GroupedFit)
     if by_groups and args.groups is None:
         raise BadInput(f"{args.fit} is a fit by groups: name the column of their labels with --groups")
+    fit = columns_of_fit(fit, args)
     if args.groups is not None and not by_groups:
         raise BadInput(f"{args.fit} is a fit of all rows, without groups: leave out --groups")
     options: dict[str, Any] = {"n_threads": args.n_threads}
@@ -43,4 +44,11 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print_json({"rows": n, "columns": layout.matrix_names, "output": str(args.output)})
     elif to_file:
-        print(f"{n} rows x {len(layout.positions)} columns written to {args.output}")
+        print(f"{n} rows x {len(layout.names)} columns written to {args.output}{_shares(args.command, layout)}")
+
+
+def _shares(command: str, layout: Layout) -> str:
+    """Return how many columns were changed and how many passed through; "" if all were changed."""
+    n_passed = len(layout.names) - len(layout.positions)
+    done = "transformed" if command == "transform" else "inverted"
+    return f" ({len(layout.positions)} {done}, {n_passed} passed through)" if n_passed else ""

@@ -17,6 +17,8 @@ from powerkern._input.messages import did_you_mean
 #: Names of the estimators, and the estimators that have each option: a copy of what `powerkern._estimators` declares,
 #: which is slow to import. A test compares them.
 ESTIMATORS = ("mle", "central-mle", "rewml", "rewml-nr", "carroll", "mtl", "ppcc")
+#: Other names of estimators, likewise.
+SYNONYMS = {"robust": "rewml"}
 OPTIONS: dict[str, list[str]] = {
     "convention": ["rewml", "rewml-nr"],
     "cutoff": ["central-mle", "rewml", "rewml-nr", "carroll", "mtl", "ppcc"],
@@ -40,7 +42,7 @@ _KINDS = ".csv, .tsv, .txt (also .gz, .bz2, .xz, .zst), .parquet or .npy; - for 
 
 
 #: Options whose values may begin with a minus.
-_SIGNED = ("--missing", "--shift", "--bounds", "--search-range")
+_SIGNED = ("--missing", "--units", "--shift", "--bounds", "--search-range")
 
 
 class Parser(argparse.ArgumentParser):
@@ -100,8 +102,7 @@ class Commands:
 def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
     """Add the table to fit, and the options of a fit."""
     parser.add_argument("data", type=Path, help=_KINDS)
-    columns = "columns to fit (default: every numeric column)"
-    parser.add_argument("--columns", type=cells, metavar="A,B,...", help=columns)
+    add_columns(parser, "columns to fit (default: every numeric column that does not hold identifiers)")
     parser.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
     parser.add_argument(
         "--criterion",
@@ -130,9 +131,16 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
     add_common(parser)
 
 
+def add_columns(parser: argparse.ArgumentParser, help: str) -> None:
+    """Add the options that choose columns."""
+    parser.add_argument("--columns", type=cells, metavar="A,B,...", help=help)
+    parser.add_argument("--exclude", type=cells, default=(), metavar="A,B,...", help="columns to leave out")
+
+
 def _add_estimator(parser: argparse.ArgumentParser, estimator: str) -> None:
     group = parser.add_argument_group("estimator")
-    group.add_argument("--estimator", help=f"{', '.join(ESTIMATORS)} (default: {estimator})")
+    synonyms = ", ".join(f"{name} (which is {known})" for name, known in SYNONYMS.items())
+    group.add_argument("--estimator", help=f"{', '.join(ESTIMATORS)}, {synonyms} (default: {estimator})")
     parser.set_defaults(default_estimator=estimator)
     for name, kinds in OPTIONS.items():
         group.add_argument(
@@ -169,6 +177,19 @@ def add_text(parser: argparse.ArgumentParser) -> None:
         "--delimiter", type=delimiter, metavar="C", help="one character, tab or space (default: found; tab for .tsv)"
     )
     text.add_argument("--decimal", choices=(".", ","), default=".", help="decimal sign (default: a point)")
+    text.add_argument(
+        "--thousands",
+        type=thousands,
+        metavar="C",
+        help="sign between groups of digits: comma, point, space or apostrophe (default: none)",
+    )
+    text.add_argument(
+        "--units",
+        type=units,
+        default=(),
+        metavar="A,B,...",
+        help="signs and words beside numbers, such as %%, $ or kg; numbers are read as they stand: 27%% as 27",
+    )
     text.add_argument(
         "--missing",
         type=cells,
@@ -235,6 +256,23 @@ def delimiter(text: str) -> str:
     if len(text) != 1 or text in '"\r\n':
         raise argparse.ArgumentTypeError(f"{text!r} is not one character, nor tab, space, comma or semicolon")
     return text
+
+
+def thousands(text: str) -> str:
+    """A separator of thousands, by itself or by its name."""
+    text = {"comma": ",", "point": ".", "space": " ", "apostrophe": "'"}.get(text, text)
+    if text not in {",", ".", " ", "'"}:
+        raise argparse.ArgumentTypeError(f"{text!r} is not comma, point, space or apostrophe")
+    return text
+
+
+def units(text: str) -> tuple[str, ...]:
+    """Units of numbers, separated by commas."""
+    units = tuple(unit.strip() for unit in cells(text))
+    for unit in units:
+        if not unit or any(c.isdigit() or c in "+-.,'" for c in unit):
+            raise argparse.ArgumentTypeError(f"{unit!r} is not a unit: it may have no digits, signs and points")
+    return units
 
 
 def cells(text: str) -> tuple[str, ...]:

@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 
 import powerkern as pk
-from powerkern._cli.output import finite, print_json, print_table, short
+from powerkern._cli.output import complain, finite, print_json, print_table, short
 from powerkern._cli.reading import (
     blamed,
     by_fit,
-    by_name,
     called,
+    chosen_by,
+    columns_of_fit,
     estimator_of,
     labels_in,
-    position_of,
     read_fit,
     refuse_options,
     text_format,
 )
 from powerkern._input.tables import files
-from powerkern._input.tables.table import NAMES_ROWS, BadInput, Block, Layout, Table, check_folder
+from powerkern._input.tables.table import NAMES_ROWS, BadInput, Block, Layout, Selection, Table, check_folder
 from powerkern._typing import FloatArray
 from powerkern.sketch import fit_chunks
 
@@ -47,6 +47,7 @@ def run_fit(args: argparse.Namespace) -> None:
         fit, table = _fitted_by_size(args)
     if to_output:
         print(fit.to_json())
+        print_left_out(args, table, complain)
         return
     if args.output:
         files.write_text(args.output, fit.to_json() + "\n")
@@ -62,11 +63,14 @@ def run_fit(args: argparse.Namespace) -> None:
                 "estimator": fit.estimator.name,
                 "columns": records,
                 **_left_out(table),
+                **({"output": str(args.output)} if args.output else {}),
             }
         )
         return
     _print_fit(records)
-    _print_left_out(args, table)
+    print_left_out(args, table)
+    if args.output:
+        print(f"\nfit of {len(table.layout.positions)} columns written to {args.output}")
 
 
 def run_summary(args: argparse.Namespace) -> None:
@@ -86,14 +90,14 @@ def run_summary(args: argparse.Namespace) -> None:
         print_json({**about, "columns": columns, **_left_out(table)})
         return
     print(summary.to_text(None))
-    _print_left_out(args, table)
+    print_left_out(args, table)
 
 
 def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     """The table that was asked for, or its columns, and their fit, which may be given."""
     if getattr(args, "fit", None) is not None:
         refuse_options(args, "cutoff")
-        fit = read_fit(args.fit)
+        fit = columns_of_fit(read_fit(args.fit), args)
         return fit, files.read(args.data, by_fit(fit, args), text_format(args))
     found = _found(args)
     matrix, weight = _split(args, found.layout, found.rows)
@@ -117,18 +121,21 @@ def _fit_of(args: argparse.Namespace, table: Table, weight: FloatArray | None, *
             criterion=args.criterion,
             n_threads=args.n_threads,
             progress=args.progress,
-            column_names=table.layout.matrix_names if table.layout.named else None,
+            column_names=_column_names(table.layout),
             **groups,
         )
+
+
+def _column_names(layout: Layout) -> list[str] | None:
+    """Return the names of the fitted columns: in a table without names their positions, if there are other columns."""
+    is_whole = len(layout.positions) == len(layout.names)
+    return layout.matrix_names if layout.named or not is_whole else None
 
 
 def _fitted_by_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
     """The table that was asked for, and a fit of each group of its rows."""
     found = _found(args, keep=False)
-    position_of(args.groups, found.layout.names, args.data)
-    layout = replace(
-        found.layout, positions=tuple(at for at in found.layout.positions if found.layout.names[at] != args.groups)
-    )
+    layout = found.layout
     blocks, weights, labels = [], [], []
     for block in _blocks(args, layout):
         matrix, weight = _split(args, layout, block)
@@ -162,7 +169,7 @@ def _fitted_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
             estimator,
             sample_weight=None if args.weights is None else blocks.weights,
             shift=args.shift,
-            column_names=layout.matrix_names if layout.named else None,
+            column_names=_column_names(layout),
             standardize=not args.no_standardize,
             ymax=args.ymax,
             bounds=args.bounds,
@@ -200,7 +207,7 @@ class _Blocks:
 
 def _blocks(args: argparse.Namespace, layout: Layout) -> Iterator[Block]:
     """The table from the start, a block of rows at a time."""
-    with files.stream(args.data, lambda names, named: layout.positions, text_format(args)) as (_, blocks):
+    with files.stream(args.data, lambda names, named: Selection(layout.positions), text_format(args)) as (_, blocks):
         yield from blocks
 
 
@@ -217,19 +224,8 @@ def _drawn(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]:
 
 
 def _found(args: argparse.Namespace, keep: bool = True) -> Table:
-    """The columns that were asked for and the column of weights, with all rows if `keep`."""
-
-    def of(names: Sequence[str] | None) -> Table:
-        return files.read(args.data, by_name(names, args.data), text_format(args), keep)
-
-    asked = list(dict.fromkeys(args.columns)) if args.columns else None  # each once
-    if args.weights is None:
-        return of(asked)
-    if asked is None:
-        found = of(None)
-        names = found.layout.matrix_names
-        return found if args.weights in names else of([*names, args.weights])
-    return of([*(name for name in asked if name != args.weights), args.weights])
+    """Return the columns that were asked for and the column of weights, with all rows if `keep`."""
+    return files.read(args.data, chosen_by(args), text_format(args), keep)
 
 
 def _split(args: argparse.Namespace, layout: Layout, block: Block) -> tuple[FloatArray, FloatArray | None]:
@@ -247,14 +243,19 @@ def _split(args: argparse.Namespace, layout: Layout, block: Block) -> tuple[Floa
     return np.delete(block.matrix, at, axis=1), weight
 
 
-def _print_left_out(args: argparse.Namespace, table: Table) -> None:
-    if args.columns is not None:
+def print_left_out(args: argparse.Namespace, table: Table, say: Callable[[str], None] = print) -> None:
+    """Say which columns are not in the fit, and why; not for those that were chosen."""
+    if args.columns is not None or getattr(args, "fit", None) is not None:
         return
-    plain = [name for name in table.layout.other_names if name not in {*table.odd, getattr(args, "groups", None)}]
+    unsaid = {*table.odd, *table.identifiers, *args.exclude, getattr(args, "groups", None), ""}
+    plain = [name for name in table.layout.other_names if name not in unsaid]
     if plain:
-        print(f"\nleft out, not numeric: {', '.join(plain)}")
+        say(f"\nleft out, not numeric: {', '.join(plain)}")
     for name, reason in table.odd.items():
-        print(f"left out, {reason}: {name!r}" if reason == NAMES_ROWS else f"left out: {name!r}, {reason}")
+        say(f"left out, {reason}: {name!r}" if reason == NAMES_ROWS else f"left out: {name!r}, {reason}")
+    if table.identifiers:
+        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in table.identifiers.items())
+        say(f"left out, taken for identifiers (--columns fits them nevertheless): {reasons}")
 
 
 def _print_fit(records: Sequence[dict[str, Any]]) -> None:
@@ -286,8 +287,10 @@ def _print_fit(records: Sequence[dict[str, Any]]) -> None:
 
 
 def _left_out(table: Table) -> dict[str, Any]:
-    """Columns of text that are not in the fit, and why where that may surprise."""
-    return {"left_out": [{"column": name, "reason": table.odd.get(name)} for name in table.layout.other_names]}
+    """Return the columns that are not in the fit, and why where that may surprise."""
+    reasons = {**table.odd, **{name: f"identifiers: {reason}" for name, reason in table.identifiers.items()}}
+    names = [name for name in table.layout.other_names if name or name in reasons]
+    return {"left_out": [{"column": name, "reason": reasons.get(name)} for name in names]}
 
 
 def _records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import powerkern as pk
-from powerkern._cli.fit import fitted
+from powerkern._cli.fit import fitted, print_left_out
 from powerkern._cli.output import finite, print_json, print_table, short
 from powerkern._cli.reading import blamed
 from powerkern._input.tables import files
@@ -34,13 +34,19 @@ def run(args: argparse.Namespace) -> None:
         writer.writerows(found)
         files.write_text(args.output, text.getvalue())
     if args.json:
-        print_json({"rows": table.n_rows, "columns": fit.n_features, "outliers": found})
+        output = {"output": str(args.output)} if args.output is not None else {}
+        print_json({"rows": table.n_rows, "columns": fit.n_features, "outliers": found, **output})
         return
     if found:
         shown = [[str(e[head[0]]), e["column"], short(e["value"]), short(e["z"])] for e in found[:_SHOWN]]
         print_table(head, shown, left={1})
-    more = f" ({len(found) - _SHOWN} more: see -o or --json)" if len(found) > _SHOWN else ""
-    print(f"{len(found)} outliers in {table.n_rows} rows x {fit.n_features} columns{more}")
+    n_columns, n_searched = len(table.layout.names), len(table.layout.positions)
+    searched = "" if n_searched == n_columns else f" ({n_searched} of the columns were searched)"
+    more = f" ({len(found) - _SHOWN} more: see -o or --json)" if len(found) > _SHOWN and args.output is None else ""
+    print(f"{len(found)} outliers in {table.n_rows} rows x {n_columns} columns{searched}{more}")
+    print_left_out(args, table)
+    if args.output is not None:
+        print(f"{len(found)} outliers written to {args.output}, a line each")
 
 
 def _outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:

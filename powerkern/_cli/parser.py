@@ -10,6 +10,7 @@ from powerkern._cli.arguments import (
     PICTURES,
     Commands,
     Parser,
+    add_columns,
     add_common,
     add_data,
     add_fit,
@@ -131,6 +132,7 @@ def _add_applied(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fit", type=Path, required=True, metavar="FIT.json", help="a fit from `powerkern fit -o`")
     parser.add_argument("-o", "--output", type=Path, help="where to write (default, and -: CSV to standard output)")
     add_groups(parser, "the column of labels, of a fit by groups")
+    add_columns(parser, "columns to apply the fit to (default: all of the fit); the others pass through")
     add_text(parser)
     add_common(parser)
 

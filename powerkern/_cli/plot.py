@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import powerkern as pk
-from powerkern._cli.fit import fitted
+from powerkern._cli.fit import fitted, print_left_out
 from powerkern._cli.reading import blamed
 from powerkern._input.tables import files
 from powerkern._input.tables.table import BadInput, Table, check_folder
@@ -35,6 +35,7 @@ def run(args: argparse.Namespace) -> None:
     finally:
         if previous is not None:
             plt.switch_backend(previous)
+    print_left_out(args, table)
     print(f"{args.kind} of {fit.n_features} columns drawn in {args.output}")
 
 

@@ -5,26 +5,81 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import powerkern as pk
 from powerkern._cli.arguments import ESTIMATORS, FAMILIES, OPTIONS
 from powerkern._estimators.estimators import Estimator, with_options
 from powerkern._input.arguments import place_of
 from powerkern._input.messages import did_you_mean
-from powerkern._input.tables.table import BadInput, Block, Choice, Layout, TextFormat, sentences
+from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Selection, TextFormat, sentences
 
 
-def by_name(wanted: Sequence[str] | None, path: Path) -> Choice:
-    """The columns of these names, or those that hold numbers."""
+def by_name(
+    wanted: Sequence[str] | None, path: Path, excluded: Sequence[str] = (), required: Sequence[str] = ()
+) -> Choice:
+    """Return the choice of the columns of these names, or of those that hold numbers, less the excluded ones.
 
-    def choose(names: Sequence[str], named: bool) -> Sequence[int] | None:
-        if wanted is None:
-            return None
+    Parameters
+    ----------
+    wanted : sequence of str or None
+        None for all columns of numbers, but for identifiers.
+    path : Path
+        The table, for messages.
+    excluded : sequence of str
+        Columns to leave out.
+    required : sequence of str
+        Columns to read as numbers besides.
+    """
+
+    def choose(names: Sequence[str], named: bool) -> Selection:
         position = {name: j for j, name in enumerate(names)}
-        return [position[name] if name in position else position_of(name, names, path) for name in wanted]
+
+        def positions(of: Sequence[str]) -> list[int]:
+            return [position[name] if name in position else position_of(name, names, path) for name in of]
+
+        left_out = set(positions(excluded))
+        if wanted is None:
+            return Selection(None, left_out, positions(required))
+        chosen = [j for j in dict.fromkeys(positions(wanted)) if j not in left_out]
+        return Selection([j for j in chosen if names[j] not in required], left_out, positions(required))
 
     return choose
+
+
+def chosen_by(args: argparse.Namespace) -> Choice:
+    """Return the choice of the columns to fit and of the weights, by the arguments; labels of groups are not fitted."""
+    weights = [] if args.weights is None else [args.weights]
+    _check_columns(args)
+    labels = [] if getattr(args, "groups", None) is None else [args.groups]
+    return by_name(args.columns or None, args.data, [*args.exclude, *labels], weights)
+
+
+def _check_columns(args: argparse.Namespace) -> None:
+    """Raise if no column can be left."""
+    for name in args.exclude:
+        if name in (args.columns or ()):
+            raise BadInput(f"--columns and --exclude both name {name!r}")
+
+
+def columns_of_fit(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -> Any:
+    """Return the fit of the columns that --columns and --exclude choose; all of it without these options."""
+    if args.columns is None and not args.exclude:
+        return fit
+    if isinstance(fit, pk.GroupedFit):
+        raise BadInput("--columns and --exclude: a fit by groups applies to all of its columns; leave them out")
+    _check_columns(args)
+    names = [str(j) for j in range(fit.n_features)] if fit.column_names is None else list(map(str, fit.column_names))
+    for name in (*(args.columns or ()), *args.exclude):
+        if name not in names:
+            raise BadInput(f"{args.fit.name} has no column {name!r}{did_you_mean(name, names)}")
+    wanted = [name for name in dict.fromkeys(args.columns or names) if name not in args.exclude]
+    if not wanted:
+        raise BadInput("--exclude names every column of the fit; leave one")
+    part = fit[[names.index(name) for name in wanted]]
+    return pk.PowerFit(replace(part.info, column_names=wanted), part.columns)
 
 
 def position_of(name: str, names: Sequence[str], path: Path) -> int:
@@ -51,14 +106,16 @@ def labels_in(block: Block, layout: Layout, args: argparse.Namespace) -> list[ob
 def by_fit(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -> Choice:
     """The columns of a table that a fit applies to: by name where both have names, else by position."""
 
-    def choose(names: Sequence[str], named: bool) -> Sequence[int] | None:
-        if named and fit.column_names is not None:
-            return by_name(fit.column_names, args.data)(names, named)
+    def choose(names: Sequence[str], named: bool) -> Selection:
+        known = None if fit.column_names is None else list(map(str, fit.column_names))
+        # a fit of some columns of a table without names knows them by their positions
+        if known is not None and (named or set(known) <= set(names)):
+            return by_name(known, args.data)(names, named)
         if len(names) != fit.n_features:
             raise BadInput(
                 f"{called(args.data)} has {len(names)} columns, {args.fit.name} is a fit of {fit.n_features}"
             )
-        return range(len(names))
+        return Selection(range(len(names)))
 
     return choose
 
@@ -100,7 +157,7 @@ def estimator_of(args: argparse.Namespace) -> Estimator:
 def refuse_options(args: argparse.Namespace, *but: str) -> None:
     """Refuse options for fitting where a fit is given, except those that apply to it."""
     unset = {"family": FAMILIES[0], "criterion": "likelihood", "no_standardize": False, "shift": 0.0}
-    unset |= dict.fromkeys(("columns", "estimator", "ymax", "bounds", *OPTIONS))
+    unset |= dict.fromkeys(("estimator", "ymax", "bounds", *OPTIONS))
     given = [name for name, value in unset.items() if getattr(args, name, value) != value and name not in but]
     if given:
         words = ", ".join("--" + name.replace("_", "-") for name in given)
@@ -109,8 +166,17 @@ def refuse_options(args: argparse.Namespace, *but: str) -> None:
 
 def text_format(args: argparse.Namespace) -> TextFormat:
     """How text tables are written, from the arguments."""
+    if args.thousands == args.decimal:
+        raise BadInput(f"--thousands and the decimal sign are both {args.decimal!r}: pass another --decimal, too")
     return TextFormat(
-        args.delimiter, args.decimal, args.missing, args.comment or None, args.encoding, not args.no_header
+        delimiter=args.delimiter,
+        decimal=args.decimal,
+        thousands=args.thousands,
+        units=args.units,
+        missing=args.missing,
+        comment=args.comment or None,
+        encoding=args.encoding,
+        header=not args.no_header,
     )
 
 

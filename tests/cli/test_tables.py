@@ -68,6 +68,14 @@ RIGHT: dict[str, tuple[str | bytes, list[str], list[str], str]] = {
         rows("{a},{b},{i}") .replace("a,b\n", "a,b,c\n").replace("80.0,3\n", "80.0,3*\n"), [], ["a", "b"],
         "powerkern: warning: column 'c' of x.csv is left out: line 5: '3*' is not a number",
     ),
+    "Excel's empty columns": (rows("{a},{b},,,", "a,b,,,"), [], ["a", "b"], ""),
+    "Excel's empty columns, some delimiters left out": (rows("{a},{b}", "a,b,,,", last="\n"), [], ["a", "b"], ""),
+    "Excel's separator": ("sep=;\n" + rows("{a};{b}", "a;b"), [], ["a", "b"], ""),
+    "Excel's separator, in quotes behind a mark": ('\ufeff"sep=|"\r\n' + rows("{a}|{b}", "a|b"), [], ["a", "b"], ""),
+    "UTF-32": (rows().encode("utf-32"), [], ["a", "b"], ""),
+    "gzip by another name": (gzip.compress(rows().encode()), [], ["a", "b"], ""),
+    "bzip2 by another name": (bz2.compress(rows().encode()), [], ["a", "b"], ""),
+    "xz by another name": (lzma.compress(rows().encode()), [], ["a", "b"], ""),
     "numbers in the header": (rows(head="400,401"), [], ["400", "401"], "holds only numbers"),
 }  # fmt: skip
 
@@ -75,20 +83,42 @@ REFUSED: dict[str, tuple[str | bytes, list[str], str]] = {
     "empty file": ("", [], "x.csv is empty"),
     "only blank lines": ("\n\n \n", [], "x.csv is empty"),
     "only a header": ("a,b\n", [], "x.csv has a header but no rows"),
-    "rows too short": (rows() + "1\n", [], "x.csv, line 8: 1 cells where the header has 2"),
+    "rows too short": (rows() + "1\n", [], "x.csv, line 8: 1 cell where the header has 2"),
     "rows too long": (rows() + "1,2,3\n", [], "x.csv, line 8: 3 cells where the header has 2"),
     "trailing delimiters here and there": (rows() + "1,2,,\n", [], "x.csv, line 8: 4 cells"),
     "duplicate headers": (rows(head="a,a"), [], "x.csv has more than one column named 'a'"),
-    "units under the header": (rows(head="a,b\nkg,cm"), [], "column 'a', line 2: 'kg' is not a number"),
+    "units under the header": (rows(head="a,b\nkg,cm"), [], "columns 'a', 'b', line 2: 'kg' is not a number"),
     "decimal commas unsaid": (
-        rows("{a};{b}", "a;b").replace(".", ","), [], "decimal commas (line 2: '1,5' is not a number); pass",
+        rows("{a};{b}", "a;b").replace(".", ","), [], "line 2: '1,5' is not a number; pass --decimal ,",
     ),
     "decimal points unsaid": (
         rows("{a};{b}", "a;b"), ["--decimal", ",", "--columns", "a"], "column 'a', line 2: '1.5' is not a number",
     ),
-    "1e400": (rows() + "1e400,3\n", [], "x.csv, column 'a', line 8: the value is inf"),
+    "1e400": (
+        rows() + "1e400,3\n", [],
+        "x.csv, column 'a', line 8: '1e400' is too large for float64, which ends at 1.8e308; rescale",
+    ),
+    "1e-400": (rows() + "1e-400,3\n", [], "column 'a', line 8: '1e-400' is too small for float64"),
+    "inf": (rows() + "inf,3\n", [], "x.csv, column 'a', line 8: the value is inf"),
     "Latin-1 unsaid": (rows("caf\xe9,{a},{b}", "x,a,b").encode("latin-1"), [], "not UTF-8 text (--encoding"),
-    "a quote that is not closed": (rows() + '"1,2\n', [], "not a well-formed table"),
+    "a quote that is not closed": (
+        rows() + '"1,2\n' + rows(), [], "x.csv, line 8: a quotation mark is opened in this row and never closed",
+    ),
+    "a quote that is closed within a cell": (
+        rows() + '"1,2\n3,"4"\n', [], "line 8: a quotation mark is opened in this row and closed within a cell on",
+    ),
+    "text behind a quote": (rows() + '"1"x,2\n', [], "x.csv, line 8: the row is not well formed"),
+    "a nameless column that holds something": (
+        rows("{a},{b},,", "a,b,,") + "1,2,,7\n", [], "line 8: cell 4 holds '7', and the header has no name for it",
+    ),
+    "UTF-16 without a mark": (rows().encode("utf-16-le"), [], "pass --encoding utf-16-le"),
+    "a web page": ("<!DOCTYPE html>\n<html>\n", [], "x.csv is a web page or XML"),
+    "an old spreadsheet": (b"\xd0\xcf\x11\xe0" + bytes(20), [], "x.csv is an old spreadsheet (.xls): save the sheet"),
+    "Parquet by another name": (b"PAR1" + bytes(20), [], "x.csv is a Parquet file: name it .parquet"),
+    "an array by another name": (b"\x93NUMPY\x01\x00", [], "x.csv is a NumPy file: name it .npy"),
+    "negative numbers in parentheses": (
+        rows() + "(5.5),3\n", ["--columns", "a"], "'(5.5)' is not a number; write negative numbers with a minus",
+    ),
     "zero bytes": (rows().encode() + b"1,\x002\n", ["--columns", "b"], "column 'b', line 8: '\\x002' is not a number"),
     "percent signs that were asked for": (
         rows("{a},{i}%", "a,share"), ["--columns", "share"], "column 'share', line 2: '0%' is not a number",
@@ -314,7 +344,7 @@ def test_a_cell_that_is_too_long(run, tmp_path):
     (tmp_path / "x.csv").write_text(f"a,b\n1,{'x' * 200_000}\n")
     code, out, err = run("fit", tmp_path / "x.csv")
     assert (code, out) == (2, "")
-    assert "x.csv, line 2: not a well-formed table (field larger than field limit" in err
+    assert "x.csv, line 2: the row is not well formed (field larger than field limit" in err
 
 
 @pytest.mark.parametrize("command", ["demo", "fit", "summary", "transform", "inverse", "plot", "compile", "info"])

@@ -96,7 +96,8 @@ def test_decimal_commas_give_one_hint(run, tmp_path):
     assert code == 0
     assert "n " in out
     assert err.count("warning") == 1
-    assert "'c0', 'c1', 'c2' and 9 more have decimal commas (line 2: '0,5' is not a number); pass --decimal ," in err
+    assert "columns 'c0', 'c1', 'c2' and 9 more of commas.csv are left out: line 2: '0,5' is not a number; pass" in err
+    assert err.endswith("pass --decimal ,\n")
     assert run("fit", path, "--decimal", ",")[2] == ""
 
 
@@ -105,8 +106,7 @@ def test_a_table_of_decimal_commas_alone_is_refused_with_the_hint(run, tmp_path)
     path.write_text("a;b\n1,5;2,5\n2,5;7,25\n")
     code, out, err = run("fit", path)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "have decimal commas" in err
-    assert "--decimal ," in err
+    assert "columns 'a', 'b', line 2: '1,5' is not a number; pass --decimal ," in err
 
 
 def test_other_odd_cells_are_named_one_by_one(run, tmp_path):
@@ -127,7 +127,8 @@ def test_outliers_lists_values_by_line_the_farthest_first(run, table):
     lines = [line.split() for line in out.splitlines()]
     assert lines[0] == ["line", "column", "value", "z"]
     assert lines[2][:3] == ["12", "a", "1e+09"]
-    assert out.splitlines()[-1].endswith("outliers in 80 rows x 2 columns")
+    assert "outliers in 80 rows x 3 columns (2 of the columns were searched)\n" in out
+    assert out.endswith("\n\nleft out, not numeric: word\n")
 
     data = np.loadtxt(table, delimiter=",", skiprows=1, usecols=(1, 2))
     fit = pk.fit(data, "box-cox", "rewml")
@@ -273,7 +274,8 @@ def test_marked_numbers_are_not_left_out_in_silence(tmp_path, cell, run):
     "name, content, message",
     [
         ("x.xlsx", b"PK\3\4", "x.xlsx is a spreadsheet: use .csv"),
-        ("x.csv", b"PK\3\4\0\0\0", "x.csv is not text; save a spreadsheet as CSV"),
+        ("x.csv", b"PK\3\4\0\0\0", "x.csv is a ZIP archive or a spreadsheet (.xlsx, .ods): unpack it, or save"),
+        ("x.zip", b"PK\3\4\0\0\0", "x.zip is a ZIP archive: unpack it"),
         ("folder", None, "folder is a folder: name a file in it"),
     ],
 )

@@ -25,24 +25,35 @@ from powerkern._input.writing import replacing
 _DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None}
 
 
-def _open_zstandard(path: Path, mode: str) -> Any:
-    """By the standard library from Python 3.14 on, before that by pyarrow."""
+def _open_zstandard(file: Any, mode: str) -> Any:
+    """Open a path to write, or an open file to read, by the standard library from Python 3.14 on, else by pyarrow."""
     if sys.version_info >= (3, 14):
-        return importlib.import_module("compression.zstd").open(path, mode)
+        return importlib.import_module("compression.zstd").open(file, mode)
     try:
         import pyarrow as pa
     except ImportError as error:
         raise BadInput(".zst files need Python 3.14 or pyarrow: pip install pyarrow") from error
-    opened = path.open(mode)
-    stream = pa.CompressedInputStream if mode == "rb" else pa.CompressedOutputStream
-    return stream(opened, "zstd")
+    if mode == "rb":
+        return pa.CompressedInputStream(file, "zstd")
+    return pa.CompressedOutputStream(file.open(mode), "zstd")
 
 
-_COMPRESSED: dict[str, Callable[[Path, Any], Any]] = {
+_COMPRESSED: dict[str, Callable[[Any, Any], Any]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
     ".xz": lzma.open,
     ".zst": _open_zstandard,
+}
+#: Beginnings of compressed files, which are read by these, whatever their names are.
+_MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+#: Beginnings of other files than tables of text, and what they are.
+_OTHERS = {
+    b"PK\x03\x04": "a ZIP archive or a spreadsheet (.xlsx, .ods): unpack it, or save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "an old spreadsheet (.xls): save the sheet as CSV",
+    b"PAR1": "a Parquet file: name it .parquet",
+    b"\x93NUMPY": "a NumPy file: name it .npy",
+    b"SQLite format 3": "a database: export the table as CSV",
+    b"%PDF": "a PDF: save the table as CSV",
 }
 
 
@@ -51,11 +62,25 @@ def _is_standard(path: Path | None) -> bool:
     return path is None or str(path) == "-"
 
 
-def _open_bytes(path: Path, mode: str) -> BinaryIO:
-    """A file to read ("rb") or to write ("wb")."""
+def _open_to_write(path: Path) -> BinaryIO:
+    """Open a file to write, compressed if its name says so."""
     opener: Callable[[Path, Any], Any] = _COMPRESSED.get(path.suffix.lower(), Path.open)
-    opened: BinaryIO = opener(path, mode)
+    opened: BinaryIO = opener(path, "wb")
     return opened
+
+
+def _decompressed(file: Any, label: str) -> Any:
+    """Return the reader of a text file, decompressed if it begins as compressed ones do; refuse other kinds."""
+    if not isinstance(file, io.BufferedReader):  # whose beginning can be read without being lost
+        file = io.BufferedReader(file)
+    begin: bytes = file.peek(16)
+    for magic, what in _OTHERS.items():
+        if begin.startswith(magic):
+            raise BadInput(f"{label} is {what}")
+    for magic, kind in _MAGIC.items():
+        if begin.startswith(magic):
+            return io.BufferedReader(_COMPRESSED[kind](file, "rb"))
+    return file
 
 
 class Writer(Protocol):
@@ -108,10 +133,11 @@ def _text_source(stack: ExitStack, path: Path, kind: str, text: TextFormat) -> T
     if _is_standard(path):
         if sys.stdin is None:
             raise BadInput("standard input is closed")
-        file = decoded(sys.stdin.buffer, text.encoding)
+        file = decoded(_decompressed(sys.stdin.buffer, "standard input"), text.encoding)
         stack.callback(file.detach)  # standard input stays open
         return TextSource(file, "standard input", None, text)
-    file = stack.enter_context(decoded(stack.enter_context(_open_bytes(path, "rb")), text.encoding))
+    binary = stack.enter_context(path.open("rb"))
+    file = stack.enter_context(decoded(_decompressed(binary, path.name), text.encoding))
     return TextSource(file, path.name, _DELIMITERS[kind], text)
 
 
@@ -147,7 +173,7 @@ def write(path: Path | None, layout: Layout, text: TextFormat) -> Iterator[Write
 
 def _writer(stack: ExitStack, path: Path, part: Path, layout: Layout, text: TextFormat) -> Writer:
     kind = _kind(path)
-    file: Any = stack.enter_context(_open_bytes(part, "wb"))
+    file: Any = stack.enter_context(_open_to_write(part))
     if kind == ".npy":
         return NpyWriter(file, path, layout)
     if kind == ".parquet":
@@ -176,6 +202,8 @@ def _kind(path: Path) -> str:
     if suffixes[-1:] and suffixes[-1] in _COMPRESSED and suffixes[-2:-1] and suffixes[-2] in _DELIMITERS:
         return suffixes[-2]
     last = ".parquet" if suffixes[-1:] == [".pq"] else "".join(suffixes[-1:])
+    if last == ".zip":
+        raise BadInput(f"{path} is a ZIP archive: unpack it")
     if last in {".xls", ".xlsx", ".xlsm", ".ods"}:
         raise BadInput(f"{path} is a spreadsheet: use .csv, as which spreadsheet programs save a sheet")
     if path.is_dir():

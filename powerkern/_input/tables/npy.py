@@ -11,30 +11,67 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._input.batches import CELLS
+from powerkern._input.tables.identifiers import IdentifierEvidence, no_numbers, warn_about_rounding
 from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Table
 
 
 def read_npy(path: Path, choose: Choice) -> Table:
-    """All rows, as they lie in the file."""
-    layout, matrix = _layout(open_npy(path), choose)
-    return Table(layout, len(matrix), {}, Block(matrix, {}))
+    """Return all rows, as they lie in the file."""
+    array = open_npy(path)
+    names, matrix = _columns(array)
+    selection = choose(names, False)
+    candidates, identifiers = selection.candidates(len(names)), {}
+    if matrix.dtype.kind in "iu":
+        for j in candidates:
+            evidence = _gather_evidence(names[j], matrix[:, j])
+            reason = None if selection.is_asked(j) else evidence.reason()
+            if reason is not None:
+                identifiers[names[j]] = reason
+            else:
+                warn_about_rounding(path.name, names[j], evidence)
+    positions = [j for j in candidates if names[j] not in identifiers]
+    if not positions:
+        raise no_numbers(path.name, identifiers)
+    block = Block(matrix if positions == list(range(len(names))) else matrix[:, positions], {})
+    return Table(_layout(array, names, positions), len(matrix), {}, block, identifiers)
 
 
 def stream_npy(path: Path, choose: Choice) -> tuple[Layout, Iterator[Block]]:
-    """Blocks of rows."""
-    layout, matrix = _layout(open_npy(path), choose)
+    """Return blocks of rows, the other columns kept as they are."""
+    array = open_npy(path)
+    names, matrix = _columns(array)
+    positions = choose(names, False).candidates(len(names))
+    layout = _layout(array, names, positions)
+    for j in positions if matrix.dtype.kind in "iu" else ():
+        warn_about_rounding(path.name, names[j], _gather_evidence(names[j], matrix[:, j]))
+    return layout, _blocks(matrix, layout)
+
+
+def _blocks(matrix: NDArray[Any], layout: Layout) -> Iterator[Block]:
     size = max(1, CELLS // matrix.shape[1])
-    starts = range(0, len(matrix), size)
-    return layout, (Block(matrix[start : start + size], {}, None, start) for start in starts)
+    others = sorted(set(range(matrix.shape[1])).difference(layout.positions))
+    for start in range(0, len(matrix), size):
+        rows = matrix[start : start + size]
+        numbers = rows[:, list(layout.positions)] if others else rows
+        yield Block(numbers, {j: rows[:, j].tolist() for j in others}, None, start)
 
 
-def _layout(array: NDArray[Any], choose: Choice) -> tuple[Layout, NDArray[Any]]:
+def _columns(array: NDArray[Any]) -> tuple[tuple[str, ...], NDArray[Any]]:
+    """Return the positions of the columns as text, and the array as a matrix."""
     matrix = array.reshape(len(array), -1)
-    names = tuple(map(str, range(matrix.shape[1])))
-    chosen = choose(names, False)
-    if chosen is None or len(chosen) == len(names):
-        return Layout(names, False, tuple(range(len(names))), is_vector=array.ndim == 1), matrix
-    return Layout(names, False, tuple(chosen)), matrix[:, list(chosen)]
+    return tuple(map(str, range(matrix.shape[1]))), matrix
+
+
+def _layout(array: NDArray[Any], names: tuple[str, ...], positions: Sequence[int]) -> Layout:
+    return Layout(names, False, tuple(positions), is_vector=array.ndim == 1)
+
+
+def _gather_evidence(name: str, column: NDArray[Any]) -> IdentifierEvidence:
+    """Read a column of integers for signs of identifiers."""
+    evidence = IdentifierEvidence(name)
+    for start in range(0, len(column), CELLS):
+        evidence.add_values(column[start : start + CELLS], start)
+    return evidence
 
 
 class NpyWriter:
@@ -43,7 +80,8 @@ class NpyWriter:
     def __init__(self, file: IO[bytes], path: Path, layout: Layout) -> None:
         if layout.other_names:
             raise BadInput(
-                f"cannot write {path}: .npy has no place for the untouched columns ({_some(layout.other_names)})"
+                f"cannot write {path}: .npy has no place for the untouched columns ({_some(layout.other_names)}); "
+                "write .csv or .parquet"
             )
         self._file, self._layout, self._rows = file, layout, 0
         self._dtype: np.dtype[Any] = np.dtype(np.float64)

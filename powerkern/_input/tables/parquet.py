@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,7 +14,8 @@ from numpy.typing import NDArray
 
 from powerkern._input import frames
 from powerkern._input.batches import CELLS, row_groups
-from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Table, check_distinct
+from powerkern._input.tables.identifiers import IdentifierEvidence, no_numbers, warn_about_rounding
+from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Selection, Table, check_distinct
 
 
 def pyarrow() -> Any:
@@ -25,33 +28,85 @@ def pyarrow() -> Any:
 
 
 def read_parquet(file: IO[bytes], path: Path, choose: Choice, keep: bool = True) -> Table:
-    """The chosen columns, or the numeric ones: all rows, or none if `keep` is False."""
+    """Return the chosen columns, or the numeric ones: all rows, or none if `keep` is False."""
     data = _opened(file, path)
-    layout, n_rows, start = _layout(data, path, choose), data.metadata.num_rows, 0
+    names, selection, candidates = _select(data, path, choose)
+    evidence = _gather_evidence(data, path, [names[j] for j in candidates])
+    identifiers = {}
+    for j in candidates:
+        reason = None if selection.is_asked(j) else evidence[names[j]].reason()
+        if reason is not None:
+            identifiers[names[j]] = reason
+        else:
+            warn_about_rounding(path.name, names[j], evidence[names[j]])
+    positions = tuple(j for j in candidates if names[j] not in identifiers)
+    if not positions:
+        raise no_numbers(path.name, identifiers)
+    layout = Layout(names, True, positions, data.schema_arrow.metadata)
+    n_rows, start = data.metadata.num_rows, 0
+    table = Table(layout, n_rows, {}, None, identifiers)
     if not keep:
-        return Table(layout, n_rows, {})
+        return table
     matrix = np.empty((n_rows, len(layout.positions)), order="F")
     for batch in _batches(data, path, layout.matrix_names):
         _fill(matrix[start : start + batch.num_rows], batch, layout.matrix_names)
         start += batch.num_rows
-    return Table(layout, n_rows, {}, Block(matrix, {}))
+    return replace(table, block=Block(matrix, {}))
 
 
 def stream_parquet(file: IO[bytes], path: Path, choose: Choice) -> tuple[Layout, Iterator[Block]]:
-    """Blocks of rows, the other columns kept as they are."""
+    """Return blocks of rows, the other columns kept as they are."""
     data = _opened(file, path)
-    layout = _layout(data, path, choose)
+    names, _, positions = _select(data, path, choose)
+    layout = Layout(names, True, tuple(positions), data.schema_arrow.metadata)
     return layout, _blocks(data, path, layout)
 
 
 def _blocks(data: Any, path: Path, layout: Layout) -> Iterator[Block]:
     others = sorted(set(range(len(layout.names))).difference(layout.positions))
+    evidence = {name: IdentifierEvidence(name) for name in layout.matrix_names}
     start = 0
     for batch in _batches(data, path, list(layout.names)):
         matrix = np.empty((batch.num_rows, len(layout.positions)), order="F")
         _fill(matrix, batch, layout.matrix_names)
+        for name, each in evidence.items():
+            if each.is_open:
+                each.add_values(_whole_values(batch.column(name)), start)
         yield Block(matrix, {i: batch.column(layout.names[i]) for i in others}, None, start)
         start += batch.num_rows
+    for name, each in evidence.items():
+        warn_about_rounding(path.name, name, each)
+
+
+def _gather_evidence(data: Any, path: Path, names: Sequence[str]) -> dict[str, IdentifierEvidence]:
+    """Read the columns for signs of identifiers; those that are not whole in the first batch, only so far."""
+    evidence, start = {name: IdentifierEvidence(name) for name in names}, 0
+    for batch in _batches(data, path, list(names)):
+        for name in names:
+            evidence[name].add_values(_whole_values(batch.column(name)), start)
+        start = batch.num_rows
+        break
+    whole = [name for name in names if evidence[name].is_open]
+    if whole and start < data.metadata.num_rows:
+        row = 0
+        for batch in _batches(data, path, whole):
+            skipped = min(max(0, start - row), batch.num_rows)
+            for name in whole:
+                if evidence[name].is_open:
+                    evidence[name].add_values(_whole_values(batch.column(name)[skipped:]), row + skipped)
+            row += batch.num_rows
+    return evidence
+
+
+def _whole_values(column: Any) -> NDArray[Any]:
+    """Return the values of a column, exact where they are whole: integers of Python where NumPy has none."""
+    pa = pyarrow()
+    if column.null_count or pa.types.is_decimal(column.type):
+        if pa.types.is_floating(column.type):
+            return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
+        values = [math.nan if value is None else value for value in column.to_pylist()]
+        return np.array(values, dtype=object)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _batches(data: Any, path: Path, names: list[str]) -> Iterator[Any]:
@@ -79,20 +134,21 @@ def _arrow_sentences(path: Path) -> Iterator[None]:
         raise BadInput(f"cannot read {path}: it is not a Parquet file ({str(error).splitlines()[0]})") from error
 
 
-def _layout(data: Any, path: Path, choose: Choice) -> Layout:
+def _select(data: Any, path: Path, choose: Choice) -> tuple[tuple[str, ...], Selection, list[int]]:
+    """Return the names of the columns, the selection, and the positions of the columns that it picks."""
     schema = data.schema_arrow
     names = tuple(schema.names)
     check_distinct(names, path.name)
-    chosen = choose(names, True)
+    selection = choose(names, True)
     is_numeric = [_is_numeric(one) for one in schema]
-    positions = [i for i in range(len(names)) if is_numeric[i]] if chosen is None else list(chosen)
+    candidates = selection.candidates(len(names))
+    for j in candidates:
+        if selection.is_asked(j) and not is_numeric[j]:
+            raise BadInput(f"{path.name}, column {names[j]!r} holds {schema.field(j).type}, not numbers")
+    positions = [j for j in candidates if is_numeric[j]]
     if not positions or not data.metadata.num_rows:
         raise BadInput(f"{path.name} has no {'rows' if positions else 'column of numbers'}")
-    for position in positions:
-        if not is_numeric[position]:
-            kind = schema.field(position).type
-            raise BadInput(f"{path.name}, column {names[position]!r} holds {kind}, not numbers")
-    return Layout(names, True, tuple(positions), schema.metadata)
+    return names, selection, positions
 
 
 def _is_numeric(one: Any) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +18,29 @@ class BadInput(Exception):
     """Input that cannot be used; the message is one sentence that says why."""
 
 
-#: Picks columns by position: (names, are they real names) -> positions, or None for every numeric column.
-Choice = Callable[[Sequence[str], bool], Sequence[int] | None]
+class Selection(NamedTuple):
+    """The columns of a table to read as numbers, by position."""
+
+    #: None: every numeric column that does not hold identifiers.
+    positions: Sequence[int] | None = None
+    #: Columns that are left out.
+    excluded: Collection[int] = ()
+    #: Columns that are read besides, whatever they hold: the weights of the rows.
+    required: Sequence[int] = ()
+
+    def candidates(self, n_columns: int) -> list[int]:
+        """Return the columns to look at, of a table with this many."""
+        if self.positions is None:
+            return [j for j in range(n_columns) if j not in self.excluded or j in self.required]
+        return list(dict.fromkeys((*self.positions, *self.required)))
+
+    def is_asked(self, position: int) -> bool:
+        """Return whether the user asked for a column, so that it must hold numbers."""
+        return self.positions is not None or position in self.required
+
+
+#: Picks columns: (names, are they real names) -> their selection.
+Choice = Callable[[Sequence[str], bool], Selection]
 
 #: Why a column that counts, or that has no name, is left out.
 NAMES_ROWS = "names the rows"
@@ -31,6 +52,10 @@ class TextFormat(NamedTuple):
     #: None: found in the first lines.
     delimiter: str | None = None
     decimal: str = "."
+    #: The sign between groups of digits; a space and an apostrophe stand for their typographic relatives, too.
+    thousands: str | None = None
+    #: Signs and words beside numbers, such as "%": all cells of a column have the same one, or none.
+    units: tuple[str, ...] = ()
     #: Further cells that count as missing.
     missing: tuple[str, ...] = ()
     #: How lines begin that are skipped.
@@ -115,6 +140,8 @@ class Table:
     odd: Mapping[str, str]
     #: All rows, where they were asked for.
     block: Block | None = None
+    #: Why columns count as identifiers, by name.
+    identifiers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rows(self) -> Block:
@@ -128,7 +155,7 @@ def check_distinct(names: Sequence[str], label: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise BadInput(f"{label} has more than one column named {name!r}")
+            raise BadInput(f"{label} has more than one column named {name!r}: rename one of them")
         seen.add(name)
 
 

@@ -3,41 +3,63 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
 import csv
 import io
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, NamedTuple, TextIO
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._input.messages import warn
-from powerkern._input.tables.table import NAMES_ROWS, BadInput, Block, Choice, Layout, Table, TextFormat, check_distinct
+from powerkern._input.tables.identifiers import IdentifierEvidence, no_numbers, warn_about_rounding
+from powerkern._input.tables.numbers import CellParser, ColumnParser, Parsed, Problem, holds_only_numbers
+from powerkern._input.tables.remedies import are_nearly_numbers, find_remedy
+from powerkern._input.tables.table import (
+    NAMES_ROWS,
+    BadInput,
+    Block,
+    Choice,
+    Layout,
+    Selection,
+    Table,
+    TextFormat,
+    check_distinct,
+)
 
 #: Rows of text are read and written in blocks of about as many cells.
 _CELLS_AT_ONCE = 2**16
 #: Delimiters in the order of preference, and the number of lines in which they are looked for.
 _DELIMITERS, _FIRST_LINES = (",", ";", "\t", "|"), 20
-#: A number with either decimal sign, thousands separated by any sign, a unit of money, or a percent sign.
-_MARKED = re.compile(r"\s*[$€£]?\s*[+-]?(\d{1,3}([,.' ]?\d{3})*([.,]\d*)?|[.,]\d+)\s*[%$€£]?\s*")
-_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
-#: Cells (stripped, in lower case) that stand for a missing number.
-_MISSING = frozenset({"", "na", "n/a", "nan", "-nan", "null", "none", "#n/a", "<na>"})
+#: The first line by which Excel is told the delimiter.
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
+#: Beginnings of texts that are no tables.
+_MARKUP = ("<!doctype", "<html", "<?xml")
 #: Names of a first column that names the rows: pandas and R write none, pandas reads none as the second; the others are
 #: believed if the column counts.
 _NO_NAMES, _ROW_NAMES = ("", "Unnamed: 0"), ("index", "rownames", "row.names", "row_names", "rowid")
 
 
+#: Byte-order marks and their encodings; those of UTF-32 begin with those of UTF-16.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
 def decoded(file: BinaryIO, encoding: str | None) -> io.TextIOWrapper:
-    """The text of a file; without an encoding, by its byte-order mark or else UTF-8."""
+    """Return the text of a file; without an encoding, by its byte-order mark or else UTF-8."""
     buffered = io.BufferedReader(file) if not isinstance(file, io.BufferedReader) else file  # type: ignore[type-var]
     if encoding is None:
-        is_wide = buffered.peek(4)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        encoding = "utf-16" if is_wide else "utf-8-sig"  # which swallows the byte-order mark of spreadsheets
+        begin = buffered.peek(4)
+        # utf-8-sig swallows the byte-order mark of spreadsheets
+        encoding = next((name for mark, name in _MARKS.items() if begin.startswith(mark)), "utf-8-sig")
     return io.TextIOWrapper(buffered, encoding=encoding, newline="")
 
 
@@ -55,38 +77,6 @@ def best_delimiter(lines: Sequence[str]) -> str:
     return max(_DELIMITERS, key=fitness)
 
 
-class Parsed(NamedTuple):
-    """The numbers of a column's cells."""
-
-    numbers: NDArray[np.float64]
-    #: Index of the first cell that is not a number.
-    offence: int | None
-    #: Whether that cell surprises: at least half of the cells are numbers, or it is one with marks.
-    surprising: bool = False
-
-
-def parsed(cells: Sequence[str], text: TextFormat) -> Parsed:
-    """Cells as numbers, NaN where they are missing or not numbers."""
-    if text.decimal == "." and "_" not in "".join(cells):
-        with contextlib.suppress(ValueError):  # a cell is missing or not a number: parse each
-            return Parsed(text.without_missing(np.fromiter(map(float, cells), np.float64, len(cells))), None)
-    missing = _MISSING.union(cell.strip().casefold() for cell in text.missing)
-    numbers, offences = np.full(len(cells), math.nan), []
-    for index, cell in enumerate(cells):
-        if cell.strip().casefold() not in missing:
-            try:  # float() would take 1_000, and a point where the decimal comma is
-                plain = cell.replace("_", "?")
-                numbers[index] = float(plain if text.decimal == "." else plain.replace(".", "?").replace(",", "."))
-            except ValueError:
-                offences.append(index)
-    n_known = int(np.count_nonzero(~np.isnan(numbers)))
-    numbers = text.without_missing(numbers)
-    if not offences:
-        return Parsed(numbers, None)
-    at = offences[0]
-    return Parsed(numbers, at, n_known >= len(offences) or _MARKED.fullmatch(cells[at]) is not None)
-
-
 class TextSource:
     """A table of text that is read from its beginning to its end, once."""
 
@@ -96,9 +86,11 @@ class TextSource:
         if text.comment is not None:  # as empty lines, so that they count
             lines = ("\n" if line.startswith(text.comment) else line for line in file)
         head = list(itertools.islice(lines, _FIRST_LINES))
-        if head and "\0" in head[0]:
-            raise BadInput(f"{label} is not text; save a spreadsheet as CSV, and name other files by their kind")
-        self.delimiter = text.delimiter or kind_delimiter or best_delimiter(head)
+        _check_text(head[0] if head else "", label)
+        separator = _SEPARATOR_LINE.fullmatch(head[0]) if head else None
+        if separator is not None:
+            head[0] = "\n"
+        self.delimiter = text.delimiter or (separator and separator[1]) or kind_delimiter or best_delimiter(head)
         self._rows = self._numbered(itertools.chain(head, lines))
         first = next(self._rows, None)
         if first is None:
@@ -111,20 +103,22 @@ class TextSource:
     def _numbered(self, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
         """Rows with the lines they end on, without blank lines."""
         reader = csv.reader(lines, delimiter=self.delimiter, strict=True, skipinitialspace=self.delimiter == " ")
+        last = 0
         try:
             for row in reader:
                 if len(row) > 1 or (row and row[0].strip()):
                     yield reader.line_num, row
+                last = reader.line_num
         except csv.Error as error:
-            raise BadInput(f"{self.label}, line {reader.line_num}: not a well-formed table ({error})") from error
+            raise BadInput(f"{self.label}, {_csv_problem(str(error), last + 1, reader.line_num)}") from error
 
     def _header(self, row: list[str]) -> tuple[tuple[str, ...], bool]:
         """Names of all columns, and whether each row ends in one delimiter more than the header does."""
         if not self.text.header:
             return tuple(map(str, range(len(row)))), False
         names = tuple(name.strip() for name in row)
-        check_distinct(names, self.label)
-        if parsed(names, TextFormat()).offence is None and any(names):  # as spectra have them; a trap otherwise
+        check_distinct([name for name in names if name], self.label)  # spreadsheets write empty columns without names
+        if holds_only_numbers(names):  # as spectra have them; a trap otherwise
             warn(
                 f"the first line of {self.label} holds only numbers; it is taken for the column names (--no-header "
                 "where it is data)"
@@ -139,13 +133,32 @@ class TextSource:
         if self._second is None:
             raise BadInput(f"{self.label} has a header but no rows")
         rows, width = itertools.chain([self._second], self._rows), len(self.names)
+        # spreadsheets leave out some delimiters behind the last column that has a name
+        named = max((j + 1 for j, name in enumerate(self.names) if name), default=width)
         while block := list(itertools.islice(rows, max(1, _CELLS_AT_ONCE // width))):
             for line, row in block:
+                if len(row) == width:
+                    continue
                 if self._ends_in_delimiter and len(row) == width + 1 and not row[-1].strip():
                     row.pop()
-                if len(row) != width:
-                    raise BadInput(f"{self.label}, line {line}: {len(row)} cells where the header has {width}")
-            yield [line for line, _ in block], list(zip(*(row for _, row in block), strict=True))
+                elif named <= len(row) < width:
+                    row.extend([""] * (width - len(row)))
+                elif len(row) != width:
+                    cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
+                    raise BadInput(f"{self.label}, line {line}: {cells} where the header has {width}")
+            lines, columns = [line for line, _ in block], list(zip(*(row for _, row in block), strict=True))
+            self._check_unnamed(lines, columns)
+            yield lines, columns
+
+    def _check_unnamed(self, lines: Sequence[int], columns: Sequence[Sequence[str]]) -> None:
+        """Raise if several columns without a name hold something, so that no name tells them apart."""
+        unnamed = [j for j, name in enumerate(self.names) if not name]
+        for j in unnamed[1:]:
+            for line, cell in zip(lines, columns[j], strict=True):
+                if cell.strip():
+                    raise BadInput(
+                        f"{self.label}, line {line}: cell {j + 1} holds {cell!r}, and the header has no name for it"
+                    )
 
     def names_rows(self, cells: Sequence[str]) -> bool:
         """Whether the first column, which begins so, names the rows: it has no name, or a telling one and counts."""
@@ -155,94 +168,195 @@ class TextSource:
         counts = any(first == list(map(str, range(start, start + len(first)))) for start in (0, 1))
         return self.names[0].casefold() in _ROW_NAMES and counts
 
-    def refuse(self, position: int, line: int, cell: str) -> BadInput:
-        """The error for a cell of a column that was asked for."""
-        return BadInput(f"{self.label}, column {self.names[position]!r}, line {line}: {cell!r} is not a number")
+    def refuse(self, position: int, line: int, reason: str) -> BadInput:
+        """Return the error for a cell of a column."""
+        return BadInput(f"{self.label}, column {self.names[position]!r}, line {line}: {reason}")
 
 
 def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
-    """The chosen columns, or the numeric ones: all rows, or none if `keep` is False."""
-    chosen = choose(source.names, source.text.header)
-    columns: dict[int, list[NDArray[np.float64]]] = {
-        position: [] for position in (range(len(source.names)) if chosen is None else chosen)
-    }
-    has_numbers, reasons, odd, commas = set(chosen or ()), {}, {}, []
+    """Return the chosen columns, or the numeric ones: all rows, or none if `keep` is False."""
+    selection = choose(source.names, source.text.header)
+    reading = _Reading(source, selection)
+    rows: dict[int, list[NDArray[np.float64]]] = {position: [] for position in reading.columns}
     every_line, n_rows = [], 0
     for lines, cells in source.blocks():
-        if n_rows == 0 and chosen is None and source.names_rows(cells[0]):
-            del columns[0]
-            reasons[source.names[0]] = NAMES_ROWS
-        for position in list(columns):
-            numbers, at, surprising = parsed(cells[position], source.text)
-            if at is not None and chosen is not None:
-                raise source.refuse(position, lines[at], cells[position][at])
-            if at is not None:
-                del columns[position]
-                if surprising:
-                    name, cell = source.names[position], cells[position][at]
-                    odd[name] = reasons[name] = f"line {lines[at]}: {cell!r} is not a number"
-                    if _DECIMAL_COMMA.fullmatch(cell):
-                        commas.append(name)
-                continue
-            if position not in has_numbers and not np.isnan(numbers).all():
-                has_numbers.add(position)
+        if n_rows == 0 and not selection.is_asked(0) and source.names_rows(cells[0]):
+            reading.leave_out(0, NAMES_ROWS)
+        for position, numbers in reading.parse(lines, cells):
             if keep:
-                columns[position].append(numbers)
+                rows[position].append(numbers)
         n_rows += len(lines)
         if keep:
             every_line.append(np.array(lines))
-    positions = tuple(position for position in columns if position in has_numbers)
-    if not positions:
-        raise BadInput(_no_numbers(source, odd, commas))
-    if commas:
-        warn(f"columns of {source.label} are left out: {_with_commas(odd, commas)}")
-    for name, reason in odd.items():
-        if name not in commas:
-            warn(f"column {name!r} of {source.label} is left out: {reason} (see --missing and --decimal)")
+    positions = reading.finish()
     layout = Layout(source.names, source.text.header, positions, delimiter=source.delimiter)
+    table = Table(layout, n_rows, reading.reasons, None, reading.identifiers)
     if not keep:
-        return Table(layout, n_rows, reasons)
+        return table
     matrix = np.empty((n_rows, len(positions)), order="F")
     for j, position in enumerate(positions):  # a column at a time, so that the numbers are not there twice
-        np.concatenate(columns.pop(position), out=matrix[:, j])
-    return Table(layout, n_rows, reasons, Block(matrix, {}, np.concatenate(every_line)))
+        np.concatenate(rows.pop(position), out=matrix[:, j])
+    return replace(table, block=Block(matrix, {}, np.concatenate(every_line)))
 
 
-def _with_commas(odd: Mapping[str, str], commas: Sequence[str]) -> str:
-    """The columns whose numbers have decimal commas, and the remedy."""
-    more = f" and {len(commas) - 3} more" if len(commas) > 3 else ""
-    return f"{', '.join(map(repr, commas[:3]))}{more} have decimal commas ({odd[commas[0]]}); pass --decimal ,"
+class _Reading:
+    """The columns of a text table that may hold numbers, while it is read; why the others are left out."""
+
+    def __init__(self, source: TextSource, selection: Selection) -> None:
+        self._source, self._selection = source, selection
+        cells = CellParser(source.text)
+        #: Readers of the columns that are still read, by position.
+        self.columns = {j: ColumnParser(cells, source.text) for j in selection.candidates(len(source.names))}
+        self._evidence = {j: IdentifierEvidence(source.names[j]) for j in self.columns}
+        self._has_numbers = {j for j in self.columns if selection.is_asked(j)}
+        #: Reasons by name; the columns by remedy whose cells surprise, with a reason.
+        self.reasons: dict[str, str] = {}
+        self.identifiers: dict[str, str] = {}
+        self._odd: dict[str, list[tuple[str, str]]] = {}
+
+    def leave_out(self, position: int, reason: str | None = None) -> None:
+        """Read this column no longer, and give the reason if there is one."""
+        if self.columns.pop(position, None) is not None and reason is not None:
+            self.reasons[self._source.names[position]] = reason
+
+    def parse(self, lines: Sequence[int], cells: Sequence[Sequence[str]]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """Yield the columns of numbers in a block; leave out the others."""
+        wrong = []
+        for position, column in self.columns.items():
+            parsed = column.parse(cells[position], lines)
+            if parsed.problem is None:
+                if not np.isnan(parsed.numbers).all():
+                    self._has_numbers.add(position)
+                self._add_evidence(position, cells[position], parsed.numbers, lines)
+                yield position, parsed.numbers
+            else:
+                wrong.append((position, parsed))
+        for position, parsed in wrong:
+            self._refuse_or_leave_out(position, parsed, lines, cells)
+
+    def _add_evidence(
+        self, position: int, cells: Sequence[str], numbers: NDArray[np.float64], lines: Sequence[int]
+    ) -> None:
+        """Add the cells to the evidence for identifiers."""
+        evidence = self._evidence[position]
+        if not evidence.is_open:
+            return
+        separator = self._source.text.thousands
+        if self.columns[position].has_unit() or (separator is not None and separator in "".join(cells)):
+            evidence.close()
+        else:
+            evidence.add_cells(cells, numbers, lines)
+
+    def _refuse_or_leave_out(
+        self, position: int, parsed: Parsed, lines: Sequence[int], cells: Sequence[Sequence[str]]
+    ) -> None:
+        """Raise for a column that was asked for, or for a number that float64 cannot hold; leave out others."""
+        problem, source = parsed.problem, self._source
+        assert problem is not None
+        is_asked = self._selection.is_asked(position)
+        if is_asked or problem.is_fatal:
+            raise source.refuse(position, lines[problem.at], problem.reason + self._remedy(problem, position, cells))
+        self.leave_out(position)
+        if parsed.mostly_numbers or are_nearly_numbers(cells[position], problem.at, source.text):
+            reason = f"line {lines[problem.at]}: {problem.reason}"
+            self.reasons[source.names[position]] = reason
+            remedy = self._remedy(problem, position, cells)
+            self._odd.setdefault(remedy, []).append((source.names[position], reason))
+
+    def _remedy(self, problem: Problem, position: int, cells: Sequence[Sequence[str]]) -> str:
+        """Return the end of the sentence about a cell that is not a number."""
+        if problem.is_fatal:
+            return f"; rescale the column, or pass --missing={cells[position][problem.at].strip()}"
+        if problem.is_unit:
+            return "; write all in the same unit"
+        text = self._source.text
+        others = (j for j in self.columns if j != position)
+        uses_decimal = any(
+            text.decimal in "".join(cells[j]) and self.columns[j].parse(cells[j], range(len(cells[j]))).problem is None
+            for j in others
+        )
+        return find_remedy(cells[position], text, uses_decimal)
+
+    def finish(self) -> tuple[int, ...]:
+        """Return the positions of the columns of numbers; say which columns are left out, and what is rounded."""
+        for position in [j for j in self.columns if not self._selection.is_asked(j)]:
+            reason = self._evidence[position].reason()
+            if reason is not None and position in self._has_numbers:
+                self.identifiers[self._source.names[position]] = reason
+                del self.columns[position]
+        positions = tuple(j for j in self.columns if j in self._has_numbers)
+        if not positions:
+            raise self._no_numbers()
+        for remedy, columns in self._odd.items():
+            warn(_left_out(self._source.label, columns, remedy))
+        for position in positions:
+            warn_about_rounding(self._source.label, self._source.names[position], self._evidence[position])
+        return positions
+
+    def _no_numbers(self) -> BadInput:
+        """Return the error for a table without a column of numbers."""
+        source = self._source
+        for remedy, columns in self._odd.items():
+            places = _in_a_list([name for name, _ in columns])
+            return BadInput(f"{source.label} has no column of numbers: {places}, {columns[0][1]}{remedy}")
+        if self.identifiers:
+            return no_numbers(source.label, self.identifiers)
+        hint = "; is the delimiter right (--delimiter)?" if len(source.names) == 1 else ""
+        about = f"(delimiter {source.delimiter!r}, {len(source.names)} columns)"
+        return BadInput(f"{source.label} has no column of numbers {about}{hint}")
 
 
-def _no_numbers(source: TextSource, odd: Mapping[str, str], commas: Sequence[str]) -> str:
-    if commas and len(commas) == len(odd):
-        return f"{source.label} has no column of numbers: {_with_commas(odd, commas)}"
-    for name, reason in odd.items():
-        return f"{source.label} has no column of numbers: column {name!r}, {reason} (see --missing and --decimal)"
-    hint = "; is the delimiter right (--delimiter)?" if len(source.names) == 1 else ""
-    return (
-        f"{source.label} has no column of numbers (delimiter {source.delimiter!r}, {len(source.names)} columns){hint}"
-    )
+def _left_out(label: str, columns: Sequence[tuple[str, str]], remedy: str) -> str:
+    """Return the message about columns that are left out for the same remedy, each with its reason."""
+    verb = "is" if len(columns) == 1 else "are"
+    return f"{_in_a_list([name for name, _ in columns])} of {label} {verb} left out: {columns[0][1]}{remedy}"
+
+
+def _in_a_list(names: Sequence[str]) -> str:
+    """Return the first few columns of many."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"column{'' if len(names) == 1 else 's'} {', '.join(map(repr, names[:3]))}{more}"
+
+
+def _check_text(first: str, label: str) -> None:
+    """Raise if the first line of a file is not that of a table of text."""
+    if "\0" in first:
+        raise BadInput(
+            f"{label} is not text: name it by its kind, or, if it is UTF-16 without a byte-order mark, pass "
+            "--encoding utf-16-le"
+        )
+    if first.lstrip().casefold().startswith(_MARKUP):
+        raise BadInput(f"{label} is a web page or XML, not a table of text")
+
+
+def _csv_problem(error: str, first: int, last: int) -> str:
+    """Return the place and the reason of an error of csv in a row of these lines."""
+    if "unexpected end" in error:
+        return f"line {first}: a quotation mark is opened in this row and never closed"
+    if first < last:
+        return f"line {first}: a quotation mark is opened in this row and closed within a cell on line {last} ({error})"
+    return f"line {last}: the row is not well formed ({error})"
 
 
 def stream_text(source: TextSource, choose: Choice) -> tuple[Layout, Iterator[Block]]:
-    """Blocks of rows of the columns that are chosen, the others kept as they are."""
-    chosen = choose(source.names, source.text.header)
-    assert chosen is not None
-    layout = Layout(source.names, source.text.header, tuple(chosen), delimiter=source.delimiter)
-    return layout, _text_blocks(source, layout.positions)
+    """Return blocks of rows of the columns that are chosen, the others kept as they are."""
+    selection = choose(source.names, source.text.header)
+    assert selection.positions is not None
+    positions = tuple(selection.candidates(len(source.names)))
+    layout = Layout(source.names, source.text.header, positions, delimiter=source.delimiter)
+    return layout, _text_blocks(source, selection, layout)
 
 
-def _text_blocks(source: TextSource, chosen: Sequence[int]) -> Iterator[Block]:
-    others, start = sorted(set(range(len(source.names))).difference(chosen)), 0
+def _text_blocks(source: TextSource, selection: Selection, layout: Layout) -> Iterator[Block]:
+    others, start = sorted(set(range(len(source.names))).difference(layout.positions)), 0
+    reading = _Reading(source, selection)
     for lines, cells in source.blocks():
-        matrix = np.empty((len(lines), len(chosen)))
-        for j, position in enumerate(chosen):
-            matrix[:, j], at, _ = parsed(cells[position], source.text)
-            if at is not None:
-                raise source.refuse(position, lines[at], cells[position][at])
+        matrix = np.empty((len(lines), len(layout.positions)))
+        for j, (_, numbers) in enumerate(reading.parse(lines, cells)):
+            matrix[:, j] = numbers
         yield Block(matrix, {position: cells[position] for position in others}, np.array(lines), start)
         start += len(lines)
+    reading.finish()
 
 
 class TextWriter:

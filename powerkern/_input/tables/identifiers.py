@@ -1,0 +1,139 @@
+"""Columns of whole numbers that name things and measure nothing: keys of customers, postcodes, article numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._input.messages import warn
+from powerkern._input.tables.table import BadInput
+
+#: Whole numbers beyond this are rounded in float64.
+_EXACT = 2**53
+#: Fewest digits of whole numbers that are all different and equally long, and of others that are all different:
+#: choices of ours. House prices, populations and counts of bytes are shorter, or their lengths differ.
+_LONG, _VERY_LONG = 7, 12
+#: Rows in which repetitions are looked for: 8 MB a column.
+_ROWS_COMPARED = 2**20
+
+_PADDED = re.compile(r"^\s*[+-]?0\d+\s*$", re.MULTILINE)
+_DIGITS = re.compile(r"\s*[+-]?\d+\s*")
+
+
+class IdentifierEvidence:
+    """What the values of a column, added block by block, say about whether they are identifiers.
+
+    Parameters
+    ----------
+    name : str
+        The name of the column.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._is_named_id = _is_named_id(name)
+        self._is_whole = True
+        self._padded: str | None = None
+        self._rounded: str | None = None
+        self._first: str | None = None
+        self._lowest, self._highest, self._n = np.inf, -np.inf, 0
+        self._may_repeat, self._values = False, np.empty(0)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the values so far are whole, so that the column may hold identifiers."""
+        return self._is_whole
+
+    def close(self) -> None:
+        """Note that the column measures something: its cells have units or thousands separators."""
+        self._is_whole = False
+
+    @property
+    def rounded(self) -> str | None:
+        """The first whole number that float64 rounds, and where it stands."""
+        return self._rounded
+
+    def add_cells(self, cells: Sequence[str], numbers: NDArray[np.float64], lines: Sequence[int]) -> None:
+        """Add the cells of a column of text, as which numbers they were read, and the lines they stand on."""
+        large = np.flatnonzero(np.abs(numbers) >= _EXACT).tolist()
+        if not all(_DIGITS.fullmatch(cells[i]) for i in large):  # 1e30, whole in float64 as all large numbers are
+            self.close()
+        if not self._add_numbers(numbers, lambda i: f"line {lines[i]}: {cells[i].strip()}"):
+            return
+        if self._padded is None and _PADDED.search("\n".join(cells)):
+            at = next(i for i, cell in enumerate(cells) if _PADDED.fullmatch(cell))
+            self._padded = f"line {lines[at]}: {cells[at].strip()}"
+        if self._rounded is None:
+            rounded = (i for i in large if int(cells[i]) != int(numbers[i]))
+            self._rounded = next((f"line {lines[i]}: {cells[i].strip()}" for i in rounded), None)
+
+    def add_values(self, values: NDArray[Any], start: int) -> None:
+        """Add integers, Python's in an array of objects too, or floats, which follow on `start` rows."""
+        numbers = values.astype(np.float64)
+        large = np.flatnonzero(np.abs(numbers) >= _EXACT).tolist()
+        if large and values.dtype.kind == "f":
+            self.close()
+        if self._add_numbers(numbers, lambda i: f"row {start + i}: {int(numbers[i])}") and self._rounded is None:
+            rounded = (i for i in large if int(values[i]) != int(numbers[i]))
+            self._rounded = next((f"row {start + i}: {values[i]}" for i in rounded), None)
+
+    def _add_numbers(self, numbers: NDArray[np.float64], example: Callable[[int], str]) -> bool:
+        """Add numbers; return whether all of the column are whole."""
+        known = numbers[~np.isnan(numbers)]
+        self._is_whole = self._is_whole and bool(np.isfinite(known).all()) and bool((known == np.rint(known)).all())
+        if not self._is_whole or known.size == 0:
+            return self._is_whole
+        if self._first is None:
+            self._first = example(int(np.argmax(~np.isnan(numbers))))
+        self._lowest, self._highest = min(self._lowest, known.min()), max(self._highest, known.max())
+        self._n += known.size
+        if not self._may_repeat:
+            self._values = np.append(self._values, known[: _ROWS_COMPARED - self._values.size])
+            if not self._is_long() or np.unique(self._values).size < self._values.size:
+                self._may_repeat, self._values = True, np.empty(0)
+        return True
+
+    def _is_long(self) -> bool:
+        """Whether the numbers are as long as identifiers."""
+        if self._lowest < 1.0:
+            return False
+        shortest, longest = len(str(int(self._lowest))), len(str(int(self._highest)))
+        return shortest >= _VERY_LONG or (shortest == longest and shortest >= _LONG)
+
+    def reason(self) -> str | None:
+        """Return why the column holds identifiers, with an example; None if it does not."""
+        if not self._is_whole or self._n == 0:
+            return None
+        if self._padded is not None:
+            return f"whole numbers with leading zeros ({self._padded})"
+        if self._rounded is not None:
+            return f"whole numbers beyond 2**53 ({self._rounded})"
+        if self._is_named_id:
+            return f"whole numbers named as identifiers ({self._first})"
+        if self._n > 1 and not self._may_repeat and self._is_long():
+            return f"long whole numbers, all different ({self._first})"
+        return None
+
+
+def warn_about_rounding(label: str, name: str, evidence: IdentifierEvidence) -> None:
+    """Warn if a column that is read as numbers holds whole numbers that float64 rounds."""
+    if evidence.rounded is not None:
+        warn(f"column {name!r} of {label}: whole numbers beyond 2**53 are rounded to 16 digits ({evidence.rounded})")
+
+
+def no_numbers(label: str, identifiers: Mapping[str, str]) -> BadInput:
+    """Return the error for a table without columns of numbers, or with identifiers only."""
+    message = f"{label} has no column of numbers"
+    for name, reason in identifiers.items():
+        message += f": column {name!r} holds {reason}, taken for identifiers; --columns fits it nevertheless"
+        break
+    return BadInput(message)
+
+
+def _is_named_id(name: str) -> bool:
+    """Return whether the word id begins or ends the name: "id", "user_id", "ID number", "customerId"; not "paid"."""
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)
+    return bool(words) and "id" in (words[0].lower(), words[-1].lower())

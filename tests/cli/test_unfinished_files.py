@@ -1,0 +1,143 @@
+"""A command that fails or is interrupted while it writes leaves the old file, or none, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from powerkern._input.tables import npy, parquet, text
+
+OLD = b"what was there before"
+
+
+@pytest.fixture
+def folder(run, tmp_path):
+    """A table, its fit, and a folder for what is written."""
+    x = np.random.default_rng(0).lognormal(size=(60, 2))
+    x[5, 0] = 1e6
+    np.savetxt(tmp_path / "x.csv", x, delimiter=",", header="a,b", comments="")
+    np.save(tmp_path / "x.npy", x)
+    assert run("fit", tmp_path / "x.csv", "-o", tmp_path / "fit.json")[0] == 0
+    (tmp_path / "out").mkdir()
+    return tmp_path
+
+
+#: Commands by the file they write: words, and what is broken half-way.
+COMMANDS = {
+    "fit.json": (["fit", "x.csv"], (Path, "write_text")),
+    "grouped.json": (["fit", "x.csv", "--groups", "a", "--columns", "b"], (Path, "write_text")),
+    "outliers.csv": (["outliers", "x.csv"], (Path, "write_text")),
+    "z.csv": (["transform", "x.csv", "--fit", "fit.json"], (text.TextWriter, "write")),
+    "z.csv.gz": (["transform", "x.csv", "--fit", "fit.json"], (text.TextWriter, "write")),
+    "z.tsv": (["inverse", "x.csv", "--fit", "fit.json"], (text.TextWriter, "write")),
+    "z.npy": (["transform", "x.csv", "--fit", "fit.json"], (npy.NpyWriter, "write")),
+    "back.npy": (["inverse", "x.npy", "--fit", "fit.json"], (npy.NpyWriter, "finish")),
+    "z.parquet": (["transform", "x.csv", "--fit", "fit.json"], (parquet.ParquetWriter, "finish")),
+    "picture.png": (["plot", "x.csv"], ("matplotlib.figure.Figure", "savefig")),
+}
+
+
+@pytest.mark.parametrize("error, code", [(KeyboardInterrupt, 130), (OSError, 2), (MemoryError, 2)])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_failure_half_way(run, folder, monkeypatch, name, error, code):
+    words, (owner, method) = COMMANDS[name]
+    for module in {"z.parquet": ["pyarrow.parquet"], "picture.png": ["matplotlib"]}.get(name, []):
+        pytest.importorskip(module)
+    target = folder / "out" / name
+    if isinstance(owner, str):
+        from matplotlib.figure import Figure as owner
+    original = getattr(owner, method)
+
+    def fail(self, *args, **options):
+        original(self, *args, **options)
+        assert len(list(target.parent.iterdir())) == 1 + target.exists()  # the unfinished file, beside the old one
+        raise error("half-way")
+
+    words = [folder / word if "." in word else word for word in words]
+    for is_old in (False, True):
+        if is_old:
+            target.write_bytes(OLD)
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, method, fail)
+            found, out, err = run(*words, "-o", target)
+        assert (found, out) == (code, "")
+        assert err.splitlines()[-1].startswith(f"powerkern {words[0]}: ")
+        assert [path.name for path in target.parent.iterdir()] == [name] * is_old
+        assert not is_old or target.read_bytes() == OLD
+
+
+@pytest.mark.parametrize("name", ["z.csv", "z.npy"])
+def test_a_cell_far_down_that_is_no_number(run, folder, monkeypatch, name):
+    monkeypatch.setattr(text, "_CELLS_AT_ONCE", 10)
+    with (folder / "x.csv").open("a") as file:
+        file.write("1,oops\n")
+    target = folder / "out" / name
+    target.write_bytes(OLD)
+    code, out, err = run("transform", folder / "x.csv", "--fit", folder / "fit.json", "-o", target)
+    assert (code, out) == (2, "")
+    assert "line 62: 'oops' is not a number" in err
+    assert target.read_bytes() == OLD
+    assert len(list(target.parent.iterdir())) == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of Unix")
+@pytest.mark.parametrize("name, said", [("SIGINT", "interrupted"), ("SIGTERM", "terminated"), ("SIGHUP", "terminated")])
+def test_signals(run, folder, monkeypatch, name, said):
+    before = signal.getsignal(getattr(signal, name))
+    target, number = folder / "out" / "z.csv", getattr(signal, name)
+    original = text.TextWriter.write
+
+    def signalled(self, *args):
+        original(self, *args)
+        signal.raise_signal(number)
+
+    monkeypatch.setattr(text.TextWriter, "write", signalled)
+    code, out, err = run("transform", folder / "x.csv", "--fit", folder / "fit.json", "-o", target)
+    assert (code, out, err) == (128 + number, "", f"powerkern transform: {said}\n")
+    assert list(target.parent.iterdir()) == []
+    assert signal.getsignal(number) == before
+
+
+def test_commands_run_in_any_thread(folder):
+    """Only the main thread may handle signals."""
+    from powerkern.__main__ import main
+
+    codes = []
+    words = ["fit", str(folder / "x.csv"), "-o", str(folder / "out" / "fit.json")]
+    thread = threading.Thread(target=lambda: codes.append(main(words)))
+    thread.start()
+    thread.join()
+    assert codes == [0]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of Unix")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_process_that_is_ended_while_it_writes(folder, name):
+    """Standard input holds the table open, so that the file cannot be complete."""
+    target = folder / "out" / "z.csv"
+    target.write_bytes(OLD)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "powerkern", "transform", "-", "--fit", folder / "fit.json", "-o", target],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ},
+    )
+    process.stdin.write(b"a,b\n" + b"1,2\n" * 100_000)
+    process.stdin.flush()
+    until = time.monotonic() + 60
+    while len(list(target.parent.iterdir())) == 1 and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(getattr(signal, name))
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + getattr(signal, name), err
+    assert target.read_bytes() == OLD
+    assert len(list(target.parent.iterdir())) == 1
