@@ -60,6 +60,16 @@ def test_groups_of_others_do_not_count(quota):
     assert quota("3:cpuset:/\n0::/mine\n", **files) == math.inf
 
 
+@pytest.mark.parametrize("controllers", ["cpuset", "cpuacct", "memory", "name=systemd", "cpuset,memory"])
+def test_the_place_under_other_controllers_does_not_count(quota, controllers):
+    """Version 1 has a tree for each controller: /busy of another one is not the /busy that limits the CPU."""
+    files = {"cpu/busy/cpu.cfs_quota_us": "100000", "cpu/busy/cpu.cfs_period_us": "100000"}
+    files |= {"cpu/mine/cpu.cfs_quota_us": "300000", "cpu/mine/cpu.cfs_period_us": "100000"}
+    assert quota(f"4:{controllers}:/busy\n3:cpu,cpuacct:/mine\n", **files) == 3.0
+    assert quota(f"4:{controllers}:/busy\n", **files) == math.inf
+    assert quota("4:cpu:/busy\n", **files) == 1.0
+
+
 def test_without_control_groups_there_is_no_quota(tmp_path):
     assert cpu_quota(tmp_path / "none", tmp_path) == math.inf
 
