@@ -72,7 +72,7 @@ def test_csv_round_trip(run, table, numbers, tmp_path):
     z_path, back_path = tmp_path / "z.csv", tmp_path / "back.csv"
     assert run("transform", table, "--fit", fit_path, "-o", z_path) == (
         0,
-        f"{ROWS} rows x 3 columns written to {z_path}\n",
+        f"{ROWS} rows x 5 columns written to {z_path} (3 transformed, 2 passed through)\n",
         "",
     )
     assert run("inverse", z_path, "--fit", fit_path, "-o", back_path)[0] == 0
@@ -334,15 +334,14 @@ def test_version(run):
 BAD_TABLES = {
     "empty.csv": ("", "is empty"),
     "header.csv": ("a,b\n", "no rows"),
-    "ragged.csv": ("a,b\n1,2\n3\n", "line 3: 1 cells where the header has 2"),
+    "ragged.csv": ("a,b\n1,2\n3\n", "line 3: 1 cell where the header has 2"),
     "twice.csv": ("a,a\n1,2\n3,4\n", "more than one column named 'a'"),
     "text.csv": ("a,b\nx,y\nz,w\n", "no column of numbers"),
     "missing.csv": ("a,b\nNA,\n,nan\n", "no column of numbers"),
     "caret.csv": ("a^b\n1^2\n3^4\n", "--delimiter"),
-    "quote.csv": ('a,b\n1,"2\n3,4\n', "not a well-formed table"),
+    "quote.csv": ('a,b\n1,"2\n3,4\n', "line 2: a quotation mark is opened in this row and never closed"),
     "latin.csv": (b"a,b\n1,\xe9\n", "not UTF-8"),
     "damaged.csv.gz": (b"\x1f\x8b\x08rubbish", "cannot read"),
-    "plain.csv.gz": (b"a,b\n1,2\n", "cannot read"),
     "inf.csv": ("a,b\n1,2\n3,inf\n5,6\n", "'b'"),
     "binary.npy": (b"not an array", "not a .npy file"),
     "truncated.npy": (

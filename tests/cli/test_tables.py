@@ -241,6 +241,19 @@ def test_compressed_tables(run, tmp_path, suffix):
     assert f"cannot read {path}" in err
 
 
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_tables_are_read_by_their_first_bytes(run, tmp_path, monkeypatch, suffix):
+    """Text named as if compressed, compressed text named otherwise, and from standard input."""
+    plain, packed = tmp_path / f"plain.csv{suffix}", tmp_path / "packed.txt"
+    plain.write_bytes(rows().encode())
+    packed.write_bytes(COMPRESS[suffix](rows().encode()))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(packed.read_bytes())))
+    for path in (plain, packed, "-"):
+        code, out, err = run("fit", path, "--json")
+        assert (code, err) == (0, "")
+        assert [record["lmbda"] for record in json.loads(out)["columns"]] == expected_lambdas(["a", "b"])
+
+
 def test_standard_input_and_output(run, tmp_path, monkeypatch):
     def pipe(text: str) -> None:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
