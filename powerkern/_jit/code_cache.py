@@ -1,11 +1,11 @@
-"""Machine code on disk: a folder for each state of the sources and each CPU, an object file for each entry.
+"""Machine code on disk: a folder for each CPU, and in it an object file for each entry and state of its sources.
 
-The folder's name has a hash of everything that determines the code: the sources of kernels, and of their compilation.
-It depends on no version of Python, NumPy, numba or LLVM. A file starts with a digest of its content; one that does not
+The name of a file has the key of its entry (see `source_keys`): a hash of every module that decides on its code. It
+depends on no version of Python, NumPy, numba or LLVM. A file starts with a digest of its content; one that does not
 match is compiled anew and replaced. Where the disk fails, code is used but not kept.
 
 Code compiled for this very CPU goes before code that a wheel, or another machine, has for all CPUs with the same
-instruction set (see `cpus`).
+instruction set (see `cpus`). Files that have not been used for a long time are removed when new ones are written.
 """
 
 from __future__ import annotations
@@ -15,77 +15,91 @@ import functools
 import hashlib
 import os
 import re
+import stat
 import sys
+import time
+from collections import defaultdict
 from collections.abc import Callable
+from operator import methodcaller
 from pathlib import Path
+from typing import Any, Protocol
 
 from powerkern._input.messages import warn
-from powerkern._jit import cpus, files
-from powerkern._jit.interface import HEADER
+from powerkern._jit import cpus, files, source_keys
 
 PACKAGE = Path(__file__).parents[1]
-#: Compiled code that a wheel has installed: trusted as the package is, whose sources are run in any case.
-INSTALLED = PACKAGE / "_compiled"
-#: Only entries of these modules are kept: all of their sources are in the folder's name.
+#: Only entries of these modules are kept: what is compiled elsewhere may depend on anything.
 _COMPILED = "powerkern.kernels."
 _DIGEST_SIZE = hashlib.sha256().digest_size
+
+#: Versions of an entry that stay in a folder: those of the branches and environments that share it.
+_N_VERSIONS = 8
+#: Seconds since its last use after which the only version of an entry goes: the entry no longer exists.
+_UNUSED = 365 * 86_400.0
+#: Seconds after which the use of a file is noted again, in its time of modification.
+_NOTED = 86_400.0
 
 #: Why compiled code could not be kept, and whether that has been reported.
 _not_kept: list[str] = []
 _said: list[bool] = []
 
 
-# --- what the code depends on -------------------------------------------------------------------------
+class _File(Protocol):
+    """A path, or a member of a zip file."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+
+    def read_bytes(self) -> bytes:
+        """Return the content."""
 
 
-def compiled_sources() -> list[Path]:
-    """Every source file that is compiled, or determines how."""
-    compiled = [*PACKAGE.glob("kernels/**/*.py"), *PACKAGE.glob("_jit/**/*.py"), PACKAGE / "_status.py"]
-    return sorted(compiled)
-
-
-@functools.cache
-def _source_hash() -> str:
-    digest = hashlib.sha256()
-    for path in compiled_sources():
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(PACKAGE).as_posix()}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()
+# --- names --------------------------------------------------------------------------------------------
 
 
 def folder_name(cpu: cpus.Cpu | None = None) -> str:
-    """The name of the folder for this state of the sources, and this CPU or another."""
+    """Return the name of the folder for this CPU or another."""
     name, features = cpu or cpus.this_cpu()
-    state = _hash(f"{_source_hash()}{cpus.platform()}{HEADER}")
-    return f"powerkern-{state}-{re.sub('[^A-Za-z0-9_-]', '_', name)}-{_hash(features)[:8]}"
+    return f"powerkern-{re.sub('[^A-Za-z0-9_-]', '_', name)}-{_hash(cpus.platform() + features)}"
 
 
 def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def file_name(function: Callable[..., object]) -> str:
-    """The name of the file with the code of an entry."""
-    return f"{function.__module__.removeprefix('powerkern.')}.{function.__qualname__}.code"
+    """Return the name of the file with the code of an entry; raise `source_keys.Unknown` if it has no key."""
+    key = source_keys.key_of(function.__module__)
+    if not key.text:
+        raise source_keys.Unknown(f"{function.__module__} has neither source nor bytecode")
+    return f"{_entry_name(function)}-{key.text}.code"
+
+
+def _entry_name(function: Callable[..., object]) -> str:
+    return f"{function.__module__.removeprefix('powerkern.')}.{function.__qualname__}"
 
 
 # --- where it is kept ---------------------------------------------------------------------------------
 
 
 def _bases() -> list[Path]:
-    """Where compiled code is looked for; it is kept in the first that allows it.
+    """Return the folders in which compiled code is looked for; it is kept in the first that can be written to.
 
     NUMBA_CACHE_DIR if it is set. Otherwise the ``__pycache__`` of the folder that powerkern is installed in, which
-    travels with an image or an environment, and then the user's cache folder.
+    travels with an image or an environment, and then the user's cache folder. An application that carries its own
+    Python has the latter alone: its folder may exist for one run only.
     """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return [Path(os.environ["NUMBA_CACHE_DIR"])]
+    if getattr(sys, "frozen", False):
+        return [_users_cache()]
     # not inside the package: left behind by an uninstallation, the folder would still be imported as powerkern
     return [PACKAGE.parent / "__pycache__", _users_cache()]
 
 
 def _users_cache() -> Path:
-    """The user's cache folder; relative, and so refused, if there is none."""
+    """Return the user's cache folder; it is relative, and so refused, if there is none."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", "")) / "powerkern" / "Cache"
     home = Path(os.path.expanduser("~"))
@@ -97,76 +111,96 @@ def _users_cache() -> Path:
 # --- reading and writing ------------------------------------------------------------------------------
 
 
-def kept_or_compiled(function: Callable[..., object], compiled: Callable[[], bytes]) -> bytes:
-    """The code of an entry from disk, or `compiled` and kept; one process compiles, others wait for it."""
-    name = file_name(function)
+def load_or_compile(function: Callable[..., object], compile_entry: Callable[[], bytes]) -> bytes:
+    """Read the code of an entry from disk, or compile and keep it; one process compiles while others wait."""
     if not function.__module__.startswith(_COMPILED):
-        return compiled()
-    code = _read(name)
+        return compile_entry()
+    code = _read(function)
     if code is not None:
         return code
     with contextlib.ExitStack() as stack:
         try:
-            _, draft = _draft(name, stack)
-        except OSError as error:
+            name = file_name(function)
+            folder, draft = _draft(name, stack)
+        except (OSError, source_keys.Unknown) as error:
             _not_kept.append(str(error))
-            return compiled()
-        code = _read(name)  # written by another process meanwhile
+            return compile_entry()
+        code = _read(function)  # another process may have kept it meanwhile
         if code is None:
-            code = compiled()
+            code = compile_entry()
             try:
                 draft.publish(_digest(name, code) + code)
             except OSError as error:  # the disk is full: the code is still good
                 _not_kept.append(f"{name}: {error}")
+            else:
+                _prune(folder.parent)
     return code
 
 
-def keep_in(folder: Path, function: Callable[..., object], compiled: Callable[[], bytes]) -> bool:
-    """Have the code of an entry in one folder, compiled if it is not there; False if it was. OSError on failure."""
+def keep_in(folder: Path, function: Callable[..., object], compile_entry: Callable[[], bytes]) -> bool:
+    """Compile an entry into a folder; return False if its code was there. Raise OSError on failure."""
     name = file_name(function)
     with files.draft(folder / name) as draft:
-        if _code(name, folder, files.read) is not None:
+        if _undamaged(folder / name, files.read) is not None:
             return False
-        code = compiled()
+        code = compile_entry()
         draft.publish(_digest(name, code) + code)
+    _prune(folder.parent)
     return True
 
 
 def writable_folder() -> Path:
-    """Where code compiled now is kept; OSError, with the reasons, where nothing can be."""
+    """Return the folder in which code compiled now is kept; raise OSError, with the reasons, if there is none."""
     with contextlib.ExitStack() as stack:
         folder, trial = _draft("trial", stack)
         trial.discard()
     return folder
 
 
-def _read(name: str) -> bytes | None:
-    """The code of an entry from the first folder that has it for this CPU, or one that it covers, undamaged."""
+def _read(function: Callable[..., object]) -> bytes | None:
+    """Return the undamaged code of an entry for this CPU, or for one whose features it has; None if there is none."""
+    key = source_keys.key_of(function.__module__)
     for cpu in cpus.runnable():
         folder = folder_name(cpu)
-        readers: tuple[tuple[Path, Callable[[Path], bytes]], ...] = (
-            *((base, files.read) for base in _bases()),
-            (INSTALLED, Path.read_bytes),
-        )
-        for base, read in readers:
-            code = _code(name, base / folder, read)
+        for base in _bases() if key.text else ():
+            code = _undamaged(base / folder / file_name(function), files.read)
+            if code is not None:
+                _note_use(base / folder / file_name(function))
+                return code
+        # the code that was built with sources belongs to a package that has come without them
+        name = file_name(function) if key.from_sources else f"{_entry_name(function)}-"
+        for file in _installed(folder):
+            code = _undamaged(file, methodcaller("read_bytes")) if file.name.startswith(name) else None
             if code is not None:
                 return code
     return None
 
 
-def _code(name: str, folder: Path, read: Callable[[Path], bytes]) -> bytes | None:
-    """The code of an entry from one folder; None if it is not there, not to be trusted or damaged."""
+@functools.cache
+def _installed(folder: str) -> tuple[_File, ...]:
+    """Return the files with code that a wheel has installed: trusted as the package is, whose sources are run, too."""
+    if PACKAGE.is_dir():
+        root: Any = PACKAGE
+    else:
+        from importlib.resources import files as resources
+
+        root = resources(PACKAGE.name)
+    compiled = root.joinpath("_compiled").joinpath(folder)
+    return tuple(compiled.iterdir()) if compiled.is_dir() else ()
+
+
+def _undamaged(file: Any, read: Callable[[Any], bytes]) -> bytes | None:
+    """Return the code in a file; None if the file is not there, not to be trusted or damaged."""
     try:
-        content = read(folder / name)
+        content = read(file)
     except OSError:
         return None
     code = content[_DIGEST_SIZE:]
-    return code if content[:_DIGEST_SIZE] == _digest(name, code) else None
+    return code if content[:_DIGEST_SIZE] == _digest(file.name, code) else None
 
 
 def _draft(name: str, stack: contextlib.ExitStack) -> tuple[Path, files.Draft]:
-    """The first folder that can be written to and a draft in it; OSError, with the reasons, where there is none."""
+    """Return the first folder that can be written to, and a draft in it; raise OSError if there is none."""
     reasons = []
     for base in _bases():
         folder = base / folder_name()
@@ -178,8 +212,49 @@ def _draft(name: str, stack: contextlib.ExitStack) -> tuple[Path, files.Draft]:
 
 
 def _digest(name: str, code: bytes) -> bytes:
-    """Shows that a file is intact, and belongs to this entry."""
+    """Return a hash that shows whether a file is intact and belongs to this entry."""
     return hashlib.sha256(name.encode() + b"\0" + code).digest()
+
+
+# --- pruning ------------------------------------------------------------------------------------------
+
+
+def _note_use(path: Path) -> None:
+    """Set a file's time of modification to now, at most once a day."""
+    with contextlib.suppress(OSError):
+        if time.time() - path.stat().st_mtime > _NOTED:
+            os.utime(path)
+
+
+@functools.cache  # once per process
+def _prune(base: Path) -> None:
+    """Remove code that is no longer used: old versions of entries, and entries unused for a year.
+
+    Code that a process has loaded stays in its memory. A process that finds a file gone compiles it anew.
+    """
+    now = time.time()
+    for folder in base.glob("powerkern-*"):
+        with contextlib.suppress(OSError):
+            files.require_trusted(folder)
+            versions = defaultdict[str, list[tuple[float, Path]]](list)
+            for path in folder.iterdir():
+                status = path.lstat()
+                if path.name.endswith(".code.draft"):  # nobody compiles for a day
+                    _remove(path, now - status.st_mtime > _NOTED)
+                elif path.suffix == ".code" and stat.S_ISREG(status.st_mode):
+                    versions[re.sub("-[0-9a-f]{16}$", "", path.stem)].append((status.st_mtime, path))
+            for one in versions.values():
+                for k, (used, path) in enumerate(sorted(one, reverse=True)):
+                    _remove(path, k >= _N_VERSIONS or now - used > _UNUSED)
+            if now - folder.stat().st_mtime > _UNUSED:
+                folder.rmdir()  # which fails if anything is left
+
+
+def _remove(path: Path, condition: bool) -> None:
+    """Remove a file if the condition holds and the system lets us."""
+    if condition:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def warn_once_if_not_kept() -> None:

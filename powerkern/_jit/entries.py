@@ -104,7 +104,7 @@ class Entry:
         return f"{self._function.__module__}.{self._function.__qualname__}"
 
     def _loaded(self) -> Callable[..., Any]:
-        code = code_cache.kept_or_compiled(self._function, self.object_code)
+        code = code_cache.load_or_compile(self._function, self.object_code)
         return self.interface().caller(_native(code, self._symbol()), self._symbol())
 
     def _plain(self) -> Callable[..., Any]:

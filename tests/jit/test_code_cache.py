@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,17 +15,18 @@ import pytest
 
 import powerkern
 from powerkern._jit import JIT_DISABLED, code_cache, cpus, files
+from powerkern.kernels.transforms import lambda_bounds
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
 PACKAGE = Path(powerkern.__file__).parent
-NAME = "kernels.transforms.lambda_bounds.lambda_ranges.code"
+ENTRY = "kernels.transforms.lambda_bounds.lambda_ranges"
+FUNCTION = lambda_bounds.lambda_ranges.__wrapped__
 
 #: For processes of their own: a small entry, so that no test waits for a whole fit.
 COMPILE = "from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f; f.compile(); "
 #: Whether the code was on the disk: nothing else makes numba needless.
 HITS = "import sys; print(int('numba' not in sys.modules)); "
-FOLDER = "from powerkern._jit import code_cache; print(code_cache.folder_name()); "
 
 
 def run(code, sources=PACKAGE.parent, **environment):
@@ -31,9 +34,14 @@ def run(code, sources=PACKAGE.parent, **environment):
     return processes.run(code, sources, **{"NUMBA_CACHE_DIR": "", "NUMBA_DISABLE_JIT": "0", **environment})
 
 
+def name():
+    """The name of the file with the entry's code."""
+    return code_cache.file_name(FUNCTION)
+
+
 def file_in(place):
     """The file with the entry's code."""
-    return place / code_cache.folder_name() / NAME
+    return place / code_cache.folder_name() / name()
 
 
 def whole(path):
@@ -55,7 +63,7 @@ def package_copy(tmp_path):
 def test_cache_is_where_numba_is_told(place):
     (folder,) = place.iterdir()
     assert folder.name == code_cache.folder_name()
-    assert [path.name for path in folder.iterdir()] == [NAME]
+    assert [path.name for path in folder.iterdir()] == [name()]
 
 
 def test_the_next_process_compiles_nothing(place):
@@ -68,7 +76,7 @@ def test_the_next_process_compiles_nothing(place):
 def test_default_cache_is_beside_the_package_and_outlives_it_harmlessly(package_copy, tmp_path):
     """After an uninstallation, which removes the files it knows, nothing must be left that is imported as powerkern."""
     assert run(COMPILE, package_copy, HOME=str(tmp_path / "home"), XDG_CACHE_HOME="") == ""
-    assert [path.name for path in (package_copy / "__pycache__").glob("powerkern-*/*")] == [NAME]
+    assert [path.name for path in (package_copy / "__pycache__").glob("powerkern-*/*")] == [name()]
     installed = [path for path in (package_copy / "powerkern").rglob("*") if path.suffix in (".py", ".pyc", ".typed")]
     for path in installed:
         path.unlink()
@@ -92,7 +100,7 @@ def test_read_only_sources_use_the_users_cache(package_copy, tmp_path):
     home = {"XDG_CACHE_HOME": str(tmp_path / "xdg"), "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     run(COMPILE, package_copy, **home)
     if sys.platform == "linux":
-        assert [path.name for path in (tmp_path / "xdg" / "powerkern").glob("powerkern-*/*")] == [NAME]
+        assert [path.name for path in (tmp_path / "xdg" / "powerkern").glob("powerkern-*/*")] == [name()]
     assert run(COMPILE + HITS, package_copy, **home) == "1"
 
 
@@ -103,7 +111,7 @@ def test_what_a_folder_lacks_is_kept_in_the_next(place, tmp_path, monkeypatch, c
     assert loads()
     monkeypatch.setattr(code_cache, "_bases", lambda: [tmp_path / "file", tmp_path / "second"])
     compiled()
-    assert [path.name for path in (tmp_path / "second").glob("powerkern-*/*")] == [NAME]
+    assert [path.name for path in (tmp_path / "second").glob("powerkern-*/*")] == [name()]
 
 
 @pytest.mark.slow
@@ -119,7 +127,7 @@ def test_two_cold_processes_compile_once(tmp_path):
         process.stdin.flush()
     printed = [process.communicate(timeout=300) for process in both]
     assert sorted(printed) == [("0\n", ""), ("1\n", "")]
-    assert [path.name for path in tmp_path.glob("*/*")] == [NAME]
+    assert [path.name for path in tmp_path.glob("*/*")] == [name()]
 
 
 def test_an_entry_elsewhere_is_not_kept(empty, monkeypatch, compiled):
@@ -131,52 +139,6 @@ def test_an_entry_elsewhere_is_not_kept(empty, monkeypatch, compiled):
 
 
 # --- never wrong: sources -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def name_for(monkeypatch):
-    """The folder's name for other sources."""
-
-    def name(sources):
-        monkeypatch.setattr(code_cache, "PACKAGE", sources / "powerkern")
-        code_cache._source_hash.cache_clear()
-        return code_cache.folder_name()
-
-    yield name
-    monkeypatch.undo()
-    code_cache._source_hash.cache_clear()
-
-
-def test_any_compiled_source_changes_the_folder(package_copy, name_for):
-    names = {name_for(package_copy)}
-    compiled_folders = [package_copy / "powerkern" / folder for folder in ("kernels", "_jit")]
-    sources = [path for folder in compiled_folders for path in folder.rglob("*.py")]
-    for source in [*sources, package_copy / "powerkern" / "_status.py"]:
-        with source.open("a") as file:
-            file.write("# edited\n")
-        names.add(name_for(package_copy))
-    for folder in compiled_folders:
-        (folder / "deep" / "deeper").mkdir(parents=True)
-        (folder / "deep" / "deeper" / "new.py").touch()
-        names.add(name_for(package_copy))
-    sources[0].rename(sources[0].with_name("renamed.py"))
-    names.add(name_for(package_copy))
-    assert len(names) == 1 + len(sources) + 1 + 2 + 1
-
-
-def test_other_sources_do_not(package_copy, name_for):
-    before = name_for(package_copy)
-    with (package_copy / "powerkern" / "__main__.py").open("a") as file:
-        file.write("# edited\n")
-    assert name_for(package_copy) == before
-
-
-def test_text_that_moves_from_one_file_to_the_next_changes_the_folder(package_copy, name_for):
-    first, second = sorted((package_copy / "powerkern" / "kernels").glob("*.py"))[:2]
-    before = name_for(package_copy)
-    second.write_bytes(first.read_bytes()[-1:] + second.read_bytes())
-    first.write_bytes(first.read_bytes()[:-1])
-    assert name_for(package_copy) != before
 
 
 @pytest.mark.slow
@@ -233,7 +195,7 @@ def test_the_cpus_name_and_features_are_in_the_folders():
     unlike = [("haswell", "+avx2"), ("znver3", "+avx2"), ("znver3", "+avx2,+fma"), ("../../elsewhere", "")]
     names = [code_cache.folder_name(cpus.Cpu(*cpu)) for cpu in unlike]
     assert len(set(names)) == len(names)
-    assert "-haswell-" in names[0]
+    assert names[0].startswith("powerkern-haswell-")
     assert Path(names[-1]).name == names[-1]
 
 
@@ -255,19 +217,20 @@ def damaged_copies(content, rng):
 def test_damaged_code_is_never_loaded(place):
     content = file_in(place).read_bytes()
     rng, tried = np.random.default_rng(0), 0
-    assert code_cache._read(NAME) == content[32:]
+    assert code_cache._read(FUNCTION) == content[32:]
     for damaged in damaged_copies(content, rng):
         if damaged != content:
             file_in(place).write_bytes(damaged)
-            assert code_cache._read(NAME) is None
+            assert code_cache._read(FUNCTION) is None
             tried += 1
     assert tried > 200
 
 
-def test_code_of_another_entry_is_never_loaded(place):
+def test_code_of_another_entry_is_never_loaded(place, monkeypatch):
     path = file_in(place)
-    path.rename(path.with_name("kernels.other.code"))
-    assert code_cache._read("kernels.other.code") is None
+    monkeypatch.setattr(FUNCTION, "__qualname__", "other")
+    path.rename(path.with_name(code_cache.file_name(FUNCTION)))
+    assert code_cache._read(FUNCTION) is None
 
 
 def test_damaged_code_is_replaced(place, loads):
@@ -280,10 +243,84 @@ def test_damaged_code_is_replaced(place, loads):
 
 def test_code_from_a_stranger_is_never_read(place):
     (place / code_cache.folder_name()).chmod(0o777)
-    assert code_cache._read(NAME) is None
+    assert code_cache._read(FUNCTION) is None
     (place / code_cache.folder_name()).chmod(0o755)
     file_in(place).chmod(0o666)
-    assert code_cache._read(NAME) is None
+    assert code_cache._read(FUNCTION) is None
+
+
+# --- pruned -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other_versions(place, monkeypatch):
+    """Files of twelve other states of the sources, the first used last, and the pruning of a new process."""
+    code_cache._prune.cache_clear()
+    made = [file_in(place).with_name(f"{ENTRY}-{k:016x}.code") for k in range(12)]
+    for k, path in enumerate(made):
+        path.touch()
+        os.utime(path, (0.0, time.time() - 60.0 * (k + 1)))
+    yield made
+    code_cache._prune.cache_clear()
+
+
+def test_the_versions_used_last_stay(place, other_versions):
+    code_cache._prune(place)
+    there = sorted(path.name for path in file_in(place).parent.iterdir())
+    assert there == sorted([name(), *(path.name for path in other_versions[:7])])
+
+
+def test_what_is_compiled_prunes(other_versions, place, compiled):
+    file_in(place).unlink()
+    compiled()
+    assert file_in(place).exists()
+    assert sum(path.exists() for path in other_versions) == 7
+
+
+def test_an_entry_that_is_not_used_goes_after_a_year_and_its_folder_too(place):
+    code_cache._prune.cache_clear()
+    long_ago, old = time.time() - 400 * 86_400.0, place / "powerkern-old-00000000"
+    old.mkdir()
+    strangers = [old / "kernels.gone.f-0123456789abcdef.code", old / "kernels.of.an.older.layout.code"]
+    others = [place / "powerkern-notes.txt", place / "elsewhere" / "x.code"]
+    others[1].parent.mkdir()
+    for path in [*strangers, *others]:
+        path.touch()
+        os.utime(path, (long_ago, long_ago))
+    os.utime(old, (long_ago, long_ago))
+    code_cache._prune(place)
+    assert not any(path.exists() for path in strangers)
+    assert all(path.exists() for path in [*others, file_in(place)])
+    code_cache._prune.cache_clear()
+    os.utime(old, (long_ago, long_ago))
+    code_cache._prune(place)
+    assert not old.exists()
+    code_cache._prune.cache_clear()
+
+
+def test_the_draft_of_a_process_that_died_goes_after_a_day(place):
+    code_cache._prune.cache_clear()
+    drafts = [file_in(place).with_name(f"{ENTRY}-{k:016x}.code.draft") for k in range(2)]
+    for path, age in zip(drafts, (60.0, 2 * 86_400.0), strict=True):
+        path.touch()
+        os.utime(path, (0.0, time.time() - age))
+    code_cache._prune(place)
+    assert [path.exists() for path in drafts] == [True, False]
+    code_cache._prune.cache_clear()
+
+
+def test_a_folder_of_others_is_not_pruned(place, other_versions):
+    file_in(place).parent.chmod(0o777)
+    code_cache._prune(place)
+    assert all(path.exists() for path in other_versions)
+
+
+def test_a_use_is_noted_once_a_day(place, loads):
+    for age, is_noted in ((3600.0, False), (2 * 86_400.0, True)):
+        then = time.time() - age
+        os.utime(file_in(place), (then, then))
+        assert loads()
+        assert (time.time() - file_in(place).stat().st_mtime < 600.0) == is_noted
 
 
 # --- never in the way ---------------------------------------------------------------------------------

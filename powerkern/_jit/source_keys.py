@@ -1,0 +1,171 @@
+"""Keys of compiled code: a hash of the module of an entry and of every module that it imports, directly or not.
+
+An edited kernel so gives new keys to the entries that can reach it, and to no others. Modules are read through their
+loaders, which know whether they lie in a folder, in a zip file or in an executable. Where there are no sources the
+bytecode is hashed in their place: what is compiled is bytecode.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import hashlib
+import re
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from types import CodeType, ModuleType
+from typing import NamedTuple
+
+#: The package whose modules are compiled, and the one that compiles.
+_PACKAGE, _JIT = "powerkern", "powerkern._jit"
+#: Kernels import marks and types from _JIT. What decides on their code is imported by this module.
+_COMPILER = "powerkern._jit.object_code"
+#: ``from a.b import c, d`` with the names in parentheses or without, or ``import a.b``.
+_IMPORT = re.compile(
+    rf"^[ \t]*(?:from[ \t]+({_PACKAGE}[\w.]*)[ \t]+import\b[ \t]*(\([^)]*\)|[^\n]*)|import[ \t]([^\n]*))", re.MULTILINE
+)
+
+
+class Unknown(Exception):
+    """A module has neither source nor bytecode that could be read."""
+
+
+class Key(NamedTuple):
+    """The key of an entry, empty if there is nothing to hash, and whether it comes from sources alone."""
+
+    text: str
+    from_sources: bool
+
+
+class _Module(NamedTuple):
+    digest: bytes
+    imported: frozenset[str]
+    has_source: bool
+
+
+@functools.cache
+def key_of(module: str) -> Key:
+    """Return the key of entries made in a module."""
+    try:
+        modules = {name: _read(name) for name in closure_of(module)}
+    except Unknown:
+        return Key("", False)
+    digest = hashlib.sha256()
+    for name in sorted(modules):
+        digest.update(name.encode() + b"\0" + modules[name].digest)
+    return Key(digest.hexdigest()[:16], all(each.has_source for each in modules.values()))
+
+
+def closure_of(module: str) -> frozenset[str]:
+    """Return the names of the modules that decide on the code of a module's entries."""
+    found, waiting = set[str](), [module, _COMPILER]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting.extend(_read(name).imported)
+    return frozenset(found)
+
+
+@functools.cache
+def _read(name: str) -> _Module:
+    """Hash one module and find which modules of the package it imports."""
+    spec = find_spec(name)
+    loader = None if spec is None else spec.loader
+    try:
+        source = loader.get_source(name)  # type: ignore[union-attr]
+    except (AttributeError, ImportError, OSError):
+        source = None
+    if source is not None:
+        return _Module(hashlib.sha256(source.encode()).digest(), _imports_of_source(source), True)
+    try:
+        code = loader.get_code(name)  # type: ignore[union-attr]
+    except (AttributeError, ImportError, OSError):
+        code = None
+    if code is None:
+        raise Unknown(f"{name} has neither source nor bytecode")
+    return _Module(_digest_of_code(code), _imports_of_code(code), False)
+
+
+def forget() -> None:
+    """Read modules anew at the next call."""
+    _read.cache_clear()
+    key_of.cache_clear()
+
+
+# --- imports ------------------------------------------------------------------------------------------
+
+
+def _imports_of_source(source: str) -> frozenset[str]:
+    found = set[str]()
+    for package, names, modules in _IMPORT.findall(source):
+        if package:
+            names = re.sub(r"#[^\n]*|[ \t]as[ \t]+\w+", "", names)
+            found.update(_imported_from(package, re.findall(r"\w+", names)))
+        found.update(re.findall(rf"\b{_PACKAGE}\.[\w.]*", modules))
+    return frozenset(found)
+
+
+def _imports_of_code(code: CodeType) -> frozenset[str]:
+    imported: list[tuple[str, list[str]]] = []
+    for each in _codes_in(code):
+        if any(name.split(".")[0] == _PACKAGE for name in each.co_names):
+            for instruction in dis.get_instructions(each):
+                if instruction.opname == "IMPORT_NAME":
+                    imported.append((instruction.argval, []))
+                elif instruction.opname == "IMPORT_FROM":
+                    imported[-1][1].append(instruction.argval)
+    ours = (each for each in imported if each[0].split(".")[0] == _PACKAGE)
+    return frozenset(name for module, names in ours for name in _imported_from(module, names))
+
+
+def _imported_from(module: str, names: list[str]) -> Iterator[str]:
+    """Yield the modules that ``from module import names`` needs."""
+    inner = [f"{module}.{name}" for name in names if _is_module(module, name)]
+    yield from inner
+    if module != _JIT and (len(inner) < len(names) or not names):  # _COMPILER stands for _JIT
+        yield module
+
+
+def _is_module(package: str, name: str) -> bool:
+    """Return whether ``from package import name`` imports a module."""
+    imported = sys.modules.get(package)
+    if imported is not None and (not hasattr(imported, "__path__") or name in vars(imported)):
+        return isinstance(vars(imported).get(name), ModuleType)
+    spec = find_spec(package)
+    is_package = spec is not None and spec.submodule_search_locations is not None
+    return is_package and find_spec(f"{package}.{name}") is not None
+
+
+# --- bytecode -----------------------------------------------------------------------------------------
+
+
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes_in(constant)
+
+
+def _digest_of_code(code: CodeType) -> bytes:
+    """Hash what a code object does, not where it is: no file name and no line."""
+    parts = [
+        code.co_code, getattr(code, "co_exceptiontable", b""), code.co_names, code.co_varnames, code.co_freevars,
+        code.co_cellvars, code.co_flags, code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount,
+    ]  # fmt: skip
+    digest = hashlib.sha256()
+    for part in [*parts, *map(_described, code.co_consts)]:
+        content = repr(part).encode()
+        digest.update(b"%d\0" % len(content) + content)
+    return digest.digest()
+
+
+def _described(constant: object) -> object:
+    """Describe a constant by its type and value: 1, 1.0 and True are equal but different; sets have no order."""
+    if isinstance(constant, CodeType):
+        return _digest_of_code(constant)
+    if isinstance(constant, tuple | frozenset):
+        each = [repr(_described(element)) for element in constant]
+        return type(constant).__name__, each if isinstance(constant, tuple) else sorted(each)
+    return type(constant).__name__, repr(constant)

@@ -1,0 +1,137 @@
+"""Fits, transforms, loaded fits and the command line where there are no sources in a folder."""
+
+from __future__ import annotations
+
+import compileall
+import importlib.util
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import processes
+import pytest
+
+import powerkern
+from powerkern._jit import JIT_DISABLED, code_cache
+
+pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+
+PACKAGE = Path(powerkern.__file__).parent
+
+#: A small entry, and whether its code was there: nothing else makes numba needless.
+SMALL = (
+    "import sys, numpy as np; from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f\n"
+    "low, high = np.empty((2, 1)); f(1, np.zeros(1), np.zeros(1), 10.0, low, high)\n"
+    "print(high[0], int('numba' not in sys.modules))"
+)
+#: A fit, a transform by the fit once loaded, and the same by the command line.
+ALL = """
+import sys, numpy as np, powerkern as pk
+from powerkern.__main__ import main
+x = np.random.default_rng(0).lognormal(size=(60, 2))
+fit = pk.PowerFit.from_json(pk.fit(x).to_json())
+print(fit.transform(x).tobytes().hex(), fit.lmbda.tobytes().hex())
+np.savetxt("data.csv", x, delimiter=",", header="a,b", comments="")
+assert main(["fit", "data.csv", "-o", "fit.json"]) == 0
+assert main(["transform", "--fit", "fit.json", "data.csv", "-o", "out.csv"]) == 0
+print(open("out.csv").read())
+"""
+
+
+@pytest.fixture
+def zipped(tmp_path):
+    """Return a zip file with the package, and with the code that is given to it, as a wheel has it."""
+
+    def write(sources, code=None):
+        with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
+            for path in (sources / "powerkern").rglob("*.py*"):
+                if path.suffix in (".py", ".pyc") and path.parent.name != "__pycache__":
+                    archive.write(path, path.relative_to(sources))
+            for path in code.rglob("*.code") if code else ():
+                archive.write(path, Path("powerkern", "_compiled", path.relative_to(code)))
+        return tmp_path / "package.zip"
+
+    return write
+
+
+@pytest.fixture
+def stripped(tmp_path):
+    """A copy of the package that has bytecode alone."""
+    copy = tmp_path / "stripped"
+    shutil.copytree(PACKAGE, copy / "powerkern", ignore=shutil.ignore_patterns("__pycache__"))
+    compileall.compile_dir(copy, quiet=1, legacy=True)
+    for path in copy.rglob("*.py"):
+        path.unlink()
+    return copy
+
+
+def run(code, where, folder, cache):
+    """What a process prints that imports the package from `where`."""
+    environment = {"NUMBA_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0"}
+    return processes.run(code, folder, PYTHONPATH=str(where), **environment)
+
+
+def test_a_zip_file_uses_the_code_of_its_sources(zipped, place, tmp_path):
+    assert run(SMALL, zipped(PACKAGE.parent), tmp_path, place) == "inf 1"
+
+
+def test_a_zip_file_with_code_needs_no_numba(zipped, filled, tmp_path):
+    """As a compiled wheel on the path does not."""
+    assert run(SMALL, zipped(PACKAGE.parent, filled), tmp_path, tmp_path / "cache") == "inf 1"
+    assert not (tmp_path / "cache").exists()
+
+
+def test_code_in_a_zip_file_that_is_of_other_sources_is_passed_over(zipped, filled, tmp_path):
+    (path,) = filled.glob("*/*.code")
+    stale = tmp_path / "stale" / path.parent.name
+    stale.mkdir(parents=True)
+    shutil.copy(path, stale / f"{path.name.rpartition('-')[0]}-0123456789abcdef.code")
+    assert run(SMALL, zipped(PACKAGE.parent, stale.parent), tmp_path, tmp_path / "cache") == "inf 0"
+
+
+def test_bytecode_is_compiled_once(stripped, tmp_path):
+    assert [run(SMALL, stripped, tmp_path, tmp_path / "cache") for _ in range(2)] == ["inf 0", "inf 1"]
+
+
+@pytest.mark.parametrize("as_zip", [False, True])
+def test_bytecode_with_code_needs_no_numba(as_zip, stripped, zipped, filled, tmp_path):
+    """The key of code that was built from sources cannot be told from bytecode."""
+    if as_zip:
+        stripped = zipped(stripped, filled)
+    else:
+        shutil.copytree(filled, stripped / "powerkern" / "_compiled")
+    assert run(SMALL, stripped, tmp_path, tmp_path / "cache") == "inf 1"
+    assert not (tmp_path / "cache").exists()
+
+
+def test_an_application_keeps_code_in_the_users_cache(monkeypatch):
+    """Its own folder may be one that is unpacked for each run."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    assert code_cache._bases() == [code_cache._users_cache()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["zip", "bytecode", "zip of bytecode"])
+def test_fits_transforms_and_the_command_line(kind, stripped, zipped, tmp_path):
+    expected = run(ALL, PACKAGE.parent, tmp_path, code_cache.writable_folder().parent)
+    sources = stripped if "bytecode" in kind else PACKAGE.parent
+    where = zipped(sources) if "zip" in kind else sources
+    for _ in range(2):
+        assert run(ALL, where, tmp_path, tmp_path / "cache") == expected
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("PyInstaller") is None, reason="PyInstaller is not installed")
+def test_an_application_of_pyinstaller(tmp_path):
+    (tmp_path / "app.py").write_text(ALL)
+    command = [sys.executable, "-m", "PyInstaller", "--noconfirm", "--onedir", "--paths", PACKAGE.parent, "app.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    expected = run(ALL, PACKAGE.parent, tmp_path, code_cache.writable_folder().parent)
+    for _ in range(2):
+        done = subprocess.run(
+            [tmp_path / "dist" / "app" / "app"], cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+        assert (done.stdout.strip(), done.stderr) == (expected, "")
