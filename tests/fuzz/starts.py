@@ -22,6 +22,8 @@ import powerkern as pk
 FAMILIES = ("box-cox", "yeo-johnson")
 ESTIMATORS = ("rewml", "rewml-nr", "carroll", "mtl", "ppcc")
 LENGTHS = (5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 127, 129, 150, 200, 300, 500)
+#: Lengths of columns that are scanned on a sample.
+LONG = (513, 600, 800, 1000)
 #: Interval in which lambda of a prestandardised column is sought, and how much higher than the minimum a start may be.
 LOW, HIGH, EXCESS = -4.0, 6.0, 1e-6
 _HUBER_K, _HUBER_BETA, _MAD_FACTOR, _C = 1.5, 1.556931 / 2.0, 1.0 / float(ndtri(0.75)), 0.5
@@ -59,8 +61,8 @@ def _shapes(rng: np.random.Generator, n: int) -> Iterator[np.ndarray]:
     yield rng.integers(0, 12, n) + 0.0
 
 
-def columns(n_columns: int, seed: int) -> Iterator[tuple[str, np.ndarray]]:
-    """Families and nasty columns of 5 to 500 values that can be fitted robustly."""
+def columns(n_columns: int, seed: int, lengths: tuple[int, ...] = LENGTHS) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield families and nasty columns that can be fitted robustly."""
     rng = np.random.default_rng(seed)
     count = 0
     while True:
@@ -68,7 +70,7 @@ def columns(n_columns: int, seed: int) -> Iterator[tuple[str, np.ndarray]]:
             for family in FAMILIES:
                 if count == n_columns:
                     return
-                x = list(_shapes(rng, int(rng.choice(LENGTHS))))[shape]
+                x = list(_shapes(rng, int(rng.choice(lengths))))[shape]
                 if family == "box-cox":
                     is_positive = x.min() > 0.0 and rng.random() < 0.5
                     x = (

@@ -138,7 +138,7 @@ def brent_step(state: BrentState, f: float) -> BrentState:
 @kernel
 def _brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, max_eval: int = 200) -> Minimum:
     state = brent_start(a, b, xtol, max_eval)
-    while state.status == RUNNING:
+    while state.status == RUNNING:  # at most max_eval steps
         state = brent_step(state, f(state.x))
     return minimum(state.x, state.fun, state.n_eval, state.status)
 

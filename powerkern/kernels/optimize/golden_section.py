@@ -98,7 +98,7 @@ def _golden_section(
     f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, max_eval: int = 200
 ) -> Minimum:
     state = golden_section_start(a, b, xtol, max_eval)
-    while state.status == RUNNING:
+    while state.status == RUNNING:  # at most max_eval steps
         state = golden_section_step(state, f(state.x))
     return minimum(state.x, state.fun, state.n_eval, state.status)
 

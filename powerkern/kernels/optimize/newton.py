@@ -137,7 +137,7 @@ def _newton_root(
     max_eval: int = 200,
 ) -> Root:
     state = newton_start(x0, max_step, xtol, max_eval)
-    while state.status == RUNNING:
+    while state.status == RUNNING:  # at most max_eval steps
         f, df, d2f = f_derivatives(state.x)
         state = newton_step(state, f, df, d2f)
     return Root(state.x, state.fun, state.n_eval, state.status)

@@ -46,7 +46,7 @@ def narrowed(at: Prestandardized, cell: FloatArray, stop: Stop, options: Options
     points, values = work.grid[0, :LANES], work.grid[1, :LANES]
     around, n_eval = _Bracket(cell[LOW], cell[LOWEST], cell[HIGH], cell[AT_LOW], cell[VALUE], cell[AT_HIGH]), 0
     expected = _vertex_of(around)[0] if around.high - around.low <= _WIDE else math.nan
-    while True:
+    while True:  # until MAX_EVAL evaluations, LANES in each turn
         before = around
         _place_points(around, expected, _PARTS if n_eval == 0 else _CLOSER, points)
         if n_eval == 0:

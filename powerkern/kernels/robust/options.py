@@ -33,7 +33,9 @@ GLOBAL, BRENT = range(2)
 #: Number of reweighting steps: as many as it takes until the values kept no longer change.
 UNTIL_SETTLED = -1
 #: Order statistics used by the scan; longer columns than ALL are searched on them, too, before all values are.
-SAMPLE, ALL = 128, 512
+SAMPLE, ALL = 256, 512
+#: Columns of at most so many values are evaluated at LANES lambdas at once around each minimum of their sample.
+_MOST_IN_LANES = 2048
 #: Local minima that are followed up, and the number of fields of a cell (`kernels.robust.search`).
 _MAX_CELLS, _N_CELL = 16, 8
 
@@ -73,7 +75,7 @@ class RobustWork(NamedTuple):
     #: location and scale there
     grid: FloatArray
     cells: FloatArray  #: (_MAX_CELLS, _N_CELL): where local minima are
-    lanes: FloatArray  #: LANES * ALL: transforms of a short column at LANES lambdas, or at another one
+    lanes: FloatArray  #: LANES * _MOST_IN_LANES at most: transforms of a column at LANES lambdas, or at another one
     trial: FloatArray  #: N_RESULTS: a fit beside that of the column
     counts: CountsWork  #: of a column with weights
     sample_counts: CountsWork
@@ -131,9 +133,10 @@ def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
     """The arrays of `RobustWork` for columns of up to `n` values, and for weights."""
     values, logs, y, scores = (np.ones(n + ROOM) for _ in range(4))
     sample, grid, cells = np.ones((5, SAMPLE + ROOM)), np.empty((5, MOST_POINTS)), np.empty((_MAX_CELLS, _N_CELL))
+    lanes = np.ones(LANES * min(max(n, ALL), _MOST_IN_LANES))
     counts, sample_counts = new_counts_work(n if weighted else 0), new_counts_work(SAMPLE if weighted else 0)
     return RobustWork(
-        new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells, np.ones(LANES * ALL),
+        new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells, lanes,
         np.empty(N_RESULTS), counts, sample_counts, new_cell_work(ALL), new_lane_batch(min(n, ALL)),
     )  # fmt: skip
 

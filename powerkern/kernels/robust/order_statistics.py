@@ -275,7 +275,7 @@ def qn_of(y: np.ndarray, w: np.ndarray) -> float:
     half = float(np.floor(0.5 * total)) + 1.0
     share = (1.0 - 1e-12) * (half / total) * ((half - 1.0) / total)
     least, most = 0, bits_of(y[y.size - 1] - y[0])
-    while least < most:
+    while least < most:  # at most 63 times: the range of integers is halved
         middle = least + (most - least) // 2
         if _share_within(y, w, total, float_of(middle)) >= share:
             most = middle
@@ -290,7 +290,7 @@ def _share_within(y: np.ndarray, w: np.ndarray, total: float, distance: float) -
     first, share, inside = 0, 0.0, 0.0
     for j in range(y.size):
         weight = w[j] if w.size > 0 else 1.0
-        while y[j] - y[first] > distance:
+        while first < j and y[j] - y[first] > distance:
             inside -= w[first] if w.size > 0 else 1.0
             first += 1
         share += weight / total * ((2.0 * inside + weight - 1.0) / total)
@@ -308,10 +308,10 @@ def trimmed_mean(y: np.ndarray, w: np.ndarray, below: float, above: float) -> fl
     if w.size == 0:
         lo, hi, below, above = int(below), y.size - int(above), 0.0, 0.0
     else:
-        while below >= w[lo]:
+        while lo < y.size - 1 and below >= w[lo]:
             below -= w[lo]
             lo += 1
-        while above >= w[hi - 1]:
+        while hi > 1 and above >= w[hi - 1]:
             above -= w[hi - 1]
             hi -= 1
     center = y[min(max(y.size // 2, lo), hi - 1)]  # kept: far from it sums would lose digits

@@ -210,7 +210,7 @@ def _add_run(
 ) -> int:
     """Nodes of `parts` equal parts of the ranks from `start`, counted from the end of the column on that side."""
     done = 0.0
-    while done < parts:
+    while done < parts:  # a node each; where these run out (`_is_full`) the group is the rest
         score, slope = _score_at(start + (done + 0.5) * size, shift, counts)
         group = min(max(float(np.floor(close / (slope * size))), 1.0), parts - done)
         if _is_full(nodes, k, counts.w.size - row):

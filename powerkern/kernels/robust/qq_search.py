@@ -219,10 +219,14 @@ def _divide(cells: IntArray, start: int, work: CellWork) -> None:
 
 @kernel
 def _write_points(low: float, high: float, n_first: int, points: FloatArray, work: CellWork) -> int:
-    """All lanes in ascending order, the parts of a divided cell in its place; returns how many."""
+    """Write all lanes in ascending order, the parts of a divided cell in its place; return their number.
+
+    The lanes are a forest: a divided cell is a node whose children are its parts. This is an in-order traversal, with
+    `pending` as the stack. Each turn writes another lane, and there are at most MOST_POINTS.
+    """
     lanes, begin, pending = work.lanes, work.begin, work.queue
     n_points, n_pending, lane, stop = 0, 0, 0, LANES32 - 1
-    while True:
+    for _ in range(MOST_POINTS):
         points[LMBDA, n_points], points[VALUE, n_points] = lanes[LMBDA, lane], lanes[VALUE, lane]
         while lane < stop and begin[lane] >= 0:
             pending[n_pending], pending[n_pending + 1] = lane + 1, stop

@@ -22,7 +22,7 @@ from powerkern.kernels.robust.options import (
     with_rule,
 )
 from powerkern.kernels.robust.qq import near_quantiles
-from powerkern.kernels.robust.qq_column import is_lower_below, keep_within, qq_value, sample_scores, scan_qq
+from powerkern.kernels.robust.qq_column import close_in, is_lower_below, keep_within, qq_value, sample_scores, scan_qq
 from powerkern.kernels.robust.reweighting import Fit, n_fits_of, reweighted
 from powerkern.kernels.robust.search import (
     VALUE,
@@ -48,10 +48,14 @@ _BETTER, _LEFT_OUT = 0.02, 0.5
 def _minimum(
     objective: Objective, at: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork
 ) -> LocalMinimum:
-    """The minimum in a cell that a scan has found by vectors of lambdas, or else by Brent's method."""
+    """Return the minimum in a cell: by vectors of lambdas in a short column, or else by Brent's method."""
     if at.column.n <= ALL and cell[VALUE] > -math.inf:
         return narrowed(at, cell, stop, options, work)
-    return brents_minimum(objective, at, cell, stop, options, work)
+    n_eval = 0
+    if LANES * at.column.n <= work.lanes.size and cell[VALUE] > -math.inf:
+        n_eval = close_in(at, cell, options, work)
+    found = brents_minimum(objective, at, cell, stop, options, work)
+    return LocalMinimum(found.lmbda, found.value, found.n_eval + n_eval)
 
 
 _SEARCH = Search(qq_value, sample_scores, scan_qq, _minimum)

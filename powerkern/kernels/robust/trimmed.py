@@ -125,7 +125,7 @@ def _best_window(counts: Counts, at: Prestandardized, lmbda: float, fraction: fl
     _cumulate_outwards(at, counts, middle, unit, outward)
     best, right = _Window(0, n, 0.0, 0.0, math.inf), (0.0, 0.0, 0.0)
     i, j, start = 0, 0, 0.0
-    while True:
+    for _ in range(2 * n + 2):  # every window ends, or begins, at another value than the one before
         while i < middle and before[i + 1] <= start + tolerance:
             i += 1
         end = start + size
@@ -150,8 +150,9 @@ def _best_window(counts: Counts, at: Prestandardized, lmbda: float, fraction: fl
         while following < n and before[following + 1] <= end + tolerance:  # weights may be smaller than the tolerance
             following += 1
         if following == n:
-            return best
+            break
         start = min(before[i + 1], before[following + 1] - size)
+    return best
 
 
 @kernel

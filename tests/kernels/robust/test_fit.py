@@ -87,6 +87,27 @@ def test_longer_columns_are_searched_on_a_sample_first(family):
     assert objective(row[LMBDA0] * power) <= oracles.lowest(objective, step=0.1) + 1e-6
 
 
+@pytest.mark.parametrize("n", [45, 91])
+def test_an_objective_that_is_defined_nowhere_ends_the_search(n):
+    """In columns of 495 and of 1,001 values: 1/lambda swallows all digits of values of 1e-30."""
+    x = np.tile(np.arange(1.0, 12.0), n) * 1e-30
+    row = fitted(x, "box-cox", prestandardize="none", c=0.1)
+    assert row[STATUS] == Status.UNREPRESENTABLE
+
+
+def test_an_interval_is_widened_a_few_times_only():
+    evaluated = []
+
+    def falling(at, lmbda, options, work):
+        evaluated.append(lmbda)
+        return lmbda
+
+    stop = search.Stop(1e-5, math.inf, math.inf)
+    found = search.brents_minimum(falling, None, np.array([0.0, 1.0]), stop, None, None)
+    assert found.n_eval == len(evaluated) <= 5 * search.MAX_EVAL
+    assert -150.0 < found.lmbda < -30.0
+
+
 @families
 @pytest.mark.parametrize("estimator", ["rewml", "carroll", "mtl"])
 @pytest.mark.parametrize(
