@@ -265,7 +265,7 @@ def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
         X[:, a:b].map_blocks(function, fit.part(slice(a, b)), dtype=dtype, meta=np.empty((0, 0), dtype))
         for a, b in itertools.pairwise(edges.tolist())
     ]
-    return parts[0] if len(parts) == 1 else da.concatenate(parts, axis=1)
+    return parts[0] if len(parts) == 1 else da.concatenate(parts, axis=1, allow_unknown_chunksizes=True)
 
 
 # --- input --------------------------------------------------------------------------------------------

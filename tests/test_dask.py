@@ -247,6 +247,23 @@ def test_chunks_of_unknown_length(dd):
         fit(some.values, sample_weight=np.ones(5))
 
 
+@pytest.mark.parametrize("columns", [(4,), (2, 2), (1, 3)])
+def test_transforms_of_unknown_length_in_blocks_of_columns(columns):
+    X = matrix("yeo-johnson")
+    X = X[:, :4]
+    D = da.from_array(X, chunks=((200, len(X) - 200), columns))
+    some = D[D[:, 0] > 1.0]
+    expected = X[X[:, 0] > 1.0]
+    fitted = fit(some)
+    assert_same_fit(fitted, pk.fit(expected))
+    Z = transform(some, fitted)
+    assert_array_equal(Z.compute(), fitted.transform(expected))
+    assert_array_equal(inverse_transform(Z, fitted).compute(), fitted.inverse_transform(fitted.transform(expected)))
+    assert len(Z.chunks[1]) == len(columns)
+    one = pk.fit(expected[:, 1])
+    assert_array_equal(transform(some[:, 1], one).compute(), one.transform(expected[:, 1]))
+
+
 def test_weights_in_a_column(dd):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(matrix("box-cox"), columns=list("abcd"))

@@ -38,6 +38,11 @@ def axes_of(ax: Axes | None, **figure_options: Any) -> Axes:
     return ax
 
 
+def figure_width(ax: Axes) -> float:
+    """Return the width of the figure or subfigure, in inches: only figures have `get_figwidth`."""
+    return float(ax.figure.bbox.width / ax.figure.dpi)
+
+
 def ink(ax: Axes) -> Any:
     """The color of text on these axes, whether the style is light or dark."""
     return ax.xaxis.label.get_color()

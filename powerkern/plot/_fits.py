@@ -41,6 +41,10 @@ def own_data(X: object, fit: PowerFit | RegressionFit | JointFit) -> tuple[tuple
     return ((None if X is None else matrix_of(X, power).values),), power
 
 
+class NoValuesError(ValueError):
+    """A column has no values to draw."""
+
+
 class Column(NamedTuple):
     """The observed values of one column, before and after its transform."""
 
@@ -68,7 +72,7 @@ def column_of(matrix: Matrix, fit: PowerFit, j: int) -> Column:
     before = values[:, 0].astype(np.float64)
     known = ~np.isnan(before)
     if not known.any():
-        raise ValueError(f"{column_label(j, names)} has no values; there is nothing to draw")
+        raise NoValuesError(f"{column_label(j, names)} has no values; there is nothing to draw")
     after = part.transform(values)[known, 0].astype(np.float64)
     return Column(
         label=title_label(j, names),
@@ -81,7 +85,7 @@ def column_of(matrix: Matrix, fit: PowerFit, j: int) -> Column:
 
 def title_label(j: int, names: Sequence[str] | None) -> str:
     """Name of a column in titles."""
-    return f"column {j}" if names is None else names[j]
+    return f"column {j}" if names is None else str(names[j])
 
 
 def row_names(X: Any) -> list[str] | None:

@@ -10,7 +10,7 @@ import numpy as np
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
-from powerkern.plot._drawing import axes_of, ink, shortened
+from powerkern.plot._drawing import axes_of, figure_width, ink, shortened
 from powerkern.plot._fits import check_fit, own_data, positions
 from powerkern.regression import RegressionFit
 
@@ -85,9 +85,9 @@ def forest_plot(
     _draw_estimates(ax, fit.lmbda[order], low, high, ends, hollow=level is not None)
     for value in (0.0, 1.0):
         ax.axvline(value, color=ink(ax), linewidth=0.8, linestyle="--", alpha=0.5, zorder=0.5)
-    names, length = fit.column_names, int(_LABEL * ax.figure.get_figwidth())
+    names, length = fit.column_names, int(_LABEL * figure_width(ax))
     ax.set_yticks(
-        range(order.size), [shortened(names[j] if names else str(j), length) for j in order], parse_math=False
+        range(order.size), [shortened(str(names[j] if names else j), length) for j in order], parse_math=False
     )
     ax.set(xlabel="lambda" if level is None else f"lambda, {100 * level:g}% interval")
     ax.set_ylim(order.size - 0.5, -0.5)

@@ -13,7 +13,16 @@ from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
 from powerkern.plot._drawing import axes_of, ink, mixed, pyplot, set_title
-from powerkern.plot._fits import Column, by_column, column_of, matrix_of, one_column, positions
+from powerkern.plot._fits import (
+    Column,
+    NoValuesError,
+    by_column,
+    column_of,
+    matrix_of,
+    one_column,
+    positions,
+    title_label,
+)
 from powerkern.plot._qq import draw_qq
 
 if TYPE_CHECKING:
@@ -87,12 +96,12 @@ def before_after_plot(
     Returns
     -------
     (k, len(kinds)) ndarray of matplotlib Axes
-        A row for each column; their figure is ``axes[0, 0].figure``.
+        A row for each column; their figure is ``axes[0, 0].figure``. The panels of a column without values say so.
 
     Raises
     ------
     ValueError
-        A column without values, an unknown kind, axes of another shape, or more than 200 panels: choose columns.
+        An unknown kind, axes of another shape, or more than 200 panels: choose columns.
 
     Examples
     --------
@@ -109,14 +118,29 @@ def before_after_plot(
     panels = _new_panels(len(chosen), len(draw)) if ax is None else np.asarray(ax, dtype=object)
     if panels.shape != (len(chosen), len(draw)):
         raise ValueError(f"ax must be an array of {len(chosen)} x {len(draw)} axes, got shape {panels.shape}")
+    legends = False
     for j, axes in zip(chosen, panels, strict=True):
-        one = column_of(matrix, fit, j)
+        try:
+            one = column_of(matrix, fit, j)
+        except NoValuesError:
+            _write_no_values(axes, title_label(j, matrix.names or fit.column_names))
+            continue
         for panel, draw_one in zip(axes, draw, strict=True):
             draw_one(panel, one)
         set_title(axes[0], one.label, one.lmbda)
-    for panel in panels[0]:
-        panel.legend(fontsize="x-small", handlelength=1.2)
+        if not legends:
+            for panel in axes:
+                panel.legend(fontsize="x-small", handlelength=1.2)
+            legends = True
     return panels
+
+
+def _write_no_values(axes: Sequence[Axes], label: str) -> None:
+    """Leave the panels of a column without values empty, and say so in them."""
+    axes[0].set_title(label, parse_math=False)
+    for panel in axes:
+        panel.set(xticks=[], yticks=[])
+        panel.text(0.5, 0.5, "no values", ha="center", va="center", transform=panel.transAxes, color=ink(panel))
 
 
 def _checked_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[Axes, Column], None]]:

@@ -158,6 +158,8 @@ def score_plot(
     if not isinstance(rules, Mapping | None):
         raise TypeError(f"rules must be a dict of options of fit_scaling by name, got {type(rules).__name__}")
     edges = np.histogram_bin_edges(values, bins if isinstance(bins, str) or is_whole(bins) else as_reals("bins", bins))
+    if not (np.diff(edges) > 0.0).all():
+        raise ValueError("bins must be ascending edges, each once; leave out those that are repeated")
     share = np.histogram(values, edges)[0] / values.size
     ax = axes_of(ax)
     below = _axes_below(ax)

@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.spatial import distance as scipy_distance
 from sklearn.covariance import MinCovDet
 
-from powerkern.outliers import ks_distance, mahalanobis
+from powerkern.outliers import distances, ks_distance, mahalanobis
 
 rng = np.random.default_rng(20240601)
 CLOUD = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)) + [1.0, -5.0, 20.0]
@@ -182,3 +182,29 @@ def test_ks_distance_is_the_same_for_any_threads_and_order():
 def test_ks_distance_refuses(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_mahalanobis_of_many_blocks_of_rows(monkeypatch, given):
+    """An interrupt is noticed between blocks, so a long computation must be many; results are those of one."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(500, 3)) @ rng.normal(size=(3, 3)) + 10.0
+    X[[3, 250], 1] = np.nan
+    whole = X[~np.isnan(X).any(axis=1)]
+    arguments = {"loc": whole.mean(axis=0), "cov": np.cov(whole.T)} if given else {}
+    deviations = X - whole.mean(axis=0)
+    expected = np.sqrt(np.einsum("ij,ij->i", deviations @ np.linalg.inv(np.cov(whole.T)), deviations))
+    one = mahalanobis(X, **arguments)
+    monkeypatch.setattr(distances, "_BLOCK_PRODUCTS", 9 * 17)
+    assert [len(block) for _, block in distances._row_blocks(X)] == [17] * 29 + [7]
+    for result in (one, mahalanobis(X, **arguments), mahalanobis(np.asfortranarray(X), **arguments)):
+        np.testing.assert_allclose(result, expected, rtol=1e-10)
+
+
+def test_blocks_of_rows_are_bounded_in_values_and_products():
+    for shape in ((10, 3), (100_000, 100), (3000, 4000), (2, 60_000)):
+        X = np.broadcast_to(np.float64(0.0), shape)
+        rows, blocks = zip(*distances._row_blocks(X), strict=True)
+        assert sum(map(len, blocks)) == shape[0] == rows[-1].stop
+        assert max(block.size for block in blocks) <= max(1 << 22, shape[1])
+        assert max(len(block) for block in blocks) * shape[1] ** 2 <= max(1 << 31, shape[1] ** 2)

@@ -134,3 +134,35 @@ def test_other_arguments_of_the_wrong_kind():
         qq_plot(X, pk.fit(X), band="a")
     with pytest.raises(TypeError, match="estimators must be a sequence of names, or a mapping, got 'mle'"):
         sensitivity_plot(X[:, 0], [1.0], estimators="mle")
+
+
+# --- subfigures ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", [None, "constrained"])
+@pytest.mark.parametrize("draw", [*DRAW.values()], ids=DRAW)
+def test_axes_in_a_subfigure(draw, layout):
+    """matplotlib's SubFigure has no size in inches and no canvas of its own."""
+    figure = plt.figure(layout=layout)
+    part = figure.subfigures(1, 2)[1]
+    ax = part.subplots()
+    assert draw(ax) is ax
+    assert ax.figure is part
+    assert {one.figure for one in figure.axes} == {part}
+    figure.canvas.draw()
+
+
+def test_panels_in_a_subfigure():
+    part = plt.figure().subfigures(1, 2)[0]
+    panels = before_after_plot(X, FIT, ax=part.subplots(3, 2))
+    assert {panel.figure for panel in panels.flat} == {part}
+    part.canvas.draw()
+
+
+def test_names_are_shortened_by_the_width_of_the_subfigure():
+    long = pk.fit(X, column_names=[letter * 80 for letter in "abc"])
+    figure = plt.figure(figsize=(12.0, 4.0))
+    whole = forest_plot(None, long, ax=figure.subplots())
+    part = forest_plot(None, long, ax=plt.figure(figsize=(12.0, 4.0)).subfigures(1, 3)[0].subplots())
+    lengths = [len(ax.get_yticklabels()[0].get_text()) for ax in (whole, part)]
+    assert lengths == [48, 16]

@@ -261,3 +261,18 @@ def test_values_whose_squares_overflow_are_drawn():
         before_after_plot(unit * x, pk.fit(unit * x, "box-cox"), kinds=["qq"])[0, 0] for unit in (2.0**1000, 1.0)
     )
     np.testing.assert_allclose(huge.lines[0].get_ydata(), plain.lines[0].get_ydata(), atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:.*no values")
+@pytest.mark.parametrize("empty", [0, 2])
+def test_an_empty_column_leaves_its_panels_empty(empty):
+    X = skewed()
+    X[:, empty] = np.nan
+    panels = before_after_plot(X, pk.fit(X))
+    assert [[text.get_text() for text in panel.texts] for panel in panels[empty]] == [["no values"]] * 2
+    assert panels[empty, 0].get_title() == f"column {empty}"
+    drawn = np.delete(panels, empty, axis=0)
+    assert all(panel.has_data() for panel in drawn.flat)
+    assert drawn[0, 0].get_legend() is not None
+    with pytest.raises(ValueError, match=f"column {empty} has no values; there is nothing to draw"):
+        qq_plot(X, pk.fit(X), column=empty)

@@ -111,3 +111,9 @@ def test_score_plot_of_what_cannot_be_drawn():
         score_plot([np.nan, np.inf])
     with pytest.raises(ValueError, match="placed by hand"):
         score_plot(SCORES, ax=plt.figure().add_axes((0.1, 0.1, 0.8, 0.8)))
+
+
+@pytest.mark.parametrize("bins", [[0.0, 1.0, 1.0, 2.0], [2.0, 2.0]])
+def test_edges_of_bins_are_different(bins):
+    with pytest.raises(ValueError, match="bins must be ascending edges, each once"):
+        score_plot([0.5, 1.5, 2.5], bins=bins)
