@@ -1,8 +1,11 @@
-"""Saves compile time by private parts of numba: tried on import, and left out where numba has changed.
+"""Save compile time with private parts of numba, as long as these are as they were.
 
 numba compiles every function by itself, counts references, and compiles it again wherever a caller has inlined it.
 Kernels run in entries, or in users' functions, which LLVM optimises as a whole: they are lowered once, to text, in few
 instructions, without a variant for each constant argument. Without this file results are the same to rounding.
+
+Nothing depends on this file. If it cannot be imported, or if anything in it fails while an entry is compiled,
+`numba_extension` has the entry compiled by plain numba, and logs it.
 """
 
 from __future__ import annotations
@@ -145,6 +148,19 @@ class _Compiler(core.compiler.CompilerBase):  # type: ignore[misc]
             each.run_pass(self.state)
 
 
-#: For functions of users, and for entries: these are given all their memory, and no references are counted.
-OPTIONS = {"pipeline_class": _Compiler}
-OPTIONS_OF_ENTRIES = {"pipeline_class": type("_EntryCompiler", (_Compiler,), {})}
+_EntryCompiler: Any = type("_EntryCompiler", (_Compiler,), {})
+
+
+class Pipelines:
+    """Makes numba's compilers: those above, or numba's own once `are_fast` is false."""
+
+    def __init__(self) -> None:
+        self.are_fast = True
+
+    def of_kernels(self, *args: Any) -> Any:
+        """Return a compiler of kernels that users' functions call."""
+        return (_Compiler if self.are_fast else core.compiler.Compiler)(*args)
+
+    def of_entries(self, *args: Any) -> Any:
+        """Return a compiler of entries and their kernels: these are given all their memory and count no references."""
+        return (_EntryCompiler if self.are_fast else core.compiler.Compiler)(*args)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 from numba import types
@@ -17,53 +18,95 @@ from powerkern._jit import llvm_intrinsics  # noqa: F401  (the twins register th
 from powerkern._jit.llvm_lanes import FLOAT32_LANES
 from powerkern._jit.marks import CHOICES, LISTENERS, mark_of
 
+T = TypeVar("T")
+
+_LOG = logging.getLogger("powerkern")
 try:
     from powerkern._jit import fast_lowering
-except Exception:  # numba's private parts have changed
-    DEFERRING: dict[str, Any] = {}
-    _OF_ENTRIES: dict[str, Any] = {}
+except Exception as error:  # numba's private parts have changed
+    _LOG.info("powerkern: kernels are compiled by plain numba, which takes longer: %r", error)
+    PIPELINES = None
 else:
-    DEFERRING, _OF_ENTRIES = fast_lowering.OPTIONS, fast_lowering.OPTIONS_OF_ENTRIES
+    PIPELINES = fast_lowering.Pipelines()
 
-_COMMON = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **DEFERRING}
-#: numba's options: never ``fastmath=True``, which deletes NaN checks.
-OPTIONS: dict[str, dict[str, Any]] = {
-    "kernel": {"fastmath": {"contract"}, **_COMMON},
-    "inlined": {"fastmath": {"contract"}, "forceinline": True, **_COMMON},
-    "reduction": {"fastmath": {"contract", "reassoc"}, **_COMMON},
+
+def _options(*fastmath: str, **own: Any) -> dict[str, Any]:
+    """Return numba's options for kernels: never ``fastmath=True``, which deletes NaN checks."""
+    own |= {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "fastmath": set(fastmath)}
+    return own if PIPELINES is None else {**own, "pipeline_class": PIPELINES.of_kernels}
+
+
+OPTIONS = {
+    "kernel": _options("contract"),
+    "inlined": _options("contract", forceinline=True),
+    "reduction": _options("contract", "reassoc"),
 }
 #: Whether this thread compiles an entry: its kernels count no references, and users' functions have others, which do.
 _THREAD = threading.local()
 
 
-@contextlib.contextmanager
-def compiling_an_entry() -> Iterator[dict[str, Any]]:
-    """Compile kernels for an entry; gives the options of the entry itself."""
+def compile_entry(compiled: Callable[[dict[str, Any]], T]) -> T:
+    """Compile an entry.
+
+    If anything in `fast_lowering` fails, as it may with a numba that did not exist when it was written, the entry, and
+    all that this process compiles from then on, is compiled by plain numba.
+
+    Parameters
+    ----------
+    compiled : callable
+        Compiles the entry, given numba's options for it; called once, or a second time by plain numba.
+    """
+    options = {} if PIPELINES is None else {"pipeline_class": PIPELINES.of_entries}
     _THREAD.in_entry = True
     try:
-        yield _OF_ENTRIES
+        try:
+            return compiled(options)
+        except Exception as error:
+            if PIPELINES is None or not PIPELINES.are_fast or "NRT required" in str(error):
+                raise
+            with _plain_numba():
+                result = compiled(options)
+            PIPELINES.are_fast = False
+            _LOG.warning(
+                "powerkern: this numba (%s) compiles kernels by its own means only, which takes longer: %r",
+                numba.__version__, error,
+            )  # fmt: skip
+            return result
     finally:
         _THREAD.in_entry = False
 
 
+@contextlib.contextmanager
+def _plain_numba() -> Iterator[None]:
+    assert PIPELINES is not None
+    PIPELINES.are_fast = False
+    try:
+        yield
+    finally:
+        PIPELINES.are_fast = True
+
+
 def jitted(function: Callable[..., Any]) -> Any:
-    """The dispatcher that jitted code calls in place of a function."""
-    return _jitted(function, getattr(_THREAD, "in_entry", False))
+    """Return the dispatcher that jitted code calls in place of a function."""
+    is_fast = PIPELINES is not None and PIPELINES.are_fast
+    return _jitted(function, getattr(_THREAD, "in_entry", False), is_fast)
 
 
 @functools.cache
-def _jitted(function: Callable[..., Any], in_entry: bool) -> Any:
+def _jitted(function: Callable[..., Any], in_entry: bool, is_fast: bool) -> Any:
     mark = mark_of(function)
     if mark is not None and mark.function is not function:
-        return _jitted(mark.function, in_entry)
+        return _jitted(mark.function, in_entry, is_fast)
     kind = "kernel" if mark is None else mark.options
+    options = OPTIONS[kind]
     # without reference counts in their functions, LLVM would associate some sums in another order
-    own = _OF_ENTRIES if in_entry and kind != "reduction" else {}
-    return numba.njit(**{**OPTIONS[kind], **own})(function)
+    if PIPELINES is not None and in_entry and kind != "reduction":
+        options = {**options, "pipeline_class": PIPELINES.of_entries}
+    return numba.njit(**options)(function)
 
 
 def plain(function: Callable[..., Any]) -> Any:
-    """An entry as a function of plain numba, compiled when it is called."""
+    """Return an entry as a function of plain numba, compiled when it is called."""
     return numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})(function)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -12,7 +13,7 @@ from numba import types
 from powerkern._jit.cpus import Cpu, this_cpu
 from powerkern._jit.interface import Interface, wrong_array
 from powerkern._jit.llvm_arguments import reader_of
-from powerkern._jit.numba_extension import compiling_an_entry, jitted
+from powerkern._jit.numba_extension import compile_entry, jitted
 
 #: The views of an entry's words: as integers, as addresses of array objects, and as addresses of addresses in these.
 _INTEGERS = types.CPointer(types.int64)
@@ -44,21 +45,42 @@ class Refused(Exception):
 
 
 def object_code(function: Callable[..., Any], interface: Interface, symbol: str, cpu: Cpu | None = None) -> bytes:
-    """The object file of an entry, in which it is called `symbol`, for this CPU or another."""
+    """Return the object file of an entry.
+
+    Parameters
+    ----------
+    function : callable
+        The entry in Python.
+    interface : Interface
+        How it is called.
+    symbol : str
+        Its name in the object file.
+    cpu : Cpu, optional
+        The target, by default this CPU.
+    """
     machine = machine_of(cpu or this_cpu())
     return machine.emit_object(optimised(function, interface, symbol, machine))  # type: ignore[no-any-return]
 
 
 def optimised(function: Callable[..., Any], interface: Interface, symbol: str, machine: Any) -> Any:
-    """An entry in LLVM's language, optimised."""
+    """Return the optimised LLVM module of an entry; the arguments are those of `object_code`."""
     try:
-        text, name = _language(function, interface)
+        return compile_entry(partial(_module, function, interface, symbol, machine))
+    except Refused:
+        raise
     except Exception as error:
         if "NRT required" in str(error):  # by numba, of a function in which nothing may be allocated
             raise Refused(
                 f"the entry {symbol} allocates, or may raise: its machine code needs NRT_ functions"
             ) from error
         raise
+
+
+def _module(
+    function: Callable[..., Any], interface: Interface, symbol: str, machine: Any, options: dict[str, Any]
+) -> Any:
+    """Compile an entry with numba's `options` and optimise it."""
+    text, name = _llvm_text(function, interface, options)
     module = llvm.parse_assembly(_adapted(text))
     for each in (*module.functions, *module.global_variables):
         if each.name == name:
@@ -73,13 +95,12 @@ def optimised(function: Callable[..., Any], interface: Interface, symbol: str, m
     return module
 
 
-def _language(function: Callable[..., Any], interface: Interface) -> tuple[str, str]:
-    """An entry, and all that it calls, in LLVM's language; and its name there."""
-    with compiling_an_entry() as options:
-        scope: dict[str, Any] = {"inner": jitted(function), "wrong_array": jitted(wrong_array)}
-        scope.update((name, reader_of(kind)) for name, kind in interface.kinds().items())
-        exec(interface.callee(), scope)
-        compiled = numba.cfunc(types.int64(*_VIEWS), error_model="numpy", **options)(scope["entry"])
+def _llvm_text(function: Callable[..., Any], interface: Interface, options: dict[str, Any]) -> tuple[str, str]:
+    """Return the LLVM code of an entry and of all that it calls, and the name of the entry in it."""
+    scope: dict[str, Any] = {"inner": jitted(function), "wrong_array": jitted(wrong_array)}
+    scope.update((name, reader_of(kind)) for name, kind in interface.kinds().items())
+    exec(interface.callee(), scope)
+    compiled = numba.cfunc(types.int64(*_VIEWS), error_model="numpy", **options)(scope["entry"])
     return compiled.inspect_llvm(), compiled.native_name
 
 

@@ -154,7 +154,7 @@ def test_an_unknown_release_of_numba_changes_nothing(job, tmp_path):
     code = (
         "if {moved}: import numba.core.codegen; del numba.core.codegen.JITCodeLibrary\n"
         f"import numpy as np\n{job}\nprint(found.tobytes().hex())\n"
-        "from powerkern._jit.numba_extension import DEFERRING; print(bool(DEFERRING))"
+        "from powerkern._jit.numba_extension import PIPELINES; print(PIPELINES is not None)"
     )
     known, unknown = (
         run(code.format(moved=moved), NUMBA_CACHE_DIR=str(tmp_path / str(moved))).split() for moved in (False, True)

@@ -1,0 +1,89 @@
+"""What uses private parts of numba may break with any release: entries then compile as any function does."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+
+import numpy as np
+import pytest
+
+from powerkern._jit import COLUMN, INTEGER, JIT_DISABLED, Entry, kernel, llvm_scalars
+
+if JIT_DISABLED:
+    pytest.skip("nothing is compiled", allow_module_level=True)
+
+from powerkern._jit import fast_lowering, numba_extension
+
+#: Classes and modules whose functions may fail.
+PARTS = (
+    fast_lowering, fast_lowering._Text, fast_lowering._Lower, fast_lowering._Calls, fast_lowering._Target,
+    fast_lowering._Typing, fast_lowering._Compiler, llvm_scalars,
+)  # fmt: skip
+#: Functions that fail under the name by which they are imported.
+IMPORTED = {"result_of", "writer_of"}
+
+
+def breakable():
+    """Every function of these parts, by part and name."""
+    for part in PARTS:
+        for name, value in vars(part).items():
+            is_own = getattr(value, "__module__", "").startswith("powerkern._jit") or isinstance(part, type)
+            is_own &= part is not llvm_scalars or name not in IMPORTED
+            if is_own and (inspect.isfunction(value) or isinstance(value, property)):
+                yield pytest.param(part, name, id=f"{part.__name__.rpartition('.')[2]}.{name}")
+
+
+@kernel
+def _largest(x, start, stop):
+    found = x[start]
+    for value in x[start:stop]:
+        found = max(found, value)
+    return found
+
+
+@pytest.fixture
+def anew(monkeypatch):
+    """Compile as a process that has compiled nothing yet."""
+
+    def forget():
+        numba_extension._jitted.cache_clear()
+        monkeypatch.setattr(numba_extension.PIPELINES, "are_fast", True)
+        monkeypatch.setattr(fast_lowering._Typing, "found", {})
+
+    forget()
+    yield forget
+    monkeypatch.undo()
+    forget()
+
+
+def result(n=3):
+    """What the entry returns, compiled now."""
+    return Entry(_job, (COLUMN, INTEGER))(np.array([1.0, 4.0, 2.0]), n)
+
+
+def _job(x: np.ndarray, n: int) -> float:
+    return _largest(x, 0, n) + int(x[n - 1]) + min(x[0], 2.0)
+
+
+@pytest.mark.parametrize("part, name", list(breakable()))
+def test_whatever_fails_is_done_by_plain_numba(part, name, anew, monkeypatch, caplog):
+    failed = []
+
+    def fail(*args, **named):
+        failed.append(True)
+        raise TypeError(f"{name} has other arguments")
+
+    expected = result()
+    assert caplog.records == []
+    anew()
+    broken = property(fail) if isinstance(vars(part)[name], property) else fail
+    monkeypatch.setattr(part, name, broken)
+    with caplog.at_level(logging.WARNING, "powerkern"):
+        assert result() == expected
+        assert result() == expected  # by plain numba from the start
+    assert failed
+    assert not numba_extension.PIPELINES.are_fast
+    (record,) = caplog.records
+    assert "compiles kernels by its own means only" in record.getMessage()
+    assert f"{name} has other arguments" in record.getMessage()
