@@ -19,7 +19,6 @@ USUAL = (
     "likelihood.lockstep",
     "likelihood.mle",
     "robust.rewml",
-    "robust.short_columns",
     "transforms.gather",
     "transforms.matrix",
     "transforms.lambda_bounds",

@@ -46,7 +46,6 @@ from powerkern.kernels.robust.fit import (
     N_CUT,
 )
 from powerkern.kernels.robust.huber import HUBER_K
-from powerkern.kernels.robust.lane_batch import N_WIDER
 from powerkern.kernels.robust.options import (
     CARROLL,
     CELLWISE_QQ,
@@ -58,7 +57,7 @@ from powerkern.kernels.robust.options import (
     new_robust_work,
     with_rule,
 )
-from powerkern.kernels.robust.reweighting import MAX_TURNS, WIDER, cut_in, n_fits_of
+from powerkern.kernels.robust.reweighting import MAX_TURNS, N_WIDER, WIDER, cut_in, n_fits_of
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.order import (

@@ -71,8 +71,8 @@ class Entries(NamedTuple):
     cut: Callable[..., None]
     #: the consistency factor of the scale: (number of values kept, their share, cut-off)
     scale_factor: Callable[[float, float, float], float]
-    #: functions that fit most columns without weights, and leave others: with less code, or faster
-    first: tuple[Callable[..., int], ...]
+    #: fits most columns without weights with less code, and defers the others to `complete`; None: there is none
+    by_logs: Callable[..., int] | None
 
     def fit(
         self,
@@ -86,9 +86,9 @@ class Entries(NamedTuple):
         """Fit all columns, by the entries that they need: the others are not compiled."""
         weighted, given = weights is not None, columns if weights is None else weights  # an array in any case
         out[:, STATUS] = LEFT
-        for each in *(() if weighted else self.first), self.complete[weighted]:
-            if each(columns, given, family, options, work, out) == 0:
-                break
+        if self.by_logs is not None and not weighted and self.by_logs(columns, given, family, options, work, out) == 0:
+            return
+        self.complete[weighted](columns, given, family, options, work, out)
 
     def at(
         self,
@@ -131,9 +131,9 @@ def entries_of(
     module: str,
     criterion: Criterion,
     scale_factor: Callable[[float, float, float], float],
-    short: Callable[..., int] | None = None,
+    by_logs: bool = False,
 ) -> Entries:
-    """The entries of an estimator, in the name of its module; `short` fits short columns first, or leaves them."""
+    """Make the entries of an estimator, in the name of its module; `by_logs`: also the smaller one that is tried first."""
 
     def named(name: str, signature: tuple[Any, ...], function: Callable[..., Any]) -> Callable[..., Any]:
         function.__name__ = function.__qualname__ = name  # of its file
@@ -154,7 +154,7 @@ def entries_of(
         ),
         named("cut_column", _OF_CUT, _cut_entry(criterion)),
         scale_factor,
-        () if short is None else (short, fit_by(fit_by_logs, _no_weight, "fit_columns_by_logs")),
+        fit_by(fit_by_logs, _no_weight, "fit_columns_by_logs") if by_logs else None,
     )
 
 

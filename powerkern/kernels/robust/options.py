@@ -11,7 +11,6 @@ from powerkern._jit import COLUMN, COUNTS, LANES, ROWS, kernel, named_tuple
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.scratch import WORK, Work, new_work
 from powerkern.kernels.results import N_RESULTS
-from powerkern.kernels.robust.lane_batch import LANE_BATCH, LaneBatch, new_lane_batch
 from powerkern.kernels.robust.qq_search import CELL_WORK, MOST_POINTS, CellWork, new_cell_work
 from powerkern.kernels.robust.weights import (
     COUNTS_WORK,
@@ -80,12 +79,11 @@ class RobustWork(NamedTuple):
     counts: CountsWork  #: of a column with weights
     sample_counts: CountsWork
     search: CellWork  #: for columns of up to ALL values
-    batch: LaneBatch  #: the same
 
 
 ROBUST_WORK = named_tuple(
     RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, COLUMN,
-    COUNTS_WORK, COUNTS_WORK, CELL_WORK, LANE_BATCH,
+    COUNTS_WORK, COUNTS_WORK, CELL_WORK,
 )  # fmt: skip
 
 
@@ -137,7 +135,7 @@ def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
     counts, sample_counts = new_counts_work(n if weighted else 0), new_counts_work(SAMPLE if weighted else 0)
     return RobustWork(
         new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells, lanes,
-        np.empty(N_RESULTS), counts, sample_counts, new_cell_work(ALL), new_lane_batch(min(n, ALL)),
+        np.empty(N_RESULTS), counts, sample_counts, new_cell_work(ALL),
     )  # fmt: skip
 
 

@@ -19,7 +19,6 @@ from powerkern.kernels.likelihood.mle import two_pass_column
 from powerkern.kernels.likelihood.one_pass import optimum_of_logs
 from powerkern.kernels.likelihood.optimum import write_fit
 from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS, is_identity, write_range
-from powerkern.kernels.robust.lane_batch import N_WIDER
 from powerkern.kernels.robust.loc_scale import LocScale
 from powerkern.kernels.robust.options import UNTIL_SETTLED, Column, Options, Prestandardized, RobustWork
 from powerkern.kernels.robust.order_statistics import position_of
@@ -34,7 +33,7 @@ _ONE_PASS = int(Route.ONE_PASS)
 #: Reweighting steps until the values kept settle.
 MAX_TURNS = 50
 #: Step by which the cut-off is widened, N_WIDER times; and the least excess (`excess_beyond`) that is clear.
-WIDER, EXCESS = 0.5, 2.3
+WIDER, N_WIDER, EXCESS = 0.5, 4, 2.3
 #: Fits of so many values start from the optimum of one in _STRIDE.
 _LONG, _STRIDE = 2048, 16
 

@@ -8,8 +8,6 @@ How a column is fitted, once it is prestandardised (`kernels.robust.fit`):
 2. `kernels.robust.reweighting` fits the values within the cut-off by maximum likelihood, as often as asked; the first
    cut-off is on the rectified transform, or on the plain one ([1]_, eq. (16)).
 
-Short columns without weights go on from their starts with seven others (`kernels.robust.short_columns`).
-
 References
 ----------
 .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
@@ -38,7 +36,6 @@ from powerkern.kernels.robust.options import ALL, GLOBAL, Column, Options, Prest
 from powerkern.kernels.robust.order_statistics import position_of
 from powerkern.kernels.robust.qq_column import keep_within, one_step, qq_value, scores_of
 from powerkern.kernels.robust.reweighting import Fit, Kept, n_fits_of, reweighted
-from powerkern.kernels.robust.short_columns import fit_short_columns
 from powerkern.kernels.robust.start import started
 from powerkern.kernels.robust.weights import inside_of, unit_of
 from powerkern.kernels.transforms.rectified import BOTH, transform_sorted
@@ -88,6 +85,4 @@ def _keeps_far_tail(at: Prestandardized, lmbda: float, kept: Kept) -> bool:
     return max(low, high) >= max(FAR_NUMBER * unit_of(at.counts), FAR_SHARE * inside_of(at.counts, 0, n))
 
 
-ENTRIES = entries_of(
-    __name__, Criterion(scores_of, qq_value, keep_within, _fit, _keeps_far_tail), scale_factor, fit_short_columns
-)
+ENTRIES = entries_of(__name__, Criterion(scores_of, qq_value, keep_within, _fit, _keeps_far_tail), scale_factor, True)
