@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import scipy.stats
 
-from powerkern.kernels.robust import huber, loc_scale, proposal2
+from powerkern.kernels.location import huber, loc_scale, proposal2
 from powerkern.location import location_scale
 
 from ._measure import PEER_COLUMNS, InTurns, exp_units

@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 import powerkern as pk
 from powerkern._estimators.estimators import ESTIMATORS
 from powerkern.kernels import bisquare_objective
-from powerkern.kernels.robust import huber, loc_scale
+from powerkern.kernels.location import huber, loc_scale
 from powerkern.kernels.transforms import rectified as kernels
 
 from ._measure import FAMILIES, InTurns, exp_units, lap_of

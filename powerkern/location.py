@@ -17,8 +17,8 @@ from powerkern._input.messages import suggest_keywords, suggest_name
 from powerkern._input.reading import read
 from powerkern._status import LocationStatus
 from powerkern._typing import FloatArray
-from powerkern.kernels.robust.loc_scale import BAD_INFINITE
-from powerkern.kernels.robust.location import (
+from powerkern.kernels.location.loc_scale import BAD_INFINITE
+from powerkern.kernels.location.location import (
     bisquare_columns,
     biweight_columns,
     huber_columns,

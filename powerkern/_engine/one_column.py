@@ -13,8 +13,9 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood import mle
 from powerkern.kernels.likelihood.scratch import new_work
 from powerkern.kernels.results import N_RESULTS, ColumnFit
-from powerkern.kernels.robust import options as robust_options
 from powerkern.kernels.robust.fit import Entries
+from powerkern.kernels.robust.options import Options
+from powerkern.kernels.robust.scratch import new_robust_work
 
 _NO_WEIGHTS = np.empty(0)
 
@@ -26,10 +27,10 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: FloatA
     return ColumnFit(*out[0].tolist())
 
 
-def fit_vector_robustly(x: FloatArray, family: int, entries: Entries, options: robust_options.Options) -> ColumnFit:
+def fit_vector_robustly(x: FloatArray, family: int, entries: Entries, options: Options) -> ColumnFit:
     """`fit_vector` by a robust estimator: the entries and options of its `solver()`."""
     out = np.empty((1, N_RESULTS))
-    work = robust_options.new_robust_work(x.size)
+    work = new_robust_work(x.size)
     entries.fit(np.sort(x).reshape(1, -1), None, family, options, work, out)
     return ColumnFit(*out[0].tolist())
 

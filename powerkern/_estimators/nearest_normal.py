@@ -14,10 +14,10 @@ from powerkern._estimators.ties import sorted_with
 from powerkern._input import special
 from powerkern._status import Status
 from powerkern._typing import FloatArray
+from powerkern.kernels.location.weights import new_frequency_work
 from powerkern.kernels.normality import ppcc
 from powerkern.kernels.normality.plotting_positions import weigh_columns
 from powerkern.kernels.results import LMBDA, N_EVAL, OBJECTIVE, STATUS
-from powerkern.kernels.robust.weights import new_counts_work
 
 #: Return the normal quantiles of that number of values, see `normal_quantiles`.
 Quantiles: TypeAlias = Callable[[int], FloatArray]
@@ -88,7 +88,7 @@ def sort_and_weigh(
     n = block.shape[1]
     if weights is not None:
         positions, totals = np.zeros((2, *block.shape)), np.zeros((len(block), 2))
-        weigh_columns(columns, weights, new_counts_work(n), positions, totals)
+        weigh_columns(columns, weights, new_frequency_work(n), positions, totals)
         return columns, positions, totals
     totals = np.empty((0, 2))
     if not np.isnan(columns[:, -1]).any():

@@ -18,8 +18,9 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.robust import carroll, cellwise, rewml, trimmed
 from powerkern.kernels.robust.fit import Entries
-from powerkern.kernels.robust.options import CARROLL, CELLWISE_QQ, GLOBAL, QQ, TRIMMED, Options, new_robust_work
+from powerkern.kernels.robust.options import CARROLL, CELLWISE_QQ, GLOBAL, QQ, TRIMMED, Options
 from powerkern.kernels.robust.qq import C
+from powerkern.kernels.robust.scratch import new_robust_work
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 
 #: How many values count as a degree of freedom of standardised values: found by simulation, see the guide.
@@ -136,7 +137,7 @@ def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:
 
 
 def weight_of_one(weight: FloatArray) -> float:
-    """The weight of one value, see `powerkern.kernels.robust.weights`."""
+    """The weight of one value, see `powerkern.kernels.location.weights`."""
     largest = float(weight.max(initial=0.0))
     if largest == 0.0:
         return 1.0

@@ -10,6 +10,8 @@ from powerkern._estimators.nearest_normal import NearestNormal
 from powerkern._estimators.robust import Robust
 from powerkern._estimators.ties import sorted_with
 from powerkern._typing import FloatArray
+from powerkern.kernels.location.huber import likelihood_columns, weighted_likelihood_columns
+from powerkern.kernels.location.weights import new_frequency_work
 from powerkern.kernels.results import (
     CENTER,
     CURVATURE,
@@ -30,9 +32,7 @@ from powerkern.kernels.results import (
     SLOPE,
     STATUS,
 )
-from powerkern.kernels.robust.huber import likelihood_columns, weighted_likelihood_columns
 from powerkern.kernels.robust.options import CARROLL
-from powerkern.kernels.robust.weights import new_counts_work
 from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED, log_offset
 from powerkern.kernels.transforms.gather import APPLY
 
@@ -111,7 +111,7 @@ def huber_of_standardized(rows: FloatArray, family: int, results: FloatArray, we
     present, out = np.count_nonzero(~np.isnan(z), axis=1), np.empty((len(z), 2))
     z, weights = sorted_with(z, weight)
     if weights is not None:
-        weighted_likelihood_columns(z, weights, present, new_counts_work(z.shape[1]), out)
+        weighted_likelihood_columns(z, weights, present, new_frequency_work(z.shape[1]), out)
     else:
         likelihood_columns(z, present, out)
     return out.T

@@ -12,7 +12,7 @@ from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import Columns
 from powerkern._estimators.ties import sorted_with
 from powerkern._typing import FloatArray
-from powerkern.kernels.robust.loc_scale import MAD_FACTOR
+from powerkern.kernels.location.loc_scale import MAD_FACTOR
 
 #: How columns may be standardised before they are transformed.
 STANDARDIZED = ("none", "mad", "std")

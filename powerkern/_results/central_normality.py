@@ -17,7 +17,7 @@ from powerkern._estimators.ties import sorted_with
 from powerkern._input import special
 from powerkern._results.central_null import LEVELS, SIZES, TABLE
 from powerkern._typing import FloatArray
-from powerkern.kernels.robust.location import proposal2_columns
+from powerkern.kernels.location.location import proposal2_columns
 from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED
 from powerkern.kernels.transforms.gather import APPLY
 

@@ -19,8 +19,8 @@ from powerkern._typing import BoolArray, FloatArray
 from powerkern.cellwise.checking import DataCheck, check_data
 from powerkern.cellwise.neighbors import Neighbors, Relations, by_pairs, by_wrapping, in_parts
 from powerkern.cellwise.wrapping import columns_of
+from powerkern.kernels.location.loc_scale import MAD_FACTOR
 from powerkern.kernels.multivariate.cells import deshrink_columns, one_step_columns, predict_columns
-from powerkern.kernels.robust.loc_scale import MAD_FACTOR
 
 #: Largest number of columns for which search="auto" takes pairs.
 MANY_COLUMNS = 750

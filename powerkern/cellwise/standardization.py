@@ -16,8 +16,8 @@ from powerkern._input.arrays import Matrix, as_choice, as_reals, warn_of_columns
 from powerkern._status import LocationStatus
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.cellwise.constants import WrapConstants, moments
+from powerkern.kernels.location.loc_scale import BAD_INFINITE
 from powerkern.kernels.multivariate.wrapping import KEPT, mcd_columns, step_columns
-from powerkern.kernels.robust.loc_scale import BAD_INFINITE
 from powerkern.location import METHODS, LocationScale, location_scale
 
 _N_RESULTS = 4

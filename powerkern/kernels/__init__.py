@@ -1,11 +1,11 @@
 """Numerical kernels: compiled when Python calls them, inlined when jitted code does."""
 
+from powerkern.kernels.location.huber_location import huber_location, huber_proposal2, huber_scale
 from powerkern.kernels.log_moments import log_mean, log_var, logsumexp
 from powerkern.kernels.moments import chan_merge, welford_update
 from powerkern.kernels.optimize.brent import brent
 from powerkern.kernels.optimize.golden_section import golden_section
 from powerkern.kernels.optimize.newton import newton_root
-from powerkern.kernels.robust.huber_location import huber_location, huber_proposal2, huber_scale
 from powerkern.kernels.robust.qq import bisquare_objective
 from powerkern.kernels.transforms.rectified import (
     inv_rectified_boxcox,

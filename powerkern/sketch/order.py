@@ -62,7 +62,7 @@ class Sample(Summary):
 
     @property
     def unit(self) -> FloatArray:
-        """The weight that counts as one value (`kernels.robust.weights`), to 24 bits: the same in any order."""
+        """The weight that counts as one value (`kernels.location.weights`), to 24 bits: the same in any order."""
         top, total, squares = self.weights.T
         mean = np.where(total > 0.0, top * squares / np.where(total > 0.0, total, 1.0), 1.0)
         return np.where(mean < 1.0, mean, 1.0).astype(np.float32).astype(np.float64)

@@ -12,6 +12,7 @@ from powerkern._estimators.ties import count_ties
 from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._status import Route, Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.kernels.location.huber import HUBER_K
 from powerkern.kernels.results import (
     CENTER,
     CURVATURE,
@@ -45,19 +46,9 @@ from powerkern.kernels.robust.fit import (
     CUT_TAIL,
     N_CUT,
 )
-from powerkern.kernels.robust.huber import HUBER_K
-from powerkern.kernels.robust.options import (
-    CARROLL,
-    CELLWISE_QQ,
-    GLOBAL,
-    MAD,
-    QQ,
-    TRIMMED,
-    Options,
-    new_robust_work,
-    with_rule,
-)
+from powerkern.kernels.robust.options import CARROLL, CELLWISE_QQ, GLOBAL, MAD, QQ, TRIMMED, Options, with_rule
 from powerkern.kernels.robust.reweighting import MAX_TURNS, N_WIDER, WIDER, cut_in, n_fits_of
+from powerkern.kernels.robust.scratch import new_robust_work
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.order import (

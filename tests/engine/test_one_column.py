@@ -64,7 +64,7 @@ def test_the_page_traces_every_route():
     assert two_passes in in_two
     assert sums not in in_two
     assert {two_passes, "kernels/power_sums/fit.py: fit_sums"} <= in_sketched
-    assert "kernels/robust/start.py: started" in in_robust
+    assert "kernels/robust/start.py: initial_lambda" in in_robust
     in_lockstep = routes["lockstep"][1]
     assert "kernels/likelihood/lockstep.py: fit_in_lockstep" in in_lockstep
     assert not {sums, two_passes} & in_lockstep

@@ -7,8 +7,8 @@ import math
 from powerkern._jit import COLUMN, ROWS, entry, inlined, kernel, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import expm1
-from powerkern.kernels.robust.loc_scale import BAD_INFINITE, EMPTY, ZERO_SCALE, LocScale, outcome
-from powerkern.kernels.robust.order_statistics import n_present, position_of
+from powerkern.kernels.location.loc_scale import BAD_INFINITE, EMPTY, ZERO_SCALE, LocScale, outcome
+from powerkern.kernels.location.order_statistics import n_present, position_of
 
 #: Values within this multiple of the raw scale keep their weight: the root of the 0.975 quantile of chi-square 1.
 KEPT = 2.241402727604947

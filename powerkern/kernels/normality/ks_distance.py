@@ -7,9 +7,9 @@ import math
 from powerkern._jit import COLUMN, ROWS, bits_of, entry, float_of, inlined, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.erf import SQRT_HALF, erf
+from powerkern.kernels.location.order_statistics import n_present
 from powerkern.kernels.moments import moments_of
 from powerkern.kernels.normality.moments import scale_to_one
-from powerkern.kernels.robust.order_statistics import n_present
 
 _BITS_OF_2_52 = 0x4330000000000000
 

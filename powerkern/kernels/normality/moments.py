@@ -6,9 +6,9 @@ import math
 
 from powerkern._jit import BLOCKS, ROWS, entry, kernel, reduction
 from powerkern._typing import FloatArray
+from powerkern.kernels.location.order_statistics import n_present
 from powerkern.kernels.moments import sum_of
 from powerkern.kernels.normality.plotting_positions import PlottingPositions, fraction_at, positions_of
-from powerkern.kernels.robust.order_statistics import n_present
 
 #: Positions of the statistics in a row that `normality_columns` writes.
 SKEWNESS, KURTOSIS, PPCC, COUNT = range(4)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from powerkern._jit import BLOCKS, ROWS, entry, inlined, kernel
 from powerkern._typing import FloatArray
-from powerkern.kernels.robust.order_statistics import n_present
+from powerkern.kernels.location.order_statistics import n_present
+from powerkern.kernels.location.weights import FREQUENCY_WORK, FrequencyWeights, FrequencyWork, frequency_weights
 from powerkern.kernels.robust.qq import FILLIBEN, filliben_end, first_score, normal_nodes
-from powerkern.kernels.robust.weights import COUNTS_WORK, Counts, CountsWork, counts_of
 
 #: Largest distance of normal quantiles that share a node of `powerkern.kernels.robust.qq.normal_nodes`.
 _CLOSE = 1.0 / 48.0
@@ -41,9 +41,9 @@ def fraction_at(positions: PlottingPositions, i: int) -> float:
     return positions.equal if positions.equal > 0.0 else positions.fraction[i]
 
 
-@entry((ROWS, ROWS, COUNTS_WORK, BLOCKS, ROWS))
+@entry((ROWS, ROWS, FREQUENCY_WORK, BLOCKS, ROWS))
 def weigh_columns(
-    columns: FloatArray, weights: FloatArray, work: CountsWork, positions: FloatArray, totals: FloatArray
+    columns: FloatArray, weights: FloatArray, work: FrequencyWork, positions: FloatArray, totals: FloatArray
 ) -> None:
     """Write the plotting positions of sorted rows with positive weights, after merging tied values.
 
@@ -52,7 +52,7 @@ def weigh_columns(
     columns, weights : (p, n)
         Columns as rows, sorted, NaN last, and the weight of each value. Each run of equal values is replaced in place
         by one value with the sum of their weights; NaN fills the end of the row.
-    work : CountsWork
+    work : FrequencyWork
         Scratch.
     positions : (2, p, n)
         Receives quantile and fraction of each value.
@@ -62,9 +62,9 @@ def weigh_columns(
     for j in range(columns.shape[0]):
         n = n_present(columns[j])
         if n > 0:
-            unit = counts_of(weights[j, :n], work).unit  # of the weights as they were given
+            unit = frequency_weights(weights[j, :n], work).unit  # of the weights as they were given
             n = _merge_ties(columns[j, :n], weights[j, :n])
-            counts = _with_unit(counts_of(weights[j, :n], work), unit)
+            counts = _with_unit(frequency_weights(weights[j, :n], work), unit)
             _weigh(counts, positions[0, j, :n], positions[1, j, :n], totals[j])
 
 
@@ -83,16 +83,16 @@ def _merge_ties(x: FloatArray, weight: FloatArray) -> int:
 
 
 @kernel
-def _with_unit(counts: Counts, unit: float) -> Counts:
+def _with_unit(counts: FrequencyWeights, unit: float) -> FrequencyWeights:
     """Return the weights with another effective weight of one value."""
-    return Counts(
+    return FrequencyWeights(
         counts.w, counts.before, counts.after, counts.reach, counts.beyond, counts.nodes, counts.lower, counts.upper,
         counts.total, unit, counts.factor,
     )  # fmt: skip
 
 
 @kernel
-def _weigh(counts: Counts, quantile: FloatArray, fraction: FloatArray, totals: FloatArray) -> None:
+def _weigh(counts: FrequencyWeights, quantile: FloatArray, fraction: FloatArray, totals: FloatArray) -> None:
     """Write quantiles and fractions of the values of one row, and its totals; see `weigh_columns`."""
     n, total, unit = fraction.size, counts.total, counts.unit
     row, score, spread, weight = normal_nodes(counts, FILLIBEN, _CLOSE)

@@ -26,11 +26,11 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import expm1
 from powerkern.kernels.likelihood.logs import centered_log, offset_log
+from powerkern.kernels.location.order_statistics import n_present
 from powerkern.kernels.normality.moments import mean_and_variance, one_minus_correlation
 from powerkern.kernels.normality.plotting_positions import PlottingPositions, positions_of
 from powerkern.kernels.optimize.brent import brent_start, brent_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
-from powerkern.kernels.robust.order_statistics import n_present
 from powerkern.kernels.transforms.family import log_offset
 
 # fields of a row that `maximize_ppcc_columns` writes

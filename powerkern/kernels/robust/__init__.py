@@ -1,1 +1,1 @@
-"""Order statistics, Huber and bisquare estimators, and robust fits of lambda."""
+"""Robust estimators of lambda, of one sorted column."""

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from powerkern._jit import LANES, kernel
 from powerkern._typing import FloatArray
-from powerkern.kernels.robust.options import Options, Prestandardized, RobustWork
+from powerkern.kernels.robust.column import Prestandardized
+from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.qq_column import evaluate
+from powerkern.kernels.robust.scratch import RobustWork
 from powerkern.kernels.robust.search import AT_HIGH, AT_LOW, HIGH, LOW, LOWEST, MAX_EVAL, VALUE, LocalMinimum, Stop
 
 #: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
@@ -35,7 +37,9 @@ class _Bracket(NamedTuple):
 
 
 @kernel
-def narrowed(at: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork) -> LocalMinimum:
+def minimize_in_bracket(
+    at: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork
+) -> LocalMinimum:
     """A minimum in a cell, LANES points at a time: about where it is expected, or evenly spaced.
 
     The search ends at the minimum of a cubic through four points if that is good; or where the neighbors of the lowest

@@ -18,13 +18,16 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
+from powerkern.kernels.location.huber import HUBER_K, huber_likelihood_of
+from powerkern.kernels.location.loc_scale import LocScale
+from powerkern.kernels.location.weights import FrequencyWeights, mean_of, part_of, total_of
 from powerkern.kernels.results import CURVATURE, INTERCEPT, LEFT, LMBDA, LOC, N_EVAL, NLL, SCALE, SLOPE, STATUS
-from powerkern.kernels.robust.column_results import is_over, write_column
+from powerkern.kernels.robust.column import Column, Prestandardized
+from powerkern.kernels.robust.column_results import is_finished, write_column
 from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
-from powerkern.kernels.robust.huber import HUBER_K, huber_likelihood_of
-from powerkern.kernels.robust.loc_scale import LocScale
-from powerkern.kernels.robust.options import ALL, Column, Options, Prestandardized, RobustWork
-from powerkern.kernels.robust.reweighting import Fit, Kept, values_kept, within_cutoff
+from powerkern.kernels.robust.options import Options
+from powerkern.kernels.robust.reweighting import Fit, KeptRange, values_kept, within_cutoff
+from powerkern.kernels.robust.scratch import ALL, RobustWork
 from powerkern.kernels.robust.search import (
     GridScan,
     Search,
@@ -34,7 +37,6 @@ from powerkern.kernels.robust.search import (
     n_steps,
     one_by_one,
 )
-from powerkern.kernels.robust.weights import Counts, mean_of, part_of, total_of
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, transform_sorted
 
 _OK = int(Status.OK)
@@ -46,13 +48,15 @@ _NARROW, _HIDDEN = 0.03, 0.01
 
 
 @kernel
-def _mean_log(counts: Counts | None, column: SortedColumn, options: Options, work: RobustWork) -> float:
+def _mean_log(counts: FrequencyWeights | None, column: SortedColumn, options: Options, work: RobustWork) -> float:
     """mean(J): with weights, theirs."""
     return mean_of(column.logs[: column.n], part_of(counts, 0, column.n))
 
 
 @kernel
-def _mean_log_of_sample(every: Prestandardized, column: SortedColumn, counts: Counts | None, work: RobustWork) -> float:
+def _mean_log_of_sample(
+    full_column: Prestandardized, column: SortedColumn, counts: FrequencyWeights | None, work: RobustWork
+) -> float:
     return mean_of(column.logs[: column.n], None)
 
 
@@ -169,7 +173,9 @@ def _pull_of_nearest(
 
 
 @kernel
-def _keep(at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork) -> Kept:
+def _keep(
+    at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
+) -> KeptRange:
     """The values within the cut-off, by which a column with far outliers is standardised."""
     return within_cutoff(at.y[: at.column.n], _huber(at, lmbda, rule), options.cutoff, lmbda, rule)
 
@@ -180,14 +186,14 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 
     Values within the cut-off give the constants of the transform, all values the likelihood.
     """
-    x, prescaling, at = column.x, column.prescaling, column.at
+    x, prescaling, at = column.x, column.prescaling, column.standardized
     found = find_start(_SEARCH, at, options.low, options.high, ALL, options, work)
     lmbda, whole = found.lmbda / prescaling.power, work.trial
     kept = _keep(at, found.lmbda, NOT_RECTIFIED, False, options, work)
     row[STATUS] = _OK
     if kept.stop - kept.start >= 2:
         fit(column, kept, found.lmbda, lmbda, work, row)
-    if is_over(x, at.counts, kept, row):
+    if is_finished(x, at.counts, kept, row):
         return
     fit(column, values_kept(0, x.size), found.lmbda, row[LMBDA], work, whole)
     if whole[STATUS] == LEFT:

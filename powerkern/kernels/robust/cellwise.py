@@ -13,8 +13,9 @@ from powerkern._jit import kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import LMBDA, N_EVAL, STATUS
+from powerkern.kernels.robust.column import Column, Prestandardized, SearchResult
 from powerkern.kernels.robust.column_results import (
-    is_over,
+    is_finished,
     is_unfitted,
     value_weight,
     weight_kept,
@@ -22,9 +23,10 @@ from powerkern.kernels.robust.column_results import (
     write_kept,
 )
 from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
-from powerkern.kernels.robust.options import SAMPLE, Column, Options, Prestandardized, RobustWork, Start
+from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.qq_column import keep_within, qq_value, sample_scores, scores_of
 from powerkern.kernels.robust.reweighting import Fit, n_fits_of, reweighted, values_kept
+from powerkern.kernels.robust.scratch import SAMPLE, RobustWork
 from powerkern.kernels.robust.search import (
     GridScan,
     Search,
@@ -59,9 +61,9 @@ _SEARCH = Search(qq_value, sample_scores, _scan, brents_minimum)
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
     """Fit a prestandardised column into its row of results, or leave it."""
-    x, prescaling, at = column.x, column.prescaling, column.at
+    x, prescaling, at = column.x, column.prescaling, column.standardized
     low, high, n_eval, n_fits = options.low, options.high, 0.0, n_fits_of(options)
-    found, kept, widened = Start(math.nan, 0, 0, False, math.nan), values_kept(0, 0), True
+    found, kept, widened = SearchResult(math.nan, 0, 0, False, math.nan), values_kept(0, 0), True
     for _ in range(_MAX_FITS):
         found = find_start(_SEARCH, at, low, high, SAMPLE, options, work)
         kept = reweighted(keep_within, fit, column, found.lmbda, n_fits + 1, options, work, row)
@@ -69,7 +71,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
         low, high, widened = _widened(low, high, row[LMBDA] * prescaling.power)
         if is_unfitted(row, kept) or not widened:
             break
-    if is_over(x, at.counts, kept, row):
+    if is_finished(x, at.counts, kept, row):
         return
     row[N_EVAL] = n_eval
     if row[STATUS] == _OK and widened:

@@ -8,6 +8,7 @@ from powerkern._jit import kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log
+from powerkern.kernels.location.weights import FrequencyWeights, as_given, inside_of, unit_of
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -30,10 +31,10 @@ from powerkern.kernels.results import (
     write_identity,
     write_range,
 )
-from powerkern.kernels.robust.options import Options, Prescaling, Start
+from powerkern.kernels.robust.column import Prescaling, SearchResult
+from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.prestandardization import divisor_of, value_of
-from powerkern.kernels.robust.reweighting import Kept
-from powerkern.kernels.robust.weights import Counts, as_given, inside_of, unit_of
+from powerkern.kernels.robust.reweighting import KeptRange
 from powerkern.kernels.transforms.family import lowest
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, log_at
 
@@ -49,7 +50,7 @@ FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
 
 
 @kernel
-def is_unfitted(row: FloatArray, kept: Kept) -> bool:
+def is_unfitted(row: FloatArray, kept: KeptRange) -> bool:
     """Whether a fit gave no finite results, or left fewer than two values."""
     return is_identity(row) or row[STATUS] < 0.0 or kept.stop - kept.start < 2
 
@@ -76,7 +77,7 @@ def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) ->
 
 
 @kernel
-def is_over(x: FloatArray, counts: Counts | None, kept: Kept, row: FloatArray) -> bool:
+def is_finished(x: FloatArray, counts: FrequencyWeights | None, kept: KeptRange, row: FloatArray) -> bool:
     """Whether no fit is to be completed: the column is left, or its fit has overflowed, which is written to the row."""
     if row[STATUS] == LEFT:
         return True
@@ -88,7 +89,12 @@ def is_over(x: FloatArray, counts: Counts | None, kept: Kept, row: FloatArray) -
 
 @kernel
 def write_column(
-    x: FloatArray, counts: Counts | None, below: float, prescaling: Prescaling, found: Start, row: FloatArray
+    x: FloatArray,
+    counts: FrequencyWeights | None,
+    below: float,
+    prescaling: Prescaling,
+    found: SearchResult,
+    row: FloatArray,
 ) -> None:
     """Complete the row of a fit by the figures of the whole column."""
     nll = row[NLL] + log(prescaling.divisor) if below > 0.0 else row[NLL]
@@ -107,10 +113,10 @@ def write_column(
 @kernel
 def write_kept(
     x: FloatArray,
-    counts: Counts | None,
+    counts: FrequencyWeights | None,
     below: float,
     prescaling: Prescaling,
-    kept: Kept,
+    kept: KeptRange,
     correction: float,
     options: Options,
     row: FloatArray,
@@ -140,19 +146,19 @@ def write_tail(tail_kept: bool, row: FloatArray) -> None:
 
 
 @kernel
-def weight_of_all(counts: Counts | None, n: int) -> float:
+def weight_of_all(counts: FrequencyWeights | None, n: int) -> float:
     """The weight of all n values, summed as `weight_kept` is: not less than that."""
     return as_given(counts, inside_of(counts, 0, n))
 
 
 @kernel
-def weight_kept(counts: Counts | None, kept: Kept) -> float:
+def weight_kept(counts: FrequencyWeights | None, kept: KeptRange) -> float:
     """The weight of the values kept."""
     return as_given(counts, inside_of(counts, kept.start, kept.stop) - kept.below - kept.above)
 
 
 @kernel
-def value_weight(counts: Counts | None) -> float:
+def value_weight(counts: FrequencyWeights | None) -> float:
     """The weight that counts as one value."""
     return as_given(counts, unit_of(counts))
 

@@ -19,14 +19,16 @@ from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, entry, kernel, numbers_o
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
+from powerkern.kernels.location.order_statistics import n_present
+from powerkern.kernels.location.weights import as_given, outside_of
 from powerkern.kernels.results import LEFT, STATUS
+from powerkern.kernels.robust.column import Column, Prestandardized
 from powerkern.kernels.robust.column_results import refusal, write_unfitted
-from powerkern.kernels.robust.options import ROBUST_WORK, Column, Options, Prestandardized, RobustWork, with_rule
-from powerkern.kernels.robust.order_statistics import n_present
+from powerkern.kernels.robust.options import Options, with_rule
 from powerkern.kernels.robust.prestandardization import Target, divisor_of, prepared, total_weight, value_of
-from powerkern.kernels.robust.reweighting import Fit, Keep, Kept, fit_by_logs, fit_in_two_passes
+from powerkern.kernels.robust.reweighting import Fit, Keep, KeptRange, fit_by_logs, fit_in_two_passes
+from powerkern.kernels.robust.scratch import ROBUST_WORK, RobustWork
 from powerkern.kernels.robust.search import Objective
-from powerkern.kernels.robust.weights import as_given, outside_of
 from powerkern.kernels.transforms.rectified import BOTH, QUARTILES, rectified_log_at
 
 _OK, _REFIT_BOTH_SIDES = int(Status.OK), int(Route.REFIT_BOTH_SIDES)
@@ -41,11 +43,11 @@ class Criterion(NamedTuple):
     #: fits a prestandardised column, or leaves it: (how values kept are fitted, column, options, work, row)
     fit: Callable[[Fit, Column, Options, RobustWork, FloatArray], None]
     #: whether a tail that is far out is kept at a lambda: (column, lambda, values kept)
-    keeps_far_tail: Callable[[Prestandardized, float, Kept], bool]
+    keeps_far_tail: Callable[[Prestandardized, float, KeptRange], bool]
 
 
 @kernel
-def no_tail(at: Prestandardized, lmbda: float, kept: Kept) -> bool:
+def no_tail(at: Prestandardized, lmbda: float, kept: KeptRange) -> bool:
     """Without a cut-off no tail can have been kept wrongly."""
     return False
 
@@ -133,7 +135,7 @@ def entries_of(
     scale_factor: Callable[[float, float, float], float],
     by_logs: bool = False,
 ) -> Entries:
-    """Make the entries of an estimator, in the name of its module; `by_logs`: also the smaller one that is tried first."""
+    """Make the entries of an estimator, in the name of its module; `by_logs`: also the smaller one, tried first."""
 
     def named(name: str, signature: tuple[Any, ...], function: Callable[..., Any]) -> Callable[..., Any]:
         function.__name__ = function.__qualname__ = name  # of its file
@@ -201,7 +203,9 @@ def _objective_entry(criterion: Criterion, weight_of: _WeightOf) -> Callable[...
                 if column.prescaling.status == _OK:
                     searched = with_rule(options, rule, False)
                     for k in range(lmbdas.size):
-                        out[j, k] = criterion.objective(column.at, lmbdas[k] * column.prescaling.power, searched, work)
+                        out[j, k] = criterion.objective(
+                            column.standardized, lmbdas[k] * column.prescaling.power, searched, work
+                        )
 
     return objective_columns
 
@@ -219,18 +223,18 @@ def _cut_entry(criterion: Criterion) -> Callable[..., None]:
         y: FloatArray,
         out: FloatArray,
     ) -> None:
-        _, _, prescaling, every = prepared(criterion.target, x, weight, family, options, work)
-        at, column, below = lmbda * prescaling.power, every.column, every.column.below
-        kept = criterion.keep(every, at, rule, adaptive > 0, options, work)
-        copy(every.y[: x.size], y)
+        _, _, prescaling, full_column = prepared(criterion.target, x, weight, family, options, work)
+        at, column, below = lmbda * prescaling.power, full_column.column, full_column.column.below
+        kept = criterion.keep(full_column, at, rule, adaptive > 0, options, work)
+        copy(full_column.y[: x.size], y)
         reach = kept.cutoff * kept.scale
         out[CUT_LOW] = value_of(rectified_log_at(kept.loc - reach, column, at, rule), below, prescaling)
         out[CUT_HIGH] = value_of(rectified_log_at(kept.loc + reach, column, at, rule), below, prescaling)
-        before, after = outside_of(every.counts, kept.start, kept.stop, x.size)
-        out[CUT_BEFORE] = as_given(every.counts, before + kept.below)
-        out[CUT_AFTER] = as_given(every.counts, after + kept.above)
+        before, after = outside_of(full_column.counts, kept.start, kept.stop, x.size)
+        out[CUT_BEFORE] = as_given(full_column.counts, before + kept.below)
+        out[CUT_AFTER] = as_given(full_column.counts, after + kept.above)
         out[CUT_LOC], out[CUT_SCALE], out[CUT_OFF] = kept.loc, kept.scale, kept.cutoff
         out[CUT_CENTER], out[CUT_DIVISOR] = prescaling.center, divisor_of(below, prescaling)
-        out[CUT_TAIL] = criterion.keeps_far_tail(every, at, kept)
+        out[CUT_TAIL] = criterion.keeps_far_tail(full_column, at, kept)
 
     return cut_column

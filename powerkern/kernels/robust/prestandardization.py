@@ -13,18 +13,11 @@ from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.likelihood.logs import centered_log
 from powerkern.kernels.likelihood.optimum import LogUnits
-from powerkern.kernels.robust.options import (
-    MAD,
-    RAW,
-    Column,
-    Options,
-    Prescaling,
-    Prestandardized,
-    RobustWork,
-    change_ranks,
-)
-from powerkern.kernels.robust.order_statistics import position_of, sum_of
-from powerkern.kernels.robust.weights import Counts, CountsWork, counts_of, median_and_mad
+from powerkern.kernels.location.order_statistics import position_of, sum_of
+from powerkern.kernels.location.weights import FrequencyWeights, FrequencyWork, frequency_weights, median_and_mad
+from powerkern.kernels.robust.column import Column, Prescaling, Prestandardized
+from powerkern.kernels.robust.options import MAD, RAW, Options, change_ranks
+from powerkern.kernels.robust.scratch import RobustWork
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import ROOM, SortedColumn, value_at
 
@@ -35,7 +28,7 @@ _MAD_FACTOR = 1.4826
 
 
 #: The target of an estimator's objective, with which a column is compared: (weights, column, options, work).
-Target = Callable[[Counts | None, SortedColumn, Options, RobustWork], Any]
+Target = Callable[[FrequencyWeights | None, SortedColumn, Options, RobustWork], Any]
 
 
 @kernel
@@ -51,7 +44,7 @@ def prepared(
 
 @kernel
 def _prestandardized(
-    x: FloatArray, counts: Counts | None, family: int, options: Options, work: RobustWork
+    x: FloatArray, counts: FrequencyWeights | None, family: int, options: Options, work: RobustWork
 ) -> tuple[Prescaling, SortedColumn]:
     """The column that transforms act on, in `work.values`, and its signed logs in `work.logs`."""
     n, how = x.size, options.prestandardize
@@ -114,9 +107,9 @@ def units_of(below: float, prescaling: Prescaling) -> LogUnits:
 
 
 @specialize_on_none()
-def _counted(weight: FloatArray, n: int, work: CountsWork) -> Counts | None:
+def _counted(weight: FloatArray, n: int, work: FrequencyWork) -> FrequencyWeights | None:
     """The tables for the weights of n values; None without weights."""
-    return counts_of(weight[:n], work)
+    return frequency_weights(weight[:n], work)
 
 
 @kernel

@@ -6,7 +6,7 @@ With normal scores z_i = Phi^-1((i - 1/3)/(n + 1/3)) and Tukey's bisquare rho (R
 
 A value far from its quantile counts 1, however far it is.
 
-With weights (`powerkern.kernels.robust.weights`) a row stands for as many copies, each with a normal score of its own::
+With weights (`powerkern.kernels.location.weights`) a row stands for as many copies, each with a score of its own::
 
     z = Phi^-1((r + 1/6)/(n + 1/3)),    r = W + 1/2, W + 3/2, ..., W + w - 1/2
 
@@ -27,9 +27,9 @@ from powerkern._jit import READ_COLUMN, REAL, compiled_as, entry, kernel, reduct
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.robust.huber import sd_within
-from powerkern.kernels.robust.order_statistics import SLACK
-from powerkern.kernels.robust.weights import Counts, Nodes, inside_of, unit_of, weight_at
+from powerkern.kernels.location.huber import sd_within
+from powerkern.kernels.location.order_statistics import SLACK
+from powerkern.kernels.location.weights import FrequencyWeights, Nodes, inside_of, unit_of, weight_at
 
 #: The tuning constant of the paper.
 C = 0.5
@@ -104,7 +104,7 @@ def normal_scores(out: FloatArray) -> None:
 
 
 @kernel
-def normal_nodes(counts: Counts, shift: float, close: float) -> Nodes:
+def normal_nodes(counts: FrequencyWeights, shift: float, close: float) -> Nodes:
     """The nodes of all rows, of scores that are `close` to each other, in the arrays that `counts` has for them."""
     nodes, n_nodes = counts.nodes, 0
     for i in range(counts.w.size):
@@ -132,7 +132,7 @@ def _copies_of(weight: float) -> float:
 
 
 @kernel
-def _score_at(rank: float, shift: float, counts: Counts) -> tuple[float, float]:
+def _score_at(rank: float, shift: float, counts: FrequencyWeights) -> tuple[float, float]:
     """The normal score of a rank in the lower half, and its derivative."""
     room = counts.total + 2.0 * shift * counts.unit
     z = normal_quantile(min((rank + shift * counts.unit) / room, 0.5))
@@ -140,7 +140,7 @@ def _score_at(rank: float, shift: float, counts: Counts) -> tuple[float, float]:
 
 
 @kernel
-def sampled_score(counts: Counts, share: float) -> float:
+def sampled_score(counts: FrequencyWeights, share: float) -> float:
     """The normal score at a share of the ranks."""
     if share > 0.5:
         return -_score_at((1.0 - share) * counts.total, PAPER, counts)[0]
@@ -154,13 +154,13 @@ def _spread_of(parts: float) -> float:
 
 
 @kernel
-def first_score(counts: Counts) -> float:
+def first_score(counts: FrequencyWeights) -> float:
     """The score of the first copy by the formula with Filliben's shift."""
     return _score_at(min(0.5 * counts.unit, 0.5 * counts.total), FILLIBEN, counts)[0]
 
 
 @kernel
-def filliben_end(counts: Counts) -> float:
+def filliben_end(counts: FrequencyWeights) -> float:
     """Correction of `first_score`: the median of the smallest of n uniform order statistics has another formula."""
     return normal_quantile(-expm1(-_LN_2 * counts.unit / counts.total)) - first_score(counts)
 
@@ -174,7 +174,9 @@ def _add_node(nodes: Nodes, k: int, row: int, score: float, spread: float, weigh
 
 
 @kernel
-def _add_copies(nodes: Nodes, k: int, row: int, copies: float, shift: float, close: float, counts: Counts) -> int:
+def _add_copies(
+    nodes: Nodes, k: int, row: int, copies: float, shift: float, close: float, counts: FrequencyWeights
+) -> int:
     """Nodes of a row whose scores are not close: of its equal parts, those below the middle of all ranks first."""
     w, before, after = counts.w[row], counts.before[row], counts.after[row + 1]
     whole = float(np.floor(copies))
@@ -206,7 +208,7 @@ def _add_run(
     side: float,
     shift: float,
     close: float,
-    counts: Counts,
+    counts: FrequencyWeights,
 ) -> int:
     """Nodes of `parts` equal parts of the ranks from `start`, counted from the end of the column on that side."""
     done = 0.0
@@ -248,7 +250,9 @@ def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: floa
 
 
 @kernel
-def near_quantiles(y: FloatArray, counts: Counts | None, start: int, stop: int, cutoff: float, c: float) -> float:
+def near_quantiles(
+    y: FloatArray, counts: FrequencyWeights | None, start: int, stop: int, cutoff: float, c: float
+) -> float:
     """Weighted sum of 1 - rho over the values from `start` to `stop`, at their distances from normal quantiles.
 
     The quantiles are of N(0, 1) within +-cutoff. They and the values are standardised by their means and standard
@@ -290,7 +294,9 @@ def _plain_distance(counts: None, y: FloatArray, scores: FloatArray, loc: float,
 
 
 @specialize_on_none(_plain_distance)
-def bisquare_distance(counts: Counts, y: FloatArray, nodes: Nodes, loc: float, scale: float, c: float) -> float:
+def bisquare_distance(
+    counts: FrequencyWeights, y: FloatArray, nodes: Nodes, loc: float, scale: float, c: float
+) -> float:
     """`bisquare_objective_of`, with weights by the nodes of all rows."""
     if not scale > 0.0:
         return math.nan

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from powerkern._jit import LANES, kernel, specialize_on_none
 from powerkern._typing import FloatArray
-from powerkern.kernels.robust.huber import CELLWISE_BETA, HUBER_K, one_step_of
-from powerkern.kernels.robust.loc_scale import LocScale
-from powerkern.kernels.robust.options import SAMPLE, Options, Prestandardized, RobustWork
+from powerkern.kernels.location.huber import CELLWISE_BETA, HUBER_K, one_step_of
+from powerkern.kernels.location.loc_scale import LocScale
+from powerkern.kernels.location.weights import FrequencyWeights, Nodes
+from powerkern.kernels.robust.column import Prestandardized
+from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.qq import (
     CLOSE,
     PAPER,
@@ -17,7 +19,8 @@ from powerkern.kernels.robust.qq import (
 )
 from powerkern.kernels.robust.qq_lanes import qq_objectives
 from powerkern.kernels.robust.qq_search import qq_objective, search_cells
-from powerkern.kernels.robust.reweighting import Kept, adapted_cutoff, within_cutoff
+from powerkern.kernels.robust.reweighting import KeptRange, adapted_cutoff, within_cutoff
+from powerkern.kernels.robust.scratch import SAMPLE, RobustWork
 from powerkern.kernels.robust.search import (
     HIGH,
     LOW,
@@ -27,7 +30,6 @@ from powerkern.kernels.robust.search import (
     n_steps,
     sample_position,
 )
-from powerkern.kernels.robust.weights import Counts, Nodes
 from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
 
 #: Into how many parts the steps of a scan are divided with weights.
@@ -50,7 +52,7 @@ def qq_value(at: Prestandardized, lmbda: float, options: Options, work: RobustWo
 
 
 @kernel
-def one_step(y: FloatArray, counts: Counts | None) -> LocScale:
+def one_step(y: FloatArray, counts: FrequencyWeights | None) -> LocScale:
     """One step from median and MAD: iterated to the end, RewML resists fewer outliers."""
     return one_step_of(y, counts, HUBER_K, CELLWISE_BETA)
 
@@ -58,7 +60,7 @@ def one_step(y: FloatArray, counts: Counts | None) -> LocScale:
 @kernel
 def keep_within(
     at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
-) -> Kept:
+) -> KeptRange:
     """The values within the cut-off."""
     transform_sorted(at.column, lmbda, rule, at.y)
     y = at.y[: at.column.n]
@@ -71,7 +73,9 @@ def keep_within(
 
 
 @kernel
-def scores_of(counts: Counts | None, column: SortedColumn, options: Options, work: RobustWork) -> FloatArray | Nodes:
+def scores_of(
+    counts: FrequencyWeights | None, column: SortedColumn, options: Options, work: RobustWork
+) -> FloatArray | Nodes:
     """The normal scores of a column, with weights their nodes."""
     return _scores(counts, column.n, options, work)
 
@@ -87,33 +91,33 @@ def _plain_scores(counts: None, n: int, options: Options, work: RobustWork) -> F
 
 
 @specialize_on_none(_plain_scores)
-def _scores(counts: Counts, n: int, options: Options, work: RobustWork) -> FloatArray | Nodes:
+def _scores(counts: FrequencyWeights, n: int, options: Options, work: RobustWork) -> FloatArray | Nodes:
     return normal_nodes(counts, PAPER, CLOSE * options.c)
 
 
 @kernel
 def sample_scores(
-    every: Prestandardized, column: SortedColumn, counts: Counts | None, work: RobustWork
+    full_column: Prestandardized, column: SortedColumn, counts: FrequencyWeights | None, work: RobustWork
 ) -> FloatArray | Nodes:
     """The scores, in all of the column, of the values of its sample."""
-    return _sample_scores(counts, every, work)
+    return _sample_scores(counts, full_column, work)
 
 
 @kernel
-def _plain_sample_scores(counts: None, every: Prestandardized, work: RobustWork) -> FloatArray:
+def _plain_sample_scores(counts: None, full_column: Prestandardized, work: RobustWork) -> FloatArray:
     scores: FloatArray = work.sample[2, :SAMPLE]
     for k in range(SAMPLE):
-        scores[k] = every.target[sample_position(None, every.column.n, k)]
+        scores[k] = full_column.target[sample_position(None, full_column.column.n, k)]
     return scores
 
 
 @specialize_on_none(_plain_sample_scores)
-def _sample_scores(counts: Counts, every: Prestandardized, work: RobustWork) -> FloatArray | Nodes:
+def _sample_scores(counts: FrequencyWeights, full_column: Prestandardized, work: RobustWork) -> FloatArray | Nodes:
     nodes = work.sample_counts.nodes
     row, score, spread, weight = nodes.row, nodes.score, nodes.spread, nodes.weight
     for k in range(SAMPLE):
         row[k], spread[k], weight[k] = k, 0.0, counts.w[k]
-        score[k] = sampled_score(every.counts, (k + 0.5) / SAMPLE)  # type: ignore[arg-type]
+        score[k] = sampled_score(full_column.counts, (k + 0.5) / SAMPLE)  # type: ignore[arg-type]
     return Nodes(row[:SAMPLE], score[:SAMPLE], spread[:SAMPLE], weight[:SAMPLE])
 
 
@@ -137,7 +141,13 @@ def _in_cells(
 
 @specialize_on_none(_in_cells)
 def _scan_points(
-    counts: Counts, scores: Nodes, at: Prestandardized, low: float, high: float, options: Options, work: RobustWork
+    counts: FrequencyWeights,
+    scores: Nodes,
+    at: Prestandardized,
+    low: float,
+    high: float,
+    options: Options,
+    work: RobustWork,
 ) -> int:
     """Points, in `work.grid`, and how many: wherever the objective may be lowest; of even steps if there are counts."""
     last = n_steps(low, high) * _WEIGHTED_PARTS

@@ -1,7 +1,7 @@
 """The robust QQ objective of a short sorted column, at eight lambdas at once, or at sixteen in float32.
 
 The objective of RewML's search, for the plain transform and the one rectified at the quartiles:
-transform, one step of Huber's estimators from median and MAD (`powerkern.kernels.robust.huber.one_step_of`), bisquare
+transform, one step of Huber's estimators from median and MAD (`powerkern.kernels.location.huber.one_step_of`), bisquare
 distance (`kernels.robust.qq`). Each of `Lanes` is one lambda, each turn of a loop one value of the column: the
 sums stay in registers, and nothing depends on the length. The same figures as one lambda at a time, but for rounding.
 """
@@ -27,9 +27,9 @@ from powerkern._jit import (
 )
 from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.elementary.exp import LOG2_E, are_moderate, exp2m1_lanes, exp_lanes, expm1_lanes, greater, lesser
-from powerkern.kernels.robust.huber import CELLWISE_BETA
-from powerkern.kernels.robust.loc_scale import MAD_FACTOR
-from powerkern.kernels.robust.weights import Counts, Nodes, middle_positions, total_of, weight_at
+from powerkern.kernels.location.huber import CELLWISE_BETA
+from powerkern.kernels.location.loc_scale import MAD_FACTOR
+from powerkern.kernels.location.weights import FrequencyWeights, Nodes, middle_positions, total_of, weight_at
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, is_low_tail_in_logs
 
 #: All arrays may be of either precision: their type says how many lambdas go side by side.
@@ -51,7 +51,7 @@ def values_at(y: Floats, i: int) -> Lanes:
 def qq_objectives(
     column: SortedColumn,
     rises: tuple[float, float],
-    counts: Counts | None,
+    counts: FrequencyWeights | None,
     scores: Floats | Nodes,
     rule: int,
     k: float,
@@ -97,7 +97,7 @@ def _powers(logs: Floats, m: Lanes, first: int, last: int, y: Floats) -> None:
     """``(exp(m log) - 1)/m`` of values from `first` up to `last`."""
     if first >= last:
         return
-    m = off_0(m)
+    m = bounded_away_from_zero(m)
     inverse = 1.0 / m
     if are_moderate(m * max(abs(logs[first]), abs(logs[last - 1]))):
         of_2 = m * LOG2_E
@@ -109,7 +109,7 @@ def _powers(logs: Floats, m: Lanes, first: int, last: int, y: Floats) -> None:
 
 
 @inlined
-def off_0(m: Lanes) -> Lanes:
+def bounded_away_from_zero(m: Lanes) -> Lanes:
     """An exponent that can be divided by."""
     return select(abs(m) < _FLAT, _FLAT, m)
 
@@ -128,7 +128,7 @@ def _tangents(x: Floats, k: int, first: int, last: int, log_slope: Lanes, where:
 
 @kernel
 def _objective(
-    counts: Counts | None, n: int, scores: Floats | Nodes, k: float, c: float, lmbda: Lanes, y: Floats
+    counts: FrequencyWeights | None, n: int, scores: Floats | Nodes, k: float, c: float, lmbda: Lanes, y: Floats
 ) -> Lanes:
     lower, upper = middle_positions(counts, n)
     center = values_at(y, lower)
@@ -150,14 +150,14 @@ def _objective(
 
 
 @inlined
-def _square(y: Floats, counts: Counts | None, i: int, loc: Lanes, reach: Lanes) -> Lanes:
+def _square(y: Floats, counts: FrequencyWeights | None, i: int, loc: Lanes, reach: Lanes) -> Lanes:
     """The square of the distance of value number i from `loc`, or of `reach` if that is smaller."""
     d = lesser(abs(values_at(y, i) - loc), reach)
     return _times(counts, i, d * d)
 
 
 @kernel
-def huber_step(y: Floats, counts: Counts | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
+def huber_step(y: Floats, counts: FrequencyWeights | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
     """How far one step of Huber's location goes from the median.
 
     Values go in pairs, from the ends inwards: only the first ones may be beyond `reach`. A lane in which they are not
@@ -187,7 +187,7 @@ def huber_step(y: Floats, counts: Counts | None, n: int, median: Lanes, reach: L
 
 
 @inlined
-def _times(counts: Counts | None, i: int, x: Lanes) -> Lanes:
+def _times(counts: FrequencyWeights | None, i: int, x: Lanes) -> Lanes:
     """x times the weight of value number i."""
     if counts is None:
         return x
@@ -195,7 +195,7 @@ def _times(counts: Counts | None, i: int, x: Lanes) -> Lanes:
 
 
 @inlined
-def _clipped(counts: Counts | None, d: Lanes) -> Lanes:
+def _clipped(counts: FrequencyWeights | None, d: Lanes) -> Lanes:
     """Huber's psi of a distance in units of its reach; without counts, of a value on its side of the median.
 
     A NaN stays one: where a transform is not defined, the location is not either.
@@ -234,7 +234,7 @@ def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_sc
 
 
 @specialize_on_none(plain_nearness)
-def _nearness(counts: Counts, y: Floats, nodes: Nodes, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
+def _nearness(counts: FrequencyWeights, y: Floats, nodes: Nodes, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
     """The sum of ``1 - rho`` over all values, see `powerkern.kernels.robust.qq`."""
     near = in_lanes_of(loc, 0.0)
     row, score, spread, weight = nodes
@@ -246,7 +246,7 @@ def _nearness(counts: Counts, y: Floats, nodes: Nodes, c: float, loc: Lanes, per
 
 
 @kernel
-def _mad(y: Floats, counts: Counts | None, n: int, point: Lanes) -> Lanes:
+def _mad(y: Floats, counts: FrequencyWeights | None, n: int, point: Lanes) -> Lanes:
     """Median distance from a point.
 
     The values nearest to it are consecutive: the distance to the farthest of as many is least for them.

@@ -18,12 +18,14 @@ from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.mle import two_pass_column
 from powerkern.kernels.likelihood.one_pass import optimum_of_logs
 from powerkern.kernels.likelihood.optimum import write_fit
+from powerkern.kernels.location.loc_scale import LocScale
+from powerkern.kernels.location.order_statistics import position_of
+from powerkern.kernels.location.weights import FrequencyWeights, outside_of, part_of, total_of, unit_of
 from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS, is_identity, write_range
-from powerkern.kernels.robust.loc_scale import LocScale
-from powerkern.kernels.robust.options import UNTIL_SETTLED, Column, Options, Prestandardized, RobustWork
-from powerkern.kernels.robust.order_statistics import position_of
+from powerkern.kernels.robust.column import Column, Prestandardized
+from powerkern.kernels.robust.options import UNTIL_SETTLED, Options
 from powerkern.kernels.robust.prestandardization import units_of
-from powerkern.kernels.robust.weights import Counts, outside_of, part_of, total_of, unit_of
+from powerkern.kernels.robust.scratch import RobustWork
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 
@@ -38,7 +40,7 @@ WIDER, N_WIDER, EXCESS = 0.5, 4, 2.3
 _LONG, _STRIDE = 2048, 16
 
 
-class Kept(NamedTuple):
+class KeptRange(NamedTuple):
     """The consecutive values kept, the location and scale that set the cut-off, and of which transform.
 
     Of the first and of the last value a weight may be left out: `below` and `above`.
@@ -56,22 +58,22 @@ class Kept(NamedTuple):
 
 
 #: The values kept at a lambda: (column, lambda, rule, adaptive, options, work). The transform stays in `column.y`.
-Keep = Callable[[Prestandardized, float, int, bool, Options, RobustWork], Kept]
+Keep = Callable[[Prestandardized, float, int, bool, Options, RobustWork], KeptRange]
 #: Fits the values kept into a row, from a lambda of the prestandardised column, or at one given of the data (else NaN);
 #: or leaves them, by the row's status: (column, values kept, start, given, work, row).
-Fit = Callable[[Column, Kept, float, float, RobustWork, FloatArray], None]
+Fit = Callable[[Column, KeptRange, float, float, RobustWork, FloatArray], None]
 
 
 # --- the values within the cut-off ----------------------------------------------------------------------
 
 
 @kernel
-def within_cutoff(y: FloatArray, estimate: LocScale, cutoff: float, lmbda: float, rule: int) -> Kept:
+def within_cutoff(y: FloatArray, estimate: LocScale, cutoff: float, lmbda: float, rule: int) -> KeptRange:
     """The sorted values with ``|y - loc| <= cutoff scale``."""
     reach, start, stop = cutoff * estimate.scale, 0, 0
     if 0.0 < reach < math.inf:
         start, stop = _within(y, estimate.loc, reach)
-    return Kept(start, stop, estimate.loc, estimate.scale, lmbda, rule, cutoff, 0.0, 0.0)
+    return KeptRange(start, stop, estimate.loc, estimate.scale, lmbda, rule, cutoff, 0.0, 0.0)
 
 
 @kernel
@@ -82,7 +84,7 @@ def _within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]:
 
 
 @kernel
-def adapted_cutoff(y: FloatArray, counts: Counts | None, estimate: LocScale, cutoff: float) -> float:
+def adapted_cutoff(y: FloatArray, counts: FrequencyWeights | None, estimate: LocScale, cutoff: float) -> float:
     """The cut-off, from `cutoff` up, beyond which there are most clearly more values than of a normal sample.
 
     The widest, N_WIDER steps of WIDER further out, if no excess is clear.
@@ -113,15 +115,15 @@ def excess_beyond(cutoff: float, outside: float, n: float) -> float:
 
 
 @kernel
-def values_kept(start: int, stop: int) -> Kept:
+def values_kept(start: int, stop: int) -> KeptRange:
     """These values, without a cut-off."""
-    return Kept(start, stop, math.nan, math.nan, math.nan, NOT_RECTIFIED, math.nan, 0.0, 0.0)
+    return KeptRange(start, stop, math.nan, math.nan, math.nan, NOT_RECTIFIED, math.nan, 0.0, 0.0)
 
 
 @kernel
-def fit_by_logs(column: Column, kept: Kept, start: float, given: float, work: RobustWork, row: FloatArray) -> None:
+def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, work: RobustWork, row: FloatArray) -> None:
     """Fit the values by their logs, or leave them where the sums would lose digits."""
-    own, counts, first, last = column.at.column, column.at.counts, kept.start, kept.stop
+    own, counts, first, last = column.standardized.column, column.standardized.counts, kept.start, kept.stop
     mirrored, units = own.below > 0.0, units_of(own.below, column.prescaling)
     row[STATUS], row[N_EVAL], n_eval = LEFT, 0.0, 0
     if mirrored and not first < own.n_negative < last:
@@ -162,12 +164,15 @@ def _thinned(
 
 @kernel
 def fit_in_two_passes(
-    column: Column, kept: Kept, start: float, given: float, work: RobustWork, row: FloatArray
+    column: Column, kept: KeptRange, start: float, given: float, work: RobustWork, row: FloatArray
 ) -> None:
     """`fit_by_logs` where that will do, and two passes where not: under Box-Cox over the values as they are."""
     fit_by_logs(column, kept, start, given, work, row)
     if row[STATUS] == LEFT:
-        counts, values = column.at.counts, column.at.column.x if is_mirrored(column.family) else column.x
+        counts, values = (
+            column.standardized.counts,
+            column.standardized.column.x if is_mirrored(column.family) else column.x,
+        )
         part = values[kept.start : kept.stop]
         ends = _trimmed(counts, kept)
         two_pass_column(
@@ -188,7 +193,7 @@ def _as_vector(weight: FloatArray, part: FloatArray) -> FloatArray:
 
 
 @kernel
-def _trimmed(counts: Counts | None, kept: Kept) -> tuple[float, float]:
+def _trimmed(counts: FrequencyWeights | None, kept: KeptRange) -> tuple[float, float]:
     """Reduce the weights of the first and the last value kept by the parts left out; returns them as they were."""
     if counts is None:
         return 0.0, 0.0
@@ -199,7 +204,7 @@ def _trimmed(counts: Counts | None, kept: Kept) -> tuple[float, float]:
 
 
 @kernel
-def _restore(counts: Counts | None, kept: Kept, ends: tuple[float, float]) -> None:
+def _restore(counts: FrequencyWeights | None, kept: KeptRange, ends: tuple[float, float]) -> None:
     if counts is not None:
         counts.w[kept.start], counts.w[kept.stop - 1] = ends
 
@@ -233,7 +238,7 @@ def reweighted(
     options: Options,
     work: RobustWork,
     row: FloatArray,
-) -> Kept:
+) -> KeptRange:
     """Maximum likelihood on the values kept, alternating with the choice of the values kept; ends with their moments.
 
     Returns the values to which the last fit was made; if `n_turns` exceeds the number of fits asked for by one, those
@@ -246,7 +251,7 @@ def reweighted(
     settled = False
     for turn in range(n_turns):
         rule, adaptive = cut_in(turn, options)
-        kept = keep(column.at, lmbda, rule, adaptive, options, work)
+        kept = keep(column.standardized, lmbda, rule, adaptive, options, work)
         settled = kept.start == last.start and kept.stop == last.stop
         settled = settled and kept.below == last.below and kept.above == last.above
         if kept.stop - kept.start < 2 or settled:

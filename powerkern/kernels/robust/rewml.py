@@ -20,43 +20,45 @@ import math
 
 from powerkern._jit import kernel
 from powerkern._typing import FloatArray
+from powerkern.kernels.location.huber import sd_within
+from powerkern.kernels.location.order_statistics import position_of
+from powerkern.kernels.location.weights import inside_of, unit_of
 from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS
+from powerkern.kernels.robust.column import Column, Prestandardized, SearchResult
 from powerkern.kernels.robust.column_results import (
     FAR,
     FAR_NUMBER,
     FAR_SHARE,
-    is_over,
+    is_finished,
     write_column,
     write_kept,
     write_tail,
 )
 from powerkern.kernels.robust.fit import Criterion, entries_of
-from powerkern.kernels.robust.huber import sd_within
-from powerkern.kernels.robust.options import ALL, GLOBAL, Column, Options, Prestandardized, RobustWork, Start
-from powerkern.kernels.robust.order_statistics import position_of
+from powerkern.kernels.robust.options import GLOBAL, Options
 from powerkern.kernels.robust.qq_column import keep_within, one_step, qq_value, scores_of
-from powerkern.kernels.robust.reweighting import Fit, Kept, n_fits_of, reweighted
-from powerkern.kernels.robust.start import started
-from powerkern.kernels.robust.weights import inside_of, unit_of
+from powerkern.kernels.robust.reweighting import Fit, KeptRange, n_fits_of, reweighted
+from powerkern.kernels.robust.scratch import ALL, RobustWork
+from powerkern.kernels.robust.start import initial_lambda
 from powerkern.kernels.transforms.rectified import BOTH, transform_sorted
 
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
     """Fit a prestandardised column into its row of results, or leave it."""
-    x, prescaling, at = column.x, column.prescaling, column.at
-    found, chosen = started(fit, column, options, work)
+    x, prescaling, at = column.x, column.prescaling, column.standardized
+    found, chosen = initial_lambda(fit, column, options, work)
     if work.trial[STATUS] == LEFT:
         row[STATUS] = LEFT
         return
     kept = reweighted(keep_within, fit, column, found.lmbda, max(n_fits_of(chosen), 1), chosen, work, row)
-    if is_over(x, at.counts, kept, row):
+    if is_finished(x, at.counts, kept, row):
         return
     below, value = at.column.below, found.value
     if at.column.n <= ALL and options.search == GLOBAL:  # the search returns the minimum of a cubic or of a parabola
         value = qq_value(at, found.lmbda, chosen, work)
     row[N_EVAL] += found.n_eval
-    found = Start(found.lmbda, found.n_eval, found.n_rivals, found.inside, value)
+    found = SearchResult(found.lmbda, found.n_eval, found.n_rivals, found.inside, value)
     write_column(x, at.counts, below, prescaling, found, row)
     write_tail(_keeps_far_tail(at, row[LMBDA] * prescaling.power, kept), row)
     write_kept(x, at.counts, below, prescaling, kept, scale_factor(0.0, 0.0, kept.cutoff), chosen, row)
@@ -69,7 +71,7 @@ def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
 
 
 @kernel
-def _keeps_far_tail(at: Prestandardized, lmbda: float, kept: Kept) -> bool:
+def _keeps_far_tail(at: Prestandardized, lmbda: float, kept: KeptRange) -> bool:
     """Whether all values on one side were kept, and many of them are far out on the transform rectified there."""
     n = at.column.n
     if kept.stop <= kept.start or (kept.start > 0 and kept.stop < n):

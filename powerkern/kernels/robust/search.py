@@ -13,19 +13,12 @@ from typing import Any, NamedTuple
 
 from powerkern._jit import kernel, specialize_on_none
 from powerkern._typing import FloatArray
+from powerkern.kernels.location.weights import FrequencyWeights, frequency_weights, position_at
 from powerkern.kernels.optimize.brent import brent_start, brent_step
 from powerkern.kernels.optimize.status import RUNNING
-from powerkern.kernels.robust.options import (
-    ALL,
-    GLOBAL,
-    SAMPLE,
-    Options,
-    Prestandardized,
-    RobustWork,
-    Start,
-    change_ranks,
-)
-from powerkern.kernels.robust.weights import Counts, counts_of, position_at
+from powerkern.kernels.robust.column import Prestandardized, SearchResult
+from powerkern.kernels.robust.options import GLOBAL, Options, change_ranks
+from powerkern.kernels.robust.scratch import ALL, SAMPLE, RobustWork
 from powerkern.kernels.transforms.rectified import SortedColumn
 
 #: R's default tolerance of optimize(): the fourth root of the rounding unit.
@@ -101,20 +94,26 @@ class Search(NamedTuple):
 
 @kernel
 def find_start(
-    search: Search, every: Prestandardized, low: float, high: float, n_alone: int, options: Options, work: RobustWork
-) -> Start:
+    search: Search,
+    full_column: Prestandardized,
+    low: float,
+    high: float,
+    n_alone: int,
+    options: Options,
+    work: RobustWork,
+) -> SearchResult:
     """The minimiser of the objective: the best of the local minima that the scan saw, or where Brent's method ends.
 
     The first cell is the full interval. It is searched where the scan is coarse (and the answer never worse than
     Brent's method alone would find), or has seen no minimum. Columns of more than `n_alone` values are scanned on a
     sample. In long columns the minima are found on it, and those that may be the lowest are refined on all values.
     """
-    cells, n = work.cells, every.column.n
+    cells, n = work.cells, full_column.column.n
     _write_cell(cells[0], low, high, low, -math.inf)
     scan, stop = GridScan(1, 0, True, 0), Stop(CELLWISE_XTOL, math.inf, 0.0)
     if options.search == GLOBAL:
         limit = math.inf
-        sample = every if n <= n_alone else sampled(search, every, options, work)
+        sample = full_column if n <= n_alone else sampled(search, full_column, options, work)
         scan = search.scan(sample, low, high, options, work)
         for k in range(1, scan.n_cells):
             limit = min(limit, cells[k, VALUE])
@@ -127,33 +126,33 @@ def find_start(
         else:
             stop = Stop(_FINE_XTOL, limit, 0.0)
     cells = cells[scan.first : scan.n_cells]
-    best = _descend(search, every, cells, stop, 0.0, options, work)
+    best = _descend(search, full_column, cells, stop, 0.0, options, work)
     n_rivals = 0
     for k in range(cells.shape[0]):
         where = cells[k, _MINIMISER] if cells[k, _MINIMISER] == cells[k, _MINIMISER] else cells[k, LOWEST]
         n_rivals += abs(where - best.lmbda) > _APART and cells[k, VALUE] <= best.value + _MARGIN
-    return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside, best.value)
+    return SearchResult(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside, best.value)
 
 
 # --- the sample ---------------------------------------------------------------------------------------
 
 
 @kernel
-def sampled(search: Search, every: Prestandardized, options: Options, work: RobustWork) -> Prestandardized:
+def sampled(search: Search, full_column: Prestandardized, options: Options, work: RobustWork) -> Prestandardized:
     """SAMPLE evenly spaced order statistics of a column."""
     values, logs, n_negative = work.sample[0], work.sample[1], 0
     for k in range(SAMPLE):
-        i = sample_position(every.counts, every.column.n, k)
-        values[k], logs[k] = every.column.x[i], every.column.logs[i]
-        n_negative += i < every.column.n_negative
+        i = sample_position(full_column.counts, full_column.column.n, k)
+        values[k], logs[k] = full_column.column.x[i], full_column.column.logs[i]
+        n_negative += i < full_column.column.n_negative
     lower, upper = change_ranks(None, SAMPLE, options)
-    column = SortedColumn(values, logs, SAMPLE, n_negative, every.column.below, lower, upper)
-    counts = _counts_of_sample(every.counts, work)
-    return Prestandardized(column, counts, search.sample_target(every, column, counts, work), work.sample[3])
+    column = SortedColumn(values, logs, SAMPLE, n_negative, full_column.column.below, lower, upper)
+    counts = _weights_of_sample(full_column.counts, work)
+    return Prestandardized(column, counts, search.sample_target(full_column, column, counts, work), work.sample[3])
 
 
 @kernel
-def sample_position(counts: Counts | None, n: int, k: int) -> int:
+def sample_position(counts: FrequencyWeights | None, n: int, k: int) -> int:
     """Which value of a column is number k of the sample."""
     if counts is None:
         return ((2 * k + 1) * n) // (2 * SAMPLE)
@@ -161,9 +160,9 @@ def sample_position(counts: Counts | None, n: int, k: int) -> int:
 
 
 @specialize_on_none()
-def _counts_of_sample(counts: Counts, work: RobustWork) -> Counts | None:
+def _weights_of_sample(counts: FrequencyWeights, work: RobustWork) -> FrequencyWeights | None:
     """Each value of a sample counts once."""
-    return counts_of(work.sample[4, :SAMPLE], work.sample_counts)
+    return frequency_weights(work.sample[4, :SAMPLE], work.sample_counts)
 
 
 # --- cells --------------------------------------------------------------------------------------------
@@ -254,7 +253,7 @@ def n_steps(low: float, high: float) -> int:
 
 
 @kernel
-def lowest_of(values: FloatArray) -> int:
+def argmin(values: FloatArray) -> int:
     """The position of the first of the smallest values."""
     best = 0
     for k in range(values.size):
@@ -269,7 +268,7 @@ def complete_points(values: FloatArray, floors: FloatArray) -> int:
     for k in range(values.size):
         values[k] = values[k] if values[k] == values[k] else math.inf
         floors[k] = values[k] - _RIVAL
-    return lowest_of(values)
+    return argmin(values)
 
 
 def one_by_one(objective: Objective) -> Evaluate:
@@ -303,7 +302,7 @@ def closer_minima(
 ) -> GridScan:
     """Add cells of a finer grid about the lowest of the points of even steps."""
     points = work.grid[0]
-    best, low, high = lowest_of(work.grid[1, :n_points]), points[0], points[n_points - 1]
+    best, low, high = argmin(work.grid[1, :n_points]), points[0], points[n_points - 1]
     origin, step = points[best], (high - low) / (n_points - 1) * (1.0 if best > 0 else -1.0)
     for k in range(_N_FINER):
         points[k] = min(max(origin + step * (k - _N_FINER // 2) / _FINER, low), high)
@@ -319,7 +318,7 @@ def minima_and_beyond(
 
     Where the lowest point is an end of the interval, points go on outwards from there in doubling steps.
     """
-    best = lowest_of(work.grid[1, :n_points])
+    best = argmin(work.grid[1, :n_points])
     n_cells = add_minima(n_points, False, 1, work)
     if 0 < best < n_points - 1:
         return GridScan(n_cells, n_points, True, int(n_cells > 1))

@@ -7,23 +7,16 @@ import math
 from powerkern._jit import LANES, kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
+from powerkern.kernels.location.weights import inside_of, total_of
 from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS
-from powerkern.kernels.robust.bracket import narrowed
+from powerkern.kernels.robust.bracket import minimize_in_bracket
+from powerkern.kernels.robust.column import Column, Prescaling, Prestandardized, SearchResult
 from powerkern.kernels.robust.column_results import is_unfitted
-from powerkern.kernels.robust.options import (
-    ALL,
-    SAMPLE,
-    Column,
-    Options,
-    Prescaling,
-    Prestandardized,
-    RobustWork,
-    Start,
-    with_rule,
-)
+from powerkern.kernels.robust.options import Options, with_rule
 from powerkern.kernels.robust.qq import near_quantiles
 from powerkern.kernels.robust.qq_column import close_in, is_lower_below, keep_within, qq_value, sample_scores, scan_qq
 from powerkern.kernels.robust.reweighting import Fit, n_fits_of, reweighted
+from powerkern.kernels.robust.scratch import ALL, SAMPLE, RobustWork
 from powerkern.kernels.robust.search import (
     VALUE,
     LocalMinimum,
@@ -34,7 +27,6 @@ from powerkern.kernels.robust.search import (
     find_start,
     sampled,
 )
-from powerkern.kernels.robust.weights import inside_of, total_of
 from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES, transform_sorted
 
@@ -50,7 +42,7 @@ def _minimum(
 ) -> LocalMinimum:
     """Return the minimum in a cell: by vectors of lambdas in a short column, or else by Brent's method."""
     if at.column.n <= ALL and cell[VALUE] > -math.inf:
-        return narrowed(at, cell, stop, options, work)
+        return minimize_in_bracket(at, cell, stop, options, work)
     n_eval = 0
     if LANES * at.column.n <= work.lanes.size and cell[VALUE] > -math.inf:
         n_eval = close_in(at, cell, options, work)
@@ -62,12 +54,12 @@ _SEARCH = Search(qq_value, sample_scores, scan_qq, _minimum)
 
 
 @kernel
-def started(fit: Fit, column: Column, options: Options, work: RobustWork) -> tuple[Start, Options]:
+def initial_lambda(fit: Fit, column: Column, options: Options, work: RobustWork) -> tuple[SearchResult, Options]:
     """Where a fit begins, and by which rule: BOTH only where its start, if lower, is the better one.
 
     `work.trial` has the status LEFT where a trial fit was left.
     """
-    at, low, high = column.at, options.low, options.high
+    at, low, high = column.standardized, options.low, options.high
     work.trial[STATUS] = _OK
     chosen = with_rule(options, QUARTILES, options.adaptive) if options.rule == BOTH else options
     found = find_start(_SEARCH, at, low, high, ALL, chosen, work)
@@ -78,19 +70,19 @@ def started(fit: Fit, column: Column, options: Options, work: RobustWork) -> tup
     if better:
         found, chosen = find_start(_SEARCH, at, low, high, ALL, options, work), options
         n_eval += found.n_eval
-    return Start(found.lmbda, int(n_eval), found.n_rivals, found.inside, found.value), chosen
+    return SearchResult(found.lmbda, int(n_eval), found.n_rivals, found.inside, found.value), chosen
 
 
 @kernel
 def _is_better(
-    fit: Fit, every: Prestandardized, lmbda0: float, family: int, options: Options, work: RobustWork
+    fit: Fit, full_column: Prestandardized, lmbda0: float, family: int, options: Options, work: RobustWork
 ) -> tuple[bool, float]:
     """Whether the start by BOTH, if below `lmbda0`, leaves more values at their quantiles; and evaluations.
 
     Both are followed without adaptive cut-offs. Of long columns a few order statistics are looked at.
     """
     plain, rival = with_rule(options, QUARTILES, False), with_rule(options, BOTH, False)
-    at = sampled(_SEARCH, every, options, work) if every.column.n > SAMPLE else every
+    at = sampled(_SEARCH, full_column, options, work) if full_column.column.n > SAMPLE else full_column
     if not is_lower_below(at, lmbda0, rival, work):
         return False, float(LANES)
     found = find_start(_SEARCH, at, rival.low, rival.high, ALL, rival, work)
@@ -113,7 +105,7 @@ def _share_at_quantiles(
     A value kept counts 1 - rho of its distance from the quantile of its rank among those kept, another one a half. And
     the evaluations for it.
     """
-    at, n, row = column.at, column.at.column.n, work.trial
+    at, n, row = column.standardized, column.standardized.column.n, work.trial
     kept = reweighted(keep_within, fit, column, lmbda0, max(n_fits_of(options), 1), options, work, row)
     if is_unfitted(row, kept):
         return 0.0, 0.0

@@ -13,20 +13,23 @@ import numpy as np
 from powerkern._jit import kernel, specialize_on_none
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log
+from powerkern.kernels.location.huber import sd_within
+from powerkern.kernels.location.order_statistics import SLACK
+from powerkern.kernels.location.weights import FrequencyWeights, mean_of, position_at
 from powerkern.kernels.results import N_EVAL
+from powerkern.kernels.robust.column import Column, Prestandardized
 from powerkern.kernels.robust.column_results import (
-    is_over,
+    is_finished,
     weight_kept,
     weight_of_all,
     write_column,
     write_kept,
 )
 from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
-from powerkern.kernels.robust.huber import sd_within
-from powerkern.kernels.robust.options import SAMPLE, Column, Options, Prestandardized, RobustWork
-from powerkern.kernels.robust.order_statistics import SLACK
+from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.qq import normal_quantile
-from powerkern.kernels.robust.reweighting import Fit, Kept, n_fits_of, reweighted
+from powerkern.kernels.robust.reweighting import Fit, KeptRange, n_fits_of, reweighted
+from powerkern.kernels.robust.scratch import SAMPLE, RobustWork
 from powerkern.kernels.robust.search import (
     GridScan,
     Search,
@@ -37,7 +40,6 @@ from powerkern.kernels.robust.search import (
     minima_and_beyond,
     one_by_one,
 )
-from powerkern.kernels.robust.weights import Counts, mean_of, position_at
 from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
 
 #: Sums, of squares and of logs, too, over the values from each one to the middle.
@@ -110,7 +112,9 @@ def _best_plain_window(counts: None, at: Prestandardized, lmbda: float, fraction
 
 
 @specialize_on_none(_best_plain_window)
-def _best_window(counts: Counts, at: Prestandardized, lmbda: float, fraction: float, outward: _Sums) -> _Window:
+def _best_window(
+    counts: FrequencyWeights, at: Prestandardized, lmbda: float, fraction: float, outward: _Sums
+) -> _Window:
     """The same with weights, among windows that begin or end between two values.
 
     Those in between have a lower likelihood: mean and mean square are linear there, and the log of the variance is
@@ -156,7 +160,7 @@ def _best_window(counts: Counts, at: Prestandardized, lmbda: float, fraction: fl
 
 
 @kernel
-def _cumulate_outwards(at: Prestandardized, counts: Counts, middle: int, unit: float, outward: _Sums) -> None:
+def _cumulate_outwards(at: Prestandardized, counts: FrequencyWeights, middle: int, unit: float, outward: _Sums) -> None:
     """Sums from each value up to the one in the middle, to `outward`."""
     left, left_squares, left_jacobian = outward
     left[middle] = left_squares[middle] = left_jacobian[middle] = 0.0
@@ -179,12 +183,14 @@ def _added(
 
 
 @kernel
-def _no_target(counts: Counts | None, column: SortedColumn, options: Options, work: RobustWork) -> float:
+def _no_target(counts: FrequencyWeights | None, column: SortedColumn, options: Options, work: RobustWork) -> float:
     return 0.0
 
 
 @kernel
-def _no_sample_target(every: Prestandardized, column: SortedColumn, counts: Counts | None, work: RobustWork) -> float:
+def _no_sample_target(
+    full_column: Prestandardized, column: SortedColumn, counts: FrequencyWeights | None, work: RobustWork
+) -> float:
     return 0.0
 
 
@@ -201,10 +207,12 @@ def _objective(at: Prestandardized, lmbda: float, options: Options, work: Robust
 
 
 @kernel
-def _keep(at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork) -> Kept:
+def _keep(
+    at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
+) -> KeptRange:
     """The values in the best window."""
     best = _window_at(at, lmbda, rule, options, work)
-    return Kept(best.start, best.stop, math.nan, math.nan, lmbda, rule, math.nan, best.below, best.above)
+    return KeptRange(best.start, best.stop, math.nan, math.nan, lmbda, rule, math.nan, best.below, best.above)
 
 
 @kernel
@@ -224,10 +232,10 @@ _SEARCH = Search(_objective, _no_sample_target, _scan, brents_minimum)
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
     """Fit a prestandardised column into its row of results, or leave it."""
-    x, prescaling, at = column.x, column.prescaling, column.at
+    x, prescaling, at = column.x, column.prescaling, column.standardized
     found = find_start(_SEARCH, at, options.low, options.high, SAMPLE, options, work)
     kept = reweighted(_keep, fit, column, found.lmbda, n_fits_of(options), options, work, row)
-    if is_over(x, at.counts, kept, row):
+    if is_finished(x, at.counts, kept, row):
         return
     row[N_EVAL] += found.n_eval
     write_column(x, at.counts, at.column.below, prescaling, found, row)

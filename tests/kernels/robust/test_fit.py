@@ -12,6 +12,7 @@ from jitted import jitted
 
 from powerkern import Status
 from powerkern._estimators.estimators import ESTIMATORS
+from powerkern.kernels.location import huber
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -26,8 +27,8 @@ from powerkern.kernels.results import (
     SCALE,
     STATUS,
 )
-from powerkern.kernels.robust import huber, search
-from powerkern.kernels.robust import options as robust_options
+from powerkern.kernels.robust import search
+from powerkern.kernels.robust.scratch import ALL, new_robust_work
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
@@ -42,7 +43,7 @@ def one_step(y):
 def fitted(x, family, estimator="rewml", **options):
     """The row of results of one column, sorted, NaN last."""
     x = np.sort(np.asarray(x, dtype=float))[None, :]
-    work = robust_options.new_robust_work(x.size)
+    work = new_robust_work(x.size)
     out = np.full((1, N_RESULTS), np.nan)
     solver = ESTIMATORS[estimator](**options).solver()
     solver.entries.fit(x.copy(), None, CODES[family], solver.options, work, out)
@@ -76,7 +77,7 @@ def test_reweighting_is_as_defined(family, estimator, options):
 
 @families
 def test_longer_columns_are_searched_on_a_sample_first(family):
-    x = sample(family, n=robust_options.ALL + 88, seed=3)
+    x = sample(family, n=ALL + 88, seed=3)
     row = fitted(x, family)
     u, _, _, power = oracles.prestandardized(family, np.sort(x), "mad")
     scores = oracles.normal_scores(x.size)
@@ -139,7 +140,7 @@ def test_work_serves_columns_of_any_length():
     columns = np.full((4, 31), np.nan)
     for row, x in zip(columns, xs, strict=True):
         row[: x.size] = np.sort(x)
-    work = robust_options.new_robust_work(31)
+    work = new_robust_work(31)
     out = np.full((4, N_RESULTS), np.nan)
     solver = ESTIMATORS["rewml"]().solver()
     solver.entries.fit(columns, None, YEO_JOHNSON, solver.options, work, out)
@@ -230,7 +231,7 @@ def test_number_of_steps(n_reweight):
 def test_long_columns_of_few_values(family, estimator):
     """The sample of order statistics says little of where the minimum is."""
     rng = np.random.default_rng(1)
-    x = rng.poisson(6.0, robust_options.ALL + 40) + 1.0
+    x = rng.poisson(6.0, ALL + 40) + 1.0
     row = fitted(x, family, estimator)
     assert row[STATUS] in (Status.SCANNED, Status.MULTIMODAL, Status.NOT_CERTIFIED)
     assert abs(row[LMBDA]) < 5.0

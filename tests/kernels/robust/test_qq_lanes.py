@@ -10,10 +10,10 @@ import pytest
 from jitted import jitted
 
 from powerkern._jit import COLUMN, LANES, entry, load, store
-from powerkern.kernels.robust.huber import CELLWISE_BETA, one_step_of
+from powerkern.kernels.location.huber import CELLWISE_BETA, one_step_of
+from powerkern.kernels.location.weights import frequency_weights, new_frequency_work, position_at, position_from_above
 from powerkern.kernels.robust.qq import CLOSE, PAPER, C, bisquare_distance, normal_nodes
 from powerkern.kernels.robust.qq_lanes import plain_mad, qq_objectives
-from powerkern.kernels.robust.weights import counts_of, new_counts_work, position_at, position_from_above
 from powerkern.kernels.transforms.rectified import (
     BOTH,
     NOT_RECTIFIED,
@@ -82,7 +82,7 @@ def test_objective_is_that_of_the_oracle(family, rule, name, n, c, points):
 @jitted
 def _weighted_objectives(x, logs, weight, n_negative, rule, work, lmbdas, out, one_by_one):
     n = x.size - ROOM
-    counts = counts_of(weight, work)
+    counts = frequency_weights(weight, work)
     nodes = normal_nodes(counts, PAPER, CLOSE * C)
     column = SortedColumn(x, logs, n, n_negative, 2.0, position_at(counts, 0.25), position_from_above(counts, 0.25))
     qq_objectives(column, (0.0, 0.0), counts, nodes, rule, 1.5, C, lmbdas, np.empty(8 * n), out)
@@ -106,7 +106,7 @@ def test_weights(n, heavy):
     out, one_by_one = np.empty(8), np.empty(8)
     logs = np.copysign(np.log1p(abs(padded)), padded)
     n_negative = int((x < 0.0).sum())
-    _weighted_objectives(padded, logs, weight, n_negative, QUARTILES, new_counts_work(n), LMBDAS, out, one_by_one)
+    _weighted_objectives(padded, logs, weight, n_negative, QUARTILES, new_frequency_work(n), LMBDAS, out, one_by_one)
     np.testing.assert_allclose(out, one_by_one, atol=1e-12)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from powerkern._jit import kernel, reduction
 from powerkern._typing import FloatArray
-from powerkern.kernels.robust.huber import joint_of, scale_about
-from powerkern.kernels.robust.loc_scale import (
+from powerkern.kernels.location.huber import joint_of, scale_about
+from powerkern.kernels.location.loc_scale import (
     MAD_FACTOR,
     MOST_ITERATIONS,
     VANISHED,
@@ -17,7 +17,7 @@ from powerkern.kernels.robust.loc_scale import (
     LocScale,
     outcome,
 )
-from powerkern.kernels.robust.order_statistics import Sorted, mad_about, position_of, sorted_column
+from powerkern.kernels.location.order_statistics import Sorted, mad_about, position_of, sorted_column
 
 #: Steps of the bisquare location, in units of its scale, that end it; and where Newton's steps may replace reweighting:
 #: for short steps, in units of the distance where influence ends, and a slope that is not flat.

@@ -12,18 +12,18 @@ import numpy.typing as npt
 from powerkern._input.arrays import is_whole
 from powerkern._jit import allocated, compiled_as, kernel, release
 from powerkern.kernels.elementary.constants import copy
-from powerkern.kernels.robust.loc_scale import LocScale
-from powerkern.kernels.robust.location import (
+from powerkern.kernels.location.loc_scale import LocScale
+from powerkern.kernels.location.location import (
     Estimate,
     estimated,
     for_squares,
     huber_columns,
     huber_scale_columns,
     location_by,
-    opened,
     proposal2_by,
     proposal2_columns,
     scale_by,
+    without_missing,
 )
 
 
@@ -32,7 +32,7 @@ def _of_vector(estimate: Estimate, x: np.ndarray, options: tuple[float, ...]) ->
     """An estimate of a sorted vector, which stays as it is."""
     y = allocated((x.size,))
     copy(x, y)
-    result = estimated(estimate, for_squares(opened(y, x[:0])), options)
+    result = estimated(estimate, for_squares(without_missing(y, x[:0])), options)
     release(y)
     return result
 

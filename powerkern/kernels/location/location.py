@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from powerkern._jit import COLUMN, ROWS, entry, kernel, widest_vectors
-from powerkern.kernels.moments import moments_of
-from powerkern.kernels.robust.biweight import bisquare_of, bisquare_proposal2_of, biweight_of
-from powerkern.kernels.robust.huber import beta_of, huber, huber_location_of, huber_one_step, huber_scale_of
-from powerkern.kernels.robust.loc_scale import (
+from powerkern.kernels.location.biweight import bisquare_of, bisquare_proposal2_of, biweight_of
+from powerkern.kernels.location.huber import beta_of, huber, huber_location_of, huber_one_step, huber_scale_of
+from powerkern.kernels.location.loc_scale import (
     BAD_INFINITE,
     EMPTY,
     IQR_DIVISOR,
@@ -23,7 +22,7 @@ from powerkern.kernels.robust.loc_scale import (
     LocScale,
     outcome,
 )
-from powerkern.kernels.robust.order_statistics import (
+from powerkern.kernels.location.order_statistics import (
     iqr_of,
     mad_about,
     n_present,
@@ -34,7 +33,8 @@ from powerkern.kernels.robust.order_statistics import (
     trimmed_mean,
     weight_of_all,
 )
-from powerkern.kernels.robust.proposal2 import huber_proposal2_of
+from powerkern.kernels.location.proposal2 import huber_proposal2_of
+from powerkern.kernels.moments import moments_of
 
 #: Sizes beyond this, or below its inverse, are multiplied by _SHRINK, or divided by it, before they are squared.
 _LARGE = 1e140
@@ -43,7 +43,7 @@ _SHRINK = 2.0**-600
 _SUMMABLE = 2.0**1020
 
 
-class _Opened(NamedTuple):
+class SortedSample(NamedTuple):
     """A sorted column without its missing values, in units that can be squared."""
 
     y: np.ndarray
@@ -53,21 +53,21 @@ class _Opened(NamedTuple):
 
 
 @kernel
-def opened(column: np.ndarray, weights: np.ndarray) -> _Opened:
+def without_missing(column: np.ndarray, weights: np.ndarray) -> SortedSample:
     """A sorted column without the NaN at its end, as it is."""
     n = n_present(column)
     y, w = column[:n], weights[:n]
-    return _Opened(y, w, 1.0, n > 0 and (math.isinf(y[0]) or math.isinf(y[n - 1])))
+    return SortedSample(y, w, 1.0, n > 0 and (math.isinf(y[0]) or math.isinf(y[n - 1])))
 
 
 @kernel
-def _in_units(column: _Opened, unit: float) -> _Opened:
+def _in_units(column: SortedSample, unit: float) -> SortedSample:
     _multiply(column.y, unit)
-    return _Opened(column.y, column.w, unit, column.infinite)
+    return SortedSample(column.y, column.w, unit, column.infinite)
 
 
 @kernel
-def _for_differences(column: _Opened) -> _Opened:
+def _for_differences(column: SortedSample) -> SortedSample:
     """The column scaled so that neither a difference of its values overflows nor a weighted sum of them."""
     y, total = column.y, weight_of_all(column.y, column.w)
     if y.size == 0 or column.infinite:
@@ -78,7 +78,7 @@ def _for_differences(column: _Opened) -> _Opened:
 
 
 @kernel
-def for_squares(column: _Opened) -> _Opened:
+def for_squares(column: SortedSample) -> SortedSample:
     """The column scaled so that its inner half can be squared."""
     y, n = column.y, column.y.size
     if n == 0 or column.infinite:
@@ -116,11 +116,11 @@ def _multiply(y: np.ndarray, factor: float) -> None:
 
 
 #: An estimate of a sorted column: (column, options).
-Estimate = Callable[[_Opened, Any], LocScale]
+Estimate = Callable[[SortedSample, Any], LocScale]
 
 
 @kernel
-def estimated(estimate: Estimate, column: _Opened, options: Any) -> LocScale:
+def estimated(estimate: Estimate, column: SortedSample, options: Any) -> LocScale:
     """An estimate in the units of the data: EMPTY without values, OVERFLOW if not finite though it has settled."""
     if column.y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
@@ -130,7 +130,7 @@ def estimated(estimate: Estimate, column: _Opened, options: Any) -> LocScale:
     return LocScale(loc, scale, n_iter, OVERFLOW if is_lost else status)
 
 
-def _by_column(name: str, scaled: Callable[[_Opened], _Opened], estimate: Estimate) -> Callable[..., None]:
+def _by_column(name: str, scaled: Callable[[SortedSample], SortedSample], estimate: Estimate) -> Callable[..., None]:
     """The entry that writes the estimates of `columns` to `out`, a row each.
 
     It takes sorted columns as rows, NaN last (they are overwritten); their weights as rows, or (k, 0); the estimator's
@@ -139,7 +139,7 @@ def _by_column(name: str, scaled: Callable[[_Opened], _Opened], estimate: Estima
 
     def columns_by(columns: np.ndarray, weights: np.ndarray, options: np.ndarray, out: np.ndarray) -> None:
         for j in range(columns.shape[0]):
-            column = scaled(opened(columns[j], weights[j]))
+            column = scaled(without_missing(columns[j], weights[j]))
             out[j, 0], out[j, 1], out[j, 2], out[j, 3] = estimated(estimate, column, options)
             if column.infinite:
                 out[j, 3] = BAD_INFINITE
@@ -149,13 +149,13 @@ def _by_column(name: str, scaled: Callable[[_Opened], _Opened], estimate: Estima
 
 
 @kernel
-def location_by(column: _Opened, options: Any) -> LocScale:
+def location_by(column: SortedSample, options: Any) -> LocScale:
     """`huber_location_of`; options: k, the scale."""
     return huber_location_of(column.y, column.w, options[1] * column.unit, options[0])
 
 
 @kernel
-def scale_by(column: _Opened, options: Any) -> LocScale:
+def scale_by(column: SortedSample, options: Any) -> LocScale:
     """`huber_scale_of` (0), `huber` (1) or `huber_one_step` (2); options: that number, k, and for 0 ddof, center."""
     k = options[1]
     if options[0] == 0.0:
@@ -166,13 +166,13 @@ def scale_by(column: _Opened, options: Any) -> LocScale:
 
 
 @kernel
-def proposal2_by(column: _Opened, options: Any) -> LocScale:
+def proposal2_by(column: SortedSample, options: Any) -> LocScale:
     """`huber_proposal2_of`; options: k, the k of the location."""
     return huber_proposal2_of(column.y, column.w, options[0], options[1])
 
 
 @kernel
-def _bisquare_by(column: _Opened, options: Any) -> LocScale:
+def _bisquare_by(column: SortedSample, options: Any) -> LocScale:
     """`bisquare_of` (k = 0) or `bisquare_proposal2_of`; options: k, c."""
     if options[0] == 0.0:
         return bisquare_of(column.y, column.w, options[1])
@@ -180,13 +180,13 @@ def _bisquare_by(column: _Opened, options: Any) -> LocScale:
 
 
 @kernel
-def _biweight_by(column: _Opened, options: Any) -> LocScale:
+def _biweight_by(column: SortedSample, options: Any) -> LocScale:
     """`biweight_of`; options: c of the location and of the scale."""
     return biweight_of(column.y, column.w, options[0], options[1])
 
 
 @kernel
-def _order_of(column: _Opened, options: Any) -> LocScale:
+def _order_of(column: SortedSample, options: Any) -> LocScale:
     """Mean (0), median (1) or trimmed mean (2); standard deviation (0), nMAD (1), nIQR (2) or Qn (3).
 
     options: the number of either, the fractions trimmed below and above.

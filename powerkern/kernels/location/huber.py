@@ -28,7 +28,7 @@ from powerkern._jit import (
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.robust.loc_scale import (
+from powerkern.kernels.location.loc_scale import (
     BEYOND,
     CONVERGED,
     MAD_FACTOR,
@@ -39,7 +39,7 @@ from powerkern.kernels.robust.loc_scale import (
     LocScale,
     outcome,
 )
-from powerkern.kernels.robust.order_statistics import (
+from powerkern.kernels.location.order_statistics import (
     Sorted,
     distance_at,
     inside,
@@ -48,12 +48,12 @@ from powerkern.kernels.robust.order_statistics import (
     sorted_column,
     weight_between,
 )
-from powerkern.kernels.robust.weights import (
-    COUNTS_WORK,
-    Counts,
-    CountsWork,
+from powerkern.kernels.location.weights import (
+    FREQUENCY_WORK,
+    FrequencyWeights,
+    FrequencyWork,
     Nodes,
-    counts_of,
+    frequency_weights,
     inside_of,
     middle_distance,
     middle_positions,
@@ -201,7 +201,9 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocSc
     weight, before, after = allocated((n,)), allocated((n + 1,)), allocated((n + 1,))
     reach, beyond = allocated_integers((n,)), allocated_integers((n,))
     no_nodes = Nodes(reach, weight, weight, weight)
-    result = one_step_of(y, counts_of(w, CountsWork(weight, before, after, reach, beyond, no_nodes)), k, beta)
+    result = one_step_of(
+        y, frequency_weights(w, FrequencyWork(weight, before, after, reach, beyond, no_nodes)), k, beta
+    )
     release(weight)
     release(before)
     release(after)
@@ -211,7 +213,7 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocSc
 
 
 @kernel
-def one_step_of(y: np.ndarray, counts: Counts | None, k: float, beta: float) -> LocScale:
+def one_step_of(y: np.ndarray, counts: FrequencyWeights | None, k: float, beta: float) -> LocScale:
     """`huber_one_step` of at least one value, which an objective of robust fits calls often.
 
     `counts`: None, compiled by its type to sums without weights, or the tables made by `counts_of`.
@@ -239,7 +241,7 @@ def one_step_of(y: np.ndarray, counts: Counts | None, k: float, beta: float) -> 
 
 
 @kernel
-def huber_likelihood_of(y: np.ndarray, counts: Counts | None, k: float) -> LocScale:
+def huber_likelihood_of(y: np.ndarray, counts: FrequencyWeights | None, k: float) -> LocScale:
     """Maximum-likelihood location and scale under Huber's least favourable density.
 
     They minimise ``ln s + sum rho(u)/(n c)``, u = (y - mu)/s, with c = P(|Z| < k) of a normal Z: ``sum psi(u) = 0`` and
@@ -367,11 +369,11 @@ def likelihood_columns(columns: FloatArray, counts: IntArray, out: FloatArray) -
         out[j, 0], out[j, 1], _, _ = huber_likelihood_of(columns[j, : counts[j]], None, HUBER_K)
 
 
-@entry((ROWS, ROWS, COUNTS, COUNTS_WORK, ROWS))
+@entry((ROWS, ROWS, COUNTS, FREQUENCY_WORK, ROWS))
 def weighted_likelihood_columns(
-    columns: FloatArray, weights: FloatArray, counts: IntArray, work: CountsWork, out: FloatArray
+    columns: FloatArray, weights: FloatArray, counts: IntArray, work: FrequencyWork, out: FloatArray
 ) -> None:
     """`likelihood_columns` with the weights of the values."""
     for j in range(columns.shape[0]):
-        of_column = counts_of(weights[j, : counts[j]], work)
+        of_column = frequency_weights(weights[j, : counts[j]], work)
         out[j, 0], out[j, 1], _, _ = huber_likelihood_of(columns[j, : counts[j]], of_column, HUBER_K)

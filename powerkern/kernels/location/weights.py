@@ -2,8 +2,8 @@
 
 Weights are counts: a row of weight 3 is that row three times. Where their mean, each weighted by itself,
 ``sum w**2/sum w``, is less than one, the weights are relative, and that mean counts as one value
-(`Counts.unit`). Equal weights below one are thus no weights, and those that sum to one are as many rows as they are
-worth. It is continuous in the weights: a row whose weight vanishes might as well not be there.
+(`FrequencyWeights.unit`). Equal weights below one are thus no weights, and those that sum to one are as many rows as
+they are worth. It is continuous in the weights: a row whose weight vanishes might as well not be there.
 
 A quantile is the first value up to which there is that share of the weight; the median the mean of this and of the
 first value up to which there is more. Both are what repetition gives. Which of two values bound a share depends on the
@@ -20,7 +20,7 @@ import numpy as np
 from powerkern._jit import COLUMN, COUNTS, kernel, named_tuple, reduction, specialize_on_none
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.elementary.constants import count_below
-from powerkern.kernels.robust.order_statistics import SLACK, distances_of_rank, sum_of
+from powerkern.kernels.location.order_statistics import SLACK, distances_of_rank, sum_of
 
 #: Nodes of the normal scores (`powerkern.kernels.robust.qq`) beyond one per row: of all ranks that float64 can count.
 ROOM_FOR_NODES = 16_384
@@ -37,8 +37,8 @@ class Nodes(NamedTuple):
     weight: FloatArray
 
 
-class CountsWork(NamedTuple):
-    """Scratch of `Counts`."""
+class FrequencyWork(NamedTuple):
+    """Scratch of `FrequencyWeights`."""
 
     w: FloatArray
     before: FloatArray
@@ -48,7 +48,7 @@ class CountsWork(NamedTuple):
     nodes: Nodes
 
 
-class Counts(NamedTuple):
+class FrequencyWeights(NamedTuple):
     """The weights of a sorted column, all positive, times a power of two that brings their sum to about one."""
 
     w: FloatArray
@@ -64,24 +64,24 @@ class Counts(NamedTuple):
     factor: float  #: the power of two
 
 
-COUNTS_WORK = named_tuple(
-    CountsWork, COLUMN, COLUMN, COLUMN, COUNTS, COUNTS, named_tuple(Nodes, COUNTS, COLUMN, COLUMN, COLUMN)
+FREQUENCY_WORK = named_tuple(
+    FrequencyWork, COLUMN, COLUMN, COLUMN, COUNTS, COUNTS, named_tuple(Nodes, COUNTS, COLUMN, COLUMN, COLUMN)
 )
 
 
-def new_counts_work(n: int) -> CountsWork:
-    """The arrays of `CountsWork` for columns of up to `n` values."""
+def new_frequency_work(n: int) -> FrequencyWork:
+    """The arrays of `FrequencyWork` for columns of up to `n` values."""
     size = n + ROOM_FOR_NODES if n else 0
     nodes = Nodes(np.empty(size, np.int64), *(np.empty(size) for _ in range(3)))
     w, before, after = np.empty(n), np.empty(n + 1), np.empty(n + 1)
-    return CountsWork(w, before, after, np.empty(n, np.int64), np.empty(n, np.int64), nodes)
+    return FrequencyWork(w, before, after, np.empty(n, np.int64), np.empty(n, np.int64), nodes)
 
 
 # --- made once for a column ---------------------------------------------------------------------------
 
 
 @kernel
-def counts_of(weight: FloatArray, work: CountsWork) -> Counts:
+def frequency_weights(weight: FloatArray, work: FrequencyWork) -> FrequencyWeights:
     """The tables for the weights of a sorted column, of at least one value; its nodes are still to be made."""
     n = weight.size
     w, before, after = work.w[:n], work.before[: n + 1], work.after[: n + 1]
@@ -97,7 +97,7 @@ def counts_of(weight: FloatArray, work: CountsWork) -> Counts:
     _partners(before, 0.5 * total * (1.0 - SLACK), reach)
     _partners(before, 0.5 * total * (1.0 + SLACK), beyond)
     unit = min(factor, squares / total)
-    return Counts(w, before, after, reach, beyond, work.nodes, lower, upper, total, unit, factor)
+    return FrequencyWeights(w, before, after, reach, beyond, work.nodes, lower, upper, total, unit, factor)
 
 
 @kernel
@@ -128,7 +128,7 @@ def _partners(before: FloatArray, share: float, out: IntArray) -> None:
 
 
 @kernel
-def total_of(counts: Counts | None, n: int) -> float:
+def total_of(counts: FrequencyWeights | None, n: int) -> float:
     """Weight of all `n` values."""
     if counts is None:
         return float(n)
@@ -136,7 +136,7 @@ def total_of(counts: Counts | None, n: int) -> float:
 
 
 @kernel
-def unit_of(counts: Counts | None) -> float:
+def unit_of(counts: FrequencyWeights | None) -> float:
     """The weight that counts as one value."""
     if counts is None:
         return 1.0
@@ -144,7 +144,7 @@ def unit_of(counts: Counts | None) -> float:
 
 
 @kernel
-def as_given(counts: Counts | None, weight: float) -> float:
+def as_given(counts: FrequencyWeights | None, weight: float) -> float:
     """A weight in the units of the weights that were given."""
     if counts is None:
         return weight
@@ -152,7 +152,7 @@ def as_given(counts: Counts | None, weight: float) -> float:
 
 
 @kernel
-def weight_at(counts: Counts | None, i: int) -> float:
+def weight_at(counts: FrequencyWeights | None, i: int) -> float:
     """Weight of value number i."""
     if counts is None:
         return 1.0
@@ -160,7 +160,7 @@ def weight_at(counts: Counts | None, i: int) -> float:
 
 
 @kernel
-def outside_of(counts: Counts | None, lo: int, hi: int, n: int) -> tuple[float, float]:
+def outside_of(counts: FrequencyWeights | None, lo: int, hi: int, n: int) -> tuple[float, float]:
     """Weight of the values before position `lo`, and from position `hi` on."""
     if counts is None:
         return float(lo), float(n - hi)
@@ -168,7 +168,7 @@ def outside_of(counts: Counts | None, lo: int, hi: int, n: int) -> tuple[float, 
 
 
 @kernel
-def inside_of(counts: Counts | None, lo: int, hi: int) -> float:
+def inside_of(counts: FrequencyWeights | None, lo: int, hi: int) -> float:
     """Weight of the values from `lo` to `hi`, which the difference of two sums would lose where it is small."""
     if counts is None:
         return float(hi - lo)
@@ -176,7 +176,7 @@ def inside_of(counts: Counts | None, lo: int, hi: int) -> float:
 
 
 @specialize_on_none()
-def part_of(counts: Counts | None, lo: int, hi: int) -> FloatArray | None:
+def part_of(counts: FrequencyWeights | None, lo: int, hi: int) -> FloatArray | None:
     """Weights of the values from `lo` to `hi`."""
     return counts.w[lo:hi]  # type: ignore[union-attr]
 
@@ -195,20 +195,20 @@ def mean_of(x: FloatArray, w: FloatArray | None) -> float:
 
 
 @kernel
-def position_at(counts: Counts, share: float) -> int:
+def position_at(counts: FrequencyWeights, share: float) -> int:
     """Position of the first value up to which there is that share of the weight."""
     return min(count_below(counts.before[1:], share * counts.total * (1.0 - SLACK)), counts.w.size - 1)
 
 
 @kernel
-def position_from_above(counts: Counts, share: float) -> int:
+def position_from_above(counts: FrequencyWeights, share: float) -> int:
     """Position of the last value from which on there is that share of the weight."""
     last = counts.w.size - 1
     return last - min(count_below(counts.after[last::-1], share * counts.total * (1.0 - SLACK)), last)
 
 
 @kernel
-def middle_positions(counts: Counts | None, n: int) -> tuple[int, int]:
+def middle_positions(counts: FrequencyWeights | None, n: int) -> tuple[int, int]:
     """Positions of the lower and the upper median."""
     if counts is None:
         return (n - 1) >> 1, n >> 1
@@ -216,7 +216,7 @@ def middle_positions(counts: Counts | None, n: int) -> tuple[int, int]:
 
 
 @kernel
-def middle_distance(y: FloatArray, counts: Counts | None, center: float, point: float) -> float:
+def middle_distance(y: FloatArray, counts: FrequencyWeights | None, center: float, point: float) -> float:
     """Median of ``|y - center - point|``, without consistency factor."""
     if counts is None:
         lower, upper = distances_of_rank(y, center, point, (y.size + 1) >> 1)
@@ -247,7 +247,7 @@ def _reach_of(y: FloatArray, partner: IntArray, center: float, point: float) -> 
 
 
 @kernel
-def median_and_mad(y: FloatArray, counts: Counts | None) -> tuple[float, float]:
+def median_and_mad(y: FloatArray, counts: FrequencyWeights | None) -> tuple[float, float]:
     """Median and median distance from it, of at least one value, without consistency factor."""
     lower, upper = middle_positions(counts, y.size)
     half_gap = 0.5 * (y[upper] - y[lower])

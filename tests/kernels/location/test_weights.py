@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from powerkern._estimators.nearest_normal import normal_quantiles
+from powerkern.kernels.location import weights as counts
 from powerkern.kernels.normality import plotting_positions
 from powerkern.kernels.robust import qq, trimmed
-from powerkern.kernels.robust import weights as counts
 
 small = st.lists(st.tuples(st.integers(-4, 4), st.integers(1, 5)), min_size=1, max_size=12)
 
 
-def counts_of(weight):
+def frequency_weights(weight):
     weight = np.asarray(weight, dtype=float)
-    return counts.counts_of(weight, counts.new_counts_work(weight.size))
+    return counts.frequency_weights(weight, counts.new_frequency_work(weight.size))
 
 
 def column(pairs):
@@ -32,7 +32,7 @@ def column(pairs):
 @given(pairs=small, point=st.integers(-5, 5), share=st.sampled_from([0.1, 0.25, 0.5]))
 def test_order_statistics_are_those_of_repeated_values(pairs, point, share):
     y, w, repeated = column(pairs)
-    of = counts_of(w)
+    of = frequency_weights(w)
     assert counts.median_and_mad(y, of) == counts.median_and_mad(repeated, None)
     assert counts.middle_distance(y, of, 0.0, float(point)) == np.median(abs(repeated - point))
     rank = math.ceil(share * repeated.size - 1e-9) - 1
@@ -43,7 +43,7 @@ def test_order_statistics_are_those_of_repeated_values(pairs, point, share):
 @given(pairs=small)
 def test_sums_of_weights(pairs):
     _, w, _ = column(pairs)
-    of = counts_of(w)
+    of = frequency_weights(w)
     np.testing.assert_array_equal(of.before / of.factor, np.append(0.0, np.cumsum(w)))
     np.testing.assert_array_equal(of.after / of.factor, np.append(np.cumsum(w[::-1])[::-1], 0.0))
     assert of.unit == of.factor
@@ -52,7 +52,7 @@ def test_sums_of_weights(pairs):
 
 @pytest.mark.parametrize("factor", [1e-300, 0.1, 0.3, 1.0])
 def test_equal_weights_below_one_count_once(factor):
-    of = counts_of(np.full(10, factor))
+    of = frequency_weights(np.full(10, factor))
     assert of.w[0] == pytest.approx(of.unit, rel=1e-15)
     y = np.arange(10.0) ** 2
     assert counts.median_and_mad(y, of) == counts.median_and_mad(y, None)
@@ -63,7 +63,7 @@ def test_equal_weights_below_one_count_once(factor):
 
 @pytest.mark.parametrize("weight", [[1e300, 1.0, 1e-300], [5e-324, 5e-324], [8e307, 8e307], [1e-300, 1e-290, 1.0]])
 def test_weights_of_any_size(weight):
-    of = counts_of(weight)
+    of = frequency_weights(weight)
     assert np.isfinite(of.before).all()
     assert 0.0 < of.total <= 1.0
     nodes = qq.normal_nodes(of, qq.PAPER, 1.0 / 32.0)
@@ -89,7 +89,7 @@ def test_the_objective_is_that_of_repeated_values(n, largest):
     for _ in range(5):
         w = rng.integers(1, largest, n).astype(float)
         w[rng.integers(n)] *= largest
-        t, of = np.sort(rng.normal(size=n)) * rng.uniform(0.7, 1.4), counts_of(w)
+        t, of = np.sort(rng.normal(size=n)) * rng.uniform(0.7, 1.4), frequency_weights(w)
         nodes = qq.normal_nodes(of, qq.PAPER, qq.CLOSE * qq.C)
         assert nearness(t, of, nodes) == pytest.approx(repeated_nearness(t, w), abs=1e-6)
 
@@ -99,16 +99,17 @@ def test_nodes_are_few_however_large_the_weights():
     w = np.array([2.0, 5.0, 1.0, 4.0])
     t = np.array([-1.0, -0.1, 0.3, 1.1])
     found = [
-        nearness(t, of := counts_of(w * 10.0**k), qq.normal_nodes(of, qq.PAPER, qq.CLOSE * qq.C)) for k in (4, 8, 15)
+        nearness(t, of := frequency_weights(w * 10.0**k), qq.normal_nodes(of, qq.PAPER, qq.CLOSE * qq.C))
+        for k in (4, 8, 15)
     ]
     assert found[1] == pytest.approx(repeated_nearness(t, 1e5 * w), abs=1e-5)
     np.testing.assert_allclose(found[1:], found[1], atol=1e-6)
-    assert qq.normal_nodes(counts_of(w * 1e15), qq.PAPER, qq.CLOSE * qq.C).row.size < 2000
+    assert qq.normal_nodes(frequency_weights(w * 1e15), qq.PAPER, qq.CLOSE * qq.C).row.size < 2000
 
 
 def test_a_tiny_constant_runs_out_of_nodes_in_good_order():
     rng = np.random.default_rng(0)
-    of = counts_of(rng.exponential(1e6, 50))
+    of = frequency_weights(rng.exponential(1e6, 50))
     nodes = qq.normal_nodes(of, qq.PAPER, 1e-9)
     assert nodes.row.size <= of.nodes.row.size
     assert nodes.weight.sum() == pytest.approx(of.total)
@@ -126,15 +127,16 @@ def test_the_objective_is_continuous_in_the_weights(w, at, step):
     moved[at % weight.size] += step
     t = np.linspace(-1.2, 1.2, weight.size)
     first, second = (
-        nearness(t, of := counts_of(each), qq.normal_nodes(of, qq.PAPER, qq.CLOSE * qq.C)) for each in (weight, moved)
+        nearness(t, of := frequency_weights(each), qq.normal_nodes(of, qq.PAPER, qq.CLOSE * qq.C))
+        for each in (weight, moved)
     )
     assert first == pytest.approx(second, abs=3e-6)  # nodes are divided elsewhere
 
 
 def test_a_row_of_vanishing_weight_might_as_well_not_be_there():
     t, w = np.array([-1.0, -0.3, 0.2, 0.9]), np.array([1.0, 1e-12, 2.0, 1.5])
-    there = counts_of(w)
-    absent = counts_of(np.delete(w, 1))
+    there = frequency_weights(w)
+    absent = frequency_weights(np.delete(w, 1))
     close = qq.CLOSE * qq.C
     assert nearness(t, there, qq.normal_nodes(there, qq.PAPER, close)) == pytest.approx(
         nearness(np.delete(t, 1), absent, qq.normal_nodes(absent, qq.PAPER, close)), abs=1e-9
@@ -146,7 +148,7 @@ def test_quantiles_of_copies_are_fillibens(largest):
     rng = np.random.default_rng(largest)
     w = rng.integers(1, largest, 15).astype(float)
     out, totals = np.zeros((2, 1, 15)), np.zeros((1, 2))
-    plotting_positions._weigh(counts_of(w), out[0, 0], out[1, 0], totals[0])
+    plotting_positions._weigh(frequency_weights(w), out[0, 0], out[1, 0], totals[0])
     n = int(w.sum())
     q = normal_quantiles(n)
     ends = np.append(0, np.cumsum(w)).astype(int)

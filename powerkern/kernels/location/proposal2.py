@@ -14,9 +14,9 @@ import numpy as np
 
 from powerkern._jit import kernel, widest_vectors
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.robust.huber import beta_of, joint_of, location_about
-from powerkern.kernels.robust.loc_scale import MOST_ITERATIONS, TAIL, VANISHED, LocScale
-from powerkern.kernels.robust.order_statistics import Inside, Sorted, inside, position_of, weight_between
+from powerkern.kernels.location.huber import beta_of, joint_of, location_about
+from powerkern.kernels.location.loc_scale import MOST_ITERATIONS, TAIL, VANISHED, LocScale
+from powerkern.kernels.location.order_statistics import Inside, Sorted, inside, position_of, weight_between
 
 #: Steps of proposal 2 without a bracket.
 _MAX_SOLVED = 30

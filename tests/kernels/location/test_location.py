@@ -14,7 +14,7 @@ from jitted import jitted
 
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels import huber_location, huber_proposal2, huber_scale
-from powerkern.kernels.robust import biweight, huber, loc_scale, location, order_statistics, proposal2
+from powerkern.kernels.location import biweight, huber, loc_scale, location, order_statistics, proposal2
 from powerkern.location import location_scale
 
 NO_WEIGHTS = np.empty(0)
