@@ -172,9 +172,9 @@ class UVImputer(FloatTransformer):
         return self
 
     def _believed(self, values: FloatArray) -> FloatArray:
-        """`values` with NaN for those beyond the limits."""
+        """Return `values` with NaN for those beyond the limits, row-major, as the kernels take them."""
         low, high = self.limits_
-        return np.where((values >= low) & (values <= high), values, np.nan)
+        return np.ascontiguousarray(np.where((values >= low) & (values <= high), values, np.nan), dtype=np.float64)
 
     def _choose(self, values: FloatArray, seed: int) -> None:
         warn_empty(values, None)
@@ -205,7 +205,7 @@ class UVImputer(FloatTransformer):
         """`X` with its missing values filled in, as float32 where `X` is, else as float64."""
         check_is_fitted(self)
         given = self._values(X, reset=False)
-        estimates = self._filled(self._believed(np.ascontiguousarray(given, dtype=np.float64)))
+        estimates = self._filled(self._believed(given))
         filled = np.where(np.isnan(given), estimates.astype(given.dtype, copy=False), given)
         return filled if self.indicator_ is None else np.hstack([filled, self.indicator_.transform(given)])
 
@@ -231,7 +231,7 @@ class UVImputer(FloatTransformer):
         there is no value to hide.
         """
         check_is_fitted(self)
-        values = self._believed(np.asarray(self._values(X, reset=False), dtype=np.float64))
+        values = self._believed(self._values(X, reset=False))
         row, column = np.nonzero(~np.isnan(values))
         hidden = np.random.default_rng(0).uniform(size=row.size) < _HIDDEN
         hidden[:1] |= not hidden.any()

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern.location import location_scale
-from powerkern.sklearn.reading import FloatTransformer, read_finite
+from powerkern.sklearn.reading import FloatTransformer, read_array, read_finite, refuse_values
 
 #: Arguments that the estimator passes to `location_scale` itself.
 _OWN = ("X", "method", "sample_weight", "n_threads")
@@ -78,7 +78,7 @@ class LocationScaler(FloatTransformer):
     def transform(self, X: object) -> NDArray[np.floating]:
         """Subtract the locations from `X` and divide by the scales; float32 gives float32, anything else float64."""
         check_is_fitted(self)
-        values = self._values(X)
+        values = read_finite(self, X, copy=self.copy, force_writeable=True, reset=False)
         values -= self.center_
         values /= self.scale_
         return values
@@ -86,11 +86,13 @@ class LocationScaler(FloatTransformer):
     def inverse_transform(self, X: object) -> NDArray[np.floating]:
         """Undo `transform`: multiply by the scales and add the locations."""
         check_is_fitted(self)
-        values = self._values(X)
+        values: NDArray[np.floating] = read_array(X, copy=self.copy, force_writeable=True, ensure_all_finite=False)
+        if values.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {values.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input"
+            )
+        refuse_values(self, values)
         values *= self.scale_
         values += self.center_
         return values
-
-    def _values(self, X: object) -> NDArray[np.floating]:
-        """The array to work in."""
-        return read_finite(self, X, copy=self.copy, force_writeable=True, reset=False)

@@ -317,3 +317,21 @@ def test_values_whose_squares_overflow_have_no_neighbors():
 def test_shrinkage_needs_a_rank():
     with pytest.raises(ValueError, match=r"shrinkage=5.0 needs a rank"):
         UVImputer(shrinkage=5.0).fit(np.eye(4))
+
+
+@pytest.mark.parametrize("rank", ["auto", 2])
+def test_fit_transform_and_score_of_any_layout(rank):
+    """Data frames of pandas are column-major."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 5))
+    X[rng.uniform(size=X.shape) < 0.2] = np.nan
+    expected = UVImputer(rank, random_state=0).fit(X)
+    filled, score = expected.transform(X), expected.score(X)
+    assert np.isfinite(score)
+    wide = np.repeat(X, 2, axis=1)[:, ::2]
+    for other in (np.asfortranarray(X), pandas.DataFrame(X), wide, X[::-1][::-1], X.tolist()):
+        imputer = UVImputer(rank, random_state=0).fit(other)
+        assert np.array_equal(imputer.transform(other), filled)
+        assert imputer.score(other) == score
+    assert UVImputer(rank, random_state=0).fit(X).score(X.astype(np.float32)) == pytest.approx(score, rel=1e-5)

@@ -656,3 +656,32 @@ def test_partial_fit_warns_once_of_a_column_that_sums_do_not_resolve():
         transformer.partial_fit(X[1:2])
     for i in range(2, 12):
         transformer.partial_fit(X[i : i + 1])  # a warning is an error
+
+
+@pytest.mark.parametrize("api", ["default", "pandas"])
+@pytest.mark.parametrize(
+    "transformer",
+    [LocationScaler(), PowerTransformer(), PowerTransformer(variables=[0])],
+    ids=["location", "all", "part"],
+)
+def test_a_target_with_set_output_does_not_warn_of_names(transformer, api):
+    """The regression passes arrays to `inverse_transform`, whatever `transform` returned; scikit-learn's scalers take them."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = pandas.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"])
+    y = pandas.Series(rng.gamma(2.0, size=40), name="y")
+    model = TransformedTargetRegressor(LinearRegression(), transformer=clone(transformer).set_output(transform=api))
+    assert np.isfinite(model.fit(X, y).predict(X)).all()  # a warning is an error
+
+
+def test_location_scaler_inverts_arrays_and_frames_of_other_names():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(skewed(20, 2), columns=["a", "b"])
+    scaler = LocationScaler().fit(X)
+    Z = scaler.transform(X)
+    for given in (Z, pandas.DataFrame(Z, columns=["p", "q"]), Z.tolist()):
+        assert np.allclose(scaler.inverse_transform(given), X, rtol=1e-14)
+    with pytest.raises(ValueError, match="X has 1 features, but LocationScaler is expecting 2 features as input"):
+        scaler.inverse_transform(Z[:, :1])
+    with pytest.raises(ValueError, match=r"column 1 \('b'\), row 3: the value is inf"):
+        scaler.inverse_transform(np.where(np.arange(40).reshape(20, 2) == 7, np.inf, Z))
