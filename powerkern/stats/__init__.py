@@ -12,19 +12,25 @@ float32), otherwise float64.
 
 from powerkern._input.messages import suggest_keywords
 from powerkern.stats._boxcox import boxcox, boxcox_llf, boxcox_normmax, inv_boxcox
+from powerkern.stats._boxcox1p import boxcox1p, inv_boxcox1p
 from powerkern.stats._guerrero import boxcox_guerrero
+from powerkern.stats._normplots import boxcox_normplot, yeojohnson_normplot
 from powerkern.stats._yeojohnson import inv_yeojohnson, yeojohnson, yeojohnson_llf, yeojohnson_normmax
 
 __all__ = [
     "boxcox",
+    "boxcox1p",
     "boxcox_guerrero",
     "boxcox_llf",
     "boxcox_normmax",
+    "boxcox_normplot",
     "inv_boxcox",
+    "inv_boxcox1p",
     "inv_yeojohnson",
     "yeojohnson",
     "yeojohnson_llf",
     "yeojohnson_normmax",
+    "yeojohnson_normplot",
 ]
 
 suggest_keywords(globals(), __all__)

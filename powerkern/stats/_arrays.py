@@ -29,16 +29,14 @@ FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 NAN_POLICY = "propagate" if tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 18) else None
 
 
-class _Elementwise(NamedTuple):
+class Elementwise(NamedTuple):
     """A transform of a contiguous vector, with one lambda or one per element."""
 
     by_one: Callable[[FloatArray, float, FloatArray], None]
     by_each: Callable[[FloatArray, FloatArray, FloatArray], None]
 
 
-def transformed(
-    kernel: _Elementwise, x: NDArray[Any], lmbda: ArrayLike, out: NDArray[np.floating] | None = None
-) -> Any:
+def transformed(kernel: Elementwise, x: NDArray[Any], lmbda: ArrayLike, out: NDArray[np.floating] | None = None) -> Any:
     """Apply a transform with NumPy's broadcasting and type promotion; masked elements become NaN."""
     x = filled(x)
     values = as_float64(x)
@@ -61,10 +59,10 @@ def transformed(
     return out
 
 
-BOXCOX = _Elementwise(boxcox_array, boxcox_each)
-INV_BOXCOX = _Elementwise(inv_boxcox_array, inv_boxcox_each)
-YEOJOHNSON = _Elementwise(yeojohnson_array, yeojohnson_each)
-INV_YEOJOHNSON = _Elementwise(inv_yeojohnson_array, inv_yeojohnson_each)
+BOXCOX = Elementwise(boxcox_array, boxcox_each)
+INV_BOXCOX = Elementwise(inv_boxcox_array, inv_boxcox_each)
+YEOJOHNSON = Elementwise(yeojohnson_array, yeojohnson_each)
+INV_YEOJOHNSON = Elementwise(inv_yeojohnson_array, inv_yeojohnson_each)
 
 
 def data_of(x: Any) -> NDArray[Any]:

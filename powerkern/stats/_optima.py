@@ -76,7 +76,11 @@ def best_correlation(
 ) -> np.float64:
     """The lambda of the straightest normal probability plot under Box-Cox."""
     x = np.sort(column)
-    objective = _one_minus_correlation(x)
+    one_minus = _one_minus_correlations(x, BOX_COX)
+
+    def objective(lmbda: Any) -> float:
+        return float(one_minus(np.array([as_scalar(lmbda)]))[0])
+
     if optimizer is not None:
         return _user_optimum(optimizer, objective)
     if np.count_nonzero(np.diff(x)) < 2:  # two distinct values lie on a straight line whatever lambda
@@ -87,16 +91,22 @@ def best_correlation(
     return np.float64(optimize.brent(objective, brack=brack))
 
 
-def _one_minus_correlation(x: FloatArray) -> Callable[[Any], float]:
-    """One minus the correlation of transformed ascending data and normal quantiles, as a function of lambda."""
+def correlations(column: FloatArray, family: int, lambdas: FloatArray) -> FloatArray:
+    """Return the correlation of the transformed column and normal quantiles at each of the lambdas."""
+    return 1.0 - _one_minus_correlations(np.sort(column), family)(lambdas)
+
+
+def _one_minus_correlations(x: FloatArray, family: int) -> Callable[[FloatArray], FloatArray]:
+    """One minus the correlation of transformed ascending data and normal quantiles, as a function of lambdas."""
     columns, positions, totals = sort_and_weigh(x[np.newaxis].copy(), NO_WEIGHTS, normal_quantiles)
-    work, out = np.empty((2, x.size)), np.empty((1, 1))
+    work = np.empty((2, x.size))
 
-    def one_minus_correlation(lmbda: Any) -> float:
-        ppcc_objective_columns(columns, positions, totals, BOX_COX, np.array([as_scalar(lmbda)]), work, out)
-        return float(out[0, 0])
+    def one_minus_correlations(lambdas: FloatArray) -> FloatArray:
+        out = np.empty((1, lambdas.size))
+        ppcc_objective_columns(columns, positions, totals, family, lambdas, work, out)
+        return out[0]
 
-    return one_minus_correlation
+    return one_minus_correlations
 
 
 def _log_range(x: FloatArray) -> float:

@@ -665,7 +665,7 @@ def test_partial_fit_warns_once_of_a_column_that_sums_do_not_resolve():
     ids=["location", "all", "part"],
 )
 def test_a_target_with_set_output_does_not_warn_of_names(transformer, api):
-    """The regression passes arrays to `inverse_transform`, whatever `transform` returned; scikit-learn's scalers take them."""
+    """The regression passes arrays to `inverse_transform`, whatever `transform` returned."""
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     X = pandas.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"])

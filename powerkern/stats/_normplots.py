@@ -1,0 +1,105 @@
+"""Normality plots over lambda: the functions of `scipy.stats`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from powerkern._typing import FloatArray
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
+from powerkern.stats._arrays import column_of, data_of
+from powerkern.stats._optima import correlations
+
+
+def boxcox_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N: int = 80) -> Any:
+    """Probability plot correlation of the Box-Cox transform of `x`, for equally spaced lambdas.
+
+    Parameters
+    ----------
+    x : array_like
+        The data: 1-D and positive.
+    la, lb : float
+        Smallest and largest lambda.
+    plot : matplotlib Axes or pyplot, optional
+        Where to plot the correlations; anything with ``plot`` and with ``set_title`` or ``title``.
+    N : int, default 80
+        Number of lambdas.
+
+    Returns
+    -------
+    lmbdas : (N,) ndarray
+        The lambdas. An empty `x` is returned as it is, alone.
+    ppcc : (N,) ndarray
+        Correlation of the sorted transformed data with the medians of normal order statistics; NaN for data that are
+        constant or not finite.
+
+    Raises
+    ------
+    ValueError
+        `lb` is not larger than `la`, or `x` is not positive or not 1-D.
+
+    See Also
+    --------
+    boxcox_normmax, yeojohnson_normplot
+
+    Notes
+    -----
+    Evaluated from scaled exponentials: finite where SciPy's overflows.
+
+    Examples
+    --------
+    >>> from powerkern.stats import boxcox_normplot
+    >>> lmbdas, ppcc = boxcox_normplot([0.7, 1.6, 2.3, 3.3, 5.8, 9.4, 20.1], -1, 1, N=3)
+    >>> ppcc.round(4)
+    array([0.894 , 0.9983, 0.8889])
+    """
+    return _normplot(x, BOX_COX, "Box-Cox Normality Plot", la, lb, plot, N)
+
+
+def yeojohnson_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N: int = 80) -> Any:
+    """Probability plot correlation of the Yeo-Johnson transform of `x`, for equally spaced lambdas.
+
+    Parameters
+    ----------
+    x : array_like
+        The data: 1-D.
+    la, lb, plot, N
+        As in `boxcox_normplot`; results and errors are also the same.
+
+    Examples
+    --------
+    >>> from powerkern.stats import yeojohnson_normplot
+    >>> lmbdas, ppcc = yeojohnson_normplot([-1.2, 0.0, 0.4, 1.3, 3.0, 8.1], -1, 1, N=3)
+    >>> ppcc.round(4)
+    array([0.8154, 0.9717, 0.9186])
+    """
+    return _normplot(x, YEO_JOHNSON, "Yeo-Johnson Normality Plot", la, lb, plot, N)
+
+
+def _normplot(x: ArrayLike, family: int, title: str, la: float, lb: float, plot: Any, n: int) -> Any:
+    data = data_of(x)
+    if data.size == 0:
+        return np.asarray(data)
+    if lb <= la:
+        raise ValueError("`lb` has to be larger than `la`.")
+    if family == BOX_COX and np.any(data <= 0):
+        raise ValueError("Data must be positive.")
+    lmbdas = np.linspace(la, lb, num=n)
+    column, low, high = column_of(data)
+    varies = -np.inf < low < high < np.inf
+    ppcc: FloatArray = correlations(column, family, lmbdas) if varies else np.full(lmbdas.size, np.nan)
+    if plot is not None:
+        plot.plot(lmbdas, ppcc, "x")
+        _label(plot, title, "$\\lambda$", "Prob Plot Corr. Coef.")
+    return lmbdas, ppcc
+
+
+def _label(plot: Any, title: str, x: str, y: str) -> None:
+    """Title and labels of axes of matplotlib, or of pyplot itself."""
+    prefix = "set_" if hasattr(plot, "set_title") else ""
+    for name, text in (("title", title), ("xlabel", x), ("ylabel", y)):
+        method = getattr(plot, prefix + name, None)
+        if method is not None:
+            method(text)
