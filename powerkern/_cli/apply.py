@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import powerkern as pk
-from powerkern._cli.output import print_json
+from powerkern._cli.output import plural, print_json
 from powerkern._cli.reading import blamed, by_fit, columns_of_fit, labels_in, read_any_fit, text_format
 from powerkern._input.tables import files
 from powerkern._input.tables.table import BadInput, Layout
@@ -21,6 +21,8 @@ def run(args: argparse.Namespace) -> None:
         raise BadInput("--json describes the file written: name it with -o")
     fit, text, n = read_any_fit(args.fit), text_format(args), 0
     by_groups = isinstance(fit, pk.GroupedFit)
+    if isinstance(fit, pk.GroupedFit) and args.groups is None and fit.group_names is not None:
+        args.groups = fit.group_names[0]
     if by_groups and args.groups is None:
         raise BadInput(f"{args.fit} is a fit by groups: name the column of their labels with --groups")
     fit = columns_of_fit(fit, args)
@@ -44,7 +46,8 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print_json({"rows": n, "columns": layout.matrix_names, "output": str(args.output)})
     elif to_file:
-        print(f"{n} rows x {len(layout.names)} columns written to {args.output}{_shares(args.command, layout)}")
+        shape = f"{plural(n, 'row')} x {plural(len(layout.names), 'column')}"
+        print(f"{shape} written to {args.output}{_shares(args.command, layout)}")
 
 
 def _shares(command: str, layout: Layout) -> str:

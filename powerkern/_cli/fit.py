@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import powerkern as pk
-from powerkern._cli.output import complain, finite, print_json, print_table, short
+from powerkern._cli.output import complain, finite, plural, print_json, print_table, short
 from powerkern._cli.reading import (
     blamed,
     by_fit,
@@ -70,7 +70,7 @@ def run_fit(args: argparse.Namespace) -> None:
     _print_fit(records)
     print_left_out(args, table)
     if args.output:
-        print(f"\nfit of {len(table.layout.positions)} columns written to {args.output}")
+        print(f"\nfit of {plural(len(table.layout.positions), 'column')} written to {args.output}")
 
 
 def run_summary(args: argparse.Namespace) -> None:
@@ -146,7 +146,11 @@ def _fitted_by_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
     rows = Block(np.concatenate([block.matrix for block in blocks]), {}, lines)
     table = replace(found, layout=layout.less(args.weights), block=rows)
     weight = np.concatenate(weights) if weights else None
-    return _fit_of(args, table, weight, groups=labels), table
+    fit = _fit_of(args, table, weight, groups=labels)
+    if layout.named:  # so that the file says which column holds the labels
+        keys = replace(fit.keys, names=[args.groups])
+        fit = pk.GroupedFit(fit.info, keys, fit.columns, fit.pooled, fit.unknown, fit.dropna, fit.source)
+    return fit, table
 
 
 def _fitted_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:

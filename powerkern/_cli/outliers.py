@@ -12,7 +12,7 @@ import numpy as np
 
 import powerkern as pk
 from powerkern._cli.fit import fitted, print_left_out
-from powerkern._cli.output import finite, print_json, print_table, short
+from powerkern._cli.output import finite, plural, print_json, print_table, short
 from powerkern._cli.reading import blamed
 from powerkern._input.tables import files
 from powerkern._input.tables.table import Table, check_folder
@@ -41,12 +41,13 @@ def run(args: argparse.Namespace) -> None:
         shown = [[str(e[head[0]]), e["column"], short(e["value"]), short(e["z"])] for e in found[:_SHOWN]]
         print_table(head, shown, left={1})
     n_columns, n_searched = len(table.layout.names), len(table.layout.positions)
-    searched = "" if n_searched == n_columns else f" ({n_searched} of the columns were searched)"
+    searched = "" if n_searched == n_columns else f" ({n_searched} of the columns searched)"
     more = f" ({len(found) - _SHOWN} more: see -o or --json)" if len(found) > _SHOWN and args.output is None else ""
-    print(f"{len(found)} outliers in {table.n_rows} rows x {n_columns} columns{searched}{more}")
+    shape = f"{plural(table.n_rows, 'row')} x {plural(n_columns, 'column')}"
+    print(f"{plural(len(found), 'outlier')} in {shape}{searched}{more}")
     print_left_out(args, table)
     if args.output is not None:
-        print(f"{len(found)} outliers written to {args.output}, a line each")
+        print(f"{plural(len(found), 'outlier')} written to {args.output}, a line each")
 
 
 def _outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:

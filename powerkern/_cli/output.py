@@ -37,6 +37,11 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: set[in
         print("  ".join(cells).rstrip())
 
 
+def plural(n: int, noun: str) -> str:
+    """Return a number with its noun: 1 column, 2 columns."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import powerkern as pk
 from powerkern._cli.fit import fitted, print_left_out
+from powerkern._cli.output import plural
 from powerkern._cli.reading import blamed
 from powerkern._input.tables import files
 from powerkern._input.tables.table import BadInput, Table, check_folder
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
         if previous is not None:
             plt.switch_backend(previous)
     print_left_out(args, table)
-    print(f"{args.kind} of {fit.n_features} columns drawn in {args.output}")
+    print(f"{args.kind} of {plural(fit.n_features, 'column')} drawn in {args.output}")
 
 
 def _check(args: argparse.Namespace, plt: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 import powerkern as pk
 from powerkern._cli import arguments
 from powerkern._cli.parser import parser
-from powerkern._estimators.estimators import ESTIMATORS
+from powerkern._estimators.estimators import _SYNONYMS, ESTIMATORS
 
 
 @pytest.fixture
@@ -32,6 +32,37 @@ def test_options_are_those_of_the_estimators():
     for option, names in arguments.OPTIONS.items():
         assert names == [kind.name for kind in ESTIMATORS.values() if option in {field.name for field in fields(kind)}]
     assert {field.name for kind in ESTIMATORS.values() for field in fields(kind)} == set(arguments.OPTIONS)
+    assert {name: kind.name for name, kind in _SYNONYMS.items()} == arguments.SYNONYMS
+
+
+@pytest.mark.parametrize("command", ["fit", "summary", "outliers", "plot"])
+def test_help_names_every_estimator(run, command):
+    text = " ".join(run(command, "--help")[1].split())
+    assert f"{', '.join(ESTIMATORS)}, robust (which is rewml)" in text
+
+
+@pytest.mark.parametrize("words", [["fit"], ["fit", "--groups", "word"], ["outliers"], ["transform"], ["inverse"]])
+def test_every_command_says_what_it_wrote_where(run, table, tmp_path, words):
+    """And counts the columns that are in the file."""
+    fit, out = tmp_path / "fit.json", tmp_path / "out.csv"
+    run("fit", table, "-o", fit)
+    given = ["--fit", fit] if words[0] in ("transform", "inverse") else []
+    code, said, _ = run(words[0], table, *words[1:], *given, "-o", out)
+    assert code == 0
+    last = said.splitlines()[-1]
+    if words[0] == "fit":
+        assert last == f"fit of 2 columns written to {out}"
+    elif words[0] == "outliers":
+        n = len(out.read_text().splitlines()) - 1
+        assert last == f"{n} outliers written to {out}, a line each"
+        assert f"{n} outliers in 80 rows x 3 columns (2 of the columns searched)" in said
+    else:
+        done = "transformed" if words[0] == "transform" else "inverted"
+        assert last == f"80 rows x 3 columns written to {out} (2 {done}, 1 passed through)"
+        assert all(line.count(",") == 2 for line in out.read_text().splitlines())
+    if words[0] != "inverse":
+        said = json.loads(run(words[0], table, *words[1:], *given, "-o", out, "--json")[1])
+        assert said["output"] == str(out)
 
 
 def test_pictures_are_those_that_are_drawn():
@@ -127,7 +158,7 @@ def test_outliers_lists_values_by_line_the_farthest_first(run, table):
     lines = [line.split() for line in out.splitlines()]
     assert lines[0] == ["line", "column", "value", "z"]
     assert lines[2][:3] == ["12", "a", "1e+09"]
-    assert "outliers in 80 rows x 3 columns (2 of the columns were searched)\n" in out
+    assert "outliers in 80 rows x 3 columns (2 of the columns searched)\n" in out
     assert out.endswith("\n\nleft out, not numeric: word\n")
 
     data = np.loadtxt(table, delimiter=",", skiprows=1, usecols=(1, 2))
@@ -167,7 +198,7 @@ def test_plot_draws_a_given_fit(run, table, tmp_path):
     pk.fit(np.random.default_rng(0).lognormal(size=(30, 1)), column_names=["b"]).save(fit)
     code, out, err = run("plot", table, "--fit", fit, "--kind", "cells", "-o", picture)
     assert (code, err) == (0, "")
-    assert "cells of 1 columns drawn" in out
+    assert "cells of 1 column drawn" in out
     assert picture.stat().st_size > 1000
     code, _, err = run("plot", table, "--fit", fit, "--estimator", "rewml", "-o", picture)
     assert code == 2
@@ -209,10 +240,12 @@ def test_groups_are_fitted_each_by_itself(panel, tmp_path, run):
     names, matrix = _columns(panel)
     expected = pk.fit(matrix, groups=names, column_names=["x", "y"])
     found = json.loads(out)["columns"]
+    assert pk.load(fit).group_names == ["firm"]
     assert [(each["group"], each["column"]) for each in found] == [(g, c) for g in "abc" for c in "xy"]
     assert [each["lmbda"] for each in found] == expected.lmbda.ravel().tolist()
     assert run("transform", panel, "--fit", fit, "--groups", "firm", "-o", z)[0] == 0
     assert np.array_equal(_columns(z)[1], expected.transform(matrix, groups=names))
+    assert run("transform", panel, "--fit", fit)[1] == z.read_text()  # the fit knows its column of labels
     assert run("inverse", z, "--fit", fit, "--by", "firm", "-o", back)[0] == 0
     assert np.allclose(_columns(back)[1], matrix, rtol=1e-12)
 
@@ -229,11 +262,13 @@ def test_a_label_that_is_missing_is_named_by_its_line(label, panel, tmp_path, ru
 
 
 def test_groups_belong_to_a_fit_by_groups(panel, tmp_path, run):
-    grouped, plain = tmp_path / "grouped.json", tmp_path / "plain.json"
+    grouped, plain, nameless = (tmp_path / f"{name}.json" for name in ("grouped", "plain", "nameless"))
     assert run("fit", panel, "--groups", "firm", "-o", grouped)[0] == 0
     assert run("fit", panel, "-o", plain)[0] == 0
+    names, matrix = _columns(panel)
+    pk.fit(matrix, groups=names, column_names=["x", "y"]).save(nameless)
     for words, message in [
-        (("transform", panel, "--fit", grouped), "name the column of their labels with --groups"),
+        (("transform", panel, "--fit", nameless), "name the column of their labels with --groups"),
         (("transform", panel, "--fit", plain, "--groups", "firm"), "leave out --groups"),
         (("transform", panel, "--fit", grouped, "--groups", "frim"), "no column 'frim'; did you mean 'firm'?"),
         (("transform", panel, "--fit", grouped, "--groups", "x"), "--groups names a column that is fitted"),
