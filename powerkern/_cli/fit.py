@@ -229,7 +229,10 @@ def _drawn(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]:
 
 def _found(args: argparse.Namespace, keep: bool = True) -> Table:
     """Return the columns that were asked for and the column of weights, with all rows if `keep`."""
-    return files.read(args.data, chosen_by(args), text_format(args), keep)
+    table = files.read(args.data, chosen_by(args), text_format(args), keep)
+    if table.layout.matrix_names == [args.weights]:
+        raise BadInput(f"{called(args.data)} has no column to fit besides the weights, {args.weights!r}")
+    return table
 
 
 def _split(args: argparse.Namespace, layout: Layout, block: Block) -> tuple[FloatArray, FloatArray | None]:

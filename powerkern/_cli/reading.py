@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -191,8 +192,15 @@ def blamed(path: Path, layout: Layout, block: Callable[[], Block]) -> Iterator[N
         place = place_of(error)
         if place is not None:
             where = layout.place(block(), place.column or 0, place.row)
-            raise BadInput(f"{called(path)}, {where}: {place.reason}") from error
-        raise BadInput(f"{called(path)}: {one_line(error).replace('columns=', '--columns')}") from error
+            raise BadInput(f"{called(path)}, {where}: {_as_options(place.reason)}") from error
+        raise BadInput(f"{called(path)}: {_as_options(one_line(error))}") from error
+
+
+def _as_options(message: str) -> str:
+    """Return a message of the package with the options of the command line in place of arguments."""
+    return re.sub(
+        r"\b(family|estimator|columns)=(?:'([\w-]+)')?", lambda m: " ".join(filter(None, (f"--{m[1]}", m[2]))), message
+    )
 
 
 def called(path: Path) -> str:

@@ -112,7 +112,16 @@ REFUSED: dict[str, tuple[str | bytes, list[str], str]] = {
         rows("{a},{b},,", "a,b,,") + "1,2,,7\n", [], "line 8: cell 4 holds '7', and the header has no name for it",
     ),
     "UTF-16 without a mark": (rows().encode("utf-16-le"), [], "pass --encoding utf-16-le"),
-    "a web page": ("<!DOCTYPE html>\n<html>\n", [], "x.csv is a web page or XML"),
+    "a web page": ("<!DOCTYPE html>\n<html>\n", [], "x.csv is a web page, not a table of text"),
+    "JSON": ('[{"a": 1}, {"a": 2}]', [], "x.csv is JSON, not a table of text"),
+    "a comment that is not named": (
+        "# made by hand\n" + rows(), [], "x.csv: the first line is a comment; pass --comment '#' to skip",
+    ),
+    "only weights": (rows(), ["--columns", "a", "--weights", "a"], "no column to fit besides the weights, 'a'"),
+    "values that Box-Cox cannot transform": (
+        rows() + "0,3\n", ["--family", "box-cox"], "column 'a', line 8: the value is 0.0, and the Box-Cox",
+    ),
+    "an option in a message": (rows() + "0,3\n", ["--family", "box-cox"], "or use --family yeo-johnson\n"),
     "an old spreadsheet": (b"\xd0\xcf\x11\xe0" + bytes(20), [], "x.csv is an old spreadsheet (.xls): save the sheet"),
     "Parquet by another name": (b"PAR1" + bytes(20), [], "x.csv is a Parquet file: name it .parquet"),
     "an array by another name": (b"\x93NUMPY\x01\x00", [], "x.csv is a NumPy file: name it .npy"),

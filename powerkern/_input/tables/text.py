@@ -37,8 +37,8 @@ _CELLS_AT_ONCE = 2**16
 _DELIMITERS, _FIRST_LINES = (",", ";", "\t", "|"), 20
 #: The first line by which Excel is told the delimiter.
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
-#: Beginnings of texts that are no tables.
-_MARKUP = ("<!doctype", "<html", "<?xml")
+#: Beginnings of texts that are no tables, and what they are.
+_OTHER_TEXTS = {"<!doctype": "a web page", "<html": "a web page", "<?xml": "XML", "[{": "JSON", '{"': "JSON"}
 #: Names of a first column that names the rows: pandas and R write none, pandas reads none as the second; the others are
 #: believed if the column counts.
 _NO_NAMES, _ROW_NAMES = ("", "Unnamed: 0"), ("index", "rownames", "row.names", "row_names", "rowid")
@@ -123,6 +123,8 @@ class TextSource:
                 f"the first line of {self.label} holds only numbers; it is taken for the column names (--no-header "
                 "where it is data)"
             )
+        if row[0].startswith("#") and self._second is not None and len(self._second[1]) != len(names):
+            raise BadInput(f"{self.label}: the first line is a comment; pass --comment '#' to skip lines that begin so")
         if self._second is None or len(self._second[1]) != len(names) + 1:
             return names, False
         named_rows = bool(self._second[1][-1].strip())  # R's write.table
@@ -325,8 +327,9 @@ def _check_text(first: str, label: str) -> None:
             f"{label} is not text: name it by its kind, or, if it is UTF-16 without a byte-order mark, pass "
             "--encoding utf-16-le"
         )
-    if first.lstrip().casefold().startswith(_MARKUP):
-        raise BadInput(f"{label} is a web page or XML, not a table of text")
+    for begin, what in _OTHER_TEXTS.items():
+        if first.lstrip().casefold().startswith(begin):
+            raise BadInput(f"{label} is {what}, not a table of text")
 
 
 def _csv_problem(error: str, first: int, last: int) -> str:
