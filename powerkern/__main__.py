@@ -14,10 +14,13 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from powerkern._cli.output import abandon, complain
 from powerkern._cli.parser import parser
+
+if TYPE_CHECKING:  # what makes applications of Python programs (PyInstaller) finds the modules of commands here
+    from powerkern._cli import apply, compiling, demo, fit, info, outliers, plot  # noqa: F401
 
 
 def main(argv: Sequence[str] | None = None) -> int:
