@@ -23,7 +23,7 @@ from powerkern._input.reading import read, read_fitted
 from powerkern._models.joint_rows import Rows, covariates_of, design_of, joint_likelihood, rows_of
 from powerkern._models.joint_search import FittedLikelihood, Found, found_of, lowest_minimum
 from powerkern._results import json
-from powerkern._results.applying import OutOfRange
+from powerkern._results.inversion import OutOfRange
 from powerkern._results.columns import Of
 from powerkern._results.inference import (
     Interval,

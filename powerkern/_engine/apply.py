@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,15 @@ from powerkern.kernels.transforms import gather
 from powerkern.kernels.transforms import matrix as rowwise
 from powerkern.kernels.transforms.family import FORWARD, INVERSE
 
-#: Given a column's number, its values and their images, repairs the images; returns how many remain without one.
-Repair = Callable[[int, NDArray[Any], FloatArray], int]
+
+class Completion(Protocol):
+    """What becomes of images once they are computed; its methods are called by several threads."""
+
+    def repair(self, j: int, values: NDArray[Any], images: FloatArray) -> int:
+        """Replace the images of column j that are infinite or NaN; return how many values remain without one."""
+
+    def inspect(self, images: NDArray[Any], numbers: NDArray[np.intp]) -> None:
+        """Look at the final images of some rows of the columns with these numbers, and perhaps correct them."""
 
 
 def transform_matrix(
@@ -31,7 +38,7 @@ def transform_matrix(
     direction: int,
     results: FloatArray,
     n_threads: int,
-    repair: Repair | None = None,
+    completion: Completion | None = None,
     fields: FloatArray | None = None,
 ) -> IntArray:
     """Transform every column in a direction of `kernels.transforms.family`; returns the counts without an image.
@@ -43,7 +50,7 @@ def transform_matrix(
     if not values.size:
         return np.zeros(family.size, dtype=np.int64)
     fields = rowwise.fields_of(results) if fields is None else fields
-    transform = _Transform(values, out, family, direction, results, fields, repair)
+    transform = _Transform(values, out, family, direction, results, fields, completion)
     transform.run(n_threads)
     return transform.failures()
 
@@ -59,9 +66,9 @@ class _Transform:
         direction: int,
         results: FloatArray,
         fields: FloatArray,
-        repair: Repair | None,
+        completion: Completion | None,
     ) -> None:
-        self._values, self._out, self._repair = values, out, repair
+        self._values, self._out, self._completion = values, out, completion
         self._family, self._direction, self._results = family, direction, results
         self._single = output_type(values.dtype) is np.float32
         raw = self._single and direction in (FORWARD, INVERSE)
@@ -98,6 +105,8 @@ class _Transform:
                 if target is not None:
                     with np.errstate(over="ignore"):
                         target[:, own] = images
+        if target is not None and self._completion is not None:
+            self._completion.inspect(target, numbers)
 
     def failures(self) -> IntArray:
         """The number of values without an image, by column."""
@@ -151,13 +160,18 @@ class _Transform:
         counts = np.zeros(numbers.size, dtype=np.int64)
         entry = gather.APPLY[int(self._family[numbers[0]]), self._direction]
         entry(block, self._results[numbers], counts)
-        if self._repair is not None:
-            counts = self._repaired(block, source, numbers, counts)
+        if self._completion is not None:
+            counts = self._repaired(self._completion, block, source, numbers, counts)
         if counts.any():
             self._failures.append((numbers, counts))
 
     def _repaired(
-        self, block: FloatArray, source: NDArray[Any], numbers: NDArray[np.intp], counts: IntArray
+        self,
+        completion: Completion,
+        block: FloatArray,
+        source: NDArray[Any],
+        numbers: NDArray[np.intp],
+        counts: IntArray,
     ) -> IntArray:
         """Repair values without an image; returns how many of each column remain."""
         if self._single:  # infinite once rounded
@@ -165,7 +179,7 @@ class _Transform:
             counts = counts + np.count_nonzero(beyond & np.isfinite(block), axis=1)
             block[beyond] = np.inf
         for j in np.flatnonzero(counts):
-            counts[j] = self._repair(int(numbers[j]), source[:, j], block[j])  # type: ignore[misc]
+            counts[j] = completion.repair(int(numbers[j]), source[:, j], block[j])
         return counts
 
 

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.apply import Repair
 from powerkern._engine.threads import thread_count
 from powerkern._input import batches as _batches
 from powerkern._input.arguments import domain_error_in
-from powerkern._input.arrays import Matrix, as_choice, column_labels, output_type
+from powerkern._input.arrays import Matrix, as_choice, column_label, column_labels, output_type
 from powerkern._input.messages import warn
 from powerkern._input.reading import as_out, read_fitted, restored
 from powerkern._results.columns import ColumnResults, FittedColumns
+from powerkern._results.inversion import (
+    Inversion,
+    OutOfRange,
+    report_out_of_range,
+    transformed_ends,
+    warn_of_lost_digits,
+)
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
-
-OutOfRange = Literal["nan", "raise", "clip"]
 
 
 def transform(fit: FittedColumns, X: object, *, out: NDArray[Any] | None = None, n_threads: int | None = None) -> Any:
@@ -114,69 +118,50 @@ def inverse_transform(
     >>> bool(np.allclose(fit.inverse_transform(fit.transform(X)), X))
     True
     """
+    return invert(fit, Z, out=out, n_threads=n_threads, out_of_range=out_of_range)
+
+
+def invert(
+    fit: FittedColumns,
+    Z: object,
+    *,
+    out: NDArray[Any] | None = None,
+    n_threads: int | None = None,
+    out_of_range: OutOfRange = "nan",
+    warns_of_digits: bool = True,
+) -> Any:
+    """Undo `transform`, as `inverse_transform` does, with or without its warning about lost digits."""
     as_choice("out_of_range", out_of_range, get_args(OutOfRange))
-    again = functools.partial(inverse_transform, fit, n_threads=n_threads, out_of_range=out_of_range)
+    again = functools.partial(
+        invert, fit, n_threads=n_threads, out_of_range=out_of_range, warns_of_digits=warns_of_digits
+    )
     lazily = _batches.applied(Z, again, out)
     if lazily is not None:
         return lazily
     matrix = read_fitted(Z, fit.column_names, fit.n_features)
     result, target = _target(matrix, out)
     direction = inverse_direction(fit.standardize)
-    repair = repair_of(fit.columns, fit.standardize, out_of_range == "clip", np.finfo(target.dtype).eps)
+    inversion = Inversion(fit.columns, fit.standardize, out_of_range, target.dtype)
     threads = thread_count(n_threads, matrix.values.size)
 
     def apply(to: NDArray[Any] | None) -> None:
-        lost = np.flatnonzero(fit.columns.transform(matrix.values, to, direction, threads, repair))
+        lost = np.flatnonzero(fit.columns.transform(matrix.values, to, direction, threads, inversion))
         if lost.size:
-            report_lost(column_labels(lost, fit.column_names), out_of_range)
+            report_out_of_range(column_labels(lost, fit.column_names), out_of_range)
 
     if out is not None:
         if out_of_range == "raise" and np.shares_memory(target, matrix.values):
             apply(None)  # all or nothing: check before overwriting
         fit.source = fit.source.without(target)
     apply(target)
+    if warns_of_digits:
+        warn_of_lost_digits(inversion.lost_digits(), lambda j: column_label(j, fit.column_names), target.dtype)
     return result if out is not None else restored(matrix, result)
-
-
-def repair_of(columns: ColumnResults, standardize: bool, clip: bool, eps: float) -> Repair:
-    """The treatment of values that have no inverse: NaN, or the nearest end of the fitted data.
-
-    Where psi is flat, the image of an end of the data may round to the end of the range: that is not lost.
-    """
-    images = functools.cache(lambda: _images_of_ends(columns, standardize))
-
-    def repair(j: int, z: NDArray[Any], x: FloatArray) -> int:
-        low, high = images()[:, j]
-        rounding = 16.0 * eps * max(abs(low), abs(high), abs(columns.intercept[j]))
-        lost = np.flatnonzero(~np.isfinite(x) & ~np.isnan(z))
-        at = z[lost].astype(np.float64)
-        with np.errstate(invalid="ignore", over="ignore"):  # images of outliers, or of the ends, may be infinite
-            inside = (low - rounding <= at) & (at <= high + rounding)
-            nearest = np.where((at >= high) | (at - low > high - at), columns.x_max[j], columns.x_min[j])
-        x[lost] = np.where(inside | clip, nearest, np.nan)
-        return 0 if clip else int(np.count_nonzero(~inside))
-
-    return repair
-
-
-def _images_of_ends(columns: ColumnResults, standardize: bool) -> FloatArray:
-    """The transforms of the smallest and the largest fitted value of each column, (2, p)."""
-    ends = np.array([columns.x_min, columns.x_max])
-    columns.transform(ends, ends, forward_direction(standardize), 1)
-    return ends
-
-
-def report_lost(where: str, out_of_range: OutOfRange) -> None:
-    """Warn of values that have no inverse, or raise, as `out_of_range` says."""
-    text = f"Some values in {where} are beyond the range of the transform and have no inverse"
-    if out_of_range == "raise":
-        raise ValueError(f"{text}; use out_of_range='nan' or 'clip', or keep values inside the range")
-    warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise")
 
 
 def warn_overflow(columns: ColumnResults, labels: Callable[[IntArray], str]) -> None:
     """Warn of columns, as `labels` calls them, whose raw output overflows: a given lambda does not bound it."""
-    overflows = np.flatnonzero(np.isinf(_images_of_ends(columns, standardize=False)).any(axis=0))
+    overflows = np.flatnonzero(np.isinf(transformed_ends(columns, standardize=False)).any(axis=0))
     if overflows.size:
         warn(f"{labels(overflows)}: raw values overflow; standardize=True stays finite")
 

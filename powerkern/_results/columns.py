@@ -10,7 +10,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.apply import Repair, count_outside, transform_matrix
+from powerkern._engine.apply import Completion, count_outside, transform_matrix
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.power_sums import MixedSums, PowerSums
@@ -240,10 +240,10 @@ class ColumnResults:
         out: NDArray[Any] | None,
         direction: int,
         n_threads: int,
-        repair: Repair | None = None,
+        completion: Completion | None = None,
     ) -> IntArray:
         """Transform every column; the number of values in each that cannot be."""
-        return transform_matrix(values, out, self.codes, direction, self.raw, n_threads, repair, self.fields)
+        return transform_matrix(values, out, self.codes, direction, self.raw, n_threads, completion, self.fields)
 
     @property
     def fields(self) -> FloatArray:

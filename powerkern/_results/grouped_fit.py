@@ -23,7 +23,8 @@ from powerkern._input.arrays import Matrix, as_choice, as_reals, output_type
 from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
 from powerkern._input.reading import read_fitted, restored
-from powerkern._results.applying import OutOfRange, repair_of, report_lost
+from powerkern._results.inversion import Inversion, OutOfRange, report_out_of_range, warn_of_lost_digits
+from powerkern._results.lost_digits import LostDigits
 from powerkern._results.columns import ColumnResults, FitInfo, FittedColumns, Of, Source
 from powerkern._results.inference import wald_interval
 from powerkern._results.json import Recorded, damaged, entry, names_in, one_of
@@ -251,27 +252,30 @@ class GroupedFit(Recorded):
         values, columns = matrix.values, self.columns
         runs = self._runs_of(X, groups, len(values))
         placed, scratch, images, failed = Groups(runs, len(self)), Scratch(), Scratch(), []
+        lost_digits: list[LostDigits] = []
         out = np.empty_like(values, dtype=output_type(values.dtype), subok=False)
         direction = (inverse_direction if inverse else forward_direction)(self.standardize)
-        eps = float(np.finfo(out.dtype).eps)
 
         def job(batch: slice, threads: int) -> None:
             at = (placed.codes[batch, np.newaxis] * p + np.arange(p)).ravel()
             block = placed.pad_batch(values, batch, scratch)
-            repair = repair_of(columns.part(at), self.standardize, out_of_range == "clip", eps) if inverse else None
+            own = Inversion(columns.part(at), self.standardize, out_of_range, out.dtype) if inverse else None
             codes, raw, fields = columns.codes[at], columns.raw[at], columns.fields[:, at]
             image = images.block(*block.shape)
-            lost = transform_matrix(block.T, image.T, codes, direction, raw, threads, repair, fields)
+            lost = transform_matrix(block.T, image.T, codes, direction, raw, threads, own, fields)
             placed.scatter_batch(image, batch, out)
             if lost.any():
                 failed.append(at[lost > 0])
+            if own is not None:
+                lost_digits.extend(each._replace(column=int(at[each.column])) for each in own.lost_digits())
 
         placed.for_each_batch(job, p, threads)
         if failed:
             at = np.sort(np.concatenate(failed))
             if not inverse:
                 raise self._domain_error(matrix, runs, int(at[0]))
-            report_lost(self._listed(at), out_of_range)
+            report_out_of_range(self._listed(at), out_of_range)
+        warn_of_lost_digits(sorted(lost_digits), lambda k: self._listed(np.array([k])), out.dtype)
         if (runs.codes < 0).any():
             out[runs.rows(runs.codes < 0)] = np.nan
             unknown = runs.rows(runs.codes == UNKNOWN)

@@ -12,9 +12,10 @@ from powerkern._input.arrays import column_labels, position_of
 from powerkern._input.frames import by_name
 from powerkern._input.messages import warn
 from powerkern._results import applying, back, inference, likelihood, outlying, records, reports
-from powerkern._results.applying import OutOfRange, warn_overflow
+from powerkern._results.applying import warn_overflow
 from powerkern._results.columns import FAR_FROM_ZERO, ColumnResults, FitInfo, FittedColumns, Source
 from powerkern._results.inference import Optimum
+from powerkern._results.inversion import OutOfRange
 from powerkern._results.json import Recorded
 from powerkern._status import Status
 from powerkern._typing import IntArray

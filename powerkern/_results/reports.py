@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.likelihood import ML
-from powerkern._input.arrays import as_matrix, column_labels
+from powerkern._input.arrays import as_matrix, column_label, column_labels
 from powerkern._results.central_normality import CentralNormality, central_matrix
 from powerkern._results.columns import FAR_FROM_ZERO, FittedColumns, Source
 from powerkern._results.data import data_of, likelihood_of
 from powerkern._results.inference import Method, wald_interval
+from powerkern._results.inversion import note_on_inverse
 from powerkern._results.likelihood import optimum, standard_error
 from powerkern._results.normality import Normality, moments_matrix, normality_figures
 from powerkern._results.summary import Summary, likelihood_entries, note_on_bootstrap, table_of, texts_of
@@ -215,6 +216,7 @@ def summary(
     far = fit.columns.far_from_zero
     if far.size:
         note.append(f"{column_labels(far, fit.column_names)}: {FAR_FROM_ZERO}")
+    note += note_on_inverse(fit.columns, fit.standardize, lambda j: column_label(j, fit.column_names))
     first: dict[str, NDArray[Any]] = {"family": np.array(fit.families)}
     last: dict[str, NDArray[Any]] = {"n_obs": fit.n_obs, "status": np.array(fit.status_text)}
     if isinstance(fit.estimator, ML):

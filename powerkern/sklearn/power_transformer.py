@@ -20,7 +20,8 @@ from powerkern._fit import fit as fitting
 from powerkern._input.arguments import each_column, given_bounds
 from powerkern._input.arrays import as_reals, warn_of_columns
 from powerkern._input.messages import muted
-from powerkern._results.applying import OutOfRange
+from powerkern._results.applying import invert
+from powerkern._results.inversion import OutOfRange
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import Status
 from powerkern._typing import Bounds
@@ -235,8 +236,13 @@ class PowerTransformer(PartTransformer):
                 f"{self.power_fit_.n_features} features as input"
             )
         with muted() if self.method == "box-cox" else nullcontext():  # as scikit-learn: Yeo-Johnson's NaN are warned of
-            back: NDArray[np.floating] = self.power_fit_.inverse_transform(
-                Z, out=self._target(Z), n_threads=self.n_threads, out_of_range=self.out_of_range
+            back: NDArray[np.floating] = invert(
+                self.power_fit_,
+                Z,
+                out=self._target(Z),
+                n_threads=self.n_threads,
+                out_of_range=self.out_of_range,
+                warns_of_digits=False,  # scikit-learn does not
             )
         constant = self._constant_features()
         back[:, constant] += self.power_fit_.x_min[constant]

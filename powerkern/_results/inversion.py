@@ -1,0 +1,140 @@
+"""What an inverse transform adds to the formula: values without an inverse, exact ends, and lost digits."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._input.messages import warn
+from powerkern._results.columns import ColumnResults
+from powerkern._results.lost_digits import TOLERANCES, LostDigits, lost_digits
+from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.transforms.family import forward_direction, inverse_direction
+
+_FLOAT64 = np.dtype(np.float64)
+OutOfRange = Literal["nan", "raise", "clip"]
+#: Columns that a warning describes.
+_N_DESCRIBED = 5
+#: What can be done about lost digits.
+_REMEDY = "keep the original values, or fit with bounds= on lambda"
+
+
+class Inversion:
+    """An inverse transform of `columns`: completes its images, and notes the smallest and the largest of them.
+
+    Where psi is flat, all x beyond some value have one z: that of an end of the fitted data is taken for the end itself.
+    """
+
+    def __init__(self, columns: ColumnResults, standardize: bool, out_of_range: OutOfRange, dtype: np.dtype[Any]) -> None:
+        self._columns, self._standardize, self._dtype = columns, standardize, dtype
+        self._clip = out_of_range == "clip"
+        self._ranges: deque[tuple[NDArray[np.intp], FloatArray, FloatArray]] = deque()
+
+    def repair(self, j: int, z: NDArray[Any], x: FloatArray) -> int:
+        """Replace images of column j that do not exist by NaN or the nearest end; return how many are lost.
+
+        The image of an end of the data may round to the end of the range of psi: that is not lost.
+        """
+        columns = self._columns
+        low, high = self._transformed_ends[:, j]
+        rounding = 16.0 * np.finfo(self._dtype).eps * max(abs(low), abs(high), abs(columns.intercept[j]))
+        missing = np.flatnonzero(~np.isfinite(x) & ~np.isnan(z))
+        at = z[missing].astype(np.float64)
+        with np.errstate(invalid="ignore", over="ignore"):  # images of outliers, or of the ends, may be infinite
+            inside = (low - rounding <= at) & (at <= high + rounding)
+            nearest = np.where((at >= high) | (at - low > high - at), columns.x_max[j], columns.x_min[j])
+        x[missing] = np.where(inside | self._clip, nearest, np.nan)
+        return 0 if self._clip else int(np.count_nonzero(~inside))
+
+    def inspect(self, images: NDArray[Any], numbers: NDArray[np.intp]) -> None:
+        """Write the ends of the data where z is theirs, and note the range of the other images."""
+        low, high = np.fmin.reduce(images, axis=0), np.fmax.reduce(images, axis=0)
+        ends, found = self._ends[:, numbers], self._images_of_ends[:, numbers]
+        targets = np.concatenate([ends, found])
+        hit = np.flatnonzero(((low <= targets) & (targets <= high)).any(axis=0))
+        if hit.size:
+            some = slice(None) if hit.size == numbers.size else hit
+            part = images[:, some]
+            is_end = np.zeros(part.shape, dtype=bool)
+            for k in range(2):
+                same = (part == found[k, some]) | (part == ends[k, some])
+                np.copyto(part, ends[k, some], where=same)
+                is_end |= same
+            images[:, some] = part
+            others = np.where(is_end, np.nan, part)
+            low[some], high[some] = np.fmin.reduce(others, axis=0), np.fmax.reduce(others, axis=0)
+        self._ranges.append((numbers, low, high))
+
+    def lost_digits(self) -> list[LostDigits]:
+        """The columns of which values other than the ends of the data come back with too few digits."""
+        p = len(self._columns)
+        low, high = np.full(p, np.nan), np.full(p, np.nan)
+        for numbers, lows, highs in self._ranges:
+            low[numbers], high[numbers] = np.fmin(low[numbers], lows), np.fmax(high[numbers], highs)
+        return lost_digits(self._columns, low, high, self._standardize, self._dtype)
+
+    @functools.cached_property
+    def _ends(self) -> NDArray[Any]:
+        """The smallest and the largest fitted value of each column, (2, p), in the type of the images."""
+        with np.errstate(over="ignore"):
+            return np.array([self._columns.x_min, self._columns.x_max]).astype(self._dtype)
+
+    @functools.cached_property
+    def _images_of_ends(self) -> NDArray[Any]:
+        """The ends after a round trip."""
+        ends = self._ends.copy()
+        self._columns.transform(ends, ends, forward_direction(self._standardize), 1)
+        self._columns.transform(ends, ends, inverse_direction(self._standardize), 1)
+        return ends
+
+    @functools.cached_property
+    def _transformed_ends(self) -> FloatArray:
+        return transformed_ends(self._columns, self._standardize)
+
+
+def transformed_ends(columns: ColumnResults, standardize: bool) -> FloatArray:
+    """The transforms of the smallest and the largest fitted value of each column, (2, p)."""
+    ends = np.array([columns.x_min, columns.x_max])
+    columns.transform(ends, ends, forward_direction(standardize), 1)
+    return ends
+
+
+def report_out_of_range(where: str, out_of_range: OutOfRange) -> None:
+    """Warn of values that have no inverse, or raise, as `out_of_range` says."""
+    text = f"Some values in {where} are beyond the range of the transform and have no inverse"
+    if out_of_range == "raise":
+        raise ValueError(f"{text}; use out_of_range='nan' or 'clip', or keep values inside the range")
+    warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise")
+
+
+def describe_lost_digits(found: Sequence[LostDigits], label: Callable[[int], str]) -> str:
+    """The values of each column of which the inverse gives back too few digits, `label` naming the columns."""
+    texts = [f"{label(each.column)} {each.text}" for each in found[:_N_DESCRIBED]]
+    rest = f" and {len(found) - _N_DESCRIBED} more" if len(found) > _N_DESCRIBED else ""
+    return ", ".join(texts) + rest
+
+
+def note_on_inverse(columns: ColumnResults, standardize: bool, label: Callable[[int], str]) -> list[str]:
+    """A note on the fitted columns whose inverse transform gives back too few digits of float64, if there are any."""
+    found = lost_digits(columns, columns.x_min, columns.x_max, standardize, _FLOAT64)
+    if not found:
+        return []
+    return [f"{describe_lost_digits(found, label)}: the inverse transform gives back {_few_digits(_FLOAT64)} there"]
+
+
+def warn_of_lost_digits(found: Sequence[LostDigits], label: Callable[[int], str], dtype: np.dtype[Any]) -> None:
+    """Warn once of values that come back with too few digits, if there are any."""
+    if found:
+        warn(
+            f"{describe_lost_digits(found, label)}: the transform is so flat there that its inverse gives back "
+            f"{_few_digits(dtype)}; {_REMEDY}"
+        )
+
+
+def _few_digits(dtype: np.dtype[Any]) -> str:
+    return f"fewer than {round(-np.log10(TOLERANCES[dtype]))} digits"
