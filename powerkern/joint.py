@@ -23,7 +23,6 @@ from powerkern._input.reading import read, read_fitted
 from powerkern._models.joint_rows import Rows, covariates_of, design_of, joint_likelihood, rows_of
 from powerkern._models.joint_search import FittedLikelihood, Found, found_of, lowest_minimum
 from powerkern._results import json
-from powerkern._results.inversion import OutOfRange
 from powerkern._results.columns import Of
 from powerkern._results.inference import (
     Interval,
@@ -34,6 +33,7 @@ from powerkern._results.inference import (
     ratio_test,
     rounded,
 )
+from powerkern._results.inversion import OutOfRange
 from powerkern._results.summary import Summary, likelihood_entries
 from powerkern._status import JointStatus
 from powerkern._typing import FloatArray

@@ -23,7 +23,7 @@ from powerkern._results.inversion import (
     transformed_ends,
     warn_of_lost_digits,
 )
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import IntArray
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
 
@@ -109,6 +109,18 @@ def inverse_transform(
     -------
     ndarray, or the kind of `Z`: a data frame or series of pandas or polars, a table, record batch or array of pyarrow
         float32 for float32 input, else float64; same shape as `Z`.
+
+    Warns
+    -----
+    UserWarning
+        Values that have no inverse. Once, listing columns, if the transform was so flat that fewer than six digits of
+        float64, or three of float32, of some values are left, and from which value on.
+
+    Notes
+    -----
+    Rounding z changes x by eps |z|/z'(x), which is large where psi is close to the end of its range. Digits count
+    relative to |x|, or under Yeo-Johnson to the standard deviation of x at the centre of the column if that is larger.
+    The transforms of `x_min` and `x_max` become exactly these.
 
     Examples
     --------

@@ -23,12 +23,12 @@ from powerkern._input.arrays import Matrix, as_choice, as_reals, output_type
 from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
 from powerkern._input.reading import read_fitted, restored
-from powerkern._results.inversion import Inversion, OutOfRange, report_out_of_range, warn_of_lost_digits
-from powerkern._results.lost_digits import LostDigits
 from powerkern._results.columns import ColumnResults, FitInfo, FittedColumns, Of, Source
 from powerkern._results.inference import wald_interval
+from powerkern._results.inversion import Inversion, OutOfRange, report_out_of_range, warn_of_lost_digits
 from powerkern._results.json import Recorded, damaged, entry, names_in, one_of
 from powerkern._results.likelihood import standard_error
+from powerkern._results.lost_digits import LostDigits
 from powerkern._results.power_fit import PowerFit, warn_of
 from powerkern._results.records import fit_of, record_of
 from powerkern._results.summary import Summary

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from powerkern._input.messages import warn
 from powerkern._results.columns import ColumnResults
 from powerkern._results.lost_digits import TOLERANCES, LostDigits, lost_digits
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
 _FLOAT64 = np.dtype(np.float64)
@@ -27,10 +27,12 @@ _REMEDY = "keep the original values, or fit with bounds= on lambda"
 class Inversion:
     """An inverse transform of `columns`: completes its images, and notes the smallest and the largest of them.
 
-    Where psi is flat, all x beyond some value have one z: that of an end of the fitted data is taken for the end itself.
+    Where psi is flat, many x have one z. The z of an end of the fitted data becomes that end.
     """
 
-    def __init__(self, columns: ColumnResults, standardize: bool, out_of_range: OutOfRange, dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, columns: ColumnResults, standardize: bool, out_of_range: OutOfRange, dtype: np.dtype[Any]
+    ) -> None:
         self._columns, self._standardize, self._dtype = columns, standardize, dtype
         self._clip = out_of_range == "clip"
         self._ranges: deque[tuple[NDArray[np.intp], FloatArray, FloatArray]] = deque()
@@ -52,26 +54,23 @@ class Inversion:
         return 0 if self._clip else int(np.count_nonzero(~inside))
 
     def inspect(self, images: NDArray[Any], numbers: NDArray[np.intp]) -> None:
-        """Write the ends of the data where z is theirs, and note the range of the other images."""
+        """Write the ends of the data where z is theirs, and note the range of the images."""
         low, high = np.fmin.reduce(images, axis=0), np.fmax.reduce(images, axis=0)
         ends, found = self._ends[:, numbers], self._images_of_ends[:, numbers]
-        targets = np.concatenate([ends, found])
-        hit = np.flatnonzero(((low <= targets) & (targets <= high)).any(axis=0))
+        with np.errstate(invalid="ignore"):
+            hit = np.flatnonzero(((low <= found) & (found <= high)).any(axis=0))
         if hit.size:
             some = slice(None) if hit.size == numbers.size else hit
             part = images[:, some]
-            is_end = np.zeros(part.shape, dtype=bool)
-            for k in range(2):
-                same = (part == found[k, some]) | (part == ends[k, some])
-                np.copyto(part, ends[k, some], where=same)
-                is_end |= same
+            is_low, is_high = part == found[0, some], part == found[1, some]
+            np.copyto(part, ends[0, some], where=is_low)
+            np.copyto(part, ends[1, some], where=is_high)
             images[:, some] = part
-            others = np.where(is_end, np.nan, part)
-            low[some], high[some] = np.fmin.reduce(others, axis=0), np.fmax.reduce(others, axis=0)
+            low[some], high[some] = np.fmin.reduce(part, axis=0), np.fmax.reduce(part, axis=0)
         self._ranges.append((numbers, low, high))
 
     def lost_digits(self) -> list[LostDigits]:
-        """The columns of which values other than the ends of the data come back with too few digits."""
+        """The columns of which values come back with too few digits."""
         p = len(self._columns)
         low, high = np.full(p, np.nan), np.full(p, np.nan)
         for numbers, lows, highs in self._ranges:

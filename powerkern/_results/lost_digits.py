@@ -1,8 +1,8 @@
 """Digits that a transform rounds away, so that its inverse cannot give them back.
 
-A transformed value z is rounded, by dz. Its inverse then differs from x by dz/z'(x), which is large where psi is flat: far
-out, if its exponent m is negative, and near the origin if m is large. With d = ln((offset + |x|)/(offset + |ref|)) and
-the slope a and intercept b of a fit,
+A transformed value z is rounded, by dz. Its inverse then differs from x by dz/z'(x), which is large where psi is flat:
+far out, if its exponent m is negative, and near the origin if m is large. With d = ln((offset + |x|)/(offset + |ref|))
+and the slope a and intercept b of a fit,
 
     z = a b_m(d) + b,     z' = a e^(m d)/(offset + |x|),     |dz| <= eps (|z| + |z - b| + |b|) times a small number.
 
@@ -11,10 +11,10 @@ Where dz exceeds what is left of the range of z, x may be anywhere between the e
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from powerkern._results.columns import ColumnResults
 from powerkern._status import is_failed
@@ -24,8 +24,8 @@ from powerkern.kernels.transforms.family import forward_direction, inverse_direc
 
 #: Relative errors of round trips that are not worth a warning: six digits of float64 are left, three of float32.
 TOLERANCES = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-3}
-#: Rounding of standardised float64, in units of eps (|z| + |z - b| + |b|). Of two million round trips of simulated columns
-#: the largest was 1.16; half were below 0.2.
+#: Rounding of standardised float64, in units of eps (|z| + |z - b| + |b|). In two million round trips of simulated
+#: columns the largest was 1.16, and half were below 0.2.
 _ROUNDING = 1.25
 #: Parts of the rest of the range of z that rounding may take before x counts as lost altogether.
 _MOST_OF_REST = 0.25
@@ -63,11 +63,12 @@ def lost_digits(
     for side, j in np.argwhere(errors > tolerance).tolist():
         one = columns.part(slice(j, j + 1))
         first = _first_beyond(one, float(ends[side, j]), standardize, dtype)
-        n_digits = max(0, int(np.floor(-np.log10(errors[side, j]))))
+        n_digits = math.floor(-math.log10(min(1.0, errors[side, j])))
         found.append(LostDigits(j, first, float(ends[side, j]), n_digits))
     return sorted(found)
 
 
+@np.errstate(all="ignore")
 def _first_beyond(column: ColumnResults, end: float, standardize: bool, dtype: np.dtype[Any]) -> float:
     """The value nearest to the centre of a column, towards an end, whose round trip is not within the tolerance."""
     near, far = _log_position(column, _centers(column)[0]), _log_position(column, end)
@@ -126,7 +127,7 @@ def _smallest_sizes(columns: ColumnResults) -> FloatArray:
 def _rounding_at(
     columns: ColumnResults, x: FloatArray, standardize: bool, dtype: np.dtype[Any]
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Bound the rounding of the transforms of values; also ln z', the exponents, and offset + |u|, of u = rescaled x."""
+    """Bound the rounding of transformed values; also return ln z', exponents, and offset + |u|, u = rescaled x."""
     z = x.copy()
     columns.transform(z, z, forward_direction(standardize), 1)
     mirrored, ref, lmbda = columns.mirrored, columns.raw[:, REF], columns.lmbda

@@ -14,8 +14,8 @@ from powerkern._fit import fit as fitting
 from powerkern._input import frames
 from powerkern._input.arrays import as_matrix, check_n_features
 from powerkern._input.labels import GroupsLike, without_names
-from powerkern._results.inversion import OutOfRange
 from powerkern._results.grouped_fit import UnknownGroups
+from powerkern._results.inversion import OutOfRange
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn.private import StrOptions, fit_context
 from powerkern.sklearn.reading import N_THREADS, FloatTransformer, feature_names, note_features, read, read_array

@@ -131,7 +131,9 @@ def test_standardised(name: str, family: str) -> None:
 def test_inverse_round_trips_to_the_accuracy_of_the_data(name: str, family: str) -> None:
     X, fit = fitted(name, family)
     Z = fit.transform(X)
-    back = fit.inverse_transform(Z)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "column.* so flat there")  # of counts that are mostly 0
+        back = fit.inverse_transform(Z)
     assert_array_equal(np.isfinite(back), ~np.isnan(X))
     for j in columns(X, fit):
         x, z = seen(X[:, j]), seen(Z[:, j])

@@ -1,0 +1,179 @@
+"""Digits that transforms round away: exact ends, and warnings exactly where fewer than the promised digits are left."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import mpmath
+import numpy as np
+import oracles
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import powerkern as pk
+
+#: The promise: six digits of float64, three of float32.
+PROMISE = {"f8": 1e-6, "f4": 1e-3}
+#: The bound on errors is careful: beyond the first value that is warned of, errors of this part of the promise occur.
+CAREFUL = 1.0 / 20.0
+
+
+def sample(lmbda: float) -> np.ndarray:
+    return np.exp(np.random.default_rng(3).normal(size=200) * 1.5 / max(1.0, abs(lmbda)))
+
+
+def far_and_near(lmbda: float, n: int = 4001) -> np.ndarray:
+    """Values on both sides of 1, so far out that digits are lost, if that can be."""
+    reach = min(60.0, 50.0 / max(abs(lmbda), 0.1))
+    return np.exp(np.linspace(-reach, reach, n))
+
+
+def round_trip(fit: pk.PowerFit, x: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
+    """Values after a round trip, and where the warning says that digits are lost: "from" a value on, or "up to" it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        back = fit.inverse_transform(fit.transform(x))
+    texts = [str(each.message) for each in caught if "so flat there" in str(each.message)]
+    assert len(texts) <= 1
+    return back, {side: float(value) for side, value in re.findall(r"(from|up to) x = (\S+)", "".join(texts))}
+
+
+def spread_at_center(family: str, fit: pk.PowerFit) -> float:
+    """The standard deviation of x where z is 0, by 60 digits of the derivative of psi."""
+    center = fit.inverse_transform([0.0])[0]
+    with mpmath.workdps(60):
+        slope = oracles.power_transform_slope(family, center, fit.lmbda[0])
+        return float(mpmath.mpf(float(fit.scale[0])) * mpmath.exp(float(fit.log_factor[0])) / slope)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize(
+    "family, sign", [("box-cox", 1.0), ("yeo-johnson", 1.0), ("yeo-johnson", -1.0)], ids=["bc", "yj", "yj negative"]
+)
+@pytest.mark.parametrize("lmbda", [-40.0, -9.5, -3.0, -1.2, -0.5, 0.0, 0.4, 1.0, 1.7, 2.6, 5.0, 15.0, 50.0])
+def test_a_warning_names_exactly_the_values_that_lose_more_than_the_promise(
+    lmbda: float, family: str, sign: float, dtype: str
+) -> None:
+    """No other value does, and errors of that size occur next to the first value that is named."""
+    exponent = lmbda if sign > 0.0 else 2.0 - lmbda
+    fit = pk.fit((sign * sample(exponent)).astype(dtype), family, lmbda=lmbda)
+    x = (sign * far_and_near(exponent)).astype(dtype)
+    smallest = 0.0 if family == "box-cox" else spread_at_center(family, fit)
+
+    def errors_of(x: np.ndarray) -> np.ndarray:
+        back = round_trip(fit, x)[0].astype(np.float64)
+        errors = abs(back - x) / np.maximum(abs(x.astype(np.float64)), smallest)
+        return np.where(np.isnan(back), np.inf, errors)
+
+    first = round_trip(fit, x)[1]
+    is_named = (x >= first.get("from", np.inf) * (1.0 - 0.01 * sign)) | (
+        x <= first.get("up to", -np.inf) * (1.0 + 0.01 * sign)
+    )
+    assert (errors_of(x[~is_named]) <= PROMISE[dtype]).all()
+    for side, begin in first.items():
+        outwards = 1.0 if (side == "from") == (sign > 0.0) else -1.0
+        beyond = begin * np.exp(outwards * np.linspace(0.01, min(0.2, 2.0 / abs(exponent)), 500))
+        assert errors_of(beyond.astype(dtype)).max() > CAREFUL * PROMISE[dtype]
+
+
+def test_digits_are_lost_at_either_end_in_either_family() -> None:
+    """The test above names values at all."""
+    cases = [(-3.0, "box-cox", "from"), (5.0, "box-cox", "up to"), (-3.0, "yeo-johnson", "from")]
+    for lmbda, family, side in cases:
+        fit = pk.fit(sample(lmbda), family, lmbda=lmbda)
+        assert side in round_trip(fit, far_and_near(lmbda))[1]
+    negative = pk.fit(-sample(3.0), lmbda=5.0)
+    assert "up to" in round_trip(negative, -far_and_near(3.0))[1]
+
+
+# --- columns that are mostly one value ----------------------------------------------------------------
+
+
+def counts(rate: float, n: int = 20_000) -> np.ndarray:
+    return np.random.default_rng(0).poisson(rate, n).astype(float)
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_rare_indicator_comes_back_and_is_named(sign: float, standardize: bool) -> None:
+    x = sign * (np.random.default_rng(0).random(20_000) < 0.0035)
+    fit = pk.fit(x, standardize=standardize)
+    where = r"column 0 from x = 0\.0\d+ on" if sign > 0.0 else r"column 0 up to x = -0\.0\d+"
+    with pytest.warns(UserWarning, match=rf"^{where} \(no digits at -?1\): the transform is so flat there"):
+        assert_array_equal(fit.inverse_transform(fit.transform(x)), x)
+    assert re.search(rf"\n{where} .*: the inverse transform gives back fewer than 6 digits", str(fit.summary()))
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_extremes_come_back_exactly(order: str, dtype: str, standardize: bool) -> None:
+    rng = np.random.default_rng(2)
+    X = np.column_stack(
+        [counts(0.02, 5000), 10.0 - counts(0.02, 5000), rng.lognormal(size=5000), rng.normal(size=5000)]
+    )
+    X = np.asarray(X, dtype, order=order)
+    X[::7, 2] = np.nan
+    with pytest.warns(UserWarning, match="column 1: lambda is large"):
+        fit = pk.fit(X, standardize=standardize)
+    for n_threads in (1, 2):
+        with pytest.warns(
+            UserWarning, match="column 0 from .*, column 1 up to x = 9" if standardize else "column 0 from"
+        ):
+            back = fit.inverse_transform(fit.transform(X), n_threads=n_threads)
+        for j in range(4):
+            for end in (np.nanmin(X[:, j]), np.nanmax(X[:, j])):
+                assert (back[X[:, j] == end, j] == end).all()
+
+
+def test_ordinary_columns_are_not_warned_of() -> None:
+    rng = np.random.default_rng(4)
+    X = np.column_stack([
+        rng.lognormal(size=5000), rng.gamma(0.3, size=5000), rng.standard_cauchy(5000), 1e12 * rng.normal(size=5000),
+        1e-9 * rng.normal(size=5000), 1990.0 + rng.normal(size=5000), counts(0.3, 5000), counts(3.0, 5000),
+        np.where(rng.random(5000) < 0.8, 0.0, rng.gamma(2.0, size=5000)), rng.beta(5.0, 0.5, size=5000),
+    ])  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*lambda is large")
+        fit = pk.fit(X)
+    assert_allclose(fit.inverse_transform(fit.transform(X)), X, rtol=1e-6, atol=1e-12)
+    assert "gives back fewer" not in str(fit.summary(method="wald"))
+
+
+# --- interfaces ---------------------------------------------------------------------------------------
+
+
+def test_groups_name_the_group() -> None:
+    x, groups = np.append(counts(0.02, 4000), counts(2.0, 4000)), np.repeat(["a", "b"], 4000)
+    fit = pk.fit(x, groups=groups)
+    with pytest.warns(
+        UserWarning, match=r"^group 'a' from x = \S+ on \(no digits at [123]\): the transform is so flat"
+    ):
+        back = fit.inverse_transform(fit.transform(x, groups), groups)
+    assert_array_equal(back[x == x[:4000].max()][:1], x[:4000].max())
+    assert_allclose(back[4000:], x[4000:], rtol=1e-9, atol=1e-9)
+
+
+def test_frames_name_the_column() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"rare": counts(0.02), "often": counts(3.0)})
+    fit = pk.fit(frame)
+    with pytest.warns(UserWarning, match=r"^column 0 \('rare'\) from x = .*; keep the original values, or"):
+        fit.inverse_transform(fit.transform(frame))
+
+
+def test_bounds_keep_the_digits() -> None:
+    x = counts(0.02)
+    fit = pk.fit(x, bounds=(-5, 5))
+    assert_allclose(fit.inverse_transform(fit.transform(x)), x, rtol=1e-9, atol=1e-9)
+
+
+def test_the_transformer_is_as_silent_as_that_of_scikit_learn() -> None:
+    pytest.importorskip("sklearn")
+    from powerkern.sklearn import PowerTransformer
+
+    x = counts(0.02)[:, np.newaxis]
+    transformer = PowerTransformer()
+    back = transformer.inverse_transform(transformer.fit_transform(x))
+    assert back.max() == x.max()
