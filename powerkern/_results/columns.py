@@ -128,6 +128,8 @@ class ColumnResults:
         self.unit_weights = unit_weights
         self.lmbda_error = np.zeros(len(raw)) if lmbda_error is None else lmbda_error
         self._fields: FloatArray | None = None
+        #: arrays that inverse transforms need again
+        self.memo: dict[Any, NDArray[Any]] = {}
 
     lmbda = Figure("lmbda", "The transformation parameter of each column.")
     loc = Figure("loc", "Mean of the raw transformed values, a factor ``exp(log_factor)`` apart.")
@@ -275,7 +277,7 @@ class ColumnResults:
         return ColumnResults(raw, self.codes, lmbda_error=np.where(same, self.lmbda_error, 0.0))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_fields": None}
+        return {**self.__dict__, "_fields": None, "memo": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # joblib hands large arrays to its workers as read-only maps of a file, which kernels do not take

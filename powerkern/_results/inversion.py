@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -12,12 +11,14 @@ from numpy.typing import NDArray
 
 from powerkern._input.messages import warn
 from powerkern._results.columns import ColumnResults
-from powerkern._results.lost_digits import TOLERANCES, LostDigits, lost_digits
+from powerkern._results.lost_digits import TOLERANCES, LostDigits, lost_digits, round_trip_errors
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
 _FLOAT64 = np.dtype(np.float64)
 OutOfRange = Literal["nan", "raise", "clip"]
+#: Values side by side of which ranges are taken at once, for the width of vectors.
+_WIDTH = 512
 #: Columns that a warning describes.
 _N_DESCRIBED = 5
 #: What can be done about lost digits.
@@ -55,18 +56,16 @@ class Inversion:
 
     def inspect(self, images: NDArray[Any], numbers: NDArray[np.intp]) -> None:
         """Write the ends of the data where z is theirs, and note the range of the images."""
-        low, high = np.fmin.reduce(images, axis=0), np.fmax.reduce(images, axis=0)
+        low, high = _ranges(images)
         ends, found = self._ends[:, numbers], self._images_of_ends[:, numbers]
         with np.errstate(invalid="ignore"):
             hit = np.flatnonzero(((low <= found) & (found <= high)).any(axis=0))
         if hit.size:
-            some = slice(None) if hit.size == numbers.size else hit
-            part = images[:, some]
-            is_low, is_high = part == found[0, some], part == found[1, some]
-            np.copyto(part, ends[0, some], where=is_low)
-            np.copyto(part, ends[1, some], where=is_high)
-            images[:, some] = part
-            low[some], high[some] = np.fmin.reduce(part, axis=0), np.fmax.reduce(part, axis=0)
+            part = images if hit.size == numbers.size else images[:, hit]
+            for k in range(2):
+                rows, columns = _places(part == found[k, hit])
+                images[rows, hit[columns]] = ends[k, hit[columns]]
+            low, high = np.where(low == found[0], ends[0], low), np.where(high == found[1], ends[1], high)
         self._ranges.append((numbers, low, high))
 
     def lost_digits(self) -> list[LostDigits]:
@@ -75,25 +74,74 @@ class Inversion:
         low, high = np.full(p, np.nan), np.full(p, np.nan)
         for numbers, lows, highs in self._ranges:
             low[numbers], high[numbers] = np.fmin(low[numbers], lows), np.fmax(high[numbers], highs)
-        return lost_digits(self._columns, low, high, self._standardize, self._dtype)
+        first, last = self._ends
+        suspects = np.flatnonzero(self._is_lossy | (low < first) | (high > last))
+        if not suspects.size:
+            return []
+        part = self._columns.part(suspects)
+        found = lost_digits(part, low[suspects], high[suspects], self._standardize, self._dtype)
+        return [each._replace(column=int(suspects[each.column])) for each in found]
 
-    @functools.cached_property
+    def _remembered(self, name: str, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """What is the same for every inverse transform of the columns: computed once."""
+        key, memo = (name, self._standardize, self._dtype), self._columns.memo
+        if key not in memo:
+            memo[key] = compute()
+        return memo[key]
+
+    @property
     def _ends(self) -> NDArray[Any]:
         """The smallest and the largest fitted value of each column, (2, p), in the type of the images."""
-        with np.errstate(over="ignore"):
-            return np.array([self._columns.x_min, self._columns.x_max]).astype(self._dtype)
+        return self._remembered("ends", self._read_ends)
 
-    @functools.cached_property
+    @np.errstate(over="ignore")
+    def _read_ends(self) -> NDArray[Any]:
+        return np.array([self._columns.x_min, self._columns.x_max]).astype(self._dtype)
+
+    @property
     def _images_of_ends(self) -> NDArray[Any]:
         """The ends after a round trip."""
+        return self._remembered("images", self._invert_ends)
+
+    def _invert_ends(self) -> NDArray[Any]:
         ends = self._ends.copy()
         self._columns.transform(ends, ends, forward_direction(self._standardize), 1)
         self._columns.transform(ends, ends, inverse_direction(self._standardize), 1)
         return ends
 
-    @functools.cached_property
-    def _transformed_ends(self) -> FloatArray:
-        return transformed_ends(self._columns, self._standardize)
+    @property
+    def _is_lossy(self) -> NDArray[Any]:
+        """Which columns lose digits within the fitted data."""
+        return self._remembered("lossy", self._find_lossy)
+
+    def _find_lossy(self) -> NDArray[Any]:
+        ends = np.array([self._columns.x_min, self._columns.x_max])
+        errors = round_trip_errors(self._columns, ends, self._standardize, self._dtype)
+        return np.asarray((errors > TOLERANCES[self._dtype]).any(axis=0))
+
+    @property
+    def _transformed_ends(self) -> NDArray[Any]:
+        return self._remembered("transformed", lambda: transformed_ends(self._columns, self._standardize))
+
+
+def _places(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows and columns where a mask is set; faster than `numpy.nonzero` of a matrix, where few are."""
+    if mask.flags.f_contiguous:
+        columns, rows = divmod(np.flatnonzero(mask.T), mask.shape[0])
+        return rows, columns
+    return divmod(np.flatnonzero(mask), mask.shape[1])
+
+
+def _ranges(images: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The smallest and the largest value of each column, NaN aside: of narrow matrices many rows at once."""
+    n, p = images.shape
+    k = _WIDTH // p
+    if k > 1 and n >= 2 * k and images.flags.c_contiguous:
+        whole, rest = images[: n // k * k].reshape(-1, k * p), images[n // k * k :]
+        low, high = (f.reduce(whole, axis=0).reshape(k, p) for f in (np.fmin, np.fmax))
+        low, high = np.concatenate([low, rest]), np.concatenate([high, rest])
+        return np.fmin.reduce(low, axis=0), np.fmax.reduce(high, axis=0)
+    return np.fmin.reduce(images, axis=0), np.fmax.reduce(images, axis=0)
 
 
 def transformed_ends(columns: ColumnResults, standardize: bool) -> FloatArray:

@@ -11,7 +11,6 @@ Where dz exceeds what is left of the range of z, x may be anywhere between the e
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +47,7 @@ class LostDigits(NamedTuple):
     @property
     def text(self) -> str:
         """The values in words."""
-        digits = "1 digit" if self.n_digits == 1 else f"{self.n_digits or 'no'} digits"
+        digits = {0: "no digits", 1: "1 digit"}.get(self.n_digits, f"{self.n_digits} digits")
         side = f"from x = {self.first:.3g} on" if self.last >= self.first else f"up to x = {self.first:.3g}"
         return f"{side} ({digits} at {self.last:.3g})"
 
@@ -56,40 +55,42 @@ class LostDigits(NamedTuple):
 def lost_digits(
     columns: ColumnResults, low: FloatArray, high: FloatArray, standardize: bool, dtype: np.dtype[Any]
 ) -> list[LostDigits]:
-    """The columns that lose digits between their centres and the given smallest and largest values (NaN: none)."""
-    tolerance, found = TOLERANCES[dtype], []
+    """Find the columns that lose digits between their centres and the given smallest and largest values (NaN: none)."""
     ends = np.array([low, high])
     errors = round_trip_errors(columns, ends, standardize, dtype)
-    for side, j in np.argwhere(errors > tolerance).tolist():
-        one = columns.part(slice(j, j + 1))
-        first = _first_beyond(one, float(ends[side, j]), standardize, dtype)
-        n_digits = math.floor(-math.log10(min(1.0, errors[side, j])))
-        found.append(LostDigits(j, first, float(ends[side, j]), n_digits))
-    return sorted(found)
+    is_lossy: BoolArray = errors > TOLERANCES[dtype]
+    j, side = np.nonzero(is_lossy.T)
+    if not j.size:
+        return []
+    last, n_digits = ends[side, j], np.floor(-np.log10(np.minimum(1.0, errors[side, j]))).astype(int)
+    first = _first_lossy(columns.part(j), last, standardize, dtype)
+    return [
+        LostDigits(*each) for each in zip(j.tolist(), first.tolist(), last.tolist(), n_digits.tolist(), strict=True)
+    ]
 
 
 @np.errstate(all="ignore")
-def _first_beyond(column: ColumnResults, end: float, standardize: bool, dtype: np.dtype[Any]) -> float:
-    """The value nearest to the centre of a column, towards an end, whose round trip is not within the tolerance."""
-    near, far = _log_position(column, _centers(column)[0]), _log_position(column, end)
+def _first_lossy(columns: ColumnResults, ends: FloatArray, standardize: bool, dtype: np.dtype[Any]) -> FloatArray:
+    """Return the value of each column nearest to its centre, towards an end, whose round trip exceeds the tolerance."""
+    near, far = _log_positions(columns, _centers(columns)), _log_positions(columns, ends)
     for _ in range(_N_HALVINGS):
         middle = 0.5 * (near + far)
-        x = _value_at(column, middle)
-        is_lost = round_trip_errors(column, np.array([[x]]), standardize, dtype)[0, 0] > TOLERANCES[dtype]
-        near, far = (near, middle) if is_lost else (middle, far)
-    return _value_at(column, far)
+        x = _values_at(columns, middle)
+        is_lossy = round_trip_errors(columns, x[np.newaxis], standardize, dtype)[0] > TOLERANCES[dtype]
+        near, far = np.where(is_lossy, near, middle), np.where(is_lossy, middle, far)
+    return _values_at(columns, far)
 
 
-def _log_position(column: ColumnResults, x: float) -> float:
-    """The signed log of a value, as the transform takes it."""
-    u = (x - column.center[0]) / column.divisor[0]
-    return float(np.copysign(np.log1p(abs(u)), u) if column.mirrored[0] else np.log(u))
+def _log_positions(columns: ColumnResults, x: FloatArray) -> FloatArray:
+    """Return the signed logs of values, one of each column, as its transform takes them."""
+    u = (x - columns.center) / columns.divisor
+    return np.where(columns.mirrored, np.copysign(np.log1p(abs(u)), u), np.log(u))
 
 
-def _value_at(column: ColumnResults, position: float) -> float:
-    """The value with this signed log."""
-    u = np.copysign(np.expm1(abs(position)), position) if column.mirrored[0] else np.exp(position)
-    return float(column.center[0] + column.divisor[0] * u)
+def _values_at(columns: ColumnResults, positions: FloatArray) -> FloatArray:
+    """Return the values with these signed logs."""
+    u = np.where(columns.mirrored, np.copysign(np.expm1(abs(positions)), positions), np.exp(positions))
+    return np.asarray(columns.center + columns.divisor * u)
 
 
 def round_trip_errors(columns: ColumnResults, x: FloatArray, standardize: bool, dtype: np.dtype[Any]) -> FloatArray:
