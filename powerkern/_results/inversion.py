@@ -129,7 +129,8 @@ def _places(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]
     if mask.flags.f_contiguous:
         columns, rows = divmod(np.flatnonzero(mask.T), mask.shape[0])
         return rows, columns
-    return divmod(np.flatnonzero(mask), mask.shape[1])
+    rows, columns = divmod(np.flatnonzero(mask), mask.shape[1])
+    return rows, columns
 
 
 def _ranges(images: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
