@@ -20,7 +20,7 @@ from powerkern.completion.epochs import half_epoch, packed
 from powerkern.completion.normalization import NORMALIZATIONS, Normalization, rms, unit_of
 from powerkern.kernels.multivariate.completion import coordinate_rows, least_squares_rows
 
-Normalize = Literal["rows", "columns", "both", "zscores"]
+Normalize = Literal["rows", "columns", "both", "columns-first", "average", "zscores"]
 #: An element of U or V, its row and its column.
 Element = tuple[Literal["U", "V"], int, int]
 
@@ -199,10 +199,11 @@ def uv_decompose(
         Coordinate descent, which improves one element at a time ([1]_, section 9.4; its cost grows as `rank`), or
         alternating least squares, which solves for a whole row of U or column of V ([2]_; fewer epochs, but the cost of
         one grows as ``rank**2``).
-    normalize : {None, "rows", "columns", "both", "zscores"}
-        First subtract the means of rows, of columns, or of rows and then of columns; "zscores": subtract the means
-        of the columns and divide by their standard deviations. Means are of the observed entries; all is undone in
-        `UVDecomposition.reconstruct`.
+    normalize : {None, "rows", "columns", "both", "columns-first", "average", "zscores"}
+        First subtract the means of rows, of columns, of rows and then of columns ("both"), or of columns and then of
+        rows ("columns-first"); "average": half of the sum of the row's mean and the column's; "zscores": subtract the
+        means of the columns and divide by their standard deviations. Means are of the observed entries; all is undone
+        in `UVDecomposition.reconstruct`.
     init : {"random", "mean", "means"} or (U, V), default "random"
         Start from normal variates whose products have the entries' root mean square; from the constant
         ``sqrt(abs(mean)/d)``, with ``U V = mean`` (all components start equal: for "cd" only); from the average of the

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
 
-NORMALIZATIONS = ("rows", "columns", "both", "zscores")
+NORMALIZATIONS = ("rows", "columns", "both", "columns-first", "average", "zscores")
 #: A spread below this multiple of the size of the values is rounding.
 ROUNDING = 1e-15
 #: Consistency factor of the median absolute deviation for normal data.
@@ -46,8 +46,10 @@ class Normalization:
         each = kind == "zscores"
         unit = np.array([unit_of(column) for column in values.T]) if each else np.full(p, unit_of(values))
         plain = cls(kind, unit, np.zeros(p), np.ones(p))
-        if kind not in ("columns", "both", "zscores"):
+        if kind not in ("columns", "both", "columns-first", "average", "zscores"):
             return plain
+        if kind in ("columns-first", "average"):  # rows do not come before columns
+            return replace(plain, offset=means(values / unit, 0) * (0.5 if kind == "average" else 1.0))
         rest = plain.normalized(values, plain.row_offsets(values))
         offset = means(rest, 0)
         if not each:
@@ -69,7 +71,11 @@ class Normalization:
         return 1.0 if self.kind == "zscores" else math.sqrt(self.unit[0])
 
     def row_offsets(self, values: FloatArray) -> FloatArray:
-        """Means of rows, in units; zeros if they are not subtracted."""
+        """Offsets of rows, in units; zeros if none are subtracted."""
+        if self.kind == "columns-first":
+            return means(values / self.unit - self.offset, 1)
+        if self.kind == "average":
+            return 0.5 * means(values / self.unit, 1)
         return means(values / self.unit, 1) if self.kind in ("rows", "both") else np.zeros(values.shape[0])
 
     def normalized(self, values: FloatArray, row_offset: FloatArray) -> FloatArray:

@@ -15,9 +15,11 @@ from powerkern.outliers.measures import (
     ReliabilityDiagram,
     brier_score,
     calibration_error,
+    harmonic_improvement_score,
     refinement_error,
     reliability_diagram,
     sharpness_error,
+    skill_score,
 )
 from powerkern.outliers.scaling import ScoreScaling, fit_scaling, outlier_probability
 
@@ -32,12 +34,14 @@ __all__ = [
     "calibration_error",
     "combine_probabilities",
     "fit_scaling",
+    "harmonic_improvement_score",
     "ks_distance",
     "mahalanobis",
     "outlier_probability",
     "refinement_error",
     "reliability_diagram",
     "sharpness_error",
+    "skill_score",
     "zscore",
 ]
 

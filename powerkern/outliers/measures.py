@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._input import special
 from powerkern._input.alignment import align_rows
 from powerkern._input.arguments import as_whole
-from powerkern._input.arrays import as_choice, as_matrix, listed
+from powerkern._input.arrays import as_choice, as_matrix, as_reals, listed
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.equal_area_bins import equal_area_bins
 from powerkern.outliers.combining import as_probabilities
@@ -199,6 +199,89 @@ def reliability_diagram(
     count, outliers, total = _sums(profile, first)
     with np.errstate(invalid="ignore"):
         return ReliabilityDiagram(edges, count, total / count, outliers / count)
+
+
+# --- comparison of methods ------------------------------------------------------------------------------
+
+
+def skill_score(error: ArrayLike, reference: ArrayLike) -> float | FloatArray:
+    """Compare an error with that of a reference method, in powers of two: ``-log2(error/reference)`` [1]_.
+
+    Parameters
+    ----------
+    error, reference : float or array-like
+        Errors such as `brier_score`, not negative; they broadcast against each other.
+
+    Returns
+    -------
+    float or ndarray
+        1 for half the error of the reference, -1 for twice that error. 0 where both are 0; inf or -inf where only the
+        error, or only the reference, is 0.
+
+    Raises
+    ------
+    ValueError
+        Errors that are negative or NaN.
+
+    References
+    ----------
+    .. [1] P. Röchner, H. O. Marques, R. J. G. B. Campello, A. Zimek, F. Rothlauf, "Robust statistical scaling of
+       outlier scores: improving the quality of outlier probabilities for outliers", SISAP 2024.
+
+    Examples
+    --------
+    >>> from powerkern.outliers import skill_score
+    >>> skill_score(0.1, 0.4)
+    2.0
+    """
+    own, other = _errors("error", error), _errors("reference", reference)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = np.where(own == other, 0.0, np.log2(other) - np.log2(own))
+    return float(score) if score.ndim == 0 else score
+
+
+def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
+    """Return the harmonic mean of each method's errors, relative to the average method.
+
+    With m errors M_j of a method, and the means A_j of each over all methods, the score is ``m / sum_j (A_j/M_j)``. A
+    very small error in one respect counts for much.
+
+    Parameters
+    ----------
+    errors : (k, m) array-like
+        A row for each method, a column for each measure; not negative.
+
+    Returns
+    -------
+    (k,) ndarray
+        Less than 1 is better than the average method. 0 for a method with an error of 0; an error that is 0 for all
+        methods counts as average.
+
+    Raises
+    ------
+    ValueError
+        Errors that are negative, NaN or infinite, or not a matrix.
+
+    Examples
+    --------
+    >>> from powerkern.outliers import harmonic_improvement_score
+    >>> harmonic_improvement_score([[0.1, 0.2], [0.3, 0.2]])
+    array([0.66666667, 1.2 ])
+    """
+    table = _errors("errors", errors)
+    if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
+        raise ValueError(f"errors must be a matrix of finite numbers, a row for each method, got shape {table.shape}")
+    average = table.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.where(average == 0.0, 1.0, average / table)
+    return np.asarray(table.shape[1] / ratio.sum(axis=1))
+
+
+def _errors(what: str, errors: ArrayLike) -> FloatArray:
+    values = np.asarray(as_reals(what, errors), dtype=np.float64)
+    if not (values >= 0.0).all():
+        raise ValueError(f"{what} must not be negative or NaN")
+    return values
 
 
 # --- labels and probabilities ---------------------------------------------------------------------------

@@ -42,7 +42,7 @@ class UVImputer(FloatTransformer):
         The ridge of the decomposition in units of ``sqrt(n) + sqrt(p)``, which is about the largest
         singular value of an (n, p) matrix of standard normal noise. Without it, rows with few values make wild
         predictions.
-    normalize : {"zscores", "columns", "rows", "both", None}, default "zscores"
+    normalize : {"zscores", "columns", "rows", "both", "columns-first", "average", None}, default "zscores"
         Offsets and scales, as in `powerkern.completion.uv_decompose`.
     n_neighbors : int, default 10
         With ``rank="auto"``: number of nearest rows that fill a gap; 0: none.

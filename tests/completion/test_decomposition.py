@@ -454,3 +454,24 @@ def test_functions_need_no_scikit_learn():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "UVImputer needs scikit-learn: pip install scikit-learn"
+
+
+@pytest.mark.parametrize("normalize", ["columns-first", "average"])
+def test_other_normalizations_of_the_lecture(normalize):
+    """Offsets from the definitions, by NumPy; estimates get them back, and so do new rows."""
+    rng = np.random.default_rng(3)
+    M = 5.0 + rng.normal(size=(12, 7)) + rng.normal(size=(12, 1)) + rng.normal(size=7)
+    M[rng.uniform(size=M.shape) < 0.2] = np.nan
+    result = uv_decompose(M, 1, normalize=normalize, random_state=0)
+    if normalize == "average":
+        row, column = np.nanmean(M, axis=1) / 2.0, np.nanmean(M, axis=0) / 2.0
+    else:
+        column = np.nanmean(M, axis=0)
+        row = np.nanmean(M - column, axis=1)
+    np.testing.assert_allclose(result.row_offset, row, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(result.column_offset, column, rtol=1e-13)
+    expected = result.U @ result.V + row[:, None] + column
+    np.testing.assert_allclose(result.reconstruct(), expected, rtol=1e-12)
+    fold = result.fold_in(M[:3])
+    np.testing.assert_array_equal(fold[~np.isnan(M[:3])], M[:3][~np.isnan(M[:3])])
+    assert np.isfinite(fold).all()

@@ -8,16 +8,19 @@ import math
 import numpy as np
 import oracles
 import pytest
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 from rules_study import harmonic_improvement_score, stratified_errors
 
+from powerkern import outliers
 from powerkern.outliers import (
     brier_score,
     calibration_error,
     refinement_error,
     reliability_diagram,
     sharpness_error,
+    skill_score,
 )
 
 MEASURES = {
@@ -206,3 +209,25 @@ def test_number_of_bins_is_a_whole_number():
         refinement_error([0, 1], [0.1, 0.2], n_bins=[2.5])
     with pytest.raises(TypeError, match="whole number"):
         refinement_error([0, 1], [0.1, 0.2], n_bins=2.5)
+
+
+def test_skill_score():
+    assert skill_score(0.25, 0.5) == 1.0
+    assert skill_score([0.0, 0.0, 0.1], [0.0, 0.1, 0.0]).tolist() == [0.0, np.inf, -np.inf]
+    assert skill_score(1e-300, 1e300) == pytest.approx(600 * np.log2(10))
+    with pytest.raises(ValueError, match="error must not be negative or NaN"):
+        skill_score(-1.0, 1.0)
+    with pytest.raises(ValueError, match="reference must not be negative or NaN"):
+        skill_score(1.0, np.nan)
+
+
+def test_public_harmonic_improvement_score():
+    errors = np.random.default_rng(0).uniform(size=(4, 6))
+    relative = errors / errors.mean(axis=0)
+    expected = scipy.stats.hmean(relative, axis=1)
+    assert outliers.harmonic_improvement_score(errors) == pytest.approx(expected, rel=1e-14)
+    assert outliers.harmonic_improvement_score([[0.0, 0.4], [0.2, 0.4]]).tolist() == [0.0, 4.0 / 3.0]
+    assert outliers.harmonic_improvement_score([[0.0, 0.1], [0.0, 0.3]]) == pytest.approx([2 / 3, 6 / 5])
+    for wrong in ([0.1, 0.2], [[0.1, np.inf]], np.empty((3, 0))):
+        with pytest.raises(ValueError, match="a row for each method, got shape"):
+            outliers.harmonic_improvement_score(wrong)
