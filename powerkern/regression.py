@@ -24,8 +24,7 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.regression import fit as kernel
 from powerkern.kernels.regression.likelihood import Design, RegressionWork
-from powerkern.kernels.regression.response import BAD_RANK
-from powerkern.kernels.results import N_RESULTS, STATUS, X_MAX, X_MIN
+from powerkern.kernels.results import BAD_RANK, N_RESULTS, STATUS, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 
 __all__ = ["Interval", "LikelihoodRatio", "RegressionFit", "Summary", "fit_regression"]

@@ -13,7 +13,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood import derivatives, mle, partial_moments
 from powerkern.kernels.likelihood.lockstep import LOCKSTEP_MAX, fit_in_lockstep
 from powerkern.kernels.likelihood.scratch import Work
-from powerkern.kernels.results import LEFT, N_RESULTS, STATUS
+from powerkern.kernels.results import DEFERRED, N_RESULTS, STATUS
 
 
 def for_each_group(
@@ -98,7 +98,7 @@ def fit_part(
         return
     each = weight if weight.size else np.ones(part.shape[0])
     fit_in_lockstep(as_float64(part, scratch), each, family, lmbda, scratch.lockstep, out)
-    is_left = out[:, STATUS] == LEFT
+    is_left = out[:, STATUS] == DEFERRED
     if is_left.any():
         left = np.flatnonzero(is_left)
         rest = out[left]

@@ -54,10 +54,13 @@ LMBDA, LOC, SCALE, LOG_FACTOR, REF, SLOPE, INTERCEPT = range(7)
 NLL, CURVATURE, N_OBS, N_EVAL, STATUS, X_MIN, X_MAX = range(7, 14)
 LMBDA0, N_KEPT, KEPT_LOW, KEPT_HIGH, CENTER, DIVISOR, ROUTE, OBJECTIVE = range(14, 22)
 
-# STATUS of a column whose values are outside the domain; the driver raises
+# STATUS of a column without results, which no user sees. Negative, so that none is a `powerkern.Status`.
+#: Values outside the domain: the caller raises.
 BAD_INFINITE, BAD_NOT_POSITIVE = -1, -2
-#: STATUS of a column that a kernel leaves to another one; no driver sees it
-LEFT = -3
+#: Left to another kernel.
+DEFERRED = -3
+#: A regression whose missing values may leave a design of lower rank: the caller fits it with a basis of its own.
+BAD_RANK = -4
 
 _CONSTANT, _EMPTY = int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NO_SPREAD = int(Status.UNREPRESENTABLE), int(Status.NO_SPREAD)

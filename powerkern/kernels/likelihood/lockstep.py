@@ -58,7 +58,7 @@ from powerkern.kernels.likelihood.profile import (
     shifted_score,
     with_row,
 )
-from powerkern.kernels.results import LEFT, N_RESULTS, write_range
+from powerkern.kernels.results import DEFERRED, N_RESULTS, write_range
 from powerkern.kernels.transforms.branch import LINEAR
 from powerkern.kernels.transforms.family import is_mirrored, log_offset
 
@@ -343,7 +343,7 @@ def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: LaneWalk, 
     searched = select(side < 0.0, 2.0 - m, m)
     factor = exp_less(t, rounder_of(0.0), 0.0)
     ref = logs.base - offset
-    store(found, (field.STATUS, 0), select(good, select(given == given, _FIXED, _OK), LEFT))
+    store(found, (field.STATUS, 0), select(good, select(given == given, _FIXED, _OK), DEFERRED))
     store(found, (field.N_EVAL, 0), best.n_eval)
     store(found, (field.LMBDA, 0), select(given == given, given, searched))  # without the rounding of 2 - (2 - lambda)
     store(found, (field.LOC, 0), side * (_branch(m, log_base, t) + factor * mean))
@@ -397,7 +397,7 @@ def _copy(x: FloatArray, first: int, block: FloatArray) -> None:
 def fit_in_lockstep(
     x: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: LockstepWork, out: FloatArray
 ) -> None:
-    """Fit the columns of `x`, with a weight for each row, into the rows of `out`; LEFT is the status of those left."""
+    """Fit the columns of `x` into the rows of `out`; the status of columns it cannot fit is DEFERRED."""
     block, found = work.block, work.found
     for j in range(0, x.shape[1], LANES):
         k = j // LANES % BAND

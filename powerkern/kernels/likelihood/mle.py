@@ -22,7 +22,7 @@ from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN, one_pass_optimum
 from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.likelihood.two_pass import centered_column, profile_of, two_pass_optimum
-from powerkern.kernels.results import LEFT, N_EVAL, STATUS, write_identity, write_range
+from powerkern.kernels.results import DEFERRED, N_EVAL, STATUS, write_identity, write_range
 
 _OK, _NOT_CERTIFIED = int(Status.OK), int(Status.NOT_CERTIFIED)
 _ONE_PASS, _TWO_PASS = int(Route.ONE_PASS), int(Route.TWO_PASS)
@@ -61,11 +61,11 @@ def fit_columns(
 
     By several entries: most data need only one, and the others are not compiled.
     """
-    out[:, STATUS], out[:, N_EVAL] = LEFT, 0.0
+    out[:, STATUS], out[:, N_EVAL] = DEFERRED, 0.0
     if columns.shape[1] >= ONE_PASS_MIN:
         fit = weighted_columns if weight.size else one_pass_columns
         fit(columns, weight, family, lmbda, work, out)
-    if (out[:, STATUS] == LEFT).any():
+    if (out[:, STATUS] == DEFERRED).any():
         two_pass_columns(columns, weight, family, lmbda, work, out)
 
 
@@ -73,7 +73,7 @@ def fit_columns(
 def one_pass_columns(
     columns: FloatArray, none: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit those rows of `columns`, without weights, for which one pass will do; the status of others is LEFT."""
+    """Fit those rows of `columns`, without weights, for which one pass will do; the status of others is DEFERRED."""
     for j in range(columns.shape[0]):
         one_pass_column(columns[j], None, family, lmbda[j], work, out[j])
 
@@ -91,9 +91,9 @@ def weighted_columns(
 def two_pass_columns(
     columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit the rows of `columns` whose status is LEFT."""
+    """Fit the rows of `columns` whose status is DEFERRED."""
     for j in range(columns.shape[0]):
-        if out[j, STATUS] == LEFT:
+        if out[j, STATUS] == DEFERRED:
             two_pass_column(columns[j], weight, family, lmbda[j], work, out[j])
 
 

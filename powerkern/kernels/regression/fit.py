@@ -17,9 +17,9 @@ from powerkern.kernels.likelihood.optimum import Optimum, exponent_of, write_fit
 from powerkern.kernels.likelihood.profile import YY
 from powerkern.kernels.likelihood.score import b
 from powerkern.kernels.regression.likelihood import DESIGN, MORE, WORK, Design, RegressionWork, evaluate
-from powerkern.kernels.regression.response import BAD_RANK, Column, prepare
+from powerkern.kernels.regression.response import Column, prepare
 from powerkern.kernels.regression.search import GROWTH, MAX_EVAL, Found, Search, search_minimum
-from powerkern.kernels.results import write_identity, write_range
+from powerkern.kernels.results import BAD_RANK, write_identity, write_range
 
 _OK, _FIXED, _EXACT, _TWO_PASS = int(Status.OK), int(Status.FIXED), int(Status.EXACT), int(Route.TWO_PASS)
 

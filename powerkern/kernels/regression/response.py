@@ -22,9 +22,6 @@ from powerkern.kernels.likelihood.two_pass import MOST_TYPICAL, typical, typical
 from powerkern.kernels.regression.likelihood import Design, RegressionWork, Rows, factor_gram
 from powerkern.kernels.transforms.family import log_offset
 
-#: STATUS of a column whose missing values may leave a design of lower rank: it wants a basis of its own.
-BAD_RANK = -3
-
 
 class Column(NamedTuple):
     """A column's rows, a sample of them, and the reference of its logs; `sign` is 0 for both signs."""

@@ -21,7 +21,7 @@ from powerkern.kernels.elementary.log import log
 from powerkern.kernels.location.huber import HUBER_K, huber_likelihood_of
 from powerkern.kernels.location.loc_scale import LocScale
 from powerkern.kernels.location.weights import FrequencyWeights, mean_of, part_of, total_of
-from powerkern.kernels.results import CURVATURE, INTERCEPT, LEFT, LMBDA, LOC, N_EVAL, NLL, SCALE, SLOPE, STATUS
+from powerkern.kernels.results import CURVATURE, INTERCEPT, DEFERRED, LMBDA, LOC, N_EVAL, NLL, SCALE, SLOPE, STATUS
 from powerkern.kernels.robust.column import Column, Prestandardized
 from powerkern.kernels.robust.column_results import is_finished, write_column
 from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail
@@ -196,8 +196,8 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     if is_finished(x, at.counts, kept, row):
         return
     fit(column, values_kept(0, x.size), found.lmbda, row[LMBDA], work, whole)
-    if whole[STATUS] == LEFT:
-        row[STATUS] = LEFT
+    if whole[STATUS] == DEFERRED:
+        row[STATUS] = DEFERRED
         return
     row[STATUS], row[NLL], row[CURVATURE] = _OK, whole[NLL], whole[CURVATURE]
     row[N_EVAL] += found.n_eval + whole[N_EVAL]

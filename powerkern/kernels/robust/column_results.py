@@ -13,11 +13,11 @@ from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
     CENTER,
+    DEFERRED,
     DIVISOR,
     INTERCEPT,
     KEPT_HIGH,
     KEPT_LOW,
-    LEFT,
     LMBDA0,
     N_KEPT,
     N_OBS,
@@ -79,7 +79,7 @@ def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) ->
 @kernel
 def is_finished(x: FloatArray, counts: FrequencyWeights | None, kept: KeptRange, row: FloatArray) -> bool:
     """Whether no fit is to be completed: the column is left, or its fit has overflowed, which is written to the row."""
-    if row[STATUS] == LEFT:
+    if row[STATUS] == DEFERRED:
         return True
     if is_unfitted(row, kept):
         write_unfitted(x, weight_of_all(counts, x.size), _UNREPRESENTABLE, row)

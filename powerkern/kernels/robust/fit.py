@@ -21,7 +21,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.location.order_statistics import n_present
 from powerkern.kernels.location.weights import as_given, outside_of
-from powerkern.kernels.results import LEFT, STATUS
+from powerkern.kernels.results import DEFERRED, STATUS
 from powerkern.kernels.robust.column import Column, Prestandardized
 from powerkern.kernels.robust.column_results import refusal, write_unfitted
 from powerkern.kernels.robust.options import Options, with_rule
@@ -64,7 +64,7 @@ class Entries(NamedTuple):
     Weights lie as the values do, and are not read where these are NaN. Of each pair, the first is without weights.
     """
 
-    #: fit all columns whose status is LEFT: (columns, weights, family, options, work, out); return how many are left
+    #: fit all columns whose status is DEFERRED: (columns, weights, family, options, work, out); return how many are left
     complete: tuple[Callable[..., int], Callable[..., int]]
     #: the objective, by the routes of fits: (columns, weights, family, options, routes, lmbdas, work, out)
     objective: tuple[Callable[..., None], Callable[..., None]]
@@ -87,7 +87,7 @@ class Entries(NamedTuple):
     ) -> None:
         """Fit all columns, by the entries that they need: the others are not compiled."""
         weighted, given = weights is not None, columns if weights is None else weights  # an array in any case
-        out[:, STATUS] = LEFT
+        out[:, STATUS] = DEFERRED
         if self.by_logs is not None and not weighted and self.by_logs(columns, given, family, options, work, out) == 0:
             return
         self.complete[weighted](columns, given, family, options, work, out)
@@ -166,7 +166,7 @@ def _fit_entry(criterion: Criterion, fit: Fit, weight_of: _WeightOf) -> Callable
     ) -> int:
         n_left = 0
         for j in range(columns.shape[0]):
-            if out[j, STATUS] == LEFT:
+            if out[j, STATUS] == DEFERRED:
                 x, weight = columns[j, : n_present(columns[j])], weight_of(weights, j)
                 status = refusal(x, family)
                 if status == _OK:
@@ -176,7 +176,7 @@ def _fit_entry(criterion: Criterion, fit: Fit, weight_of: _WeightOf) -> Callable
                         criterion.fit(fit, column, options, work, out[j])
                 if status != _OK:
                     write_unfitted(x, total_weight(weight, x.size), status, out[j])
-                n_left += out[j, STATUS] == LEFT
+                n_left += out[j, STATUS] == DEFERRED
         return n_left
 
     return fit_columns

@@ -21,7 +21,7 @@ from powerkern.kernels.likelihood.optimum import write_fit
 from powerkern.kernels.location.loc_scale import LocScale
 from powerkern.kernels.location.order_statistics import position_of
 from powerkern.kernels.location.weights import FrequencyWeights, outside_of, part_of, total_of, unit_of
-from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS, is_identity, write_range
+from powerkern.kernels.results import DEFERRED, LMBDA, N_EVAL, STATUS, is_identity, write_range
 from powerkern.kernels.robust.column import Column, Prestandardized
 from powerkern.kernels.robust.options import UNTIL_SETTLED, Options
 from powerkern.kernels.robust.prestandardization import units_of
@@ -125,7 +125,7 @@ def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, wor
     """Fit the values by their logs, or leave them where the sums would lose digits."""
     own, counts, first, last = column.standardized.column, column.standardized.counts, kept.start, kept.stop
     mirrored, units = own.below > 0.0, units_of(own.below, column.prescaling)
-    row[STATUS], row[N_EVAL], n_eval = LEFT, 0.0, 0
+    row[STATUS], row[N_EVAL], n_eval = DEFERRED, 0.0, 0
     if mirrored and not first < own.n_negative < last:
         return
     ends = _trimmed(counts, kept)
@@ -168,7 +168,7 @@ def fit_in_two_passes(
 ) -> None:
     """`fit_by_logs` where that will do, and two passes where not: under Box-Cox over the values as they are."""
     fit_by_logs(column, kept, start, given, work, row)
-    if row[STATUS] == LEFT:
+    if row[STATUS] == DEFERRED:
         counts, values = (
             column.standardized.counts,
             column.standardized.column.x if is_mirrored(column.family) else column.x,

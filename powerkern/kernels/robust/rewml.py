@@ -23,7 +23,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.location.huber import sd_within
 from powerkern.kernels.location.order_statistics import position_of
 from powerkern.kernels.location.weights import inside_of, unit_of
-from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS
+from powerkern.kernels.results import DEFERRED, LMBDA, N_EVAL, STATUS
 from powerkern.kernels.robust.column import Column, Prestandardized, SearchResult
 from powerkern.kernels.robust.column_results import (
     FAR,
@@ -48,8 +48,8 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     """Fit a prestandardised column into its row of results, or leave it."""
     x, prescaling, at = column.x, column.prescaling, column.standardized
     found, chosen = initial_lambda(fit, column, options, work)
-    if work.trial[STATUS] == LEFT:
-        row[STATUS] = LEFT
+    if work.trial[STATUS] == DEFERRED:
+        row[STATUS] = DEFERRED
         return
     kept = reweighted(keep_within, fit, column, found.lmbda, max(n_fits_of(chosen), 1), chosen, work, row)
     if is_finished(x, at.counts, kept, row):

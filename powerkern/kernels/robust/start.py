@@ -8,7 +8,7 @@ from powerkern._jit import LANES, kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.location.weights import inside_of, total_of
-from powerkern.kernels.results import LEFT, LMBDA, N_EVAL, STATUS
+from powerkern.kernels.results import DEFERRED, LMBDA, N_EVAL, STATUS
 from powerkern.kernels.robust.bracket import minimize_in_bracket
 from powerkern.kernels.robust.column import Column, Prescaling, Prestandardized, SearchResult
 from powerkern.kernels.robust.column_results import is_unfitted
@@ -57,7 +57,7 @@ _SEARCH = Search(qq_value, sample_scores, scan_qq, _minimum)
 def initial_lambda(fit: Fit, column: Column, options: Options, work: RobustWork) -> tuple[SearchResult, Options]:
     """Where a fit begins, and by which rule: BOTH only where its start, if lower, is the better one.
 
-    `work.trial` has the status LEFT where a trial fit was left.
+    `work.trial` has the status DEFERRED where a trial fit was left.
     """
     at, low, high = column.standardized, options.low, options.high
     work.trial[STATUS] = _OK
@@ -90,7 +90,7 @@ def _is_better(
         return False, float(LANES + found.n_eval)
     column = Column(at.column.x[: at.column.n], family, Prescaling(0.0, 1.0, 1.0, _OK), at)
     share, n_eval = _share_at_quantiles(fit, column, lmbda0, plain, work)
-    if work.trial[STATUS] == LEFT:
+    if work.trial[STATUS] == DEFERRED:
         return False, n_eval
     other, n_more = _share_at_quantiles(fit, column, found.lmbda, rival, work)
     return other > share + _BETTER, LANES + found.n_eval + n_eval + n_more

@@ -18,8 +18,8 @@ from powerkern.kernels.likelihood.lockstep import BAND, LOCKSTEP_MAX
 from powerkern.kernels.likelihood.scratch import new_work
 from powerkern.kernels.results import (
     CURVATURE,
+    DEFERRED,
     INTERCEPT,
-    LEFT,
     LMBDA,
     LOC,
     LOG_FACTOR,
@@ -77,7 +77,7 @@ def matrix(n, seed=0, ordinary=ORDINARY, positive=False):
 
 
 def fitted(x, family, weight=None, lmbda=NAN):
-    """The rows of results of a matrix, where a column is LEFT nothing else."""
+    """The rows of results of a matrix, where a column is DEFERRED nothing else."""
     n, p = x.shape
     out = np.full((p, N_RESULTS), NAN)
     given = np.full(p, float(lmbda))
@@ -90,7 +90,7 @@ def in_two_passes(x, family, weight=NOTHING, lmbda=NAN):
     """The same, in two passes."""
     n, p = x.shape
     out = np.full((p, N_RESULTS), NAN)
-    out[:, STATUS], out[:, N_EVAL] = LEFT, 0.0
+    out[:, STATUS], out[:, N_EVAL] = DEFERRED, 0.0
     columns, given = np.ascontiguousarray(x.T), np.full(p, float(lmbda))
     mle.two_pass_columns(columns, np.asarray(weight, dtype=float), family, given, new_work(n), out)
     return out
@@ -159,7 +159,7 @@ def test_thousands_of_columns_as_short_as_can_be(family, n):
     if family == YEO_JOHNSON:
         x -= np.random.default_rng(0).uniform(0.0, 2.0, 2000)
     rows, expected = fitted(x, family), in_two_passes(x, family)
-    done = rows[:, STATUS] != LEFT
+    done = rows[:, STATUS] != DEFERRED
     assert done.mean() > 0.9
     steep = abs(expected[done, LMBDA]) < 20.0  # the condition of others is that of their data
     assert_same_fits(rows[done][steep], expected[done][steep])
@@ -183,7 +183,7 @@ def test_given_lambda():
 def test_given_lambda_of_values_whose_ratios_underflow():
     """lambda = 0 asks nothing of the likelihood: these logs would be as good as any, were they right."""
     x = 10.0 ** np.random.default_rng(1).uniform(-300.0, 300.0, (50, 8))
-    assert (fitted(x, BOX_COX, lmbda=0.0)[:, STATUS] == LEFT).all()
+    assert (fitted(x, BOX_COX, lmbda=0.0)[:, STATUS] == DEFERRED).all()
     fit = pk.fit(x, "box-cox", lmbda=0.0)
     np.testing.assert_allclose(fit.loc, np.log(x).mean(axis=0), rtol=1e-13)
     np.testing.assert_allclose(fit.scale, np.log(x).std(axis=0), rtol=1e-13)
@@ -202,7 +202,7 @@ def test_given_lambda_near_0_where_outliers_dominate(n):
 
 def test_powers_near_the_ends_of_float64_are_left():
     x = 1e250 * np.random.default_rng(4).gamma(4.0, size=(20, 3))
-    for lmbda, status in ((-2.0, LEFT), (-1.0, Status.FIXED), (1.0, Status.FIXED), (2.0, LEFT)):
+    for lmbda, status in ((-2.0, DEFERRED), (-1.0, Status.FIXED), (1.0, Status.FIXED), (2.0, DEFERRED)):
         assert (fitted(x, BOX_COX, lmbda=lmbda)[:, STATUS] == status).all()
     fit = pk.fit(x, "box-cox", lmbda=2.0)
     np.testing.assert_allclose(fit.transform(x).std(axis=0), 1.0, rtol=1e-12)
@@ -252,7 +252,7 @@ def test_weights_from_large_to_tiny():
         weight = np.full(30, tiny)
         weight[7] = 1.0
         rows, expected = fitted(x, YEO_JOHNSON, weight), in_two_passes(x, YEO_JOHNSON, weight)
-        done = rows[:, STATUS] != LEFT
+        done = rows[:, STATUS] != DEFERRED
         assert (abs(rows - expected)[done, LMBDA] <= 1e-11 * np.maximum(1.0, abs(expected[done, LMBDA]))).all()
 
 
@@ -273,7 +273,7 @@ def mixed():
 
 def test_neighbors_do_not_matter(mixed):
     rows = fitted(mixed, YEO_JOHNSON)
-    left = rows[:, STATUS] == LEFT
+    left = rows[:, STATUS] == DEFERRED
     assert 0 < left.sum() < 0.3 * left.size
     for j in range(0, left.size, 9 if JIT_DISABLED else 1):
         np.testing.assert_array_equal(fitted(mixed[:, j : j + 1], YEO_JOHNSON)[0], rows[j])
@@ -324,7 +324,7 @@ def test_more_care_is_taken_elsewhere(name):
     for family in (BOX_COX, YEO_JOHNSON):
         if family == YEO_JOHNSON and name == "subnormal":
             continue  # 1 + x is ordinary
-        assert fitted(x, family)[0, STATUS] == LEFT
+        assert fitted(x, family)[0, STATUS] == DEFERRED
         row, expected = fit_matrix(x, family, np.array([NAN]), NOTHING, 1)[0], in_two_passes(x, family)[0]
         row[N_EVAL] = expected[N_EVAL] = 0.0
         np.testing.assert_array_equal(row, expected)
@@ -335,7 +335,7 @@ def test_values_outside_the_domain(odd):
     x = matrix(20, positive=True)
     x[11, 2] = odd
     rows = fitted(x, BOX_COX)
-    assert (np.flatnonzero(rows[:, STATUS] == LEFT) == 2).all()
+    assert (np.flatnonzero(rows[:, STATUS] == DEFERRED) == 2).all()
     with pytest.raises(ValueError, match="row 11"):
         pk.fit(x, "box-cox")
 

@@ -17,7 +17,7 @@ from powerkern.kernels.likelihood.one_pass import MIN_EFFECTIVE, ONE_PASS_MIN, S
 from powerkern.kernels.likelihood.scratch import CHUNK, SAMPLE, new_work
 from powerkern.kernels.results import (
     CURVATURE,
-    LEFT,
+    DEFERRED,
     LMBDA,
     LOC,
     N_EVAL,
@@ -73,7 +73,7 @@ def fitted(x, family, weight=(), lmbda=np.nan):
 
 def fitted_in_two_passes(x, family, weight=(), lmbda=np.nan):
     """The same in two passes, whatever the column."""
-    out = np.full((1, N_RESULTS), float(LEFT))
+    out = np.full((1, N_RESULTS), float(DEFERRED))
     out[:, N_EVAL] = 0.0
     mle.two_pass_columns(x[None], np.array(weight, dtype=float), family, np.array([lmbda]), new_work(x.size), out)
     return out[0]
