@@ -27,10 +27,10 @@ from powerkern._jit import (
     release,
     widest_vectors,
 )
-from powerkern.kernels.elementary.constants import ordered
+from powerkern.kernels.elementary.constants import LARGEST, ordered
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log, log1p
-from powerkern.kernels.moments import BLOCK, HUGE, add, joined, merge_tree, moments_of, part_of, weight_at
+from powerkern.kernels.moments import BLOCK, add, joined, merge_tree, moments_of, part_of, weight_at
 
 # Logs that log_var exponentiates at a time: the values stay in the first-level cache
 _SCRATCH = 1024
@@ -63,7 +63,7 @@ def _largest(x: np.ndarray, factors: np.ndarray | None) -> float:
 def _scale(logs: np.ndarray, factors: np.ndarray | None) -> float:
     """Reference that keeps the exponentials from overflowing: the largest log, or 0 when that is not finite."""
     largest = _largest(logs, factors)
-    return largest if abs(largest) <= HUGE else 0.0
+    return largest if abs(largest) <= LARGEST else 0.0
 
 
 @reduction

@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from powerkern._jit import inlined, kernel, reduction, specialize_on_none, widest_vectors
+from powerkern.kernels.elementary.constants import LARGEST
 
 #: Values that are summed before compensation: few enough to be added one after the other, enough to hide its cost.
 BLOCK = 256
-HUGE = 1.7976931348623157e308
 
 
 class Moments(NamedTuple):
@@ -164,7 +164,7 @@ def add(total: float, lost: float, term: float) -> tuple[float, float]:
 @kernel
 def joined(total: float, lost: float) -> float:
     """Compensated sum; an infinite total has no meaningful loss."""
-    return total + lost if abs(total) <= HUGE else total
+    return total + lost if abs(total) <= LARGEST else total
 
 
 @inlined

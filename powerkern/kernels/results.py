@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple
 
 from powerkern._jit import kernel
-from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
+from powerkern.kernels.status_codes import CONSTANT, EMPTY, NO_SPREAD, ROUTE_NONE, UNREPRESENTABLE
 
 
 class ColumnFit(NamedTuple):
@@ -62,11 +62,8 @@ DEFERRED = -3
 #: A regression whose missing values may leave a design of lower rank: the caller fits it with a basis of its own.
 BAD_RANK = -4
 
-_CONSTANT, _EMPTY = int(Status.CONSTANT), int(Status.EMPTY)
-_UNREPRESENTABLE, _NO_SPREAD = int(Status.UNREPRESENTABLE), int(Status.NO_SPREAD)
 #: Statuses of columns that could not be fitted, and pass through transforms unchanged.
-UNFITTED = (_CONSTANT, _EMPTY, _UNREPRESENTABLE, _NO_SPREAD)
-_NO_ROUTE = int(Route.NONE)
+UNFITTED = (CONSTANT, EMPTY, UNREPRESENTABLE, NO_SPREAD)
 
 
 @kernel
@@ -98,6 +95,6 @@ def write_identity(row: FloatArray, status: int) -> None:
     row[LMBDA], row[LMBDA0], row[LOC], row[SCALE], row[LOG_FACTOR] = 1.0, 1.0, 0.0, 1.0, 0.0
     row[REF], row[SLOPE], row[INTERCEPT] = 0.0, 1.0, 0.0
     row[NLL], row[CURVATURE], row[OBJECTIVE], row[N_EVAL] = math.nan, math.nan, math.nan, 0.0
-    if status == _EMPTY:
+    if status == EMPTY:
         row[X_MIN], row[X_MAX], row[KEPT_LOW], row[KEPT_HIGH] = math.nan, math.nan, math.nan, math.nan
-    row[STATUS], row[ROUTE] = status, _NO_ROUTE
+    row[STATUS], row[ROUTE] = status, ROUTE_NONE

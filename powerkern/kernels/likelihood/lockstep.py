@@ -38,7 +38,6 @@ from powerkern._jit import (
     square_root,
     store,
 )
-from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels import results as field
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
@@ -59,10 +58,9 @@ from powerkern.kernels.likelihood.profile import (
     with_row,
 )
 from powerkern.kernels.results import DEFERRED, N_RESULTS, write_range
+from powerkern.kernels.status_codes import FIXED, OK, ROUTE_LOCKSTEP
 from powerkern.kernels.transforms.branch import LINEAR
 from powerkern.kernels.transforms.family import is_mirrored, log_offset
-
-_OK, _FIXED, _LOCKSTEP = int(Status.OK), int(Status.FIXED), int(Route.LOCKSTEP)
 
 #: Columns of at most so many values are fitted in lockstep.
 LOCKSTEP_MAX = 512
@@ -343,7 +341,7 @@ def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: LaneWalk, 
     searched = select(side < 0.0, 2.0 - m, m)
     factor = exp_less(t, rounder_of(0.0), 0.0)
     ref = logs.base - offset
-    store(found, (field.STATUS, 0), select(good, select(given == given, _FIXED, _OK), DEFERRED))
+    store(found, (field.STATUS, 0), select(good, select(given == given, FIXED, OK), DEFERRED))
     store(found, (field.N_EVAL, 0), best.n_eval)
     store(found, (field.LMBDA, 0), select(given == given, given, searched))  # without the rounding of 2 - (2 - lambda)
     store(found, (field.LOC, 0), side * (_branch(m, log_base, t) + factor * mean))
@@ -372,7 +370,7 @@ def _write(found: FloatArray, lane: int, row: FloatArray) -> None:
     for k in range(N_RESULTS):
         row[k] = found[k, lane]
     write_range(row, row[field.N_OBS], row[field.X_MIN], row[field.X_MAX])
-    row[field.LMBDA0], row[field.OBJECTIVE], row[field.ROUTE] = row[field.LMBDA], row[field.NLL], _LOCKSTEP
+    row[field.LMBDA0], row[field.OBJECTIVE], row[field.ROUTE] = row[field.LMBDA], row[field.NLL], ROUTE_LOCKSTEP
 
 
 # --- a matrix ---------------------------------------------------------------------------------------

@@ -23,16 +23,14 @@ from powerkern._jit import (
     select,
     store,
 )
-from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.likelihood.score import Logs
 from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.moments import sum_of, weight_at
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
+from powerkern.kernels.status_codes import CONSTANT, EMPTY, OK
 from powerkern.kernels.transforms.family import log_offset, lowest
-
-_OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
 
 
 class Scan(NamedTuple):
@@ -231,7 +229,7 @@ def logs_about(sides: Sides, offset: float, reference: float, spare: FloatArray)
 
 
 class Prepared(NamedTuple):
-    """A column that was scanned; `sign` is 1, -1, or 0 for both signs; `status` is _OK or a refusal."""
+    """A column that was scanned; `sign` is 1, -1, or 0 for both signs; `status` is OK or a refusal."""
 
     x: FloatArray
     weight: Any  #: an array, which may be empty (all one), or None
@@ -273,12 +271,12 @@ def sign_of(found: Scan) -> float:
 def refusal(found: Scan, family: int) -> int:
     """Why a column cannot be fitted, or OK."""
     if found.n == 0.0:
-        return _EMPTY
+        return EMPTY
     if max(-found.low, found.high) == math.inf:
         return BAD_INFINITE
     if not found.low > lowest(family):
         return BAD_NOT_POSITIVE
-    return _CONSTANT if found.low == found.high else _OK
+    return CONSTANT if found.low == found.high else OK
 
 
 @kernel

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
-from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.interval import interval_of
 from powerkern.kernels.likelihood.logs import prepare
@@ -23,9 +22,7 @@ from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.likelihood.two_pass import centered_column, profile_of, two_pass_optimum
 from powerkern.kernels.results import DEFERRED, N_EVAL, STATUS, write_identity, write_range
-
-_OK, _NOT_CERTIFIED = int(Status.OK), int(Status.NOT_CERTIFIED)
-_ONE_PASS, _TWO_PASS = int(Route.ONE_PASS), int(Route.TWO_PASS)
+from powerkern.kernels.status_codes import NOT_CERTIFIED, OK, ROUTE_ONE_PASS, ROUTE_TWO_PASS
 
 
 @kernel
@@ -35,10 +32,10 @@ def one_pass_column(
     """Fit one column from the sums of one pass, or leave it."""
     best, column = one_pass_optimum(x, weight, family, lmbda, work)
     row[N_EVAL] = best.n_eval
-    if best.status == _NOT_CERTIFIED:
+    if best.status == NOT_CERTIFIED:
         return
     write_range(row, column.found.weight, column.found.low, column.found.high)
-    write_fit(row, best, column.sign, _ONE_PASS, lmbda)
+    write_fit(row, best, column.sign, ROUTE_ONE_PASS, lmbda)
 
 
 @kernel
@@ -46,12 +43,12 @@ def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float
     """Fit any column; the row has the number of evaluations made before."""
     column, n_eval = prepare(x, weight, family, work), int(row[N_EVAL])
     write_range(row, column.found.weight, column.found.low, column.found.high)
-    if column.status != _OK:
+    if column.status != OK:
         write_identity(row, column.status)
         return
     exponent = exponent_of(lmbda, column.sign)
     best = two_pass_optimum(centered_column(column, work), exponent, n_eval, work.scratch)
-    write_fit(row, best, column.sign, _TWO_PASS, lmbda)
+    write_fit(row, best, column.sign, ROUTE_TWO_PASS, lmbda)
 
 
 def fit_columns(
@@ -110,7 +107,7 @@ def profile_columns(
     out[:] = math.nan
     for j in range(columns.shape[0]):
         column = prepare(columns[j], weight, family, work)
-        if column.status == _OK:
+        if column.status == OK:
             profile_of(centered_column(column, work), column.sign, lmbdas, work.scratch, out[j])
 
 
@@ -122,5 +119,5 @@ def interval_columns(
     out[:] = math.nan
     for j in range(columns.shape[0]):
         column = prepare(columns[j], weight, family, work)
-        if column.status == _OK:
+        if column.status == OK:
             interval_of(centered_column(column, work), column.sign, at[j, 0], at[j, 1], work.scratch, out[j])

@@ -14,7 +14,6 @@ import math
 from typing import Any, NamedTuple
 
 from powerkern._jit import kernel, reduction, specialize_on_none
-from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.log import log
@@ -46,8 +45,8 @@ from powerkern.kernels.likelihood.two_pass import typical
 from powerkern.kernels.moments import part_of
 from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import RUNNING
+from powerkern.kernels.status_codes import FIXED, NOT_CERTIFIED, OK
 
-_OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
 #: Shorter columns take two passes at once.
 ONE_PASS_MIN = 256
 #: Longer ones start from the optimum of a sample: one value in SAMPLE_STRIDE, more (ONE_PASS_MIN) where the column is
@@ -216,14 +215,14 @@ def _optimum_from(logs: _Logs, units: LogUnits, start: float, given: float, n_ev
     mean, variance, curvature = moments_at(walk.moments, moved)
     if not (near and variance >= ONE_PASS_SD * ONE_PASS_SD):
         return _no_optimum(n_eval)
-    exponent, status = (given, _FIXED) if is_given else (walk.x / units.unit, _OK)
+    exponent, status = (given, FIXED) if is_given else (walk.x / units.unit, OK)
     return optimum_in(units, exponent, mean, variance, curvature, logs.jacobian, n_eval, status)
 
 
 @kernel
 def _no_optimum(n_eval: int) -> Optimum:
     """An optimum that was not certified."""
-    return Optimum(1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, n_eval, _NOT_CERTIFIED)
+    return Optimum(1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, n_eval, NOT_CERTIFIED)
 
 
 # --- from values to the optimum -----------------------------------------------------------------------
@@ -280,7 +279,7 @@ def _optimum_of(
 ) -> tuple[Optimum, Prepared]:
     """`one_pass_optimum` of a column of which a sample is known, or all."""
     x, both_signs, given = guess.x, guess.sign == 0.0, exponent_of(lmbda, guess.sign)
-    if guess.status != _OK or x.size < ONE_PASS_MIN or not _is_even(sample.found, x.size / sample.x.size):
+    if guess.status != OK or x.size < ONE_PASS_MIN or not _is_even(sample.found, x.size / sample.x.size):
         return _no_optimum(n_eval), guess
     ref = 0.0 if both_signs else abs(typical(x, _FEW, work.spare))
     base = guess.offset + ref
@@ -298,7 +297,7 @@ def _optimum_of(
             start = _off_the_floor(walk.x, both_signs, _COARSE.floor / spread)
     total, squares, sums, found = _take_all_logs(x, guess.weight, kind, start, scale, work)
     known, n = prepared(x, guess.weight, found, family), found.weight
-    if known.status != _OK or known.sign != guess.sign:
+    if known.status != OK or known.sign != guess.sign:
         return _no_optimum(n_eval), known
     farthest, jacobian = _farthest(found, kind, units.log_ref), total / n
     spread = _spread_of(both_signs, n, total, squares)

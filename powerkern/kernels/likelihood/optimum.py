@@ -6,7 +6,6 @@ import math
 from typing import NamedTuple
 
 from powerkern._jit import kernel
-from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels import results as field
 from powerkern.kernels.elementary.exp import exp
@@ -14,8 +13,7 @@ from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.profile import profile_nll
 from powerkern.kernels.likelihood.score import b
 from powerkern.kernels.results import write_identity
-
-_UNREPRESENTABLE = int(Status.UNREPRESENTABLE)
+from powerkern.kernels.status_codes import UNREPRESENTABLE
 
 #: Exponents above this are kept separately, in LOG_FACTOR.
 _LARGE_LOG = 600.0
@@ -102,4 +100,4 @@ def write_fit(row: FloatArray, best: Optimum, sign: float, route: int, given: fl
     row[field.STATUS] = best.status
     row[field.ROUTE] = route
     if not (abs(m) < math.inf and abs(row[field.SLOPE]) < math.inf and abs(row[field.INTERCEPT]) < math.inf):
-        write_identity(row, _UNREPRESENTABLE)
+        write_identity(row, UNREPRESENTABLE)

@@ -10,7 +10,6 @@ import math
 from typing import NamedTuple
 
 from powerkern._jit import kernel
-from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS, insert
 from powerkern.kernels.elementary.exp import exp
@@ -22,8 +21,7 @@ from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.moments import sum_of
 from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
-
-_OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
+from powerkern.kernels.status_codes import FIXED, NOT_CERTIFIED, OK
 
 MAX_EVAL = 100
 
@@ -118,7 +116,7 @@ def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: 
         state = newton_step(state, d1, at.d2, at.d3)
         searching = state.status == RUNNING
     certified = state.status == CONVERGED and has_root_near(at.d1, at.d2, at.d3)
-    status = _FIXED if given else _OK if certified else _NOT_CERTIFIED
+    status = FIXED if given else OK if certified else NOT_CERTIFIED
     nll = nll_at(logs, mu, at, centered.log_reference)
     if centered.heavy == centered.heavy and _is_moderate(centered, mu):
         return optimum(logs, mu, _at_reference(at), nll, centered.offset, centered.heavy, n_eval, status)

@@ -22,7 +22,6 @@ from typing import NamedTuple
 import numpy as np
 
 from powerkern._jit import BLOCKS, COLUMN, INTEGER, ROWS, entry, kernel
-from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import expm1
 from powerkern.kernels.likelihood.logs import centered_log, offset_log
@@ -31,11 +30,11 @@ from powerkern.kernels.normality.moments import mean_and_variance, one_minus_cor
 from powerkern.kernels.normality.plotting_positions import PlottingPositions, positions_of
 from powerkern.kernels.optimize.brent import brent_start, brent_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
+from powerkern.kernels.status_codes import MULTIMODAL, NOT_CERTIFIED, SCANNED
 from powerkern.kernels.transforms.family import log_offset
 
 # fields of a row that `maximize_ppcc_columns` writes
 OPTIMUM_LMBDA, OPTIMUM_VALUE, OPTIMUM_N_EVAL, OPTIMUM_STATUS, N_OPTIMUM = range(5)
-_SCANNED, _NOT_CERTIFIED, _MULTIMODAL = int(Status.SCANNED), int(Status.NOT_CERTIFIED), int(Status.MULTIMODAL)
 
 #: Scanned points, and their largest distance from the start, in units of 1/sd(logs). Steps of 0.5 are enough: of 6,000
 #: simulated columns, 2,000 of them clustered, they missed the minimum that steps of 0.26 find in two, by 5e-4 at most.
@@ -195,7 +194,7 @@ def _maximize_ppcc(column: PlottedColumn, start: float, values: FloatArray, out:
     scan = _scan(column, origin, values)
     n_points = scan.last - scan.first + 1
     out[OPTIMUM_LMBDA], out[OPTIMUM_VALUE] = start, scan.lowest
-    out[OPTIMUM_N_EVAL], out[OPTIMUM_STATUS] = n_points, _SCANNED
+    out[OPTIMUM_N_EVAL], out[OPTIMUM_STATUS] = n_points, SCANNED
     if scan.highest - scan.lowest < _FLAT:
         return
     best = origin + scan.best * _STEP
@@ -208,9 +207,9 @@ def _maximize_ppcc(column: PlottedColumn, start: float, values: FloatArray, out:
         out[OPTIMUM_LMBDA] = best / scale
     out[OPTIMUM_N_EVAL] += state.n_eval
     if scan.second_minimum < _RIVAL * out[OPTIMUM_VALUE]:
-        out[OPTIMUM_STATUS] = _MULTIMODAL
+        out[OPTIMUM_STATUS] = MULTIMODAL
     if state.status != CONVERGED or scan.best == scan.first or scan.best == scan.last:
-        out[OPTIMUM_STATUS] = _NOT_CERTIFIED
+        out[OPTIMUM_STATUS] = NOT_CERTIFIED
 
 
 @entry((ROWS, BLOCKS, ROWS, INTEGER, COLUMN, ROWS, ROWS))

@@ -12,16 +12,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from powerkern._jit import compiled_as, kernel
-from powerkern.kernels.elementary.constants import SQRT_EPS
+from powerkern.kernels.elementary.constants import LARGEST, SQRT_EPS
 from powerkern.kernels.optimize.status import (
     GOLDEN,
-    HUGE,
     INVALID,
     RUNNING,
     Minimum,
     check_bracket,
     check_limits,
-    finite_or_huge,
+    finite_or_largest,
     minimum,
     minimum_status,
     product,
@@ -62,9 +61,9 @@ def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
         best=x,
         w=x,
         v=x,
-        fun=HUGE,
-        fw=HUGE,
-        fv=HUGE,
+        fun=LARGEST,
+        fw=LARGEST,
+        fv=LARGEST,
         d=0.0,
         e=0.0,
         xtol=float(xtol),
@@ -80,7 +79,7 @@ def brent_step(state: BrentState, f: float) -> BrentState:
 
     It stops, or goes to the parabola's minimum where that can be trusted, and takes a golden-section step elsewhere.
     """
-    f, u, a, b = finite_or_huge(float(f)), state.x, state.a, state.b
+    f, u, a, b = finite_or_largest(float(f)), state.x, state.a, state.b
     x, w, v, d, e = state.best, state.w, state.v, state.d, state.e
     fx, fw, fv = state.fun, state.fw, state.fv
     if state.n_eval == 0:

@@ -12,16 +12,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from powerkern._jit import compiled_as, kernel
-from powerkern.kernels.elementary.constants import EPS
+from powerkern.kernels.elementary.constants import EPS, LARGEST
 from powerkern.kernels.optimize.status import (
     GOLDEN,
-    HUGE,
     INVALID,
     RUNNING,
     Minimum,
     check_bracket,
     check_limits,
-    finite_or_huge,
+    finite_or_largest,
     minimum,
     minimum_status,
     product,
@@ -53,7 +52,7 @@ def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> Gold
         a=a,
         b=b,
         best=a,  # the first point, which is better, leaves the bracket as it is
-        fun=HUGE,
+        fun=LARGEST,
         xtol=float(xtol),
         n_eval=0,
         max_eval=max_eval,
@@ -67,8 +66,8 @@ def golden_section_step(state: GoldenState, f: float) -> GoldenState:
 
     Both outcomes of the comparison are prepared while f is being evaluated: a loop waits for f and one selection only.
     """
-    better = ((f < state.fun) & (f >= -HUGE)) | (state.n_eval == 0)
-    fun = finite_or_huge(float(f)) if better else state.fun
+    better = ((f < state.fun) & (f >= -LARGEST)) | (state.n_eval == 0)
+    fun = finite_or_largest(float(f)) if better else state.fun
     if better:
         a, b, best, x = _shrunk(state.a, state.b, state.x, state.best)
     else:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from powerkern._jit import compiled_as, kernel
-from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.optimize.status import CONVERGED, HUGE, INVALID, MAX_EVAL, NOT_FINITE, RUNNING, check_limits
+from powerkern.kernels.elementary.constants import EPS, LARGEST
+from powerkern.kernels.optimize.status import CONVERGED, INVALID, MAX_EVAL, NOT_FINITE, RUNNING, check_limits
 
 _EXPANSION = 4.0  # growth of Newton's step cap while a side of the bracket is open
 
@@ -50,7 +50,7 @@ class Root(NamedTuple):
 def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> NewtonState:
     """State that asks for f, f' and f'' at x0."""
     x0, max_step = float(x0), float(max_step)
-    usable = -HUGE <= x0 <= HUGE and 0.0 < max_step <= HUGE and xtol >= 0.0 and max_eval >= 1
+    usable = -LARGEST <= x0 <= LARGEST and 0.0 < max_step <= LARGEST and xtol >= 0.0 and max_eval >= 1
     return NewtonState(
         x=x0 if usable else math.nan,
         fun=math.nan,
@@ -95,7 +95,7 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
         if slow and proposed * state.step > 0.0:
             step = 2.0 * state.step
         to_end = hi - x if f < 0.0 else lo - x
-        if abs(to_end) <= HUGE:
+        if abs(to_end) <= LARGEST:
             swings = step * state.step < 0.0 and abs(step) > 0.75 * abs(state.step)
             if swings or not abs(step) < abs(to_end):
                 step = 0.5 * to_end
@@ -105,7 +105,7 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
 
     n_eval = state.n_eval + 1
     status = RUNNING
-    if not abs(x + step) <= HUGE:
+    if not abs(x + step) <= LARGEST:
         status = NOT_FINITE
     elif abs(step) <= max(state.xtol, EPS * abs(x)):
         status = CONVERGED if f == f else NOT_FINITE
@@ -118,11 +118,11 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
 @kernel
 def _halley(f: float, df: float, d2f: float) -> float:
     """Halley's step -f/(df - f d2f/(2 df)), Newton's when the correction is not small, NaN without either."""
-    if not (abs(f) <= HUGE and df > 0.0 and df <= HUGE):
+    if not (abs(f) <= LARGEST and df > 0.0 and df <= LARGEST):
         return math.nan
     newton = f / df
     factor = 1.0 - 0.5 * newton * (d2f / df)
-    return -newton / factor if 0.5 < factor <= HUGE else -newton
+    return -newton / factor if 0.5 < factor <= LARGEST else -newton
 
 
 # --- plain calls --------------------------------------------------------------------------------------

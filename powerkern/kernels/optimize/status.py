@@ -19,6 +19,7 @@ import math
 from typing import NamedTuple
 
 from powerkern._jit import compiled_as, fma, kernel
+from powerkern.kernels.elementary.constants import LARGEST
 
 #: The answer is within the tolerance.
 CONVERGED = 0
@@ -31,7 +32,6 @@ NOT_FINITE = 3
 #: The start was unusable: ``a < b`` does not hold, or an argument is not finite or not positive.
 INVALID = 4
 GOLDEN = 0.3819660112501051  # (3 - sqrt(5))/2, the squared inverse of the golden ratio
-HUGE = 1.7976931348623157e308
 
 
 class Minimum(NamedTuple):
@@ -55,22 +55,22 @@ def product(a: float, b: float) -> float:
 
 
 @kernel
-def finite_or_huge(f: float) -> float:
+def finite_or_largest(f: float) -> float:
     """Any value that is not finite counts as the worst one, as in R's optimize()."""
-    return f if -HUGE <= f <= HUGE else HUGE
+    return f if -LARGEST <= f <= LARGEST else LARGEST
 
 
 @kernel
 def usable_bracket(a: float, b: float, xtol: float, max_eval: int) -> bool:
     """Whether a search can start: a finite bracket with a < b, a tolerance of at least 0, and an evaluation."""
-    return a >= -HUGE and a < b and b <= HUGE and xtol >= 0.0 and max_eval >= 1
+    return a >= -LARGEST and a < b and b <= LARGEST and xtol >= 0.0 and max_eval >= 1
 
 
 @kernel
 def minimum_status(converged: bool, fun: float, n_eval: int, max_eval: int) -> int:
     """RUNNING, or how the search ended."""
     if converged or n_eval >= max_eval:
-        if fun == HUGE:
+        if fun == LARGEST:
             return NOT_FINITE
         return CONVERGED if converged else MAX_EVAL
     return RUNNING
@@ -79,7 +79,7 @@ def minimum_status(converged: bool, fun: float, n_eval: int, max_eval: int) -> i
 @kernel
 def minimum(x: float, fun: float, n_eval: int, status: int) -> Minimum:
     """The result of a search; inf for a function that was finite nowhere."""
-    return Minimum(x, math.inf if fun == HUGE else fun, n_eval, status)
+    return Minimum(x, math.inf if fun == LARGEST else fun, n_eval, status)
 
 
 def check_bracket(a: float, b: float) -> None:

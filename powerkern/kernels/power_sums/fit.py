@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 from powerkern._jit import COLUMN, COUNTS, INTEGER, ROWS, entry, kernel, named_tuple
-from powerkern._status import Route, Status
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.likelihood.interval import interval_of
 from powerkern.kernels.likelihood.optimum import exponent_of, write_fit
@@ -21,15 +20,13 @@ from powerkern.kernels.power_sums.errors import Rounded, errors_of
 from powerkern.kernels.power_sums.grids import G_MAX, G_MIN, G_QUANTUM
 from powerkern.kernels.power_sums.sample import Nodes, sample_of
 from powerkern.kernels.results import STATUS, write_identity, write_range
+from powerkern.kernels.status_codes import CONSTANT, EMPTY, ROUTE_POWER_SUMS, UNRESOLVED
 from powerkern.kernels.transforms.family import log_offset
 
 #: Lambda is certified where the bound on its error is below this, times |lambda| where that exceeds 1.
 TOLERANCE = 1e-11
 #: And where the bound on the relative error of the standard deviation is below this: standardised values share it.
 SD_TOLERANCE = 5e-11
-_UNRESOLVED = int(Status.UNRESOLVED)
-_CONSTANT, _EMPTY = int(Status.CONSTANT), int(Status.EMPTY)
-_POWER_SUMS = int(Route.POWER_SUMS)
 _NODES = named_tuple(Nodes, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, ROWS)
 
 
@@ -80,22 +77,22 @@ def _fit_column(
     total = _total(sums)
     write_range(row, total, grid[G_MIN], grid[G_MAX])
     if not total > 0.0 or grid[G_MIN] == grid[G_MAX]:
-        write_identity(row, _CONSTANT if total > 0.0 else _EMPTY)
+        write_identity(row, CONSTANT if total > 0.0 else EMPTY)
         return 0.0
     sample = sample_of(sums, base, grid, nodes)
     if sample.centered.logs.pos.size + sample.centered.logs.neg.size < 2:
-        write_identity(row, _UNRESOLVED)
+        write_identity(row, UNRESOLVED)
         return math.inf
     exponent = exponent_of(lmbda, sample.sign)
     best = two_pass_optimum(sample.centered, exponent, 0, scratch)
-    write_fit(row, best, sample.sign, _POWER_SUMS, lmbda)
+    write_fit(row, best, sample.sign, ROUTE_POWER_SUMS, lmbda)
     if lmbda == lmbda:
         return 0.0
     error, of_sd = errors_of(sample, best, nodes, rounded)
     found = exponent_of(best.exponent, sample.sign)
     # constants beyond float64, too, may be those of lost digits
     if not (error <= TOLERANCE * max(1.0, abs(found)) and of_sd <= SD_TOLERANCE):
-        row[STATUS] = _UNRESOLVED
+        row[STATUS] = UNRESOLVED
     return error
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
-from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp
@@ -20,8 +19,7 @@ from powerkern.kernels.regression.likelihood import DESIGN, MORE, WORK, Design, 
 from powerkern.kernels.regression.response import Column, prepare
 from powerkern.kernels.regression.search import GROWTH, MAX_EVAL, Found, Search, search_minimum
 from powerkern.kernels.results import BAD_RANK, write_identity, write_range
-
-_OK, _FIXED, _EXACT, _TWO_PASS = int(Status.OK), int(Status.FIXED), int(Status.EXACT), int(Route.TWO_PASS)
+from powerkern.kernels.status_codes import EXACT, FIXED, OK, ROUTE_TWO_PASS
 
 #: Powers that span less than e to this, and their squares, neither overflow nor underflow.
 _MODERATE = 300.0
@@ -36,7 +34,7 @@ def _write(
     sigma, log_factor = rows.sigma, at.log_factor
     origin, mean, factor = 0.0, 0.0, log_factor
     scale = math.sqrt(max(work.products[YY], 0.0) / rows.weight)
-    if search.status == _EXACT:
+    if search.status == EXACT:
         squares = 0.0
         for k in range(work.coef.shape[1]):
             squares += work.coef[0, k] * work.coef[0, k]
@@ -56,7 +54,7 @@ def _write(
         mu / sigma, mean * sigma, sd * sigma, factor, origin, log_origin, g, at.curvature * sigma * sigma,
         search.found.n_eval, search.status,
     )  # fmt: skip
-    write_fit(row, best, column.sign, _TWO_PASS, given)
+    write_fit(row, best, column.sign, ROUTE_TWO_PASS, given)
     direction = -1.0 if column.sign < 0.0 else 1.0
     for k in range(rows.basis.shape[0]):
         coef[k] = direction * work.coef[0, k] / scale
@@ -84,11 +82,11 @@ def _regress_column(
     """Fit one column into `row`; into `extra` the ends of the scan and the coefficients on the basis."""
     found = scan(x, None)
     status = refusal(found, family)
-    if status == _OK and found.n <= design.basis.shape[0]:
+    if status == OK and found.n <= design.basis.shape[0]:
         status = BAD_RANK
     extra[:] = math.nan
     write_range(row, found.weight, found.low, found.high)
-    if status != _OK:
+    if status != OK:
         write_identity(row, status)
         return
     column, good = prepare(x, found, family, design, work)
@@ -100,7 +98,7 @@ def _regress_column(
         mu = _exponent(column, lmbda)
         at = evaluate(column.rows, mu, work)
         exact = at.g == -math.inf
-        best = Search(Found(mu, at, 1, True), _EXACT if exact else _FIXED, math.nan, math.nan)
+        best = Search(Found(mu, at, 1, True), EXACT if exact else FIXED, math.nan, math.nan)
     else:
         best = search_minimum(column, work)
     _write(column, best, lmbda, work, row, extra[2:])

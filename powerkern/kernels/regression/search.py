@@ -11,7 +11,6 @@ import math
 from typing import NamedTuple
 
 from powerkern._jit import kernel
-from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood.profile import YY, has_root_near
 from powerkern.kernels.optimize.newton import NewtonState, newton_step
@@ -28,9 +27,7 @@ from powerkern.kernels.regression.likelihood import (
     move,
 )
 from powerkern.kernels.regression.response import Column
-
-_NOT_CERTIFIED, _MULTIMODAL = int(Status.NOT_CERTIFIED), int(Status.MULTIMODAL)
-_SCANNED, _AT_END, _EXACT = int(Status.SCANNED), int(Status.AT_END), int(Status.EXACT)
+from powerkern.kernels.status_codes import AT_END, EXACT, MULTIMODAL, NOT_CERTIFIED, SCANNED
 
 #: A step of the scan as a fraction of 1/sd of the logs; beyond the first `STEPS`, steps grow by this factor.
 _STEP, GROWTH = 0.5, 1.5
@@ -169,7 +166,7 @@ def search_minimum(column: Column, work: RegressionWork) -> Search:
             sampled = False
             continue
         found = Found(best.mu, best.at, n_eval, best.certified)
-        return Search(found, status if best.certified else _NOT_CERTIFIED, low, high)
+        return Search(found, status if best.certified else NOT_CERTIFIED, low, high)
 
 
 @kernel
@@ -183,7 +180,7 @@ def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: Regressio
         if not exact and -math.inf < grid[_G, k] < lowest:
             mu, lowest = grid[_MU, k], grid[_G, k]
     found = Found(mu, evaluate(rows, mu, work), n_eval + 1, False)
-    return Search(found, _EXACT if exact else _AT_END, low, high)
+    return Search(found, EXACT if exact else AT_END, low, high)
 
 
 @kernel
@@ -219,7 +216,7 @@ def _lowest(
         at = evaluate(rows, best.mu, work)
         best = Found(best.mu, at, best.n_eval, best.certified)
     exact = best.at.g == -math.inf
-    status = _EXACT if exact else _MULTIMODAL if scanned.n_minima > 1 else _SCANNED
+    status = EXACT if exact else MULTIMODAL if scanned.n_minima > 1 else SCANNED
     return Found(best.mu, best.at, n_eval, best.certified or exact), status
 
 

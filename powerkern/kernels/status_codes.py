@@ -1,0 +1,22 @@
+"""Codes of `powerkern.Status` and `powerkern.Route` as plain integers, which is what kernels can write and compare."""
+
+from powerkern._status import Route, Status
+
+OK = int(Status.OK)
+FIXED = int(Status.FIXED)
+CONSTANT = int(Status.CONSTANT)
+EMPTY = int(Status.EMPTY)
+UNREPRESENTABLE = int(Status.UNREPRESENTABLE)
+NOT_CERTIFIED = int(Status.NOT_CERTIFIED)
+MULTIMODAL = int(Status.MULTIMODAL)
+NO_SPREAD = int(Status.NO_SPREAD)
+UNRESOLVED = int(Status.UNRESOLVED)
+SCANNED = int(Status.SCANNED)
+AT_END = int(Status.AT_END)
+EXACT = int(Status.EXACT)
+
+ROUTE_LOCKSTEP = int(Route.LOCKSTEP)
+ROUTE_NONE = int(Route.NONE)
+ROUTE_ONE_PASS = int(Route.ONE_PASS)
+ROUTE_POWER_SUMS = int(Route.POWER_SUMS)
+ROUTE_TWO_PASS = int(Route.TWO_PASS)
