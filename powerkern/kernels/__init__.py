@@ -1,5 +1,6 @@
 """Numerical kernels: compiled when Python calls them, inlined when jitted code does."""
 
+from powerkern.kernels.likelihood.nll import boxcox_nll, yeojohnson_nll
 from powerkern.kernels.location.huber_location import huber_location, huber_proposal2, huber_scale
 from powerkern.kernels.log_moments import log_mean, log_var, logsumexp
 from powerkern.kernels.moments import chan_merge, welford_update
@@ -16,6 +17,7 @@ from powerkern.kernels.transforms.rectified import (
 
 __all__ = [
     "bisquare_objective",
+    "boxcox_nll",
     "brent",
     "chan_merge",
     "golden_section",
@@ -31,4 +33,5 @@ __all__ = [
     "rectified_boxcox",
     "rectified_yeojohnson",
     "welford_update",
+    "yeojohnson_nll",
 ]

@@ -1,9 +1,13 @@
 """Log-sum-exp, means and variances of numbers given by their logarithms, too large or too small for float64.
 
+Variances in the log domain are one of Xu and Cormode's remedies [2]_: x**lambda overflows where lambda ln(x) does not.
+`log_var` needs no logs of differences. Fits factor out a power instead (`powerkern.kernels.likelihood.score`).
+
 References
 ----------
 .. [1] P. Blanchard, D. J. Higham, N. J. Higham, "Accurately computing the log-sum-exp and softmax
    functions", IMA J. Numer. Anal. 41, 2021, 2311-2330.
+.. [2] X. Xu and G. Cormode, "Power transform revisited: numerically stable, and federated", 2025, arXiv:2510.04995.
 """
 
 from __future__ import annotations

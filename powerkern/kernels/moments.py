@@ -1,8 +1,8 @@
 """Means and variances that merge: Welford's formula for one more value, Chan, Golub and LeVeque's for two parts.
 
-`Moments` belong to a part of the data (one value, a block, a thread's part, a client's). Long vectors are cut into
-blocks of fixed length, each is reduced in two passes, and the blocks are joined as a tree whose shape depends on their
-number only: the result is the same for any number of threads.
+`Moments` belong to a part of the data: one value, a block, the rows of a client. `moments_of` a vector takes two passes
+over blocks of fixed length, whose sums are added one after the other with their rounding errors collected.
+`merge_tree` joins the moments of many parts as a tree.
 
 References
 ----------

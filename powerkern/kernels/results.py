@@ -18,7 +18,7 @@ class ColumnFit(NamedTuple):
     loc: float
     scale: float
     log_factor: float
-    #: standardised: slope (psi(x) - psi(ref)) e^-s + intercept, see docs/numerics
+    #: standardised: slope (psi(x) - psi(ref)) e^-s + intercept
     ref: float
     slope: float
     intercept: float

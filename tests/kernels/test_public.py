@@ -34,6 +34,7 @@ def line(x):
 #: arguments by position and by name, for every public kernel
 CALLS = {
     "bisquare_objective": ((LOGS, LOGS, 0.1, 1.5), {"c": 0.6}),
+    "boxcox_nll": ((np.array([0.5, 1.0, 7.0]), -0.4), {}),
     "brent": ((parabola, -4.0, 6.0), {"xtol": 1e-6, "max_eval": 50}),
     "chan_merge": ((STATE, Moments(1.0, 5.0, 0.0)), {}),
     "golden_section": ((parabola, -4.0, 6.0), {"xtol": 1e-6, "max_eval": 50}),
@@ -49,6 +50,7 @@ CALLS = {
     "rectified_boxcox": ((3.0, 0.5, 0.5, 2.0), {}),
     "rectified_yeojohnson": ((-3.0, 1.5, -0.5, 2.0), {}),
     "welford_update": ((STATE, 4.0), {"w": 2.0}),
+    "yeojohnson_nll": ((SORTED, 0.4), {}),
 }
 names = pytest.mark.parametrize("name", sorted(CALLS))
 

@@ -1,14 +1,65 @@
-"""Linear equations from a Cholesky factor."""
+"""Cholesky's factorisation, and linear equations from its factor.
+
+References
+----------
+.. [1] G. H. Golub and C. F. Van Loan, "Matrix Computations", 4th ed., Johns Hopkins University Press, 2013,
+   section 4.2.
+"""
 
 from __future__ import annotations
 
-from powerkern._jit import kernel
+import math
+
+from powerkern._jit import kernel, reduction
 from powerkern._typing import FloatArray
+
+
+@reduction
+def dot(a: FloatArray, b: FloatArray) -> float:
+    """Return the inner product of two vectors."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@kernel
+def factor_cholesky(a: FloatArray, factor: FloatArray, least: float, floor: float) -> int:
+    """Write the lower triangular L with ``L L^T = a``, row by row.
+
+    Parameters
+    ----------
+    a : (n, n)
+        A symmetric matrix, of which the lower triangle is read.
+    factor : (n, n)
+        Receives L, and is left as it is above the diagonal; may be `a` itself.
+    least : float
+        A pivot must exceed this fraction of the diagonal element that it comes from.
+    floor : float
+        Pivots are raised to this, for matrices that are singular to rounding; 0 raises none.
+
+    Returns
+    -------
+    int
+        The first row whose pivot is too small, up to which `factor` holds; n if there is none.
+    """
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(i):
+            factor[i, j] = (a[i, j] - dot(factor[i, :j], factor[j, :j])) / factor[j, j]
+        diagonal = a[i, i]
+        pivot = diagonal - dot(factor[i, :i], factor[i, :i])
+        if pivot < floor:
+            pivot = floor
+        if not pivot > least * abs(diagonal):
+            return i
+        factor[i, i] = math.sqrt(pivot)
+    return n
 
 
 @kernel
 def solve_factored(factor: FloatArray, v: FloatArray) -> None:
-    """v = (L L^T)^-1 v, with L the lower triangle of `factor`."""
+    """Set v = (L L^T)^-1 v, with L the lower triangle of `factor`."""
     n = v.size
     for k in range(n):
         rest = v[k]

@@ -11,6 +11,7 @@ from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.likelihood.optimum import exponent_of
 from powerkern.kernels.likelihood.score import Scratch, nll_at, score
 from powerkern.kernels.likelihood.two_pass import MAX_EVAL, Centered
+from powerkern.kernels.optimize.newton import halley_step
 
 #: At the ends of intervals this is the relative error of the drop, or this many roundings of g.
 _END_ERROR, _ROUNDINGS = 1e-12, 8.0
@@ -123,9 +124,7 @@ def _zeros(low: _Excess, high: _Excess) -> tuple[float, float]:
 @kernel
 def _next_distance(low: _Excess, high: _Excess, here: _Excess, least: float, most: float, tolerance: float) -> float:
     """Halley's point; where it is good to the tolerance, a little beyond, so that it is enclosed."""
-    newton = here.value / here.d1
-    factor = 1.0 - 0.5 * newton * (here.d2 / here.d1)
-    step = -newton / factor if factor > 0.5 else -newton
+    step = halley_step(here.value, here.d1, here.d2)
     x = here.distance + step
     if abs(step) <= _NEARLY * here.distance:
         x += math.copysign(0.25 * tolerance, step)

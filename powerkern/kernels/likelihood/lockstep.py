@@ -208,7 +208,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
     if not mirrored:
         kept, at = s2 > 0.0, 0.0
         d1, d2, d3 = score_from_moments(_sums_at_zero(data.weight, s2, s3, s4, s5), total / data.weight)
-    step = _limited(_halley(d1, d2, d3), _LONGEST / spread)
+    step = _limited(_halley_lanes(d1, d2, d3), _LONGEST / spread)
     start = at + select(kept & (d2 > 0.0), step, 0.0)
     base = select(both, 1.0, largest * exp_less(mean, rounder_of(0.0), 0.0))
     return LaneLogs(data.weight, both, base, total / data.weight, spread, farthest, start)
@@ -272,8 +272,8 @@ def _sums_at_zero(weight: Lanes, s2: Lanes, s3: Lanes, s4: Lanes, s5: Lanes) -> 
 
 
 @kernel
-def _halley(f: Lanes, df: Lanes, d2f: Lanes) -> Lanes:
-    """Halley's step, Newton's where the correction is not small."""
+def _halley_lanes(f: Lanes, df: Lanes, d2f: Lanes) -> Lanes:
+    """Return `halley_step` in all lanes."""
     newton = -(f / df)
     factor = 1.0 + 0.5 * newton * (d2f / df)
     return newton / select(factor > 0.5, factor, 1.0)
@@ -286,8 +286,8 @@ def _limited(step: Lanes, longest: Lanes) -> Lanes:
 
 
 @kernel
-def _off_the_floor(x: Lanes, both: Mask, floor: Lanes) -> Lanes:
-    """The nearest point at which abs(x) (and abs(2 - x)) are at least `floor`."""
+def _exponents_off_zero(x: Lanes, both: Mask, floor: Lanes) -> Lanes:
+    """Return `exponents_off_zero` in all lanes."""
     x = select(abs(x) < floor, select(x < 0.0, -floor, floor), x)
     below = 2.0 - x
     return select(both & (abs(below) < floor), 2.0 - select(below < 0.0, -floor, floor), x)
@@ -301,13 +301,13 @@ def walk(d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordina
     x, n_eval = select(search, logs.start, given), in_all_lanes(1.0)
     while True:
         n_eval = n_eval + select(going, 1.0, 0.0)
-        at = _off_the_floor(x, logs.both, floor)
+        at = _exponents_off_zero(x, logs.both, floor)
         below = select(logs.both, abs(2.0 - at), 0.0)
         steepest = select(below > abs(at), below, abs(at))
         t, kept = centered(_sums(d, weight, logs.both, at), logs.weight)
         d1, d2, d3 = shifted_score(t, logs.jacobian, x - at)
         good = ordinary & kept & (steepest * logs.farthest <= FINE.reach) & (d2 > 0.0)
-        step = select(search, _halley(d1, d2, d3), 0.0)
+        step = select(search, _halley_lanes(d1, d2, d3), 0.0)
         rate = growth(t)
         arrived = abs(step) * square_root(rate) <= FINE.step
         going, k = good & ~arrived, k + 1

@@ -33,6 +33,7 @@ from powerkern.kernels.likelihood.optimum import LogUnits, Optimum, exponent_of,
 from powerkern.kernels.likelihood.profile import (
     Moments,
     centered,
+    exponents_off_zero,
     growth,
     has_root_near,
     moments_at,
@@ -121,16 +122,6 @@ _GIVEN = _Stage(math.inf, 1e-5, 340.0)
 
 
 @kernel
-def _off_the_floor(x: float, both_signs: bool, floor: float) -> float:
-    """The nearest point at which |x| (and |2 - x|) are at least `floor`."""
-    if abs(x) < floor:
-        return math.copysign(floor, x)
-    if both_signs and abs(2.0 - x) < floor:
-        return 2.0 - math.copysign(floor, 2.0 - x)
-    return x
-
-
-@kernel
 def _is_in_reach(exponent: float, both_signs: bool, farthest: float, reach: float) -> bool:
     """Whether |t| <= `reach` for all logs up to the `farthest`."""
     return max(abs(exponent), abs(2.0 - exponent) if both_signs else 0.0) * farthest <= reach
@@ -151,7 +142,7 @@ def _walk_from(logs: _Logs, start: float, stage: _Stage) -> _Walk:
     state = newton_start(start, 2.0 / logs.spread, 0.0, _MAX_EVAL)
     while state.status == RUNNING:
         x = state.x
-        at = _off_the_floor(x, logs.both_signs, stage.floor / logs.spread)
+        at = exponents_off_zero(x, logs.both_signs, 2.0, stage.floor / logs.spread)
         if not _is_in_reach(at, logs.both_signs, logs.farthest, stage.reach):
             break
         moments = no_sums(0.0)
@@ -294,7 +285,7 @@ def _optimum_of(
             return _no_optimum(n_eval), guess
         n_eval += walk.n_eval + 1
         if walk.good:
-            start = _off_the_floor(walk.x, both_signs, _COARSE.floor / spread)
+            start = exponents_off_zero(walk.x, both_signs, 2.0, _COARSE.floor / spread)
     total, squares, sums, found = _take_all_logs(x, guess.weight, kind, start, scale, work)
     known, n = prepared(x, guess.weight, found, family), found.weight
     if known.status != OK or known.sign != guess.sign:

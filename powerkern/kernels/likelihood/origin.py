@@ -13,7 +13,7 @@ import numpy as np
 
 from powerkern._jit import BLOCKS, BOOLEAN, ROWS, entry, kernel, named_tuple
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.cholesky import solve_factored
+from powerkern.kernels.elementary.cholesky import factor_cholesky, solve_factored
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.likelihood.origin_likelihood import (
     BLOCK,
@@ -108,19 +108,7 @@ def _factor(at: FloatArray, damping: float, free: tuple[bool, bool, bool], matri
             if i == j:
                 matrix[i, i] = matrix[i, i] + damping * abs(at[k]) if both else 1.0
             k += 1
-    for i in range(3):
-        least = _SINGULAR * abs(matrix[i, i])
-        for j in range(i + 1):
-            rest = matrix[i, j]
-            for k in range(j):
-                rest -= matrix[i, k] * matrix[j, k]
-            if i == j:
-                if not rest > least:
-                    return False
-                matrix[i, i] = math.sqrt(rest)
-            else:
-                matrix[i, j] = rest / matrix[j, j]
-    return True
+    return factor_cholesky(matrix, matrix, _SINGULAR, 0.0) == 3
 
 
 @kernel
@@ -291,9 +279,6 @@ def _information(x: FloatArray, ranges: FloatArray, work: OriginWork) -> float:
     if not _factor(work.at[0], 0.0, (True, origin, unit), work.matrix):
         return math.nan
     step, matrix = work.steps[2], work.matrix
-    for i in range(3):  # the first element of the inverse
-        rest = 1.0 if i == 0 else 0.0
-        for k in range(i):
-            rest -= matrix[i, k] * step[k]
-        step[i] = rest / matrix[i, i]
-    return float(1.0 / (step[0] ** 2 + step[1] ** 2 + step[2] ** 2))
+    step[0], step[1], step[2] = 1.0, 0.0, 0.0
+    solve_factored(matrix, step)  # the first column of the inverse
+    return float(1.0 / step[0])

@@ -1,6 +1,6 @@
 """The profile likelihood and its derivatives from moments: the formulas that all fits share.
 
-With y = psi(lambda) and primes for derivatives in lambda, per observation ([1]_, eq. (8); docs/numerics: Derivatives)::
+With y = psi(lambda) and primes for derivatives in lambda, per observation ([1]_, eq. (8))::
 
     g    = 1/2 ln Var(y) - (lambda - 1) mean(J)
     g'   = Cov(y, y')/Var(y) - mean(J)
@@ -12,6 +12,8 @@ or of vectors, in one order; functions that write moments take arrays, the other
 References
 ----------
 .. [1] G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964, 211-252.
+.. [2] T. F. Chan, G. H. Golub and R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+   variances", COMPSTAT 1982, 30-41.
 """
 
 from __future__ import annotations
@@ -164,7 +166,7 @@ def relative_to(origin: Origin, lead: float, t: FloatArray) -> None:
 
 @kernel
 def merge_moments(total: FloatArray, part: FloatArray) -> None:
-    """total += part, pairwise (docs/numerics: Merging moments): C_xy += delta_x delta_y w_A w_B / w."""
+    """Add the moments of a part to a total: C_xy += C_xy,part + delta_x delta_y w w_part/(w + w_part) [2]_."""
     w = total[WEIGHT] + part[WEIGHT]
     fraction = part[WEIGHT] / w
     lever = total[WEIGHT] * fraction
@@ -180,6 +182,22 @@ def merge_moments(total: FloatArray, part: FloatArray) -> None:
     total[Y2] += d2 * fraction
     total[Y3] += d3 * fraction
     total[WEIGHT] = w
+
+
+# --- exponents that are divided by ---------------------------------------------------------------------
+
+
+@kernel
+def exponents_off_zero(m: float, both_signs: bool, two: float, floor: float) -> float:
+    """Return the exponent nearest to m at which |m|, and for values of both signs |2 - m|, are at least `floor`.
+
+    `two` is 2 in the units of m.
+    """
+    if abs(m) < floor:
+        return math.copysign(floor, m)
+    if both_signs and abs(two - m) < floor:
+        return two - math.copysign(floor, two - m)
+    return m
 
 
 # --- the likelihood -----------------------------------------------------------------------------------
@@ -214,7 +232,7 @@ def _log_sd_derivatives(t: Moments) -> tuple[float, float, float]:
 
 @kernel
 def score_from_moments(t: Moments, jacobian: float) -> tuple[float, float, float]:
-    """g', g'' and g''' (docs/numerics: Derivatives); `jacobian` is mean(J)."""
+    """Return g', g'' and g''', the derivatives of [1]_, eq. (8); `jacobian` is mean(J)."""
     slope, d2, d3 = _log_sd_derivatives(t)
     return slope - jacobian, d2, d3
 

@@ -7,15 +7,22 @@ here works on such logs:
 * logs are relative to the log of a reference among the values with the most weight, which changes g by a known affine
   term only, and all are divided by a power of two `sigma` that makes them of order one; ``mu = m sigma`` is the
   exponent in these units;
-* the derivatives y', y'', y''' of b in m are formed element by element, without cancellation (docs/numerics:
-  Derivatives);
-* means, and products about the means, are formed in blocks that stay in the first-level cache (two passes within a
-  block) and merged pairwise (Merging moments there), all with a common factor ``e^-s`` that cancels in g', g'', g'''.
+* the derivatives y', y'', y''' of b in m are formed element by element, without cancellation: with t = m a,
+  ``y^(j) = Y_j/m^(j+1)``, ``Y_0 = e^t - 1`` and ``Y_j = t^j e^t - j Y_(j-1)`` (`derivatives`);
+* means, and products about the means, are formed in blocks that stay in the first-level cache, by two passes within a
+  block, and each block is merged with the sum of those before it [1]_, all with a common factor ``e^-s`` that cancels
+  in g', g'', g'''. That factor takes the place of variances in the log domain [2]_.
 
 Why the reference has to carry weight: y and its derivatives vanish there, and are known to a relative error elsewhere.
 With a fraction omega of the weight at y = 0, by Cauchy-Schwarz, ``sum w y^2 <= sum w (y - mean)^2/omega``, so that
 variance, covariances and mean logs are well conditioned sums, even where all other weights together are 1e-24
 of the reference's. About any other point the heavy values have a common offset that swamps what the others add.
+
+References
+----------
+.. [1] T. F. Chan, G. H. Golub and R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+   variances", COMPSTAT 1982, 30-41.
+.. [2] X. Xu and G. Cormode, "Power transform revisited: numerically stable, and federated", 2025, arXiv:2510.04995.
 """
 
 from __future__ import annotations
@@ -33,7 +40,6 @@ from powerkern.kernels.likelihood.profile import (
     WEIGHT,
     Y1,
     Y2,
-    Y3,
     YY,
     Origin,
     Y,
@@ -91,7 +97,7 @@ class Score(NamedTuple):
 class Scratch(NamedTuple):
     """Scratch of `score`: derivatives of a block, (4, BLOCK), and rows of moments, (3, N_MOMENTS).
 
-    The rows are for all values, for a block, and for the value 0 as a column of its own: its log and its weight.
+    The rows of moments are for all values, for a block, and for the log of the value 0.
     """
 
     y: FloatArray
@@ -144,10 +150,9 @@ def score_with_derivatives(
     The values are in the order of ``logs.pos``, then ``logs.neg``; derivatives are in mu.
     """
     at, pos, neg, origin = _evaluated(logs, mu, scratch)
-    branch, start = pos, 0
-    for _ in range(2):  # not two calls, which would double the compiled code
-        _write_branch(branch, origin, scratch, y[start:], y1[start:], y2[start:])
-        branch, start = neg, pos.logs.size
+    n_pos = pos.logs.size
+    _write_branch(pos, origin, scratch, y, y1, y2)
+    _write_branch(neg, origin, scratch, y[n_pos:], y1[n_pos:], y2[n_pos:])
     return at
 
 
@@ -205,27 +210,29 @@ def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> No
 
 @kernel
 def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -> Origin:
-    """Moments of both branches relative to the reference, to ``scratch.moments[0]``.
+    """Write the moments of both branches, relative to the reference, to ``scratch.moments[0]``; return y at 0.
 
-    With the reference in one branch, the other one lies on the far side of 0: y and its derivatives there are the
-    ones at 0 plus its own, all of one sign, so that nothing cancels.
+    With the reference in one branch (at the log `center`), the other one lies on the far side of 0: y and its
+    derivatives there are the ones at 0 plus its own, all of one sign, so that nothing cancels.
     """
-    total = scratch.moments[0]
     origin = Origin(0.0, 0.0, 0.0, 0.0)
-    branch, first = pos, 1
     if center != 0.0:
-        scratch.moments[2, 0], scratch.moments[2, 1] = -abs(center), 1.0
-        scale = pos.scale if center > 0.0 else neg.scale
-        branch, first = _Branch(scratch.moments[2, :1], scratch.moments[2, 1:2], scale), 0
-    for k in range(first, 3):  # not three calls, which would treble the compiled code
-        if k < 2:
-            if first < k:
-                origin = Origin(total[Y], total[Y1], total[Y2], total[Y3])
-            for i in range(N_MOMENTS):
-                total[i] = 0.0
-        _add_branch(branch, origin, scratch)
-        branch = pos if k == 0 else neg
+        origin = _derivatives_at_zero(pos.scale if center > 0.0 else neg.scale, center, scratch)
+    total = scratch.moments[0]
+    for i in range(N_MOMENTS):
+        total[i] = 0.0
+    _add_branch(pos, origin, scratch)
+    _add_branch(neg, origin, scratch)
     return origin
+
+
+@kernel
+def _derivatives_at_zero(scale: _Scale, center: float, scratch: Scratch) -> Origin:
+    """Return y and its derivatives at 0, whose log is ``-abs(center)`` relative to the reference."""
+    log_of_zero, y = scratch.moments[2, :1], scratch.y
+    log_of_zero[0] = -abs(center)
+    _derivatives(log_of_zero, scale, y)
+    return Origin(y[0, 0], y[1, 0], y[2, 0], y[3, 0])
 
 
 @kernel

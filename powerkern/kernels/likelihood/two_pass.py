@@ -1,4 +1,4 @@
-"""The optimum of any column by two passes within a block: moments about means, joined pairwise.
+"""The optimum of any column by two passes within a block: moments about means, merged block after block.
 
 It is slower than the sums of one pass, and holds where those lose digits: for columns that are short, tightly clustered
 or of enormous range, and where a few values carry nearly all of the weight.
@@ -19,7 +19,7 @@ from powerkern.kernels.likelihood.profile import has_root_near
 from powerkern.kernels.likelihood.score import Logs, Score, Scratch, b, growth_at_center, nll_at, score
 from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.moments import sum_of
-from powerkern.kernels.optimize.newton import newton_start, newton_step
+from powerkern.kernels.optimize.newton import NewtonState, newton_start, newton_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.status_codes import FIXED, NOT_CERTIFIED, OK
 
@@ -100,23 +100,29 @@ def typical_by_weight(x: FloatArray, weight: FloatArray, scratch: FloatArray) ->
 
 @kernel
 def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: Scratch) -> Optimum:
-    """Certified optimum, or the moments at a given `exponent` (NaN: none given)."""
+    """Return the certified optimum, or the moments at a given `exponent` (NaN: none given).
+
+    Parameters
+    ----------
+    centered : Centered
+        The column.
+    exponent : float
+        The exponent at which moments are wanted, or NaN.
+    n_eval : int
+        The number of evaluations made before.
+    scratch : Scratch
+        Scratch of `score`.
+    """
     logs = centered.logs
-    given = exponent == exponent
-    state = newton_start(exponent * logs.sigma if given else _start(logs), 4.0, 1e-8, MAX_EVAL)
-    searching = not given
-    while True:  # one call of score, not two, which would double the compiled code
-        mu = state.x
-        at = score(logs, mu, scratch)
-        n_eval += 1
-        if not searching:
-            break
-        # a difference below its own rounding counts as 0: Newton's steps would follow the noise
-        d1 = at.d1 if abs(at.d1) > 2.0 * EPS * abs(logs.jacobian) else 0.0
-        state = newton_step(state, d1, at.d2, at.d3)
-        searching = state.status == RUNNING
-    certified = state.status == CONVERGED and has_root_near(at.d1, at.d2, at.d3)
-    status = FIXED if given else OK if certified else NOT_CERTIFIED
+    mu, converged = exponent * logs.sigma, False
+    is_given = exponent == exponent
+    if not is_given:
+        root = _root_of_score(logs, scratch)
+        mu, n_eval, converged = root.x, n_eval + root.n_eval, root.status == CONVERGED
+    at = score(logs, mu, scratch)
+    n_eval += 1
+    certified = converged and has_root_near(at.d1, at.d2, at.d3)
+    status = FIXED if is_given else OK if certified else NOT_CERTIFIED
     nll = nll_at(logs, mu, at, centered.log_reference)
     if centered.heavy == centered.heavy and _is_moderate(centered, mu):
         return optimum(logs, mu, _at_reference(at), nll, centered.offset, centered.heavy, n_eval, status)
@@ -124,6 +130,18 @@ def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: 
     if logs.neg.size == 0:
         extreme = centered.largest if mu > 0.0 else centered.smallest
     return optimum(logs, mu, _at_extreme(logs, mu, at), nll, centered.offset, extreme, n_eval, status)
+
+
+@kernel
+def _root_of_score(logs: Logs, scratch: Scratch) -> NewtonState:
+    """Find the root of g' by Halley's iteration; g is convex, so it is the minimum."""
+    state = newton_start(_start(logs), 4.0, 1e-8, MAX_EVAL)
+    while state.status == RUNNING:
+        at = score(logs, state.x, scratch)
+        # a difference below its own rounding counts as 0: Newton's steps would follow the noise
+        d1 = at.d1 if abs(at.d1) > 2.0 * EPS * abs(logs.jacobian) else 0.0
+        state = newton_step(state, d1, at.d2, at.d3)
+    return state
 
 
 @kernel

@@ -45,8 +45,8 @@ from powerkern._jit import (
     release,
 )
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.cholesky import solve_factored
-from powerkern.kernels.multivariate.products import add_multiple, dot
+from powerkern.kernels.elementary.cholesky import dot, factor_cholesky, solve_factored
+from powerkern.kernels.multivariate.products import add_multiple
 
 #: Added to the diagonal of normal equations, relative to its mean: directions that the observed cells leave open
 #: are left where they are.
@@ -211,13 +211,7 @@ def _solve(gram: FloatArray, step: FloatArray, ridge: float) -> None:
         return
     for s in range(d):
         gram[s, s] += shift
-        for t in range(s + 1):
-            for k in range(t):
-                gram[s, t] -= gram[s, k] * gram[t, k]
-            if t < s:
-                gram[s, t] /= gram[t, t]
-            else:
-                gram[s, s] = math.sqrt(max(gram[s, s], shift))
+    factor_cholesky(gram, gram, 0.0, shift)
     solve_factored(gram, step)
 
 

@@ -29,7 +29,8 @@ from powerkern._jit import (
     store,
 )
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.multivariate.products import add_multiple, dot
+from powerkern.kernels.elementary.cholesky import dot
+from powerkern.kernels.multivariate.products import add_multiple
 
 
 @entry((ROWS, ROWS, ROWS, ROWS, BLOCKS, ROWS))

@@ -6,10 +6,9 @@ BLAS does not promise: on OpenBLAS the last bits of a product depend on the numb
 
 from __future__ import annotations
 
-import math
-
 from powerkern._jit import ROWS, entry, kernel, reduction
 from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.cholesky import dot, factor_cholesky
 
 #: Values of a row that are multiplied at once: blocks of a hundred rows stay in the second-level cache.
 BLOCK = 512
@@ -69,15 +68,6 @@ def _add_tile(
     out[3, 1] += s31
 
 
-@reduction
-def dot(a: FloatArray, b: FloatArray) -> float:
-    """The inner product of two vectors."""
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
-
-
 @entry((ROWS, ROWS, ROWS))
 def combine(factors: FloatArray, a: FloatArray, out: FloatArray) -> None:
     """out = factors a: linear combinations of the rows of `a`."""
@@ -121,20 +111,12 @@ def add_multiple(factor: float, a: FloatArray, out: FloatArray) -> None:
 
 @entry((ROWS, ROWS))
 def cholesky(a: FloatArray, out: FloatArray) -> int:
-    """Lower triangular `out`, zero above its diagonal, with ``out out^T = a``.
+    """Write the lower triangular `out`, zero above its diagonal, with ``out out^T = a``.
 
-    Returns the first row whose pivot is not positive, up to which `out` holds; the number of rows where there is none.
+    Returns the first row whose pivot is not positive, up to which `out` holds; the number of rows if there is none.
     """
-    p = len(a)
     out[:] = 0.0
-    for i in range(p):
-        for j in range(i):
-            out[i, j] = (a[i, j] - dot(out[i, :j], out[j, :j])) / out[j, j]
-        pivot = a[i, i] - dot(out[i, :i], out[i, :i])
-        if not pivot > 0.0:
-            return i
-        out[i, i] = math.sqrt(pivot)
-    return p
+    return factor_cholesky(a, out, 0.0, 0.0)
 
 
 @entry((ROWS, ROWS))

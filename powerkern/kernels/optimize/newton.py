@@ -90,7 +90,7 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
             lo = x
         else:
             hi = x
-        step = proposed = _halley(f, df, d2f)
+        step = proposed = halley_step(f, df, d2f)
         slow = 0.5 * abs(state.proposed) < abs(proposed) <= abs(state.step)
         if slow and proposed * state.step > 0.0:
             step = 2.0 * state.step
@@ -116,8 +116,8 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
 
 
 @kernel
-def _halley(f: float, df: float, d2f: float) -> float:
-    """Halley's step -f/(df - f d2f/(2 df)), Newton's when the correction is not small, NaN without either."""
+def halley_step(f: float, df: float, d2f: float) -> float:
+    """Return Halley's step -f/(df - f d2f/(2 df)), Newton's when the correction is not small, NaN without either."""
     if not (abs(f) <= LARGEST and df > 0.0 and df <= LARGEST):
         return math.nan
     newton = f / df

@@ -3,6 +3,14 @@
 The logs of a column are placed on a grid of bins of width 2**e. In the local coordinate t in [-1, 1] of its bin a
 value of weight w adds ``w t^k`` to the bin's power sums T_0..T_7. That is all: sketches of parts of a column on
 the same grid are added, in any order.
+
+Xu and Cormode [1]_ merge means and variances of parts, which takes one pass over the data for each lambda that is
+looked at. Power sums of logs take one pass for all lambdas: the sums of e^(m t), and so the likelihood and its
+derivatives, follow from them (`powerkern.kernels.power_sums.sample`).
+
+References
+----------
+.. [1] X. Xu and G. Cormode, "Power transform revisited: numerically stable, and federated", 2025, arXiv:2510.04995.
 """
 
 from __future__ import annotations

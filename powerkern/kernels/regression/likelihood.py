@@ -1,6 +1,7 @@
 """The likelihood of a power of a response given covariates, and its derivatives, from sums over the rows.
 
-Per observation, with P the projection off the design and J the log-Jacobian term (docs/numerics: Given covariates)::
+Per observation, with P the projection off the design and J the log-Jacobian term ([1]_, eq. (8), whose variance is that
+of the residuals of a linear model)::
 
     g(lambda) = 1/2 ln(|P psi|^2 / n) - (lambda - 1) mean(J)
 
@@ -8,6 +9,10 @@ The design is an orthonormal basis, one row per basis vector. A column is its lo
 order of the rows, divided by a power of two that makes them of order one (`powerkern.kernels.likelihood.score`). The
 log of the reference is 0, and so are psi and its derivatives there: a missing value is given that log, and drops out
 of all sums. The basis is orthonormal again by the Cholesky factor of the Gram matrix of the rows left.
+
+References
+----------
+.. [1] G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964, 211-252.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ import numpy as np
 
 from powerkern._jit import COLUMN, REAL, ROWS, kernel, named_tuple, reduction
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.cholesky import solve_factored
+from powerkern.kernels.elementary.cholesky import factor_cholesky, solve_factored
 from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp, expm1_excess
 from powerkern.kernels.elementary.log import log
@@ -32,6 +37,7 @@ from powerkern.kernels.likelihood.profile import (
     YY2,
     YY3,
     derivatives,
+    exponents_off_zero,
     profile_nll,
     ratios,
     scaled_derivatives,
@@ -307,23 +313,12 @@ def _subtract(y: FloatArray, factor: float, x: FloatArray) -> None:
 @kernel
 def evaluate(rows: Rows, mu: float, work: RegressionWork) -> At:
     """g and its derivatives at `mu`; next to a vanishing exponent by Taylor's series from a point beside it."""
-    beside = _off_the_floor(rows, mu)
+    beside = exponents_off_zero(mu, rows.both_signs, 2.0 * rows.sigma, _FLOOR)
     log_factor = _log_factor(rows, beside)
     total = _residual_products(rows, beside, log_factor, work)
     if beside != mu:
         move(mu - beside, work.products, work.coef)
     return at_products(rows, mu, log_factor, total, work.products)
-
-
-@kernel
-def _off_the_floor(rows: Rows, mu: float) -> float:
-    """The nearest point at which no exponent is too small for `_derivatives`."""
-    lower = _branch_exponent(rows, mu)
-    if abs(mu) < _FLOOR:
-        return math.copysign(_FLOOR, mu)
-    if abs(lower) < _FLOOR:
-        return mu - lower + math.copysign(_FLOOR, lower)
-    return mu
 
 
 @kernel
@@ -367,18 +362,14 @@ def _masked_dot(a: FloatArray, c: FloatArray, kept: FloatArray) -> float:
 
 @kernel
 def factor_gram(basis: FloatArray, kept: FloatArray, out: FloatArray) -> bool:
-    """The lower Cholesky factor of the Gram matrix of the rows kept; False if a pivot is small."""
+    """Write the lower Cholesky factor of the Gram matrix of the rows kept; return whether no pivot is small."""
     q = basis.shape[0]
     for k in range(q):
         for j in range(k + 1):
-            total = _masked_dot(basis[k], basis[j], kept)
-            for i in range(j):
-                total -= out[k, i] * out[j, i]
-            if j < k:
-                out[k, j] = total / out[j, j]
-                out[j, k] = 0.0
-            else:
-                if not total > _LEAST_PIVOT:
-                    return False
-                out[k, k] = math.sqrt(total)
-    return True
+            out[k, j] = _masked_dot(basis[k], basis[j], kept)
+    if factor_cholesky(out, out, 0.0, 0.0) < q:
+        return False
+    least = math.inf
+    for k in range(q):
+        least = min(least, out[k, k] * out[k, k])
+    return least > _LEAST_PIVOT

@@ -51,44 +51,34 @@ class _Scanned(NamedTuple):
 
 @kernel
 def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Scanned:
-    """Evaluate at evenly spaced points, and on beyond their ends as long as g falls outwards."""
+    """Evaluate at evenly spaced points about `center`, and on beyond either end as long as g falls outwards."""
     grid, step = work.grid, _STEP / spread
     middle = STEPS + MORE
     first, last = middle - STEPS, middle + STEPS
-    stage, k, mu = 0, first, center - STEPS * step
+    for k in range(first, last + 1):
+        _evaluate_point(rows, center + (k - middle) * step, k, work)
     wide = step
-    n_eval = 0
-    while stage < 3:  # one call, not three, which would treble the compiled code
-        at = evaluate(rows, mu, work)
-        grid[_MU, k], grid[_G, k], grid[_D1, k] = mu, at.g, at.d1
-        d1 = at.d1
-        n_eval += 1
-        if stage == 0:
-            if k < last:
-                k += 1
-                mu = center + (k - middle) * step
-                continue
-            stage, k, d1 = 1, first, grid[_D1, first]
-        if stage == 1:
-            first = k
-            if d1 > 0.0 and k > 0:
-                wide *= GROWTH
-                k -= 1
-                mu = grid[_MU, first] - wide
-                continue
-            stage, k, d1, wide = 2, last, grid[_D1, last], step
-        last = k
-        if d1 < 0.0 and k < N_GRID - 1:
-            wide *= GROWTH
-            k += 1
-            mu = grid[_MU, last] + wide
-            continue
-        stage = 3
+    while grid[_D1, first] > 0.0 and first > 0:
+        wide *= GROWTH
+        first -= 1
+        _evaluate_point(rows, grid[_MU, first + 1] - wide, first, work)
+    wide = step
+    while grid[_D1, last] < 0.0 and last < N_GRID - 1:
+        wide *= GROWTH
+        last += 1
+        _evaluate_point(rows, grid[_MU, last - 1] + wide, last, work)
     n_minima = n_exact = 0
     for i in range(first, last + 1):
         n_exact += grid[_G, i] == -math.inf
         n_minima += i < last and _encloses(grid, i, last)
-    return _Scanned(first, last, n_minima, n_exact, n_eval)
+    return _Scanned(first, last, n_minima, n_exact, last - first + 1)
+
+
+@kernel
+def _evaluate_point(rows: Rows, mu: float, k: int, work: RegressionWork) -> None:
+    """Write mu, g and the derivative to column k of the grid."""
+    at = evaluate(rows, mu, work)
+    work.grid[_MU, k], work.grid[_G, k], work.grid[_D1, k] = mu, at.g, at.d1
 
 
 @kernel
@@ -187,34 +177,36 @@ def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: Regressio
 def _lowest(
     part: Rows, rows: Rows, scanned: _Scanned, sampled: bool, max_step: float, work: RegressionWork
 ) -> tuple[Found, int]:
-    """The lowest of the minima that a scan enclosed; a sample's only one is where the search in all rows starts."""
-    grid = work.grid
+    """Return the lowest of the minima that a scan enclosed, and its status.
+
+    Parameters
+    ----------
+    part, rows : Rows
+        The rows that were scanned, and all rows.
+    scanned : _Scanned
+        The scan. Its points are in ``work.grid``.
+    sampled : bool
+        Whether `part` is a sample of the rows. Its minimum is then the start of the search in all rows.
+    max_step : float
+        Longest step of the search.
+    work : RegressionWork
+        Receives coefficients and products of the minimum.
+    """
+    grid, n_eval, last_mu = work.grid, 0, math.nan
     best = Found(0.0, At(math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0), 0, False)
-    start, low, high = 0.0, -math.inf, math.inf
-    n_eval, k, last_of_all = 0, scanned.first, math.nan
-    rough = sampled
-    again = False
-    while True:
-        if not again:
-            while k < scanned.last and not _encloses(grid, k, scanned.last):
-                k += 1
-            if k >= scanned.last:
-                break
-            low, high = grid[_MU, k], grid[_MU, k + 1 if grid[_D1, k + 1] > 0.0 else k + 2]
-            start = _secant(grid, k)
-            k += 1
-        found = _descend(part if rough else rows, start, low, high, max_step, rough, work)
-        n_eval += found.n_eval
-        if rough:  # the minimum of the sample: go on in all rows, unbounded
-            start, low, high, rough, again = found.mu, -math.inf, math.inf, False, True
+    for k in range(scanned.first, scanned.last):
+        if not _encloses(grid, k, scanned.last):
             continue
-        again = False
-        if found.at.g < best.at.g:
-            best = found
-        last_of_all = found.mu
-    if best.mu != last_of_all:  # coefficients are those of the last: evaluate the best one again
-        at = evaluate(rows, best.mu, work)
-        best = Found(best.mu, at, best.n_eval, best.certified)
+        low, high = grid[_MU, k], grid[_MU, k + 1 if grid[_D1, k + 1] > 0.0 else k + 2]
+        found = _descend(part, _secant(grid, k), low, high, max_step, sampled, work)
+        n_eval += found.n_eval
+        if sampled:
+            found = _descend(rows, found.mu, -math.inf, math.inf, max_step, False, work)
+            n_eval += found.n_eval
+        best = found if found.at.g < best.at.g else best
+        last_mu = found.mu
+    if best.mu != last_mu:  # coefficients are those of the last minimum: evaluate the best one again
+        best = Found(best.mu, evaluate(rows, best.mu, work), best.n_eval, best.certified)
     exact = best.at.g == -math.inf
     status = EXACT if exact else MULTIMODAL if scanned.n_minima > 1 else SCANNED
     return Found(best.mu, best.at, n_eval, best.certified or exact), status

@@ -1,7 +1,14 @@
-"""Bounds of lambda that keep transformed data within ``ymax``, by Newton's iteration (docs/numerics: Bounded lambda).
+"""Bounds of lambda that keep transformed data within ``ymax``.
+
+This is one of Xu and Cormode's remedies [1]_: they solve ``|psi| = ymax`` by Lambert's W. Here Newton's iteration on
+the logarithm of the equation does so, which cannot overflow (`largest_exponent`).
 
 Each sign of psi is one branch, ``|psi| = b_m(a) = expm1(m a)/m`` with a >= 0, which grows with the exponent m: m is
 lambda where psi > 0, and where psi < 0 it is -lambda (Box-Cox) or 2 - lambda (Yeo-Johnson).
+
+References
+----------
+.. [1] X. Xu and G. Cormode, "Power transform revisited: numerically stable, and federated", 2025, arXiv:2510.04995.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ import pytest
 
 from powerkern._status import Status
 from powerkern.kernels.regression import fit, likelihood
-from powerkern.kernels.regression.response import BAD_RANK
-from powerkern.kernels.results import CURVATURE, LMBDA, N_RESULTS, NLL, STATUS
+from powerkern.kernels.results import BAD_RANK, CURVATURE, LMBDA, N_RESULTS, NLL, STATUS
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 NO_WEIGHTS = np.empty(0)

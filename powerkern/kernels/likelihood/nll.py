@@ -1,0 +1,168 @@
+"""The likelihoods as their papers print them, which all fits compute by other means, for speed and range.
+
+`boxcox_nll` and `yeojohnson_nll` are the plain twins of `powerkern.kernels.likelihood.score` (any data),
+`powerkern.kernels.likelihood.one_pass` (long columns) and `powerkern.kernels.likelihood.lockstep` (many short columns).
+They take two passes and the transforms themselves, so they overflow where a power does, and lose the digits of values
+that differ little from each other; the twins do not. Tests hold each twin to them.
+
+References
+----------
+.. [1] G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964, 211-252.
+.. [2] I.-K. Yeo and R. A. Johnson, "A new family of power transformations to improve normality or symmetry",
+   Biometrika 87, 2000, 954-959.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from powerkern._jit import READ_COLUMN, REAL, compiled_as, entry, kernel
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.log import log, log1p
+from powerkern.kernels.transforms.boxcox import boxcox
+from powerkern.kernels.transforms.yeojohnson import yeojohnson
+
+
+@kernel
+def _boxcox_nll(x: FloatArray, lmbda: float) -> float:
+    """Kernel of `boxcox_nll`."""
+    n, mean, variance, jacobian = x.size, 0.0, 0.0, 0.0
+    for i in range(n):
+        mean += boxcox(x[i], lmbda) / n  # [1]_, eq. (1)
+        jacobian += log(x[i]) / n
+    for i in range(n):
+        variance += (boxcox(x[i], lmbda) - mean) ** 2 / n
+    # [1]_, eq. (8), divided by -n
+    return 0.5 * log(variance) - (lmbda - 1.0) * jacobian if n > 0 else math.nan
+
+
+@kernel
+def _yeojohnson_nll(x: FloatArray, lmbda: float) -> float:
+    """Kernel of `yeojohnson_nll`."""
+    n, mean, variance, jacobian = x.size, 0.0, 0.0, 0.0
+    for i in range(n):
+        mean += yeojohnson(x[i], lmbda) / n  # [2]_, eq. (2.1)
+        jacobian += math.copysign(log1p(abs(x[i])), x[i]) / n
+    for i in range(n):
+        variance += (yeojohnson(x[i], lmbda) - mean) ** 2 / n
+    # [2]_, section 3: the log-likelihood at the best mean and variance, divided by -n and without constants
+    return 0.5 * log(variance) - (lmbda - 1.0) * jacobian if n > 0 else math.nan
+
+
+@entry((READ_COLUMN, REAL))
+def _boxcox_entry(x: FloatArray, lmbda: float) -> float:
+    return _boxcox_nll(x, lmbda)
+
+
+@entry((READ_COLUMN, REAL))
+def _yeojohnson_entry(x: FloatArray, lmbda: float) -> float:
+    return _yeojohnson_nll(x, lmbda)
+
+
+@compiled_as(_boxcox_nll)
+def boxcox_nll(x: npt.ArrayLike, lmbda: float) -> float:
+    r"""Return the negative profile log-likelihood of Box-Cox's lambda, per observation.
+
+    .. math:: \tfrac{1}{2} \ln \operatorname{Var} \psi_\lambda(x) - (\lambda - 1)\, \overline{\ln x},
+              \qquad \psi_\lambda(x) = (x^\lambda - 1)/\lambda
+
+    That is minus eq. (8) of [1]_ divided by n. The constant ``(1 + ln(2 pi))/2`` is left out.
+
+    Parameters
+    ----------
+    x : array_like, shape (n,)
+        Positive values.
+    lmbda : float
+        The power.
+
+    Returns
+    -------
+    float
+        NaN without values, or if one is NaN or negative; -inf if all are equal.
+
+    Raises
+    ------
+    ValueError
+        If x is not a vector.
+
+    See Also
+    --------
+    yeojohnson_nll : for values of any sign.
+    powerkern.PowerFit.profile : the same from a fit, for data of any size and range.
+
+    Notes
+    -----
+    Written as in the paper, with the variance in two passes: accurate to rounding of the transformed values, not of
+    their differences. Inside jitted code it takes a contiguous float64 vector and checks nothing.
+
+    References
+    ----------
+    .. [1] G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964, 211-252.
+
+    Examples
+    --------
+    >>> from powerkern.kernels import boxcox_nll
+    >>> round(boxcox_nll([1.0, 2.0, 4.0, 8.0], 0.0), 12)
+    0.784779625915
+    """
+    return float(_boxcox_entry(_vector(x), float(lmbda)))
+
+
+@compiled_as(_yeojohnson_nll)
+def yeojohnson_nll(x: npt.ArrayLike, lmbda: float) -> float:
+    r"""Return the negative profile log-likelihood of Yeo-Johnson's lambda, per observation.
+
+    .. math:: \tfrac{1}{2} \ln \operatorname{Var} \psi_\lambda(x)
+              - (\lambda - 1)\, \overline{\operatorname{sign}(x) \ln(1 + |x|)}
+
+    with their transform :math:`\psi_\lambda` [1]_. The constant ``(1 + ln(2 pi))/2`` is left out.
+
+    Parameters
+    ----------
+    x : array_like, shape (n,)
+        The values.
+    lmbda : float
+        The power.
+
+    Returns
+    -------
+    float
+        NaN without values, or if one is NaN; -inf if all are equal.
+
+    Raises
+    ------
+    ValueError
+        If x is not a vector.
+
+    See Also
+    --------
+    boxcox_nll : for positive values.
+    powerkern.PowerFit.profile : the same from a fit, for data of any size and range.
+
+    Notes
+    -----
+    As for `boxcox_nll`.
+
+    References
+    ----------
+    .. [1] I.-K. Yeo and R. A. Johnson, "A new family of power transformations to improve normality or symmetry",
+       Biometrika 87, 2000, 954-959, eq. (2.1) and section 3.
+
+    Examples
+    --------
+    >>> from powerkern.kernels import yeojohnson_nll
+    >>> round(yeojohnson_nll([-2.0, 0.0, 1.0], 1.0), 12)
+    0.22091637614
+    """
+    return float(_yeojohnson_entry(_vector(x), float(lmbda)))
+
+
+def _vector(x: npt.ArrayLike) -> FloatArray:
+    """Return x as a contiguous float64 vector."""
+    vector = np.ascontiguousarray(x, dtype=np.float64)
+    if vector.ndim != 1:
+        raise ValueError(f"x must be a vector, got an array of {vector.ndim} dimensions")
+    return vector

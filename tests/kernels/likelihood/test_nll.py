@@ -1,0 +1,125 @@
+"""The likelihoods as printed, against mpmath; and every fast form of them against the printed one."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+import powerkern as pk
+from powerkern.kernels import boxcox_nll, yeojohnson_nll
+from powerkern.sketch import fit_chunks
+
+NLL = {"box-cox": boxcox_nll, "yeo-johnson": yeojohnson_nll}
+LMBDAS = (-2.0, -0.5, 0.0, 1e-9, 0.3, 1.0, 2.0, 2.5)
+
+
+def exact(family, x, lmbda):
+    """The likelihood in 60 digits, as the papers have it."""
+    with mpmath.workdps(60):
+        lmbda = mpmath.mpf(lmbda)
+        one = 0 if family == "box-cox" else 1
+
+        def psi(v):
+            v = mpmath.mpf(v)
+            m, sign = (2 - lmbda, -1) if family == "yeo-johnson" and v < 0 else (lmbda, 1)
+            a = mpmath.log(abs(v) + one)
+            return sign * (mpmath.expm1(m * a) / m if m else a), sign * a
+
+        y, jacobian = zip(*map(psi, x), strict=True)
+        n, mean = len(y), mpmath.fsum(y) / len(y)
+        variance = mpmath.fsum((v - mean) ** 2 for v in y) / n
+        return float(mpmath.log(variance) / 2 - (lmbda - 1) * mpmath.fsum(jacobian) / n)
+
+
+def columns(family, n, p, seed=0):
+    x = np.random.default_rng(seed).gamma(2.0, size=(n, p))
+    return x if family == "box-cox" else x - 1.5
+
+
+@pytest.mark.parametrize("family", NLL)
+@pytest.mark.parametrize("lmbda", LMBDAS)
+def test_as_printed(family, lmbda):
+    x = columns(family, 40, 1)[:, 0]
+    assert NLL[family](x, lmbda) == pytest.approx(exact(family, x, lmbda), rel=1e-13, abs=1e-13)
+
+
+@pytest.mark.parametrize("family", NLL)
+def test_without_a_variance(family):
+    nll = NLL[family]
+    assert np.isnan(nll([], 1.0))
+    assert np.isnan(nll([1.0, np.nan], 1.0))
+    assert nll([3.0, 3.0], 0.5) == -np.inf
+    with pytest.raises(ValueError, match="x must be a vector, got an array of 2 dimensions"):
+        nll([[1.0, 2.0]], 1.0)
+
+
+#: The route of a fit: rows and columns that go there, and their spread; columns of small spread are far from 0.
+ROUTES = {
+    "one pass": (600, 2, 1.0),
+    "two pass": (100, 2, 0.02),
+    "lockstep": (100, 16, 1.0),
+}
+
+
+def columns_of(family, route):
+    n, p, spread = ROUTES[route]
+    return columns(family, n, p) if spread == 1.0 else 5.0 + spread * columns(family, n, p)
+
+
+@pytest.mark.parametrize("family", NLL)
+@pytest.mark.parametrize("route", ROUTES)
+def test_fits_are_minima_of_the_printed_likelihood(family, route):
+    x = columns_of(family, route)
+    fit = pk.fit(x, family)
+    assert set(fit.route) == {route}
+    n = len(x)
+    for column, lmbda, nll in zip(x.T, fit.lmbda, fit.nll, strict=True):
+        at, unit = NLL[family](column, lmbda), 1.0 / ROUTES[route][2]
+        assert nll / n == pytest.approx(at, rel=1e-12, abs=1e-12 * unit)
+        assert at < min(NLL[family](column, lmbda + h * unit) for h in (-0.1, 0.1, -1e-3, 1e-3))
+
+
+@pytest.mark.parametrize("family", NLL)
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("lmbda", LMBDAS)
+def test_given_lambdas(family, route, lmbda):
+    x = columns_of(family, route)
+    fit = pk.fit(x, family, lmbda=lmbda)
+    assert set(fit.route) == {route}
+    expected = [len(x) * NLL[family](column, lmbda) for column in x.T]
+    np.testing.assert_allclose(fit.nll, expected, rtol=1e-11, atol=1e-10)
+
+
+@pytest.mark.parametrize("family", NLL)
+@pytest.mark.parametrize("n", [100, 600])
+def test_weights_and_missing_values(family, n):
+    x = columns(family, n, 2)
+    weight = np.random.default_rng(1).integers(0, 4, n)
+    x[::7] = np.nan
+    fit = pk.fit(x, family, sample_weight=weight)
+    for column, lmbda, nll in zip(x.T, fit.lmbda, fit.nll, strict=True):
+        present = np.repeat(column, weight)
+        present = present[~np.isnan(present)]
+        assert nll == pytest.approx(present.size * NLL[family](present, lmbda), rel=1e-12)
+
+
+@pytest.mark.parametrize("family", NLL)
+def test_profiles_and_sums(family):
+    x = columns(family, 600, 2)
+    fit = pk.fit(x, family)
+    expected = [[len(x) * NLL[family](column, lmbda) for lmbda in LMBDAS] for column in x.T]
+    np.testing.assert_allclose(fit.profile(LMBDAS), expected, rtol=1e-11, atol=1e-10)
+    chunks = fit_chunks([x[:200], x[200:]], family)
+    expected = [len(x) * NLL[family](column, lmbda) for column, lmbda in zip(x.T, chunks.lmbda, strict=True)]
+    np.testing.assert_allclose(chunks.nll, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("family", NLL)
+def test_far_from_zero_the_printed_form_loses_digits(family):
+    """What the twins are for: 1e6 + N(0, 1) has 10 digits of the deviations, and the printed form no more."""
+    x = 1e6 + np.random.default_rng(2).normal(size=(300, 1))
+    fit = pk.fit(x, family, lmbda=0.5)
+    truth = exact(family, x[:, 0], 0.5)
+    assert fit.nll[0] / 300 == pytest.approx(truth, rel=1e-13)
+    assert NLL[family](x[:, 0], 0.5) == pytest.approx(truth, rel=1e-8)
