@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from powerkern._engine.one_column import nll_vector
-from powerkern.kernels.likelihood import one_pass_sums, profile
+from powerkern.kernels.likelihood import one_pass_sums, score_formulas
 from powerkern.kernels.likelihood.scratch import CHUNK
 from powerkern.kernels.transforms.family import FAMILIES as FAMILY_CODES
 
@@ -15,7 +15,7 @@ from ._measure import FAMILIES, InTurns, matrix
 
 @numba.njit(error_model="numpy")
 def _evaluate(d: np.ndarray, exponent: float, both_signs: bool) -> float:
-    sums = profile.no_sums(0.0)
+    sums = score_formulas.zero_sums(0.0)
     for start in range(0, d.size, CHUNK):
         sums = one_pass_sums.add_sums(sums, d[start : start + CHUNK], None, exponent, both_signs)
     return sums[-1]  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from powerkern._engine.blocks import GROUP_VALUES, column_groups
 from powerkern._engine.gather import Columns, FitScratch, Scratch, as_float64, contiguous_columns, gather_columns
 from powerkern._engine.threads import progress_bar, run_parallel
 from powerkern._typing import FloatArray
-from powerkern.kernels.likelihood import derivatives, mle, partial_moments
+from powerkern.kernels.likelihood import joint_derivatives, mle, partial_moments
 from powerkern.kernels.likelihood.lockstep import LOCKSTEP_MAX, fit_in_lockstep
 from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.results import DEFERRED, N_RESULTS, STATUS
@@ -160,14 +160,16 @@ def derivative_matrix(
     out: tuple[FloatArray, FloatArray, FloatArray],
     n_threads: int,
 ) -> FloatArray:
-    """psi, psi', psi'' of every column as `derivatives.derivative_columns` scales them, into `out`, each (p, n).
+    """psi, psi', psi'' of every column as `joint_derivatives.derivative_columns` scales them, into `out`, each (p, n).
 
-    Returns (p, derivatives.N_FIGURES).
+    Returns (p, joint_derivatives.N_FIGURES).
     """
     y, y1, y2 = out
 
     def derive(columns: FloatArray, group: slice, work: Work, figures: FloatArray) -> None:
         at = lmbda[group]
-        derivatives.derivative_columns(columns, weight, root, family, at, work, y[group], y1[group], y2[group], figures)
+        joint_derivatives.derivative_columns(
+            columns, weight, root, family, at, work, y[group], y1[group], y2[group], figures
+        )
 
-    return _on_columns(derive, values, derivatives.N_FIGURES, n_threads)
+    return _on_columns(derive, values, joint_derivatives.N_FIGURES, n_threads)

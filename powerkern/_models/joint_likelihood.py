@@ -19,7 +19,7 @@ from powerkern._engine.by_column import derivative_matrix
 from powerkern._engine.products import cholesky, combine, cross, invert_lower
 from powerkern._status import JointStatus
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.likelihood.derivatives import JACOBIAN, G
+from powerkern.kernels.likelihood.joint_derivatives import JACOBIAN, G
 
 #: Singular: 1 minus the squared multiple correlation of a column with the others is less than this times p.
 _SINGULAR = 1e-14

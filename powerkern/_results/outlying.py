@@ -14,7 +14,7 @@ from powerkern._results.columns import FittedColumns
 from powerkern._results.inference import Interval
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray
-from powerkern.kernels.transforms.family import FAMILIES, INVERSE_STANDARDIZED, lowest
+from powerkern.kernels.transforms.family import FAMILIES, INVERSE_STANDARDIZED, domain_lower_bound
 
 
 def weights(fit: FittedColumns, X: object) -> Any:
@@ -113,7 +113,7 @@ def cutoffs(fit: FittedColumns, *, cutoff: float | None = None) -> Interval:
     ends = np.array([-reach, reach])
     fit.columns.transform(ends, ends, INVERSE_STANDARDIZED, 1)
     low, high = ends
-    ends_of_domain = np.array([lowest(code) for code in FAMILIES.values()])
+    ends_of_domain = np.array([domain_lower_bound(code) for code in FAMILIES.values()])
     low = np.where(np.isnan(low), fit.center + ends_of_domain[fit.columns.codes], low)
     high = np.where(np.isnan(high), np.inf, high)
     failed = is_failed(fit.status)

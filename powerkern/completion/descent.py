@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from powerkern._typing import FloatArray
 from powerkern.completion.epochs import half_epoch
 from powerkern.completion.normalization import ROUNDING, means, products, rms
-from powerkern.kernels.multivariate.completion import Cells, follow
+from powerkern.kernels.multivariate.completion import Cells, update_elements
 
 
 class Settings(NamedTuple):
@@ -123,14 +123,14 @@ def _one_by_one(rows: Cells, cols: Cells, settings: Settings, generator: np.rand
     def epoch(U: FloatArray, Vt: FloatArray) -> float:
         residual = rows.value - products(U, Vt, row_of, rows.column)
         visits = generator.permutation(elements) if permuted else elements
-        follow(by_row, by_column, visits, U, Vt, settings.ridge, settings.damping, residual)
+        update_elements(by_row, by_column, visits, U, Vt, settings.ridge, settings.damping, residual)
         return rms(residual)
 
     return epoch
 
 
 def _all_elements(rows: Cells, cols: Cells, rank: int) -> NDArray[np.int64]:
-    """Every element of both factors, as `follow` takes them."""
+    """Every element of both factors, as `update_elements` takes them."""
     parts = []
     for factor, cells in enumerate((rows, cols)):
         i, k = np.divmod(np.arange((cells.start.size - 1) * rank), rank)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood import partial_moments
-from powerkern.kernels.likelihood import profile as lk
+from powerkern.kernels.likelihood import score_formulas as lk
 
 Integers = NDArray[np.int64]
 

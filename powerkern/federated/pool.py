@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood import partial_moments
-from powerkern.kernels.likelihood import profile as lk
+from powerkern.kernels.likelihood import score_formulas as lk
 from powerkern.kernels.likelihood.logs import Bounds, centered_log, offset_log, unit_of
 from powerkern.kernels.likelihood.optimum import write_fit
 from powerkern.kernels.likelihood.score import Logs, Score, nll_at, scaling_at

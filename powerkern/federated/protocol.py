@@ -24,7 +24,7 @@ from powerkern.federated.messages import Kind
 from powerkern.federated.pool import PooledColumn
 from powerkern.federated.search import Evaluation, Found, Search, at_point, search
 from powerkern.kernels.likelihood import partial_moments
-from powerkern.kernels.likelihood import profile as lk
+from powerkern.kernels.likelihood import score_formulas as lk
 from powerkern.kernels.results import LMBDA, LMBDA0, STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import Range, merge

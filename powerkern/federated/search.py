@@ -10,8 +10,8 @@ import math
 from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
-from powerkern.kernels.likelihood.profile import has_root_near
 from powerkern.kernels.likelihood.score import Score
+from powerkern.kernels.likelihood.score_formulas import has_root_near
 from powerkern.kernels.optimize.brent import brent_start, brent_step
 from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING

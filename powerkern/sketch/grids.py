@@ -23,7 +23,7 @@ from powerkern._input.arrays import as_choice, as_reals, column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.power_sums import grids, ranges
 from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_QUANTUM, G_REF, G_SIGN
-from powerkern.kernels.transforms.family import FAMILIES, is_mirrored, lowest
+from powerkern.kernels.transforms.family import FAMILIES, domain_lower_bound, is_mirrored
 from powerkern.sketch.serial import GRID, RANGE, array_of, damaged, pack, shift_of, unpack
 from powerkern.sketch.summary import Summary
 
@@ -255,7 +255,7 @@ class Range(_Columns, Summary):
             seen &= ((whole >= 0.0) & (whole <= _LARGEST_WHOLE) & (whole == np.rint(whole))).all(axis=0)
             seen &= (level == np.rint(level)) & (abs(level) <= _MOST_LEVELS)
             seen &= squares <= sample * (_LARGEST_LOG / ranges.LOG_UNIT) ** 2 / ranges.LIMB
-        seen &= low > lowest(FAMILIES[self.family])
+        seen &= low > domain_lower_bound(FAMILIES[self.family])
         possible: NDArray[np.bool_] = seen | (self.table == EMPTY_RANGE).all(axis=1)
         return possible
 
@@ -268,7 +268,7 @@ def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
         raise ValueError("bounds must be (low, high): numbers, or one per column") from None
     if ends.ndim != 2 or not np.isfinite(ends).all() or not (ends[0] < ends[1]).all():
         raise ValueError("bounds must be finite, with low < high in every column")
-    if not (ends[0] > lowest(FAMILIES[family])).all():
+    if not (ends[0] > domain_lower_bound(FAMILIES[family])).all():
         raise ValueError(f"bounds of family {family!r} must be positive")
     return ends
 

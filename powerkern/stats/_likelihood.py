@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._input.arrays import is_masked_array
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
-from powerkern.kernels.transforms.family import lowest
+from powerkern.kernels.transforms.family import domain_lower_bound
 from powerkern.stats._arrays import as_float64, as_scalar, check_nan_policy, data_of, float_dtype
 from powerkern.stats._optima import negative_llf
 
@@ -50,7 +50,7 @@ def _column_llf(family: int, lmb: float, column: FloatArray) -> float:
     if column.size == 0:
         return math.nan
     low, high = column.min(), column.max()
-    floor = lowest(family)
+    floor = domain_lower_bound(family)
     if not floor < low <= high < math.inf:
         return math.nan
     if low == high:

@@ -17,7 +17,7 @@ from powerkern.federated.integers import (
     vector_of_moments,
 )
 from powerkern.kernels.likelihood import partial_moments
-from powerkern.kernels.likelihood import profile as lk
+from powerkern.kernels.likelihood import score_formulas as lk
 
 N = partial_moments.N_PARTIAL
 REQUEST = b"a request"

@@ -17,7 +17,7 @@ from powerkern.federated import Client, ProtocolError, Server, fit_federated
 from powerkern.federated.messages import Kind, Message, pack, unpack
 from powerkern.federated.pool import MOST_POINTS
 from powerkern.federated.transport import run
-from powerkern.kernels.likelihood import profile as lk
+from powerkern.kernels.likelihood import score_formulas as lk
 from powerkern.sketch import range_of
 
 ROWS = np.random.default_rng(0).lognormal(size=(90, 2))

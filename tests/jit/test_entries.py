@@ -18,7 +18,7 @@ from powerkern._jit import COLUMN, JIT_DISABLED, REAL
 from powerkern._jit.entries import Entry
 from powerkern.kernels.elementary import log
 from powerkern.kernels.likelihood import mle
-from powerkern.kernels.likelihood.profile import has_root_near
+from powerkern.kernels.likelihood.score_formulas import has_root_near
 from powerkern.kernels.transforms import gather, lambda_bounds
 
 needs_jit = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
@@ -202,15 +202,15 @@ def test_a_users_function_does_not_run_the_kernels_of_an_entry(tmp_path):
     """These have lost arguments: their names must not be found by code that is loaded later and has the same ones."""
     code = (
         "import numba, numpy as np\n"
-        "from powerkern.kernels.likelihood import derivatives, profile, score\n"
+        "from powerkern.kernels.likelihood import joint_derivatives, score, score_formulas\n"
         "from powerkern.kernels.likelihood.logs import Sides, logs_about\n"
-        "derivatives.derivative_columns.compile()\n"
+        "joint_derivatives.derivative_columns.compile()\n"
         "@numba.njit\n"
         "def slope(sides, spare, scratch):\n"
         "    logs = logs_about(sides, 0.0, 1.0, spare)\n"
         "    return score.score(logs, 0.5 * logs.sigma, scratch).d1\n"
         "x, none = np.array([0.5, 1.0, 2.0, 4.0]), np.empty(0)\n"
-        "scratch = score.Scratch(np.empty((4, score.BLOCK)), np.empty((3, profile.N_MOMENTS)))\n"
+        "scratch = score.Scratch(np.empty((4, score.BLOCK)), np.empty((3, score_formulas.N_MOMENTS)))\n"
         "sides = Sides(x, none, np.ones(4), none)\n"
         "print(np.isclose(slope(sides, np.empty(4), scratch), slope.py_func(sides, np.empty(4), scratch), rtol=1e-12))"
     )

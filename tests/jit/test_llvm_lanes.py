@@ -24,7 +24,7 @@ from powerkern._jit import (
     store,
     width_of,
 )
-from powerkern.kernels.elementary.exp import exp_less, expm1_excess, rounder_of
+from powerkern.kernels.elementary.exp import expm1_minus_x, rounder_of, scaled_expm1
 from powerkern.kernels.elementary.log import log_normal
 
 ROWS = 4
@@ -86,9 +86,9 @@ def bits32(x, y, out):
 
 
 def elementary(x, y, out):
-    store(out, (0, 0), expm1_excess(x))
+    store(out, (0, 0), expm1_minus_x(x))
     store(out, (1, 0), log_normal(abs(x) + 1.0))
-    store(out, (2, 0), exp_less(x, rounder_of(0.0), 0.0))
+    store(out, (2, 0), scaled_expm1(x, rounder_of(0.0), 0.0))
 
 
 JITTED = [arithmetic, comparisons, bits, elementary]

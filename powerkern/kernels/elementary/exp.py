@@ -148,7 +148,7 @@ def exp_parts_unchecked(hi: float, lo: float) -> float:
 
 
 @inlined
-def exp_minus(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[float, float]:
+def scaled_expm1_dd(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[float, float]:
     """s e**(hi + lo) - subtrahend as a sum (head, tail), where s = 2**j is chosen by rounder = `rounder_of(j)`.
 
     For -50 <= hi and hi/ln 2 + j <= 1023.5; nothing is checked. With subtrahend = s this is s * expm1,
@@ -165,8 +165,8 @@ def exp_minus(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[
 
 
 @inlined
-def exp_less(t: float, rounder: float, subtrahend: float) -> float:
-    """s e**t - subtrahend, as in `exp_minus` but rounded, to 2 ulp, at two thirds of the cost."""
+def scaled_expm1(t: float, rounder: float, subtrahend: float) -> float:
+    """s e**t - subtrahend, as in `scaled_expm1_dd` but rounded, to 2 ulp, at two thirds of the cost."""
     shifted, r = _reduced(t, rounder)
     power = float_of(bits_of(shifted) << 52)
     return power * (r * r * _exp_tail(r)) + (power * r + (power - subtrahend))
@@ -174,7 +174,7 @@ def exp_less(t: float, rounder: float, subtrahend: float) -> float:
 
 @inlined
 def rounder_of(j: float) -> float:
-    """The argument `rounder` of `exp_minus` for the scale 2**j."""
+    """The argument `rounder` of `scaled_expm1_dd` for the scale 2**j."""
     return _ROUND + (EXPONENT_BIAS + j)
 
 
@@ -183,7 +183,7 @@ def expm1(x: float) -> float:
     """e**x - 1, relatively accurate near 0."""
     bounded = _EXP_MAX if x > _EXP_MAX else x
     bounded = _EXPM1_MIN if bounded < _EXPM1_MIN else bounded
-    head, tail = exp_minus(bounded, 0.0, rounder_of(-1.0), 0.5)
+    head, tail = scaled_expm1_dd(bounded, 0.0, rounder_of(-1.0), 0.5)
     return x if abs(x) < TINY else 2.0 * (head + tail)
 
 
@@ -211,7 +211,7 @@ def _expm1_excess32(t: np.float32) -> np.float32:
 
 
 @inlined
-def _expm1_excess(tail: Callable[[float], float], t: float) -> float:
+def _expm1_minus_x(tail: Callable[[float], float], t: float) -> float:
     """e**t - 1 - t, with the `tail` (e^r - 1 - r)/r**2."""
     shifted, r = _reduced(t, _ROUND + EXPONENT_BIAS)
     s = float_of(bits_of(shifted) << 52)
@@ -219,13 +219,13 @@ def _expm1_excess(tail: Callable[[float], float], t: float) -> float:
 
 
 @by_dtype(_expm1_excess32)
-def expm1_excess(t: float) -> float:
+def expm1_minus_x(t: float) -> float:
     """e**t - 1 - t, relatively accurate near 0, for finite |t| <= 700 (float32: |t| <= 80); nothing is checked.
 
     e**t - 1 is then t + h, and the derivatives of (e**(m a) - 1)/m in m follow from h without cancellation.
     Relative error about 1e-15, float32 about 5e-7.
     """
-    return _expm1_excess(_exp_tail, t)
+    return _expm1_minus_x(_exp_tail, t)
 
 
 @inlined
@@ -240,13 +240,13 @@ def _exp_tail_lanes(r: Lanes) -> Lanes:
 
 
 @inlined
-def lesser(x: Lanes, y: Lanes) -> Lanes:
+def minimum(x: Lanes, y: Lanes) -> Lanes:
     """The smaller one in every lane; y if one of them is NaN."""
     return select(x < y, x, y)
 
 
 @inlined
-def greater(x: Lanes, y: Lanes) -> Lanes:
+def maximum(x: Lanes, y: Lanes) -> Lanes:
     """The larger one in every lane; y if one of them is NaN."""
     return select(x > y, x, y)
 
@@ -346,6 +346,6 @@ def are_moderate(t: Lanes) -> bool:
 
 
 @inlined
-def expm1_excess_lanes(t: Lanes) -> Lanes:
-    """`expm1_excess` of every lane, of which fewer operations wait for another."""
-    return _expm1_excess(_exp_tail_lanes, t)
+def expm1_minus_x_lanes(t: Lanes) -> Lanes:
+    """`expm1_minus_x` of every lane, of which fewer operations wait for another."""
+    return _expm1_minus_x(_exp_tail_lanes, t)

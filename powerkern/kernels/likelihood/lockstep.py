@@ -41,21 +41,21 @@ from powerkern._jit import (
 from powerkern._typing import FloatArray
 from powerkern.kernels import results as field
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.exp import exp_less, exp_minus, expm1_excess_lanes, rounder_of
+from powerkern.kernels.elementary.exp import expm1_minus_x_lanes, rounder_of, scaled_expm1, scaled_expm1_dd
 from powerkern.kernels.elementary.log import log_normal
-from powerkern.kernels.likelihood.one_pass import FINE, ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD, TAYLOR_REACH
-from powerkern.kernels.likelihood.profile import (
+from powerkern.kernels.likelihood.one_pass import FLOAT64, ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD, TAYLOR_REACH
+from powerkern.kernels.likelihood.score_formulas import (
     Moments,
-    centered,
+    add_observation,
+    central_moments,
     derivatives,
-    growth,
     has_root_near,
-    moments_at,
-    no_sums,
+    moment_rate_squared,
     profile_nll,
     score_from_moments,
     shifted_score,
-    with_row,
+    taylor_moments,
+    zero_sums,
 )
 from powerkern.kernels.results import DEFERRED, N_RESULTS, write_range
 from powerkern.kernels.status_codes import FIXED, OK, ROUTE_LOCKSTEP
@@ -124,7 +124,7 @@ class LaneLogs(NamedTuple):
     start: Lanes
 
 
-class LaneWalk(NamedTuple):
+class _LaneHalleyResult(NamedTuple):
     """Where Halley steps led, and the point at which the last moments were taken."""
 
     x: Lanes
@@ -143,15 +143,15 @@ def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Moments:
     below, r_pos = 2.0 - m, 1.0 / m
     # logs of one sign may be negative, but their branch is the same
     m_neg, r_neg = select(both, below, -m), select(both, -1.0 / below, r_pos)
-    t = no_sums(in_all_lanes(0.0))
+    t = zero_sums(in_all_lanes(0.0))
     for i in range(weight.size):
         a = load(d, (i, 0))
         negative = a < 0.0
         r = select(negative, r_neg, r_pos)
         t_row = select(negative, m_neg, m) * abs(a)
-        y0, y1, y2, y3 = derivatives(t_row, expm1_excess_lanes(t_row), 1.0)
+        y0, y1, y2, y3 = derivatives(t_row, expm1_minus_x_lanes(t_row), 1.0)
         r2 = r * r
-        t = with_row(t, y0 * r, y1 * r2, y2 * (r2 * r), y3 * (r2 * r2), weight[i])
+        t = add_observation(t, y0 * r, y1 * r2, y2 * (r2 * r), y3 * (r2 * r2), weight[i])
     return t
 
 
@@ -198,7 +198,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
     scale = select(both, 1.0, 1.0 / largest)
     if mirrored:
         total, t = _logs_and_sums(x, weight, both, scale, log_offset(family))
-        t, kept = centered(t, data.weight)
+        t, kept = central_moments(t, data.weight)
         d1, d2, d3 = score_from_moments(t, total / data.weight)
     else:
         total = _positive_logs(x, weight, scale)
@@ -210,7 +210,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
         d1, d2, d3 = score_from_moments(_sums_at_zero(data.weight, s2, s3, s4, s5), total / data.weight)
     step = _limited(_halley_lanes(d1, d2, d3), _LONGEST / spread)
     start = at + select(kept & (d2 > 0.0), step, 0.0)
-    base = select(both, 1.0, largest * exp_less(mean, rounder_of(0.0), 0.0))
+    base = select(both, 1.0, largest * scaled_expm1(mean, rounder_of(0.0), 0.0))
     return LaneLogs(data.weight, both, base, total / data.weight, spread, farthest, start)
 
 
@@ -230,7 +230,7 @@ def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
 @kernel
 def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, offset: float) -> tuple[Lanes, Moments]:
     """Signed logs in place of the values, NaN where there is none; returns their sum, and the sums at lambda = 1."""
-    total, t = in_all_lanes(0.0), no_sums(in_all_lanes(0.0))
+    total, t = in_all_lanes(0.0), zero_sums(in_all_lanes(0.0))
     for i in range(weight.size):
         v = load(x, (i, 0))
         seen = (v == v) & (weight[i] > 0.0)
@@ -239,7 +239,7 @@ def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, 
         side = select(both & (v < 0.0), -1.0, 1.0)
         total = total + side * a * weight[i]
         y0, y1, y2, y3 = derivatives(a, (ratio - 1.0) - a, 1.0)
-        t = with_row(t, side * y0, y1, side * y2, y3, weight[i])
+        t = add_observation(t, side * y0, y1, side * y2, y3, weight[i])
         store(x, (i, 0), select(seen, side * a, math.nan))
     return total, t
 
@@ -262,7 +262,7 @@ def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[La
 
 @kernel
 def _sums_at_zero(weight: Lanes, s2: Lanes, s3: Lanes, s4: Lanes, s5: Lanes) -> Moments:
-    """The centered sums at lambda = 0, where psi and its derivatives are a, a^2/2, a^3/3 and a^4/4."""
+    """Return the central moments at lambda = 0, where psi and its derivatives are a, a^2/2, a^3/3 and a^4/4."""
     y1, y2 = s2 / (2.0 * weight), s3 / (3.0 * weight)
     y1y1, y1y2 = s4 / 4.0 - weight * y1 * y1, s5 / 6.0 - weight * y1 * y2
     return (weight, in_all_lanes(0.0), y1, y2, s4 / (4.0 * weight), s2, s3 / 2.0, y1y1, s4 / 3.0, s5 / 4.0, y1y2)
@@ -294,9 +294,25 @@ def _exponents_off_zero(x: Lanes, both: Mask, floor: Lanes) -> Lanes:
 
 
 @kernel
-def walk(d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordinary: Mask) -> LaneWalk:
-    """Halley steps until they are below the tolerance in all `ordinary` lanes; one evaluation where m is `given`."""
-    floor, longest = FINE.floor / logs.spread, _LONGEST / logs.spread
+def _halley_iterations(
+    d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordinary: Mask
+) -> _LaneHalleyResult:
+    """Take Halley steps until they are below the tolerance in all `ordinary` lanes.
+
+    Parameters
+    ----------
+    d : (n, LANES)
+        The logs.
+    weight : (n,)
+        Their weights.
+    logs : LaneLogs
+        What is known of them.
+    given : Lanes
+        Exponents at which moments are wanted; a lane with NaN is searched for its optimum.
+    ordinary : Mask
+        The lanes to fit.
+    """
+    floor, longest = FLOAT64.floor / logs.spread, _LONGEST / logs.spread
     search, going, k = ~(given == given), ordinary, 0
     x, n_eval = select(search, logs.start, given), in_all_lanes(1.0)
     while True:
@@ -304,19 +320,19 @@ def walk(d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordina
         at = _exponents_off_zero(x, logs.both, floor)
         below = select(logs.both, abs(2.0 - at), 0.0)
         steepest = select(below > abs(at), below, abs(at))
-        t, kept = centered(_sums(d, weight, logs.both, at), logs.weight)
+        t, kept = central_moments(_sums(d, weight, logs.both, at), logs.weight)
         d1, d2, d3 = shifted_score(t, logs.jacobian, x - at)
-        good = ordinary & kept & (steepest * logs.farthest <= FINE.reach) & (d2 > 0.0)
+        good = ordinary & kept & (steepest * logs.farthest <= FLOAT64.reach) & (d2 > 0.0)
         step = select(search, _halley_lanes(d1, d2, d3), 0.0)
-        rate = growth(t)
-        arrived = abs(step) * square_root(rate) <= FINE.step
+        rate = moment_rate_squared(t)
+        arrived = abs(step) * square_root(rate) <= FLOAT64.step
         going, k = good & ~arrived, k + 1
         if k == _MAX_EVAL or not any_lane(going):
             break
         longest = select(going, longest * _EXPANSION, longest)
         x = select(going, x + _limited(step, longest), x)
     good = good & (rate <= _MAX_GROWTH_TO_CURVATURE * d2) & (abs(x + step - at) * square_root(rate) <= TAYLOR_REACH)
-    return LaneWalk(x + step, at, n_eval, good & arrived & (~search | has_root_near(d1, d2, d3)), t)
+    return _LaneHalleyResult(x + step, at, n_eval, good & arrived & (~search | has_root_near(d1, d2, d3)), t)
 
 
 @kernel
@@ -327,19 +343,19 @@ def _fit_lanes(x: FloatArray, weight: FloatArray, family: int, found: FloatArray
     logs = _take_logs(x, weight, data, family)
     ordinary = ordinary & (logs.spread >= ONE_PASS_SPREAD) & (logs.farthest <= ONE_PASS_REACH)
     given = load(found, (_GIVEN, 0))
-    best = walk(x, weight, logs, select(data.high < 0.0, 2.0 - given, given), ordinary)
+    best = _halley_iterations(x, weight, logs, select(data.high < 0.0, 2.0 - given, given), ordinary)
     _store_fits(found, data, logs, best, log_offset(family))
 
 
 @kernel
-def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: LaneWalk, offset: float) -> None:
+def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: _LaneHalleyResult, offset: float) -> None:
     """The fields of results of all lanes, as `optimum.write_fit` makes them of one optimum."""
-    mean, variance, curvature = moments_at(best.moments, best.x - best.evaluated_at)
+    mean, variance, curvature = taylor_moments(best.moments, best.x - best.evaluated_at)
     m, sd, log_base = best.x, square_root(variance), log_normal(logs.base)
     t, given, side = m * log_base, load(found, (_GIVEN, 0)), select(data.high < 0.0, -1.0, 1.0)
     good = best.certified & (variance >= ONE_PASS_SD * ONE_PASS_SD) & (abs(t) <= _LARGEST_LOG)
     searched = select(side < 0.0, 2.0 - m, m)
-    factor = exp_less(t, rounder_of(0.0), 0.0)
+    factor = scaled_expm1(t, rounder_of(0.0), 0.0)
     ref = logs.base - offset
     store(found, (field.STATUS, 0), select(good, select(given == given, FIXED, OK), DEFERRED))
     store(found, (field.N_EVAL, 0), best.n_eval)
@@ -360,7 +376,7 @@ def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: LaneWalk, 
 @kernel
 def _branch(m: Lanes, a: Lanes, t: Lanes) -> Lanes:
     """b_m(a) for t = m a of moderate size, as `likelihood.b`."""
-    head, tail = exp_minus(select(t < _EXPM1_MIN, _EXPM1_MIN, t), 0.0, rounder_of(-1.0), 0.5)
+    head, tail = scaled_expm1_dd(select(t < _EXPM1_MIN, _EXPM1_MIN, t), 0.0, rounder_of(-1.0), 0.5)
     return select(abs(t) < LINEAR, a, 2.0 * (head + tail) / m)
 
 

@@ -30,7 +30,7 @@ from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.moments import sum_of, weight_at
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
 from powerkern.kernels.status_codes import CONSTANT, EMPTY, OK
-from powerkern.kernels.transforms.family import log_offset, lowest
+from powerkern.kernels.transforms.family import domain_lower_bound, log_offset
 
 
 class Scan(NamedTuple):
@@ -274,7 +274,7 @@ def refusal(found: Scan, family: int) -> int:
         return EMPTY
     if max(-found.low, found.high) == math.inf:
         return BAD_INFINITE
-    if not found.low > lowest(family):
+    if not found.low > domain_lower_bound(family):
         return BAD_NOT_POSITIVE
     return CONSTANT if found.low == found.high else OK
 

@@ -30,19 +30,19 @@ from powerkern.kernels.likelihood.logs import (
 )
 from powerkern.kernels.likelihood.one_pass_sums import AnyFloats, LogKind, add_sums, rounded, take_logs
 from powerkern.kernels.likelihood.optimum import LogUnits, Optimum, exponent_of, optimum_in
-from powerkern.kernels.likelihood.profile import (
+from powerkern.kernels.likelihood.score_formulas import (
     Moments,
-    centered,
+    central_moments,
     exponents_off_zero,
-    growth,
     has_root_near,
-    moments_at,
-    no_sums,
+    moment_rate_squared,
     score_from_moments,
     shifted_score,
+    taylor_moments,
+    zero_sums,
 )
 from powerkern.kernels.likelihood.scratch import CHUNK, SAMPLE, Work
-from powerkern.kernels.likelihood.two_pass import typical
+from powerkern.kernels.likelihood.two_pass import subsample_median
 from powerkern.kernels.moments import part_of
 from powerkern.kernels.optimize.newton import newton_start, newton_step
 from powerkern.kernels.optimize.status import RUNNING
@@ -65,13 +65,13 @@ MIN_EFFECTIVE = 32.0
 #: Absent values stay in the sums, where they add nothing, unless they are more than this share: then it is cheaper to
 #: squeeze them out first.
 _MOST_ABSENT = 0.25
-#: The values of columns that would be too short without the others stay where they are if they are at least this share:
-#: two passes cost more.
+#: If removing missing values would leave fewer than ONE_PASS_MIN, they stay in place as long as at least this fraction
+#: is present: two passes cost more.
 _LEAST_PRESENT = 1.0 / 16.0
 #: Number of values among which a reference is chosen.
 _FEW = 11
-#: Moments are moved by Taylor series no farther than this, in units of 1/sqrt(`growth`): where a floor kept the
-#: exponent from 0 and outliers dominate the higher moments, the terms left out would count.
+#: Largest Taylor step for the moments, in units of 1/sqrt(`moment_rate_squared`). Beyond it the truncated terms matter,
+#: e.g. near exponent 0 with outliers.
 TAYLOR_REACH = 1e-4
 _MAX_EVAL = 20
 
@@ -91,8 +91,8 @@ class _Logs(NamedTuple):
     spread: float
 
 
-class _Walk(NamedTuple):
-    """Where a walk of Halley steps ended, and its last moments and where these were taken."""
+class _HalleyResult(NamedTuple):
+    """Where Halley's iteration ended, and its last moments and where these were taken."""
 
     x: float
     evaluated_at: float
@@ -101,21 +101,20 @@ class _Walk(NamedTuple):
     moments: Moments
 
 
-class _Stage(NamedTuple):
-    """Tolerances of a walk in float32 or float64."""
+class _HalleyTolerances(NamedTuple):
+    """Tolerances of Halley's iteration on sums in float32 or float64."""
 
+    #: in units of 1/sqrt(`moment_rate_squared`): a smaller step is the last, for it leaves an error of the order of its
+    #: cube
     step: float
-    floor: float
-    reach: float
+    floor: float  #: smallest |m| * spread at which sums are evaluated: Y_2 and Y_3 lose one and two powers of it
+    reach: float  #: largest |t|: squares of e^t stay finite
 
 
-#: `step`, in units of 1/sqrt(`growth`): a step below it ends the walk, for the error left is a fraction of its cube.
-#: `floor`: the smallest |m| * spread at which sums are evaluated, for Y_2 and Y_3 lose one and two powers of it.
-#: `reach`: squares of e^t stay finite for |t| up to it.
-_COARSE = _Stage(5e-2, 1e-2, 40.0)
-FINE = _Stage(2e-5, 1e-5, 340.0)
+_FLOAT32 = _HalleyTolerances(5e-2, 1e-2, 40.0)
+FLOAT64 = _HalleyTolerances(2e-5, 1e-5, 340.0)
 #: Moments at the start, and no step.
-_GIVEN = _Stage(math.inf, 1e-5, 340.0)
+_EVALUATE_ONLY = _HalleyTolerances(math.inf, 1e-5, 340.0)
 
 
 # --- from logs to the optimum -------------------------------------------------------------------------
@@ -135,29 +134,29 @@ def _spread_of(both_signs: bool, weight: float, total: float, squares: float) ->
 
 
 @kernel
-def _walk_from(logs: _Logs, start: float, stage: _Stage) -> _Walk:
-    """Halley steps on raw sums until a step is below the tolerance; not good where these lose too many digits."""
+def _halley_iterations(logs: _Logs, start: float, stage: _HalleyTolerances) -> _HalleyResult:
+    """Take Halley steps on raw sums until one is below the tolerance; not good if the sums lose too many digits."""
     x = at = start
-    moments = no_sums(0.0)
+    moments = zero_sums(0.0)
     state = newton_start(start, 2.0 / logs.spread, 0.0, _MAX_EVAL)
     while state.status == RUNNING:
         x = state.x
         at = exponents_off_zero(x, logs.both_signs, 2.0, stage.floor / logs.spread)
         if not _is_in_reach(at, logs.both_signs, logs.farthest, stage.reach):
             break
-        moments = no_sums(0.0)
+        moments = zero_sums(0.0)
         for i in range(0, logs.d.size, CHUNK):
             end = i + CHUNK
             moments = add_sums(moments, logs.d[i:end], part_of(logs.weight, i, end), at, logs.both_signs)
-        moments, kept = centered(moments, logs.total)
+        moments, kept = central_moments(moments, logs.total)
         if not kept:
             break
         d1, d2, d3 = shifted_score(moments, logs.jacobian, x - at)
         state = newton_step(state, d1, d2, d3)
-        if abs(state.x - x) * math.sqrt(growth(moments)) <= stage.step:
+        if abs(state.x - x) * math.sqrt(moment_rate_squared(moments)) <= stage.step:
             given = stage.step == math.inf
-            return _Walk(x if given else state.x, at, state.n_eval, given or has_root_near(d1, d2, d3), moments)
-    return _Walk(x, at, state.n_eval, False, moments)
+            return _HalleyResult(x if given else state.x, at, state.n_eval, given or has_root_near(d1, d2, d3), moments)
+    return _HalleyResult(x, at, state.n_eval, False, moments)
 
 
 @kernel
@@ -197,16 +196,18 @@ def _sum_and_squares(d: FloatArray, weight: FloatArray | None) -> tuple[float, f
 def _optimum_from(logs: _Logs, units: LogUnits, start: float, given: float, n_eval: int) -> Optimum:
     """The optimum of float64 logs, searched for from `start`, or moments at a `given` exponent, both of the column."""
     is_given = given == given
-    walk = _walk_from(logs, (given if is_given else start) * units.unit, _GIVEN if is_given else FINE)
-    n_eval += walk.n_eval
-    if not walk.good:
+    result = _halley_iterations(
+        logs, (given if is_given else start) * units.unit, _EVALUATE_ONLY if is_given else FLOAT64
+    )
+    n_eval += result.n_eval
+    if not result.good:
         return _no_optimum(n_eval)
-    moved = walk.x - walk.evaluated_at
-    near = abs(moved) * math.sqrt(growth(walk.moments)) <= TAYLOR_REACH
-    mean, variance, curvature = moments_at(walk.moments, moved)
+    moved = result.x - result.evaluated_at
+    near = abs(moved) * math.sqrt(moment_rate_squared(result.moments)) <= TAYLOR_REACH
+    mean, variance, curvature = taylor_moments(result.moments, moved)
     if not (near and variance >= ONE_PASS_SD * ONE_PASS_SD):
         return _no_optimum(n_eval)
-    exponent, status = (given, FIXED) if is_given else (walk.x / units.unit, OK)
+    exponent, status = (given, FIXED) if is_given else (result.x / units.unit, OK)
     return optimum_in(units, exponent, mean, variance, curvature, logs.jacobian, n_eval, status)
 
 
@@ -264,89 +265,170 @@ def _squeezed(weight: FloatArray, out: FloatArray, n: int) -> FloatArray:
     return out[:n]
 
 
+class _Reference(NamedTuple):
+    """What the logs of a column are relative to, and whether it is a normal number, by which values can be divided."""
+
+    units: LogUnits
+    kind: LogKind
+    is_normal: bool
+
+
+class _Start(NamedTuple):
+    """The exponent from which all values are searched, the evaluations made for it, and whether it is an optimum.
+
+    That of the sample is; without it the search starts from 1. `has_spread`: the logs of the sample differ.
+    """
+
+    exponent: float
+    n_eval: int
+    is_optimum: bool
+    has_spread: bool
+
+
 @kernel
 def _optimum_of(
     guess: Prepared, sample: Prepared, family: int, lmbda: float, n_eval: int, work: Work
 ) -> tuple[Optimum, Prepared]:
-    """`one_pass_optimum` of a column of which a sample is known, or all."""
-    x, both_signs, given = guess.x, guess.sign == 0.0, exponent_of(lmbda, guess.sign)
-    if guess.status != OK or x.size < ONE_PASS_MIN or not _is_even(sample.found, x.size / sample.x.size):
+    """Return `one_pass_optimum` of a column, given what its sample has shown.
+
+    Parameters
+    ----------
+    guess : Prepared
+        The column, with the scan of its sample (or of all values) and the signs seen there.
+    sample : Prepared
+        Its sample.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    lmbda : float
+        The lambda at which moments are wanted, NaN to search for the best.
+    n_eval : int
+        The number of evaluations made before.
+    work : Work
+        Scratch.
+
+    Returns
+    -------
+    Optimum
+        NOT_CERTIFIED in three cases: the sample shows that one pass will not do; the scan of all values does; the sums
+        lose too many digits.
+    Prepared
+        The column with the scan of all values, if there was one. Its sign may differ from that of the guess.
+    """
+    exponent = exponent_of(lmbda, guess.sign)
+    is_given = exponent == exponent
+    reference = _reference_of(guess, work)
+    scale = _weight_scale(guess.weight, sample.found.weight)
+    start = _Start(1.0, n_eval, False, True)
+    suits = _suits_one_pass(guess, sample) and reference.is_normal
+    if suits and not is_given:
+        start = _start_from_sample(sample, reference, scale, n_eval, work)
+    if not (suits and start.has_spread):
         return _no_optimum(n_eval), guess
-    ref = 0.0 if both_signs else abs(typical(x, _FEW, work.spare))
-    base = guess.offset + ref
-    if not base >= SMALLEST_NORMAL:  # NaN if a few values are all absent
-        return _no_optimum(n_eval), guess
-    units, kind, start = LogUnits(1.0, ref, log(base)), LogKind(both_signs, guess.offset, 1.0 / base), math.nan
-    # keeps weights in the range of float32
-    scale = 1.0 if guess.weight is None else 1.0 / power_of_two_above(sample.found.weight)
-    if given != given:
-        walk, spread = _walk_on_sample(sample, kind, units.log_ref, scale, work)
-        if not spread > 0.0:
-            return _no_optimum(n_eval), guess
-        n_eval += walk.n_eval + 1
-        if walk.good:
-            start = exponents_off_zero(walk.x, both_signs, 2.0, _COARSE.floor / spread)
-    total, squares, sums, found = _take_all_logs(x, guess.weight, kind, start, scale, work)
-    known, n = prepared(x, guess.weight, found, family), found.weight
-    if known.status != OK or known.sign != guess.sign:
-        return _no_optimum(n_eval), known
-    farthest, jacobian = _farthest(found, kind, units.log_ref), total / n
-    spread = _spread_of(both_signs, n, total, squares)
-    if not (_is_even(found, 1.0) and spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
-        return _no_optimum(n_eval), known
-    if start == start and _is_in_reach(start, both_signs, farthest, _COARSE.reach):
-        moments, kept = centered(sums, scale * n)
-        if kept:
-            d1, d2, d3 = score_from_moments(moments, jacobian)
-            start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
-    logs = _Logs(work.spare[: x.size], guess.weight, both_signs, n, farthest, jacobian, spread)
-    return _optimum_from(logs, units, start if start == start else 1.0, given, n_eval), known
+    total, squares, sums, found = _take_all_logs(guess.x, guess.weight, reference.kind, start, scale, work)
+    column = prepared(guess.x, guess.weight, found, family)
+    if column.status != OK or column.sign != guess.sign:
+        return _no_optimum(start.n_eval), column
+    logs = _logs_of_all(column, reference, total, squares, work)
+    if not (_is_even(found, 1.0) and logs.spread >= ONE_PASS_SPREAD and logs.farthest <= ONE_PASS_REACH):
+        return _no_optimum(start.n_eval), column
+    first = start.exponent
+    if start.is_optimum:
+        first = _refined_start(start.exponent, logs, sums, scale)
+    return _optimum_from(logs, reference.units, first, exponent, start.n_eval), column
+
+
+@kernel
+def _suits_one_pass(guess: Prepared, sample: Prepared) -> bool:
+    """Return whether the column is valid and long, and no few values carry its weight, as far as its sample shows."""
+    factor = guess.x.size / sample.x.size
+    return guess.status == OK and guess.x.size >= ONE_PASS_MIN and _is_even(sample.found, factor)
+
+
+@kernel
+def _reference_of(guess: Prepared, work: Work) -> _Reference:
+    """Return the reference of the logs of a column: the median of a few values, or 0 with both signs."""
+    both_signs = guess.sign == 0.0
+    ref = 0.0 if both_signs else abs(subsample_median(guess.x, _FEW, work.spare))
+    base = guess.offset + ref  # NaN if the few values are all missing
+    is_normal = base >= SMALLEST_NORMAL
+    base = base if is_normal else 1.0
+    return _Reference(LogUnits(1.0, ref, log(base)), LogKind(both_signs, guess.offset, 1.0 / base), is_normal)
+
+
+@kernel
+def _weight_scale(weight: FloatArray | None, total: float) -> float:
+    """Return the power of two that keeps weights in the range of float32, given the total weight of a sample."""
+    return 1.0 if weight is None else 1.0 / power_of_two_above(total)
 
 
 @kernel
 def _is_even(found: Scan, factor: float) -> bool:
-    """Whether the effective number of values is large enough, given a scan of them, or of one in `factor`."""
+    """Return whether the effective number of values is large enough, given the scan of every `factor`-th value."""
     return factor * found.weight * found.weight >= MIN_EFFECTIVE * found.squares
 
 
 @kernel
 def _farthest(found: Scan, kind: LogKind, log_ref: float) -> float:
-    """The largest magnitude of the logs; NaN where one is of a subnormal number."""
+    """Return the largest magnitude of the logs; NaN if one is of a subnormal number."""
     smallest, largest = magnitudes_of(found)
     low, high = kind.offset + smallest, kind.offset + largest
     return max(abs(log(high) - log_ref), abs(log(low) - log_ref)) if low >= SMALLEST_NORMAL else math.nan
 
 
 @kernel
-def _walk_on_sample(sample: Prepared, kind: LogKind, log_ref: float, scale: float, work: Work) -> tuple[_Walk, float]:
-    """The optimum of a sample, nearly to float32 precision, and the spread of its logs."""
-    n, found, d32 = sample.x.size, sample.found, work.d32[: sample.x.size]
+def _start_from_sample(sample: Prepared, reference: _Reference, scale: float, n_eval: int, work: Work) -> _Start:
+    """Return the optimum of a sample, nearly to float32 precision."""
+    n, found, kind = sample.x.size, sample.found, reference.kind
+    d32, weight32 = work.d32[:n], rounded(sample.weight, scale, work.weight32[:n])
     total, squares = take_logs(sample.x, sample.weight, kind, work.spare[:n], d32)
     spread = _spread_of(kind.both_signs, found.weight, total, squares)
     if not spread > 0.0:
-        return _Walk(1.0, 1.0, 0, False, no_sums(0.0)), 0.0
-    weight32, farthest = rounded(sample.weight, scale, work.weight32[:n]), _farthest(found, kind, log_ref)
-    mean = total / found.weight
-    logs = _Logs(d32, weight32, kind.both_signs, scale * found.weight, farthest, mean, spread)
-    return _walk_from(logs, 1.0, _COARSE), spread
+        return _Start(1.0, n_eval, False, False)
+    farthest = _farthest(found, kind, reference.units.log_ref)
+    logs = _Logs(d32, weight32, kind.both_signs, scale * found.weight, farthest, total / found.weight, spread)
+    result = _halley_iterations(logs, 1.0, _FLOAT32)
+    exponent = exponents_off_zero(result.x, kind.both_signs, 2.0, _FLOAT32.floor / spread) if result.good else 1.0
+    return _Start(exponent, n_eval + result.n_eval + 1, result.good, True)
 
 
 @kernel
 def _take_all_logs(
-    x: FloatArray, weight: FloatArray | None, kind: LogKind, exponent: float, scale: float, work: Work
+    x: FloatArray, weight: FloatArray | None, kind: LogKind, start: _Start, scale: float, work: Work
 ) -> tuple[float, float, Moments, Scan]:
-    """All logs, to ``work.spare``: the sums of these, of their squares, and in float32 of powers (exponent NaN: none).
+    """Write all logs to ``work.spare``; return their sum, that of their squares, sums of powers, and a scan of x.
 
-    The sums of powers are taken of each chunk while it is in the first-level cache.
+    The sums of powers are those of a Halley step from the optimum of the sample, in float32, taken of each chunk while
+    it is in the first-level cache. Without that optimum they are 0.
     """
-    total, squares, sums, found = 0.0, 0.0, no_sums(0.0), NOTHING
-    for start in range(0, x.size, CHUNK):
-        end = min(start + CHUNK, x.size)
-        own, d32 = part_of(weight, start, end), work.d32[: end - start]
-        found = joined(found, scan(x[start:end], own))
-        part, part_squares = take_logs(x[start:end], own, kind, work.spare[start:end], d32)
+    total, squares, sums, found = 0.0, 0.0, zero_sums(0.0), NOTHING
+    for begin in range(0, x.size, CHUNK):
+        end = min(begin + CHUNK, x.size)
+        own, d32 = part_of(weight, begin, end), work.d32[: end - begin]
+        found = joined(found, scan(x[begin:end], own))
+        part, part_squares = take_logs(x[begin:end], own, kind, work.spare[begin:end], d32)
         total, squares = total + part, squares + part_squares
-        if exponent == exponent:
-            own32 = rounded(own, scale, work.weight32[: end - start])
-            sums = add_sums(sums, d32, own32, exponent, kind.both_signs)
+        if start.is_optimum:
+            own32 = rounded(own, scale, work.weight32[: end - begin])
+            sums = add_sums(sums, d32, own32, start.exponent, kind.both_signs)
     return total, squares, sums, found
+
+
+@kernel
+def _logs_of_all(column: Prepared, reference: _Reference, total: float, squares: float, work: Work) -> _Logs:
+    """Return the logs of all values, which are in ``work.spare``, given the sums of them and of their squares."""
+    n, kind = column.found.weight, reference.kind
+    farthest = _farthest(column.found, kind, reference.units.log_ref)
+    spread = _spread_of(kind.both_signs, n, total, squares)
+    return _Logs(work.spare[: column.x.size], column.weight, kind.both_signs, n, farthest, total / n, spread)
+
+
+@kernel
+def _refined_start(exponent: float, logs: _Logs, sums: Moments, scale: float) -> float:
+    """Take one Halley step on float32 sums of all values, unless these lose too many digits."""
+    if not _is_in_reach(exponent, logs.both_signs, logs.farthest, _FLOAT32.reach):
+        return exponent
+    moments, kept = central_moments(sums, scale * logs.total)
+    if not kept:
+        return exponent
+    d1, d2, d3 = score_from_moments(moments, logs.jacobian)
+    return newton_step(newton_start(exponent, 2.0 / logs.spread, 0.0, 2), d1, d2, d3).x

@@ -19,9 +19,22 @@ import numpy.typing as npt
 
 from powerkern._jit import bits_of, float_of, kernel, reduction, specialize_on_none
 from powerkern._typing import Float32Array, FloatArray
-from powerkern.kernels.elementary.exp import expm1_excess
+from powerkern.kernels.elementary.exp import expm1_minus_x
 from powerkern.kernels.elementary.log import log_normal
-from powerkern.kernels.likelihood.profile import Y1, Y1Y1, Y1Y2, Y2, Y3, YY, YY1, YY2, YY3, Moments, Y, derivatives
+from powerkern.kernels.likelihood.score_formulas import (
+    Y1,
+    Y1Y1,
+    Y1Y2,
+    Y2,
+    Y3,
+    YY,
+    YY1,
+    YY2,
+    YY3,
+    Moments,
+    Y,
+    derivatives,
+)
 from powerkern.kernels.moments import weight_at
 
 AnyFloats = npt.NDArray[np.floating]
@@ -79,7 +92,7 @@ def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, below: float | None)
         else:
             negative = d[i] < zero
             t = (below if negative else m) * abs(d[i])
-        y0, y1, y2, y3 = derivatives(t, expm1_excess(t), one)
+        y0, y1, y2, y3 = derivatives(t, expm1_minus_x(t), one)
         if below is not None:
             own = r_below if negative else r
             y0 = y0 * own

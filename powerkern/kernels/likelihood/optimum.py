@@ -10,8 +10,8 @@ from powerkern._typing import FloatArray
 from powerkern.kernels import results as field
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.likelihood.profile import profile_nll
 from powerkern.kernels.likelihood.score import b
+from powerkern.kernels.likelihood.score_formulas import profile_nll
 from powerkern.kernels.results import write_identity
 from powerkern.kernels.status_codes import UNREPRESENTABLE
 

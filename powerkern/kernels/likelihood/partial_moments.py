@@ -13,8 +13,8 @@ from powerkern._jit import COLUMN, INTEGER, ROWS, entry
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import copy
 from powerkern.kernels.likelihood.logs import Bounds, Sides, centered_logs, logs_in_units, prepare, sides_of
-from powerkern.kernels.likelihood.profile import N_MOMENTS
 from powerkern.kernels.likelihood.score import add_moments
+from powerkern.kernels.likelihood.score_formulas import N_MOMENTS
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.transforms.family import log_offset
 

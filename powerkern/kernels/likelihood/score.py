@@ -1,4 +1,4 @@
-"""The score of a column (`powerkern.kernels.likelihood.profile`) in two passes, for any data a float64 can hold.
+"""The score of a column (`powerkern.kernels.likelihood.score_formulas`) in two passes, for any data a float64 can hold.
 
 Both families are made of one function of a log and an exponent, ``b_m(a) = expm1(m a)/m``: Box-Cox is
 ``b_lambda(ln x)``; Yeo-Johnson is ``b_lambda(log1p x)`` for x >= 0 and ``-b_{2-lambda}(log1p(-x))`` below. Everything
@@ -34,7 +34,7 @@ from powerkern._jit import kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.likelihood.profile import (
+from powerkern.kernels.likelihood.score_formulas import (
     N_MOMENTS,
     SERIES_REACH,
     WEIGHT,

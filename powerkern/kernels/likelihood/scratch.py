@@ -8,8 +8,8 @@ import numpy as np
 
 from powerkern._jit import COLUMN, COLUMN32, ROWS, named_tuple
 from powerkern._typing import Float32Array, FloatArray
-from powerkern.kernels.likelihood.profile import N_MOMENTS
 from powerkern.kernels.likelihood.score import BLOCK, Scratch
+from powerkern.kernels.likelihood.score_formulas import N_MOMENTS
 
 #: Most values of the sample that a search starts from.
 SAMPLE = 4096

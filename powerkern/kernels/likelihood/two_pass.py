@@ -15,8 +15,8 @@ from powerkern.kernels.elementary.constants import EPS, insert
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.likelihood.logs import Prepared, Sides, logs_about, magnitudes_of, offset_log, sides_of
 from powerkern.kernels.likelihood.optimum import Optimum, exponent_of
-from powerkern.kernels.likelihood.profile import has_root_near
 from powerkern.kernels.likelihood.score import Logs, Score, Scratch, b, growth_at_center, nll_at, score
+from powerkern.kernels.likelihood.score_formulas import has_root_near
 from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.moments import sum_of
 from powerkern.kernels.optimize.newton import NewtonState, newton_start, newton_step
@@ -67,14 +67,14 @@ def _reference(sides: Sides, weighted: bool, scratch: FloatArray) -> float:
     Without weights 0 will do for both signs: there is a value on either side of it.
     """
     if not weighted:
-        return typical(sides.pos, MOST_TYPICAL, scratch) if sides.neg.size == 0 else 0.0
+        return subsample_median(sides.pos, MOST_TYPICAL, scratch) if sides.neg.size == 0 else 0.0
     if sides.neg.size == 0 or sum_of(sides.pos_weight) >= sum_of(sides.neg_weight):
-        return typical_by_weight(sides.pos, sides.pos_weight, scratch)
-    return -typical_by_weight(sides.neg, sides.neg_weight, scratch)
+        return weighted_subsample_median(sides.pos, sides.pos_weight, scratch)
+    return -weighted_subsample_median(sides.neg, sides.neg_weight, scratch)
 
 
 @kernel
-def typical(x: FloatArray, most: int, scratch: FloatArray) -> float:
+def subsample_median(x: FloatArray, most: int, scratch: FloatArray) -> float:
     """The median of at most so many evenly spaced values, NaN if all are: a reference inside the bulk of the data."""
     few, n = min(x.size, most), 0
     for k in range(few):
@@ -86,7 +86,7 @@ def typical(x: FloatArray, most: int, scratch: FloatArray) -> float:
 
 
 @kernel
-def typical_by_weight(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
+def weighted_subsample_median(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
     """The median of at most 63 values, evenly spaced in weight: any value with more than half of it is the median."""
     spacing = sum_of(weight) / min(x.size, MOST_TYPICAL)
     seen, n = 0.0, 0

@@ -13,7 +13,7 @@ row or column after column, the factor to improve (one row of length d for each 
     u_s <- u_s + damping (sum_j v_sj e_j - ridge u_s)/(sum_j v_sj^2 + ridge),    e_j = m_rj - sum_k u_k v_kj,
 
 with all sums over observed j, and keeps the residuals e_j up to date ([1]_, section 9.4, recomputes the inner sum).
-`least_squares_rows` solves for a whole row at once [2]_. `follow` visits single elements of both factors in any order.
+`least_squares_rows` solves for a whole row at once [2]_. `update_elements` visits single elements of both factors.
 
 References
 ----------
@@ -222,7 +222,7 @@ _LINKS = named_tuple(tuple, COUNTS, INDEX32, COUNTS)
 
 
 @entry((_LINKS, _LINKS, COUNT_ROWS, ROWS, ROWS, REAL, REAL, COLUMN))
-def follow(
+def update_elements(
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
     columns: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
     elements: NDArray[np.int64],

@@ -21,7 +21,7 @@ from powerkern._jit import (
 from powerkern._typing import Float32Array, FloatArray
 from powerkern.kernels.likelihood.logs import offset_log, scan
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
-from powerkern.kernels.transforms.family import log_offset, lowest
+from powerkern.kernels.transforms.family import domain_lower_bound, log_offset
 
 # a column's range: values (a negative number: outside the domain), their weight, the extremes; the size of a sample,
 # the sum of its logs in whole units of LOG_UNIT, and the sum of their squares in units of LIMB and of 1.
@@ -56,7 +56,7 @@ def _note(n: float, x_min: float, x_max: float, family: int, out: FloatArray) ->
         return
     if max(-x_min, x_max) == math.inf or out[R_COUNT] == BAD_INFINITE:
         out[R_COUNT] = BAD_INFINITE
-    elif x_min <= lowest(family) or out[R_COUNT] < 0.0:
+    elif x_min <= domain_lower_bound(family) or out[R_COUNT] < 0.0:
         out[R_COUNT] = BAD_NOT_POSITIVE
     else:
         out[R_COUNT] += n

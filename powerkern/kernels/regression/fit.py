@@ -13,11 +13,11 @@ from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.likelihood.logs import offset_log, refusal, scan
 from powerkern.kernels.likelihood.optimum import Optimum, exponent_of, write_fit
-from powerkern.kernels.likelihood.profile import YY
 from powerkern.kernels.likelihood.score import b
+from powerkern.kernels.likelihood.score_formulas import YY
 from powerkern.kernels.regression.likelihood import DESIGN, MORE, WORK, Design, RegressionWork, evaluate
 from powerkern.kernels.regression.response import Column, prepare
-from powerkern.kernels.regression.search import GROWTH, MAX_EVAL, Found, Search, search_minimum
+from powerkern.kernels.regression.search import GROWTH, MAX_EVAL, LambdaOptimum, SearchResult, search_minimum
 from powerkern.kernels.results import BAD_RANK, write_identity, write_range
 from powerkern.kernels.status_codes import EXACT, FIXED, OK, ROUTE_TWO_PASS
 
@@ -27,7 +27,7 @@ _MODERATE = 300.0
 
 @kernel
 def _write(
-    column: Column, search: Search, given: float, work: RegressionWork, row: FloatArray, coef: FloatArray
+    column: Column, search: SearchResult, given: float, work: RegressionWork, row: FloatArray, coef: FloatArray
 ) -> None:
     """Results, and coefficients on the basis in units of the residual scale, psi relative to the reference's."""
     rows, at, mu = column.rows, search.found.at, search.found.mu
@@ -98,7 +98,7 @@ def _regress_column(
         mu = _exponent(column, lmbda)
         at = evaluate(column.rows, mu, work)
         exact = at.g == -math.inf
-        best = Search(Found(mu, at, 1, True), EXACT if exact else FIXED, math.nan, math.nan)
+        best = SearchResult(LambdaOptimum(mu, at, 1, True), EXACT if exact else FIXED, math.nan, math.nan)
     else:
         best = search_minimum(column, work)
     _write(column, best, lmbda, work, row, extra[2:])

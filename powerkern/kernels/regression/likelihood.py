@@ -26,9 +26,10 @@ from powerkern._jit import COLUMN, REAL, ROWS, kernel, named_tuple, reduction
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.cholesky import factor_cholesky, solve_factored
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.elementary.exp import exp, expm1_excess
+from powerkern.kernels.elementary.exp import exp, expm1_minus_x
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.likelihood.profile import (
+from powerkern.kernels.likelihood.score import BLOCK
+from powerkern.kernels.likelihood.score_formulas import (
     N_MOMENTS,
     Y1Y1,
     Y1Y2,
@@ -41,9 +42,8 @@ from powerkern.kernels.likelihood.profile import (
     profile_nll,
     ratios,
     scaled_derivatives,
-    squares_at,
+    taylor_sum_of_squares,
 )
-from powerkern.kernels.likelihood.score import BLOCK
 
 #: Below this part of the sum of squares, residual products are formed from residuals, not by subtraction.
 _BY_SUBTRACTION = 1e-4
@@ -86,7 +86,7 @@ class RegressionWork(NamedTuple):
     coef: FloatArray
     gram: FloatArray
     sample_gram: FloatArray
-    products: FloatArray  #: of residuals of psi and its derivatives, placed as among moments (`likelihood.profile`)
+    products: FloatArray  #: of residuals of psi and its derivatives, placed as among moments (`score_formulas`)
     grid: FloatArray
 
 
@@ -126,7 +126,7 @@ class Rows(NamedTuple):
     both_signs: bool
 
 
-class At(NamedTuple):
+class Evaluation(NamedTuple):
     """g, the derivatives of ``e^(-2 mu J) |P psi|^2``, halved, over its value, and g''; the log of psi's factor.
 
     `unexplained` is the part of the sum of squares that is in the residuals.
@@ -179,7 +179,7 @@ def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float | Non
         t = (lower if below else mu) * d[i]
         r = lower_inverse if below else inverse
         if log_factor is None:
-            f0, f1, f2, f3 = derivatives(t, expm1_excess(t), 1.0)
+            f0, f1, f2, f3 = derivatives(t, expm1_minus_x(t), 1.0)
         else:
             f0, f1, f2, f3 = scaled_derivatives(t, exp(t - log_factor), exp(-log_factor))
         r2 = r * r
@@ -311,7 +311,7 @@ def _subtract(y: FloatArray, factor: float, x: FloatArray) -> None:
 
 
 @kernel
-def evaluate(rows: Rows, mu: float, work: RegressionWork) -> At:
+def evaluate(rows: Rows, mu: float, work: RegressionWork) -> Evaluation:
     """g and its derivatives at `mu`; next to a vanishing exponent by Taylor's series from a point beside it."""
     beside = exponents_off_zero(mu, rows.both_signs, 2.0 * rows.sigma, _FLOOR)
     log_factor = _log_factor(rows, beside)
@@ -322,27 +322,27 @@ def evaluate(rows: Rows, mu: float, work: RegressionWork) -> At:
 
 
 @kernel
-def at_products(rows: Rows, mu: float, log_factor: float, total: float, t: FloatArray) -> At:
+def at_products(rows: Rows, mu: float, log_factor: float, total: float, t: FloatArray) -> Evaluation:
     """g and its derivatives from the products of residuals."""
     unexplained = t[YY] / total if total > 0.0 else 0.0
     if not unexplained > _ROUNDING:
         if unexplained == unexplained:
-            return At(-math.inf, 0.0, 1.0, 0.0, math.inf, log_factor, 0.0)
-        return At(math.nan, math.nan, math.nan, math.nan, math.nan, log_factor, unexplained)
+            return Evaluation(-math.inf, 0.0, 1.0, 0.0, math.inf, log_factor, 0.0)
+        return Evaluation(math.nan, math.nan, math.nan, math.nan, math.nan, log_factor, unexplained)
     jacobian, sigma = rows.jacobian, rows.sigma
     slope, bend, third = ratios(t)
     d1 = slope - jacobian
     d2 = bend - 4.0 * jacobian * slope + 2.0 * jacobian * jacobian
     d3 = third - 6.0 * jacobian * bend + 12.0 * jacobian * jacobian * slope - 4.0 * jacobian * jacobian * jacobian
     g = profile_nll(log(t[YY] / rows.weight), log_factor + log(sigma), mu / sigma, sigma * jacobian)
-    return At(g, d1, d2, d3, bend - 2.0 * slope * slope, log_factor, unexplained)
+    return Evaluation(g, d1, d2, d3, bend - 2.0 * slope * slope, log_factor, unexplained)
 
 
 @kernel
 def move(step: float, t: FloatArray, coef: FloatArray) -> None:
     """Products and coefficients a short step further on, by Taylor's series."""
     bend, third = t[Y1Y1] + t[YY2], 3.0 * t[Y1Y2] + t[YY3]
-    t[YY] = squares_at(t, step)
+    t[YY] = taylor_sum_of_squares(t, step)
     t[YY1] += step * (bend + 0.5 * step * third)
     t[Y1Y1] += step * third
     for k in range(coef.shape[1]):

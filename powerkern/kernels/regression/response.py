@@ -18,7 +18,7 @@ from powerkern.kernels.likelihood.logs import (
     squeeze,
     unit_of,
 )
-from powerkern.kernels.likelihood.two_pass import MOST_TYPICAL, typical, typical_by_weight
+from powerkern.kernels.likelihood.two_pass import MOST_TYPICAL, subsample_median, weighted_subsample_median
 from powerkern.kernels.regression.likelihood import Design, RegressionWork, Rows, factor_gram
 from powerkern.kernels.transforms.family import log_offset
 
@@ -75,11 +75,11 @@ def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
     """The magnitude that logs of a column of one sign are relative to: a typical one."""
     if design.root.size == 0:
         n = squeeze(x, None, work.packed, work.weight)
-        return abs(typical(work.packed[:n], MOST_TYPICAL, work.logs))
+        return abs(subsample_median(work.packed[:n], MOST_TYPICAL, work.logs))
     n = squeeze(x, design.root, work.packed, work.weight)
     for i in range(n):
         work.weight[i] *= work.weight[i]
-    return abs(typical_by_weight(work.packed[:n], work.weight[:n], work.logs))
+    return abs(weighted_subsample_median(work.packed[:n], work.weight[:n], work.logs))
 
 
 @kernel

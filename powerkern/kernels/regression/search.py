@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from powerkern._jit import kernel
 from powerkern._typing import FloatArray
-from powerkern.kernels.likelihood.profile import YY, has_root_near
+from powerkern.kernels.likelihood.score_formulas import YY, has_root_near
 from powerkern.kernels.optimize.newton import NewtonState, newton_step
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.regression.likelihood import (
     MORE,
     N_GRID,
     STEPS,
-    At,
+    Evaluation,
     RegressionWork,
     Rows,
     at_products,
@@ -91,11 +91,11 @@ def _encloses(grid: FloatArray, i: int, last: int) -> bool:
     return bool(grid[_D1, i] < 0.0 < grid[_D1, after])
 
 
-class Found(NamedTuple):
+class LambdaOptimum(NamedTuple):
     """A minimum: where, the values there, and whether it is certified; coefficients and products are in the work."""
 
     mu: float
-    at: At
+    at: Evaluation
     n_eval: int
     certified: bool
 
@@ -103,7 +103,7 @@ class Found(NamedTuple):
 @kernel
 def _descend(
     rows: Rows, start: float, low: float, high: float, max_step: float, rough: bool, work: RegressionWork
-) -> Found:
+) -> LambdaOptimum:
     """The root of the derivative near `start`, between `low` and `high`; `rough`: to a part of a step."""
     state = NewtonState(start, math.nan, low, high, math.inf, math.nan, max_step, 0.0, 0, MAX_EVAL, RUNNING)
     mu = start
@@ -120,20 +120,20 @@ def _descend(
         total = work.products[YY] / at.unexplained
         move(step, work.products, work.coef)
         at = at_products(rows, mu + step, at.log_factor, total, work.products)
-    return Found(mu + step, at, state.n_eval, certified)
+    return LambdaOptimum(mu + step, at, state.n_eval, certified)
 
 
-class Search(NamedTuple):
+class SearchResult(NamedTuple):
     """The lowest minimum of a column, its status, and the ends of the scan."""
 
-    found: Found
+    found: LambdaOptimum
     status: int
     low: float
     high: float
 
 
 @kernel
-def search_minimum(column: Column, work: RegressionWork) -> Search:
+def search_minimum(column: Column, work: RegressionWork) -> SearchResult:
     """Scan a sample of the rows, and find its minimum and from there the minimum of all; if in doubt, scan all rows."""
     rows, center = column.rows, column.rows.sigma if column.rows.both_signs else 0.0
     n_eval, max_step = 0, _STEP / column.spread
@@ -155,12 +155,12 @@ def search_minimum(column: Column, work: RegressionWork) -> Search:
         if sampled and not (best.certified and inside):
             sampled = False
             continue
-        found = Found(best.mu, best.at, n_eval, best.certified)
-        return Search(found, status if best.certified else NOT_CERTIFIED, low, high)
+        found = LambdaOptimum(best.mu, best.at, n_eval, best.certified)
+        return SearchResult(found, status if best.certified else NOT_CERTIFIED, low, high)
 
 
 @kernel
-def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: RegressionWork) -> Search:
+def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: RegressionWork) -> SearchResult:
     """The lowest point of a scan that saw no minimum; lambda = 1 where every fit was exact."""
     grid = work.grid
     low, high = grid[_MU, scanned.first], grid[_MU, scanned.last]
@@ -169,14 +169,14 @@ def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: Regressio
     for k in range(scanned.first, scanned.last + 1):
         if not exact and -math.inf < grid[_G, k] < lowest:
             mu, lowest = grid[_MU, k], grid[_G, k]
-    found = Found(mu, evaluate(rows, mu, work), n_eval + 1, False)
-    return Search(found, EXACT if exact else AT_END, low, high)
+    found = LambdaOptimum(mu, evaluate(rows, mu, work), n_eval + 1, False)
+    return SearchResult(found, EXACT if exact else AT_END, low, high)
 
 
 @kernel
 def _lowest(
     part: Rows, rows: Rows, scanned: _Scanned, sampled: bool, max_step: float, work: RegressionWork
-) -> tuple[Found, int]:
+) -> tuple[LambdaOptimum, int]:
     """Return the lowest of the minima that a scan enclosed, and its status.
 
     Parameters
@@ -193,7 +193,7 @@ def _lowest(
         Receives coefficients and products of the minimum.
     """
     grid, n_eval, last_mu = work.grid, 0, math.nan
-    best = Found(0.0, At(math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0), 0, False)
+    best = LambdaOptimum(0.0, Evaluation(math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0), 0, False)
     for k in range(scanned.first, scanned.last):
         if not _encloses(grid, k, scanned.last):
             continue
@@ -206,10 +206,10 @@ def _lowest(
         best = found if found.at.g < best.at.g else best
         last_mu = found.mu
     if best.mu != last_mu:  # coefficients are those of the last minimum: evaluate the best one again
-        best = Found(best.mu, evaluate(rows, best.mu, work), best.n_eval, best.certified)
+        best = LambdaOptimum(best.mu, evaluate(rows, best.mu, work), best.n_eval, best.certified)
     exact = best.at.g == -math.inf
     status = EXACT if exact else MULTIMODAL if scanned.n_minima > 1 else SCANNED
-    return Found(best.mu, best.at, n_eval, best.certified or exact), status
+    return LambdaOptimum(best.mu, best.at, n_eval, best.certified or exact), status
 
 
 @kernel

@@ -21,7 +21,7 @@ from powerkern.kernels.elementary.log import log
 from powerkern.kernels.location.huber import HUBER_K, huber_likelihood_of
 from powerkern.kernels.location.loc_scale import LocScale
 from powerkern.kernels.location.weights import FrequencyWeights, mean_of, part_of, total_of
-from powerkern.kernels.results import CURVATURE, INTERCEPT, DEFERRED, LMBDA, LOC, N_EVAL, NLL, SCALE, SLOPE, STATUS
+from powerkern.kernels.results import CURVATURE, DEFERRED, INTERCEPT, LMBDA, LOC, N_EVAL, NLL, SCALE, SLOPE, STATUS
 from powerkern.kernels.robust.column import Column, Prestandardized
 from powerkern.kernels.robust.column_results import is_finished, write_column
 from powerkern.kernels.robust.fit import Criterion, entries_of, no_tail

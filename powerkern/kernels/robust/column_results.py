@@ -35,7 +35,7 @@ from powerkern.kernels.robust.column import Prescaling, SearchResult
 from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.prestandardization import divisor_of, value_of
 from powerkern.kernels.robust.reweighting import KeptRange
-from powerkern.kernels.transforms.family import lowest
+from powerkern.kernels.transforms.family import domain_lower_bound
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, log_at
 
 _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
@@ -63,7 +63,7 @@ def refusal(x: FloatArray, family: int) -> int:
         return _EMPTY
     if x[0] == -math.inf or x[n - 1] == math.inf:
         return BAD_INFINITE
-    if x[0] <= lowest(family):
+    if x[0] <= domain_lower_bound(family):
         return BAD_NOT_POSITIVE
     return _CONSTANT if x[0] == x[n - 1] else _OK
 

@@ -64,7 +64,7 @@ class Entries(NamedTuple):
     Weights lie as the values do, and are not read where these are NaN. Of each pair, the first is without weights.
     """
 
-    #: fit all columns whose status is DEFERRED: (columns, weights, family, options, work, out); return how many are left
+    #: fit the columns whose status is DEFERRED: (columns, weights, family, options, work, out); return how many remain
     complete: tuple[Callable[..., int], Callable[..., int]]
     #: the objective, by the routes of fits: (columns, weights, family, options, routes, lmbdas, work, out)
     objective: tuple[Callable[..., None], Callable[..., None]]

@@ -26,7 +26,15 @@ from powerkern._jit import (
     width_of,
 )
 from powerkern._typing import Float32Array, FloatArray, IntArray
-from powerkern.kernels.elementary.exp import LOG2_E, are_moderate, exp2m1_lanes, exp_lanes, expm1_lanes, greater, lesser
+from powerkern.kernels.elementary.exp import (
+    LOG2_E,
+    are_moderate,
+    exp2m1_lanes,
+    exp_lanes,
+    expm1_lanes,
+    maximum,
+    minimum,
+)
 from powerkern.kernels.location.huber import CELLWISE_BETA
 from powerkern.kernels.location.loc_scale import MAD_FACTOR
 from powerkern.kernels.location.weights import FrequencyWeights, Nodes, middle_positions, total_of, weight_at
@@ -152,7 +160,7 @@ def _objective(
 @inlined
 def _square(y: Floats, counts: FrequencyWeights | None, i: int, loc: Lanes, reach: Lanes) -> Lanes:
     """The square of the distance of value number i from `loc`, or of `reach` if that is smaller."""
-    d = lesser(abs(values_at(y, i) - loc), reach)
+    d = minimum(abs(values_at(y, i) - loc), reach)
     return _times(counts, i, d * d)
 
 
@@ -167,7 +175,7 @@ def huber_step(y: Floats, counts: FrequencyWeights | None, n: int, median: Lanes
     low, high, per_reach = 0, n - 1, 1.0 / reach
     while low < high:
         a, b = (median - values_at(y, low)) * per_reach, (values_at(y, high) - median) * per_reach
-        if not any_lane(greater(a, b) > 1.0):
+        if not any_lane(maximum(a, b) > 1.0):
             break
         below += _times(counts, low, _clipped(counts, a))
         above += _times(counts, high, _clipped(counts, b))
@@ -207,7 +215,7 @@ def _clipped(counts: FrequencyWeights | None, d: Lanes) -> Lanes:
 @inlined
 def _per_weight(d: Lanes) -> Lanes:
     """One over Huber's weight at a distance, up to a bound whose square is in range."""
-    return lesser(greater(abs(d), 1.0), _FARTHEST)
+    return minimum(maximum(abs(d), 1.0), _FARTHEST)
 
 
 @kernel
@@ -227,7 +235,7 @@ def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes
 def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_scale_and_c: Lanes) -> Lanes:
     """1 - rho of value number i, in whose place its residual is put, or the bound beyond which rho is 1."""
     t = values_at(y, i) * per_scale_and_c - (scores[i] * per_c + center)
-    t = greater(lesser(t, 1.0), -1.0)  # a NaN counts as far
+    t = maximum(minimum(t, 1.0), -1.0)  # a NaN counts as far
     store(y, (width_of(y) * i,), t)
     u = 1.0 - t * t
     return u * u * u
@@ -240,7 +248,7 @@ def _nearness(counts: FrequencyWeights, y: Floats, nodes: Nodes, c: float, loc: 
     row, score, spread, weight = nodes
     for k in range(row.size):
         t = (values_at(y, row[k]) - loc) * per_scale_and_c - score[k] * (1.0 / c)
-        u = 1.0 - lesser(t * t, 1.0)
+        u = 1.0 - minimum(t * t, 1.0)
         near += weight[k] * (u * (u * u + (3.0 / (c * c)) * spread[k] * (4.0 - 5.0 * u)))
     return near
 
@@ -261,7 +269,7 @@ def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
     """The least distance from the point within which there is a share of the weight, given by its partners."""
     nearest, low = in_lanes_of(point, math.inf), 0
     while low < partner.size and partner[low] < partner.size:
-        nearest = lesser(greater(point - values_at(y, low), values_at(y, partner[low]) - point), nearest)
+        nearest = minimum(maximum(point - values_at(y, low), values_at(y, partner[low]) - point), nearest)
         low += 1
     return nearest
 
@@ -284,8 +292,8 @@ def plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
     farthest = values_at(y, first + rank - 1) - point
     for low in range(first, last):
         below = point - values_at(y, low)
-        nearest = lesser(greater(below, farthest), nearest)
+        nearest = minimum(maximum(below, farthest), nearest)
         farthest = values_at(y, low + rank) - point
-        following = lesser(greater(below, farthest), following)
-    nearest = lesser(greater(point - values_at(y, last), farthest), nearest)
+        following = minimum(maximum(below, farthest), following)
+    nearest = minimum(maximum(point - values_at(y, last), farthest), nearest)
     return nearest if n & 1 else 0.5 * (nearest + following)

@@ -32,7 +32,7 @@ from powerkern._jit import (
 )
 from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.elementary.constants import LARGEST
-from powerkern.kernels.elementary.exp import exp, greater, lesser
+from powerkern.kernels.elementary.exp import exp, maximum, minimum
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.robust.qq_lanes import qq_objectives
 from powerkern.kernels.transforms.rectified import SortedColumn
@@ -286,6 +286,6 @@ def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> N
 def _nearest_between(y: Float32Array, i: int) -> Lanes:
     """The largest 1 - rho of residual number i between neighboring lanes: at the median of both and 0."""
     a, b = load(y, (LANES32 * i,)), load(y, (LANES32 * i + 1,))
-    nearest = greater(lesser(a, b), lesser(greater(a, b), 0.0))
+    nearest = maximum(minimum(a, b), minimum(maximum(a, b), 0.0))
     u = 1.0 - nearest * nearest
     return u * u * u

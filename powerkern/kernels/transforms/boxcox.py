@@ -16,7 +16,7 @@ import math
 
 from powerkern._jit import inlined
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp import exp_less, exp_parts, exp_parts_unchecked, exp_scaled, rounder_of
+from powerkern.kernels.elementary.exp import exp_parts, exp_parts_unchecked, exp_scaled, rounder_of, scaled_expm1
 from powerkern.kernels.elementary.log import (
     extended_log,
     log,
@@ -37,17 +37,17 @@ from powerkern.kernels.transforms.branch import (
     branch_of_product,
     branch_unchecked,
     by_lambda,
+    dd_mul,
+    dd_mul_dd,
     exponent,
     inverse_branch,
     inverse_branch_unchecked,
     inverse_reach,
-    less_one,
+    lambda_minus_one_dd,
     limit_of,
     moderate_forwards,
     moderate_log,
     reach,
-    times,
-    times_pair,
     write_bounds,
 )
 
@@ -81,7 +81,7 @@ def boxcox(x: float, lmbda: float) -> float:
     """
     e = exponent(lmbda)
     a, a_lo = _extended_log(x)
-    t, t_lo = times(a, a_lo, e.m)
+    t, t_lo = dd_mul(a, a_lo, e.m)
     # adds NaN where lambda is NaN, for which limit_of does not check
     return _with_edges(branch_of_product(t, t_lo, e), x, -limit_of(-lmbda), limit_of(lmbda)) + 0.0 * lmbda
 
@@ -104,8 +104,8 @@ def boxcox_dx(x: float, lmbda: float) -> float:
     At x = 0 and at infinity the limit; NaN for x < 0 and where an argument is NaN.
     """
     a, a_lo = _extended_log(x)
-    power, power_lo = less_one(lmbda)
-    y = exp_parts(*times_pair(a, a_lo, power, power_lo))
+    power, power_lo = lambda_minus_one_dd(lmbda)
+    y = exp_parts(*dd_mul_dd(a, a_lo, power, power_lo))
     at_zero = 1.0 if power == 0.0 else (0.0 if power > 0.0 else math.inf)
     at_infinity = 1.0 if power == 0.0 else (0.0 if power < 0.0 else math.inf)
     return _with_edges(y, x, at_zero, at_infinity) + 0.0 * power
@@ -152,7 +152,7 @@ def boxcox_standardized(x: float, fit: Fit) -> float:
     t = e.m * _log_ratio(x, fit.ref)
     t = e.t_max if t > e.t_max else t
     t = e.t_min if t < e.t_min else t
-    z = a * (exp_less(t, e.rounder, e.unit) * e.inverse) + b
+    z = a * (scaled_expm1(t, e.rounder, e.unit) * e.inverse) + b
     return _with_edges(z, x, a * -limit_of(-lmbda) + b, a * limit_of(lmbda) + b)
 
 
@@ -212,7 +212,7 @@ def _boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArr
         log_x, a_lo[j] = short_log(k, m - 1.0)
         a[j] = log_x + 0.0 * x[j]  # NaN for NaN
     for j in range(out.size):
-        t, t_lo = times(a[j], a_lo[j], c[_M, j])
+        t, t_lo = dd_mul(a[j], a_lo[j], c[_M, j])
         out[j] = branch_unchecked(t, t_lo, _exponent_of(c, j))
 
 
@@ -253,7 +253,7 @@ def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Fl
     for j in range(out.size):
         d[j] = _log_ratio_unchecked(x[j], c[_REF, j], c[_REF_INVERSE, j]) + 0.0 * x[j]
     for j in range(out.size):
-        value = exp_less(c[_M, j] * d[j], rounder_of(0.0), 1.0) * c[_INVERSE, j]
+        value = scaled_expm1(c[_M, j] * d[j], rounder_of(0.0), 1.0) * c[_INVERSE, j]
         out[j] = c[_SLOPE, j] * value + c[_OFFSET, j]
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from powerkern._jit import bits_of, float_of, fma, inlined
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.elementary.exp import exp, exp_minus, expm1, rounder_of
+from powerkern.kernels.elementary.exp import exp, expm1, rounder_of, scaled_expm1_dd
 from powerkern.kernels.elementary.log import extended_log, short_log1p, split_one_plus_parts
 
 _LN2 = math.log(2.0)
@@ -130,7 +130,7 @@ class Exponent(NamedTuple):
     #: 1/(m unit), double-double
     inverse: float
     inverse_lo: float
-    #: a power of two below 1/|m|, and the rounder that makes `exp_minus` scale by it
+    #: a power of two below 1/|m|, and the rounder that makes `scaled_expm1_dd` scale by it
     unit: float
     rounder: float
     #: beyond these values of m a the result no longer changes: infinity, -1/m
@@ -187,7 +187,7 @@ def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
 
 @inlined
 def reach(e: Exponent, steepest: float) -> float:
-    """e**d for the largest |d| for which `exp_less` takes m d, |m| <= `steepest`, without checks.
+    """e**d for the largest |d| for which `scaled_expm1` takes m d, |m| <= `steepest`, without checks.
 
     A little less, because where m is large it matters that e**d and products with it are rounded.
     """
@@ -197,7 +197,7 @@ def reach(e: Exponent, steepest: float) -> float:
 
 
 @inlined
-def less_one(lmbda: float) -> tuple[float, float]:
+def lambda_minus_one_dd(lmbda: float) -> tuple[float, float]:
     """The exponent lambda - 1 of the derivatives in x, and its rounding error."""
     power = lmbda - 1.0
     bulk = power - lmbda
@@ -219,14 +219,14 @@ def moderate_log(m: float) -> float:
 
 
 @inlined
-def times(a: float, a_lo: float, m: float) -> tuple[float, float]:
+def dd_mul(a: float, a_lo: float, m: float) -> tuple[float, float]:
     """(a + a_lo) m, head and tail."""
     t = m * a
     return t, m * a_lo + fma(m, a, -t)
 
 
 @inlined
-def times_pair(a: float, a_lo: float, m: float, m_lo: float) -> tuple[float, float]:
+def dd_mul_dd(a: float, a_lo: float, m: float, m_lo: float) -> tuple[float, float]:
     """(a + a_lo)(m + m_lo), head and tail."""
     t = m * a
     return t, m_lo * a + (m * a_lo + fma(m, a, -t))
@@ -235,7 +235,7 @@ def times_pair(a: float, a_lo: float, m: float, m_lo: float) -> tuple[float, flo
 @inlined
 def branch_unchecked(t: float, t_lo: float, e: Exponent) -> float:
     """`branch_of_product` where e**|a| is within the `reach` of e."""
-    head, tail = exp_minus(t, t_lo, e.rounder, e.unit)
+    head, tail = scaled_expm1_dd(t, t_lo, e.rounder, e.unit)
     return head * e.inverse + (tail * e.inverse + head * e.inverse_lo)
 
 
@@ -283,7 +283,7 @@ def write_pair(k: int, upper: float, lower: float, c: FloatArray, j: int) -> Non
 
 
 @inlined
-def of_side(c: FloatArray, k: int, j: int, negative: bool) -> float:
+def select_by_sign(c: FloatArray, k: int, j: int, negative: bool) -> float:
     """One of a pair of constants; both are loaded, as a load that depends on a condition would not be vectorised."""
     upper, lower = float(c[k, j]), float(c[k + 1, j])
     return lower if negative else upper

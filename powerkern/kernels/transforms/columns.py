@@ -10,7 +10,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.results import INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE
 from powerkern.kernels.transforms import boxcox, yeojohnson, yeojohnson_standardized
 from powerkern.kernels.transforms.branch import BLOCK, HIGH, LOW, N_SPARE, Fit
-from powerkern.kernels.transforms.family import BOX_COX, INVERSES, YEO_JOHNSON, lowest
+from powerkern.kernels.transforms.family import BOX_COX, INVERSES, YEO_JOHNSON, domain_lower_bound
 
 #: The transforms by family and direction.
 TRANSFORMS = {
@@ -42,12 +42,12 @@ def column_transform(family: int, direction: int) -> ColumnTransform:
     """The kernel that transforms a column, in (N_ROOM, WIDTH) of scratch space."""
     transform = TRANSFORMS[family, direction]
     image, transform_block = transform.image, transform.block
-    is_inverse, end = direction in INVERSES, lowest(family)
+    is_inverse, end = direction in INVERSES, domain_lower_bound(family)
 
     def column(x: FloatArray, c: FloatArray, j: int, fit: Fit, out: FloatArray, room: FloatArray) -> int:
         n_failures, spare, extreme, place = 0, room[_SPARE:], room[_EXTREME], room[_PLACE]
         low, high = c[0, LOW, j], c[0, HIGH, j]
-        spread(c, j * BLOCK, min(x.size, BLOCK), BLOCK, room)
+        broadcast_constants(c, j * BLOCK, min(x.size, BLOCK), BLOCK, room)
         for start in range(0, x.size, BLOCK):
             source, target = x[start : start + BLOCK], out[start : start + BLOCK]
             n_extreme = _count_extreme(source, low, high)
@@ -86,7 +86,7 @@ def _count_not_finite(x: FloatArray) -> int:
 
 
 @inlined
-def spread(c: FloatArray, first: int, n: int, height: int, column: FloatArray) -> None:
+def broadcast_constants(c: FloatArray, first: int, n: int, height: int, column: FloatArray) -> None:
     """The constants of n values from number `first` on, of columns of so many values one after the other.
 
     Whole vectors are stored, so up to seven more are written, of the next columns.

@@ -48,6 +48,6 @@ def is_mirrored(family: int) -> bool:
 
 
 @kernel
-def lowest(family: int) -> float:
+def domain_lower_bound(family: int) -> float:
     """The end of the domain, which does not belong to it."""
     return -math.inf if is_mirrored(family) else 0.0

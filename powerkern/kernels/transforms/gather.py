@@ -47,7 +47,7 @@ from powerkern.kernels.transforms.columns import FIT_FIELDS, N_ROOM, TRANSFORMS,
 from powerkern.kernels.transforms.columns import count_outside as _outside
 from powerkern.kernels.transforms.family import (
     INVERSES,
-    lowest,
+    domain_lower_bound,
 )
 
 AnyArray = NDArray[Any]
@@ -146,7 +146,7 @@ def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures
 @kernel
 def _end_of_domain(fit: FloatArray, family: int) -> float:
     """The end of the domain in the units of the data; x - center rounds to 0 or less only where x <= center."""
-    return float(fit[CENTER] + lowest(family))
+    return float(fit[CENTER] + domain_lower_bound(family))
 
 
 @inlined

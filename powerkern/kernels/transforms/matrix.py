@@ -54,7 +54,7 @@ from powerkern.kernels.transforms.branch import (
     PrepareAll,
     in_turn,
 )
-from powerkern.kernels.transforms.columns import FIT_FIELDS, TRANSFORMS, WIDTH, spread
+from powerkern.kernels.transforms.columns import FIT_FIELDS, TRANSFORMS, WIDTH, broadcast_constants
 from powerkern.kernels.transforms.family import (
     BOX_COX,
     FORWARD,
@@ -133,7 +133,7 @@ def _along_lines(
     packed: FloatArray,
     extreme: FloatArray,
 ) -> None:
-    """Transform every block of every line. In `room` are the constants, and room for `spread` and for a block."""
+    """Transform every block of every line; `room` holds the constants, and scratch for a block."""
     column, spare, out = room[-1], room[-2], lines.out
     total = height * extreme.size
     for line in range(lines.n_lines):
@@ -151,7 +151,7 @@ def _along_lines(
                 number, begin = pack(lines, number, begin, block)
             first = line * height + place if column_major else place
             if column_major and (lines.joined or k == 0):
-                spread(room, first, n, height, column)
+                broadcast_constants(room, first, n, height, column)
             constants = column if column_major else room[k]
             if _any_extreme(block, constants):
                 _note_extreme(block, constants, first, height if column_major else 1, extreme)

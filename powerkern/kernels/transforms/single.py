@@ -22,7 +22,7 @@ from typing import NamedTuple
 from powerkern._jit import bits_of, float_of, inlined
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
-from powerkern.kernels.elementary.exp import LOG2_E, exp_less, polynomial, rounder_of
+from powerkern.kernels.elementary.exp import LOG2_E, polynomial, rounder_of, scaled_expm1
 from powerkern.kernels.elementary.log import log1p_finite, split_normal
 from powerkern.kernels.transforms.branch import (
     Fit,
@@ -30,7 +30,7 @@ from powerkern.kernels.transforms.branch import (
     PrepareAll,
     fit_in,
     in_turn,
-    of_side,
+    select_by_sign,
     write_bounds,
 )
 
@@ -128,13 +128,13 @@ def _divisor(m: float) -> float:
 @inlined
 def _exp(t: float) -> float:
     """e**t in all digits of float64 but one; for |t| < _UNCHECKED."""
-    return exp_less(t, rounder_of(0.0), 0.0)
+    return scaled_expm1(t, rounder_of(0.0), 0.0)
 
 
 @inlined
 def _expm1(t: float) -> float:
     """e**t - 1 in all digits of float64 but one; for |t| < _UNCHECKED."""
-    return exp_less(t, rounder_of(0.0), 1.0)
+    return scaled_expm1(t, rounder_of(0.0), 1.0)
 
 
 @inlined
@@ -390,12 +390,12 @@ def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Float
         v = float(x[j])
         kept[j] = v
         negative, size = v < 0.0, abs(v)
-        inverse = of_side(c, _INVERSES, j, negative)
-        log_ratio = log_about_one((1.0 + size) * inverse, (size - of_side(c, _CENTERS, j, negative)) * inverse)
-        t[j] = of_side(c, _MS, j, negative) * log_ratio + 0.0 * v
+        inverse = select_by_sign(c, _INVERSES, j, negative)
+        log_ratio = log_about_one((1.0 + size) * inverse, (size - select_by_sign(c, _CENTERS, j, negative)) * inverse)
+        t[j] = select_by_sign(c, _MS, j, negative) * log_ratio + 0.0 * v
     for j in range(out.size):
         negative = kept[j] < 0.0
-        out[j] = of_side(c, _SLOPES, j, negative) * expm1_short(t[j]) + of_side(c, _OFFSETS, j, negative)
+        out[j] = select_by_sign(c, _SLOPES, j, negative) * expm1_short(t[j]) + select_by_sign(c, _OFFSETS, j, negative)
 
 
 @inlined
@@ -406,10 +406,10 @@ def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: F
         y = float(z[j])
         negative = y < c[_END, j]
         kept[j] = -1.0 if negative else 1.0
-        v = (y - of_side(c, _STARTS, j, negative)) * of_side(c, _SCALES, j, negative)
-        d[j] = log_about_one(1.0 + v, v) * of_side(c, _M_INVERSES, j, negative) + 0.0 * v
+        v = (y - select_by_sign(c, _STARTS, j, negative)) * select_by_sign(c, _SCALES, j, negative)
+        d[j] = log_about_one(1.0 + v, v) * select_by_sign(c, _M_INVERSES, j, negative) + 0.0 * v
     for j in range(out.size):
-        base = of_side(c, _BASES, j, kept[j] < 0.0)
+        base = select_by_sign(c, _BASES, j, kept[j] < 0.0)
         out[j] = kept[j] * (base + (1.0 + base) * expm1_short(d[j]))
 
 

@@ -13,7 +13,7 @@ import math
 
 from powerkern._jit import inlined
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp import exp_minus, exp_parts, rounder_of
+from powerkern.kernels.elementary.exp import exp_parts, rounder_of, scaled_expm1_dd
 from powerkern.kernels.elementary.log import extended_log, short_log1p, split_one_plus
 from powerkern.kernels.transforms.branch import (
     LARGE,
@@ -23,17 +23,17 @@ from powerkern.kernels.transforms.branch import (
     branch_of_product,
     branch_unchecked,
     by_lambda,
+    dd_mul_dd,
     exponent_pair,
     inverse_branch,
     inverse_branch_unchecked,
     inverse_reach,
-    less_one,
+    lambda_minus_one_dd,
     limit_of,
     moderate_forwards,
     moderate_log,
-    of_side,
     reach,
-    times_pair,
+    select_by_sign,
     write_bounds,
     write_pair,
 )
@@ -84,7 +84,7 @@ def yeojohnson(x: float, lmbda: float) -> float:
     upper, lower = exponent_pair(lmbda)
     e = selected(negative, upper, lower)
     a, a_lo = _extended_log1p(size)
-    t, t_lo = times_pair(a, a_lo, e.m, e.m_lo)
+    t, t_lo = dd_mul_dd(a, a_lo, e.m, e.m_lo)
     y = branch_of_product(t, t_lo, e)
     y = y if size < math.inf else limit_of(2.0 - lmbda if negative else lmbda)
     return x * (1.0 + 0.0 * lmbda) if _is_tiny(size, lmbda) else math.copysign(y, x)
@@ -108,7 +108,7 @@ def inv_yeojohnson(y: float, lmbda: float) -> float:
 @inlined
 def _expm1_signed(a: float, a_lo: float, sign: float) -> float:
     """e**(a + a_lo) - 1 with the sign of `sign`, for 0 <= a <= _LARGEST_LOG."""
-    head, tail = exp_minus(a, a_lo, rounder_of(-1.0), 0.5)
+    head, tail = scaled_expm1_dd(a, a_lo, rounder_of(-1.0), 0.5)
     return math.copysign(2.0 * (head + tail), sign)
 
 
@@ -118,11 +118,11 @@ def yeojohnson_dx(x: float, lmbda: float) -> float:
 
     For |lmbda| <= 1e290. At infinity the limit; NaN where an argument is NaN.
     """
-    power, power_lo = less_one(lmbda)
+    power, power_lo = lambda_minus_one_dd(lmbda)
     p = -power if x < 0.0 else power
     p_lo = -power_lo if x < 0.0 else power_lo
     a, a_lo = _extended_log1p(abs(x))
-    y = exp_parts(*times_pair(a, a_lo, p, p_lo))
+    y = exp_parts(*dd_mul_dd(a, a_lo, p, p_lo))
     limit = 1.0 if p == 0.0 else (0.0 if p < 0.0 else math.inf)
     y = y if abs(x) < math.inf else limit
     return y if x == x else x
@@ -159,8 +159,8 @@ def _write_exponents(lmbda: float, upper: Exponent, lower: Exponent, c: FloatArr
 @inlined
 def _exponent_of(c: FloatArray, j: int, negative: bool) -> Exponent:
     """The exponent for the sign of x."""
-    m, m_lo = of_side(c, _M, j, negative), c[_LOWER_M_LO, j] if negative else 0.0
-    inverse, inverse_lo = of_side(c, _INVERSE, j, negative), of_side(c, _INVERSE_LO, j, negative)
+    m, m_lo = select_by_sign(c, _M, j, negative), c[_LOWER_M_LO, j] if negative else 0.0
+    inverse, inverse_lo = select_by_sign(c, _INVERSE, j, negative), select_by_sign(c, _INVERSE_LO, j, negative)
     return Exponent(m, m_lo, inverse, inverse_lo, 1.0, rounder_of(0.0), -math.inf, math.inf)
 
 
@@ -183,7 +183,7 @@ def _yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Floa
     for j in range(out.size):
         value = kept[j]
         e = _exponent_of(c, j, value < 0.0)
-        t, t_lo = times_pair(a[j], a_lo[j], e.m, e.m_lo)
+        t, t_lo = dd_mul_dd(a[j], a_lo[j], e.m, e.m_lo)
         y = math.copysign(branch_unchecked(t, t_lo, e), value)
         out[j] = value if _is_tiny(abs(value), c[_LMBDA, j]) else y
 

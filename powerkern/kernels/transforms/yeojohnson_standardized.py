@@ -6,7 +6,7 @@ import math
 
 from powerkern._jit import inlined
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp import exp, exp_less, expm1, rounder_of
+from powerkern.kernels.elementary.exp import exp, expm1, rounder_of, scaled_expm1
 from powerkern.kernels.elementary.log import log, log1p, log1p_finite, log1p_ratio, split
 from powerkern.kernels.transforms.branch import (
     DEEP,
@@ -20,8 +20,8 @@ from powerkern.kernels.transforms.branch import (
     exponent_pair,
     inverse_reach,
     limit_of,
-    of_side,
     reach,
+    select_by_sign,
     write_bounds,
     write_pair,
 )
@@ -94,7 +94,7 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
     power = t - shift if far else t
     power = e.t_max if power > e.t_max else power
     power = e.t_min if power < e.t_min else power
-    value = exp_less(power, e.rounder, e.unit * (factor if far else 1.0))
+    value = scaled_expm1(power, e.rounder, e.unit * (factor if far else 1.0))
     value = value * e.inverse * (1.0 if far else factor)
     value = d * factor if abs(t) < LINEAR else value
     value = value if abs(x) < math.inf else limit_of(2.0 - fit.lmbda if negative else fit.lmbda) * factor
@@ -111,7 +111,7 @@ def _size_at(d: float, center: float, log_base: float) -> float:
     exponent = d if near else beside_zero
     exponent = 710.0 if exponent > 710.0 else exponent
     exponent = -50.0 if exponent < -50.0 else exponent
-    value = 2.0 * exp_less(exponent, rounder_of(-1.0), 0.5)
+    value = 2.0 * scaled_expm1(exponent, rounder_of(-1.0), 0.5)
     close = center + (1.0 + center) * value
     return close if near else value
 
@@ -198,8 +198,8 @@ def _standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Fl
         d[j] = log1p_ratio(abs(x[j]), abs(c[_REF, j]), inverse, 1.0, inverse)
     for j in range(out.size):
         negative = kept[j] < 0.0
-        t = of_side(c, _M, j, negative) * d[j]
-        value = exp_less(t, rounder_of(0.0), 1.0) * of_side(c, _INVERSE, j, negative)
+        t = select_by_sign(c, _M, j, negative) * d[j]
+        value = scaled_expm1(t, rounder_of(0.0), 1.0) * select_by_sign(c, _INVERSE, j, negative)
         value = d[j] if abs(t) < LINEAR else value
         slope = c[_SLOPE, j]
         out[j] = (-slope if negative else slope) * value + c[_OFFSET, j]
@@ -246,9 +246,9 @@ def _unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: 
         beyond = signed < zero
         size = zero - signed if beyond else signed
         negative = beyond != below
-        scaled = size * of_side(c, _GROWTH, j, negative)
+        scaled = size * select_by_sign(c, _GROWTH, j, negative)
         v = (2.0 - lmbda if negative else lmbda) * scaled
-        log_base = log1p_finite(v) * of_side(c, _INVERSE, j, negative)
+        log_base = log1p_finite(v) * select_by_sign(c, _INVERSE, j, negative)
         d[j] = scaled if abs(v) < LINEAR else log_base
         signs[j] = -1.0 if negative else 1.0
     for j in range(out.size):

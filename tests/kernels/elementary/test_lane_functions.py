@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from powerkern._jit import COLUMN, COLUMN32, INTEGER, LANES, LANES32, entry, load, store
-from powerkern.kernels.elementary.exp import are_moderate, exp2m1_lanes, exp_lanes, expm1_excess_lanes, expm1_lanes
+from powerkern.kernels.elementary.exp import are_moderate, exp2m1_lanes, exp_lanes, expm1_lanes, expm1_minus_x_lanes
 
 
 @entry((COLUMN, COLUMN))
@@ -27,7 +27,7 @@ def _exp_of(x: np.ndarray, out: np.ndarray) -> None:
 @entry((COLUMN, COLUMN))
 def _excess_of(x: np.ndarray, out: np.ndarray) -> None:
     for i in range(0, x.size, LANES):
-        store(out, (i,), expm1_excess_lanes(load(x, (i,))))
+        store(out, (i,), expm1_minus_x_lanes(load(x, (i,))))
 
 
 @entry((COLUMN32, INTEGER, COLUMN32))

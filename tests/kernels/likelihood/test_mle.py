@@ -22,7 +22,7 @@ from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels.likelihood import logs
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN
-from powerkern.kernels.likelihood.profile import has_root_near
+from powerkern.kernels.likelihood.score_formulas import has_root_near
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,

@@ -12,7 +12,7 @@ from powerkern import Route, Status
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels.likelihood import mle
 from powerkern.kernels.likelihood import one_pass_sums as ps
-from powerkern.kernels.likelihood import profile as lk
+from powerkern.kernels.likelihood import score_formulas as lk
 from powerkern.kernels.likelihood.one_pass import MIN_EFFECTIVE, ONE_PASS_MIN, SAMPLE_STRIDE
 from powerkern.kernels.likelihood.scratch import CHUNK, SAMPLE, new_work
 from powerkern.kernels.results import (
@@ -344,12 +344,12 @@ def score_from_sums(x, base, per_ref, both_signs, exponent):
     """Logs, sums and score of a column: in float64, and from float32 logs."""
     d, d32 = np.empty(x.size), np.empty(x.size, np.float32)
     total, squares = ps.take_logs(x, None, ps.LogKind(both_signs, base, per_ref), d, d32)
-    sums = sums32 = lk.no_sums(0.0)
+    sums = sums32 = lk.zero_sums(0.0)
     for start in range(0, x.size, CHUNK):
         sums = ps.add_sums(sums, d[start : start + CHUNK], None, exponent, both_signs)
         sums32 = ps.add_sums(sums32, d32[start : start + CHUNK], None, exponent, both_signs)
-    moments, good = lk.centered(sums, float(x.size))
-    moments32, good32 = lk.centered(sums32, float(x.size))
+    moments, good = lk.central_moments(sums, float(x.size))
+    moments32, good32 = lk.central_moments(sums32, float(x.size))
     mean = total / x.size
     score, score32 = lk.score_from_moments(moments, mean), lk.score_from_moments(moments32, mean)
     return d, d32, total, squares, good, good32, score, score32
@@ -395,7 +395,7 @@ def test_logs(name):
 
 @numba.njit
 def centered(sums):
-    return lk.centered(sums, sums[lk.WEIGHT])
+    return lk.central_moments(sums, sums[lk.WEIGHT])
 
 
 def sums_of(y):

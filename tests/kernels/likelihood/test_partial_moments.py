@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from powerkern._engine.by_column import partial_moments_matrix
-from powerkern.kernels.likelihood import partial_moments, profile
+from powerkern.kernels.likelihood import partial_moments, score_formulas
 from powerkern.kernels.likelihood import score as lk
 from powerkern.kernels.transforms.family import FAMILIES, YEO_JOHNSON
 
@@ -50,11 +50,11 @@ def partial(x: np.ndarray, family: str, scaling: np.ndarray, mu: float, weight: 
 def merged(parts: list[np.ndarray]) -> np.ndarray:
     total = np.zeros(partial_moments.N_PARTIAL)
     for part in parts:
-        if part[profile.WEIGHT] > 0.0:
+        if part[score_formulas.WEIGHT] > 0.0:
             total[partial_moments.JACOBIAN] += (part[partial_moments.JACOBIAN] - total[partial_moments.JACOBIAN]) * (
-                part[profile.WEIGHT] / (total[profile.WEIGHT] + part[profile.WEIGHT])
+                part[score_formulas.WEIGHT] / (total[score_formulas.WEIGHT] + part[score_formulas.WEIGHT])
             )
-            profile.merge_moments(total, part)
+            score_formulas.merge_moments(total, part)
     return total
 
 
@@ -82,11 +82,11 @@ def test_merged_partial_moments_have_the_score_of_the_whole(name: str, lmbda: fl
     for parts in splits(x).values():
         total = merged([partial(x[part], family, scaling, mu) for part in parts])
         shift = lk.scaling_at(low, high, neg_high, sigma, bool(both), mu)[0]
-        d1, d2, _ = profile.score_from_moments(total, total[partial_moments.JACOBIAN] - shift)
+        d1, d2, _ = score_formulas.score_from_moments(total, total[partial_moments.JACOBIAN] - shift)
         # g' is a difference of terms of the size of the logs, g'' one of their squares
         assert_allclose(sign * d1, exact[1] / sigma, rtol=0, atol=1e-14)
         assert_allclose(d2, exact[2] / sigma**2, rtol=1e-13, atol=1e-14)
-        assert total[profile.WEIGHT] == x.size
+        assert total[score_formulas.WEIGHT] == x.size
 
 
 def test_weights_are_repetitions_and_nan_is_missing() -> None:

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from powerkern._jit import JIT_DISABLED
-from powerkern.kernels.likelihood import profile
 from powerkern.kernels.likelihood import score as lk
+from powerkern.kernels.likelihood import score_formulas
 from powerkern.kernels.likelihood.logs import Sides, logs_about
 
 RNG = np.random.default_rng(0)
@@ -60,7 +60,7 @@ def evaluate(sides, base, reference, log_reference, exponents, scratch, out):
 
 
 def new_scratch():
-    return lk.Scratch(np.empty((4, lk.BLOCK)), np.empty((3, profile.N_MOMENTS)))
+    return lk.Scratch(np.empty((4, lk.BLOCK)), np.empty((3, score_formulas.N_MOMENTS)))
 
 
 def likelihood(family, x, weight, lmbdas):
@@ -139,7 +139,7 @@ def test_likelihood_of_any_small_column(x, lmbda, scale):
 def test_series_and_closed_form_meet():
     """On either side of the reach at which the derivatives change over, both are right: g'' does not jump."""
     x = np.array([0.7, 1.0, 1.1, math.e * 0.7])
-    edge = profile.SERIES_REACH
+    edge = score_formulas.SERIES_REACH
     below, above = edge * (1.0 - 1e-13), edge * (1.0 + 1e-13)
     result, _ = likelihood("box-cox", x, np.ones(4), [below, above, -below, -above])
     np.testing.assert_allclose(result[0], result[1], rtol=1e-12, atol=1e-14)
@@ -158,8 +158,8 @@ def test_convex_between_and_beyond():
 @numba.njit
 def merged(parts, out):
     for k in range(parts.shape[0]):
-        profile.merge_moments(out, parts[k])
-    return profile.score_from_moments(out, 0.0)
+        score_formulas.merge_moments(out, parts[k])
+    return score_formulas.score_from_moments(out, 0.0)
 
 
 def moments_of(y, weight):
@@ -173,11 +173,11 @@ def moments_of(y, weight):
 def test_merged_moments_are_those_of_all_values():
     rng = np.random.default_rng(1)
     y, weight = rng.normal(size=(4, 60)) + 3.0, rng.exponential(size=60)
-    total = np.zeros(profile.N_MOMENTS)
+    total = np.zeros(score_formulas.N_MOMENTS)
     parts = np.array([moments_of(y[:, s], weight[s]) for s in (slice(0, 7), slice(7, 8), slice(8, 60))])
     d = merged(parts, total)
     np.testing.assert_allclose(total, moments_of(y, weight), rtol=1e-12)
-    np.testing.assert_allclose(d, merged(total[None], np.zeros(profile.N_MOMENTS)), rtol=1e-14)
+    np.testing.assert_allclose(d, merged(total[None], np.zeros(score_formulas.N_MOMENTS)), rtol=1e-14)
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")

@@ -7,7 +7,7 @@ import numpy as np
 import oracles
 import pytest
 
-from powerkern.kernels.likelihood import derivatives
+from powerkern.kernels.likelihood import joint_derivatives
 from powerkern.kernels.likelihood.scratch import new_work
 from powerkern.kernels.transforms.family import FAMILIES
 
@@ -35,19 +35,19 @@ def test_columns_against_mpmath(name: str, lmbda: float, weighted: bool) -> None
     n = x.size
     weight = np.random.default_rng(1).exponential(size=n) if weighted else np.empty(0)
     root = np.sqrt(weight / weight.sum()) if weighted else np.full(n, n**-0.5)
-    (y, y1, y2), figures = np.empty((3, 1, n)), np.empty((1, derivatives.N_FIGURES))
+    (y, y1, y2), figures = np.empty((3, 1, n)), np.empty((1, joint_derivatives.N_FIGURES))
     args = x[np.newaxis], weight, root, FAMILIES[family], np.array([lmbda]), new_work(n)
-    derivatives.derivative_columns(*args, y, y1, y2, figures)
+    joint_derivatives.derivative_columns(*args, y, y1, y2, figures)
 
     g, score, *_ = oracles.likelihood(family, lmbda, x, weight if weighted else None)
-    assert abs(figures[0, derivatives.G] - float(g)) <= 1e-13 * max(1.0, abs(float(g)))
+    assert abs(figures[0, joint_derivatives.G] - float(g)) <= 1e-13 * max(1.0, abs(float(g)))
     # the score of one column: Cov(psi, psi')/Var(psi) - mean(J), in units of the noise of psi'
     unit = np.linalg.norm(y1[0])
-    assert abs(y[0] @ y1[0] - figures[0, derivatives.JACOBIAN] - float(score)) <= 1e-13 * unit
+    assert abs(y[0] @ y1[0] - figures[0, joint_derivatives.JACOBIAN] - float(score)) <= 1e-13 * unit
     with mpmath.workdps(60):
         exact = exact_columns(family, lmbda, x, weight if weighted else np.ones(n))
         # what a factor exp(c lambda) of psi does to its derivatives
-        c = mean_jacobian(family, x, weight) - mpmath.mpf(float(figures[0, derivatives.JACOBIAN]))
+        c = mean_jacobian(family, x, weight) - mpmath.mpf(float(figures[0, joint_derivatives.JACOBIAN]))
         expected = [exact[0], exact[1] - c * exact[0], exact[2] - 2 * c * exact[1] + c * c * exact[0]]
         for found, values in zip((y[0], y1[0], y2[0]), expected, strict=True):
             np.testing.assert_allclose(

@@ -8,8 +8,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from powerkern.kernels.likelihood import origin
 from powerkern.kernels.likelihood import origin_likelihood as likelihood
+from powerkern.kernels.origin import maximum as origin
 
 RNG = np.random.default_rng(0)
 X = np.sort(RNG.gamma(2.0, size=12))

@@ -25,7 +25,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import count_below
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
-from powerkern.kernels.likelihood.profile import SERIES_REACH, phis
+from powerkern.kernels.likelihood.score_formulas import SERIES_REACH, phis
 
 #: The parameters, and their ranges: lambda, the origin, the log of the unit.
 LMBDA, ORIGIN, LOG_UNIT, N_PARAMETERS = range(4)

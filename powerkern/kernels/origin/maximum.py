@@ -1,6 +1,6 @@
 """Power transform of (x - origin)/unit: the lambda, origin and unit of largest likelihood.
 
-The likelihood (`powerkern.kernels.likelihood.origin_likelihood`) has several maxima in the origin. It is climbed by
+The likelihood (`powerkern.kernels.origin.likelihood`) has several maxima in the origin. It is climbed by
 Newton's method from the best points of a grid over the origin, first on a sample of the order statistics, whose tails
 are complete.
 """
@@ -15,7 +15,7 @@ from powerkern._jit import BLOCKS, BOOLEAN, ROWS, entry, kernel, named_tuple
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.cholesky import factor_cholesky, solve_factored
 from powerkern.kernels.elementary.constants import copy
-from powerkern.kernels.likelihood.origin_likelihood import (
+from powerkern.kernels.origin.likelihood import (
     BLOCK,
     CERTIFIED,
     GRADIENT,

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from powerkern._jit import inlined, kernel, reduction
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp import expm1_excess, polynomial
+from powerkern.kernels.elementary.exp import expm1_minus_x, polynomial
 
-#: Total weight, means of y, y', y'', y''', sums of products about the means; or the sums of these before `centered`.
+#: Total weight, means of y, y', y'', y''', sums of products about the means; or raw sums, before `central_moments`.
 WEIGHT, Y, Y1, Y2, Y3, YY, YY1, Y1Y1, YY2, YY3, Y1Y2 = range(11)
 N_MOMENTS = 11
 #: An array of moments, or a tuple of them.
@@ -65,7 +65,7 @@ def scaled_derivatives(t: float, e: float, one: float) -> tuple[float, float, fl
     """`derivatives` times `one`, which may be tiny, for any t; given e = e^t times `one`."""
     near = abs(t) < 1.0
     small = t if near else 0.0
-    excess = expm1_excess(small)
+    excess = expm1_minus_x(small)
     y0 = one * (small + excess) if near else e - one
     y1 = one * (small * (small + excess) - excess) if near else t * e - y0
     return _with_higher(t, t * t * e, y0, y1, 1.0)
@@ -91,13 +91,13 @@ def phis(t: float, e: float, one: float) -> tuple[float, float, float, float]:
 
 
 @kernel
-def no_sums(zero: float) -> Moments:
+def zero_sums(zero: float) -> Moments:
     """The sums over no value, all of them `zero`: a number, or a vector."""
     return zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
 
 
 @kernel
-def with_row(t: Moments, y0: float, y1: float, y2: float, y3: float, weight: float) -> Moments:
+def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weight: float) -> Moments:
     """Raw sums with the terms of one more value, or of one of each column; the total weight is not among them."""
     w0, w1 = y0 * weight, y1 * weight
     return (
@@ -107,7 +107,7 @@ def with_row(t: Moments, y0: float, y1: float, y2: float, y3: float, weight: flo
 
 
 @kernel
-def centered(t: Moments, weight: float) -> tuple[Moments, bool]:
+def central_moments(t: Moments, weight: float) -> tuple[Moments, bool]:
     """Moments from raw sums, of this total weight; and whether that costs few digits: False for NaN and infinite sums.
 
     Numbers, or a vector of them and its mask.
@@ -257,21 +257,21 @@ def shifted_score(t: Moments, jacobian: float, shift: float) -> tuple[float, flo
 
 
 @kernel
-def growth(t: Moments) -> float:
+def moment_rate_squared(t: Moments) -> float:
     """The square of how fast moments grow with lambda, as a log: its power k/2 is the order of the k-th derivative."""
     return abs(ratios(t)[1])
 
 
 @kernel
-def squares_at(t: Moments, step: float) -> float:
+def taylor_sum_of_squares(t: Moments, step: float) -> float:
     """The sum of squares about the mean a short step from where moments were taken (Taylor)."""
     h1, h2, h3 = _halves(t)
     return t[YY] + step * (2.0 * h1 + step * (h2 + step * h3 / 3.0))  # type: ignore[no-any-return]
 
 
 @kernel
-def moments_at(t: Moments, step: float) -> tuple[float, float, float]:
+def taylor_moments(t: Moments, step: float) -> tuple[float, float, float]:
     """Mean and variance of the transformed values, and g'', a short step from where moments were taken (Taylor)."""
     mean = t[Y] + step * (t[Y1] + step * (t[Y2] / 2.0 + step * t[Y3] / 6.0))
     _, d2, d3 = _log_sd_derivatives(t)
-    return mean, squares_at(t, step) / t[WEIGHT], d2 + step * d3
+    return mean, taylor_sum_of_squares(t, step) / t[WEIGHT], d2 + step * d3

@@ -1,0 +1,1 @@
+"""Maximum likelihood of lambda, origin and unit together."""
