@@ -22,7 +22,7 @@ from powerkern._estimators.standard_units import moments_of, quantiles_of, usabl
 from powerkern._estimators.ties import sorted_with
 from powerkern._status import Status
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.likelihood import origin_likelihood
+from powerkern.kernels.origin import likelihood as origin_likelihood
 from powerkern.kernels.origin import maximum as kernels
 from powerkern.kernels.results import (
     CURVATURE,

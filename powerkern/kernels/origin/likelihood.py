@@ -20,8 +20,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import kernel, reduction
+from powerkern._jit import kernel
 from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.cholesky import dot
 from powerkern.kernels.elementary.constants import count_below
 from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log
@@ -32,11 +33,13 @@ LMBDA, ORIGIN, LOG_UNIT, N_PARAMETERS = range(4)
 #: Results beyond the parameters: L, the information of lambda with the others free, evaluations, certificate.
 LIKELIHOOD, INFORMATION, N_EVAL, CERTIFIED, N_FOUND = range(3, 8)
 BLOCK = 256
-# rows of a block: u, 1/v, a, b_m(a), its derivatives in m, and v^(m - 1)
-_U, _R, _A, _Y, _Y1, _Y2, _P, N_BLOCK = range(8)
-# sums over values: weights; psi, its first derivatives (lambda, x0, ln s) and second ones (in the order of the upper
-# triangle); psi times all of these; products of first derivatives; J, its first derivatives, and second ones in x0, s
-_FIRST, _SECOND, _TIMES, _CROSS, _JACOBIAN, N_SUMS = 1, 5, 11, 21, 27, 33
+# rows of a block: logs a, 1/v, u; psi, its derivatives in (lambda, x0, ln s) and its second ones, in the order of the
+# upper triangle; the derivatives of J, from that in lambda (J itself) on, in the same order; rows for products; v^m
+_A, _R, _U, _PSI, _FIRST, _SECOND, _JACOBIAN, _WEIGHTED, _POWER, N_BLOCK = 0, 1, 2, 3, 4, 7, 13, 19, 23, 24
+# the terms of which sums are taken: psi and its derivatives, and J and its derivatives
+_TERMS = _WEIGHTED - _PSI
+# sums over values: weights; the terms; psi times psi and its derivatives; products of first derivatives
+_SUMS, _TIMES, _CROSS, N_SUMS = 1, 17, 27, 33
 # L, its gradient and the upper triangle of its Hessian, x0 in units of s
 GRADIENT, HESSIAN, N_AT = 1, 4, 10
 
@@ -57,7 +60,7 @@ class OriginWork(NamedTuple):
 
 @kernel
 def _logs(x: FloatArray, x0: float, scaling: float, side: float, one: float, block: FloatArray) -> None:
-    """u, 1/v and a of some values on one side."""
+    """Write u, 1/v and a of values on one side of the origin."""
     for i in range(x.size):
         u = (x[i] - x0) * scaling
         v = one + side * u
@@ -67,112 +70,70 @@ def _logs(x: FloatArray, x0: float, scaling: float, side: float, one: float, blo
 
 
 @kernel
-def _powers(n: int, m: float, block: FloatArray) -> None:
-    """b_m(a), its derivatives in m, and v^(m - 1)."""
-    inverse = 1.0 / m
+def _branch(n: int, m: float, near_0: bool, block: FloatArray) -> None:
+    """Write v^m, and b_m(a) and its first and second derivative in m to the places of psi, psi_1 and psi_11.
+
+    Closed forms; or, for a small |m a|, a sum of powers without a division by m.
+    """
+    b, b1, b2, power = block[_PSI], block[_FIRST], block[_SECOND], block[_POWER]
     for i in range(n):
-        a = block[_A, i]
-        power = exp(m * a)
-        b = (power - 1.0) * inverse
-        b1 = (a * power - b) * inverse
-        block[_Y, i], block[_Y1, i] = b, b1
-        block[_Y2, i] = (a * a * power - 2.0 * b1) * inverse
-        block[_P, i] = power * block[_R, i]
+        power[i] = exp(m * block[_A, i])
+    if near_0:
+        for i in range(n):
+            a = block[_A, i]
+            phi0, phi1, phi2, _ = phis(m * a, power[i], 1.0)
+            b[i], b1[i], b2[i] = a * phi0, a * a * phi1, a * a * a * phi2
+    else:
+        inverse = 1.0 / m
+        for i in range(n):
+            a = block[_A, i]
+            b[i] = (power[i] - 1.0) * inverse
+            b1[i] = (a * power[i] - b[i]) * inverse
+            b2[i] = (a * a * power[i] - 2.0 * b1[i]) * inverse
 
 
 @kernel
-def _powers_near_0(n: int, m: float, block: FloatArray) -> None:
-    """The same where |m a| is small, without a division by m."""
+def _derivatives(n: int, m: float, side: float, y0: float, block: FloatArray) -> None:
+    """Write psi - y0 and J with all their derivatives, from u, 1/v, a, v^m, b_m(a) and its derivatives in m.
+
+    psi_u = v^(m - 1), psi_uu = side (m - 1) v^(m - 2), psi_u,lambda = a v^(m - 1), and u depends on
+    x0, in units of s, and on ln s as u_x0 = -1, u_s = -u. The derivatives of J in u are J_u = 1/v, J_uu = -side/v^2.
+    """
     for i in range(n):
-        a = block[_A, i]
-        power = exp(m * a)
-        phi0, phi1, phi2, _ = phis(m * a, power, 1.0)
-        block[_Y, i], block[_Y1, i], block[_Y2, i] = a * phi0, a * a * phi1, a * a * a * phi2
-        block[_P, i] = power * block[_R, i]
+        u, r, a = block[_U, i], block[_R, i], block[_A, i]
+        slope = block[_POWER, i] * r  # psi_u
+        bend, mixed = side * (m - 1.0) * slope * r, side * a * slope  # psi_uu and psi_u,lambda
+        block[_PSI, i] = side * block[_PSI, i] - y0
+        block[_FIRST + 1, i], block[_FIRST + 2, i] = -slope, -u * slope
+        block[_SECOND, i] *= side
+        block[_SECOND + 1, i], block[_SECOND + 2, i] = -mixed, -u * mixed
+        block[_SECOND + 3, i], block[_SECOND + 4, i] = bend, slope + u * bend
+        block[_SECOND + 5, i] = u * slope + u * u * bend
+        block[_JACOBIAN, i] = side * a
+        block[_JACOBIAN + 1, i], block[_JACOBIAN + 2, i] = -r, -u * r
+        block[_JACOBIAN + 3, i] = -side * r * r
+        block[_JACOBIAN + 4, i], block[_JACOBIAN + 5, i] = r * r, u * r * r
 
 
-@reduction
-def _add(w: FloatArray, slope: float, side: float, y0: float, block: FloatArray, sums: FloatArray) -> None:
-    """Add a block of one side to the sums; psi is measured from y0."""
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = s9 = s10 = 0.0
-    for i in range(w.size):  # three loops of about ten sums each: more do not fit into registers
-        wi, u, a, p = w[i], block[_U, i], block[_A, i], block[_P, i]
-        bend = slope * p * block[_R, i]  # psi_uu
-        y1, moved = block[_Y1, i], u * p
-        s0 += wi
-        s1 += wi * (side * block[_Y, i] - y0)
-        s2 += wi * y1
-        s3 -= wi * p
-        s4 -= wi * moved
-        s5 += wi * block[_Y2, i]
-        s6 -= wi * a * p
-        s7 -= wi * a * moved
-        s8 += wi * bend
-        s9 += wi * (p + u * bend)
-        s10 += wi * (moved + u * u * bend)
-    sums[0] += s0
-    sums[_FIRST] += s1
-    sums[_FIRST + 1] += s2
-    sums[_FIRST + 2] += s3
-    sums[_FIRST + 3] += s4
-    sums[_SECOND] += side * s5
-    sums[_SECOND + 1] += side * s6
-    sums[_SECOND + 2] += side * s7
-    sums[_SECOND + 3] += s8
-    sums[_SECOND + 4] += s9
-    sums[_SECOND + 5] += s10
-    s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = s9 = s10 = 0.0
-    for i in range(w.size):
-        u, a, p = block[_U, i], block[_A, i], block[_P, i]
-        y = side * block[_Y, i] - y0
-        wy, bend, moved = w[i] * y, slope * p * block[_R, i], u * p
-        s1 += wy * y
-        s2 += wy * block[_Y1, i]
-        s3 -= wy * p
-        s4 -= wy * moved
-        s5 += wy * block[_Y2, i]
-        s6 -= wy * a * p
-        s7 -= wy * a * moved
-        s8 += wy * bend
-        s9 += wy * (p + u * bend)
-        s10 += wy * (moved + u * u * bend)
-    sums[_TIMES] += s1
-    sums[_TIMES + 1] += s2
-    sums[_TIMES + 2] += s3
-    sums[_TIMES + 3] += s4
-    sums[_TIMES + 4] += side * s5
-    sums[_TIMES + 5] += side * s6
-    sums[_TIMES + 6] += side * s7
-    sums[_TIMES + 7] += s8
-    sums[_TIMES + 8] += s9
-    sums[_TIMES + 9] += s10
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = s9 = s10 = 0.0
-    for i in range(w.size):
-        wi, u, r, p, y1 = w[i], block[_U, i], block[_R, i], block[_P, i], block[_Y1, i]
-        moved = u * p
-        s0 += wi * y1 * y1
-        s1 -= wi * y1 * p
-        s2 -= wi * y1 * moved
-        s3 += wi * p * p
-        s4 += wi * p * moved
-        s5 += wi * moved * moved
-        s6 += wi * block[_A, i]
-        s7 += wi * r
-        s8 += wi * u * r
-        s9 += wi * r * r
-        s10 += wi * u * r * r
-    sums[_CROSS] += s0
-    sums[_CROSS + 1] += s1
-    sums[_CROSS + 2] += s2
-    sums[_CROSS + 3] += s3
-    sums[_CROSS + 4] += s4
-    sums[_CROSS + 5] += s5
-    sums[_JACOBIAN] += side * s6
-    sums[_JACOBIAN + 1] -= s7
-    sums[_JACOBIAN + 2] -= s8
-    sums[_JACOBIAN + 3] -= side * s9
-    sums[_JACOBIAN + 4] += s9
-    sums[_JACOBIAN + 5] += s10
+@kernel
+def _add(w: FloatArray, block: FloatArray, sums: FloatArray) -> None:
+    """Add the weights, the weighted terms of a block, and their products, to the sums."""
+    n = w.size
+    for k in range(4):  # psi and its first derivatives times weights
+        term, weighted = block[_PSI + k], block[_WEIGHTED + k]
+        for i in range(n):
+            weighted[i] = w[i] * term[i]
+    for i in range(n):
+        sums[0] += w[i]
+    for k in range(_TERMS):
+        sums[_SUMS + k] += dot(w, block[_PSI + k, :n])
+    for k in range(_JACOBIAN - _PSI):
+        sums[_TIMES + k] += dot(block[_WEIGHTED, :n], block[_PSI + k, :n])
+    k = 0
+    for i in range(3):
+        for j in range(i, 3):
+            sums[_CROSS + k] += dot(block[_WEIGHTED + 1 + i, :n], block[_FIRST + j, :n])
+            k += 1
 
 
 @kernel
@@ -207,41 +168,42 @@ def evaluate(x: FloatArray, w: FloatArray, box_cox: bool, theta: FloatArray, wor
         for i in range(start, stop, BLOCK):
             k = min(i + BLOCK, stop)
             _logs(x[i:k], x0, scaling, side, one, block)
-            if near_0:
-                _powers_near_0(k - i, m, block)
-            else:
-                _powers(k - i, m, block)
-            _add(w[i:k], side * (m - 1.0), side, y0, block, sums)
+            _branch(k - i, m, near_0, block)
+            _derivatives(k - i, m, side, y0, block)
+            _add(w[i:k], block, sums)
     _likelihood_of(sums, lmbda, theta[LOG_UNIT], at)
 
 
 @kernel
 def _likelihood_of(sums: FloatArray, lmbda: float, log_unit: float, at: FloatArray) -> None:
-    """L and its derivatives from sums: Cov(psi, psi_i) and its like over Var(psi)."""
-    share, power = 1.0 / sums[0], lmbda - 1.0
-    mean = sums[_FIRST] * share
-    variance = sums[_TIMES] * share - mean * mean
+    """Write L and its derivatives, from covariances such as Cov(psi, psi_i) over Var(psi).
+
+    L_i = -Cov(psi, psi_i)/Var(psi) + ((lambda - 1) mean(J))_i, and the second derivatives likewise.
+    """
+    per_weight, power = 1.0 / sums[0], lmbda - 1.0
+    mean = sums[_SUMS] * per_weight
+    variance = sums[_TIMES] * per_weight - mean * mean
     if not 0.0 < variance < math.inf:
         at[0] = -math.inf
         return
-    per = 1.0 / variance
-    at[0] = -0.5 * math.log(variance) - log_unit + power * sums[_JACOBIAN] * share
+    first, second = sums[_SUMS + 1 : _SUMS + 4], sums[_SUMS + 4 : _SUMS + 10]
+    jacobian = sums[_SUMS + 10 : _SUMS + 16]
+    per_square = per_weight / variance
+    at[0] = -0.5 * math.log(variance) - log_unit + power * jacobian[0] * per_weight
     for i in range(3):
-        slope = (sums[_TIMES + 1 + i] - mean * sums[_FIRST + 1 + i]) * share * per
-        own = sums[_JACOBIAN] * share if i == LMBDA else power * sums[_JACOBIAN + i] * share
-        at[GRADIENT + i] = own - slope
+        slope = (sums[_TIMES + 1 + i] - mean * first[i]) * per_square
+        at[GRADIENT + i] = (1.0 if i == LMBDA else power) * jacobian[i] * per_weight - slope
     k = 0
     for i in range(3):
         for j in range(i, 3):
-            first, second = sums[_FIRST + 1 + i], sums[_FIRST + 1 + j]
-            slopes = (sums[_TIMES + 1 + i] - mean * first) * (sums[_TIMES + 1 + j] - mean * second)
-            cross = sums[_CROSS + k] - first * second * share
-            bend = sums[_TIMES + 4 + k] - mean * sums[_SECOND + k]
-            own = 0.0
-            if i > 0:
-                own = power * sums[_JACOBIAN + k] * share
-            elif j > 0:
-                own = sums[_JACOBIAN + j] * share
-            at[HESSIAN + k] = own - (cross + bend) * share * per + 2.0 * slopes * (share * per) ** 2
+            slopes = (sums[_TIMES + 1 + i] - mean * first[i]) * (sums[_TIMES + 1 + j] - mean * first[j])
+            cross = sums[_CROSS + k] - first[i] * first[j] * per_weight
+            bend = sums[_TIMES + 4 + k] - mean * second[k]
+            of_jacobian = 0.0
+            if i > LMBDA:
+                of_jacobian = power * jacobian[k] * per_weight
+            elif j > LMBDA:
+                of_jacobian = jacobian[j] * per_weight
+            at[HESSIAN + k] = of_jacobian - (cross + bend) * per_square + 2.0 * slopes * per_square**2
             k += 1
     at[GRADIENT + LOG_UNIT] -= 1.0

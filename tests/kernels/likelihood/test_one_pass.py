@@ -10,10 +10,11 @@ import pytest
 
 from powerkern import Route, Status
 from powerkern._jit import JIT_DISABLED
-from powerkern.kernels.likelihood import mle
+from powerkern.kernels.likelihood import mle, one_pass
 from powerkern.kernels.likelihood import one_pass_sums as ps
 from powerkern.kernels.likelihood import score_formulas as lk
 from powerkern.kernels.likelihood.one_pass import MIN_EFFECTIVE, ONE_PASS_MIN, SAMPLE_STRIDE
+from powerkern.kernels.likelihood.optimum import LogUnits
 from powerkern.kernels.likelihood.scratch import CHUNK, SAMPLE, new_work
 from powerkern.kernels.results import (
     CURVATURE,
@@ -459,3 +460,46 @@ def test_columns_that_share_scratch_space_are_fitted_as_alone(flaw, family, kind
     assert out[-1, STATUS] == Status.OK
     for column, row in zip(columns, out, strict=True):
         np.testing.assert_array_equal(row, fitted(column, family, weights[kind]))
+
+
+# --- what is refused, and what is counted --------------------------------------------------------------
+
+
+def optimum_of(d, weight):
+    return one_pass.optimum_of_logs(d, weight, False, LogUnits(1.0, 1.0, 0.0), 0.0, np.nan)
+
+
+def test_logs_that_one_pass_refuses():
+    """Each for one reason: few effective values, a tight cluster, logs too far away; and both sides of each limit."""
+    d = np.sort(np.random.default_rng(4).normal(size=300))
+    even = np.ones(300)
+    assert optimum_of(d, even).status == Status.OK
+    heavy = np.where(np.arange(300) == 150, 1e6, 1.0)
+    assert optimum_of(d, heavy).status == Status.NOT_CERTIFIED
+    for weight in (None, even):
+        tight = d * (one_pass.ONE_PASS_SPREAD / d.std())
+        assert optimum_of(0.99 * tight, weight).status == Status.NOT_CERTIFIED
+        assert optimum_of(1.01 * tight, weight).status == Status.OK
+        for far, status in ((0.99, Status.OK), (1.01, Status.NOT_CERTIFIED)):
+            reaching = d * (far * one_pass.ONE_PASS_REACH / max(-d[0], d[-1]))
+            assert optimum_of(reaching, weight).status == status
+
+
+@pytest.mark.parametrize("weight", [None, np.arange(400.0) % 3 + 1.0])
+def test_evaluations_are_counted(monkeypatch, weight):
+    """Those on the sample, one step on all values in float32, and those in float64."""
+    counts = []
+    iterate = one_pass._halley_iterations
+
+    def counted(*arguments):
+        result = iterate(*arguments)
+        counts.append(result.n_eval)
+        return result
+
+    monkeypatch.setattr(one_pass, "_halley_iterations", counted)
+    x = np.random.default_rng(5).lognormal(size=400)
+    best, _ = one_pass.one_pass_optimum(x, weight, BOX_COX, np.nan, new_work(400))
+    assert len(counts) == 2
+    assert best.n_eval == counts[0] + 1 + counts[1]
+    given, _ = one_pass.one_pass_optimum(x, weight, BOX_COX, 0.5, new_work(400))
+    assert given.n_eval == counts[2] == 1

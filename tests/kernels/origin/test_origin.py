@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from powerkern.kernels.likelihood import origin_likelihood as likelihood
+from powerkern.kernels.origin import likelihood
 from powerkern.kernels.origin import maximum as origin
 
 RNG = np.random.default_rng(0)
