@@ -54,7 +54,7 @@ class LogNumber(NamedTuple):
 
 @kernel
 def _largest(x: np.ndarray, factors: np.ndarray | None) -> float:
-    """The largest value whose factor is not 0, since a value multiplied by 0 must not set a scale; -inf when empty."""
+    """Return the largest value whose factor is not 0; -inf when empty. A value multiplied by 0 must not set a scale."""
     widest_vectors()
     largest = ordered(bits_of(-math.inf))
     for i in range(x.size):
@@ -65,14 +65,14 @@ def _largest(x: np.ndarray, factors: np.ndarray | None) -> float:
 
 @kernel
 def _scale(logs: np.ndarray, factors: np.ndarray | None) -> float:
-    """Reference that keeps the exponentials from overflowing: the largest log, or 0 when that is not finite."""
+    """Return reference that keeps the exponentials from overflowing: the largest log, or 0 when that is not finite."""
     largest = _largest(logs, factors)
     return largest if abs(largest) <= LARGEST else 0.0
 
 
 @reduction
 def _block_exp_sum(logs: np.ndarray, factors: np.ndarray | None, scale: float) -> tuple[float, float]:
-    """The sum of the factors whose log is the scale, and that of factor exp(log - scale) over the others."""
+    """Return the sum of the factors whose log is the scale, and that of factor exp(log - scale) over the others."""
     widest_vectors()
     at_scale = 0.0
     rest = 0.0
@@ -118,7 +118,7 @@ def _log_mean(logs: np.ndarray, signs: np.ndarray | None = None) -> LogNumber:
 
 @kernel
 def _sign(x: float) -> float:
-    """-1, 0, 1 or NaN."""
+    """Return -1, 0, 1 or NaN."""
     if x > 0.0:
         return 1.0
     if x < 0.0:
@@ -130,7 +130,7 @@ def _sign(x: float) -> float:
 def _shifted_values(
     logs: np.ndarray, signs: np.ndarray | None, origin: float, scale: float, factor: float, out: np.ndarray
 ) -> None:
-    """Numbers in units of e**scale/factor, less `origin`, the sign of one: nearly equal ones keep their differences."""
+    """Write numbers in units of e**scale/factor, less `origin`, the sign of one; differences keep their digits."""
     widest_vectors()
     for i in range(logs.size):
         s = weight_at(signs, i)
@@ -140,7 +140,7 @@ def _shifted_values(
 
 @kernel
 def _scaled_variance(logs: np.ndarray, signs: np.ndarray | None, scale: float, factor: float) -> float:
-    """Variance in units of (e**scale/factor)**2."""
+    """Return the variance in units of (e**scale/factor)**2."""
     n_blocks = (logs.size + _SCRATCH - 1) // _SCRATCH
     parts, scratch = allocated((n_blocks, 3)), allocated((_SCRATCH,))
     for k in range(n_blocks):
@@ -187,7 +187,7 @@ def _log_var_entry(logs: np.ndarray, signs: np.ndarray) -> float:
 
 
 def _vector(values: npt.ArrayLike, name: str) -> np.ndarray:
-    """Contiguous float64 vector of the values, or an error that names the argument."""
+    """Return contiguous float64 vector of the values, or an error that names the argument."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf" and array.size > 0:
         raise TypeError(f"{name} must be real numbers, got dtype {array.dtype}")
@@ -197,7 +197,7 @@ def _vector(values: npt.ArrayLike, name: str) -> np.ndarray:
 
 
 def _companion(values: npt.ArrayLike | None, name: str, logs: np.ndarray) -> np.ndarray:
-    """`_vector` with one value for each log; empty for None."""
+    """Like `_vector`, with one value for each log; empty for None."""
     if values is None:
         return _NONE
     vector = _vector(values, name)
@@ -207,7 +207,7 @@ def _companion(values: npt.ArrayLike | None, name: str, logs: np.ndarray) -> np.
 
 
 def _sign_vector(values: npt.ArrayLike | None, logs: np.ndarray) -> np.ndarray:
-    """`_companion` that holds signs only."""
+    """Like `_companion`, but every value must be -1, 0 or 1."""
     signs = _companion(values, "signs", logs)
     wrong = np.flatnonzero((signs != 1.0) & (signs != -1.0) & (signs != 0.0))
     if wrong.size:
@@ -217,7 +217,7 @@ def _sign_vector(values: npt.ArrayLike | None, logs: np.ndarray) -> np.ndarray:
 
 @compiled_as(_logsumexp)
 def logsumexp(logs: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
-    r"""Logarithm of a sum of numbers given by their logarithms.
+    r"""Return the logarithm of a sum of numbers given by their logarithms.
 
     With c the largest log, so that no exponential overflows [1]_,
 
@@ -272,7 +272,7 @@ def logsumexp(logs: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> floa
 
 @compiled_as(_log_mean)
 def log_mean(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> LogNumber:
-    r"""Mean of numbers given by their logarithms and signs, as a logarithm and a sign.
+    r"""Return the mean of numbers given by their logarithms and signs, as a logarithm and a sign.
 
     For :math:`x_i = s_i e^{l_i}` and c the largest log,
 
@@ -325,7 +325,7 @@ def log_mean(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> LogNumb
 
 @compiled_as(_log_var)
 def log_var(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> float:
-    r"""Logarithm of the variance of numbers given by their logarithms and signs.
+    r"""Return the logarithm of the variance of numbers given by their logarithms and signs.
 
     For :math:`x_i = s_i e^{l_i}`, c the largest log and :math:`s_1` the first sign,
 

@@ -38,7 +38,7 @@ class Moments(NamedTuple):
 
 @kernel
 def welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
-    r"""Moments of the data seen so far and one more value.
+    r"""Return the moments of the data seen so far and one more value.
 
     With W the weight so far and :math:`d = x - \bar x` [1]_,
 
@@ -89,7 +89,7 @@ def welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
 
 @kernel
 def chan_merge(a: Moments, b: Moments) -> Moments:
-    r"""Moments of the union of two disjoint parts of the data.
+    r"""Return moments of the union of two disjoint parts of the data.
 
     With :math:`d = \bar x_b - \bar x_a` and :math:`n = n_a + n_b` [1]_,
 
@@ -163,25 +163,25 @@ def add(total: float, lost: float, term: float) -> tuple[float, float]:
 
 @kernel
 def joined(total: float, lost: float) -> float:
-    """Compensated sum; an infinite total has no meaningful loss."""
+    """Return compensated sum; an infinite total has no meaningful loss."""
     return total + lost if abs(total) <= LARGEST else total
 
 
 @inlined
 def weight_at(weight: np.ndarray | None, i: int) -> float:
-    """The weight of a value: 1 without weights."""
+    """Return the weight of a value: 1 without weights."""
     return 1.0 if weight is None else weight[i]
 
 
 @specialize_on_none()
 def part_of(weight: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Some of the weights, None without."""
+    """Return some of the weights, None without."""
     return weight[start:stop]
 
 
 @reduction
 def block_sum(x: np.ndarray, w: np.ndarray | None) -> float:
-    """Sum of w x without compensation."""
+    """Return the sum of w x without compensation."""
     widest_vectors()
     total = 0.0
     for i in range(x.size):
@@ -191,7 +191,7 @@ def block_sum(x: np.ndarray, w: np.ndarray | None) -> float:
 
 @reduction
 def _block_deviations(x: np.ndarray, w: np.ndarray | None, center: float) -> tuple[float, float]:
-    """Sums of w d and w d**2, d = x - center."""
+    """Return the sums of w d and w d**2, d = x - center."""
     widest_vectors()
     first = 0.0
     second = 0.0
@@ -205,7 +205,7 @@ def _block_deviations(x: np.ndarray, w: np.ndarray | None, center: float) -> tup
 
 @kernel
 def sum_of(x: np.ndarray, w: np.ndarray | None = None) -> float:
-    """Sum of x, or of w x, as accurate as one rounding unless the terms cancel: compensated over blocks of `BLOCK`."""
+    """Return the sum of x, or of w x, to one rounding unless terms cancel: compensated over blocks of `BLOCK`."""
     total, lost = 0.0, 0.0
     for start in range(0, x.size, BLOCK):
         stop = start + BLOCK
@@ -215,7 +215,7 @@ def sum_of(x: np.ndarray, w: np.ndarray | None = None) -> float:
 
 @kernel
 def moments_of(x: np.ndarray, w: np.ndarray | None = None) -> Moments:
-    """Moments of a vector in two passes: the mean, then the deviations from it.
+    """Return moments of a vector in two passes: the mean, then the deviations from it.
 
     Every value may have a weight w >= 0; (0, 0, 0) for an empty vector, or if all weights are 0. Relative errors of
     mean and variance are about 1e-15 (1e-14 with values of very unequal size), unless the mean nearly vanishes beside

@@ -68,7 +68,7 @@ UNFITTED = (CONSTANT, EMPTY, UNREPRESENTABLE, NO_SPREAD)
 
 @kernel
 def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> None:
-    """The fields on the data: none left out, none rescaled."""
+    """Write the fields on the data, with no value left out and none rescaled."""
     row[N_OBS], row[X_MIN], row[X_MAX] = n_obs, x_min, x_max
     row[N_KEPT], row[KEPT_LOW], row[KEPT_HIGH] = n_obs, x_min, x_max
     row[CENTER], row[DIVISOR] = 0.0, 1.0
@@ -76,7 +76,7 @@ def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> No
 
 @kernel
 def is_identity(row: FloatArray) -> bool:
-    """Whether the column could not be fitted and passes through unchanged."""
+    """Return whether the column could not be fitted and passes through unchanged."""
     found = False
     for status in UNFITTED:  # `in` takes numba longer to compile
         found |= row[STATUS] == status
@@ -85,13 +85,13 @@ def is_identity(row: FloatArray) -> bool:
 
 @kernel
 def is_rescaled(row: FloatArray) -> bool:
-    """Whether values are moved or scaled before they are transformed."""
+    """Return whether values are moved or scaled before they are transformed."""
     return bool(row[CENTER] != 0.0 or row[DIVISOR] != 1.0)
 
 
 @kernel
 def write_identity(row: FloatArray, status: int) -> None:
-    """The transform of a column without a fit."""
+    """Write the identity transform of a column without a fit."""
     row[LMBDA], row[LMBDA0], row[LOC], row[SCALE], row[LOG_FACTOR] = 1.0, 1.0, 0.0, 1.0, 0.0
     row[REF], row[SLOPE], row[INTERCEPT] = 0.0, 1.0, 0.0
     row[NLL], row[CURVATURE], row[OBJECTIVE], row[N_EVAL] = math.nan, math.nan, math.nan, 0.0

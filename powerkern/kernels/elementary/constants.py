@@ -16,7 +16,7 @@ LARGEST = 1.7976931348623157e308
 
 @kernel
 def ordered(bits: int) -> int:
-    """Integers ordered as the floats whose bits they are; its own inverse.
+    """Map the bits of floats to integers in the order of the floats; its own inverse.
 
     Extremes by comparisons of integers are vectorised even with NaN, and ten times faster.
     """
@@ -25,7 +25,7 @@ def ordered(bits: int) -> int:
 
 @kernel
 def copy(x: FloatArray, out: FloatArray) -> None:
-    """out = x, of the same length. NumPy's assignment compiles the sentence of its error, too, which takes a second."""
+    """Set out = x, of the same length. NumPy's assignment also compiles its error message, which takes a second."""
     for i in range(x.size):
         out[i] = x[i]
 
@@ -42,7 +42,7 @@ def insert(value: float, n: int, ordered: FloatArray) -> None:
 
 @kernel
 def count_below(x: FloatArray, bound: float) -> int:
-    """The number of values of a sorted array that are less than `bound`."""
+    """Return the number of values of a sorted array that are less than `bound`."""
     low, high = 0, x.size
     while low < high:
         middle = (low + high) >> 1

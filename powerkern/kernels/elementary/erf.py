@@ -58,7 +58,7 @@ SQRT_HALF = 0.7071067811865476
 
 @inlined
 def _scaled_erfc(x: float) -> float:
-    """erfc(x) e**(x**2) for 1 <= x <= 6: even and odd powers apart, of which neither waits for the other."""
+    """Return erfc(x) e**(x**2) for 1 <= x <= 6: even and odd powers apart, of which neither waits for the other."""
     u = x - 2.0
     v = u * u
     return polynomial(_Q_ODD, v) * u + polynomial(_Q_EVEN, v)
@@ -66,7 +66,7 @@ def _scaled_erfc(x: float) -> float:
 
 @inlined
 def erf(x: float) -> float:
-    """Error function, 2/sqrt(pi) times the integral of e**(-t**2) from 0 to x; within 1 ulp, NaN for NaN."""
+    """Return the error function, 2/sqrt(pi) times the integral of e**(-t**2) from 0 to x; within 1 ulp, NaN for NaN."""
     a = abs(x)
     b = _END if a > _END else a
     tail = 1.0 - exp(-b * b) * _scaled_erfc(b)

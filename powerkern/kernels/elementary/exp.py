@@ -60,7 +60,7 @@ _EXPM1_MIN = -50.0  # below about -37.5 expm1 rounds to -1
 
 @inlined
 def polynomial(c: tuple[N, ...], x: N) -> N:
-    """c[0] + c[1] x + c[2] x**2 + ..., by Horner's scheme; x is a number or a vector."""
+    """Return c[0] + c[1] x + c[2] x**2 + ..., by Horner's scheme; x is a number or a vector."""
     value = x * c[len(c) - 1] + c[len(c) - 2]
     for k in range(len(c) - 3, -1, -1):
         value = value * x + c[k]
@@ -69,7 +69,7 @@ def polynomial(c: tuple[N, ...], x: N) -> N:
 
 @inlined
 def _reduced(x: float, rounder: float) -> tuple[float, float]:
-    """(k + rounder, r) with x = k ln 2 + r, |r| <= ln(2)/2; the low 12 bits of the sum hold k + rounder - _ROUND."""
+    """Return (k + rounder, r) with x = k ln 2 + r, |r| <= ln(2)/2; the low 12 bits hold k + rounder - _ROUND."""
     shifted = x * LOG2_E + rounder
     k = shifted - rounder
     return shifted, (x - k * LN2_HI) - k * LN2_LO
@@ -77,7 +77,7 @@ def _reduced(x: float, rounder: float) -> tuple[float, float]:
 
 @inlined
 def _reduced_parts(x: float, x_lo: float, rounder: float) -> tuple[int, float, float]:
-    """(bits, r, r_lo) with x + x_lo = k ln 2 + r + r_lo, |r| <= ln(2)/2, for |x| < 1420, |x_lo| < 1.
+    """Return (bits, r, r_lo) with x + x_lo = k ln 2 + r + r_lo, |r| <= ln(2)/2, for |x| < 1420, |x_lo| < 1.
 
     The low 12 of the bits hold k + (rounder - _ROUND).
     """
@@ -91,13 +91,13 @@ def _reduced_parts(x: float, x_lo: float, rounder: float) -> tuple[int, float, f
 
 @inlined
 def _exp_tail(r: float) -> float:
-    """(e^r - 1 - r)/r**2 for |r| <= ln(2)/2."""
+    """Return (e^r - 1 - r)/r**2 for |r| <= ln(2)/2."""
     return polynomial(_Q, r)
 
 
 @inlined
 def _expm1_less(r: float, r_lo: float) -> float:
-    """e^(r + r_lo) - 1 - r for |r| <= ln(2)/2 and |r_lo| <= ulp(r)."""
+    """Return e^(r + r_lo) - 1 - r for |r| <= ln(2)/2 and |r_lo| <= ulp(r)."""
     return r * (r * _exp_tail(r) + r_lo) + r_lo
 
 
@@ -111,7 +111,7 @@ def _scaled(mantissa: float, bits: int) -> float:
 
 @inlined
 def exp(x: float) -> float:
-    """e**x."""
+    """Return e**x."""
     bounded = _EXP_MAX if x > _EXP_MAX else x
     bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
     shifted, r = _reduced(bounded, _ROUND + 2.0 * EXPONENT_BIAS)
@@ -120,7 +120,7 @@ def exp(x: float) -> float:
 
 @inlined
 def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
-    """e**x * 2**scale_k * scale_m for a positive number given by `split`; finite wherever the result is."""
+    """Return e**x * 2**scale_k * scale_m for a positive number given by `split`; finite wherever the result is."""
     bounded = _RATIO_MAX if x > _RATIO_MAX else x
     bounded = -_RATIO_MAX if bounded < -_RATIO_MAX else bounded
     shifted, r = _reduced(bounded, _ROUND)
@@ -133,7 +133,7 @@ def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
 
 @inlined
 def exp_parts(hi: float, lo: float) -> float:
-    """e**(hi + lo) for the double-double exponent hi + lo; `lo` is ignored where `hi` alone decides."""
+    """Return e**(hi + lo) for the double-double exponent hi + lo; `lo` is ignored where `hi` alone decides."""
     bounded = _EXP_MAX if hi > _EXP_MAX else hi
     bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
     bits, r, r_lo = _reduced_parts(bounded, lo if bounded == hi else 0.0, _ROUND + 2.0 * EXPONENT_BIAS)
@@ -142,14 +142,14 @@ def exp_parts(hi: float, lo: float) -> float:
 
 @inlined
 def exp_parts_unchecked(hi: float, lo: float) -> float:
-    """`exp_parts` for |hi| <= 700, or NaN, for which the result is arbitrary."""
+    """Return `exp_parts` for |hi| <= 700, or NaN, for which the result is arbitrary."""
     bits, r, r_lo = _reduced_parts(hi, lo, _ROUND + EXPONENT_BIAS)
     return (1.0 + (r + _expm1_less(r, r_lo))) * float_of(bits << 52)
 
 
 @inlined
 def scaled_expm1_dd(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[float, float]:
-    """s e**(hi + lo) - subtrahend as a sum (head, tail), where s = 2**j is chosen by rounder = `rounder_of(j)`.
+    """Return s e**(hi + lo) - subtrahend as a sum (head, tail), where s = 2**j is chosen by rounder = `rounder_of(j)`.
 
     For -50 <= hi and hi/ln 2 + j <= 1023.5; nothing is checked. With subtrahend = s this is s * expm1,
     relatively accurate near 0; the scale lets a caller divide before the result would overflow. The
@@ -166,7 +166,7 @@ def scaled_expm1_dd(hi: float, lo: float, rounder: float, subtrahend: float) -> 
 
 @inlined
 def scaled_expm1(t: float, rounder: float, subtrahend: float) -> float:
-    """s e**t - subtrahend, as in `scaled_expm1_dd` but rounded, to 2 ulp, at two thirds of the cost."""
+    """Return s e**t - subtrahend, as in `scaled_expm1_dd` but rounded, to 2 ulp, at two thirds of the cost."""
     shifted, r = _reduced(t, rounder)
     power = float_of(bits_of(shifted) << 52)
     return power * (r * r * _exp_tail(r)) + (power * r + (power - subtrahend))
@@ -174,13 +174,13 @@ def scaled_expm1(t: float, rounder: float, subtrahend: float) -> float:
 
 @inlined
 def rounder_of(j: float) -> float:
-    """The argument `rounder` of `scaled_expm1_dd` for the scale 2**j."""
+    """Return the argument `rounder` of `scaled_expm1_dd` for the scale 2**j."""
     return _ROUND + (EXPONENT_BIAS + j)
 
 
 @inlined
 def expm1(x: float) -> float:
-    """e**x - 1, relatively accurate near 0."""
+    """Return e**x - 1, relatively accurate near 0."""
     bounded = _EXP_MAX if x > _EXP_MAX else x
     bounded = _EXPM1_MIN if bounded < _EXPM1_MIN else bounded
     head, tail = scaled_expm1_dd(bounded, 0.0, rounder_of(-1.0), 0.5)
@@ -198,7 +198,7 @@ _ONE32, _BOUND32 = np.float32(1.0), np.float32(80.0)
 
 @inlined
 def _reduced32(x: np.float32) -> tuple[np.float32, np.float32]:
-    """(2**k, r) with x = k ln 2 + r, |r| <= ln(2)/2."""
+    """Return (2**k, r) with x = k ln 2 + r, |r| <= ln(2)/2."""
     shifted = x * _LOG2_E32 + _ROUND32
     k = shifted - _ROUND32
     return float32_of(bits32_of(shifted) << 23), (x - k * _LN2_HI32) - k * _LN2_LO32
@@ -212,7 +212,7 @@ def _expm1_excess32(t: np.float32) -> np.float32:
 
 @inlined
 def _expm1_minus_x(tail: Callable[[float], float], t: float) -> float:
-    """e**t - 1 - t, with the `tail` (e^r - 1 - r)/r**2."""
+    """Return e**t - 1 - t, with the `tail` (e^r - 1 - r)/r**2."""
     shifted, r = _reduced(t, _ROUND + EXPONENT_BIAS)
     s = float_of(bits_of(shifted) << 52)
     return s * (r * r * tail(r)) + (s * r + ((s - 1.0) - t))
@@ -220,7 +220,7 @@ def _expm1_minus_x(tail: Callable[[float], float], t: float) -> float:
 
 @by_dtype(_expm1_excess32)
 def expm1_minus_x(t: float) -> float:
-    """e**t - 1 - t, relatively accurate near 0, for finite |t| <= 700 (float32: |t| <= 80); nothing is checked.
+    """Return e**t - 1 - t, relatively accurate near 0, for finite |t| <= 700 (float32: |t| <= 80); nothing is checked.
 
     e**t - 1 is then t + h, and the derivatives of (e**(m a) - 1)/m in m follow from h without cancellation.
     Relative error about 1e-15, float32 about 5e-7.
@@ -230,7 +230,7 @@ def expm1_minus_x(t: float) -> float:
 
 @inlined
 def _exp_tail_lanes(r: Lanes) -> Lanes:
-    """`_exp_tail` by Estrin's scheme: half the chain of dependent operations, whose latency dominates for vectors."""
+    """Return `_exp_tail` by Estrin's scheme: its chain of dependent operations is half as long."""
     square = r * r
     fourth = square * square
     low = (_Q[3] * r + _Q[2]) * square + (_Q[1] * r + _Q[0])
@@ -241,13 +241,13 @@ def _exp_tail_lanes(r: Lanes) -> Lanes:
 
 @inlined
 def minimum(x: Lanes, y: Lanes) -> Lanes:
-    """The smaller one in every lane; y if one of them is NaN."""
+    """Return the smaller one in every lane; y if one of them is NaN."""
     return select(x < y, x, y)
 
 
 @inlined
 def maximum(x: Lanes, y: Lanes) -> Lanes:
-    """The larger one in every lane; y if one of them is NaN."""
+    """Return the larger one in every lane; y if one of them is NaN."""
     return select(x > y, x, y)
 
 
@@ -262,7 +262,7 @@ def _exp_lanes_parts32(t: Lanes) -> tuple[Lanes, Lanes]:
 
 @by_dtype(_exp_lanes_parts32)
 def _exp_lanes_parts(t: Lanes) -> tuple[Lanes, Lanes]:
-    """s and p with e**t = s + s p, s a power of two; beyond |t| = 700 (float32: 80), and for NaN, of the nearest bound.
+    """Return s and p with e**t = s + s p, s a power of two; |t| is cut at 700 (float32: 80).
 
     The first is exact, the second good to a few ulp.
     """
@@ -273,14 +273,14 @@ def _exp_lanes_parts(t: Lanes) -> tuple[Lanes, Lanes]:
 
 @inlined
 def expm1_lanes(t: Lanes) -> Lanes:
-    """e**t - 1 to within a few ulp; beyond |t| = 700 (float32: 80), and for NaN, the value at the nearest bound."""
+    """Return e**t - 1 to within a few ulp; beyond |t| = 700 (float32: 80), and for NaN, that at the nearest bound."""
     s, p = _exp_lanes_parts(t)
     return s * p + (s - _ONE32)
 
 
 @inlined
 def exp_lanes(t: Lanes) -> Lanes:
-    """e**t to within a few ulp, bounded as `expm1_lanes`."""
+    """Return e**t to within a few ulp, bounded as `expm1_lanes`."""
     s, p = _exp_lanes_parts(t)
     return s * p + s
 
@@ -318,7 +318,7 @@ def _exp2m1_lanes32(t: Lanes) -> Lanes:
 
 @by_dtype(_exp2m1_lanes32)
 def exp2m1_lanes(t: Lanes) -> Lanes:
-    """2**t - 1, to 10 ulp (float32: 7), for |t| <= 1022 (float32: 126); nothing is checked.
+    """Return 2**t - 1, to 10 ulp (float32: 7), for |t| <= 1022 (float32: 126); nothing is checked.
 
     It takes three quarters of the time of `expm1_lanes`: nothing is lost where a fraction is taken off t.
     """
@@ -341,11 +341,11 @@ def _are_moderate32(t: Lanes) -> bool:
 
 @by_dtype(_are_moderate32)
 def are_moderate(t: Lanes) -> bool:
-    """Whether `expm1_lanes` bounds none of them: |t| <= 700 (float32: 80) in every lane."""
+    """Return whether `expm1_lanes` bounds none of them: |t| <= 700 (float32: 80) in every lane."""
     return not any_lane(~(abs(t) <= 700.0))
 
 
 @inlined
 def expm1_minus_x_lanes(t: Lanes) -> Lanes:
-    """`expm1_minus_x` of every lane, of which fewer operations wait for another."""
+    """Return `expm1_minus_x` of every lane, of which fewer operations wait for another."""
     return _expm1_minus_x(_exp_tail_lanes, t)

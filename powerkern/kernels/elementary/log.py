@@ -50,20 +50,20 @@ _TWO54 = 18014398509481984.0
 
 @inlined
 def _unbiased(bits: int) -> float:
-    """The exponent in these bits of a positive number."""
+    """Return the exponent in these bits of a positive number."""
     return float_of((bits >> 52) | _TWO52_BITS) - (_TWO52 + EXPONENT_BIAS)
 
 
 @inlined
 def split_normal(x: float) -> tuple[float, float]:
-    """(k, m) with x = 2**k m, sqrt(1/2) <= m < sqrt(2), for positive normal x."""
+    """Return (k, m) with x = 2**k m, sqrt(1/2) <= m < sqrt(2), for positive normal x."""
     shifted = bits_of(x) + (_ONE_BITS - _SQRT_HALF_BITS)
     return _unbiased(shifted), float_of((shifted & _MANTISSA_MASK) + _SQRT_HALF_BITS)
 
 
 @inlined
 def split(x: float) -> tuple[float, float]:
-    """(k, m) with x = 2**k m, sqrt(1/2) <= m < sqrt(2), for positive finite x."""
+    """Return (k, m) with x = 2**k m, sqrt(1/2) <= m < sqrt(2), for positive finite x."""
     subnormal = x < SMALLEST_NORMAL
     k, m = split_normal(x * _TWO54 if subnormal else x)
     return k - 54.0 if subnormal else k, m
@@ -71,14 +71,14 @@ def split(x: float) -> tuple[float, float]:
 
 @inlined
 def _atanh_tail(s: float) -> float:
-    """(2 atanh(s) - 2 s)/s, for |s| <= 3 - sqrt(8)."""
+    """Return (2 atanh(s) - 2 s)/s, for |s| <= 3 - sqrt(8)."""
     z = s * s
     return z * polynomial(_P, z)
 
 
 @inlined
 def _log_tail(f: float) -> float:
-    """ln(1 + f) - f = s (f**2/2 + R) - f**2/2, s = f/(2 + f), as in fdlibm, for sqrt(1/2) <= 1 + f <= sqrt(2)."""
+    """Return ln(1 + f) - f = s (f**2/2 + R) - f**2/2, s = f/(2 + f), as fdlibm, for sqrt(1/2) <= 1 + f <= sqrt(2)."""
     s = f / (2.0 + f)
     square = 0.5 * f * f
     return s * (square + _atanh_tail(s)) - square
@@ -86,20 +86,20 @@ def _log_tail(f: float) -> float:
 
 @inlined
 def log_sum(k: float, f: float) -> float:
-    """k ln 2 + ln(1 + f), for sqrt(1/2) <= 1 + f <= sqrt(2)."""
+    """Return k ln 2 + ln(1 + f), for sqrt(1/2) <= 1 + f <= sqrt(2)."""
     return k * LN2_HI + (f + (_log_tail(f) + k * LN2_LO))
 
 
 @inlined
 def log_normal(x: float) -> float:
-    """Logarithm for positive, finite, normal x; nothing is checked."""
+    """Return the natural logarithm for positive, finite, normal x; nothing is checked."""
     k, m = split_normal(x)
     return log_sum(k, m - 1.0)
 
 
 @inlined
 def log(x: float) -> float:
-    """Logarithm: -inf at 0, NaN below."""
+    """Return the natural logarithm: -inf at 0, NaN below."""
     k, m = split(x)
     y = log_sum(k, m - 1.0)
     y = y if x < math.inf else x
@@ -109,7 +109,7 @@ def log(x: float) -> float:
 
 @inlined
 def _lost_in_one_plus(x: float, u: float) -> float:
-    """The rounding error of u = 1 + x (Knuth's two-sum, with the operands in order)."""
+    """Return the rounding error of u = 1 + x (Knuth's two-sum, with the operands in order)."""
     larger = x if x > 1.0 else 1.0
     smaller = 1.0 if x > 1.0 else x
     return smaller - (u - larger)
@@ -117,14 +117,14 @@ def _lost_in_one_plus(x: float, u: float) -> float:
 
 @inlined
 def split_one_plus(x: float) -> tuple[float, float, float]:
-    """(k, f, f_lo) with 1 + x = 2**k (1 + f + f_lo), for x >= -1; f_lo is NaN for NaN."""
+    """Return (k, f, f_lo) with 1 + x = 2**k (1 + f + f_lo), for x >= -1; f_lo is NaN for NaN."""
     u = 1.0 + x
     return _split_sum(u, _lost_in_one_plus(x, u), x, 0.0)
 
 
 @inlined
 def split_one_plus_parts(x: float, x_lo: float) -> tuple[float, float, float]:
-    """(k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), for |x_lo| <= ulp(x)/2, also where 1 + x cancels."""
+    """Return (k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), for |x_lo| <= ulp(x)/2, also where 1 + x cancels."""
     u = 1.0 + x
     lost = _lost_in_one_plus(x, u) + x_lo
     total = u + lost
@@ -133,7 +133,7 @@ def split_one_plus_parts(x: float, x_lo: float) -> tuple[float, float, float]:
 
 @inlined
 def _split_sum(u: float, lost: float, x: float, x_lo: float) -> tuple[float, float, float]:
-    """(k, f, f_lo) with u + lost = 1 + x + x_lo = 2**k (1 + f + f_lo)."""
+    """Return (k, f, f_lo) with u + lost = 1 + x + x_lo = 2**k (1 + f + f_lo)."""
     shifted = bits_of(u) + (_ONE_BITS - _SQRT_HALF_BITS)
     exponent = shifted & ~_MANTISSA_MASK  # with the sign: below -1, f is arbitrary, but in its range
     # 2**(1-k) by mirroring the exponent; 2**-k itself would leave the field when k = 1024
@@ -184,7 +184,7 @@ def log1p(x: float) -> float:
 
 @inlined
 def short_log(k: float, f: float) -> tuple[float, float]:
-    """k ln 2 + ln(1 + f) as a sum hi + lo, |lo| < |hi|/16, for sqrt(1/2) <= 1 + f <= sqrt(2).
+    """Return k ln 2 + ln(1 + f) as a sum hi + lo, |lo| < |hi|/16, for sqrt(1/2) <= 1 + f <= sqrt(2).
 
     The error is at most 2**-57 plus 2**-57 of the result, at half the cost of `extended_log`.
     """
@@ -193,14 +193,14 @@ def short_log(k: float, f: float) -> tuple[float, float]:
 
 @inlined
 def short_log1p(k: float, f: float, f_lo: float) -> tuple[float, float]:
-    """k ln 2 + ln(1 + f + f_lo), as `short_log`."""
+    """Return k ln 2 + ln(1 + f + f_lo), as `short_log`."""
     log_f, log_f_lo = _short_log(f)
     return _add_exponent(k, log_f, f_lo * (f * (f - 1.0) + 1.0) + log_f_lo)
 
 
 @inlined
 def extended_log(k: float, f: float, f_lo: float) -> tuple[float, float]:
-    """k ln 2 + ln(1 + f + f_lo) as a sum hi + lo, |lo| <= 1e-7 |hi|, with a relative error of 2**-64."""
+    """Return k ln 2 + ln(1 + f + f_lo) as a sum hi + lo, |lo| <= 1e-7 |hi|, with a relative error of 2**-64."""
     return _add_exponent(k, *_extended_log(f, f_lo))
 
 
@@ -213,7 +213,7 @@ def _add_exponent(k: float, log_f: float, log_f_lo: float) -> tuple[float, float
 
 @inlined
 def _short_log(f: float) -> tuple[float, float]:
-    """ln(1 + f) = f - f**2/2 + s (f**2/2 + R), as in `_log_tail`, with the error of the first two terms."""
+    """Return ln(1 + f) = f - f**2/2 + s (f**2/2 + R), as in `_log_tail`, with the error of the first two terms."""
     s = f / (2.0 + f)
     half = 0.5 * f
     log_f = fma(-half, f, f)
@@ -223,7 +223,7 @@ def _short_log(f: float) -> tuple[float, float]:
 
 @inlined
 def _extended_log(f: float, f_lo: float) -> tuple[float, float]:
-    """ln(1 + f + f_lo) = 2 s + s**3 c, s = (f + f_lo)/(2 + f + f_lo), in double-double arithmetic."""
+    """Return ln(1 + f + f_lo) = 2 s + s**3 c, s = (f + f_lo)/(2 + f + f_lo), in double-double arithmetic."""
     u = 2.0 + f
     reciprocal = 1.0 / u
     s = f * reciprocal

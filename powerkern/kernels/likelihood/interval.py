@@ -36,7 +36,7 @@ class _Excess(NamedTuple):
 
 @kernel
 def interval_of(centered: Centered, sign: float, lmbda: float, drop: float, scratch: Scratch, out: FloatArray) -> None:
-    """The two lambdas at which g exceeds g(lmbda) by `drop`; `sign` is 1, -1, or 0 for both signs."""
+    """Write the two lambdas at which g exceeds g(lmbda) by `drop`; `sign` is 1, -1, or 0 for both signs."""
     sigma = centered.logs.sigma
     mu = exponent_of(lmbda, sign) * sigma
     lower = _drop_point(centered, mu, drop, -1.0, scratch) / sigma
@@ -47,7 +47,7 @@ def interval_of(centered: Centered, sign: float, lmbda: float, drop: float, scra
 
 @kernel
 def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch: Scratch) -> float:
-    """Where g has grown by `drop` on one side of its minimum: the root of a convex function of the distance.
+    """Find where g has grown by `drop` on one side of its minimum: the root of a convex function of the distance.
 
     It lies between the zeros of a chord and of a tangent, and is found where these meet. NaN if the cap of evaluations
     is reached before, an infinity if it is beyond float64.
@@ -96,7 +96,7 @@ def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch
 
 @kernel
 def _integral(a: _Excess, b: _Excess) -> tuple[float, float]:
-    """The integral of g' from a to b, and a bound of its error, by Hermite's formulas of sixth and fourth order.
+    """Return the integral of g' from a to b, and a bound of its error, by Hermite's formulas of sixth and fourth order.
 
     g itself is known to its rounding only, in which a small drop is lost; g' is not.
     """
@@ -113,7 +113,7 @@ def _tangent_zero(at: _Excess) -> float:
 
 @kernel
 def _zeros(low: _Excess, high: _Excess) -> tuple[float, float]:
-    """Bounds of the root of a convex function: the zeros of the chord and of the tangents at its ends."""
+    """Return bounds of the root of a convex function: the zeros of the chord and of the tangents at its ends."""
     most = min(high.distance, min(_tangent_zero(low), _tangent_zero(high)))
     if not high.distance < math.inf:
         return low.distance, math.inf
@@ -123,7 +123,7 @@ def _zeros(low: _Excess, high: _Excess) -> tuple[float, float]:
 
 @kernel
 def _next_distance(low: _Excess, high: _Excess, here: _Excess, least: float, most: float, tolerance: float) -> float:
-    """Halley's point; where it is good to the tolerance, a little beyond, so that it is enclosed."""
+    """Return Halley's point; near the root, one a little beyond, so that the root is enclosed."""
     step = halley_step(here.value, here.d1, here.d2)
     x = here.distance + step
     if abs(step) <= _NEARLY * here.distance:

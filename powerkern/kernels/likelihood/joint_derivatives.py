@@ -29,7 +29,7 @@ def derivative_columns(
     y2: FloatArray,
     figures: FloatArray,
 ) -> None:
-    """psi, psi' and psi'' of every column, less their means, over the standard deviation of psi, times `root`.
+    """Write psi, psi' and psi'' of every column, less their means, over the standard deviation of psi, times `root`.
 
     A factor exp(c lambda) of psi is left out, with c, the log of a reference in the data, that is missing from the
     mean J in `figures`: products of psi and its derivatives with the inverse of the covariance matrix of psi change by

@@ -96,7 +96,7 @@ _WORK = named_tuple(LockstepWork, BLOCKS, ROWS)
 
 
 def new_lockstep_work(n: int) -> LockstepWork:
-    """The arrays of `LockstepWork` for columns of `n` values."""
+    """Return the arrays of `LockstepWork` for columns of `n` values."""
     return LockstepWork(np.empty((BAND, n, LANES)), np.empty((N_RESULTS + 1, LANES)))
 
 
@@ -139,7 +139,7 @@ class _LaneHalleyResult(NamedTuple):
 
 @kernel
 def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Moments:
-    """Moments of y, y', y'', y''' and of their products over the logs `d`, at the exponents `m`."""
+    """Return moments of y, y', y'', y''' and of their products over the logs `d`, at the exponents `m`."""
     below, r_pos = 2.0 - m, 1.0 / m
     # logs of one sign may be negative, but their branch is the same
     m_neg, r_neg = select(both, below, -m), select(both, -1.0 / below, r_pos)
@@ -175,7 +175,7 @@ def _scan(x: FloatArray, weight: FloatArray) -> _Data:
 
 @kernel
 def _in_domain(data: _Data, family: int) -> Mask:
-    """Whether all values, and their ratios, have ordinary logarithms, and not all are equal."""
+    """Return whether all values, and their ratios, have ordinary logarithms, and not all are equal."""
     least = select(data.low < 0.0, -data.high, data.low) + log_offset(family)
     largest = select(data.low < 0.0, -data.low, data.high) + log_offset(family)
     both = (data.low < 0.0) & (data.high >= 0.0)
@@ -189,7 +189,7 @@ def _in_domain(data: _Data, family: int) -> Mask:
 
 @kernel
 def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> LaneLogs:
-    """Logs in place of the values, about their mean in columns of one sign; with a first step, at no exponential.
+    """Replace values by logs, about their mean in columns of one sign; return what is known of them.
 
     It is from lambda = 1, where e^t is the value itself, or for Box-Cox from 0, where all sums are powers of the logs.
     """
@@ -216,7 +216,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> L
 
 @kernel
 def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
-    """Logs in place of positive values, NaN where there is none; returns their sum."""
+    """Replace positive values by their logs, missing ones by NaN; return the sum of the logs."""
     total = in_all_lanes(0.0)
     for i in range(weight.size):
         v = load(x, (i, 0))
@@ -229,7 +229,7 @@ def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
 
 @kernel
 def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, offset: float) -> tuple[Lanes, Moments]:
-    """Signed logs in place of the values, NaN where there is none; returns their sum, and the sums at lambda = 1."""
+    """Replace values by signed logs, missing ones by NaN; return the sum of the logs, and the sums at lambda = 1."""
     total, t = in_all_lanes(0.0), zero_sums(in_all_lanes(0.0))
     for i in range(weight.size):
         v = load(x, (i, 0))
@@ -246,7 +246,7 @@ def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, 
 
 @kernel
 def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes, Lanes, Lanes]:
-    """Logs less a mean, or 0 where there is none; returns the farthest, and the sums of powers up to the fifth."""
+    """Subtract a mean from the logs; return the largest magnitude, and the sums of powers up to the fifth."""
     farthest = s1 = s2 = s3 = s4 = s5 = in_all_lanes(0.0)
     for i in range(weight.size):
         a = load(x, (i, 0)) - mean
@@ -281,7 +281,7 @@ def _halley_lanes(f: Lanes, df: Lanes, d2f: Lanes) -> Lanes:
 
 @kernel
 def _limited(step: Lanes, longest: Lanes) -> Lanes:
-    """A step, or one of the `longest` in its direction."""
+    """Return a step, cut to the `longest` in its direction."""
     return select(step > longest, longest, select(step < -longest, -longest, step))
 
 
@@ -349,7 +349,7 @@ def _fit_lanes(x: FloatArray, weight: FloatArray, family: int, found: FloatArray
 
 @kernel
 def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: _LaneHalleyResult, offset: float) -> None:
-    """The fields of results of all lanes, as `optimum.write_fit` makes them of one optimum."""
+    """Store the results of all lanes, as `optimum.write_fit` writes those of one column."""
     mean, variance, curvature = taylor_moments(best.moments, best.x - best.evaluated_at)
     m, sd, log_base = best.x, square_root(variance), log_normal(logs.base)
     t, given, side = m * log_base, load(found, (_GIVEN, 0)), select(data.high < 0.0, -1.0, 1.0)
@@ -375,14 +375,14 @@ def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: _LaneHalle
 
 @kernel
 def _branch(m: Lanes, a: Lanes, t: Lanes) -> Lanes:
-    """b_m(a) for t = m a of moderate size, as `likelihood.b`."""
+    """Return b_m(a) for t = m a of moderate size, as `likelihood.b`."""
     head, tail = scaled_expm1_dd(select(t < _EXPM1_MIN, _EXPM1_MIN, t), 0.0, rounder_of(-1.0), 0.5)
     return select(abs(t) < LINEAR, a, 2.0 * (head + tail) / m)
 
 
 @kernel
 def _write(found: FloatArray, lane: int, row: FloatArray) -> None:
-    """The row of results of one lane."""
+    """Write the row of results of one lane."""
     for k in range(N_RESULTS):
         row[k] = found[k, lane]
     write_range(row, row[field.N_OBS], row[field.X_MIN], row[field.X_MAX])

@@ -69,7 +69,7 @@ NOTHING = Scan(0.0, math.inf, -math.inf, 0.0, 0.0)
 
 @kernel
 def scan(x: FloatArray, weight: FloatArray | None) -> Scan:
-    """One pass over all values, eight at a time; without weights all of them are one."""
+    """Scan all values once, eight at a time; without weights all weights are one."""
     found, ends = NOTHING, allocated((5, LANES))
     n = total = squares = in_all_lanes(0.0)
     low, high = in_all_lanes(math.inf), in_all_lanes(-math.inf)
@@ -103,7 +103,7 @@ def scan(x: FloatArray, weight: FloatArray | None) -> Scan:
 
 @kernel
 def joined(a: Scan, b: Scan) -> Scan:
-    """The scan of two parts."""
+    """Merge the scans of two parts."""
     return Scan(a.n + b.n, min(a.low, b.low), max(a.high, b.high), a.weight + b.weight, a.squares + b.squares)
 
 
@@ -126,7 +126,7 @@ def squeeze(x: FloatArray, weight: FloatArray | None, out: FloatArray, weight_ou
 
 @kernel
 def split_signs(x: FloatArray, values: FloatArray, out: FloatArray) -> int:
-    """|values| where x >= 0 from the front of `out`, where x < 0 from its back; returns the border."""
+    """Write |values| where x >= 0 from the front of `out`, where x < 0 from its back; return the border."""
     front = np.uint64(0)
     back = np.uint64(x.size - 1)
     for i in range(x.size):
@@ -141,13 +141,13 @@ def split_signs(x: FloatArray, values: FloatArray, out: FloatArray) -> int:
 
 @kernel
 def offset_log(offset: float, x: float) -> float:
-    """ln(offset + x), for an offset of 0 or 1."""
+    """Return ln(offset + x), for an offset of 0 or 1."""
     return log1p(x) if offset == 1.0 else log(x)
 
 
 @inlined
 def centered_log(x: float, offset: float, reference: float, log_reference: float) -> float:
-    """ln((offset + x)/(offset + reference)) without cancellation: x - reference is exact where the ratio is small."""
+    """Return ln((offset + x)/(offset + reference)) without cancellation: near 1, x - reference is exact."""
     ratio = (x - reference) / (offset + reference)
     near = abs(ratio) <= 0.5
     far_log = (log1p(x) if offset == 1.0 else log(x)) - log_reference
@@ -156,7 +156,7 @@ def centered_log(x: float, offset: float, reference: float, log_reference: float
 
 @kernel
 def _logs_of_side(x: FloatArray, offset: float, reference: float, d: FloatArray) -> tuple[float, float]:
-    """Centered logs of one side; returns the smallest and the largest (0 for an empty side)."""
+    """Write centered logs of one side; return the smallest and the largest (0 for an empty side)."""
     log_reference = offset_log(offset, reference)
     for i in range(x.size):
         d[i] = centered_log(x[i], offset, reference, log_reference)
@@ -171,13 +171,13 @@ def _logs_of_side(x: FloatArray, offset: float, reference: float, d: FloatArray)
 
 @kernel
 def power_of_two_above(x: float) -> float:
-    """The power of two above x, for 0 <= x < 2**1000; 2**-1021 for subnormal x."""
+    """Return the power of two above x, for 0 <= x < 2**1000; 2**-1021 for subnormal x."""
     return max(float_of((bits_of(x) >> 52) + 1 << 52), 2.0**-1021)
 
 
 @kernel
 def centered_logs(sides: Sides, offset: float, reference: float, d: FloatArray) -> Bounds:
-    """Centered logs of both sides, one after the other; a negative `reference` is one of the negative values."""
+    """Write centered logs of both sides, one after the other; a negative `reference` is a negative value."""
     border, n = sides.pos.size, sides.pos.size + sides.neg.size
     low, high = _logs_of_side(sides.pos, offset, max(reference, 0.0), d[:border])
     return Bounds(low, high, _logs_of_side(sides.neg, offset, max(-reference, 0.0), d[border:n])[1])
@@ -185,7 +185,7 @@ def centered_logs(sides: Sides, offset: float, reference: float, d: FloatArray) 
 
 @kernel
 def unit_of(bounds: Bounds) -> float:
-    """The power of two that logs are divided by."""
+    """Return the power of two that logs are divided by."""
     return power_of_two_above(max(-bounds.low, max(bounds.high, bounds.neg_high)))
 
 
@@ -218,7 +218,7 @@ def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, center: float, d: 
 
 @kernel
 def logs_about(sides: Sides, offset: float, reference: float, spare: FloatArray) -> Logs:
-    """Logs of a column in units of a power of two, written to `spare`; for `reference` see `centered_logs`."""
+    """Return logs of a column in units of a power of two, written to `spare`; for `reference` see `centered_logs`."""
     bounds = centered_logs(sides, offset, reference, spare)
     center = math.copysign(offset_log(offset, abs(reference)), reference) if sides.neg.size > 0 else 0.0
     sigma = max(unit_of(bounds), power_of_two_above(abs(center)))
@@ -257,19 +257,19 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
 
 @kernel
 def prepared(x: FloatArray, weight: FloatArray | None, found: Scan, family: int) -> Prepared:
-    """A column with the scan of it, or of a part of it."""
+    """Return a column with its scan, or the scan of a part of it."""
     return Prepared(x, weight, found, log_offset(family), sign_of(found), refusal(found, family))
 
 
 @kernel
 def sign_of(found: Scan) -> float:
-    """1 if no value is negative, -1 if all are, 0 for both signs."""
+    """Return 1 if no value is negative, -1 if all are, 0 for both signs."""
     return 1.0 if found.low >= 0.0 else -1.0 if found.high < 0.0 else 0.0
 
 
 @kernel
 def refusal(found: Scan, family: int) -> int:
-    """Why a column cannot be fitted, or OK."""
+    """Return the status that says why a column cannot be fitted, or OK."""
     if found.n == 0.0:
         return EMPTY
     if max(-found.low, found.high) == math.inf:
@@ -281,13 +281,13 @@ def refusal(found: Scan, family: int) -> int:
 
 @kernel
 def magnitudes_of(found: Scan) -> tuple[float, float]:
-    """The smallest and the largest magnitude; the first is a bound where there are values of both signs."""
+    """Return the smallest and the largest magnitude; the first is a bound where there are values of both signs."""
     return max(found.low, max(-found.high, 0.0)), max(-found.low, found.high)
 
 
 @kernel
 def sides_of(x: FloatArray, weight: FloatArray, sign: float, work: Work) -> Sides:
-    """Magnitudes and weights by sign, copied only where there are negative values or no weights."""
+    """Return magnitudes and weights by sign, copied only where there are negative values or no weights."""
     n = x.size
     if weight.size == 0:
         weight = work.weight[:n]

@@ -79,7 +79,7 @@ def one_pass_columns(
 def weighted_columns(
     columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """`one_pass_columns` with a weight for each value of a row."""
+    """Fit as `one_pass_columns` does, with a weight for each value of a row."""
     for j in range(columns.shape[0]):
         one_pass_column(columns[j], weight, family, lmbda[j], work, out[j])
 
@@ -103,7 +103,7 @@ def profile_columns(
     work: Work,
     out: FloatArray,
 ) -> None:
-    """g of the rows of `columns` at all `lmbdas`; NaN for a column that cannot be fitted."""
+    """Evaluate g of the rows of `columns` at all `lmbdas`; NaN for a column that cannot be fitted."""
     out[:] = math.nan
     for j in range(columns.shape[0]):
         column = prepare(columns[j], weight, family, work)
@@ -115,7 +115,7 @@ def profile_columns(
 def interval_columns(
     columns: FloatArray, weight: FloatArray, family: int, at: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """The lambdas at which g of the rows of `columns` exceeds g(at[:, 0]) by at[:, 1]; NaN as in `profile_columns`."""
+    """Find the lambdas at which g of each row exceeds g(at[:, 0]) by at[:, 1]; NaN as in `profile_columns`."""
     out[:] = math.nan
     for j in range(columns.shape[0]):
         column = prepare(columns[j], weight, family, work)

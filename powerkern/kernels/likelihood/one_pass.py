@@ -122,13 +122,13 @@ _EVALUATE_ONLY = _HalleyTolerances(math.inf, 1e-5, 340.0)
 
 @kernel
 def _is_in_reach(exponent: float, both_signs: bool, farthest: float, reach: float) -> bool:
-    """Whether |t| <= `reach` for all logs up to the `farthest`."""
+    """Return whether |t| <= `reach` for all logs up to the `farthest`."""
     return max(abs(exponent), abs(2.0 - exponent) if both_signs else 0.0) * farthest <= reach
 
 
 @kernel
 def _spread_of(both_signs: bool, weight: float, total: float, squares: float) -> float:
-    """Standard deviation of logs, about 0 with both signs, from weighted sums."""
+    """Return standard deviation of logs, about 0 with both signs, from weighted sums."""
     mean = 0.0 if both_signs else total / weight
     return math.sqrt(max(squares / weight - mean * mean, 0.0))
 
@@ -163,7 +163,7 @@ def _halley_iterations(logs: _Logs, start: float, stage: _HalleyTolerances) -> _
 def optimum_of_logs(
     d: FloatArray, weight: FloatArray | None, both_signs: bool, units: LogUnits, start: float, given: float
 ) -> Optimum:
-    """Optimum of ascending logs, of one sign or signed, searched for from `start`; or moments at a `given` exponent.
+    """Find the optimum of ascending logs, of one sign or signed, or the moments at a `given` exponent.
 
     NOT_CERTIFIED where the sums lose too many digits: nothing else holds then.
     """
@@ -177,7 +177,7 @@ def optimum_of_logs(
 
 @reduction
 def _sum_and_squares(d: FloatArray, weight: FloatArray | None) -> tuple[float, float, float, float]:
-    """The sum of the weights, and that divided by their mean; the sum of values, and of their squares."""
+    """Return the total weight, effective number of values, and the weighted sums of logs and of their squares."""
     n = weight_squares = total = squares = 0.0
     for i in range(d.size):
         weighted = d[i]
@@ -194,7 +194,7 @@ def _sum_and_squares(d: FloatArray, weight: FloatArray | None) -> tuple[float, f
 
 @kernel
 def _optimum_from(logs: _Logs, units: LogUnits, start: float, given: float, n_eval: int) -> Optimum:
-    """The optimum of float64 logs, searched for from `start`, or moments at a `given` exponent, both of the column."""
+    """Find the optimum of float64 logs from `start`, or the moments at a `given` exponent, both of the column."""
     is_given = given == given
     result = _halley_iterations(
         logs, (given if is_given else start) * units.unit, _EVALUATE_ONLY if is_given else FLOAT64
@@ -213,7 +213,7 @@ def _optimum_from(logs: _Logs, units: LogUnits, start: float, given: float, n_ev
 
 @kernel
 def _no_optimum(n_eval: int) -> Optimum:
-    """An optimum that was not certified."""
+    """Return an optimum that was not certified."""
     return Optimum(1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, n_eval, NOT_CERTIFIED)
 
 
@@ -224,7 +224,7 @@ def _no_optimum(n_eval: int) -> Optimum:
 def one_pass_optimum(
     x: FloatArray, weight: FloatArray | None, family: int, lmbda: float, work: Work
 ) -> tuple[Optimum, Prepared]:
-    """Optimum from the sums of one pass, or the moments at a given `lmbda` (NaN: none given); and the scanned column.
+    """Find the optimum from the sums of one pass, or the moments at a given `lmbda`; return the scanned column, too.
 
     NOT_CERTIFIED where those sums lose too many digits, or where the column cannot be fitted.
     """
@@ -245,7 +245,7 @@ def one_pass_optimum(
 
 @kernel
 def _sample_of(x: FloatArray, weight: FloatArray | None, family: int, work: Work) -> Prepared:
-    """Evenly spaced values of a column, at most SAMPLE."""
+    """Return evenly spaced values of a column, at most SAMPLE."""
     stride = max(min(x.size // ONE_PASS_MIN, SAMPLE_STRIDE), (x.size + SAMPLE - 1) // SAMPLE, 1)
     some, own = _every(x, stride, work.split), _every(weight, stride, work.weight_split)
     return prepared(some, own, scan(some, own), family)
@@ -253,7 +253,7 @@ def _sample_of(x: FloatArray, weight: FloatArray | None, family: int, work: Work
 
 @specialize_on_none()
 def _every(x: FloatArray, stride: int, out: FloatArray) -> FloatArray:
-    """Evenly spaced values, copied to `out`."""
+    """Copy evenly spaced values to `out`."""
     some = out[: x.size // stride]
     for i in range(some.size):
         some[i] = x[i * stride]

@@ -42,7 +42,7 @@ AnyFloats = npt.NDArray[np.floating]
 
 @specialize_on_none()
 def rounded(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array:
-    """The weights in float32, which a `scale` keeps them in the range of."""
+    """Round weights times `scale` to float32; `scale` keeps them in range."""
     for i in range(out.size):
         out[i] = scale * weight[i]
     return out
@@ -60,7 +60,7 @@ class LogKind(NamedTuple):
 def take_logs(
     x: FloatArray, weight: FloatArray | None, kind: LogKind, d: FloatArray, d32: Float32Array
 ) -> tuple[float, float]:
-    """Logs of x, also rounded to float32; returns the weighted sums of the logs and of their squares."""
+    """Write logs of x, also rounded to float32; return the weighted sums of the logs and of their squares."""
     total = squares = 0.0
     offset, per_ref, sign_bit = kind.offset, kind.per_ref, bits_of(-0.0) if kind.both_signs else 0
     for i in range(d.size):
@@ -77,7 +77,7 @@ def take_logs(
 
 @reduction
 def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, below: float | None) -> Moments:
-    """Weighted sums of y^(j) and of the six products that the score needs.
+    """Return the weighted sums of y^(j) and of the six products that the score needs.
 
     Of logs of one sign (`below` is None) y^(j) = Y_j. With both signs y^(j) = Y_j r^(j+1), with r = 1/m, and
     r = -1/`below` where the log is negative and the exponent is `below`.

@@ -53,7 +53,7 @@ def optimum_in(
     n_eval: int,
     status: int,
 ) -> Optimum:
-    """The optimum at an exponent of the column, from moments of logs in such units."""
+    """Return the optimum at an exponent of the column, from moments of logs in the given units."""
     unit = units.unit
     sd = math.sqrt(variance) * unit
     nll = profile_nll(2.0 * log(sd), units.log_ref, exponent, jacobian * unit)
@@ -64,7 +64,7 @@ def optimum_in(
 
 @kernel
 def exponent_of(lmbda: float, sign: float) -> float:
-    """The exponent m of the branch that a column of this sign lies on (both: the positive one); its own inverse."""
+    """Return the exponent m of the branch of a column of this sign (both: the positive one); its own inverse."""
     return 2.0 - lmbda if sign < 0.0 else lmbda
 
 

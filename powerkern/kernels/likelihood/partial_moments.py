@@ -48,7 +48,7 @@ def partial_moment_columns(
     work: Work,
     out: FloatArray,
 ) -> None:
-    """Partial moments of the rows of `columns` at the exponents in the rows of `at`, in units of the scaling.
+    """Write partial moments of the rows of `columns` at the exponents in the rows of `at`, in units of the scaling.
 
     Zeros where there are no values, and at NaN.
     """

@@ -131,7 +131,7 @@ class _Branch(NamedTuple):
 
 @kernel
 def b(m: float, a: float) -> float:
-    """The branch b_m(a) = (e^(m a) - 1)/m, and its limit a where m a is tiny, or even subnormal."""
+    """Return the branch b_m(a) = (e^(m a) - 1)/m, and its limit a where m a is tiny, or even subnormal."""
     return a if abs(m * a) < LINEAR else expm1(m * a) / m
 
 
@@ -145,7 +145,7 @@ def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
 def score_with_derivatives(
     logs: Logs, mu: float, scratch: Scratch, y: FloatArray, y1: FloatArray, y2: FloatArray
 ) -> Score:
-    """`score`; and y, y', y'' of every value, less their means, over the standard deviation of y.
+    """Evaluate `score`; write y, y', y'' of every value, less their means, over the standard deviation of y.
 
     The values are in the order of ``logs.pos``, then ``logs.neg``; derivatives are in mu.
     """
@@ -170,13 +170,13 @@ def _evaluated(logs: Logs, mu: float, scratch: Scratch) -> tuple[Score, _Branch,
 
 @kernel
 def growth_at_center(logs: Logs, mu: float) -> float:
-    """m a of the reference in a column of both signs."""
+    """Return m a of the reference of a column of both signs."""
     return (mu if logs.center > 0.0 else 2.0 * logs.sigma - mu) * abs(logs.center)
 
 
 @kernel
 def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch]:
-    """Both branches relative to the reference, e^-s of it for the branch that it is in.
+    """Return both branches relative to the reference, with e^-s of it for the branch that it is in.
 
     The largest e^t is divided out, as exponent times log and not as the difference of two large products.
     """
@@ -195,7 +195,7 @@ def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch
 
 @kernel
 def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> None:
-    """Moments of y and its derivatives at `mu`, to ``scratch.moments[0]``, scaled as `scaling_at` says.
+    """Write moments of y and its derivatives at `mu`, to ``scratch.moments[0]``, scaled as `scaling_at` says.
 
     They depend on the bounds in `logs` alone, so that moments of parts of a column can be merged.
     """
@@ -239,7 +239,7 @@ def _derivatives_at_zero(scale: _Scale, center: float, scratch: Scratch) -> Orig
 def scaling_at(
     low: float, high: float, neg_high: float, sigma: float, both_signs: bool, mu: float
 ) -> tuple[float, float, float]:
-    """Where logs are shifted to, the exponent below zero, and the log of the common factor, at the exponent `mu`."""
+    """Return the shift of logs, the exponent below zero, and the log of the common factor, at the exponent `mu`."""
     if both_signs:
         below = 2.0 * sigma - mu
         return 0.0, below, max(0.0, max(mu * high, below * neg_high))
@@ -249,7 +249,7 @@ def scaling_at(
 
 @kernel
 def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
-    """g at `mu`, given its score there; `log_ref` is the log that centered logs are relative to (else 0).
+    """Return g at `mu`, given its score there; `log_ref` is the log that centered logs are relative to (else 0).
 
     inf for absurd exponents (|lambda| beyond about 1e150), where the variance of y underflows.
     """
@@ -275,7 +275,7 @@ def _add_branch(branch: _Branch, origin: Origin, scratch: Scratch) -> None:
 def _write_branch(
     branch: _Branch, origin: Origin, scratch: Scratch, y: FloatArray, y1: FloatArray, y2: FloatArray
 ) -> None:
-    """Standardised values and derivatives of a branch, moved to the `origin` as its moments are by `relative_to`."""
+    """Write standardised values and derivatives of a branch, moved to the `origin` as in `relative_to`."""
     total, part = scratch.moments[0], scratch.y
     mean0, mean1, mean2 = total[Y], total[Y1], total[Y2]
     if branch.scale.lead != 0.0:
@@ -295,7 +295,7 @@ def _write_branch(
 
 @kernel
 def _derivatives(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
-    """y and its derivatives of a block."""
+    """Write y and its derivatives of a block."""
     if scale.reach <= SERIES_REACH:
         _derivatives_by_series(a, scale, exp(-scale.log_factor), y)
     else:
@@ -304,7 +304,7 @@ def _derivatives(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
 
 @kernel
 def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: FloatArray) -> None:
-    """y^(j) = u^(j+1) phi_j(t), t = m u; u is the log, negated below zero as m is."""
+    """Write y^(j) = u^(j+1) phi_j(t), t = m u; u is the log, negated below zero as m is."""
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     for i in range(a.size):
         u = (a[i] - scale.shift) * scale.sign
@@ -319,7 +319,7 @@ def _derivatives_by_series(a: FloatArray, scale: _Scale, factor: float, y: Float
 
 @kernel
 def _derivatives_closed(a: FloatArray, scale: _Scale, y: FloatArray) -> None:
-    """y^(j) = Y_j/m^(j+1)."""
+    """Write y^(j) = Y_j/m^(j+1)."""
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     one = exp(-scale.log_factor)
     farthest = scale.shift + scale.top

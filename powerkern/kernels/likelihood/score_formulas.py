@@ -52,7 +52,7 @@ class Origin(NamedTuple):
 
 @kernel
 def derivatives(t: float, excess: float, one: float) -> tuple[float, float, float, float]:
-    """Y_0 = e^t - 1, Y_1 = t e^t - Y_0, Y_2 = t^2 e^t - 2 Y_1, Y_3 = t^3 e^t - 3 Y_2, given e^t - 1 - t.
+    """Return Y_0 = e^t - 1, Y_1 = t e^t - Y_0, Y_2 = t^2 e^t - 2 Y_1, Y_3 = t^3 e^t - 3 Y_2, given e^t - 1 - t.
 
     In the type of t and of `one`; with t = m a, y^(j) = Y_j/m^(j+1).
     """
@@ -62,7 +62,7 @@ def derivatives(t: float, excess: float, one: float) -> tuple[float, float, floa
 
 @inlined
 def scaled_derivatives(t: float, e: float, one: float) -> tuple[float, float, float, float]:
-    """`derivatives` times `one`, which may be tiny, for any t; given e = e^t times `one`."""
+    """Return `derivatives` times `one`, which may be tiny, for any t; given e = e^t times `one`."""
     near = abs(t) < 1.0
     small = t if near else 0.0
     excess = expm1_minus_x(small)
@@ -80,7 +80,7 @@ def _with_higher(t: float, t2e: float, y0: float, y1: float, one: float) -> tupl
 
 @inlined
 def phis(t: float, e: float, one: float) -> tuple[float, float, float, float]:
-    """phi_j(t) = sum_k t^k/(k! (k+j+1)) for j = 0..3 and |t| up to `SERIES_REACH`, given e = e^t, times `one` as e is.
+    """Return phi_j(t) = sum_k t^k/(k! (k+j+1)) for j = 0..3, times `one`, given e = e^t times `one`.
 
     phi_3 is summed; j phi_(j-1) = e^t - t phi_j gives the rest, stably for small t.
     """
@@ -92,13 +92,13 @@ def phis(t: float, e: float, one: float) -> tuple[float, float, float, float]:
 
 @kernel
 def zero_sums(zero: float) -> Moments:
-    """The sums over no value, all of them `zero`: a number, or a vector."""
+    """Return the sums over no value, all of them `zero`: a number, or a vector."""
     return zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
 
 
 @kernel
 def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weight: float) -> Moments:
-    """Raw sums with the terms of one more value, or of one of each column; the total weight is not among them."""
+    """Add the terms of one value, or of one value of each lane, to raw sums; the total weight is not among them."""
     w0, w1 = y0 * weight, y1 * weight
     return (
         t[WEIGHT], t[Y] + w0, t[Y1] + w1, t[Y2] + y2 * weight, t[Y3] + y3 * weight, t[YY] + w0 * y0,
@@ -108,7 +108,7 @@ def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weig
 
 @kernel
 def central_moments(t: Moments, weight: float) -> tuple[Moments, bool]:
-    """Moments from raw sums, of this total weight; and whether that costs few digits: False for NaN and infinite sums.
+    """Return moments from raw sums, and whether that costs few digits: False for NaN and infinite sums.
 
     Numbers, or a vector of them and its mask.
     """
@@ -122,7 +122,7 @@ def central_moments(t: Moments, weight: float) -> tuple[Moments, bool]:
 
 @reduction
 def moments_of_block(y: FloatArray, weight: FloatArray, out: FloatArray) -> None:
-    """Weighted means of the rows of y and their products about the means."""
+    """Write weighted means of the rows of y and their products about the means."""
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     w = s0 = s1 = s2 = s3 = 0.0
     for i in range(weight.size):
@@ -151,7 +151,7 @@ def moments_of_block(y: FloatArray, weight: FloatArray, out: FloatArray) -> None
 
 @kernel
 def relative_to(origin: Origin, lead: float, t: FloatArray) -> None:
-    """From moments of psi to moments of ``e^(-m lead) psi`` (Leibniz' rule), moved by the `origin`."""
+    """Turn moments of psi into moments of ``e^(-m lead) psi`` (Leibniz' rule), moved by the `origin`."""
     c = -lead
     t[Y3] += c * (3.0 * t[Y2] + c * (3.0 * t[Y1] + c * t[Y])) + origin.y3
     t[Y2] += c * (2.0 * t[Y1] + c * t[Y]) + origin.y2
@@ -205,26 +205,26 @@ def exponents_off_zero(m: float, both_signs: bool, two: float, floor: float) -> 
 
 @kernel
 def profile_nll(log_variance: float, log_base: float, m: float, jacobian: float) -> float:
-    """g at the exponent m, from the variance of y and mean(J) of logs relative to `log_base`."""
+    """Return g at the exponent m, from the variance of y and mean(J) of logs relative to `log_base`."""
     return 0.5 * log_variance + log_base - (m - 1.0) * jacobian
 
 
 @kernel
 def _halves(t: Moments) -> tuple[float, float, float]:
-    """Half of the first three derivatives in lambda of the sum of squares about the mean."""
+    """Return half of the first three derivatives in lambda of the sum of squares about the mean."""
     return t[YY1], t[Y1Y1] + t[YY2], 3.0 * t[Y1Y2] + t[YY3]
 
 
 @kernel
 def ratios(t: Moments) -> tuple[float, float, float]:
-    """Cov(y, y')/Var(y), (Var(y') + Cov(y, y''))/Var(y) and (3 Cov(y', y'') + Cov(y, y'''))/Var(y)."""
+    """Return Cov(y, y')/Var(y), (Var(y') + Cov(y, y''))/Var(y) and (3 Cov(y', y'') + Cov(y, y'''))/Var(y)."""
     h1, h2, h3 = _halves(t)
     return h1 / t[YY], h2 / t[YY], h3 / t[YY]
 
 
 @kernel
 def _log_sd_derivatives(t: Moments) -> tuple[float, float, float]:
-    """Three derivatives of 1/2 ln Var(y) in lambda; the last two are derivatives of g as well."""
+    """Return three derivatives of 1/2 ln Var(y) in lambda; the last two are derivatives of g as well."""
     slope, bend, third = ratios(t)
     d2 = bend - 2.0 * slope * slope
     return slope, d2, third - 2.0 * slope * bend - 4.0 * slope * d2
@@ -239,7 +239,7 @@ def score_from_moments(t: Moments, jacobian: float) -> tuple[float, float, float
 
 @kernel
 def has_root_near(d1: float, d2: float, d3: float) -> bool:
-    """Newton-Kantorovich, to third order: with ``|g' g'''| <= g''^2 / 2`` g' has a root within twice the Newton step.
+    """Return whether g' has a root within twice the Newton step, and so g its only minimum.
 
     g is strictly convex, so it is the only one.
     """
@@ -251,27 +251,27 @@ def has_root_near(d1: float, d2: float, d3: float) -> bool:
 
 @kernel
 def shifted_score(t: Moments, jacobian: float, shift: float) -> tuple[float, float, float]:
-    """g', g'', g''' a tiny `shift` away from where the moments were taken."""
+    """Return g', g'', g''' a tiny `shift` away from where the moments were taken."""
     d1, d2, d3 = score_from_moments(t, jacobian)
     return d1 + shift * (d2 + 0.5 * shift * d3), d2 + shift * d3, d3
 
 
 @kernel
 def moment_rate_squared(t: Moments) -> float:
-    """The square of how fast moments grow with lambda, as a log: its power k/2 is the order of the k-th derivative."""
+    """Return the squared rate of growth of the moments: its power k/2 is the size of the k-th derivative in lambda."""
     return abs(ratios(t)[1])
 
 
 @kernel
 def taylor_sum_of_squares(t: Moments, step: float) -> float:
-    """The sum of squares about the mean a short step from where moments were taken (Taylor)."""
+    """Return the sum of squares about the mean a short step from where the moments were taken (Taylor)."""
     h1, h2, h3 = _halves(t)
     return t[YY] + step * (2.0 * h1 + step * (h2 + step * h3 / 3.0))  # type: ignore[no-any-return]
 
 
 @kernel
 def taylor_moments(t: Moments, step: float) -> tuple[float, float, float]:
-    """Mean and variance of the transformed values, and g'', a short step from where moments were taken (Taylor)."""
+    """Return mean and variance of the transformed values, and g'', a short step from where the moments were taken."""
     mean = t[Y] + step * (t[Y1] + step * (t[Y2] / 2.0 + step * t[Y3] / 6.0))
     _, d2, d3 = _log_sd_derivatives(t)
     return mean, taylor_sum_of_squares(t, step) / t[WEIGHT], d2 + step * d3

@@ -36,7 +36,7 @@ WORK = named_tuple(Work, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN32, COLUM
 
 
 def new_scratch() -> Scratch:
-    """The arrays of `Scratch`."""
+    """Return the arrays of `Scratch`."""
     return Scratch(np.empty((4, BLOCK)), np.empty((3, N_MOMENTS)))
 
 
@@ -45,7 +45,7 @@ N_LONG = 5
 
 
 def new_work(n: int, memory: FloatArray | None = None) -> Work:
-    """The arrays of `Work` for columns of `n` values, in memory for N_LONG of them."""
+    """Return the arrays of `Work` for columns of `n` values, in memory for N_LONG of them."""
     memory = np.empty(N_LONG * n) if memory is None else memory
     packed, spare, split, weight, weight_split = memory.reshape(N_LONG, n)
     d32, weight32 = np.empty(SAMPLE, np.float32), np.empty(SAMPLE, np.float32)

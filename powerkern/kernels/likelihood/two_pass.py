@@ -49,7 +49,7 @@ class Centered(NamedTuple):
 
 @kernel
 def centered_column(column: Prepared, work: Work) -> Centered:
-    """The logs of a column about a reference in it, in `work.spare`."""
+    """Return the logs of a column about a reference in it, in `work.spare`."""
     found, offset = column.found, column.offset
     sides = sides_of(column.x, column.weight, column.sign, work)
     weighted = column.weight.size > 0
@@ -62,7 +62,7 @@ def centered_column(column: Prepared, work: Work) -> Centered:
 
 @kernel
 def _reference(sides: Sides, weighted: bool, scratch: FloatArray) -> float:
-    """A value near the bulk of the weight; negative if it is a negative one in a column of both signs.
+    """Return a value near the bulk of the weight; negative if it is a negative one in a column of both signs.
 
     Without weights 0 will do for both signs: there is a value on either side of it.
     """
@@ -75,7 +75,7 @@ def _reference(sides: Sides, weighted: bool, scratch: FloatArray) -> float:
 
 @kernel
 def subsample_median(x: FloatArray, most: int, scratch: FloatArray) -> float:
-    """The median of at most so many evenly spaced values, NaN if all are: a reference inside the bulk of the data."""
+    """Return the median of at most `most` evenly spaced values, NaN if all are missing."""
     few, n = min(x.size, most), 0
     for k in range(few):
         value = x[(2 * k + 1) * x.size // (2 * few)]
@@ -87,7 +87,7 @@ def subsample_median(x: FloatArray, most: int, scratch: FloatArray) -> float:
 
 @kernel
 def weighted_subsample_median(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
-    """The median of at most 63 values, evenly spaced in weight: any value with more than half of it is the median."""
+    """Return the median of at most 63 values, evenly spaced in weight: a value with most of it is the median."""
     spacing = sum_of(weight) / min(x.size, MOST_TYPICAL)
     seen, n = 0.0, 0
     for i in range(x.size):
@@ -146,7 +146,7 @@ def _root_of_score(logs: Logs, scratch: Scratch) -> NewtonState:
 
 @kernel
 def _start(logs: Logs) -> float:
-    """lambda = 1, or 0 for a tight cluster, whose unit of lambda is large.
+    """Return the start of the search: lambda = 1, or 0 for a tight cluster, whose unit of lambda is large.
 
     Two values, and logs that are as good as symmetric, have their optimum at 0, where no step is taken any more.
     """
@@ -157,7 +157,7 @@ def _start(logs: Logs) -> float:
 
 @kernel
 def _is_moderate(centered: Centered, mu: float) -> bool:
-    """Whether no power is e^300 times the reference's, and psi's scale does not underflow.
+    """Return whether no power is e^300 times the reference's, and psi's scale does not underflow.
 
     Powers that are small beside the reference's saturate, and do no harm.
     """
@@ -169,7 +169,7 @@ def _is_moderate(centered: Centered, mu: float) -> bool:
 
 @kernel
 def _at_reference(at: Score) -> Score:
-    """The same score with mean and variance of b_mu itself, relative to the reference.
+    """Return the score with mean and variance of b_mu itself, relative to the reference.
 
     Heavy values determine mean and standard deviation. Relative to an extreme that is 1e10 standard deviations
     from them they would lose ten digits.
@@ -180,7 +180,7 @@ def _at_reference(at: Score) -> Score:
 
 @kernel
 def _at_extreme(logs: Logs, mu: float, at: Score) -> Score:
-    """The same score with mean and log-factor as standardising needs them.
+    """Return the score with its mean taken relative to the extreme log, so that standardising cannot overflow.
 
     One branch: relative to the largest log for mu > 0, the smallest for mu < 0, where nothing overflows.
     """
@@ -195,7 +195,7 @@ def _at_extreme(logs: Logs, mu: float, at: Score) -> Score:
 def optimum(
     logs: Logs, mu: float, at: Score, nll: float, offset: float, origin: float, n_eval: int, status: int
 ) -> Optimum:
-    """The optimum `mu` in the column's own units; `origin` is the value at ``at.shift`` (0 with both signs)."""
+    """Return the optimum `mu` in the column's own units; `origin` is the value at ``at.shift`` (0 with both signs)."""
     return Optimum(
         mu / logs.sigma,
         at.mean * logs.sigma,
@@ -212,7 +212,7 @@ def optimum(
 
 @kernel
 def profile_of(centered: Centered, sign: float, lmbdas: FloatArray, scratch: Scratch, out: FloatArray) -> None:
-    """out = g(lambda) for every lambda; `sign` is 1, -1, or 0 for both signs."""
+    """Write g at every lambda; `sign` is 1, -1, or 0 for both signs."""
     for k in range(lmbdas.size):
         mu = exponent_of(lmbdas[k], sign) * centered.logs.sigma
         at = score(centered.logs, mu, scratch)

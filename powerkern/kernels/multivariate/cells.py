@@ -32,7 +32,7 @@ _HUGE = 1e300
 
 @kernel
 def median_of_values(a: FloatArray, n: int) -> float:
-    """Median of ``a[:n]``, which is overwritten; NaN of none."""
+    """Return the median of ``a[:n]``, which is overwritten; NaN of none."""
     if n == 0:
         return math.nan
     low, high = _neighbors(a, n, (n - 1) // 2)
@@ -41,7 +41,7 @@ def median_of_values(a: FloatArray, n: int) -> float:
 
 @kernel
 def _neighbors(a: FloatArray, n: int, k: int) -> tuple[float, float]:
-    """The values of ranks k and k + 1, counted from 0."""
+    """Return the values of ranks k and k + 1, counted from 0."""
     above = math.inf
     while n > _FEW:
         lo, hi = _bracket(a, n, k)
@@ -63,7 +63,7 @@ def _neighbors(a: FloatArray, n: int, k: int) -> tuple[float, float]:
 
 @kernel
 def _bracket(a: FloatArray, n: int, k: int) -> tuple[float, float]:
-    """Two of the values, between which the value of rank k is likely to be."""
+    """Return two of the values, between which the value of rank k is likely to be."""
     stride = n // _SAMPLE
     for i in range(_SAMPLE):
         a[i], a[i * stride] = a[i * stride], a[i]
@@ -74,7 +74,7 @@ def _bracket(a: FloatArray, n: int, k: int) -> tuple[float, float]:
 
 @kernel
 def _counts(a: FloatArray, t: float) -> tuple[int, int]:
-    """How many values are below t, and how many are not above."""
+    """Return the number of values below t, and of those not above."""
     below = up_to = 0
     for i in range(a.size):
         below += 1 if a[i] < t else 0
@@ -110,7 +110,7 @@ def _insertion_sort(a: FloatArray, n: int) -> None:
 
 @kernel
 def _median_of_distances(x: FloatArray, center: float, work: FloatArray) -> float:
-    """Median of ``|x - center|``, NaN left out."""
+    """Return the median of ``|x - center|``, NaN left out."""
     n = 0
     for i in range(x.size):
         work[n] = abs(x[i] - center)
@@ -123,7 +123,7 @@ def _median_of_distances(x: FloatArray, center: float, work: FloatArray) -> floa
 
 @entry((ROWS, COLUMN, ROWS))
 def one_step_columns(columns: FloatArray, work: FloatArray, out: FloatArray) -> None:
-    """`one_step_location`, and `one_step_scale` of the residuals: (k, 2). work: n values."""
+    """Write `one_step_location`, and `one_step_scale` of the residuals: (k, 2). work: n values."""
     for j in range(columns.shape[0]):
         x = columns[j]
         loc = one_step_location(x, work)
@@ -134,7 +134,7 @@ def one_step_columns(columns: FloatArray, work: FloatArray, out: FloatArray) -> 
 
 @kernel
 def one_step_location(x: FloatArray, work: FloatArray) -> float:
-    """Mean with the weights ``(1 - (t/3)**2)**2`` for ``|t| <= 3``, t = (x - median)/MAD."""
+    """Return the mean with the weights ``(1 - (t/3)**2)**2`` for ``|t| <= 3``, t = (x - median)/MAD."""
     n = 0
     for i in range(x.size):
         work[n] = x[i]
@@ -148,7 +148,7 @@ def one_step_location(x: FloatArray, work: FloatArray) -> float:
 
 @reduction
 def _weighted_mean(x: FloatArray, center: float, reach: float) -> float:
-    """Mean of the differences from the center, with bisquare weights."""
+    """Return the mean of the differences from the center, with bisquare weights."""
     total = weight = 0.0
     for i in range(x.size):
         d = (x[i] - center) / reach
@@ -170,7 +170,7 @@ def one_step_scale(x: FloatArray, work: FloatArray) -> float:
 
 @reduction
 def _clipped_squares(x: FloatArray, s: float) -> tuple[float, float]:
-    """Sum of ``min((x/s)**2, 2.5**2)``, and how many values there are."""
+    """Return the sum of ``min((x/s)**2, 2.5**2)``, and the number of values."""
     total = n = 0.0
     for i in range(x.size):
         d = min(abs(x[i]) / s, SCALE_REACH)
@@ -185,7 +185,7 @@ def _clipped_squares(x: FloatArray, s: float) -> tuple[float, float]:
 
 @entry((ROWS, INTEGER, INTEGER, REAL, ROWS, ROWS))
 def pair_correlations(u: FloatArray, start: int, stop: int, limit: float, work: FloatArray, out: FloatArray) -> None:
-    """`pair_correlation` of columns start, ..., stop - 1 with all before them: (stop - start, p). work: (3, n)."""
+    """Write `pair_correlation` of columns start, ..., stop - 1 with all before them; `work` is (3, n)."""
     for j in range(start, stop):
         for h in range(j):
             out[j - start, h] = pair_correlation(u[j], u[h], limit, work)
@@ -193,7 +193,7 @@ def pair_correlations(u: FloatArray, start: int, stop: int, limit: float, work: 
 
 @kernel
 def pair_correlation(y: FloatArray, z: FloatArray, limit: float, work: FloatArray) -> float:
-    """Product-moment correlation of the points in a robust tolerance ellipse; 0 where it has no spread.
+    """Return the product-moment correlation of the points in a robust tolerance ellipse; 0 where it has no spread.
 
     The ellipse has unit variances and the correlation ``(scale(y + z)**2 - scale(y - z)**2)/4``.
     """
@@ -212,7 +212,7 @@ def pair_correlation(y: FloatArray, z: FloatArray, limit: float, work: FloatArra
 def _correlation_inside(
     y: FloatArray, z: FloatArray, plus: FloatArray, minus: FloatArray, a: float, b: float, limit: float
 ) -> float:
-    """Of the points with ``a (y + z)**2 + b (y - z)**2 <= limit``: the same bits when y and z change places."""
+    """Return of the points with ``a (y + z)**2 + b (y - z)**2 <= limit``: the same bits when y and z change places."""
     n = sy = sz = syy = szz = syz = 0.0
     for i in range(y.size):
         inside = a * (plus[i] * plus[i]) + b * (minus[i] * minus[i]) <= limit
@@ -242,7 +242,7 @@ def neighbor_slopes(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """`slope` of columns start, ..., stop - 1 on each of their neighbors, ``neighbors[first[j]:first[j + 1]]``."""
+    """Write `slope` of columns start, ..., stop - 1 on their neighbors, ``neighbors[first[j]:first[j + 1]]``."""
     for j in range(start, stop):
         for t in range(first[j], first[j + 1]):
             out[t] = slope(u[j], u[neighbors[t]], cutoff, work)
@@ -250,7 +250,7 @@ def neighbor_slopes(
 
 @kernel
 def slope(y: FloatArray, z: FloatArray, cutoff: float, work: FloatArray) -> float:
-    """Slope of y on z through the origin: least squares where residuals from the median of y/z are not large."""
+    """Return slope of y on z through the origin: least squares where residuals from the median of y/z are not large."""
     ratios, residuals = work[0], work[1]
     n = 0
     for i in range(y.size):
@@ -292,7 +292,7 @@ def predict_columns(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Weighted means of the predictions ``slope u`` of neighbors that have a value; 0 without any. work: n values."""
+    """Write weighted means of the predictions ``slope u`` of neighbors that have a value; 0 without any."""
     for j in range(start, stop):
         sums = out[j - start]
         sums[:] = 0.0
@@ -310,7 +310,7 @@ def predict_columns(
 
 @entry((ROWS, ROWS, REAL, ROWS, ROWS))
 def deshrink_columns(z: FloatArray, predicted: FloatArray, cutoff: float, work: FloatArray, out: FloatArray) -> None:
-    """Slope of each column on its prediction (1 where there is none), and the scale of the residuals: (k, 2)."""
+    """Write slope of each column on its prediction (1 where there is none), and the scale of the residuals: (k, 2)."""
     for j in range(z.shape[0]):
         shrunken = False
         for i in range(z.shape[1]):

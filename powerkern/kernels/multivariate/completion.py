@@ -143,7 +143,7 @@ def least_squares_rows(
 def _solve_row(
     work: FloatArray, n: int, own: FloatArray, ridge: float, damping: float, gram: FloatArray, step: FloatArray
 ) -> float:
-    """Bring a row of n cells to its optimum: `work` holds the other factor, below it the residuals; their squares."""
+    """Bring a row of n cells to its optimum; return the sum of its squared residuals."""
     d = own.size
     residual = work[d, :n]
     for s in range(d):
@@ -159,7 +159,7 @@ def _solve_row(
 
 @kernel
 def _longest(start: NDArray[np.int64]) -> int:
-    """The number of cells of the longest row."""
+    """Return the number of cells of the longest row."""
     longest = 0
     for i in range(start.size - 1):
         longest = max(longest, start[i + 1] - start[i])
@@ -168,7 +168,7 @@ def _longest(start: NDArray[np.int64]) -> int:
 
 @kernel
 def _gather(index: NDArray[np.int32], other: FloatArray, work: FloatArray) -> None:
-    """work[k, c] = other[index[c], k]: the rows of the other factor at the observed cells, made contiguous."""
+    """Set work[k, c] = other[index[c], k]: the rows of the other factor at the observed cells, made contiguous."""
     for c in range(index.size):
         row = other[index[c]]
         for k in range(row.size):
@@ -177,7 +177,7 @@ def _gather(index: NDArray[np.int32], other: FloatArray, work: FloatArray) -> No
 
 @kernel
 def _residuals(value: FloatArray, work: FloatArray, own: FloatArray, residual: FloatArray) -> None:
-    """residual = value - sum_k own_k work_k."""
+    """Write residual = value - sum_k own_k work_k."""
     for c in range(value.size):
         residual[c] = value[c]
     for k in range(own.size):
@@ -186,7 +186,7 @@ def _residuals(value: FloatArray, work: FloatArray, own: FloatArray, residual: F
 
 @kernel
 def _step(residual: FloatArray, other: FloatArray, own: float, ridge: float) -> float:
-    """How far an element is from its optimum, all others fixed; 0 where no observed cell depends on it."""
+    """Return the step of an element to its optimum, all others fixed; 0 if no observed cell depends on it."""
     curvature = dot(other, other) + ridge
     if curvature == 0.0:
         return 0.0
@@ -195,7 +195,7 @@ def _step(residual: FloatArray, other: FloatArray, own: float, ridge: float) -> 
 
 @kernel
 def _solve(gram: FloatArray, step: FloatArray, ridge: float) -> None:
-    """Overwrite `step` by the solution of (gram + ridge) x = step, through the Cholesky factor, written to `gram`.
+    """Overwrite `step` by the solution of (gram + ridge) x = step, and `gram` by its Cholesky factor.
 
     Where gram is singular, the diagonal's relative `_PROXIMAL` makes the step small in directions without data; it
     is a step towards the solution, so that the optimum is the same with or without it.

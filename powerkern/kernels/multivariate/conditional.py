@@ -42,7 +42,7 @@ def conditional_rows(
     sums: FloatArray,
     residuals: FloatArray,
 ) -> int:
-    """Complete rows; returns how many of them were completed by way of S_oo.
+    """Complete rows; return the number that was completed by way of S_oo.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def _complete_by_covariance(
 
 @kernel
 def _invert_part(matrix: FloatArray, index: IntArray, out: FloatArray, line: FloatArray) -> None:
-    """The inverse of the rows and columns `index` of a positive definite matrix, by sweeps over its diagonal."""
+    """Write the inverse of the rows and columns `index` of a positive definite matrix, by sweeps over its diagonal."""
     h = index.size
     for a in range(h):
         across = matrix[index[a]]
@@ -182,7 +182,7 @@ def _invert_part(matrix: FloatArray, index: IntArray, out: FloatArray, line: Flo
 
 @kernel
 def _sweep(matrix: FloatArray, k: int, h: int, line: FloatArray) -> None:
-    """The symmetric sweep of row k, of lower triangles; after all of them the matrix is minus its inverse.
+    """Write the symmetric sweep of row k, of lower triangles; after all of them the matrix is minus its inverse.
 
     In vectors of eight: most systems are too small for what LLVM makes of a loop. They reach beyond the diagonal, where
     nothing is read. `line` receives column k, which is zero beyond the matrix.

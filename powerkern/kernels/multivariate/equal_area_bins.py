@@ -10,7 +10,7 @@ from powerkern._typing import FloatArray, IntArray
 def _fitting_bins(
     values: FloatArray, through: IntArray, area: float, n_bins: int, first: IntArray, edges: FloatArray
 ) -> int:
-    """Number of bins [edge, next edge), each as wide as count times width <= `area` allows; n_bins + 1 if too many.
+    """Return the number of bins, each as wide as count times width <= `area` allows; n_bins + 1 if too many.
 
     A value on an edge belongs to the bin on its right, except 1, which the last bin holds if its area allows. An edge
     that rounding would put on the last value of its bin moves up by one float64. `first` receives the index of each
@@ -45,7 +45,7 @@ def _fitting_bins(
 
 @entry((COLUMN, COUNTS, INTEGER, COUNTS, COLUMN))
 def equal_area_bins(values: FloatArray, through: IntArray, n_bins: int, first: IntArray, edges: FloatArray) -> int:
-    """At most `n_bins` bins over [0, 1] whose largest count times width is as small as can be; returns their number.
+    """Write at most `n_bins` bins over [0, 1] of the least largest count times width; return their number.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ def neighbor_means(
 
 @kernel
 def _squared_distances(values: FloatArray, completed: FloatArray, seen: IntArray, squares: FloatArray) -> int:
-    """Squared distances to all donors; returns how many values they are over, whose columns `seen` receives."""
+    """Write squared distances to all donors; return how many values they are over, whose columns `seen` receives."""
     n_seen = 0
     for j in range(values.size):
         if not math.isnan(values[j]):
@@ -91,7 +91,7 @@ def _add_four_squares(
     columns: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     squares: FloatArray,
 ) -> None:
-    """Four columns at once, so that the sum is loaded and stored once for them."""
+    """Add four columns at once, so that the sum is loaded and stored once for them."""
     x0, x1, x2, x3 = values
     c0, c1, c2, c3 = columns
     for k in range(squares.size):
@@ -101,7 +101,7 @@ def _add_four_squares(
 
 @kernel
 def _nearest(squares: FloatArray, near: FloatArray, place: IntArray) -> None:
-    """The smallest distances in order, and whose they are: of equal ones those that come first, of infinite ones -1."""
+    """Keep the smallest distances in order and the rows they belong to; ties keep the earlier row."""
     near[:] = math.inf
     place[:] = -1
     last = near.size - 1
@@ -117,7 +117,7 @@ def _nearest(squares: FloatArray, near: FloatArray, place: IntArray) -> None:
 
 @kernel
 def _farthest(donors: FloatArray, j: int, place: IntArray, n_neighbors: int) -> int:
-    """Which of the nearest rows is the last of the `n_neighbors` that have a value in column j; -1: none has."""
+    """Return which of the nearest rows is the last of the `n_neighbors` that have a value in column j; -1: none has."""
     found, last, t = 0, -1, 0
     while found < n_neighbors and t < place.size and place[t] >= 0:
         if not math.isnan(donors[place[t], j]):
@@ -130,7 +130,7 @@ def _farthest(donors: FloatArray, j: int, place: IntArray, n_neighbors: int) -> 
 def _weighted_means(
     donors: FloatArray, residuals: FloatArray, j: int, near: FloatArray, place: IntArray, last: int
 ) -> tuple[float, float]:
-    """The means of column j of both over the donors that have a value there, up to the `last`."""
+    """Return the means of column j of both over the donors that have a value there, up to the `last`."""
     scale = near[last]
     value = residual = weights = 0.0
     for t in range(last + 1):

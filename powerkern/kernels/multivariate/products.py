@@ -22,7 +22,7 @@ GROUP = 16
 
 @entry((ROWS, ROWS, ROWS))
 def cross(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
-    """out = a b^T: inner products of the rows of `a` with the rows of `b`, summed by blocks."""
+    """Set out = a b^T: inner products of the rows of `a` with the rows of `b`, summed by blocks."""
     p, q = a.shape[0], b.shape[0]
     fours, twos = p - p % TILE, q - q % 2
     out[:] = 0.0
@@ -47,7 +47,7 @@ def _add_tile(
     b1: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Eight inner products: each value that is loaded serves two or four of them."""
+    """Write eight inner products: each value that is loaded serves two or four of them."""
     s00 = s01 = s10 = s11 = s20 = s21 = s30 = s31 = 0.0
     for i in range(a0.size):
         s00 += a0[i] * b0[i]
@@ -70,7 +70,7 @@ def _add_tile(
 
 @entry((ROWS, ROWS, ROWS))
 def combine(factors: FloatArray, a: FloatArray, out: FloatArray) -> None:
-    """out = factors a: linear combinations of the rows of `a`."""
+    """Set out = factors a: linear combinations of the rows of `a`."""
     q, p = factors.shape
     fours = p - p % 4
     out[:] = 0.0
@@ -97,14 +97,14 @@ def _add_four(
     a3: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Four rows at once, so that the sum is loaded and stored once for them."""
+    """Add four rows at once, so that the sum is loaded and stored once for them."""
     for i in range(out.size):
         out[i] += (f0 * a0[i] + f1 * a1[i]) + (f2 * a2[i] + f3 * a3[i])
 
 
 @kernel
 def add_multiple(factor: float, a: FloatArray, out: FloatArray) -> None:
-    """out += factor a."""
+    """Add factor a to out."""
     for i in range(out.size):
         out[i] += factor * a[i]
 
@@ -121,7 +121,7 @@ def cholesky(a: FloatArray, out: FloatArray) -> int:
 
 @entry((ROWS, ROWS))
 def invert_lower(a: FloatArray, out: FloatArray) -> None:
-    """The inverse of a lower triangular matrix, row by row."""
+    """Write the inverse of a lower triangular matrix, row by row."""
     out[:] = 0.0
     for i in range(a.shape[0]):
         y = out[i]

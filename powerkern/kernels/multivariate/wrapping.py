@@ -19,7 +19,7 @@ KEPT = 2.241402727604947
 
 @entry((ROWS, ROWS, ROWS, ROWS))
 def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out: FloatArray) -> None:
-    """`mcd_of` sorted columns, NaN last: location, scale, 0, status.
+    """Write `mcd_of` sorted columns, NaN last: location, scale, 0, status.
 
     factors: consistency factors of the raw and the final scale of n values, (2, more than n); work: (2, n).
     """
@@ -33,7 +33,7 @@ def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out:
 
 @kernel
 def mcd_of(y: FloatArray, raw_factor: float, final_factor: float, work: FloatArray) -> LocScale:
-    """Mean and standard deviation of the values near the half with the smallest variance.
+    """Return the mean and standard deviation of the values near the half with the smallest variance.
 
     That half is the ``h = n//2 + 1`` consecutive sorted values; near are those within `KEPT` of its scale.
     """
@@ -55,7 +55,7 @@ def mcd_of(y: FloatArray, raw_factor: float, final_factor: float, work: FloatArr
 
 @kernel
 def _unit_of_halves(y: FloatArray, h: int) -> float:
-    """A power of two about as large as the shortest half is wide; 0 where that is a single point."""
+    """Return a power of two about as large as the shortest half is wide; 0 where that is a single point."""
     shortest = math.inf
     for i in range(y.size - h + 1):
         shortest = min(shortest, 0.5 * y[i + h - 1] - 0.5 * y[i])
@@ -64,7 +64,7 @@ def _unit_of_halves(y: FloatArray, h: int) -> float:
 
 @kernel
 def _tightest(y: FloatArray, h: int, unit: float, work: FloatArray) -> int:
-    """Where the h consecutive values with the smallest variance begin; the first of several.
+    """Return where the h consecutive values with the smallest variance begin; the first of several.
 
     Every half holds the middle of the column. Sums from there outwards keep far outliers out of all others.
     """
@@ -87,7 +87,7 @@ def _tightest(y: FloatArray, h: int, unit: float, work: FloatArray) -> int:
 
 @kernel
 def _cumulate(y: FloatArray, center: float, unit: float, first: FloatArray, second: FloatArray) -> None:
-    """Running sums of the differences from the center, and of their squares."""
+    """Write running sums of the differences from the center, and of their squares."""
     s = q = 0.0
     for i in range(y.size):
         d = (y[i] - center) / unit
@@ -98,7 +98,7 @@ def _cumulate(y: FloatArray, center: float, unit: float, first: FloatArray, seco
 
 @reduction
 def _moments(y: FloatArray, unit: float) -> tuple[float, float]:
-    """Mean and standard deviation, with 1/n."""
+    """Return the mean and standard deviation, with 1/n."""
     n, center, total, squares = y.size, y[y.size // 2], 0.0, 0.0
     for i in range(n):
         total += (y[i] - center) / unit
@@ -114,7 +114,7 @@ def _moments(y: FloatArray, unit: float) -> tuple[float, float]:
 
 @inlined
 def psi(z: float, b: float, c: float, q1: float, q2: float) -> float:
-    """The wrapping function: z up to b, ``q1 tanh(q2 (c - |z|)) sign(z)`` up to c, 0 beyond; NaN stays."""
+    """Return the wrapping function: z up to b, ``q1 tanh(q2 (c - |z|)) sign(z)`` up to c, 0 beyond; NaN stays."""
     size = abs(z)
     e = expm1(-2.0 * q2 * (c - min(max(size, b), c)))
     falling = math.copysign(-q1 * e / (2.0 + e), z)
@@ -140,7 +140,7 @@ def step_columns(columns: FloatArray, constants: FloatArray, factors: FloatArray
 
 @reduction
 def _weighted_sums(y: FloatArray, loc: float, scale: float, constants: FloatArray) -> tuple[float, float, float]:
-    """Sums of w, w z and w z**2, with z = (y - loc)/scale and w = psi(z)/z."""
+    """Return the sums of w, w z and w z**2, with z = (y - loc)/scale and w = psi(z)/z."""
     b, c, q1, q2 = constants[0], constants[1], constants[2], constants[3]
     total = first = second = 0.0
     for i in range(y.size):

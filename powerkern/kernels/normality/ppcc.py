@@ -254,7 +254,7 @@ def _plotted_column(
 
 
 def new_search_work(n: int) -> FloatArray:
-    """Scratch of `maximize_ppcc_columns` for columns of up to `n` values."""
+    """Return scratch of `maximize_ppcc_columns` for columns of up to `n` values."""
     return np.empty((3, max(n, 2 * _MOST_STEPS + 1)))
 
 

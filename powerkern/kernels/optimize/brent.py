@@ -50,7 +50,7 @@ class BrentState(NamedTuple):
 
 @kernel
 def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
-    """State that asks for the first point, a + 0.381966 (b - a)."""
+    """Return the state that asks for the first point, a + 0.381966 (b - a)."""
     a, b = float(a), float(b)
     usable = usable_bracket(a, b, xtol, max_eval)
     x = a + product(GOLDEN, b - a) if usable else math.nan
@@ -75,7 +75,7 @@ def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
 
 @kernel
 def brent_step(state: BrentState, f: float) -> BrentState:
-    """Next state, given f at ``state.x``: the point sequence of netlib's fmin and R's optimize().
+    """Return next state, given f at ``state.x``: the point sequence of netlib's fmin and R's optimize().
 
     It stops, or goes to the parabola's minimum where that can be trusted, and takes a golden-section step elsewhere.
     """
@@ -144,7 +144,7 @@ def _brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, 
 
 @compiled_as(_brent)
 def brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, max_eval: int = 200) -> Minimum:
-    """Minimum of a function of one variable in [a, b] by Brent's method.
+    """Return the minimum of a function of one variable in [a, b] by Brent's method.
 
     Golden-section steps, replaced by the minimum of the parabola through the best three points where that
     can be trusted [1]_. The points are exactly those of netlib's fmin and of R's ``optimize(f, c(a, b), tol = xtol)``.

@@ -44,7 +44,7 @@ class GoldenState(NamedTuple):
 
 @kernel
 def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> GoldenState:
-    """State that asks for the first point, a + 0.381966 (b - a)."""
+    """Return the state that asks for the first point, a + 0.381966 (b - a)."""
     a, b = float(a), float(b)
     usable = usable_bracket(a, b, xtol, max_eval)
     return GoldenState(
@@ -62,7 +62,7 @@ def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> Gold
 
 @kernel
 def golden_section_step(state: GoldenState, f: float) -> GoldenState:
-    """Next state, given f at ``state.x``.
+    """Return next state, given f at ``state.x``.
 
     Both outcomes of the comparison are prepared while f is being evaluated: a loop waits for f and one selection only.
     """
@@ -80,7 +80,7 @@ def golden_section_step(state: GoldenState, f: float) -> GoldenState:
 
 @kernel
 def _shrunk(a: float, b: float, best: float, other: float) -> tuple[float, float, float, float]:
-    """The bracket with the worse of two inner points as an end, the better one, and the next point.
+    """Return the bracket with the worse of two inner points as an end, the better one, and the next point.
 
     That lies in the longer part, and is measured from the end: errors do not grow.
     """
@@ -104,7 +104,7 @@ def _golden_section(
 
 @compiled_as(_golden_section)
 def golden_section(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, max_eval: int = 200) -> Minimum:
-    """Minimum of a function of one variable in [a, b] by golden-section search.
+    """Return the minimum of a function of one variable in [a, b] by golden-section search.
 
     Each evaluation shrinks the bracket by the factor 0.618; derivatives and smoothness are not used [1]_.
     `brent` needs fewer evaluations where f is smooth.

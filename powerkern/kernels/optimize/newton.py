@@ -48,7 +48,7 @@ class Root(NamedTuple):
 
 @kernel
 def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> NewtonState:
-    """State that asks for f, f' and f'' at x0."""
+    """Return the state that asks for f, f' and f'' at x0."""
     x0, max_step = float(x0), float(max_step)
     usable = -LARGEST <= x0 <= LARGEST and 0.0 < max_step <= LARGEST and xtol >= 0.0 and max_eval >= 1
     return NewtonState(
@@ -68,7 +68,7 @@ def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> Newt
 
 @kernel
 def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonState:
-    """Next state, given an increasing f and its derivatives at ``state.x``.
+    """Return next state, given an increasing f and its derivatives at ``state.x``.
 
     The sign of f closes one side of the bracket. The step is Halley's, or Newton's when d2f is 0 or too
     large. It is doubled as long as steps in one direction shrink too slowly; a bisection takes its place when
@@ -151,7 +151,7 @@ def newton_root(
     xtol: float = 1e-12,
     max_eval: int = 200,
 ) -> Root:
-    r"""Root of an increasing function of one variable by a safeguarded Halley iteration.
+    r"""Return root of an increasing function of one variable by a safeguarded Halley iteration.
 
     .. math:: x \leftarrow x - \frac{f}{f' - f f''/(2 f')}
 

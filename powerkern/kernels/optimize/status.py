@@ -50,25 +50,25 @@ def _product_unfused(a, b):  # type: ignore[no-untyped-def]
 
 @compiled_as(_product_unfused)
 def product(a: float, b: float) -> float:
-    """a*b rounded before it enters a sum, so that compiled and plain code visit the same points."""
+    """Return a*b rounded before it enters a sum, so that compiled and plain code visit the same points."""
     return a * b
 
 
 @kernel
 def finite_or_largest(f: float) -> float:
-    """Any value that is not finite counts as the worst one, as in R's optimize()."""
+    """Count any value that is not finite as the worst one, as in R's optimize()."""
     return f if -LARGEST <= f <= LARGEST else LARGEST
 
 
 @kernel
 def usable_bracket(a: float, b: float, xtol: float, max_eval: int) -> bool:
-    """Whether a search can start: a finite bracket with a < b, a tolerance of at least 0, and an evaluation."""
+    """Return whether a search can start: a finite bracket with a < b, a tolerance of at least 0, and an evaluation."""
     return a >= -LARGEST and a < b and b <= LARGEST and xtol >= 0.0 and max_eval >= 1
 
 
 @kernel
 def minimum_status(converged: bool, fun: float, n_eval: int, max_eval: int) -> int:
-    """RUNNING, or how the search ended."""
+    """Return RUNNING, or how the search ended."""
     if converged or n_eval >= max_eval:
         if fun == LARGEST:
             return NOT_FINITE
@@ -78,7 +78,7 @@ def minimum_status(converged: bool, fun: float, n_eval: int, max_eval: int) -> i
 
 @kernel
 def minimum(x: float, fun: float, n_eval: int, status: int) -> Minimum:
-    """The result of a search; inf for a function that was finite nowhere."""
+    """Return the result of a search; inf for a function that was finite nowhere."""
     return Minimum(x, math.inf if fun == LARGEST else fun, n_eval, status)
 
 

@@ -138,7 +138,7 @@ def _add(w: FloatArray, block: FloatArray, sums: FloatArray) -> None:
 
 @kernel
 def _psi(u: float, lmbda: float, box_cox: bool) -> float:
-    """The transform of one value, roughly: psi is measured from it."""
+    """Return the transform of one value, roughly: psi is measured from it."""
     below = u < 0.0 and not box_cox
     m = 2.0 - lmbda if below else lmbda
     a = math.log(u if box_cox else 1.0 + abs(u))
@@ -148,7 +148,7 @@ def _psi(u: float, lmbda: float, box_cox: bool) -> float:
 
 @kernel
 def evaluate(x: FloatArray, w: FloatArray, box_cox: bool, theta: FloatArray, work: OriginWork, at: FloatArray) -> None:
-    """L and its derivatives; -inf where the variance is not a number."""
+    """Write l and its derivatives; -inf where the variance is not a number."""
     lmbda, x0, scaling = theta[LMBDA], theta[ORIGIN], math.exp(-theta[LOG_UNIT])
     n, block, sums = x.size, work.block, work.sums[0]
     for k in range(N_SUMS):

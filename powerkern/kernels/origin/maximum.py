@@ -57,7 +57,7 @@ ORIGIN_WORK = named_tuple(OriginWork, *(ROWS,) * 9)
 
 
 def new_origin_work() -> OriginWork:
-    """The arrays of `OriginWork`."""
+    """Return the arrays of `OriginWork`."""
     shapes = (
         *((N_BLOCK, BLOCK), (1, N_SUMS), (2, N_AT), (3, N_PARAMETERS), (N_PARAMETERS, N_PARAMETERS), (2, SAMPLE)),
         *((_N_GRID, N_PARAMETERS + 1), (_CLIMBED, N_PARAMETERS + 1), (N_PARAMETERS, 2)),
@@ -69,7 +69,7 @@ def new_origin_work() -> OriginWork:
 def origin_columns(
     columns: FloatArray, weights: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork, out: FloatArray
 ) -> None:
-    """The maximum of L of every column, sorted and with NaN last, within ranges: (p, N_PARAMETERS, 2).
+    """Write the maximum of L of every column, sorted and with NaN last, within ranges: (p, N_PARAMETERS, 2).
 
     Columns are of a scale of 1. The range of x0 of Box-Cox ends below the smallest value.
     """
@@ -82,7 +82,7 @@ def origin_columns(
 
 @kernel
 def _is_free(i: int, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> bool:
-    """Whether a parameter can move: L does not grow beyond the end of its range that it is at."""
+    """Return whether a parameter can move: L does not grow beyond the end of its range that it is at."""
     low, high = ranges[i, 0], ranges[i, 1]
     slope = at[GRADIENT + i]
     return bool(low < high and (theta[i] > low or slope > 0.0) and (theta[i] < high or slope < 0.0))
@@ -90,7 +90,7 @@ def _is_free(i: int, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> b
 
 @kernel
 def _free(x: FloatArray, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> tuple[bool, bool, bool]:
-    """Which parameters can move: where all values are on one side of x0, of x0 and the unit only one."""
+    """Return which parameters can move; only one of x0 and the unit can if all values are on one side of x0."""
     origin = _is_free(ORIGIN, theta, ranges, at)
     one_sided = theta[ORIGIN] <= x[0] or theta[ORIGIN] >= x[x.size - 1]
     unit = _is_free(LOG_UNIT, theta, ranges, at) and not (origin and one_sided)
@@ -99,7 +99,7 @@ def _free(x: FloatArray, theta: FloatArray, ranges: FloatArray, at: FloatArray) 
 
 @kernel
 def _factor(at: FloatArray, damping: float, free: tuple[bool, bool, bool], matrix: FloatArray) -> bool:
-    """Cholesky's factor of minus the Hessian of the free parameters, its diagonal enlarged; whether there is one."""
+    """Factor minus the Hessian of the free parameters, its diagonal enlarged; return whether that is possible."""
     k = HESSIAN
     for i in range(3):
         for j in range(i, 3):
@@ -153,7 +153,7 @@ def _climb(
 
 @kernel
 def _draw(x: FloatArray, w: FloatArray, work: OriginWork) -> int:
-    """A sample of the order statistics, with the weights of those they stand for; its size."""
+    """Return a sample of the order statistics, with the weights of those they stand for; its size."""
     n = x.size
     if n <= SAMPLE:
         for i in range(n):
@@ -175,7 +175,7 @@ def _draw(x: FloatArray, w: FloatArray, work: OriginWork) -> int:
 
 @kernel
 def _lay_grid(x: FloatArray, box_cox: bool, low: float, high: float, grid: FloatArray) -> None:
-    """Ascending origins: for Box-Cox at distances from the smallest value that grow in proportion."""
+    """Write ascending origins: for Box-Cox at distances from the smallest value that grow in proportion."""
     if box_cox:
         near, far = x[0] - high, x[0] - low
         for k in range(_N_GRID):
@@ -198,7 +198,7 @@ def _lay_grid(x: FloatArray, box_cox: bool, low: float, high: float, grid: Float
 
 @kernel
 def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork) -> int:
-    """The best lambda at every point of the grid, the unit at its lower end; number of evaluations."""
+    """Return the best lambda at every point of the grid, the unit at its lower end; number of evaluations."""
     theta, grid, fixed = work.steps[0], work.grid, work.ranges
     low, high, unit = ranges[ORIGIN, 0], ranges[ORIGIN, 1], ranges[LOG_UNIT, 0]
     _lay_grid(x, box_cox, low, high, grid)
@@ -221,7 +221,7 @@ def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work:
 
 @kernel
 def _note(work: OriginWork, row: FloatArray) -> None:
-    """The present point, and L there."""
+    """Write the present point, and L there."""
     for i in range(N_PARAMETERS):
         row[i] = work.steps[0, i]
     row[LIKELIHOOD] = work.at[0, 0]
@@ -229,7 +229,7 @@ def _note(work: OriginWork, row: FloatArray) -> None:
 
 @kernel
 def _search(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork, out: FloatArray) -> None:
-    """The highest of the maxima to which the points of the grid lead that are higher than their neighbours."""
+    """Write the highest of the maxima to which the points of the grid lead that are higher than their neighbours."""
     grid, tops, theta = work.grid, work.tops, work.steps[0]
     size = _draw(x, w, work)
     xs, ws = work.sample[0, :size], work.sample[1, :size]
@@ -274,7 +274,7 @@ def _search(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, wor
 
 @kernel
 def _information(x: FloatArray, ranges: FloatArray, work: OriginWork) -> float:
-    """Minus the second derivative of L in lambda where the other parameters, unless at an end, follow it."""
+    """Return minus the second derivative of L in lambda where the other parameters, unless at an end, follow it."""
     _, origin, unit = _free(x, work.steps[0], ranges, work.at[0])
     if not _factor(work.at[0], 0.0, (True, origin, unit), work.matrix):
         return math.nan

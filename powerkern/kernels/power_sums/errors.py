@@ -39,7 +39,7 @@ class Rounded(NamedTuple):
 
 @kernel
 def errors_of(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> tuple[float, float]:
-    """Bounds of the error of the optimum and of the relative error of the standard deviation there.
+    """Return bounds of the error of the optimum and of the relative error of the standard deviation there.
 
     Of the Gauss rules, and of rounding within bins; of lambda also of rounding of logs, and of sums.
     """
@@ -84,7 +84,7 @@ def errors_of(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> 
 
 @kernel
 def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, nodes: Nodes) -> float:
-    """The mean of y, and y of the middle of each bin, both times e^-log_factor."""
+    """Return the mean of y, and y of the middle of each bin, both times e^-log_factor."""
     total = 0.0
     for b in range(sample.n_bins):
         below = b < sample.n_bins_below
@@ -102,7 +102,7 @@ def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, node
 
 @kernel
 def _noise(sample: Sample, moved: bool) -> float:
-    """The effect of rounding of the logs, and of references, on lambda, whose unit is one over their spread."""
+    """Return the effect of rounding of the logs, and of references, on lambda, whose unit is one over their spread."""
     logs = sample.centered.logs
     rounding = _MOVED * EPS / logs.sigma if moved else sample.rounding
     spread = noise = 0.0

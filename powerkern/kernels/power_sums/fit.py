@@ -107,7 +107,7 @@ def profile_sums(
     scratch: Scratch,
     out: FloatArray,
 ) -> None:
-    """g of every column of a sketch at every lambda; NaN for one without two values."""
+    """Write g of every column of a sketch at every lambda; NaN for one without two values."""
     for j in range(grids.shape[0]):
         own = sums[starts[j] : starts[j + 1]]
         out[j] = math.nan
@@ -127,7 +127,7 @@ def interval_sums(
     scratch: Scratch,
     out: FloatArray,
 ) -> None:
-    """Likelihood intervals of the columns of a sketch; `at` holds lambda and the drop of each."""
+    """Write likelihood intervals of the columns of a sketch; `at` holds lambda and the drop of each."""
     for j in range(grids.shape[0]):
         own = sums[starts[j] : starts[j + 1]]
         out[j] = math.nan

@@ -24,7 +24,7 @@ _BEYOND = 1.0 + 1e-6
 
 @kernel
 def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
-    """Nodes and weights of the Gauss rule of power sums, into small[0] and small[1]; their number and E pi_4^2's bound.
+    """Write the Gauss rule of power sums to small[0] and small[1]; return its size and a bound on E pi_4^2.
 
     Moments about the mean, Chebyshev's algorithm for the recurrence of the orthogonal polynomials, and the QL
     iteration for the eigenvalues of its Jacobi matrix and the first components of the eigenvectors (Golub, Welsch).
@@ -77,7 +77,7 @@ def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
 
 @kernel
 def _eigen(d: FloatArray, e: FloatArray, z: FloatArray, n: int) -> None:
-    """Eigenvalues, into d, of the symmetric tridiagonal matrix (d, e); first components of its eigenvectors, into z.
+    """Replace d by the eigenvalues of the tridiagonal matrix (d, e); write first components of eigenvectors to z.
 
     Implicit QL with Wilkinson's shift.
     """

@@ -31,7 +31,7 @@ MAX_REFINED = 65536
 
 @kernel
 def _log_range(base: float, grid: FloatArray) -> tuple[float, float]:
-    """The ends of the grid in logs."""
+    """Return the ends of the grid in logs."""
     low, high, ref = grid[G_MIN], grid[G_MAX], grid[G_REF]
     log_ref = offset_log(base, ref)
     if grid[G_SIGN] > 0.0:
@@ -43,7 +43,7 @@ def _log_range(base: float, grid: FloatArray) -> tuple[float, float]:
 
 @kernel
 def _lay(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
-    """Bins of width 2**exponent, or of the next that needs at most `max_bins`, over the range of the data.
+    """Write bins of width 2**exponent, or of the next that needs at most `max_bins`, over the range of the data.
 
     Ends that have no logs are given no bins: they come from a caller's table, not from data.
     """
@@ -65,7 +65,7 @@ def _lay(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
 
 @kernel
 def _rung_between(low: float, high: float) -> float:
-    """The logarithm of the reference of a stream with these extremes: near their middle, and of few bits.
+    """Return the logarithm of the reference of a stream with these extremes: near their middle, and of few bits.
 
     It is a multiple of a power of two that is no less than the range of the logs. Bins are narrower, and as the range
     only grows, an old reference is a whole number of bins from a new one.
@@ -80,7 +80,7 @@ def _rung_between(low: float, high: float) -> float:
 
 @kernel
 def _grid_of(found: FloatArray, base: float, largest_exponent: float, stream: bool, grid: FloatArray) -> None:
-    """A grid for the data of a range; `largest_exponent` may be 0.
+    """Write a grid for the data of a range; `largest_exponent` may be 0.
 
     The grid of a stream can be brought to any other grid: of Yeo-Johnson it holds signed logs in any case, of
     Box-Cox logs relative to e to `_rung_between` the extremes.
@@ -114,14 +114,14 @@ def _grid_of(found: FloatArray, base: float, largest_exponent: float, stream: bo
 
 @entry((ROWS, INTEGER, REAL, INTEGER, ROWS))
 def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, stream: int, grids: FloatArray) -> None:
-    """Grids for the ranges of columns; see `_grid_of`."""
+    """Write grids for the ranges of columns; see `_grid_of`."""
     for j in range(ranges.shape[0]):
         _grid_of(ranges[j], log_offset(family), largest_exponent, stream != 0, grids[j])
 
 
 @entry((ROWS, COLUMN, COLUMN))
 def ladder_columns(grids: FloatArray, rungs: FloatArray, references: FloatArray) -> None:
-    """References, and their logarithms, of Box-Cox streams with the extremes of grids; see `_rung_between`."""
+    """Write references, and their logarithms, of Box-Cox streams with the extremes of grids; see `_rung_between`."""
     for j in range(grids.shape[0]):
         rungs[j], references[j] = 0.0, 1.0
         if grids[j, G_BINS] > 0.0:

@@ -105,7 +105,7 @@ def _range_of_lines(
 
 @inlined
 def _look_along(x: NDArray[Any], length: int, line: FloatArray) -> None:
-    """The extremes of each place of a line, and how many are not missing; the last line may be shorter."""
+    """Write the extremes of each place of a line, and how many are not missing; the last line may be shorter."""
     low, high, n = line[_LOW], line[_HIGH], line[_N]
     low[:], high[:], n[:] = math.inf, -math.inf, 0.0
     for start in range(0, x.size, max(length, 1)):
@@ -119,13 +119,13 @@ def _look_along(x: NDArray[Any], length: int, line: FloatArray) -> None:
 
 @kernel
 def mean_log(found: FloatArray) -> float:
-    """The mean of the signed logs of a range's sample."""
+    """Return the mean of the signed logs of a range's sample."""
     return float(LOG_UNIT * found[R_LOGS] / max(found[R_SAMPLE], 1.0))
 
 
 @kernel
 def spread_of(found: FloatArray, distance: float) -> float:
-    """The standard deviation of the logs, or an estimate of it; `distance`: between the logs of the extremes."""
+    """Return the standard deviation of the logs, or an estimate of it; `distance`: between the logs of the extremes."""
     spread = distance / _EXPECTED_RANGE
     if found[R_SAMPLE] > 1.0 and distance > _CLOSE:
         squares = (found[R_SQUARES] * LIMB + found[R_SQUARES_LOW]) / found[R_SAMPLE] * LOG_UNIT * LOG_UNIT
@@ -154,7 +154,7 @@ def range_columns(
 def range_lines(
     x: FloatArray, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """`range_columns` of a matrix that lies in rows, without weights; see `_range_of_lines`."""
+    """Write `range_columns` of a matrix that lies in rows, without weights; see `_range_of_lines`."""
     _range_of_lines(x, length, family, first, step, line, out)
 
 
@@ -162,5 +162,5 @@ def range_lines(
 def range_lines32(
     x: Float32Array, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """`range_lines` of float32."""
+    """Write `range_lines` of float32."""
     _range_of_lines(x, length, family, first, step, line, out)

@@ -74,7 +74,7 @@ class _Layout(NamedTuple):
 
 @kernel
 def _layout_of(sums: FloatArray, grid: FloatArray) -> _Layout:
-    """The part of their grid that the data occupy: it may have been made for a much wider range."""
+    """Return the part of their grid that the data occupy: it may have been made for a much wider range."""
     first, begin, end = int(grid[G_FIRST]), 0, int(grid[G_BINS])
     while begin < end and not sums[begin, 0] > 0.0:
         begin += 1
@@ -94,7 +94,7 @@ def _layout_of(sums: FloatArray, grid: FloatArray) -> _Layout:
 
 @kernel
 def _middle(sums: FloatArray, first: int, begin: int, end: int, turned: bool) -> int:
-    """The bin of the mean."""
+    """Return the bin of the mean."""
     total = turn = 0.0
     for b in range(begin, end):
         total += sums[b, 0]
@@ -105,14 +105,14 @@ def _middle(sums: FloatArray, first: int, begin: int, end: int, turned: bool) ->
 
 @kernel
 def _magnitude(log_of_it: float, base: float, smallest: float, largest: float) -> float:
-    """The magnitude that has this log, within bounds."""
+    """Return the magnitude that has this log, within bounds."""
     size = expm1(log_of_it) if base == 1.0 else exp(log_of_it)
     return min(max(size, smallest), largest)
 
 
 @kernel
 def _moved(extreme: float, distance: float, log_of_it: float, base: float, smallest: float, largest: float) -> float:
-    """The magnitude whose log is a `distance` from an extreme's.
+    """Return the magnitude whose log is a `distance` from an extreme's.
 
     Where they are close not by its log: of values close together the rounding of exp would be more than their distance.
     """
@@ -123,7 +123,7 @@ def _moved(extreme: float, distance: float, log_of_it: float, base: float, small
 
 @kernel
 def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> Sample:
-    """The Gauss rules of all bins; the sums have at least one value."""
+    """Return the Gauss rules of all bins; the sums have at least one value."""
     layout = _layout_of(sums, grid)
     sigma_bins = 1.0  # the unit of the logs, in bins
     while sigma_bins < max(abs(layout.low), abs(layout.high)):
@@ -168,7 +168,7 @@ def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> 
 
 @kernel
 def _is_one_value(sums: FloatArray) -> bool:
-    """Whether a bin has, as far as its power sums tell, one value only: rounding of others cannot have been felt."""
+    """Return whether the power sums of a bin are those of one value, up to rounding."""
     mean = sums[1] / sums[0]
     return bool(abs(sums[2] / sums[0] - mean * mean) <= ONE_NODE)
 
@@ -192,7 +192,7 @@ def _bounded(
     width: float,
     jacobian: float,
 ) -> Centered:
-    """The logs with the bounds of the occupied bins: powers of extremes far beyond them would leave no digits."""
+    """Return logs bounded by the occupied bins: powers of extremes far beyond them would leave no digits."""
     pos, pos_weight, neg, neg_weight = values
     log_ref, origin = offset_log(base, grid[G_REF]), layout.origin * width
     low, high = log_ref + origin + layout.low * width, log_ref + origin + layout.high * width
@@ -225,7 +225,7 @@ def _bounded(
 
 
 def new_nodes(n_bins: int) -> Nodes:
-    """The arrays of `Nodes` for at most `n_bins` bins, and the ends of the grid."""
+    """Return the arrays of `Nodes` for at most `n_bins` bins, and the ends of the grid."""
     position, weight = (np.empty(N_NODES * n_bins) for _ in range(2))
     middle, own, remainder, power, blur = (np.empty(n_bins + 2) for _ in range(5))
     return Nodes(position, weight, middle, own, remainder, power, blur, np.empty((7, N_POWERS)))

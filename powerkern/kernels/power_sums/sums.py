@@ -51,14 +51,14 @@ class Chunk(NamedTuple):
 
 @inlined
 def _place(s: float, first: int, last: int) -> tuple[int, float]:
-    """The bin of s, in units of a bin, and the local coordinate in it; all of it is exact."""
+    """Return the bin of s, in units of a bin, and the local coordinate in it; all of it is exact."""
     j = min(max(math.floor(s), first), last)
     return j - first, 2.0 * (s - j) - 1.0
 
 
 @kernel
 def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray, delicate: bool | None) -> int:
-    """Bins and local coordinates of values; returns how many values are within the grid.
+    """Write bins and local coordinates of values; return how many values are within the grid.
 
     `delicate` (True, or None for not; known when this is compiled) is whether `is_delicate` holds.
     """
@@ -83,7 +83,7 @@ def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: I
 
 @kernel
 def is_delicate(base: float, grid: FloatArray) -> bool:
-    """Whether all magnitudes are near the reference, or its inverse or some of their ratios beyond the normal range."""
+    """Return whether magnitudes are near the reference, or ratios with it leave the normal range."""
     unit = base + grid[G_REF]
     largest = max(abs(grid[G_MIN]), abs(grid[G_MAX]))
     smallest = 0.0 if grid[G_SIGN] == 0.0 else min(abs(grid[G_MIN]), abs(grid[G_MAX]))
@@ -129,7 +129,7 @@ def _add_column(
 
 @kernel
 def _weights_inside(x: FloatArray, weight: FloatArray, grid: FloatArray, out: FloatArray) -> int:
-    """Weights of the values within the grid, 0 for the others; returns how many of these are not missing and count."""
+    """Write weights of the values within the grid, 0 for others; return the number of these that have a weight."""
     low, high, has_bins = grid[G_MIN], grid[G_MAX], grid[G_BINS] > 0.0
     out[:] = 1.0
     if weight.size > 0:
@@ -149,7 +149,7 @@ _CHUNK = named_tuple(Chunk, COLUMN, COLUMN, COUNTS)
 
 
 def new_chunk() -> Chunk:
-    """The arrays of `Chunk`."""
+    """Return the arrays of `Chunk`."""
     return Chunk(np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.int64))
 
 

@@ -29,7 +29,7 @@ _MODERATE = 300.0
 def _write(
     column: Column, search: SearchResult, given: float, work: RegressionWork, row: FloatArray, coef: FloatArray
 ) -> None:
-    """Results, and coefficients on the basis in units of the residual scale, psi relative to the reference's."""
+    """Write results, and coefficients on the basis in units of the residual scale, psi relative to the reference's."""
     rows, at, mu = column.rows, search.found.at, search.found.mu
     sigma, log_factor = rows.sigma, at.log_factor
     origin, mean, factor = 0.0, 0.0, log_factor
@@ -62,7 +62,7 @@ def _write(
 
 @kernel
 def _is_moderate(column: Column, mu: float) -> bool:
-    """Whether no power is e^300 times the reference's, and the reference's is not tiny."""
+    """Return whether no power is e^300 times the reference's, and the reference's is not tiny."""
     rows = column.rows
     growth = mu * (rows.high if mu > 0.0 else rows.low)
     t = mu / rows.sigma * offset_log(column.offset, column.reference)
@@ -71,7 +71,7 @@ def _is_moderate(column: Column, mu: float) -> bool:
 
 @kernel
 def _exponent(column: Column, lmbda: float) -> float:
-    """The exponent of the branch, in units of the logs."""
+    """Return the exponent of the branch, in units of the logs."""
     return exponent_of(lmbda, column.sign) * column.rows.sigma
 
 
@@ -130,7 +130,7 @@ _END_ERROR, _ROUNDINGS = 1e-12, 8.0
 
 @kernel
 def _drop_point(column: Column, start: float, drop: float, side: float, work: RegressionWork) -> float:
-    """Where g first reaches `drop` above its value at `start` on one side, as seen at steps that grow."""
+    """Find where g first reaches `drop` above its value at `start` on one side, as seen at steps that grow."""
     rows = column.rows
     low = high = math.nan
     mu, step, lowest = start, math.nan, math.nan
@@ -164,7 +164,7 @@ def _drop_point(column: Column, start: float, drop: float, side: float, work: Re
 def profile_columns(
     columns: FloatArray, design: Design, family: int, lmbdas: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
-    """g of the rows of `columns`, which have been fitted, each at its row of `lmbdas`."""
+    """Evaluate g of the fitted rows of `columns`, each at its row of `lmbdas`."""
     for j in range(columns.shape[0]):
         column, _ = prepare(columns[j], scan(columns[j], None), family, design, work)
         log_reference = offset_log(column.offset, column.reference) if column.sign != 0.0 else 0.0
@@ -177,7 +177,7 @@ def profile_columns(
 def interval_columns(
     columns: FloatArray, design: Design, family: int, at: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
-    """Lambdas at which g of the rows of `columns`, which have been fitted, has grown; `at`: from which, by how much."""
+    """For each fitted column, find the two lambdas at which g exceeds g(at[:, 0]) by at[:, 1]."""
     for j in range(columns.shape[0]):
         column, _ = prepare(columns[j], scan(columns[j], None), family, design, work)
         mu, sigma = _exponent(column, at[j, 0]), column.rows.sigma

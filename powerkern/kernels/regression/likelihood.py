@@ -95,7 +95,7 @@ WORK = named_tuple(RegressionWork, *(COLUMN,) * 6, *(ROWS,) * 5, COLUMN, ROWS)
 
 
 def new_regression_work(design: Design) -> RegressionWork:
-    """The arrays of `RegressionWork` for columns as long as the design."""
+    """Return the arrays of `RegressionWork` for columns as long as the design."""
     q, n = design.basis.shape
     m = design.sample_basis.shape[1]
     logs, kept, packed, weight = (np.empty(n) for _ in range(4))
@@ -146,19 +146,19 @@ class Evaluation(NamedTuple):
 
 @kernel
 def _branch_exponent(rows: Rows, mu: float) -> float:
-    """The exponent of negative logs: the same as of positive ones, but for columns of both signs."""
+    """Return the exponent of negative logs: the same as of positive ones, but for columns of both signs."""
     return mu - 2.0 * rows.sigma if rows.both_signs else mu
 
 
 @kernel
 def _are_ordinary(rows: Rows, mu: float) -> bool:
-    """Whether psi and its square are ordinary numbers for all rows."""
+    """Return whether psi and its square are ordinary numbers for all rows."""
     return max(abs(mu), abs(_branch_exponent(rows, mu))) * max(rows.high, -rows.low) <= _REACH
 
 
 @kernel
 def _log_factor(rows: Rows, mu: float) -> float:
-    """The log of the divisor of psi: 0 where no power is extreme, else the largest exponent of e."""
+    """Return the log of the divisor of psi: 0 where no power is extreme, else the largest exponent of e."""
     lower = _branch_exponent(rows, mu)
     if _are_ordinary(rows, mu):
         return 0.0
@@ -168,7 +168,7 @@ def _log_factor(rows: Rows, mu: float) -> float:
 
 @kernel
 def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float | None, y: FloatArray) -> None:
-    """y^(j) = Y_j/m^(j+1) at t = m d, times e^-log_factor (None where |t| is at most `_REACH`).
+    """Write y^(j) = Y_j/m^(j+1) at t = m d, times e^-log_factor (None if no |t| exceeds `_REACH`).
 
     Y_2 and Y_3 lose one and two powers of a small t: m is kept off 0.
     """
@@ -202,7 +202,7 @@ def _scale_rows(y: FloatArray, factor: FloatArray) -> None:
 
 @reduction
 def _add_products(y: FloatArray, n: int, out: FloatArray) -> None:
-    """Sums of products of the rows of y, over the first `n` entries."""
+    """Add sums of products of the rows of y, over the first `n` entries."""
     y0, y1, y2, y3 = y[0, :n], y[1, :n], y[2, :n], y[3, :n]
     s00 = s01 = s11 = s02 = s03 = s12 = 0.0
     for i in range(n):
@@ -222,7 +222,7 @@ def _add_products(y: FloatArray, n: int, out: FloatArray) -> None:
 
 @reduction
 def _add_dots(y: FloatArray, first: FloatArray, second: FloatArray, k: int, out: FloatArray) -> None:
-    """Products of the rows of y with two basis vectors, numbers k and k + 1."""
+    """Add products of the rows of y with two basis vectors, numbers k and k + 1."""
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
     for i in range(first.size):
@@ -247,7 +247,7 @@ def _add_dots(y: FloatArray, first: FloatArray, second: FloatArray, k: int, out:
 
 @kernel
 def _block(rows: Rows, start: int, mu: float, log_factor: float, y: FloatArray) -> int:
-    """psi and its derivatives of one block of rows, with root weights; returns how many rows."""
+    """Write psi and its derivatives of one block of rows, with root weights; return the number of rows."""
     d, lower = rows.logs[start : start + BLOCK], _branch_exponent(rows, mu)
     if _are_ordinary(rows, mu):
         _derivatives(d, mu, lower, None, y)
@@ -260,7 +260,7 @@ def _block(rows: Rows, start: int, mu: float, log_factor: float, y: FloatArray) 
 
 @kernel
 def _residual_products(rows: Rows, mu: float, log_factor: float, work: RegressionWork) -> float:
-    """Products of the residuals to `work.products`, coefficients on the basis to `work.coef`; returns psi'psi."""
+    """Write products of the residuals and coefficients on the basis to `work`; return psi'psi."""
     products, dots, coef = work.products, work.dots, work.coef
     q = rows.basis.shape[0]
     products[:] = 0.0
@@ -295,7 +295,7 @@ def _residual_products(rows: Rows, mu: float, log_factor: float, work: Regressio
 
 @kernel
 def _subtract_fitted(rows: Rows, start: int, n: int, work: RegressionWork) -> None:
-    """Residuals of one block of rows."""
+    """Replace one block of rows by its residuals."""
     for j in range(4):
         y = work.y[j, :n]
         for k in range(rows.basis.shape[0]):
@@ -312,7 +312,7 @@ def _subtract(y: FloatArray, factor: float, x: FloatArray) -> None:
 
 @kernel
 def evaluate(rows: Rows, mu: float, work: RegressionWork) -> Evaluation:
-    """g and its derivatives at `mu`; next to a vanishing exponent by Taylor's series from a point beside it."""
+    """Return g and its derivatives at `mu`, by Taylor expansion about a nearby point if an exponent is close to 0."""
     beside = exponents_off_zero(mu, rows.both_signs, 2.0 * rows.sigma, _FLOOR)
     log_factor = _log_factor(rows, beside)
     total = _residual_products(rows, beside, log_factor, work)
@@ -323,7 +323,7 @@ def evaluate(rows: Rows, mu: float, work: RegressionWork) -> Evaluation:
 
 @kernel
 def at_products(rows: Rows, mu: float, log_factor: float, total: float, t: FloatArray) -> Evaluation:
-    """g and its derivatives from the products of residuals."""
+    """Return g and its derivatives from the products of residuals."""
     unexplained = t[YY] / total if total > 0.0 else 0.0
     if not unexplained > _ROUNDING:
         if unexplained == unexplained:
@@ -340,7 +340,7 @@ def at_products(rows: Rows, mu: float, log_factor: float, total: float, t: Float
 
 @kernel
 def move(step: float, t: FloatArray, coef: FloatArray) -> None:
-    """Products and coefficients a short step further on, by Taylor's series."""
+    """Move products and coefficients by a short step, by Taylor's series."""
     bend, third = t[Y1Y1] + t[YY2], 3.0 * t[Y1Y2] + t[YY3]
     t[YY] = taylor_sum_of_squares(t, step)
     t[YY1] += step * (bend + 0.5 * step * third)

@@ -39,7 +39,7 @@ class Column(NamedTuple):
 
 @reduction
 def _take_logs(x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray) -> None:
-    """Logs relative to the reference, times `unit`, signed for both signs, 0 where a value is missing."""
+    """Write logs relative to the reference, times `unit`, signed for both signs, 0 where a value is missing."""
     log_reference = offset_log(offset, reference)
     for i in range(d.size):
         present = x[i] == x[i]
@@ -50,7 +50,7 @@ def _take_logs(x: FloatArray, both_signs: bool, offset: float, reference: float,
 
 @reduction
 def _sums(d: FloatArray, root: FloatArray, kept: FloatArray) -> tuple[float, float, float]:
-    """The total weight of the rows kept, and the weighted sums of logs and of their squares."""
+    """Return the total weight of the rows kept, and the weighted sums of logs and of their squares."""
     weight, total, squares = float(d.size), 0.0, 0.0
     if root.size == 0:
         for i in range(d.size):
@@ -72,7 +72,7 @@ def _sums(d: FloatArray, root: FloatArray, kept: FloatArray) -> tuple[float, flo
 
 @kernel
 def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
-    """The magnitude that logs of a column of one sign are relative to: a typical one."""
+    """Return the magnitude that logs of a column of one sign are relative to: a typical one."""
     if design.root.size == 0:
         n = squeeze(x, None, work.packed, work.weight)
         return abs(subsample_median(work.packed[:n], MOST_TYPICAL, work.logs))
@@ -84,7 +84,7 @@ def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
 
 @kernel
 def prepare(x: FloatArray, found: Scan, family: int, design: Design, work: RegressionWork) -> tuple[Column, bool]:
-    """A column's logs, and of a sample of its rows; False if missing values leave a design that may lack rank."""
+    """Return a column's logs and a sample of them, and whether the design keeps full rank without the missing rows."""
     n, m, offset = x.size, design.sample_basis.shape[1], log_offset(family)
     sign = sign_of(found)
     both_signs = sign == 0.0
@@ -121,7 +121,7 @@ def prepare(x: FloatArray, found: Scan, family: int, design: Design, work: Regre
 
 @kernel
 def _sampled(rows: Rows, design: Design, kept: FloatArray, work: RegressionWork) -> Rows:
-    """A sample of the rows; all of them if it leaves a design that may lack rank."""
+    """Return a sample of the rows; all of them if it leaves a design that may lack rank."""
     logs, root = work.sample_logs, design.sample_root
     stride = rows.logs.size // logs.size
     for i in range(logs.size):

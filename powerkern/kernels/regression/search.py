@@ -83,7 +83,7 @@ def _evaluate_point(rows: Rows, mu: float, k: int, work: RegressionWork) -> None
 
 @kernel
 def _encloses(grid: FloatArray, i: int, last: int) -> bool:
-    """Whether the derivative changes from negative to positive after point i, perhaps over an exact fit.
+    """Return whether the derivative changes from negative to positive after point i, perhaps over an exact fit.
 
     A fit that is exact on to the end is one that rounding has made so.
     """
@@ -104,7 +104,7 @@ class LambdaOptimum(NamedTuple):
 def _descend(
     rows: Rows, start: float, low: float, high: float, max_step: float, rough: bool, work: RegressionWork
 ) -> LambdaOptimum:
-    """The root of the derivative near `start`, between `low` and `high`; `rough`: to a part of a step."""
+    """Find the root of the derivative near `start`, between `low` and `high`; `rough`: to a part of a step."""
     state = NewtonState(start, math.nan, low, high, math.inf, math.nan, max_step, 0.0, 0, MAX_EVAL, RUNNING)
     mu = start
     while True:
@@ -161,7 +161,7 @@ def search_minimum(column: Column, work: RegressionWork) -> SearchResult:
 
 @kernel
 def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: RegressionWork) -> SearchResult:
-    """The lowest point of a scan that saw no minimum; lambda = 1 where every fit was exact."""
+    """Return the lowest point of a scan that saw no minimum; lambda = 1 where every fit was exact."""
     grid = work.grid
     low, high = grid[_MU, scanned.first], grid[_MU, scanned.last]
     exact = scanned.n_exact == scanned.last - scanned.first + 1
@@ -214,7 +214,7 @@ def _lowest(
 
 @kernel
 def _secant(grid: FloatArray, k: int) -> float:
-    """The zero of the chord of the derivative between two points; the second if the fit is exact there."""
+    """Return the zero of the chord of the derivative between two points; the second if the fit is exact there."""
     a, c = grid[_MU, k], grid[_MU, k + 1]
     if grid[_D1, k + 1] == 0.0:
         return float(c)

@@ -60,14 +60,14 @@ _LOG_SMALL, _LOG_LARGE = math.log(_SMALL), math.log(LARGE)
 
 @inlined
 def _extended_log(x: float) -> tuple[float, float]:
-    """ln x, head and tail, for positive finite x."""
+    """Return ln x, head and tail, for positive finite x."""
     k, m = split(x)
     return extended_log(k, m - 1.0, 0.0)
 
 
 @inlined
 def _with_edges(y: float, x: float, at_zero: float, at_infinity: float) -> float:
-    """y where 0 < x < inf, else a limit, or NaN for negative or NaN x."""
+    """Return y where 0 < x < inf, else a limit, or NaN for negative or NaN x."""
     edge = at_zero if x == 0.0 else math.nan
     y = y if x > 0.0 else edge
     return at_infinity if x == math.inf else y
@@ -75,7 +75,7 @@ def _with_edges(y: float, x: float, at_zero: float, at_infinity: float) -> float
 
 @inlined
 def boxcox(x: float, lmbda: float) -> float:
-    """(x**lmbda - 1)/lmbda, or ln x for lmbda = 0, within 2 ulp; for |lmbda| <= 1e290.
+    """Return (x**lmbda - 1)/lmbda, or ln x for lmbda = 0, within 2 ulp; for |lmbda| <= 1e290.
 
     At x = 0: -1/lmbda for lmbda > 0, else -inf. NaN for x < 0 and where an argument is NaN.
     """
@@ -88,7 +88,7 @@ def boxcox(x: float, lmbda: float) -> float:
 
 @inlined
 def inv_boxcox(y: float, lmbda: float) -> float:
-    """(1 + lmbda*y)**(1/lmbda), or e**y for lmbda = 0, within 2 ulp; for |lmbda| <= 1e290.
+    """Return (1 + lmbda*y)**(1/lmbda), or e**y for lmbda = 0, within 2 ulp; for |lmbda| <= 1e290.
 
     NaN outside the transform's range, lmbda*y < -1. At its end, lmbda*y = -1 to rounding, 0 for lmbda > 0 and inf for
     lmbda < 0. NaN where an argument is NaN.
@@ -99,7 +99,7 @@ def inv_boxcox(y: float, lmbda: float) -> float:
 
 @inlined
 def boxcox_dx(x: float, lmbda: float) -> float:
-    """The derivative in x, x**(lmbda - 1), within 2 ulp; for |lmbda| <= 1e290.
+    """Return the derivative in x, x**(lmbda - 1), within 2 ulp; for |lmbda| <= 1e290.
 
     At x = 0 and at infinity the limit; NaN for x < 0 and where an argument is NaN.
     """
@@ -121,7 +121,7 @@ def boxcox_dx(x: float, lmbda: float) -> float:
 
 @inlined
 def _log_ratio(x: float, ref: float) -> float:
-    """ln(x/ref) for positive finite x: from exponent and mantissa of x/ref, or near ref from (x - ref)/ref."""
+    """Return ln(x/ref) for positive finite x: from exponent and mantissa of x/ref, or near ref from (x - ref)/ref."""
     # relative to the mantissa of ref, halved: no overflow and, unless x is subnormal, no underflow
     ref_k, ref_m = split(ref)
     small = x < _SMALL
@@ -134,14 +134,14 @@ def _log_ratio(x: float, ref: float) -> float:
 
 @inlined
 def _log_ratio_unchecked(x: float, ref: float, inverse: float) -> float:
-    """The same, to the same bits, where neither `inverse` = 1/ref nor x/ref can overflow or be subnormal."""
+    """Return `_log_ratio`, to the same bits, if neither `inverse` = 1/ref nor x/ref can overflow or be subnormal."""
     k, m = split_normal(x * inverse)
     return log_sum(k, (x - ref) * inverse if k == 0.0 else m - 1.0)
 
 
 @inlined
 def boxcox_standardized(x: float, fit: Fit) -> float:
-    """z = a b_lambda(ln(x/ref)) + b, with the positive finite `ref`, slope a and intercept b of a fit.
+    """Return z = a b_lambda(ln(x/ref)) + b, with the positive finite `ref`, slope a and intercept b of a fit.
 
     The logarithm is log1p((x - ref)/ref) where x/ref is near 1 (x - ref is exact there). Finite wherever
     lambda ln(x/ref) < 709: with the largest x as `ref` for lambda > 0, the smallest for lambda < 0, all fitted data
@@ -158,7 +158,7 @@ def boxcox_standardized(x: float, fit: Fit) -> float:
 
 @inlined
 def boxcox_unstandardized(z: float, fit: Fit) -> float:
-    """The x with a b_lambda(ln(x/ref)) + b = z: ref*(1 + lambda y)**(1/lambda), y = (z - b)/a.
+    """Return the x with a b_lambda(ln(x/ref)) + b = z: ref*(1 + lambda y)**(1/lambda), y = (z - b)/a.
 
     NaN outside the range, lambda y < -1. Many x share the last value inside it, lambda y = -1 to the rounding of z: the
     one nearest to ref is returned, for a better round trip than 0 (lambda > 0) or inf (lambda < 0).

@@ -95,7 +95,7 @@ class Transform(NamedTuple):
 
 
 def by_lambda(transform: Callable[[float, float], float]) -> Callable[[float, Fit], float]:
-    """A raw transform, by the lambda of a fit."""
+    """Return a raw transform, by the lambda of a fit."""
 
     def image(x: float, fit: Fit) -> float:
         return transform(x, fit.lmbda)
@@ -105,14 +105,14 @@ def by_lambda(transform: Callable[[float, float], float]) -> Callable[[float, Fi
 
 @inlined
 def fit_in(fields: FloatArray, j: int) -> Fit:
-    """The fit in a column of an array of fields."""
+    """Return the fit in a column of an array of fields."""
     return Fit(
         fields[F_LMBDA, j], fields[F_REF, j], fields[F_SLOPE, j], fields[F_INTERCEPT, j], fields[F_LOG_FACTOR, j]
     )
 
 
 def in_turn(prepare: Prepare) -> PrepareAll:
-    """The constants of columns, one after the other."""
+    """Return the constants of columns, one after the other."""
 
     def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
         for j in range(n):
@@ -140,7 +140,7 @@ class Exponent(NamedTuple):
 
 @inlined
 def _scale_exponent(m: float) -> float:
-    """The least j >= 0 with |m| < 2**j, at most 965."""
+    """Return the least j >= 0 with |m| < 2**j, at most 965."""
     j = float((bits_of(abs(m)) >> 52) - 1022)
     j = 0.0 if j < 0.0 else j
     return _LARGEST_SCALE if j > _LARGEST_SCALE else j
@@ -187,7 +187,7 @@ def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
 
 @inlined
 def reach(e: Exponent, steepest: float) -> float:
-    """e**d for the largest |d| for which `scaled_expm1` takes m d, |m| <= `steepest`, without checks.
+    """Return e**d for the largest |d| for which `scaled_expm1` takes m d, |m| <= `steepest`, without checks.
 
     A little less, because where m is large it matters that e**d and products with it are rounded.
     """
@@ -198,7 +198,7 @@ def reach(e: Exponent, steepest: float) -> float:
 
 @inlined
 def lambda_minus_one_dd(lmbda: float) -> tuple[float, float]:
-    """The exponent lambda - 1 of the derivatives in x, and its rounding error."""
+    """Return the exponent lambda - 1 of the derivatives in x, and its rounding error."""
     power = lmbda - 1.0
     bulk = power - lmbda
     return power, (lmbda - (power - bulk)) + (-1.0 - bulk)
@@ -206,13 +206,13 @@ def lambda_minus_one_dd(lmbda: float) -> tuple[float, float]:
 
 @inlined
 def moderate_forwards(m: float) -> bool:
-    """Whether b_m keeps its accuracy with the cheaper logarithm."""
+    """Return whether b_m keeps its accuracy with the cheaper logarithm."""
     return abs(m) <= _MODERATE_MAX
 
 
 @inlined
 def moderate_log(m: float) -> float:
-    """The |a| up to which the inverse of b_m keeps its accuracy with the cheaper logarithm."""
+    """Return the |a| up to which the inverse of b_m keeps its accuracy with the cheaper logarithm."""
     near = _NEAR_ONE / abs(m) if m != 0.0 else math.inf
     near = near if near < _MODERATE_LOG else _MODERATE_LOG
     return near if abs(m) < _MODERATE_MIN else math.inf
@@ -220,28 +220,28 @@ def moderate_log(m: float) -> float:
 
 @inlined
 def dd_mul(a: float, a_lo: float, m: float) -> tuple[float, float]:
-    """(a + a_lo) m, head and tail."""
+    """Return (a + a_lo) m, head and tail."""
     t = m * a
     return t, m * a_lo + fma(m, a, -t)
 
 
 @inlined
 def dd_mul_dd(a: float, a_lo: float, m: float, m_lo: float) -> tuple[float, float]:
-    """(a + a_lo)(m + m_lo), head and tail."""
+    """Return (a + a_lo)(m + m_lo), head and tail."""
     t = m * a
     return t, m_lo * a + (m * a_lo + fma(m, a, -t))
 
 
 @inlined
 def branch_unchecked(t: float, t_lo: float, e: Exponent) -> float:
-    """`branch_of_product` where e**|a| is within the `reach` of e."""
+    """Return `branch_of_product` where e**|a| is within the `reach` of e."""
     head, tail = scaled_expm1_dd(t, t_lo, e.rounder, e.unit)
     return head * e.inverse + (tail * e.inverse + head * e.inverse_lo)
 
 
 @inlined
 def branch_of_product(t: float, t_lo: float, e: Exponent) -> float:
-    """b_m(a) for t + t_lo = m a, to about 1 ulp if t_lo is good to 2**-63 |t|.
+    """Return b_m(a) for t + t_lo = m a, to about 1 ulp if t_lo is good to 2**-63 |t|.
 
     For |a| < 1500 and 1e-270 < |t|, or t = 0.
     """
@@ -252,13 +252,13 @@ def branch_of_product(t: float, t_lo: float, e: Exponent) -> float:
 
 @inlined
 def limit_of(m: float) -> float:
-    """b_m(inf)."""
+    """Return b_m(inf)."""
     return -1.0 / m if m < 0.0 else math.inf
 
 
 @inlined
 def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
-    """(b_m(low), b_m(high)), or less: e**(m a) is kept between e**-DEEP and e**680."""
+    """Return (b_m(low), b_m(high)), or less: e**(m a) is kept between e**-DEEP and e**680."""
     divisor = m if m != 0.0 else 1.0
     lowest = -(DEEP if m > 0.0 else _LARGEST_EXPONENT) / abs(divisor)
     highest = (_LARGEST_EXPONENT if m > 0.0 else DEEP) / abs(divisor)
@@ -284,14 +284,14 @@ def write_pair(k: int, upper: float, lower: float, c: FloatArray, j: int) -> Non
 
 @inlined
 def select_by_sign(c: FloatArray, k: int, j: int, negative: bool) -> float:
-    """One of a pair of constants; both are loaded, as a load that depends on a condition would not be vectorised."""
+    """Return one of a pair of constants; both are loaded, as a load under a condition would not be vectorised."""
     upper, lower = float(c[k, j]), float(c[k + 1, j])
     return lower if negative else upper
 
 
 @inlined
 def inverse_branch_unchecked(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float, float]:
-    """`inverse_branch` for moderate m and y within its `inverse_reach`, or NaN."""
+    """Return `inverse_branch` for moderate m and y within its `inverse_reach`, or NaN."""
     product = 0.0 if m == 0.0 else m * y
     k, f, f_lo = split_one_plus_parts(product, fma(m, y, -product) + m_lo * y)
     log_u, log_u_lo = short_log1p(k, f, f_lo)
@@ -302,7 +302,7 @@ def inverse_branch_unchecked(y: float, m: float, m_lo: float, e: Exponent) -> tu
 
 @inlined
 def inverse_branch(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float, float]:
-    """(a, a_lo) with b_(m + m_lo)(a + a_lo) = y; e is m prepared.
+    """Return (a, a_lo) with b_(m + m_lo)(a + a_lo) = y; e is m prepared.
 
     NaN where m y < -1. At m y = -1, also if only by rounding, the limit: -inf for m > 0, inf for m < 0.
     """
@@ -329,7 +329,7 @@ def inverse_branch(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float,
 
 @inlined
 def _divided(log_u: float, log_u_lo: float, e: Exponent) -> tuple[float, float]:
-    """A logarithm, head and tail, over the exponent."""
+    """Return a logarithm, head and tail, over the exponent."""
     inverse = e.inverse * e.unit
     a = log_u * inverse
     return a, fma(log_u, inverse, -a) + (log_u * (e.inverse_lo * e.unit) + log_u_lo * inverse)
@@ -337,5 +337,5 @@ def _divided(log_u: float, log_u_lo: float, e: Exponent) -> tuple[float, float]:
 
 @inlined
 def _is_linear(product: float, m: float) -> bool:
-    """Whether b_m(a) = a where m a is `product`."""
+    """Return whether b_m(a) = a where m a is `product`."""
     return abs(product) < LINEAR or abs(m) < _FLAT

@@ -39,7 +39,7 @@ ColumnTransform = Callable[[FloatArray, FloatArray, int, Fit, FloatArray, FloatA
 
 
 def column_transform(family: int, direction: int) -> ColumnTransform:
-    """The kernel that transforms a column, in (N_ROOM, WIDTH) of scratch space."""
+    """Return the kernel that transforms a column, in (N_ROOM, WIDTH) of scratch space."""
     transform = TRANSFORMS[family, direction]
     image, transform_block = transform.image, transform.block
     is_inverse, end = direction in INVERSES, domain_lower_bound(family)
@@ -70,7 +70,7 @@ def column_transform(family: int, direction: int) -> ColumnTransform:
 
 @kernel
 def count_outside(x: FloatArray, end: float) -> int:
-    """The number of infinite values, and of values not above the `end` of the domain; NaN is neither."""
+    """Return the number of infinite values, and of values not above the `end` of the domain; NaN is neither."""
     n = 0
     for i in range(x.size):
         n += (x[i] <= end) | (x[i] == math.inf)
@@ -87,7 +87,7 @@ def _count_not_finite(x: FloatArray) -> int:
 
 @inlined
 def broadcast_constants(c: FloatArray, first: int, n: int, height: int, column: FloatArray) -> None:
-    """The constants of n values from number `first` on, of columns of so many values one after the other.
+    """Write the constants of n values, from number `first` on, of columns of equal height one after the other.
 
     Whole vectors are stored, so up to seven more are written, of the next columns.
     """
@@ -107,7 +107,7 @@ def broadcast_constants(c: FloatArray, first: int, n: int, height: int, column: 
 
 @kernel
 def _count_extreme(x: FloatArray, low: float, high: float) -> int:
-    """The number of values that are not ordinary; NaN is."""
+    """Return the number of values that are not ordinary; NaN is."""
     n = 0
     for i in range(x.size):
         n += (x[i] < low) | (x[i] > high)

@@ -12,7 +12,7 @@ from powerkern.kernels.transforms.family import BOX_COX, FORWARD, INVERSE, YEO_J
 
 
 def _by_one(family: int, direction: int) -> Callable[..., None]:
-    """The entry that writes the transform of a vector by one lambda to `out`, which may be the vector."""
+    """Return the entry that writes the transform of a vector by one lambda to `out`, which may be the vector."""
     transform = TRANSFORMS[family, direction]
     column, prepare, n_constants = column_transform(family, direction), transform.prepare, transform.n_constants
 
@@ -28,7 +28,7 @@ def _by_one(family: int, direction: int) -> Callable[..., None]:
 
 
 def _by_each(family: int, direction: int) -> Callable[..., None]:
-    """The entry that writes the transform of each element by its own lambda to `out`."""
+    """Return the entry that writes the transform of each element by its own lambda to `out`."""
     transform = TRANSFORMS[family, direction]
     image = transform.image
 

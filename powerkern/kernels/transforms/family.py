@@ -22,12 +22,12 @@ INVERSES = INVERSE, INVERSE_STANDARDIZED
 
 
 def forward_direction(standardized: bool) -> int:
-    """The direction of a transform."""
+    """Return the direction of a transform."""
     return FORWARD_STANDARDIZED if standardized else FORWARD
 
 
 def inverse_direction(standardized: bool) -> int:
-    """The direction of an inverse transform."""
+    """Return the direction of an inverse transform."""
     return INVERSE_STANDARDIZED if standardized else INVERSE
 
 
@@ -37,17 +37,17 @@ FAMILIES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
 
 @kernel
 def log_offset(family: int) -> float:
-    """The number added to magnitudes before taking logarithms."""
+    """Return the number added to magnitudes before taking logarithms."""
     return 1.0 if family == YEO_JOHNSON else 0.0
 
 
 @kernel
 def is_mirrored(family: int) -> bool:
-    """Whether negative values are transformed too, with the exponent 2 - lambda."""
+    """Return whether negative values are transformed too, with the exponent 2 - lambda."""
     return family == YEO_JOHNSON
 
 
 @kernel
 def domain_lower_bound(family: int) -> float:
-    """The end of the domain, which does not belong to it."""
+    """Return the end of the domain, which does not belong to it."""
     return -math.inf if is_mirrored(family) else 0.0

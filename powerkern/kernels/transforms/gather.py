@@ -95,19 +95,19 @@ def _by_squares(copy: _Copy, x: AnyArray, block: AnyArray) -> None:
 
 @entry((READ_MATRIX, ROWS))
 def gather(x: FloatArray, block: FloatArray) -> None:
-    """block = x.T."""
+    """Set block = x.T."""
     _by_squares(_to_block, x, block)
 
 
 @entry((READ_MATRIX32, ROWS))
 def gather_widened(x: Float32Array, block: FloatArray) -> None:
-    """block = x.T, as float64."""
+    """Set block = x.T, as float64."""
     _by_squares(_to_block, x, block)
 
 
 @entry((ROWS, WRITE_MATRIX))
 def scatter(block: FloatArray, out: FloatArray) -> None:
-    """out = block.T."""
+    """Set out = block.T."""
     _by_squares(_from_block, out, block)
 
 
@@ -116,7 +116,7 @@ def scatter(block: FloatArray, out: FloatArray) -> None:
 
 @kernel
 def _prestandardize(x: FloatArray, fit: FloatArray, end: float) -> int:
-    """x = (x - center)/divisor: robust Yeo-Johnson fits, and Box-Cox with a shift; counts as `count_outside` before."""
+    """Set x = (x - center)/divisor, for robust Yeo-Johnson fits and Box-Cox with a shift; count first."""
     center, divisor, n = fit[CENTER], fit[DIVISOR], 0
     for i in range(x.size):
         n += (x[i] <= end) | (x[i] == math.inf)
@@ -126,7 +126,7 @@ def _prestandardize(x: FloatArray, fit: FloatArray, end: float) -> int:
 
 @kernel
 def _unprestandardize(x: FloatArray, fit: FloatArray) -> int:
-    """x = center + divisor x; returns the number of finite values that overflow."""
+    """Set x = center + divisor x; return the number of finite values that overflow."""
     center, divisor, n = fit[CENTER], fit[DIVISOR], 0
     for i in range(x.size):
         y = center + divisor * x[i]
@@ -145,18 +145,18 @@ def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures
 
 @kernel
 def _end_of_domain(fit: FloatArray, family: int) -> float:
-    """The end of the domain in the units of the data; x - center rounds to 0 or less only where x <= center."""
+    """Return the end of the domain in the units of the data; x - center rounds to 0 or less only where x <= center."""
     return float(fit[CENTER] + domain_lower_bound(family))
 
 
 @inlined
 def fit_of(row: FloatArray) -> Fit:
-    """The numbers by which a fit standardises."""
+    """Return the numbers by which a fit standardises."""
     return Fit(row[LMBDA], row[REF], row[SLOPE], row[INTERCEPT], row[LOG_FACTOR])
 
 
 def _entry_of(family: int, direction: int) -> Callable[[FloatArray, FloatArray, IntArray], None]:
-    """The entry of a transform of a block; constants are made for many columns at once, as vectors."""
+    """Return the entry of a transform of a block; constants are made for many columns at once, as vectors."""
     transform = TRANSFORMS[family, direction]
     prepare, n_constants = in_turn(transform.prepare), transform.n_constants
     transform_column, is_inverse = column_transform(family, direction), direction in INVERSES

@@ -24,7 +24,7 @@ from powerkern.kernels.transforms.family import is_mirrored
 
 @kernel
 def lambda_range(family: int, x_min: float, x_max: float, ymax: float) -> tuple[float, float]:
-    """Smallest and largest lambda with ``|psi| <= ymax`` on [x_min, x_max]."""
+    """Return the smallest and largest lambda with ``|psi| <= ymax`` on [x_min, x_max]."""
     if not is_mirrored(family):
         return -largest_exponent(-log(min(x_min, 1.0)), ymax), largest_exponent(log(max(x_max, 1.0)), ymax)
     return 2.0 - largest_exponent(log1p(max(-x_min, 0.0)), ymax), largest_exponent(log1p(max(x_max, 0.0)), ymax)
@@ -32,7 +32,7 @@ def lambda_range(family: int, x_min: float, x_max: float, ymax: float) -> tuple[
 
 @kernel
 def largest_exponent(a: float, ymax: float) -> float:
-    """The m with ``b_m(a) = ymax``, for a >= 0, less a margin for rounding; inf where every m will do.
+    """Return the m with ``b_m(a) = ymax``, for a >= 0, less a margin for rounding; inf where every m will do.
 
     With t = m a the equation reads ``K(t) = ln(expm1(t)/t) = ln(ymax/a)``. K is increasing and convex (the cumulant
     function of a uniform variable) and K(t) >= t/2, so that Newton's steps from t = 2 ln(ymax/a) only go down. The
@@ -54,7 +54,7 @@ def largest_exponent(a: float, ymax: float) -> float:
 
 @kernel
 def _growth(t: float) -> float:
-    """K(t) = ln(expm1(t)/t): the log of the factor by which the branch exceeds the log."""
+    """Return K(t) = ln(expm1(t)/t): the log of the factor by which the branch exceeds the log."""
     if abs(t) < 1e-5:
         return t * (0.5 + t / 24.0)
     return max(t, 0.0) + log(-expm1(-abs(t)) / abs(t))
@@ -62,7 +62,7 @@ def _growth(t: float) -> float:
 
 @kernel
 def _growth_slope(t: float) -> float:
-    """K'(t) = 1/(1 - e^-t) - 1/t."""
+    """Return K'(t) = 1/(1 - e^-t) - 1/t."""
     if abs(t) < 1e-3:
         return 0.5 + t / 12.0
     return math.exp(min(t, 0.0)) / -expm1(-abs(t)) - 1.0 / t
@@ -72,6 +72,6 @@ def _growth_slope(t: float) -> float:
 def lambda_ranges(
     family: int, x_min: FloatArray, x_max: FloatArray, ymax: float, low: FloatArray, high: FloatArray
 ) -> None:
-    """`lambda_range` of every column, into `low` and `high`."""
+    """Write `lambda_range` of every column to `low` and `high`."""
     for j in range(x_min.size):
         low[j], high[j] = lambda_range(family, x_min[j], x_max[j], ymax)

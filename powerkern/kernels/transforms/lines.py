@@ -48,7 +48,7 @@ class Lines(NamedTuple):
 
 
 def rows_joined(p: int) -> int:
-    """The number of rows of p >= 1 values that are joined: 0 for long ones, else as many as fill whole vectors.
+    """Return the number of rows of p >= 1 values that are joined: 0 for long ones, else as many as fill whole vectors.
 
     Never more than a band: values beyond would be computed one by one. About two blocks of values where possible:
     constants of more would leave the first-level cache.
@@ -61,7 +61,7 @@ def rows_joined(p: int) -> int:
 
 @inlined
 def lines_of(x: FloatArray, where: IntArray, out: FloatArray, column_major: bool, left: int, p: int) -> Lines:
-    """The lines of `p` columns from number `left` on; see `powerkern.kernels.transforms.matrix` for the arguments."""
+    """Return the lines of `p` columns from number `left` on."""
     stride, within, height, out_stride = where[1], where[2], where[3], where[5]
     begin = where[0] + left * (stride if column_major else within)
     out = out[where[4] + left * (out_stride if column_major else 1) :]

@@ -93,7 +93,7 @@ def fields_of(results: FloatArray) -> FloatArray:
 
 
 def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
-    """The fields of the same lambdas without standardising, for `APPLY_SINGLE`."""
+    """Return the fields of the same lambdas without standardising, for `APPLY_SINGLE`."""
     raw = np.zeros_like(fields)
     raw[F_LMBDA], raw[F_REF], raw[F_SLOPE] = fields[F_LMBDA], family == BOX_COX, 1.0
     return raw
@@ -103,7 +103,7 @@ def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
 def _fill_band(
     prepare: PrepareAll, fields: FloatArray, first: int, low: FloatArray, high: FloatArray, c: FloatArray
 ) -> int:
-    """The constants of a band, a block of columns at a time, and the bounds of its ordinary values.
+    """Write the constants of a band, a block of columns at a time, and the bounds of its ordinary values.
 
     The first column is fields[:, first]. Returns how many columns have ordinary values.
     """
@@ -161,7 +161,7 @@ def _along_lines(
 
 @inlined
 def _repeat(c: FloatArray, p: int, width: int) -> None:
-    """The constants of p columns for a line of so many values, in which they follow one another again and again."""
+    """Write the constants of p columns, repeated for a line of values."""
     for j in range(p, width):
         to, of = j, j - p
         for k in range(c.shape[1]):
@@ -170,7 +170,7 @@ def _repeat(c: FloatArray, p: int, width: int) -> None:
 
 @inlined
 def _any_extreme(x: FloatArray, c: FloatArray) -> bool:
-    """Whether a value of a block is not ordinary."""
+    """Return whether a value of a block is not ordinary."""
     low, high, n = c[LOW], c[HIGH], 0
     for j in range(x.size):
         n += (x[j] < low[j]) | (x[j] > high[j])
@@ -179,7 +179,7 @@ def _any_extreme(x: FloatArray, c: FloatArray) -> bool:
 
 @kernel
 def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme: FloatArray) -> None:
-    """extreme = 1 for columns of values of a block that are not ordinary; their numbers, from `first` on, by `height`.
+    """Mark the columns of values of a block that are not ordinary; columns are numbered from `first` on, by `height`.
 
     The last line of joined rows has columns more than once.
     """
@@ -196,7 +196,7 @@ _DIRECTIONS = (FORWARD, FORWARD_STANDARDIZED), (INVERSE, INVERSE_STANDARDIZED)
 
 
 def _entry_of(column: Any, name: str, prepare: PrepareAll, transform: _Transform, n_constants: int) -> _Apply:
-    """The entry of a transform of vectors of this type, read as the first argument and written as the fifth."""
+    """Return the entry of a transform of vectors of this type, read as the first argument and written as the fifth."""
 
     def along_lines(
         x: FloatArray,

@@ -53,20 +53,20 @@ class _Tangent(NamedTuple):
 
 @inlined
 def _tangent(psi: _Scalar, slope_of: _Scalar, lmbda: float, lower: float, upper: float) -> _Tangent:
-    """The change point; out of a loop over values LLVM moves it."""
+    """Return the change point; out of a loop over values LLVM moves it."""
     c = upper if lmbda < 1.0 else lower
     return _Tangent(c, psi(c, lmbda), slope_of(c, lmbda))
 
 
 @inlined
 def _is_beyond(value: float, change: float, lmbda: float) -> bool:
-    """Whether a value is on the linear side of a change point."""
+    """Return whether a value is on the linear side of a change point."""
     return ((lmbda < 1.0) & (value > change)) | ((lmbda > 1.0) & (value < change))
 
 
 @inlined
 def _rectified(psi: _Scalar, slope_of: _Scalar, x: float, lmbda: float, lower: float, upper: float) -> float:
-    """The rectified psi, without branches, so that loops over x are vectorised."""
+    """Return the rectified psi, without branches, so that loops over x are vectorised."""
     at, y = _tangent(psi, slope_of, lmbda, lower, upper), psi(x, lmbda)
     return at.psi + (x - at.x) * at.slope if _is_beyond(x, at.x, lmbda) else y
 
@@ -75,7 +75,7 @@ def _rectified(psi: _Scalar, slope_of: _Scalar, x: float, lmbda: float, lower: f
 def _unrectified(
     psi: _Scalar, slope_of: _Scalar, inverse: _Scalar, y: float, lmbda: float, lower: float, upper: float
 ) -> float:
-    """The inverse of `_rectified`."""
+    """Invert `_rectified`."""
     at, x = _tangent(psi, slope_of, lmbda, lower, upper), inverse(y, lmbda)
     return at.x + (y - at.psi) / at.slope if _is_beyond(y, at.psi, lmbda) else x
 
@@ -106,7 +106,7 @@ def _inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float
 
 @compiled_as(_rectified_boxcox)
 def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> float:
-    r"""Box-Cox transform psi, continued along its tangent where it would flatten outliers.
+    r"""Transform by Box-Cox's psi, continued along its tangent where it would flatten outliers.
 
     .. math::
 
@@ -155,7 +155,7 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
 
 @compiled_as(_inv_rectified_boxcox)
 def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> float:
-    """The x whose rectified Box-Cox transform is y.
+    """Return the x whose rectified Box-Cox transform is y.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> 
 
 @compiled_as(_rectified_yeojohnson)
 def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> float:
-    """Yeo-Johnson transform, continued along its tangent where it would flatten outliers.
+    """Transform by Yeo-Johnson's psi, continued along its tangent where it would flatten outliers.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> 
 
 @compiled_as(_inv_rectified_yeojohnson)
 def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float) -> float:
-    """The x whose rectified Yeo-Johnson transform is y.
+    """Return the x whose rectified Yeo-Johnson transform is y.
 
     Parameters
     ----------
@@ -276,20 +276,20 @@ NOT_RECTIFIED, QUARTILES, CELLWISE, BOTH = range(4)
 
 @kernel
 def exponent_at(log: float, lmbda: float, below: float) -> float:
-    """m of psi = b_m(log)."""
+    """Return m of psi = b_m(log)."""
     return lmbda - below if log < 0.0 else lmbda
 
 
 @kernel
 def psi_at(log: float, lmbda: float, below: float) -> float:
-    """psi of one value given by its signed log."""
+    """Return psi of one value given by its signed log."""
     m = exponent_at(log, lmbda, below)
     return log if abs(m) < _FLAT else expm1(m * log) / m
 
 
 @kernel
 def log_at(y: float, lmbda: float, below: float) -> float:
-    """The signed log of the value with psi = y; infinite beyond the range."""
+    """Return the signed log of the value with psi = y; infinite beyond the range."""
     m = exponent_at(y, lmbda, below)
     if abs(m) < _FLAT:
         return y
@@ -300,7 +300,7 @@ def log_at(y: float, lmbda: float, below: float) -> float:
 
 @kernel
 def value_at(log: float, below: float) -> float:
-    """The value with this signed log."""
+    """Return the value with this signed log."""
     if below == 0.0:
         return exp(log)
     return math.copysign(expm1(abs(log)), log)
@@ -308,13 +308,13 @@ def value_at(log: float, below: float) -> float:
 
 @kernel
 def rank_of(n: int, share: float) -> int:
-    """The number, from 0, of the order statistic that ends a tail with this share of n values (1/4: first quartile)."""
+    """Return the index of the order statistic that ends a tail with this fraction of n values."""
     return max(math.ceil(share * n - _ROUNDING) - 1, 0)
 
 
 @kernel
 def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
-    """The change point of a sorted column.
+    """Return the change point of a sorted column.
 
     The quartiles are order statistics number ceil(n/4) and n - ceil(n/4) + 1. The paper's rule takes them as they are;
     R's takes C = psi^-1(1.5 psi(quartile)), with 1.5 psi kept 1e-5 inside the range and C inside the data.
@@ -339,20 +339,20 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
 
 @kernel
 def _change_at(x: float, log: float, position: int, lmbda: float, below: float) -> ChangePoint:
-    """The change point at a value with this log: psi' is e^((lambda - 1) log)."""
+    """Return the change point at a value with this log: psi' is e^((lambda - 1) log)."""
     return ChangePoint(x, position, psi_at(log, lmbda, below), exp((lmbda - 1.0) * log))
 
 
 @kernel
 def _change_in_logs(column: SortedColumn, lmbda: float) -> ChangePoint:
-    """The change point below which psi goes on in ln x: dpsi/dln x is e^(lambda ln x)."""
+    """Return the change point below which psi goes on in ln x: dpsi/dln x is e^(lambda ln x)."""
     log = column.logs[column.lower]
     return ChangePoint(log, column.lower, psi_at(log, lmbda, 0.0), exp(lmbda * log))
 
 
 @kernel
 def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArray) -> None:
-    """y[:n] = psi, or the rectified psi by `rule`, of a sorted column; up to ROOM further values are overwritten."""
+    """Set y[:n] to psi, rectified by `rule`, of a sorted column; up to ROOM further values are overwritten."""
     n, first, last = column.n, 0, column.n  # from first to last psi is not linear
     change, in_logs = ChangePoint(0.0, 0, 0.0, 0.0), is_low_tail_in_logs(column, rule) and lmbda > 0.0
     if rule != NOT_RECTIFIED and lmbda != 1.0:
@@ -375,7 +375,7 @@ def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArra
 
 @kernel
 def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) -> float:
-    """The signed log of the value whose transform, rectified by `rule`, is y; infinite beyond the range."""
+    """Return the signed log of the value whose transform, rectified by `rule`, is y; infinite beyond the range."""
     if is_low_tail_in_logs(column, rule) and lmbda > 0.0:
         change = _change_in_logs(column, lmbda)
         if y < change.psi:
@@ -389,7 +389,7 @@ def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) ->
 
 @kernel
 def _log_on_tangent(y: float, column: SortedColumn, lmbda: float, rule: int, side: float) -> float:
-    """The signed log of the value with transform y, linear above (side 1) or below (-1) the change point."""
+    """Return the signed log of the value with transform y, linear above (side 1) or below (-1) the change point."""
     change = change_point(column, lmbda, rule)
     if not (y - change.psi) * side > 0.0:
         return log_at(y, lmbda, column.below)
@@ -401,13 +401,13 @@ def _log_on_tangent(y: float, column: SortedColumn, lmbda: float, rule: int, sid
 
 @kernel
 def is_low_tail_in_logs(column: SortedColumn, rule: int) -> bool:
-    """Whether small values go on in ln x beyond their change point where lambda > 0."""
+    """Return whether small values go on in ln x beyond their change point where lambda > 0."""
     return rule == BOTH and column.below == 0.0
 
 
 @kernel
 def _powers(logs: FloatArray, m: float, start: int, stop: int, y: FloatArray) -> None:
-    """y = b_m(log) from `start` on, in whole vectors; later writes replace the surplus."""
+    """Set y = b_m(log) from `start` on, in whole vectors; later writes replace the surplus."""
     n = (stop - start + ROOM - 1) // ROOM * ROOM
     logs, y = logs[start : start + n], y[start : start + n]
     if abs(m) < _FLAT:

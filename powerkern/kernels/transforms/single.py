@@ -83,7 +83,7 @@ def log_about_one(u: float, f: float) -> float:
 
 @inlined
 def _reduced(t: float) -> tuple[float, float, float]:
-    """(2**k, r, (e^r - 1 - r)/r**2) with t = k ln 2 + r, |r| <= ln(2)/2, for |t| < 700 or NaN."""
+    """Return (2**k, r, (e^r - 1 - r)/r**2) with t = k ln 2 + r, |r| <= ln(2)/2, for |t| < 700 or NaN."""
     rounder = rounder_of(0.0)
     shifted = t * LOG2_E + rounder
     r = t - (shifted - rounder) * _LN2
@@ -92,21 +92,21 @@ def _reduced(t: float) -> tuple[float, float, float]:
 
 @inlined
 def expm1_short(t: float) -> float:
-    """e**t - 1 for |t| < 700, relatively accurate near 0; unchecked."""
+    """Return e**t - 1 for |t| < 700, relatively accurate near 0; unchecked."""
     power, r, q = _reduced(t)
     return power * (r * r * q) + (power * r + (power - 1.0))
 
 
 @inlined
 def exp_short(t: float) -> float:
-    """e**t for |t| < 700; unchecked."""
+    """Return e**t for |t| < 700; unchecked."""
     power, r, q = _reduced(t)
     return power * (1.0 + (r + r * r * q))
 
 
 @inlined
 def _exp_within(t: float) -> float:
-    """e**t, for a bound: between e**-690 and e**690."""
+    """Return e**t, for a bound: between e**-690 and e**690."""
     return exp_short(_smaller(_larger(t, -690.0), 690.0))
 
 
@@ -121,19 +121,19 @@ _SCALE, _M_INVERSE, _CENTER = range(2, 5)
 
 @inlined
 def _divisor(m: float) -> float:
-    """The exponent; in place of 0, one that gives the same results and by which one can divide."""
+    """Return the exponent; in place of 0, one that gives the same results and by which one can divide."""
     return 2.0**-100 if abs(m) <= 2.0**-100 else m
 
 
 @inlined
 def _exp(t: float) -> float:
-    """e**t in all digits of float64 but one; for |t| < _UNCHECKED."""
+    """Return e**t in all digits of float64 but one; for |t| < _UNCHECKED."""
     return scaled_expm1(t, rounder_of(0.0), 0.0)
 
 
 @inlined
 def _expm1(t: float) -> float:
-    """e**t - 1 in all digits of float64 but one; for |t| < _UNCHECKED."""
+    """Return e**t - 1 in all digits of float64 but one; for |t| < _UNCHECKED."""
     return scaled_expm1(t, rounder_of(0.0), 1.0)
 
 
@@ -149,14 +149,14 @@ def _larger(x: float, y: float) -> float:
 
 @inlined
 def _log_bounds(m_inverse: float, above: float, below: float) -> tuple[float, float]:
-    """The a between which -below <= m a <= above."""
+    """Return the interval of a where ``-below <= m*a <= above``."""
     ascends, size = m_inverse > 0.0, abs(m_inverse)
     return -(below if ascends else above) * size, (above if ascends else below) * size
 
 
 @inlined
 def _is_sound(m: float, ratio: float) -> bool:
-    """Whether rounding leaves enough digits of ``ratio = 1 + m y`` and of its logarithm."""
+    """Return whether rounding leaves enough digits of ``ratio = 1 + m y`` and of its logarithm."""
     return (abs(m) <= _LARGEST_EXPONENT) & (ratio >= _SMALLEST_RATIO) & (ratio <= _LARGEST_RATIO)
 
 
@@ -168,7 +168,7 @@ def _log_at_most(u: float) -> float:
 
 @inlined
 def _boxcox_origin(fit: Fit) -> tuple[float, float, float, float, bool]:
-    """(m, 1/m, x0, slope, sound) with a b_m(ln(x/ref)) + b = slope b_m(ln(x/x0))."""
+    """Return (m, 1/m, x0, slope, sound) with a b_m(ln(x/ref)) + b = slope b_m(ln(x/x0))."""
     m = _divisor(fit.lmbda)
     m_inverse, product = 1.0 / m, m * (-fit.intercept / fit.slope)
     distance = log1p_finite(product) * m_inverse
@@ -180,7 +180,7 @@ def _boxcox_origin(fit: Fit) -> tuple[float, float, float, float, bool]:
 
 @inlined
 def boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
-    """For a b_lambda(ln(x/ref)) + b."""
+    """Write the constants of a b_lambda(ln(x/ref)) + b."""
     m, m_inverse, center, slope, sound = _boxcox_origin(fit)
     low, high = _log_bounds(m_inverse, _STEEP, _DEEP)
     low, high = center * _exp_within(low), center * _exp_within(high)
@@ -190,7 +190,7 @@ def boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def inv_boxcox_constants(fit: Fit, c: FloatArray, j: int) -> None:
-    """For its inverse."""
+    """Write the constants of the inverse of a b_lambda(ln(x/ref)) + b."""
     m, m_inverse, center, slope, sound = _boxcox_origin(fit)
     low, high = _log_bounds(m_inverse, _DEEP, _NEAR_END)
     log_center = log_about_one(center, center - 1.0)
@@ -231,7 +231,7 @@ _LOG_SIZE, _SHIFT, _FAR, _PRODUCT = range(2, 6)
 
 @inlined
 def _begin_yeojohnson(fields: FloatArray, c: FloatArray, n: int) -> None:
-    """ln(1 + |ref|), the logarithm of the divisor of slopes, the slope beyond 0, and m y for the y of x0.
+    """Write ln(1 + |ref|), the logarithm of the divisor of slopes, the slope beyond 0, and m y for the y of x0.
 
     In a loop of its own: one long chain of operations, each of which waits for another, takes longer than two.
     """
@@ -249,13 +249,13 @@ def _begin_yeojohnson(fields: FloatArray, c: FloatArray, n: int) -> None:
 
 @inlined
 def _is_negative(ref: float, intercept: float) -> bool:
-    """Whether x0 is."""
+    """Return whether x0 is negative."""
     return (ref < 0.0) | ((ref == 0.0) & (intercept > 0.0))
 
 
 @inlined
 def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _Origin:
-    """From the numbers of `yeojohnson_standardized`, after `_begin_yeojohnson`."""
+    """Write x0 from the numbers of `yeojohnson_standardized`, after `_begin_yeojohnson`."""
     lmbda, ref = fit.lmbda, fit.ref
     log_size, shift, far, product = c[_LOG_SIZE, j], c[_SHIFT, j], c[_FAR, j], c[_PRODUCT, j]
     negative, size = _is_negative(ref, fit.intercept), abs(ref)
@@ -277,7 +277,7 @@ def _yeojohnson_origin(fit: Fit, c: FloatArray, j: int) -> _Origin:
 
 @inlined
 def _write_pair(k: int, near: float, far: float, negative: bool, c: FloatArray, j: int) -> None:
-    """The constants of the side of x0 and of the other."""
+    """Write the constants of the side of x0 and of the other."""
     c[k, j], c[k + 1, j] = far if negative else near, near if negative else far
 
 
@@ -285,14 +285,14 @@ def _write_pair(k: int, near: float, far: float, negative: bool, c: FloatArray, 
 def _write_interval(
     nearest: float, end: float, beyond: float, negative: bool, sound: bool, c: FloatArray, j: int
 ) -> None:
-    """From `beyond`, on the other side of 0, or if that is 0 from `nearest`, to `end`; mirrored if negative."""
+    """Write the interval from `beyond`, on the other side of 0, or from `nearest` if that is 0, to `end`."""
     start = beyond if beyond < 0.0 else nearest
     write_bounds(-end if negative else start, -start if negative else end, sound, c, j)
 
 
 @inlined
 def _yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
-    """For a Psi(x) + b, see `yeojohnson_standardized`."""
+    """Write the constants of a Psi(x) + b, see `yeojohnson_standardized`."""
     o = _yeojohnson_origin(fit, c, j)
     low, high = _log_bounds(o.m_inverse, _STEEP, _DEEP)
     base = 1.0 + o.center
@@ -311,7 +311,7 @@ def _yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
-    """For its inverse. It is measured from x = 0, unless x0 is too far from it: then from x0, and 0 is not reached."""
+    """Write the constants of the inverse, measured from x = 0, or from x0 if that is too far from 0."""
     o = _yeojohnson_origin(fit, c, j)
     shift = o.m * o.log_base
     apart = (shift < -_NEAR_ORIGIN) | (shift > _FAR_ORIGIN) | (not o.both)
@@ -346,7 +346,7 @@ def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 
 def _after(prepare: Prepare) -> PrepareAll:
-    """The constants of n columns of Yeo-Johnson, in two loops."""
+    """Return the constants of n columns of Yeo-Johnson, in two loops."""
 
     def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
         _begin_yeojohnson(fields, c, n)
@@ -361,7 +361,7 @@ def _after(prepare: Prepare) -> PrepareAll:
 
 @inlined
 def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """Box-Cox of a block of float32, raw or standardised, as its constants say."""
+    """Transform a block of float32 by Box-Cox, raw or standardised, as its constants say."""
     t = spare[0]
     for j in range(out.size):
         v = float(x[j])
@@ -373,7 +373,7 @@ def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArra
 
 @inlined
 def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """The inverse of `boxcox_block`."""
+    """Invert `boxcox_block`."""
     d = spare[0]
     for j in range(out.size):
         v = float(z[j]) * c[_SCALE, j]
@@ -384,7 +384,7 @@ def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: Float
 
 @inlined
 def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """Yeo-Johnson of a block of float32, raw or standardised, as its constants say."""
+    """Transform a block of float32 by Yeo-Johnson, raw or standardised, as its constants say."""
     t, kept = spare[0], spare[1]
     for j in range(out.size):
         v = float(x[j])
@@ -400,7 +400,7 @@ def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Float
 
 @inlined
 def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """The inverse of `yeojohnson_block`."""
+    """Invert `yeojohnson_block`."""
     d, kept = spare[0], spare[1]
     for j in range(out.size):
         y = float(z[j])

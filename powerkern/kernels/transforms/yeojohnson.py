@@ -47,14 +47,14 @@ _LARGEST_LOG = 710.0
 
 @inlined
 def _extended_log1p(x: float) -> tuple[float, float]:
-    """ln(1 + x) for finite x >= 0, head and tail."""
+    """Return ln(1 + x) for finite x >= 0, head and tail."""
     k, f, f_lo = split_one_plus(x)
     return extended_log(k, f, f_lo)
 
 
 @inlined
 def selected(negative: bool, upper: Exponent, lower: Exponent) -> Exponent:
-    """The exponent for the sign of x; the scales are common to both."""
+    """Return the exponent for the sign of x; the scales are common to both."""
     return Exponent(
         m=lower.m if negative else upper.m,
         m_lo=lower.m_lo if negative else upper.m_lo,
@@ -69,13 +69,13 @@ def selected(negative: bool, upper: Exponent, lower: Exponent) -> Exponent:
 
 @inlined
 def _is_tiny(size: float, lmbda: float) -> bool:
-    """Whether |x| is so small that psi = x (1 + (lambda - 1) |x|/2) rounds to x; also for NaN."""
+    """Return whether |x| is so small that psi = x (1 + (lambda - 1) |x|/2) rounds to x; also for NaN."""
     return not size * (1.0 + abs(lmbda)) > 2.0**-55
 
 
 @inlined
 def yeojohnson(x: float, lmbda: float) -> float:
-    """((1 + x)**lmbda - 1)/lmbda for x >= 0, -((1 - x)**(2 - lmbda) - 1)/(2 - lmbda) for x < 0, within 2 ulp.
+    """Return ((1 + x)**lmbda - 1)/lmbda for x >= 0, -((1 - x)**(2 - lmbda) - 1)/(2 - lmbda) for x < 0, within 2 ulp.
 
     ln(1 + x) for lmbda = 0, -ln(1 - x) for lmbda = 2; for |lmbda| <= 1e290. At infinity the limit; NaN where an
     argument is NaN.
@@ -92,7 +92,7 @@ def yeojohnson(x: float, lmbda: float) -> float:
 
 @inlined
 def inv_yeojohnson(y: float, lmbda: float) -> float:
-    """The x with yeojohnson(x, lmbda) = y, within 2 ulp; for |lmbda| <= 1e290.
+    """Return the x with yeojohnson(x, lmbda) = y, within 2 ulp; for |lmbda| <= 1e290.
 
     NaN outside the transform's range: lmbda*y < -1 for y >= 0, (2 - lmbda)*(-y) < -1 for y < 0; at its end, to
     rounding, inf or -inf. NaN where an argument is NaN.
@@ -107,14 +107,14 @@ def inv_yeojohnson(y: float, lmbda: float) -> float:
 
 @inlined
 def _expm1_signed(a: float, a_lo: float, sign: float) -> float:
-    """e**(a + a_lo) - 1 with the sign of `sign`, for 0 <= a <= _LARGEST_LOG."""
+    """Return e**(a + a_lo) - 1 with the sign of `sign`, for 0 <= a <= _LARGEST_LOG."""
     head, tail = scaled_expm1_dd(a, a_lo, rounder_of(-1.0), 0.5)
     return math.copysign(2.0 * (head + tail), sign)
 
 
 @inlined
 def yeojohnson_dx(x: float, lmbda: float) -> float:
-    """The derivative in x, (1 + |x|)**(lmbda - 1) for x >= 0 and (1 + |x|)**(1 - lmbda) for x < 0, within 2 ulp.
+    """Return the derivative in x, (1 + |x|)**(lmbda - 1) for x >= 0 and (1 + |x|)**(1 - lmbda) for x < 0, within 2 ulp.
 
     For |lmbda| <= 1e290. At infinity the limit; NaN where an argument is NaN.
     """
@@ -137,14 +137,14 @@ _M, _INVERSE, _INVERSE_LO = range(4, 10, 2)
 
 @inlined
 def _steepest(lmbda: float) -> float:
-    """The larger of the two exponents."""
+    """Return the larger of the two exponents."""
     upper, lower = abs(lmbda), abs(2.0 - lmbda)
     return upper if upper > lower else lower
 
 
 @inlined
 def ordinary_size(lmbda: float, e: Exponent) -> float:
-    """The |x| up to which e**t cannot overflow on either side of 0; e is either exponent."""
+    """Return the |x| up to which e**t cannot overflow on either side of 0; e is either exponent."""
     return reach(e, _steepest(lmbda)) - 1.0
 
 
@@ -158,7 +158,7 @@ def _write_exponents(lmbda: float, upper: Exponent, lower: Exponent, c: FloatArr
 
 @inlined
 def _exponent_of(c: FloatArray, j: int, negative: bool) -> Exponent:
-    """The exponent for the sign of x."""
+    """Return the exponent for the sign of x."""
     m, m_lo = select_by_sign(c, _M, j, negative), c[_LOWER_M_LO, j] if negative else 0.0
     inverse, inverse_lo = select_by_sign(c, _INVERSE, j, negative), select_by_sign(c, _INVERSE_LO, j, negative)
     return Exponent(m, m_lo, inverse, inverse_lo, 1.0, rounder_of(0.0), -math.inf, math.inf)
@@ -198,7 +198,7 @@ def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _ordinary_image(m: float) -> float:
-    """The |psi| up to which a side of 0, of exponent m, can be inverted without checks."""
+    """Return the |psi| up to which a side of 0, of exponent m, can be inverted without checks."""
     most = moderate_log(m)
     return inverse_reach(m, 0.0, most if most < LOG_LARGE else LOG_LARGE)[1]
 

@@ -44,7 +44,7 @@ _LARGEST_GROWTH = 700.0
 
 @inlined
 def _shift_of(fit: Fit) -> float:
-    """S."""
+    """Return the log-scale S that is factored out of psi (see the comment above), floored at -700."""
     m = 2.0 - fit.lmbda if fit.ref < 0.0 else fit.lmbda
     shift = fit.log_factor if fit.ref == 0.0 else m * log1p(abs(fit.ref))
     return shift if shift > _SMALLEST_SHIFT else _SMALLEST_SHIFT
@@ -52,7 +52,7 @@ def _shift_of(fit: Fit) -> float:
 
 @inlined
 def _at_zero(fit: Fit, shift: float) -> float:
-    """|Psi(0)| with a minus sign: -e^-S |psi(ref)|."""
+    """Return |Psi(0)| with a minus sign: -e^-S |psi(ref)|."""
     m = 2.0 - fit.lmbda if fit.ref < 0.0 else fit.lmbda
     value = expm1(-shift) / (m if m != 0.0 else 1.0)
     value = -log1p(abs(fit.ref)) if abs(shift) < LINEAR else value
@@ -61,13 +61,13 @@ def _at_zero(fit: Fit, shift: float) -> float:
 
 @inlined
 def _is_beside(fit: Fit, negative: bool) -> bool:
-    """Whether values of a sign have the sign of ref, from which they are measured then: others from 0."""
+    """Return whether values of this sign are measured from ref (same sign) rather than from 0."""
     return (negative & (fit.ref < 0.0)) | ((not negative) & (fit.ref > 0.0))
 
 
 @inlined
 def yeojohnson_standardized(x: float, fit: Fit) -> float:
-    """z = a Psi(x) + b, Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)), with the numbers of a fit.
+    """Return z = a Psi(x) + b, Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)), with the numbers of a fit.
 
     With ref = 0, S is its log factor: the largest t = m ln(1 + |x|) of the fitted data, or 0 if that is negative, and
     no fitted x overflows. Otherwise S = m_ref ln(1 + |ref|), the log factor is not used, and for the x of the sign of
@@ -105,7 +105,7 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
 
 @inlined
 def _size_at(d: float, center: float, log_base: float) -> float:
-    """|x| for d = ln((1 + |x|)/(1 + |ref|)): |ref| + (1 + |ref|)(e^d - 1) near ref, else e^(ln(1 + |ref|) + d) - 1."""
+    """Return |x| for d = ln((1 + |x|)/(1 + |ref|)), by e^d - 1 near ref, else by e^(ln(1 + |ref|) + d) - 1."""
     near = abs(d) < 0.35
     beside_zero = d + log_base
     exponent = d if near else beside_zero
@@ -118,7 +118,7 @@ def _size_at(d: float, center: float, log_base: float) -> float:
 
 @inlined
 def yeojohnson_unstandardized(z: float, fit: Fit) -> float:
-    """The x with a Psi(x) + b = z, Psi as in `yeojohnson_standardized`.
+    """Return the x with a Psi(x) + b = z, Psi as in `yeojohnson_standardized`.
 
     NaN where z is outside the range of Psi. Many x share the last value inside it, to the rounding of z: the one
     nearest to ref is returned, for a better round trip than inf or -inf.
@@ -175,7 +175,7 @@ def _standardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _ordinary_range(fit: Fit, shift: float, e: Exponent) -> tuple[float, float]:
-    """Bounds between which x is on the side of ref (if that is not 0) and so near to it that nothing overflows.
+    """Return bounds between which x is on the side of ref (if that is not 0) and so near to it that nothing overflows.
 
     None where 1/(1 + |ref|) might be subnormal.
     """
@@ -225,7 +225,7 @@ def _unstandardized_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 @inlined
 def _ordinary_image(fit: Fit, zero: float, growth: float, lower_growth: float) -> tuple[float, float]:
-    """Bounds on Psi between which both of its branches can be inverted without checks."""
+    """Return bounds on Psi between which both of its branches can be inverted without checks."""
     log_base = log1p(abs(fit.ref))
     below, other = fit.ref < 0.0, 2.0 - fit.lmbda
     # measured from ref, towards 0 and then beyond it
