@@ -92,8 +92,8 @@ class PowerFit(FittedColumns, Recorded):
         Number of values used in the final fit, which have weight 1 (see `weights`). Equals `n_obs` for estimators that
         leave no value out ("mle", "carroll", "ppcc").
     lmbda_error : ndarray
-        In robust fits from chunks (`powerkern.sketch.fit_chunks`) and fits of rounded sums (`powerkern.federated`), a
-        bound of the difference between `lmbda` and the lambda of the rows in memory, inf where none is known; else 0.
+        In robust fits from chunks (`powerkern.sketch.fit_chunks`) and federated fits (`powerkern.federated`), a bound
+        of the difference between `lmbda` and the lambda of the rows in memory, inf where none is known; else 0.
     center, divisor : ndarray
         The transform is applied to ``(x - center)/divisor``: origin and unit found by ``origin="fit"``; a median
         and a MAD in robust and prestandardised Yeo-Johnson fits; -shift and 1 in shifted Box-Cox fits; else 0 and 1.

@@ -262,6 +262,7 @@ def results_row(
         logs = _logs(column, moments)
         nll = float(nll_at(logs, mu, at, column.log_reference))
         best = optimum(logs, mu, at, nll, column.base, extreme, n_eval, int(status))
+        best = best._replace(sd=np.float64(best.sd))  # 0 of subnormal values: 1/sd is infinite, not an error
         write_fit(row, best, column.sign, int(Route.MOMENTS), math.nan)
     return row
 

@@ -152,6 +152,11 @@ def _search_all(talk: _Moments, tasks: dict[int, _Task], outcome: Outcome) -> Ge
         points = {j: at for j, at in further.items() if at}
 
 
+#: Bound on the error of lambda by rounding of merged moments, in units of one over the width of the logs. The largest
+#: error in 150 fits of columns a few ulps to ten decades wide was 1/500 of it; that of a rare binary column, 1/4.
+_ROUNDING = 2.0**-38
+
+
 def _advance(
     talk: _Moments,
     j: int,
@@ -178,7 +183,7 @@ def _advance(
     except StopIteration as end:
         best: Found = end.value
     row = pool.results_row(column, best.best.x, best.best.at, moments[0], best.n_eval, _status_of(best, task, total))
-    outcome.results[j], outcome.lmbda_error[j] = row, best.error / column.frame.sigma
+    outcome.results[j], outcome.lmbda_error[j] = row, (best.error + _ROUNDING) / column.frame.sigma
     return []
 
 

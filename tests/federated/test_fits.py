@@ -68,7 +68,28 @@ def test_skewed_sites_equal_the_pooled_rows(name: str, family: str, x: np.ndarra
     assert_allclose(fit.transform(x), expected.transform(x), rtol=1e-9, atol=1e-9)
     assert_allclose(fit.nll, expected.nll, rtol=1e-10, atol=1e-10 * x.size)
     assert_array_equal([fit.n_obs, fit.x_min, fit.x_max], [expected.n_obs, expected.x_min, expected.x_max])
-    assert_array_equal(fit.lmbda_error, 0.0)
+    assert (abs(fit.lmbda - expected.lmbda) <= fit.lmbda_error).all()
+    assert (fit.lmbda_error < 1e-7 * (1.0 + abs(fit.lmbda))).all()
+
+
+@pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
+@pytest.mark.parametrize("n", [6, 40])
+@pytest.mark.parametrize("base", [1.0, 1e3, 2.0, 3e-5])
+def test_the_error_of_columns_of_a_few_ulps_is_within_its_bound(base: float, n: int, family: str) -> None:
+    """Lambda is about 1e15 there, and one rounding of it is about 1."""
+    x = base + np.random.default_rng(0).integers(0, 6, n) * np.spacing(base)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # lambda is large
+        expected, fit = pk.fit(x, family), fit_federated(np.array_split(x, 2), family)
+    assert abs(fit.lmbda[0] - expected.lmbda[0]) <= fit.lmbda_error[0] < 0.01 / np.sqrt(expected.information[0])
+
+
+@pytest.mark.parametrize("x", [[0.0, 5e-324], [0.0, -5e-324], [5e-324, 1e-323]])
+def test_the_smallest_numbers_are_left_as_they_are(x: list[float]) -> None:
+    with pytest.warns(UserWarning, match="beyond the range of float64"):
+        fit = fit_federated([np.array(x)])
+    assert fit.status[0] == Status.UNREPRESENTABLE
+    assert_array_equal(fit.transform(x), x)
 
 
 def matrix() -> np.ndarray:

@@ -38,6 +38,15 @@ def conversation(rounds: int, **options: Any) -> tuple[Server, list[Client]]:
     return server, clients
 
 
+def test_requests_after_the_first_name_the_number_of_columns() -> None:
+    server, clients = conversation(1)
+    assert unpack(server.request, "server").details["n_columns"] == ROWS.shape[1]
+    narrow = Client(ROWS[:30, :1], name="a")
+    with pytest.raises(ProtocolError, match="it has 1 columns, the fit has 2"):
+        narrow.answer(server.request)
+    clients[0].answer(server.request)
+
+
 def changed(data: bytes, sender: str, **changes: Any) -> bytes:
     return pack(unpack(data, sender)._replace(**changes))
 

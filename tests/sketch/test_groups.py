@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import pickle
 
 import numpy as np
@@ -12,7 +13,10 @@ import pyarrow as pa
 import pytest
 
 import powerkern as pk
-from powerkern.sketch import fit_groups, fit_groups_with
+from powerkern._estimators.nearest_normal import NearestNormal
+from powerkern._estimators.robust import Robust
+from powerkern.sketch import fit_chunks, fit_groups, fit_groups_with, fit_with
+from powerkern.sketch.grouped import _Labels
 
 RNG = np.random.default_rng(322)
 
@@ -109,3 +113,18 @@ def test_a_misspelled_option_is_refused_before_the_first_pass():
 
     with pytest.raises(TypeError, match=r"'n_thread' is not an option of .*fit_chunks; did you mean 'n_threads'\?"):
         fit_groups(chunks, "id", n_thread=2)
+
+
+@pytest.mark.parametrize("other", [(["a", "c"], 2), (None, 3)])
+def test_chunks_with_other_columns_are_refused(other: tuple[list[str] | None, int]) -> None:
+    labels = _Labels(None, ["a", "b"], 2)
+    with pytest.raises(ValueError, match=r"chunks have different columns: \['a', 'b'\] and"):
+        labels.merged(_Labels(None, *other))
+    assert labels.merged(_Labels(None, ["a", "b"], 2)).names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "fit", [pk.fit, fit_chunks, fit_with, fit_groups, fit_groups_with, Robust.fit, NearestNormal.fit]
+)
+def test_no_progress_is_shown_unless_it_is_asked_for(fit: object) -> None:
+    assert inspect.signature(fit).parameters["progress"].default is False  # type: ignore[arg-type]

@@ -18,9 +18,7 @@ DIGITS = 60
 @pytest.mark.parametrize("ymax", [0.2, 1.0, 25.0, 1e10, 1.7e304])
 def test_largest_exponent_just_reaches_the_bound(a: float, ymax: float) -> None:
     m = lambda_bounds.largest_exponent(a, ymax)
-    if m == -math.inf:
-        assert ymax / a < 1e-300
-        return
+    assert math.isfinite(m)
     with mpmath.workdps(DIGITS):
         t = mpmath.mpf(m) * mpmath.mpf(a)
         reached = mpmath.expm1(t) / mpmath.mpf(m) if m != 0.0 else mpmath.mpf(a)
