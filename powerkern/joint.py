@@ -141,7 +141,7 @@ def fit_joint(
     as_choice("family", family, FAMILIES)
     n_starts = as_whole("n_starts", n_starts)
     matrix = read(X, sample_weight, column_names=column_names)
-    shifts, threads = given_shift(shift, family, matrix.values.shape[1]), thread_count(n_threads)
+    shifts, threads = given_shift(shift, family, matrix.values.shape[1], matrix.names), thread_count(n_threads)
     terms, given = covariates_of(covariates, formula, len(matrix.values), X)
     rows = rows_of(matrix, given, family, shifts)
     design = design_of(rows, terms)
@@ -223,7 +223,7 @@ class JointFit(json.Recorded):
     def optimum(self) -> Optimum:
         """The maximum of the likelihood, for tests and rounded powers."""
         nll, n_obs = np.asarray(self.nll), np.asarray(self.n_obs)
-        return Optimum(self.lmbda, nll, self.standard_error(), n_obs, self.n_features)
+        return Optimum(self.lmbda, nll, self.standard_error(), n_obs, self.n_features, names=self.column_names)
 
     def __repr__(self) -> str:
         given = f", {_counted(len(self.coef) - 1, 'covariate')}" if len(self.coef) > 1 else ""

@@ -10,6 +10,7 @@ from powerkern._estimators.shift import extremes, given_shift, to_own_units
 from powerkern._fit.best_family import box_cox_is_better
 from powerkern._input.arguments import domain_error_in, given_bounds, given_lambdas
 from powerkern._input.arrays import as_choice
+from powerkern._input.frames import level_names
 from powerkern._input.messages import suggest_keywords
 from powerkern._input.reading import read
 from powerkern._models.design import Basis, read_covariates
@@ -145,9 +146,9 @@ def fit_regression(
     matrix = read(Y, sample_weight, what="Y")
     weight, (n, p) = matrix.weight, matrix.values.shape
     terms, design = read_covariates(covariates, formula, intercept, n, Y, "Y")
-    given, limits = given_lambdas(lmbda, p), given_bounds(bounds, p)
+    given, limits = given_lambdas(lmbda, p, matrix.names), given_bounds(bounds, p, matrix.names)
     threads = thread_count(n_threads)
-    shift = given_shift(shift, family, p)
+    shift = given_shift(shift, family, p, matrix.names)
     problem = Problem.of(matrix, design, terms.intercept, weight, shift)
     code = YEO_JOHNSON if family == BEST else FAMILIES[family]
     figures, families = _fitted(problem, code, given, limits, threads, progress), np.full(p, code)
@@ -164,7 +165,7 @@ def fit_regression(
         to_own_units(figures.results, shift)
         figures.results[:, [X_MIN, X_MAX]] = extremes(matrix.values, weight)
     terms.warn_dropped(problem.basis.used)
-    info = FitInfo(family, column_names=matrix.names, was_vector=matrix.was_vector)
+    info = FitInfo(family, column_names=matrix.names, was_vector=matrix.was_vector, level_names=level_names(Y))
     power = finished(info, ColumnResults(figures.results, families))
     return RegressionFit(power, terms, figures, problem.basis.center, problem)
 

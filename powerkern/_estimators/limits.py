@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,10 +36,15 @@ class LambdaLimit(NamedTuple):
 
 
 def lambda_limit(
-    ymax: float | None, bounds: object, p: int, standardize: bool, dtype: np.dtype[Any] = _FLOAT64
+    ymax: float | None,
+    bounds: object,
+    p: int,
+    standardize: bool,
+    dtype: np.dtype[Any] = _FLOAT64,
+    column_names: Sequence[Any] | None = None,
 ) -> LambdaLimit:
     """The limit that arguments `ymax` and `bounds` of a fit of p columns set."""
-    return LambdaLimit(output_limit(ymax, standardize, dtype), ymax is not None, given_bounds(bounds, p))
+    return LambdaLimit(output_limit(ymax, standardize, dtype), ymax is not None, given_bounds(bounds, p, column_names))
 
 
 def apply_limit(

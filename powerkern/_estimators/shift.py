@@ -6,6 +6,7 @@ data, where a shift is the `CENTER` of a row of results: (x - center)/divisor is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,8 @@ from powerkern.kernels.results import CENTER, DIVISOR, KEPT_HIGH, KEPT_LOW, NLL,
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 
-def given_shift(shift: ArrayLike | float, family: str, p: int) -> FloatArray:
-    """One shift a column.
+def given_shift(shift: ArrayLike | float, family: str, p: int, names: Sequence[Any] | None = None) -> FloatArray:
+    """Return one shift per column; a series is aligned with the labels `names`.
 
     Raises
     ------
@@ -30,7 +31,7 @@ def given_shift(shift: ArrayLike | float, family: str, p: int) -> FloatArray:
     """
     if isinstance(shift, float) and shift == 0.0:  # none, at the cost of nothing
         return np.zeros(p)
-    given = each_column("shift", shift, p)
+    given = each_column("shift", shift, p, names)
     if not np.isfinite(given).all():
         raise ValueError(f"shift must be finite, got {given[~np.isfinite(given)][0]}")
     if given.any() and (family not in FAMILIES or is_mirrored(FAMILIES[family])):

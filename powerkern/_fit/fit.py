@@ -202,16 +202,17 @@ def fit(
     fitting = _Fitting(
         family,
         solver,
-        given_lambdas(lmbda, p),
-        given_shift(shift, family, p),
-        lambda_limit(ymax, bounds, p, standardize, matrix.values.dtype),
+        given_lambdas(lmbda, p, matrix.names),
+        given_shift(shift, family, p, matrix.names),
+        lambda_limit(ymax, bounds, p, standardize, matrix.values.dtype, matrix.names),
         criterion,
         estimator.prestandardize if isinstance(estimator, ML) else "none",
         origin is not None,
     )
     if origin is not None:
         check_origin(estimator, fitting.shift, bounds)
-    info = FitInfo(family, estimator, standardize, matrix.names, matrix.was_vector, origin)
+    levels = None if column_names is not None else _frames.level_names(rows)
+    info = FitInfo(family, estimator, standardize, matrix.names, matrix.was_vector, origin, levels)
     threads, unbounded = thread_count(n_threads), lmbda is not None or solver is not None
     if as_flag("shrink", shrink) and (solver is not None or family == BEST or lmbda is not None or origin):
         raise ValueError("shrink=True is for lambdas fitted by maximum likelihood, in one family, without origin=")

@@ -105,12 +105,13 @@ def matching_order(labels: Sequence[Any], wanted: Sequence[Any]) -> list[int] | 
     return [position[label] for label in wanted]
 
 
-def may_go_by_position(labels: Sequence[Any], wanted: Sequence[Any]) -> bool:
+def may_go_by_position(labels: Sequence[Any], wanted: Sequence[Any], *, one_may_differ: bool = True) -> bool:
     """Return whether different labels are no contradiction: on one side nobody named the columns.
 
-    Default labels beside other whole numbers are one: whole numbers are labels there.
+    Default labels beside other whole numbers are one: whole numbers are labels there. With `one_may_differ`, a single
+    column may have any label.
     """
-    if len(labels) == len(wanted) == 1:
+    if one_may_differ and len(labels) == len(wanted) == 1:
         return True
     for some, others in ((labels, wanted), (wanted, labels)):
         if are_default(some) and not any(map(is_whole_label, others)):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powerkern._input.alignment import align_columns
 from powerkern._input.arrays import (
     NO_WEIGHTS,
     Matrix,
@@ -89,26 +90,40 @@ def weights_of(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     return NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
 
 
-def each_column(what: str, value: object, p: int) -> FloatArray:
-    """An argument that must be one number, or one for each of p columns: a writable array of p numbers."""
-    given = as_reals(what, value)
+def each_column(what: str, value: object, p: int, names: Sequence[Any] | None = None) -> FloatArray:
+    """Return an argument with one number, or one for each of p columns, as a writable array of p numbers.
+
+    Parameters
+    ----------
+    what : str
+        The name of the argument in messages.
+    value : object
+        The argument. A series is aligned by label with `names`.
+    p : int
+        The number of columns.
+    names : sequence, optional
+        The labels of the columns.
+    """
+    given = as_reals(what, align_columns(value, names, what))
     if given.shape not in ((), (p,)):
         raise ValueError(f"{what} must be one number or one per column ({p}), got shape {given.shape}")
     return np.array(np.broadcast_to(given, (p,)))
 
 
-def given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
-    """One lambda per column, NaN where it is to be found."""
+def given_lambdas(lmbda: ArrayLike | None, p: int, names: Sequence[Any] | None = None) -> FloatArray:
+    """Return one lambda per column, NaN where it is to be found; a series is aligned with the labels `names`."""
     if lmbda is None:
         return np.full(p, np.nan)
-    given = each_column("lmbda", lmbda, p)
+    given = each_column("lmbda", lmbda, p, names)
     if np.isinf(given).any():
         raise ValueError("lmbda must be finite (NaN where it is to be fitted)")
     return given
 
 
-def given_bounds(bounds: object, p: int) -> FloatArray:
-    """The smallest and the largest lambda of each column, as two rows; infinite where there is no bound.
+def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> FloatArray:
+    """Return the smallest and the largest lambda of each column, as two rows; infinite where there is no bound.
+
+    Series are aligned with the labels `names`.
 
     Raises
     ------
@@ -125,8 +140,8 @@ def given_bounds(bounds: object, p: int) -> FloatArray:
         pair = []
     if len(pair) != 2 or isinstance(bounds, str | dict | set):
         raise TypeError(f"bounds must be a pair (low, high) of lambdas, None where there is no bound, got {bounds!r}")
-    low = each_column("the lower end of bounds", -math.inf if pair[0] is None else pair[0], p)
-    high = each_column("the upper end of bounds", math.inf if pair[1] is None else pair[1], p)
+    low = each_column("the lower end of bounds", -math.inf if pair[0] is None else pair[0], p, names)
+    high = each_column("the upper end of bounds", math.inf if pair[1] is None else pair[1], p, names)
     wrong = ~(low <= high) | (low == math.inf) | (high == -math.inf)
     if wrong.any():
         j = int(np.argmax(wrong))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._input.alignment import are_default, few, is_whole_label, may_go_by_position
 from powerkern._input.columns import (
     COMPLAINTS,
     Table,
@@ -24,7 +25,7 @@ from powerkern._input.columns import (
     reject_cells,
     table_of,
 )
-from powerkern._input.foreign import is_of, refuse_foreign
+from powerkern._input.foreign import is_of, library, refuse_foreign
 from powerkern._input.messages import did_you_mean, warn
 from powerkern._typing import BoolArray
 
@@ -37,8 +38,8 @@ class Matrix(NamedTuple):
 
     #: Two-dimensional; shares memory with the input wherever the input is an array already.
     values: NDArray[Any]
-    #: Column names, when there are any.
-    names: list[str] | None
+    #: Labels of the columns, when there are any.
+    names: list[Any] | None
     #: Whether the input was one-dimensional; `values` has shape (n, 1) then.
     was_vector: bool
     #: Weights of the rows; empty where there are none.
@@ -134,7 +135,7 @@ def as_reals(what: str, value: object) -> NDArray[np.float64]:
 
 def _contents(
     X: object, what: str, column_names: Sequence[str] | None = None, dimensions: tuple[int, ...] | None = (1, 2)
-) -> tuple[NDArray[Any], list[str] | None, list[bool]]:
+) -> tuple[NDArray[Any], list[Any] | None, list[bool]]:
     """The numbers, names of columns, and whether columns, each or all, are of integers that float64 may round."""
     if type(X) is np.ndarray and X.dtype == np.float64 and (dimensions is None or X.ndim in dimensions):
         return X, None, [False]
@@ -282,7 +283,7 @@ def _reject_column(table: Table, j: int, what: str) -> NoReturn:
     raise TypeError(f"{label} {COMPLAINTS[kind].format(dtype)}")
 
 
-def _reject_array(kind: str, dtype: np.dtype[Any], cells: NDArray[Any], what: str, names: list[str] | None) -> NoReturn:
+def _reject_array(kind: str, dtype: np.dtype[Any], cells: NDArray[Any], what: str, names: list[Any] | None) -> NoReturn:
     if kind in ("object", "text") and cells.size:
         p = cells.shape[1] if cells.ndim == 2 else 1
         known = names if names is not None and len(names) == p else None
@@ -302,9 +303,11 @@ def _reject_array(kind: str, dtype: np.dtype[Any], cells: NDArray[Any], what: st
 # --- names and places ---------------------------------------------------------------------------------
 
 
-def column_label(j: int, names: Sequence[str] | None) -> str:
-    """The name of a column in messages: ``column 3`` or ``column 3 ('price')``."""
-    return f"column {j}" if names is None else f"column {j} ({names[j]!r})"
+def column_label(j: int, names: Sequence[Any] | None) -> str:
+    """Return the name of a column in messages: ``column 3`` or ``column 3 ('price')``."""
+    return (
+        f"column {j}" if names is None or (is_whole_label(names[j]) and names[j] == j) else f"column {j} ({names[j]!r})"
+    )
 
 
 def column_labels(indices: Iterable[int], names: Sequence[str] | None) -> str:
@@ -321,32 +324,42 @@ def warn_of_columns(cases: Iterable[tuple[BoolArray, str]], names: Sequence[str]
         warn("; ".join(parts) + consequence)
 
 
-def position_of(column: object, names: Sequence[str] | None, p: int) -> int:
-    """Where a column is among p columns, given its name or its position.
+def position_of(column: object, names: Sequence[Any] | None, p: int) -> int:
+    """Return where a column is among p columns, given its label or its position.
 
-    Names are kept as text: a name that is neither text nor a position is looked up as its text.
+    Whole numbers are positions, unless there are whole numbers among the labels: they are labels then, as in pandas.
 
     Raises
     ------
     ValueError
-        There is no such name, or position, or the name is that of several columns.
+        There is no such label, or position, or the label is that of several columns.
     """
-    if not isinstance(column, str) and names is not None and str(column) in names:
-        is_position = isinstance(column, int | np.integer) and -p <= column < p
-        column = column if is_position else str(column)
-    if isinstance(column, str):
-        if names is None or column not in names:
-            there = (
-                f"the columns are {_few(names)}{did_you_mean(column, names)}" if names else "the columns have no names"
-            )
-            raise ValueError(f"there is no column {column!r}; {there}")
-        if list(names).count(column) > 1:
-            raise ValueError(f"{list(names).count(column)} columns have the name {column!r}; give the position")
-        return list(names).index(column)
+    labels = [] if names is None else list(names)
+    if _is_among(column, labels):
+        if labels.count(column) > 1:
+            raise ValueError(f"{labels.count(column)} columns have the name {column!r}; give the position")
+        return labels.index(column)
+    is_position = isinstance(column, int | np.integer) and (are_default(labels) or not any(map(is_whole_label, labels)))
+    if not is_position and (labels or isinstance(column, str | tuple)):
+        there = (
+            f"the columns are {few(labels)}{did_you_mean(column, labels)}" if labels else "the columns have no names"
+        )
+        raise ValueError(f"there is no column {column!r}; {there}")
     j = operator.index(column)  # type: ignore[arg-type]  # TypeError otherwise
     if not -p <= j < p:
         raise ValueError(f"there is no column {j}; there are {p}")
     return j % p
+
+
+def _is_among(column: object, labels: list[Any]) -> bool:
+    """Return whether a label is among others, True and 1 being different ones."""
+    try:
+        hash(column)
+    except TypeError:
+        return False
+    if isinstance(column, bool | np.bool_):
+        return any(column is label for label in labels)
+    return column in labels
 
 
 @contextlib.contextmanager
@@ -361,13 +374,16 @@ def naming(chunk: str) -> Iterator[None]:
         raise named from None
 
 
-def as_names(column_names: Sequence[str], p: int) -> list[str]:
+def as_names(column_names: Sequence[Any], p: int) -> list[Any]:
+    """Return the labels that a user gives to p columns, checked."""
     if isinstance(column_names, str):
         raise TypeError(f"column_names is one string; pass a list of {p} names")
-    names = listed(column_names)
+    names = column_names.tolist() if library(column_names) == "pandas" else listed(column_names)
     for j, name in enumerate(names):
-        if not isinstance(name, str):
-            raise TypeError(f"column_names[{j}] is {name!r}, a {type(name).__name__}; names must be strings")
+        if name is None or not isinstance(name, Hashable):
+            raise TypeError(
+                f"column_names[{j}] is {name!r}, a {type(name).__name__}; labels are text, numbers or tuples"
+            )
     if len(names) != p:
         raise ValueError(
             f"column_names has {_count(len(names), 'name')}, X has {_count(p, 'column')}; pass one name per column"
@@ -379,11 +395,12 @@ def as_names(column_names: Sequence[str], p: int) -> list[str]:
 
 
 def check_n_features(
-    values: NDArray[Any], p_fitted: int, names: Sequence[str] | None, fitted_names: Sequence[str] | None
+    values: NDArray[Any], p_fitted: int, names: Sequence[Any] | None, fitted_names: Sequence[Any] | None
 ) -> None:
     """Refuse a matrix whose columns do not match the fit.
 
-    Names are compared where both have them; a single column may have any name.
+    Labels are compared where both have them, unless one of both has default labels and the other none that are whole
+    numbers; a single column may have any name.
 
     Raises
     ------
@@ -391,7 +408,7 @@ def check_n_features(
         If the number of columns, their names or their order differ from the fit's.
     """
     p = values.shape[1]
-    if names is None or fitted_names is None or p == p_fitted == 1:
+    if names is None or fitted_names is None or may_go_by_position(names, fitted_names):
         if p != p_fitted:
             raise ValueError(f"X has {_count(p, 'column')}, the fit has {p_fitted}; pass the columns that were fitted")
         return
@@ -399,9 +416,10 @@ def check_n_features(
         return
     missing = [name for name in fitted_names if name not in names]
     others = [name for name in names if name not in fitted_names]
-    beside = f"; it also has {_few(others)}" if others else ""
+    beside = f"; it also has {few(others)}" if others else ""
     if missing:
-        raise ValueError(f"X lacks {_few(missing)} of the columns that were fitted{beside}")
+        remedy = "; pass X.to_numpy() to take columns by position" if any(map(is_whole_label, missing)) else ""
+        raise ValueError(f"X lacks {few(missing)} of the columns that were fitted{beside}{remedy}")
     if p != p_fitted:
         raise ValueError(
             f"X has {p} columns, the fit has {p_fitted}{beside}; pass the columns that were fitted, each once"
@@ -409,12 +427,6 @@ def check_n_features(
     j = next(j for j in range(p) if names[j] != fitted_names[j])
     there = f"{column_label(j, names)} of X is {fitted_names[j]!r} in the fit"
     raise ValueError(f"X has the columns of the fit in another order: {there}; reorder the columns of X")
-
-
-def _few(names: Sequence[str]) -> str:
-    """The first few names of a list, for a message."""
-    text = ", ".join(map(repr, names[:5]))
-    return text if len(names) <= 5 else f"{text} and {len(names) - 5} more"
 
 
 def _count(n: int | None, noun: str) -> str:

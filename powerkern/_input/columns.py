@@ -96,7 +96,7 @@ class Table(NamedTuple):
     """The columns of a data frame, or the one of a series."""
 
     types: list[Any]
-    names: list[str] | None
+    names: list[Any] | None
     #: All values at once, without a copy where the library can; None where it cannot, or does so badly.
     whole: Callable[[], NDArray[Any]] | None
     #: One column as floats of a type, its null entries as NaN.
@@ -133,11 +133,8 @@ def _pandas_table(X: Any) -> Table:
 
     if not is_frame:
         name = getattr(X, "name", None)
-        return Table([X.dtype], None if name is None else [str(name)], X.to_numpy, column, objects, True)
-    # 0, 1, 2, ... are pandas' default names: nobody named the columns
-    unnamed = X.columns.dtype.kind == "i" and list(X.columns) == list(range(len(X.columns)))
-    names = None if unnamed else [str(name) for name in X.columns]
-    return Table(list(X.dtypes), names, X.to_numpy, column, objects, False)
+        return Table([X.dtype], None if name is None else [name], X.to_numpy, column, objects, True)
+    return Table(list(X.dtypes), X.columns.tolist(), X.to_numpy, column, objects, False)
 
 
 def _polars_table(X: Any) -> Table:

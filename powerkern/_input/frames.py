@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.alignment import align_rows
+from powerkern._input.alignment import align_rows, matching_order
 from powerkern._input.arrays import as_choice, as_matrix, as_rows
 from powerkern._input.columns import is_numeric, is_single
 from powerkern._input.foreign import frame_library, library
@@ -36,7 +36,7 @@ def chosen_positions(X: Any, non_numeric: NonNumeric, weights: str | None = None
     return wanted
 
 
-def numeric_positions(X: Any) -> tuple[list[int] | None, list[str] | None]:
+def numeric_positions(X: Any) -> tuple[list[int] | None, list[Any] | None]:
     """Positions of the numeric columns of a data frame, and the names of all; None if X is not a data frame."""
     if not _is_frame(X):
         return None, None
@@ -46,8 +46,8 @@ def numeric_positions(X: Any) -> tuple[list[int] | None, list[str] | None]:
     return positions, names
 
 
-def names_of(X: Any) -> list[str] | None:
-    """Names of the columns of a data frame; None if X is not one."""
+def names_of(X: Any) -> list[Any] | None:
+    """Return the labels of the columns of a data frame; None if X is not one."""
     return _names(X) if _is_frame(X) else None
 
 
@@ -95,14 +95,12 @@ def taken(X: Any, rows: Any, columns: Any) -> Any:
     return part[rows] if part.width else part  # a polars frame without columns has no rows
 
 
-def columns_named(X: Any, names: list[str] | None) -> Any:
-    """The columns of a data frame that are called `names`, in that order; X itself where they are not all there."""
+def columns_named(X: Any, names: list[Any] | None) -> Any:
+    """Return the columns of a data frame that are called `names`, in that order; X itself if they are not all there."""
     if names is None or not _is_frame(X):
         return X
-    position = {name: j for j, name in enumerate(_names(X))}
-    if len(position) < len(_names(X)) or not position.keys() >= set(names):
-        return X
-    return _at(X, [position[name] for name in names])
+    order = matching_order(_names(X), names)
+    return X if order is None else _at(X, order)
 
 
 def restored(X: Any, part: Any, values: NDArray[Any]) -> Any:
@@ -144,15 +142,21 @@ def labelled(part: Any, values: NDArray[Any], columns: Sequence[str] | None = No
     return values
 
 
-def by_name(values: NDArray[Any], names: Sequence[str] | None) -> Any:
-    """Figures of columns as a series of pandas by name; an array without names, or where pandas is not installed."""
+def by_name(values: NDArray[Any], names: Sequence[Any] | None, levels: Sequence[Any] | None = None) -> Any:
+    """Return statistics of columns as a pandas series by their labels.
+
+    An array if the columns have no labels, or pandas is not installed. `levels` are the names of the levels of labels.
+    """
     if names is None:
         return values
     try:
         import pandas
     except ImportError:
         return values
-    return pandas.Series(values, index=list(names))
+    index = pandas.Index(list(names))
+    if levels is not None and len(levels) == index.nlevels:
+        index = index.set_names(list(levels))
+    return pandas.Series(values, index=index)
 
 
 def _is_frame(X: Any) -> bool:
@@ -164,8 +168,17 @@ def _is_arrow(X: Any) -> bool:
     return library(X) == "pyarrow" and hasattr(X, "column_names")
 
 
-def _names(X: Any) -> list[str]:
-    return [str(name) for name in (X.column_names if _is_arrow(X) else X.columns)]
+def _names(X: Any) -> list[Any]:
+    labels = X.column_names if _is_arrow(X) else X.columns
+    return labels.tolist() if hasattr(labels, "tolist") else list(labels)
+
+
+def level_names(X: Any) -> list[Any] | None:
+    """Return the names of the levels of the column labels of a data frame of pandas; None if they have none."""
+    if library(X) != "pandas" or not _is_frame(X):
+        return None
+    names = list(X.columns.names)
+    return None if all(name is None for name in names) else names
 
 
 def _numeric(X: Any) -> list[int]:

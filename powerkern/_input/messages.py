@@ -41,9 +41,9 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def did_you_mean(word: object, known: Iterable[str]) -> str:
+def did_you_mean(word: object, known: Iterable[Any]) -> str:
     """The end of a message about an unknown word: the nearest known one, also by its initials; "" if none is near."""
-    plain = {_plain(each): each for each in known}
+    plain = {_plain(each): each for each in known if isinstance(each, str)}
     initials = {"".join(part[0] for part in each.split() if part): each for each in plain}
     asked = _plain(str(word))
     near = difflib.get_close_matches(asked, plain, n=3, cutoff=0.65)

@@ -59,7 +59,7 @@ def read_chunk(
 
 def read_fitted(
     X: object,
-    names: list[str] | None,
+    names: list[Any] | None,
     n_features: int,
     sample_weight: ArrayLike | str | None = None,
     *,

@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 
 from powerkern._engine.products import combine, cross, invert_lower
 from powerkern._input import frames
-from powerkern._input.alignment import align_rows
+from powerkern._input.alignment import (
+    align_rows,
+    are_default,
+    labels_from_record,
+    labels_to_record,
+    may_go_by_position,
+)
 from powerkern._input.arrays import Matrix, as_flag, as_matrix
 from powerkern._input.foreign import frame_library
 from powerkern._input.messages import warn
@@ -46,8 +52,8 @@ class Covariates(NamedTuple):
 
     #: Names of all columns, including the intercept.
     names: list[str]
-    #: Columns of the data frame that they were read from, if any.
-    columns: list[str] | None
+    #: Labels of the columns of the data frame that they were read from, if any.
+    columns: list[Any] | None
     intercept: bool
     formula: str | None
     #: formulaic's specification.
@@ -89,9 +95,11 @@ class Covariates(NamedTuple):
             raise ValueError(
                 f"covariates has {values.shape[1]} columns, the fit has {k}; pass the covariates of the fit"
             )
-        if self.columns is not None and matrix.names is not None and matrix.names != self.columns:
+        theirs = matrix.names
+        differ = self.columns is not None and theirs is not None and theirs != self.columns
+        if differ and not may_go_by_position(theirs or [], self.columns or []):
             raise ValueError(
-                f"covariates has the columns {matrix.names}, the fit has {self.columns}; pass these, in this order"
+                f"covariates has the columns {theirs}, the fit has {self.columns}; pass these, in this order"
             )
         return _with_intercept(values) if self.intercept else values
 
@@ -130,18 +138,22 @@ class Covariates(NamedTuple):
         """The record for JSON: everything except a formula's coding of categories."""
         record = self._asdict()
         del record["spec"]
-        return record
+        return {**record, "columns": labels_to_record(self.columns)}
 
     @classmethod
     def from_record(cls, record: Any) -> Covariates:
         """The covariates from a record of JSON; ValueError if `to_record` cannot have written it."""
         if not isinstance(record, dict) or {*record, "spec"} != set(cls._fields) or "spec" in record:
             raise damaged("covariates are missing")
-        covariates = cls(**record, spec=None)
-        names, columns, intercept = covariates.names, covariates.columns, covariates.intercept
-        if not (isinstance(names, list) and isinstance(columns, list | None) and isinstance(intercept, bool)):
+        try:
+            columns = labels_from_record(record["columns"])
+        except (ValueError, OverflowError):
+            raise damaged("covariates are not names") from None
+        covariates = cls(**{**record, "columns": columns}, spec=None)
+        names, intercept = covariates.names, covariates.intercept
+        if not (isinstance(names, list) and isinstance(intercept, bool)):
             raise damaged("covariates are not names")
-        texts = [*names, *(columns or ()), covariates.formula or ""]
+        texts = [*names, covariates.formula or ""]
         are_as_many = columns is None or len(columns) == len(names) - intercept
         if not (all(isinstance(text, str) for text in texts) and are_as_many):
             raise damaged("covariates are not names")
@@ -162,7 +174,8 @@ def read_covariates(
         covariates = Covariates(names, None, INTERCEPT in names, formula, table.model_spec)
         return covariates, covariates.checked(np.asarray(table, dtype=np.float64), n_rows)
     matrix = as_matrix(X, what="covariates")
-    names = matrix.names or [f"x{j}" for j in range(matrix.values.shape[1])]
+    unnamed = matrix.names is None or are_default(matrix.names)
+    names = [f"x{label}" if unnamed else str(label) for label in matrix.names or range(matrix.values.shape[1])]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"covariates has {twice!r} more than once; give every covariate a different name")

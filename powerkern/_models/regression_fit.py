@@ -206,7 +206,7 @@ class RegressionFit(RegressionModel, json.Recorded):
     def optimum(self) -> Optimum:
         """The maxima of the likelihoods, for tests and rounded powers."""
         nll = np.where(np.isin(self.status, _FOUND), self.nll, np.nan)
-        return Optimum(self.lmbda, nll, self.standard_error(), self.n_obs, each="response")
+        return Optimum(self.lmbda, nll, self.standard_error(), self.n_obs, each="response", names=self.column_names)
 
     def summary(self, *, level: float = 0.95, method: Method | None = None, n_threads: int | None = None) -> Summary:
         """A table of lambda, rounded power, standard error, interval, tests of 0 and 1, scale and status.

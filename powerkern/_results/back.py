@@ -13,14 +13,16 @@ References
 from __future__ import annotations
 
 import itertools
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import thread_count
 from powerkern._input import special
+from powerkern._input.alignment import align_columns, align_rows, few, may_go_by_position
 from powerkern._input.arrays import as_choice, as_reals, is_real
+from powerkern._input.frames import columns_named, names_of
 from powerkern._results.columns import ColumnResults, FittedColumns
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
@@ -145,7 +147,8 @@ def _standardized(
     fit: FittedColumns, mean: ArrayLike, sd: ArrayLike, other: tuple[int, ...]
 ) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
     """Means and standard deviations of standardised values, (m, p), and the shape that results have."""
-    center, spread = as_reals("mean", mean), as_reals("sd", sd)
+    sd = align_rows(sd, mean, "sd", "mean") if names_of(mean) is not None or fit.info.was_vector else sd
+    center, spread = as_reals("mean", _by_column(fit, mean, "mean")), as_reals("sd", _by_column(fit, sd, "sd"))
     wrong = (spread < 0.0) | (spread == np.inf)
     if wrong.any():
         raise ValueError(f"sd must be finite, and not negative, got {spread[wrong][0]:g}")
@@ -161,6 +164,17 @@ def _standardized(
             factor = np.exp(fit.log_factor)
             z, scale = (z - fit.loc * factor) / (fit.scale * factor), scale / (fit.scale * factor)
     return z, scale, shape
+
+
+def _by_column(fit: FittedColumns, value: Any, what: str) -> Any:
+    """Return a data frame, or a series with one number per column, in the order of the columns of the fit."""
+    names, labels = fit.column_names, names_of(value)
+    if labels is None:
+        return value if fit.info.was_vector else align_columns(value, names, what)
+    part = columns_named(value, names)
+    if names is not None and names_of(part) != names and not may_go_by_position(labels, names):
+        raise ValueError(f"{what} has the columns {few(labels)}, the fit has {few(names)}; use the labels of the fit")
+    return part
 
 
 def _common_shape(mean: tuple[int, ...], sd: tuple[int, ...], quantile: tuple[int, ...]) -> tuple[int, ...]:

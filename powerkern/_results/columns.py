@@ -40,14 +40,16 @@ class FitInfo:
     family: str
     estimator: Estimator = field(default_factory=ML)
     standardize: bool = True
-    column_names: list[str] | None = None
+    column_names: list[Any] | None = None
     was_vector: bool = False
     #: "fit": the origin and the unit were found with lambda
     origin: str | None = None
+    #: Names of the levels of column labels, of a data frame of pandas whose levels have names.
+    level_names: list[Any] | None = None
 
     def labels(self, n: int) -> list[str]:
-        """Names of the columns, or their numbers."""
-        return self.column_names or [str(j) for j in range(n)]
+        """Return the labels of the columns as text, or their positions."""
+        return [str(label) for label in self.column_names or range(n)]
 
 
 @dataclass(frozen=True)
@@ -296,7 +298,7 @@ class FittedColumns:
     family = Of[str]("info.family")
     estimator = Of[Estimator]("info.estimator")
     standardize = Of[bool]("info.standardize")
-    column_names = Of[list[str] | None]("info.column_names")
+    column_names = Of[list[Any] | None]("info.column_names")
     cutoff = Of[float]("info.estimator.cutoff")
     lmbda = Of[FloatArray]("columns.lmbda")
     loc = Of[FloatArray]("columns.loc")

@@ -17,16 +17,17 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._input import batches as _batches
-from powerkern._input.alignment import align_rows
+from powerkern._input.alignment import align_rows, labels_to_record
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, as_reals, output_type
+from powerkern._input.frames import by_name
 from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
 from powerkern._input.reading import read_fitted, restored
 from powerkern._results.columns import ColumnResults, FitInfo, FittedColumns, Of, Source
 from powerkern._results.inference import wald_interval
 from powerkern._results.inversion import Inversion, OutOfRange, report_out_of_range, warn_of_lost_digits
-from powerkern._results.json import Recorded, damaged, entry, names_in, one_of
+from powerkern._results.json import Recorded, damaged, entry, level_names_in, names_in, one_of
 from powerkern._results.likelihood import standard_error
 from powerkern._results.lost_digits import LostDigits
 from powerkern._results.power_fit import PowerFit, warn_of
@@ -69,6 +70,8 @@ class GroupedFit(Recorded):
         The columns that held the labels, if they were given by name.
     family, estimator, standardize, column_names
         As in `PowerFit`, the same for all groups.
+    lambdas : DataFrame or ndarray
+        `lmbda` by group and column label.
     lmbda, loc, scale, nll, information, n_obs, n_kept, status, x_min, x_max : (groups, columns) ndarray
         As in `PowerFit`. Groups with too few values have the identity transform and a status that says so.
     pooled : PowerFit or None
@@ -112,7 +115,7 @@ class GroupedFit(Recorded):
     family = Of[str]("info.family")
     estimator = Of[Estimator]("info.estimator")
     standardize = Of[bool]("info.standardize")
-    column_names = Of[list[str] | None]("info.column_names")
+    column_names = Of[list[Any] | None]("info.column_names")
     group_names = Of[list[str] | None]("keys.names")
     lmbda = _ByGroup[FloatArray]("lmbda")
     loc = _ByGroup[FloatArray]("loc")
@@ -165,6 +168,25 @@ class GroupedFit(Recorded):
     def groups(self) -> list[Any]:
         """Labels of the groups."""
         return self.keys.labels()
+
+    @property
+    def lambdas(self) -> Any:
+        """`lmbda` as a pandas data frame by group and column label, if pandas is installed; else the array.
+
+        ``fit.lambdas[column]`` has a lambda for each group, ``fit.lambdas.loc[group]`` one for each column.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            return self.lmbda
+        columns = self.keys.columns()
+        index = pd.MultiIndex.from_arrays(columns) if self.keys.several else pd.Index(columns[0])
+        if self.group_names is not None:
+            index = index.set_names(self.group_names)
+        by_column = by_name(
+            np.arange(self.n_features), self.column_names or range(self.n_features), self.info.level_names
+        )
+        return pd.DataFrame(self.lmbda, index=index, columns=by_column.index)
 
     @property
     def n_features(self) -> int:
@@ -372,7 +394,8 @@ class GroupedFit(Recorded):
         names = self.group_names or ["group"] * len(self.keys.categories)
         levels = [np.repeat(objects(each), p) for each in self.keys.columns()]
         if p > 1:
-            levels, names = [*levels, np.tile(self.info.labels(p), len(self))], [*names, "column"]
+            labels = objects(self.column_names or range(p))
+            levels, names = [*levels, np.tile(labels, len(self))], [*names, "column"]
         index = (
             pd.Index(levels[0], name=names[0]) if len(levels) == 1 else pd.MultiIndex.from_arrays(levels, names=names)
         )
@@ -429,11 +452,12 @@ class GroupedFit(Recorded):
         """The entries that JSON keeps."""
         return {
             **self.keys.to_record(),
-            "column_names": self.column_names,
+            "column_names": labels_to_record(self.column_names),
+            "level_names": labels_to_record(self.info.level_names),
             "vector": self.info.was_vector,
             "unknown": self.unknown,
             "dropna": self.dropna,
-            "fit": record_of(replace(self.info, column_names=None, was_vector=False), self.columns),
+            "fit": record_of(replace(self.info, column_names=None, was_vector=False, level_names=None), self.columns),
             "pooled": None if self.pooled is None else self.pooled.to_record(),
         }
 
@@ -449,7 +473,8 @@ class GroupedFit(Recorded):
             raise damaged(f"{len(columns)} columns do not go with {len(keys)} groups")
         p = len(columns) // len(keys)
         vector = one_of(record, "vector", (True, False) if p == 1 else (False,))
-        info = replace(info, column_names=names_in(record, "column_names", p), was_vector=vector)
+        names = names_in(record, "column_names", p)
+        info = replace(info, column_names=names, was_vector=vector, level_names=level_names_in(record))
         pooled = None if entry(record, "pooled") is None else PowerFit.from_record(record["pooled"])
         unknown, dropna = (
             one_of(record, "unknown", get_args(UnknownGroups)),

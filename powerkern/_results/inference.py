@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._input import special
+from powerkern._input.alignment import align_columns
 from powerkern._input.arrays import as_choice, as_reals
 from powerkern._input.frames import by_name
 from powerkern._typing import FloatArray
@@ -81,6 +82,8 @@ class Optimum(NamedTuple):
     #: Number of lambdas that a hypothesis states, and the unit it states them for.
     df: int = 1
     each: str = "column"
+    #: Labels of the columns, if they have any.
+    names: list[Any] | None = None
 
     def rounded(self, level: float) -> FloatArray:
         """Convenient powers inside Wald intervals of this level."""
@@ -111,7 +114,7 @@ def confidence_interval(optimum: Optimum, level: float, method: str, likelihood:
 
 def ratio_test(optimum: Optimum, lmbda0: ArrayLike, likelihood: Callable[[], Likelihood]) -> LikelihoodRatio:
     """Likelihood ratio tests of given lambdas."""
-    given = hypothesis_lambdas(lmbda0, optimum.lmbda.size, optimum.each)
+    given = hypothesis_lambdas(lmbda0, optimum.lmbda.size, optimum.each, optimum.names)
     return likelihood_ratio(likelihood().at(given), optimum.nll, optimum.df)
 
 
@@ -122,9 +125,11 @@ def likelihood_ratio(nll0: ArrayLike, nll: ArrayLike, df: int = 1) -> Likelihood
     return LikelihoodRatio(np.asarray(statistic), df, np.asarray(special.chdtrc(df, statistic)))
 
 
-def hypothesis_lambdas(lmbda0: ArrayLike, n: int, each: str = "column") -> FloatArray:
-    """The lambdas of a hypothesis: one for all, of shape (), or one for each of `n`; or the error."""
-    given = as_reals("lmbda0", lmbda0)
+def hypothesis_lambdas(
+    lmbda0: ArrayLike, n: int, each: str = "column", names: Sequence[Any] | None = None
+) -> FloatArray:
+    """Return the lambdas of a hypothesis: one for all, of shape (), or one for each of `n`, aligned with `names`."""
+    given = as_reals("lmbda0", align_columns(lmbda0, names, "lmbda0"))
     if given.ndim > 1 or given.size not in (1, n) or not np.isfinite(given).all():
         raise ValueError(f"lmbda0 must be one finite number, or one per {each} ({n})")
     return given.reshape(()) if given.size == 1 else given

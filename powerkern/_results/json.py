@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from powerkern._input.alignment import labels_from_record
 from powerkern._input.writing import replacing
 from powerkern._typing import FloatArray
 
@@ -240,16 +241,23 @@ def one_of(record: dict[str, Any], key: str, known: tuple[Any, ...]) -> Any:
     return value
 
 
-def names_in(record: dict[str, Any], key: str, n: int) -> list[str] | None:
-    """Names, `n` of them, or none at all."""
-    names = entry(record, key)
+def names_in(record: dict[str, Any], key: str, n: int) -> list[Any] | None:
+    """Return labels of columns, `n` of them, or None."""
+    try:
+        names = labels_from_record(entry(record, key))
+    except (ValueError, OverflowError):
+        raise damaged(f"{key} is not a list of names") from None
     if names is None:
         return None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise damaged(f"{key} is not a list of names")
     if len(names) != n:
         raise damaged(f"{key} are not {n} names")
     return names
+
+
+def level_names_in(record: dict[str, Any]) -> list[Any] | None:
+    """Return the names of the levels of column labels, or None, also for records made before there were any."""
+    names = record.get("level_names")
+    return None if names is None else names_in(record, "level_names", len(names) if isinstance(names, list) else 0)
 
 
 def whole_in(record: dict[str, Any], key: str, largest: int = 2**53) -> int:

@@ -53,7 +53,7 @@ def optimum(fit: FittedColumns) -> Optimum:
         name = fit.estimator.name
         raise ValueError(f"tests and rounded powers of lambda: for estimator='mle' only, not for {name!r}")
     nll = np.where(fit.status == Status.OK, fit.nll, np.nan)  # with an origin fitted, no tests at a fixed one
-    return Optimum(fit.lmbda, nll, standard_error(fit), fit.n_obs)
+    return Optimum(fit.lmbda, nll, standard_error(fit), fit.n_obs, names=fit.column_names)
 
 
 def profile(

@@ -51,14 +51,15 @@ class PowerFit(FittedColumns, Recorded):
         Quantile of the normal distribution beyond which values are outliers: `cutoff` of the estimator.
     standardize : bool
         Whether `transform` standardises to mean 0 and standard deviation 1.
-    column_names : list of str or None
-        Names of the fitted columns, where the data had names.
+    column_names : list or None
+        Labels of the fitted columns, of whatever type, where the data had labels: ``df[fit.column_names]``.
     n_features : int
         Number of columns.
     lmbda : ndarray
         The transformation parameter. 1 for a column that could not be fitted, which is passed through unchanged.
     lambdas : Series or ndarray
-        `lmbda` as a series of pandas by name, where columns have names and pandas is installed; else the array.
+        `lmbda` as a pandas series by the labels of the columns, if they have labels and pandas is installed; else the
+        array.
     loc, scale, log_factor : ndarray
         Mean ``loc * exp(log_factor)`` and standard deviation ``scale * exp(log_factor)`` (with 1/n) of the raw
         transformed values. For robust fits: the mean of the values kept, and their standard deviation divided by the
@@ -132,15 +133,16 @@ class PowerFit(FittedColumns, Recorded):
     cutoffs = outlying.cutoffs
     standardized_cutoff = outlying.standardized_cutoff
 
-    def __iter__(self) -> Iterator[str | int]:
-        """The columns' names, or their positions where they have none, as `fit[...]` takes them."""
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the columns' labels, or their positions where they have none, as `fit[...]` takes them."""
         return iter(self.column_names or range(len(self)))
 
-    def __getitem__(self, column: str | int | slice | Sequence[str | int]) -> PowerFit:
+    def __getitem__(self, column: Any) -> PowerFit:
         """The fit of one column, by its name or position, or of several, by a slice or a list, with their data."""
         if isinstance(column, slice):
             return self._chosen(range(len(self))[column], alone=False)
-        named = self.column_names is not None and str(column) in self.column_names  # a tuple, of two levels of names
+        is_list = hasattr(column, "__len__") and not isinstance(column, str | tuple)
+        named = not is_list and column in (self.column_names or ())  # a tuple: a label of several levels
         alone = isinstance(column, str | int | np.integer) or named
         asked: Any = [column] if alone else column
         try:
@@ -160,7 +162,7 @@ class PowerFit(FittedColumns, Recorded):
     @property
     def lambdas(self) -> Any:
         """`lmbda` by name, see the class."""
-        return by_name(self.lmbda, self.column_names)
+        return by_name(self.lmbda, self.column_names, self.info.level_names)
 
     @property
     def optimum(self) -> Optimum:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from powerkern._estimators.estimators import ESTIMATORS, Estimator, options_of, with_options
 from powerkern._estimators.origin import FITTED
+from powerkern._input.alignment import labels_to_record
 from powerkern._results.columns import ColumnResults, FitInfo
-from powerkern._results.json import damaged, entry, names_in, numbers_in, one_of
+from powerkern._results.json import damaged, entry, level_names_in, names_in, numbers_in, one_of
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import FIELDS, STATUS
@@ -38,7 +39,8 @@ def record_of(info: FitInfo, columns: ColumnResults) -> dict[str, Any]:
         "family": info.family,
         "estimator": {"name": info.estimator.name, **options_of(info.estimator)},
         "standardize": info.standardize,
-        "column_names": info.column_names,
+        "column_names": labels_to_record(info.column_names),
+        "level_names": labels_to_record(info.level_names),
         "vector": info.was_vector,
         "origin": info.origin,
         "families": columns.families if info.family == BEST else None,
@@ -61,6 +63,7 @@ def fit_of(record: Any) -> tuple[FitInfo, ColumnResults]:
         column_names=names_in(record, "column_names", n_features),
         was_vector=one_of(record, "vector", (True, False) if n_features == 1 else (False,)),
         origin=one_of(record, "origin", (None, FITTED)),
+        level_names=level_names_in(record),
     )
     codes = _families(record, n_features)
     units, error = (_optional(record, name, n_features) for name in ("unit_weights", "lmbda_error"))

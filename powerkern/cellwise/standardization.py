@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from powerkern._engine.by_column import measure_columns
+from powerkern._input.alignment import align_columns
 from powerkern._input.arguments import refuse_infinite
 from powerkern._input.arrays import Matrix, as_choice, as_reals, warn_of_columns
 from powerkern._status import LocationStatus
@@ -36,9 +38,11 @@ def standardization(matrix: Matrix, method: str, constants: WrapConstants, n_thr
     return LocationScale(results[:, 0].copy(), results[:, 1].copy(), n_iter, status)
 
 
-def given_standardization(loc: ArrayLike, scale: ArrayLike, p: int) -> LocationScale:
-    """Location and scale of p columns as the caller gives them, checked."""
-    both = [as_reals(name, value) for name, value in (("loc", loc), ("scale", scale))]
+def given_standardization(
+    loc: ArrayLike, scale: ArrayLike, p: int, names: Sequence[Any] | None = None
+) -> LocationScale:
+    """Return location and scale of p columns as the caller gives them, checked and aligned with the labels `names`."""
+    both = [as_reals(what, align_columns(value, names, what)) for what, value in (("loc", loc), ("scale", scale))]
     for what, value in zip(("loc", "scale"), both, strict=True):
         if value.shape not in ((), (p,)) or not np.isfinite(value).all():
             raise ValueError(f"{what} must be a finite number, or one for each of {p} columns, got shape {value.shape}")

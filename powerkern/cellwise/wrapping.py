@@ -188,7 +188,7 @@ def fit_wrap(
     if (loc is None) != (scale is None):
         raise ValueError("loc and scale are given together, or neither is")
     if loc is not None and scale is not None:
-        found = given_standardization(loc, scale, matrix.values.shape[1])
+        found = given_standardization(loc, scale, matrix.values.shape[1], matrix.names)
     else:
         found = standardization(matrix, method, constants, threads)
     warn_of_scales(found.scale, matrix.names, "left as they are")

@@ -11,6 +11,7 @@ from powerkern._engine.by_column import partial_moments_matrix
 from powerkern._engine.gather import shift_and_scale
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
+from powerkern._input.alignment import labels_from_record, may_go_by_position
 from powerkern._input.arrays import NO_WEIGHTS, as_flag, column_label
 from powerkern._input.reading import read_chunk
 from powerkern._typing import FloatArray
@@ -169,11 +170,20 @@ class Client:
             raise self._error(f"the request is malformed: unknown family {family!r}")
         if not isinstance(names, list) or self.name not in names:
             raise self._error(f"it is not among the clients of this fit: {names}")
-        n, columns = message.details.get("n_columns"), message.details.get("column_names")
+        n = message.details.get("n_columns")
+        try:
+            columns = labels_from_record(message.details.get("column_names"))
+        except (ValueError, OverflowError):
+            raise self._error("the request is malformed: its column names are no labels") from None
         if n is not None and n != self.n_columns:
             raise self._error(f"it has {self.n_columns} columns, the fit has {n}")
         own = self._matrix.names
-        if isinstance(columns, list) and own is not None and own != columns:
+        if (
+            columns is not None
+            and own is not None
+            and own != columns
+            and not may_go_by_position(own, columns, one_may_differ=False)
+        ):
             j = next((j for j in range(self.n_columns) if own[j : j + 1] != columns[j : j + 1]), 0)
             raise self._error(f"{column_label(j, own)} has another name in the fit, {columns[j : j + 1]}; rename it")
         try:

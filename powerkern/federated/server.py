@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._estimators.limits import lambda_limit
 from powerkern._estimators.shift import given_shift
+from powerkern._input.alignment import labels_to_record, may_go_by_position
 from powerkern._input.arguments import given_lambdas
 from powerkern._input.arrays import as_choice, as_flag, as_names, as_reals, column_label, column_labels, listed
 from powerkern._input.messages import warn
@@ -239,7 +240,7 @@ class Server:
             "family": self._plan.family,
             "clients": self._names,
             "n_columns": self._n_columns,
-            "column_names": self._columns,
+            "column_names": labels_to_record(self._columns),
             "shift": self._plan.shift.tolist(),
         }
         if request.kind == Kind.SUMS:
@@ -266,7 +267,11 @@ class Server:
             raise ValueError(f"it has {found.n_features} columns, the fit has {n}")
         wanted = self._columns or next((one.column_names for one in self._read.values() if one.column_names), None)
         names = found.column_names
-        if wanted is not None and names is not None and names != wanted:
+        if (
+            wanted is not None
+            and names not in (None, wanted)
+            and not may_go_by_position(names or [], wanted, one_may_differ=False)
+        ):
             j = next(j for j in range(n) if names[j] != wanted[j])
             raise ValueError(f"{column_label(j, names)} is {wanted[j]!r} in the fit; reorder or rename it")
 

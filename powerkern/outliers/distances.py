@@ -12,6 +12,7 @@ from powerkern._engine.apply import map_blocks
 from powerkern._engine.by_column import measure_columns
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
+from powerkern._input.alignment import align_columns
 from powerkern._input.arguments import as_whole, refuse_infinite
 from powerkern._input.arrays import as_matrix, as_reals, column_label, warn_of_columns
 from powerkern._typing import FloatArray
@@ -141,8 +142,8 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
     unit = _units(matrix.values) if cov is None else np.ones(p)  # so that no square over- or underflows
     if loc is None or cov is None:
         mean, sample_cov = _moments(matrix.values, unit)
-    center = mean if loc is None else _fitting("loc", loc, (p,)) / unit
-    covariance = sample_cov if cov is None else _fitting("cov", cov, (p, p))
+    center = mean if loc is None else _fitting("loc", loc, (p,), matrix.names) / unit
+    covariance = sample_cov if cov is None else _fitting("cov", cov, (p, p), matrix.names)
     if not np.allclose(covariance, covariance.T, atol=0.0):
         raise ValueError("cov is not symmetric; pass a covariance matrix")
     whiten = _whitener(covariance, matrix.names)
@@ -204,8 +205,9 @@ def _complete_rows(values: NDArray[Any], unit: FloatArray) -> Iterator[FloatArra
         yield (block[~np.isnan(block).any(axis=1)] if _has_missing(block) else block) / unit
 
 
-def _fitting(what: str, given: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    array = as_reals(what, given)
+def _fitting(what: str, given: ArrayLike, shape: tuple[int, ...], names: Sequence[Any] | None) -> FloatArray:
+    """Return numbers of a shape, one for each column along each axis, aligned with the labels `names`."""
+    array = as_reals(what, align_columns(given, names, what))
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"{what} must be finite numbers of shape {shape}, got an array of shape {array.shape}")
     return array
@@ -285,7 +287,7 @@ def ks_distance(
     given = np.full((2, p), np.nan)
     for row, (what, value) in zip(given, (("loc", loc), ("scale", scale)), strict=True):
         if value is not None:
-            row[:] = _fitting(what, np.full(p, value) if np.ndim(value) == 0 else value, (p,))
+            row[:] = _fitting(what, np.full(p, value) if np.ndim(value) == 0 else value, (p,), matrix.names)
     if (given[1] <= 0.0).any():
         raise ValueError("scale must be positive")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from powerkern._input.alignment import are_default
 from powerkern._input.arrays import is_real, is_whole
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import is_failed
@@ -209,12 +210,13 @@ def _mark_failed(ax: Axes, failed: BoolArray) -> Any:
     return span
 
 
-def _name(axis: Any, what: str, names: list[str] | None, n: int, block: int) -> None:
+def _name(axis: Any, what: str, names: list[Any] | None, n: int, block: int) -> None:
     """Label an axis: names, as many as there is room for, or a noun, and the size of blocks."""
+    names = None if names is None or are_default(names) else names
     if names is not None:
         room, across = most_names(axis.axes, what == "column"), what == "column"
         at = np.arange(0, n, max(block, -(-n // room)))
-        labels = [shortened(names[j], _LABEL) for j in at]
+        labels = [shortened(str(names[j]), _LABEL) for j in at]
         turned = across and len(labels) * (1 + max(map(len, labels))) > 1.5 * room
         if turned:  # a third of the height is theirs at most
             longest = max(8, most_names(axis.axes, across=False))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from powerkern._input.alignment import are_default
 from powerkern._input.arrays import Matrix, column_label, listed, position_of
 from powerkern._input.reading import read_fitted
 from powerkern._results.power_fit import PowerFit
@@ -83,9 +84,9 @@ def column_of(matrix: Matrix, fit: PowerFit, j: int) -> Column:
     )
 
 
-def title_label(j: int, names: Sequence[str] | None) -> str:
+def title_label(j: int, names: Sequence[Any] | None) -> str:
     """Name of a column in titles."""
-    return f"column {j}" if names is None else str(names[j])
+    return f"column {j}" if names is None or are_default(names) else str(names[j])
 
 
 def row_names(X: Any) -> list[str] | None:

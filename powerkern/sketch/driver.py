@@ -212,7 +212,7 @@ class _Fits(NamedTuple):
         self, solver: Robust, family: str, shift: ArrayLike, names: tuple[str, ...] | None, bounds: Bounds | None
     ) -> _Found:
         first = self.passes(SamplePass, family=family, shift=shift, column_names=names)
-        limit = LambdaLimit(np.inf, False, given_bounds(bounds, first.range.n_features))
+        limit = LambdaLimit(np.inf, False, given_bounds(bounds, first.range.n_features, first.range.column_names))
         results, error = fit_robust(self.passes, solver, first, limit, self.n_threads)
         unit = first.unit if first.weighted and (first.unit < 1.0).any() else None
         families = np.full(len(results), FAMILIES[family])
@@ -225,8 +225,8 @@ class _Fits(NamedTuple):
         if not positive.any():
             return found
         at, p = np.flatnonzero(positive), positive.size
-        names = tuple(found.range.column_names or map(str, range(p)))
-        low, high = given_bounds(bounds, p)[:, positive]
+        names = tuple(found.range.column_names or range(p))
+        low, high = given_bounds(bounds, p, found.range.column_names)[:, positive]
         own = self._replace(passes=dataclasses.replace(self.passes, columns=positive))
         other = own.by("box-cox", 0.0, names, (low, high))
         _check_unchanged(found.range, at, other.range.n_obs)

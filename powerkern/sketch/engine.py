@@ -20,6 +20,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powerkern._input.alignment import are_default
 from powerkern._input.arrays import Matrix, check_n_features, naming
 from powerkern._input.reading import read_chunk
 from powerkern._typing import BoolArray, IntArray
@@ -237,7 +238,7 @@ def columns_to_read(table: Sequence[Column], columns: Sequence[str] | None, samp
     if isinstance(columns, str):
         raise TypeError(f"columns is one string; pass a list of names, such as [{columns!r}]")
     weights = [] if sample_weight is None else [sample_weight]
-    if columns is None:
+    if columns is None or (columns and are_default(columns)):
         columns = [one.name for one in table if one.is_numeric and one.name not in weights]
         if not columns:
             raise TypeError(f"no column of X holds numbers: {', '.join(repr(one.name) for one in table)}")

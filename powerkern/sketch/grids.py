@@ -18,6 +18,7 @@ from powerkern._estimators.power_sums import (
     starts_of,
 )
 from powerkern._estimators.ranges import in_digits, merged_ranges, weight_of
+from powerkern._input.alignment import may_go_by_position
 from powerkern._input.arguments import as_number, column_positions
 from powerkern._input.arrays import as_choice, as_reals, column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
@@ -105,8 +106,9 @@ class _Columns:
             raise ValueError(
                 f"{label} has shift {self.shift[j]} in one and {other.shift[j]} in the other; they do not merge"
             )
-        if self.column_names is not None and other.column_names is not None:
-            for j, (a, b) in enumerate(zip(self.column_names, other.column_names, strict=True)):
+        own, theirs = self.column_names, other.column_names
+        if own is not None and theirs is not None and not may_go_by_position(own, theirs, one_may_differ=False):
+            for j, (a, b) in enumerate(zip(own, theirs, strict=True)):
                 if a != b:
                     raise ValueError(
                         f"column {j} is {a!r} in one and {b!r} in the other; chunks must have the same columns"

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._estimators.estimators import Estimator
+from powerkern._input.alignment import align_columns
 from powerkern._input.arguments import place_of
 from powerkern._input.arrays import Matrix, as_reals, column_label, listed
 from powerkern._input.frames import names_of
@@ -79,7 +80,7 @@ class _LabelsPass(_FramePass[_Labels]):
             raise TypeError(f"groups need chunks that are data frames, got {type(chunk).__name__}")
         for name in self.groups:
             if name not in known:
-                raise ValueError(f"groups={name!r}: there is no column of that name among {', '.join(known)}")
+                raise ValueError(f"groups={name!r}: there is no column of that name among {', '.join(map(str, known))}")
         matrix = read_chunk(without_names(chunk, list(self.groups)), None, self.column_names)
         keys = without_groups(chunk, list(self.groups), None)[1][0] if len(matrix.values) else None
         return _Labels(keys, matrix.names, matrix.values.shape[1])
@@ -197,17 +198,17 @@ def fit_groups_with(
 
     for name in ("lmbda", "shift", "bounds"):
         if given.get(name) is not None:
-            given[name] = _of_groups(name, given[name], len(keys), found.p)
+            given[name] = _of_groups(name, given[name], len(keys), found.p, found.names)
     wide, unbounded = fit_columns(on_groups, family, estimator, None, task_threads, progress, **given)
     info = dataclasses.replace(wide.info, column_names=found.names, was_vector=False)
     return finished_groups(GroupedFit(info, keys, wide.columns), unbounded)
 
 
-def _of_groups(name: str, value: Any, n: int, p: int) -> Any:
-    """An argument with an entry for each column, repeated for n groups."""
+def _of_groups(name: str, value: Any, n: int, p: int, names: list[Any] | None) -> Any:
+    """Return an argument with an entry for each column, aligned with their labels, repeated for n groups."""
     if name == "bounds":
-        return tuple(None if end is None else _of_groups("an end of bounds", end, n, p) for end in listed(value))
-    given = as_reals(name, value)
+        return tuple(None if end is None else _of_groups("an end of bounds", end, n, p, names) for end in listed(value))
+    given = as_reals(name, align_columns(value, names, name))
     if given.ndim and given.shape != (p,):
         raise ValueError(f"{name} must be one number or one per column ({p}), got shape {given.shape}")
     return np.tile(given, n) if given.ndim else value

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._estimators.shift import given_shift
+from powerkern._input.alignment import labels_from_record, labels_to_record
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import FAMILIES
 
@@ -27,7 +28,8 @@ _CHECK = struct.Struct("<I")
 
 def pack(kind: str, description: dict[str, Any], *arrays: NDArray[Any]) -> bytes:
     """Magic, version, kind and length; a description as JSON; arrays, little-endian; a checksum of all that."""
-    text = json.dumps(description).encode()
+    names = labels_to_record(description["column_names"])
+    text = json.dumps({**description, "column_names": names}).encode()
     parts = [np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes() for array in arrays]
     body = b"".join([_HEAD.pack(_MAGIC, BYTES_VERSION, 1 + _KINDS.index(kind), len(text)), text, *parts])
     return body + _CHECK.pack(zlib.crc32(body))
@@ -50,24 +52,20 @@ def unpack(data: bytes, kind: str) -> tuple[dict[str, Any], bytes]:
         raise ValueError(f"not {kind}: the bytes hold {other}")
     try:
         head = json.loads(data[_HEAD.size : _HEAD.size + length])
-        names = head["column_names"]
+        names = head["column_names"] = labels_from_record(head["column_names"])
         sound = (
             head["family"] in FAMILIES
             and type(head["columns"]) is int  # and not bool
             and head["columns"] > 0
             and isinstance(head["vector"], bool)
             and shift_of(head).shape == (head["columns"],)
-            and (names is None or _are_names(names, head["columns"]))
+            and (names is None or len(names) == head["columns"])
         )
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         sound = False
     if not sound:
         raise damaged(kind)
     return head, data[_HEAD.size + length : -_CHECK.size]
-
-
-def _are_names(names: object, n: int) -> bool:
-    return isinstance(names, list) and len(names) == n and all(isinstance(name, str) for name in names)
 
 
 def shift_of(head: dict[str, Any]) -> FloatArray:

@@ -73,7 +73,7 @@ def range_of(
 
 def range_of_matrix(matrix: Matrix, family: str, shift: ArrayLike, n_threads: int | None) -> Range:
     """`range_of` for rows that have been read."""
-    moved = given_shift(shift, family, matrix.values.shape[1])
+    moved = given_shift(shift, family, matrix.values.shape[1], matrix.names)
     values, threads = shift_and_scale(matrix.values, moved), thread_count(n_threads)
     table = range_matrix(values, FAMILIES[family], matrix.weight, threads)
     outside = np.flatnonzero(table[:, kernels.R_COUNT] < 0)
@@ -287,9 +287,9 @@ def finish_results(
     """The results (one row per column) and power sums from which `finish` builds its fit; no warnings."""
     grid, sums = total.grid, total.power_sums()
     threads = thread_count(n_threads)
-    given = given_lambdas(lmbda, grid.n_features)
+    given = given_lambdas(lmbda, grid.n_features, grid.column_names)
     results, _ = sums.fit(given, threads)
-    limit = lambda_limit(ymax, bounds, grid.n_features, standardize)
+    limit = lambda_limit(ymax, bounds, grid.n_features, standardize, column_names=grid.column_names)
 
     def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
         taken = given.copy()

@@ -26,7 +26,7 @@ def as_sklearn(ours: Any) -> PowerTransformer:
     theirs = PowerTransformer(method=ours.method, standardize=fit.standardize, copy=ours.copy)
     theirs.lambdas_ = fit.lmbda.copy()
     theirs.n_features_in_ = fit.n_features
-    if fit.column_names is not None:
+    if fit.column_names is not None and all(isinstance(name, str) for name in fit.column_names):
         theirs.feature_names_in_ = np.array(fit.column_names, dtype=object)
     if fit.standardize:
         scaler = StandardScaler(copy=False).set_output(transform="default")

@@ -357,11 +357,13 @@ class PowerTransformer(PartTransformer):
         """The shift of each transformed feature."""
         if self._chosen is None:
             return self.shift
-        return each_column("shift", self.shift, self.n_features_in_)[self._chosen]
+        return each_column("shift", self.shift, self.n_features_in_, feature_names(self))[self._chosen]
 
     def _bounds(self) -> Any:
         """The bounds of each transformed feature."""
-        return self.bounds if self._chosen is None else given_bounds(self.bounds, self.n_features_in_)[:, self._chosen]
+        if self._chosen is None:
+            return self.bounds
+        return given_bounds(self.bounds, self.n_features_in_, feature_names(self))[:, self._chosen]
 
     def _target(self, X: NDArray[Any]) -> NDArray[Any] | None:
         """The input itself, where it may be overwritten with the output."""

@@ -24,7 +24,7 @@ from powerkern._input.arguments import given_bounds
 from powerkern._input.arrays import as_choice, as_reals, as_weights
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn.private import HasMethods, Interval, StrOptions, fit_context, routing_enabled
-from powerkern.sklearn.reading import N_THREADS, read, refuse_values
+from powerkern.sklearn.reading import N_THREADS, feature_names, read, refuse_values
 from powerkern.sklearn.tables import PartTransformer, Table, is_frame
 from powerkern.supervised import searches
 from powerkern.supervised.columns import Columns, scaling
@@ -263,7 +263,7 @@ class SupervisedPowerTransformer(PartTransformer):
         self._scaling = scaling(np.asarray(values, dtype=np.float64), self.family, weight)
         varied = np.flatnonzero(self._scaling.varies)
         scaled = self._scaling.forwards(np.asarray(values, dtype=np.float64))[:, varied]
-        bounds = given_bounds(self.bounds, self.n_features_in_)[:, self._chosen[varied]]
+        bounds = given_bounds(self.bounds, self.n_features_in_, feature_names(self))[:, self._chosen[varied]]
         weighs = np.full(len(y), True) if weight is None else weight > 0.0
         splits = [(train[weighs[train]], test) for train, test in self._splits(table.whole, y, routed.split)]
         kept = np.flatnonzero(weighs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -13,12 +15,13 @@ import xarray as xr
 
 import powerkern as pk
 import powerkern.xarray as pkx
+from powerkern.cellwise import wrap
 from powerkern.completion import fit_ratings
 from powerkern.joint import fit_joint
 from powerkern.location import location_scale
-from powerkern.outliers import brier_score
+from powerkern.outliers import brier_score, fit_scaling, ks_distance, mahalanobis
 from powerkern.regression import fit_regression
-from powerkern.sketch import extend, finish, fit_chunks
+from powerkern.sketch import Range, extend, finish, fit_chunks, range_of
 
 N = 60
 RNG = np.random.default_rng(20)
@@ -193,3 +196,204 @@ def test_labelled_arrays_are_aligned_with_frames() -> None:
     weights = xr.DataArray(WEIGHTS, dims="time", coords={"time": LABELS})[SHUFFLE]
     right = pk.fit(VALUES, "box-cox", sample_weight=WEIGHTS).lmbda
     np.testing.assert_array_equal(pk.fit(FRAME, "box-cox", sample_weight=weights).lmbda, right)
+
+
+# --- columns ----------------------------------------------------------------------------------------------
+
+#: The labels of two columns, of every type.
+COLUMN_LABELS: dict[str, Any] = {
+    "text": ["a", "b"],
+    "default": [0, 1],
+    "integers": [10, 20],
+    "reversed": [1, 0],
+    "levels": pd.MultiIndex.from_tuples([("a", "w"), ("b", "u")], names=["kind", "unit"]),
+    "categories": pd.CategoricalIndex(["x", "y"], name="kind"),
+    "dates": pd.to_datetime(["2024-01-01", "2024-02-01"]),
+    "mixed": ["a", 2.5],
+}
+
+
+def named(labels: Any) -> pd.DataFrame:
+    return pd.DataFrame(VALUES, columns=COLUMN_LABELS[labels])
+
+
+#: Arguments with one value per column: name in messages, two values, and a figure that depends on their order.
+COLUMNS: dict[str, tuple[str, Any, Callable[[Any, Any], Any]]] = {
+    "lmbda": ("lmbda", [0.2, 0.9], lambda X, v: pk.fit(X, "box-cox", lmbda=v).nll),
+    "shift": ("shift", [0.5, 3.0], lambda X, v: pk.fit(X, "box-cox", shift=v).lmbda),
+    "bounds": ("the lower end of bounds", [0.5, 1.5], lambda X, v: pk.fit(X, "box-cox", bounds=(v, None)).lmbda),
+    "upper": ("the upper end of bounds", [-1.5, -2.5], lambda X, v: pk.fit(X, "box-cox", bounds=(None, v)).lmbda),
+    "robust": (
+        "the lower end of bounds",
+        [0.5, 1.5],
+        lambda X, v: pk.fit(X, "box-cox", "rewml", bounds=(v, None)).lmbda,
+    ),
+    "lr_test": ("lmbda0", [0.2, 0.9], lambda X, v: pk.fit(X, "box-cox").lr_test(v).pvalue),
+    "joint": ("shift", [0.5, 3.0], lambda X, v: fit_joint(X, family="box-cox", shift=v).lmbda),
+    "joint lr_test": ("lmbda0", [0.2, 0.9], lambda X, v: fit_joint(X, family="box-cox").lr_test(v).statistic),
+    "regression": ("lmbda", [0.2, 0.9], lambda X, v: fit_regression(X, COVARIATE, lmbda=v).nll),
+    "chunks": ("shift", [0.5, 3.0], lambda X, v: fit_chunks([X], "box-cox", shift=v).lmbda),
+    "chunks lmbda": ("lmbda", [0.2, 0.9], lambda X, v: fit_chunks([X], "box-cox", lmbda=v).nll),
+    "chunks bounds": (
+        "the lower end of bounds",
+        [0.5, 1.5],
+        lambda X, v: fit_chunks([X], "box-cox", bounds=(v, None)).lmbda,
+    ),
+    "mahalanobis": ("loc", [0.2, 0.9], lambda X, v: np.asarray(mahalanobis(X, loc=v))),
+    "ks_distance": ("scale", [0.2, 0.9], lambda X, v: ks_distance(X, loc=1.0, scale=v)),
+    "wrap": ("loc", [0.2, 0.9], lambda X, v: np.asarray(wrap(X, loc=v, scale=1.0).values)),
+    "inverse_mean": ("mean", [0.2, 0.9], lambda X, v: pk.fit(X, "box-cox").inverse_mean(v, 0.1)),
+    "inverse_quantile": ("sd", [0.2, 0.9], lambda X, v: pk.fit(X, "box-cox").inverse_quantile(0.1, v, 0.3)),
+}
+
+
+@pytest.mark.parametrize("argument", COLUMNS)
+class TestColumns:
+    def test_the_same_labels_in_another_order_are_aligned(self, argument: str) -> None:
+        _, values, figure = COLUMNS[argument]
+        right = np.asarray(figure(VALUES, np.array(values)))
+        assert not np.allclose(figure(VALUES, np.array(values[::-1])), right, equal_nan=True)
+        for labels in COLUMN_LABELS:
+            X = named(labels)
+            for given in (pd.Series(values, index=X.columns), pd.Series(values, index=X.columns)[::-1]):
+                np.testing.assert_array_equal(np.asarray(figure(X, given)), right)
+
+    def test_values_without_labels_go_by_position(self, argument: str) -> None:
+        _, values, figure = COLUMNS[argument]
+        right = np.asarray(figure(VALUES, np.array(values)))
+        for given in (values, tuple(values), pl.Series(values), pd.array(values), pd.Series(values)):
+            np.testing.assert_array_equal(np.asarray(figure(FRAME, given)), right)
+        np.testing.assert_array_equal(np.asarray(figure(VALUES, pd.Series(values, index=["b", "a"]))), right)
+
+    def test_other_labels_are_refused_by_name(self, argument: str) -> None:
+        what, values, figure = COLUMNS[argument]
+        with pytest.raises(ValueError, match=rf"{what} has the label 'c', and the columns are 'a', 'b'"):
+            figure(FRAME, pd.Series(values, index=["a", "c"]))
+        with pytest.raises(ValueError, match=rf"{what} has the label 5, and the columns are 10, 20"):
+            figure(named("integers"), pd.Series(values, index=[10, 5]))
+        with pytest.raises(ValueError, match=rf"{what} has labels that occur more than once"):
+            figure(FRAME, pd.Series(values, index=["a", "a"]))
+
+
+def test_a_covariance_is_aligned_along_both_axes() -> None:
+    cov = pd.DataFrame([[1.0, 0.3], [0.3, 9.0]], index=["a", "b"], columns=["a", "b"])
+    right = mahalanobis(VALUES, cov=cov.to_numpy())
+    for given in (cov, cov.iloc[::-1, ::-1], cov.iloc[::-1], cov.to_numpy()):
+        np.testing.assert_array_equal(mahalanobis(FRAME, cov=given), right)
+    with pytest.raises(ValueError, match="cov has the label 'z'"):
+        mahalanobis(FRAME, cov=cov.rename(columns={"b": "z"}))
+
+
+# --- the columns of later data ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", COLUMN_LABELS)
+class TestLaterData:
+    def test_columns_in_another_order_are_found_by_label(self, labels: str) -> None:
+        X = named(labels)
+        turned = X.iloc[:, ::-1]
+        plain, fit = pk.fit(VALUES, "box-cox"), pk.fit(X, "box-cox")
+        z = fit.transform(turned)
+        assert z.columns.equals(turned.columns)
+        np.testing.assert_array_equal(z.to_numpy(), plain.transform(VALUES)[:, ::-1])
+        np.testing.assert_array_equal(
+            fit.inverse_transform(z), plain.inverse_transform(plain.transform(VALUES))[:, ::-1]
+        )
+        np.testing.assert_array_equal(np.asarray(fit.confint(turned)), np.asarray(plain.confint()))
+        np.testing.assert_array_equal(fit.profile([0.3], turned), plain.profile([0.3]))
+        np.testing.assert_array_equal(np.asarray(fit.transform(VALUES)), plain.transform(VALUES))
+
+    def test_grouped_joint_and_regression_fits_find_columns_by_label(self, labels: str) -> None:
+        X = named(labels)
+        turned, groups = X.iloc[:, ::-1], CODES
+        grouped, plain = pk.fit(X, "box-cox", groups=groups), pk.fit(VALUES, "box-cox", groups=groups)
+        np.testing.assert_array_equal(
+            grouped.transform(turned, groups=groups).to_numpy(), plain.transform(VALUES, groups=groups)[:, ::-1]
+        )
+        joint, right = fit_joint(X, family="box-cox"), fit_joint(VALUES, family="box-cox")
+        np.testing.assert_array_equal(joint.mahalanobis(turned), right.mahalanobis(VALUES))
+        np.testing.assert_array_equal(np.asarray(joint.confint(turned)), np.asarray(right.confint(VALUES)))
+        regression = fit_regression(X, COVARIATE)
+        residuals = fit_regression(VALUES, COVARIATE).residuals(VALUES, COVARIATE)
+        np.testing.assert_array_equal(regression.residuals(turned, COVARIATE), residuals)
+
+    def test_detectors_and_wrapping_find_columns_by_label(self, labels: str) -> None:
+        X = named(labels)
+        turned = X.iloc[:, ::-1]
+        wrapped = wrap(X)
+        np.testing.assert_array_equal(np.asarray(wrapped.transform(turned))[:, ::-1], np.asarray(wrap(VALUES).values))
+        scaling = fit_scaling(X)
+        np.testing.assert_array_equal(
+            np.asarray(scaling.probability(turned))[:, ::-1],
+            np.asarray(fit_scaling(VALUES).probability(VALUES)),
+        )
+
+    def test_labels_keep_their_type(self, labels: str) -> None:
+        X = named(labels)
+        fit = pk.fit(X, "box-cox")
+        for one in (fit, pk.PowerFit.from_json(fit.to_json()), pickle.loads(pickle.dumps(fit))):
+            assert one.column_names == X.columns.tolist()
+            assert [type(label) for label in one.column_names] == [type(label) for label in X.columns.tolist()]
+            assert list(one) == X.columns.tolist()
+            assert one.lambdas.index.names == X.columns.names
+            for j, label in enumerate(X.columns):
+                assert one.lambdas[label] == one[label].lmbda[0] == fit.lmbda[j]
+            assert X[one.column_names].equals(X)
+            np.testing.assert_array_equal((X * one.lambdas)[X.columns.tolist()], VALUES * fit.lmbda)
+
+    def test_grouped_labels_keep_their_type(self, labels: str) -> None:
+        X = named(labels)
+        fit = pk.fit(X, "box-cox", groups=CODES)
+        for one in (fit, pk.GroupedFit.from_json(fit.to_json())):
+            for j, label in enumerate(X.columns):
+                np.testing.assert_array_equal(one.lambdas[label], fit.lmbda[:, j])
+                assert one[2].lambdas[label] == fit.lmbda[1, j]
+            assert one.lambdas.columns.names == X.columns.names
+            assert list(one.lambdas.index) == [1, 2, 3]
+
+    def test_chunks_keep_labels(self, labels: str) -> None:
+        X = named(labels)
+        assert fit_chunks([X[:30], X[30:]]).column_names == X.columns.tolist()
+        summary = range_of(X, "yeo-johnson")
+        assert Range.from_bytes(summary.to_bytes()).column_names == X.columns.tolist()
+
+
+def test_default_labels_are_no_names_beside_text() -> None:
+    right = pk.fit(VALUES).transform(VALUES)
+    for fitted, later in ((named("text"), named("default")), (named("default"), named("text"))):
+        np.testing.assert_array_equal(pk.fit(fitted).transform(later), right)
+
+
+@pytest.mark.parametrize("fitted, later", [("default", "integers"), ("integers", "default"), ("text", "levels")])
+def test_other_column_labels_are_refused_by_name(fitted: str, later: str) -> None:
+    fit, X = pk.fit(named(fitted)), named(later)
+    first = named(fitted).columns.tolist()[0]
+    with pytest.raises(ValueError, match=f"X lacks {first!r}, .* of the columns that were fitted"):
+        fit.transform(X)
+
+
+def test_whole_numbers_are_labels_where_labels_are_whole_numbers() -> None:
+    fit = pk.fit(named("integers"))
+    assert fit[20].column_names == [20]
+    with pytest.raises(KeyError, match="there is no column 0; the columns are 10, 20"):
+        fit[0]
+    assert pk.fit(named("reversed"))[0].lmbda == pk.fit(named("reversed")).lmbda[1]
+    assert pk.fit(named("text"))[0].column_names == ["a"]
+    assert pk.fit(named("default"))[-1].column_names == [1]
+
+
+def test_labels_that_no_file_keeps_are_refused_when_saving() -> None:
+    fit = pk.fit(pd.DataFrame(VALUES, columns=pd.period_range("2024-01", periods=2, freq="M")))
+    with pytest.raises(TypeError, match=r"the column label Period\('2024-01', 'M'\) is a Period, .*astype\(str\)"):
+        fit.to_json()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [{"integer": "1"}, [{"integer": "x"}], [{"boolean": "yes"}], [{"levels": "ab"}], [1], [{"a": "b", "c": "d"}]],
+)
+def test_damaged_labels_are_refused(labels: Any) -> None:
+    record = json.loads(pk.fit(named("text").iloc[:, :1]).to_json())
+    record["column_names"] = labels
+    with pytest.raises(ValueError, match="column_names is not a list of names"):
+        pk.PowerFit.from_json(json.dumps(record), check=False)

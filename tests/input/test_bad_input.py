@@ -581,7 +581,7 @@ BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "ymax list": ({"ymax": [1.0, 2.0, 3.0]}, (TypeError, ValueError), "ymax"),
     "column_names short": ({"column_names": ["a"]}, ValueError, "column_names has 1 name, X has 3 columns"),
     "column_names equal": ({"column_names": ["a", "b", "a"]}, ValueError, "column_names has 'a' more than once"),
-    "column_names numbers": ({"column_names": [1, 2, 3]}, TypeError, r"column_names\[0\] is 1, a int"),
+    "column_names numbers": ({"column_names": [1, 2, None]}, TypeError, r"column_names\[2\] is None, a NoneType"),
     "column_names text": ({"column_names": "abc"}, TypeError, "column_names is one string"),
     "weights short": ({"sample_weight": [1.0]}, ValueError, r"sample_weight has shape \(1,\), X has 60 rows"),
     "weights per column": ({"sample_weight": np.ones((60, 3))}, ValueError, r"sample_weight has shape \(60, 3\)"),
