@@ -83,6 +83,11 @@ def fit(
     ('time', 'lat', 'lon')
     """
     variables = _variables(X)
+    if options.get("groups") is not None:
+        raise TypeError(
+            "powerkern.xarray.fit takes no groups; fit each part by itself: "
+            "{label: fit(part, dim=...) for label, part in X.groupby('season')}"
+        )
     if isinstance(sample_weight, str):
         if sample_weight not in X.coords and sample_weight not in variables:
             raise ValueError(f"sample_weight={sample_weight!r}: X has no coordinate or variable of that name")
@@ -386,8 +391,9 @@ def _aligned(position: Any, X: Any) -> Any:
         if d not in X.dims:
             raise ValueError(f"X has no dimension {d!r}, and the fit has one column for each point along it")
         if d in position.indexes and d in X.indexes and not position.indexes[d].equals(X.indexes[d]):
-            position = position.reindex({d: X.indexes[d]}, fill_value=-1)
-            if (position < 0).any():
+            order = position.indexes[d].get_indexer(X.indexes[d])
+            position = position.isel({d: order})
+            if (order < 0).any():
                 raise ValueError(f"X has coordinates along {d!r} that the data of the fit had not")
         if position.sizes[d] != X.sizes[d]:
             raise ValueError(f"X has {X.sizes[d]} points along {d!r}, the data of the fit had {position.sizes[d]}")

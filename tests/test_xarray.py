@@ -216,3 +216,25 @@ def test_wrong_use():
         fit(X.where((X["time"] != X["time"][7]) | (X["lat"] != 10.0), -1.0), "box-cox", dim="time")
     with pytest.raises(TypeError, match="in variable 'time': "):
         fit(X["time"])
+
+
+def test_points_of_a_stacked_dimension_are_matched_by_their_coordinates() -> None:
+    values = np.random.default_rng(3).lognormal(size=(30, 3, 4))
+    grid = xr.DataArray(values, dims=("time", "lat", "lon"), coords={"lat": [1, 2, 3], "lon": [1, 2, 3, 4]})
+    x = grid.stack(place=("lat", "lon"))
+    fitted = fit(x, dim="time")
+    z = fitted.transform(x)
+    for chosen in ([5, 2, 7], [11], np.random.default_rng(4).permutation(12)):
+        part = x.isel(place=chosen)
+        found = fitted.transform(part)
+        np.testing.assert_array_equal(found, z.isel(place=chosen))
+        assert found.indexes["place"].equals(part.indexes["place"])
+    with pytest.raises(ValueError, match="coordinates along 'place' that"):
+        fitted.transform(grid.assign_coords(lat=[1, 2, 9]).stack(place=("lat", "lon")))
+
+
+def test_groups_are_refused_with_the_remedy() -> None:
+    x = xr.DataArray(np.arange(1.0, 13.0), dims="time", coords={"season": ("time", np.arange(12) % 2)})
+    with pytest.raises(TypeError, match=r"powerkern\.xarray\.fit takes no groups; fit each part by itself"):
+        fit(x, groups=x.season)
+    assert {label: fit(part, dim="time").lmbda.ndim for label, part in x.groupby("season")} == {0: 0, 1: 0}

@@ -7,21 +7,24 @@ TypeError: this kind of thing can never be fitted. ValueError: right kind, wrong
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from powerkern._input.alignment import are_default, few, is_whole_label, may_go_by_position
 from powerkern._input.columns import (
     COMPLAINTS,
     Table,
+    holds_numbers,
     is_number,
     is_single,
     is_wide_integer,
     kind_of,
+    objects_as_floats,
     reject_cells,
     table_of,
 )
@@ -110,9 +113,8 @@ def refuse_non_numbers(X: object, what: str = "X") -> None:
     """Raise as `numbers` does, without reading the numbers; columns of Python objects that are all numbers pass."""
     table = table_of(X)
     if table is not None:
-        for j, dtype in enumerate(table.types):
-            kind = kind_of(dtype)
-            if kind != "number" and not (kind == "object" and all(map(is_number, table.objects(j)))):
+        for j in range(len(table.types)):
+            if not holds_numbers(table, j):
                 _reject_column(table, j, what)
         return
     values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
@@ -142,7 +144,8 @@ def _contents(
     refuse_foreign(X, what)
     table = table_of(X)
     if table is not None:
-        return _table_values(table, what), table.names, [is_wide_integer(dtype) for dtype in table.types]
+        wide = [_has_wide_integers(table, j) for j in range(len(table.types))]
+        return _table_values(table, what), table.names, wide
     X = filled(X)
     values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
     if dimensions is not None and values.ndim not in dimensions:
@@ -155,6 +158,13 @@ def _contents(
         cells = values if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
         _reject_array(kind, values.dtype, cells, what, None if column_names is None else list(column_names))
     return values, None, [is_wide_integer(values.dtype)]
+
+
+def _has_wide_integers(table: Table, j: int) -> bool:
+    """Return whether a column holds integers that float64 may round."""
+    if kind_of(table.types[j]) == "object":
+        return any(isinstance(cell, int | np.integer) for cell in table.objects(j))
+    return is_wide_integer(table.types[j])
 
 
 #: Beyond it, float64 does not represent every integer.
@@ -211,11 +221,15 @@ def _ragged(X: Any, what: str) -> ValueError:
 def _as_floats(values: NDArray[Any], what: str) -> NDArray[np.float64]:
     """An array of Python's numbers as float64; None is missing."""
     try:
-        return values.astype(np.float64)
+        return objects_as_floats(values.ravel()).reshape(values.shape)
     except OverflowError:
-        raise ValueError(
-            f"{what} has integers beyond the range of float64, 1.8e308; divide all of them by a constant first"
-        ) from None
+        raise _too_large(what) from None
+
+
+def _too_large(what: str) -> ValueError:
+    return ValueError(
+        f"{what} has integers beyond the range of float64, 1.8e308; divide all of them by a constant first"
+    )
 
 
 def _length(row: Any) -> int | None:
@@ -245,11 +259,13 @@ def is_masked_array(X: object) -> bool:
 
 def _table_values(table: Table, what: str) -> NDArray[Any]:
     """One array of the table's values: the library's own when all columns are of one type, float64 otherwise."""
-    for j, dtype in enumerate(table.types):
-        if kind_of(dtype) != "number":
+    for j in range(len(table.types)):
+        if not holds_numbers(table, j):
             _reject_column(table, j, what)
     if not table.types:
         return np.empty((0, 0))
+    if any(kind_of(dtype) == "object" for dtype in table.types):
+        table = table._replace(whole=None, column=functools.partial(_column_of_objects, table, what))
     if table.whole is not None and len(set(table.types)) == 1:
         values = table.whole()
         if kind_of(values.dtype) == "number":  # an object array where the library has missing values of its own
@@ -263,6 +279,16 @@ def _table_values(table: Table, what: str) -> NDArray[Any]:
     for j in range(1, len(table.types)):
         values[:, j] = table.column(j, dtype)
     return values
+
+
+def _column_of_objects(table: Table, what: str, j: int, dtype: DTypeLike) -> NDArray[Any]:
+    """Return a column of a table in which some columns are Python numbers."""
+    if kind_of(table.types[j]) != "object":
+        return table.column(j, dtype)
+    try:
+        return objects_as_floats(table.objects(j)).astype(dtype)
+    except OverflowError:
+        raise _too_large(what) from None
 
 
 def output_type(dtype: Any) -> type[np.floating[Any]]:

@@ -22,6 +22,7 @@ _NAMED_KINDS = (
     ("complex", r"(sparse\[)?complex"),
     ("text", r"(large_)?(str|utf8)"),
     ("category", r"categor|enum|dictionary"),
+    ("encoded", r"run_end_encoded"),
     ("time", r"date|time|duration|period"),
 )
 
@@ -31,6 +32,7 @@ COMPLAINTS = {
     "complex": "is complex ({}); fit its real and imaginary parts, or its modulus, as columns of their own",
     "time": "holds dates or times ({}); convert it to numbers first, such as days since a fixed day, " + _LEFT_OUT,
     "category": "is categorical ({}); encode it as numbers if they mean amounts, " + _LEFT_OUT,
+    "encoded": "is run-end encoded ({}); decode it first, with pyarrow.compute.run_end_decode",
     "text": "holds text ({}); convert it to numbers, " + _LEFT_OUT,
     "object": "is of type {}; convert it to numbers, " + _LEFT_OUT,
     "other": "is of type {}; convert it to numbers, " + _LEFT_OUT,
@@ -72,7 +74,7 @@ def reject_cells(cells: Any, place: Callable[[int], str], what: str, dtype: obje
 
 def is_number(cell: object) -> bool:
     """Whether a cell of an object array is a number, or None, which `astype(float)` turns into NaN."""
-    return cell is None or isinstance(cell, Real | Decimal | np.bool_ | np.floating | np.integer)
+    return is_missing(cell) or isinstance(cell, Real | Decimal | np.bool_ | np.floating | np.integer)
 
 
 def _shortened(cell: object) -> str:
@@ -106,7 +108,24 @@ class Table(NamedTuple):
     was_vector: bool
 
 
+def holds_numbers(table: Table, j: int) -> bool:
+    """Return whether a column holds real numbers, which may be Python objects; None and NA are missing."""
+    kind = kind_of(table.types[j])
+    return kind == "number" or (kind == "object" and all(map(is_number, table.objects(j))))
+
+
+def objects_as_floats(cells: Any) -> NDArray[np.float64]:
+    """Return Python numbers as float64; None and NA are missing."""
+    return np.array([np.nan if is_missing(cell) else float(cell) for cell in cells], dtype=np.float64)
+
+
+def is_missing(cell: object) -> bool:
+    """Return whether a cell is None or NA of pandas."""
+    return cell is None or type(cell).__name__ == "NAType"
+
+
 def table_of(X: Any) -> Table | None:
+    """Return the columns of a data frame or series; None if X is neither."""
     own = library(X)
     if own == "pandas" and hasattr(X, "to_numpy"):
         return _pandas_table(X)

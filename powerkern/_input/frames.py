@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from powerkern._input.alignment import align_rows, matching_order
 from powerkern._input.arrays import as_choice, as_matrix, as_rows
-from powerkern._input.columns import is_numeric, is_single
+from powerkern._input.columns import holds_numbers, is_single, table_of
 from powerkern._input.foreign import frame_library, library
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
@@ -182,8 +182,9 @@ def level_names(X: Any) -> list[Any] | None:
 
 
 def _numeric(X: Any) -> list[int]:
-    """Positions of the columns of a data frame that hold numbers."""
-    return [j for j, dtype in enumerate(X.schema.types if _is_arrow(X) else X.dtypes) if is_numeric(dtype)]
+    """Return the positions of the columns of a data frame that hold numbers, Python objects among them."""
+    table = table_of(X)
+    return [] if table is None else [j for j in range(len(table.types)) if holds_numbers(table, j)]
 
 
 def _at(X: Any, positions: list[int]) -> Any:
@@ -195,21 +196,42 @@ def _at(X: Any, positions: list[int]) -> Any:
 
 
 def _in_pandas(X: Any, part: Any, values: NDArray[Any]) -> Any:
+    if not _is_frame(X):
+        return _pandas_column(X, values, X._constructor).__finalize__(X)
+    result = part._constructor(values, index=X.index, columns=part.columns, copy=False)
+    if any(not isinstance(dtype, np.dtype) for dtype in part.dtypes):
+        import pandas
+
+        columns = [
+            _pandas_column(part.iloc[:, j], values[:, j], part._constructor_sliced) for j in range(part.shape[1])
+        ]
+        result = part._constructor(pandas.concat(columns, axis=1))
+        result.columns = part.columns  # concat loses the type of labels and the names of their levels
+    if part is X:
+        return result.__finalize__(X)
+    everything = X.copy()
+    for j, position in enumerate(X.columns.get_indexer(part.columns)):
+        everything.isetitem(position, result.iloc[:, j])
+    return everything
+
+
+def _pandas_column(source: Any, values: NDArray[Any], make: Any) -> Any:
+    """Return values as a series like `source`; nullable types keep null entries, and NaN beside them."""
+    kind = _pandas_type(source.dtype, values.dtype)
+    if isinstance(kind, np.dtype):
+        return make(values, index=source.index, name=source.name)
     import pandas
 
-    if not _is_frame(X):
-        return pandas.Series(values, index=X.index, name=X.name).astype(_pandas_type(X.dtype, values.dtype))
-    result = pandas.DataFrame(values, index=X.index, columns=part.columns, copy=False)
-    nullable = {j: dtype for j, dtype in enumerate(part.dtypes) if not isinstance(dtype, np.dtype)}
-    if nullable:
-        result = pandas.concat(
-            [result.iloc[:, j].astype(_pandas_type(dtype, values.dtype)) for j, dtype in enumerate(part.dtypes)], axis=1
+    null = source.isna().to_numpy()
+    if "pyarrow" in kind:
+        import pyarrow
+
+        column = pandas.arrays.ArrowExtensionArray(
+            pyarrow.array(values, pyarrow.float32() if kind.startswith("float") else pyarrow.float64(), mask=null)
         )
-    if part is X:
-        return result
-    everything = X.copy()
-    everything[list(part.columns)] = result
-    return everything
+    else:
+        column = pandas.arrays.FloatingArray(values.astype(kind.lower()), null)
+    return make(column, index=source.index, name=source.name)
 
 
 def _pandas_type(dtype: Any, result: np.dtype[Any]) -> Any:
@@ -227,7 +249,7 @@ def _in_polars(X: Any, part: Any, values: NDArray[Any]) -> Any:
 
     def series(source: Any, column: NDArray[Any]) -> Any:
         one = polars.Series(source.name, column)
-        return one.fill_nan(None) if source.null_count() else one
+        return one.set(source.is_null(), None) if source.null_count() else one
 
     if not _is_frame(X):
         return series(X, values)

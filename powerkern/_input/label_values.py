@@ -102,7 +102,8 @@ def _check_kinds(cells: NDArray[Any]) -> None:
     if None in rows:
         i = rows[None]
         raise TypeError(
-            f"groups, row {i}: {cells[i]!r} is no label; labels are numbers, text, dates, booleans or categories"
+            f"groups has the label {cells[i]!r}, a {type(cells[i]).__name__}; labels are numbers, text, dates, "
+            "durations or booleans; convert groups with .astype(str)"
         )
     if len(rows) > 1:
         (one, i), (other, k) = list(rows.items())[:2]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from powerkern._input import frames
+from powerkern._input.alignment import row_labels
 from powerkern._input.arguments import is_weightless, weights_of
 from powerkern._input.arrays import Matrix, as_matrix, as_rows, check_n_features, is_masked_array
 
@@ -75,8 +76,17 @@ def read_fitted(
     rows, weight = frames.without_weights(X, sample_weight, what)
     part = frames.columns_named(rows, names)
     matrix = as_matrix(part, what=what)
+    if matrix.was_vector and n_features > 1 and names is not None:
+        _refuse_one_row(rows, names, what)
     check_n_features(matrix.values, n_features, matrix.names, names)
     return matrix._replace(weight=weights_of(weight, len(matrix.values)), given=X, part=part)
+
+
+def _refuse_one_row(X: object, names: list[Any], what: str) -> None:
+    """Refuse a row of a data frame, which is a series with an entry for each column."""
+    labels = row_labels(X)
+    if labels is not None and len(labels) == len(names) and set(labels) == set(names):
+        raise ValueError(f"{what} is one row of a data frame; pass a frame of one row, such as X.iloc[[0]]")
 
 
 def restored(matrix: Matrix, values: NDArray[Any]) -> Any:

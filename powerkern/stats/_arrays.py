@@ -10,8 +10,10 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern._input.alignment import align_columns, align_rows
 from powerkern._input.arrays import as_reals, filled, is_masked_array, is_real, numbers
 from powerkern._input.foreign import library, refuse_foreign
+from powerkern._input.frames import restored
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.elementwise import (
     boxcox_array,
@@ -57,6 +59,30 @@ def transformed(kernel: Elementwise, x: NDArray[Any], lmbda: ArrayLike, out: NDA
         return result[()]
     np.copyto(out, result, casting="same_kind")
     return out
+
+
+def transformed_like(kernel: Elementwise, x: Any, lmbda: Any, out: NDArray[np.floating] | None = None) -> Any:
+    """Apply `transformed` to data of any kind and return the same kind, as ufuncs of NumPy and SciPy do.
+
+    Series, data frames and labelled arrays keep index, names, coordinates and attributes. A masked array keeps its
+    mask, with NaN under it.
+    """
+    if type(x) is np.ndarray:
+        return transformed(kernel, x, lmbda, out)
+    own = library(x)
+    if own == "pandas" and hasattr(x, "columns"):
+        lmbda = align_columns(lmbda, x.columns.tolist(), "lmbda")
+    elif own:
+        lmbda = align_rows(lmbda, x, "lmbda", "x")
+    values = data_of(x)
+    result = transformed(kernel, values, lmbda, out)
+    if out is not None or np.shape(result) != np.shape(values):
+        return result
+    if own == "xarray":
+        return x.copy(data=result)
+    if own:
+        return restored(x, x, result)
+    return np.ma.array(result, mask=np.ma.getmaskarray(x)) if is_masked_array(x) else result
 
 
 BOXCOX = Elementwise(boxcox_array, boxcox_each)

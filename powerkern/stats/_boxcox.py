@@ -22,6 +22,7 @@ from powerkern.stats._arrays import (
     float_dtype,
     nan_of,
     transformed,
+    transformed_like,
     without_nan,
 )
 from powerkern.stats._likelihood import log_likelihood
@@ -69,8 +70,9 @@ def boxcox(
 
     Returns
     -------
-    y : ndarray
-        The transformed data. An empty `x` is returned as it is, alone.
+    y : ndarray, or the kind of `x` with `lmbda` given
+        The transformed data. With `lmbda` given, series, data frames, labelled and masked arrays stay what they are, as
+        with the ufuncs of `scipy.special`. An empty `x` is returned as it is, alone.
     maxlog : float
         The estimate of lambda. Only without `lmbda`.
     (min_ci, max_ci) : tuple of float
@@ -113,10 +115,10 @@ def boxcox(
     >>> np.allclose(inv_boxcox(y, lmbda), x)
     True
     """
-    x = data_of(x)
+    given, x = x, data_of(x)
     if lmbda is not None:
         contains_nan(x, nan_policy)  # which may be an error
-        return transformed(BOXCOX, x, lmbda)
+        return transformed_like(BOXCOX, given, lmbda)
     if x.size == 0 and x.ndim == 1:
         return np.asarray(x)
     column, low, high = column_of(x)
@@ -320,7 +322,7 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) ->
 
     Returns
     -------
-    x : ndarray or float
+    x : ndarray or float, or the kind of `y`
         NaN where ``1 + lmbda y < 0``, outside the range of the transform.
 
     Raises
@@ -335,4 +337,4 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) ->
     array([[1. , 1. ],
            [2.5, 2. ]])
     """
-    return transformed(INV_BOXCOX, data_of(y), lmbda, out)
+    return transformed_like(INV_BOXCOX, y, lmbda, out)

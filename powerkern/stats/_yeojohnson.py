@@ -23,6 +23,7 @@ from powerkern.stats._arrays import (
     nan_of,
     reject_complex,
     transformed,
+    transformed_like,
     without_nan,
 )
 from powerkern.stats._likelihood import log_likelihood
@@ -48,8 +49,8 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
 
     Returns
     -------
-    y : ndarray
-        The transformed data. An empty `x` is returned as it is, alone.
+    y : ndarray, or the kind of `x` with `lmbda` given
+        The transformed data, see `boxcox`. An empty `x` is returned as it is, alone.
     maxlog : float
         The estimate of lambda, `yeojohnson_normmax`. Only without `lmbda`.
 
@@ -85,13 +86,13 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
     >>> np.allclose(inv_yeojohnson(y, lmbda), darwin)
     True
     """
-    x = data_of(x)
+    given, x = x, data_of(x)
     if x.size == 0:
         return np.asarray(x)
     reject_complex(x)
     if lmbda is not None:
         contains_nan(x, nan_policy)  # which may be an error
-        return transformed(YEOJOHNSON, x, lmbda)
+        return transformed_like(YEOJOHNSON, given, lmbda)
     maxlog = yeojohnson_normmax(x, nan_policy=nan_policy)
     return transformed(YEOJOHNSON, x, maxlog), maxlog
 
@@ -230,7 +231,7 @@ def inv_yeojohnson(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None
 
     Returns
     -------
-    x : ndarray or float
+    x : ndarray or float, or the kind of `y`
         NaN where `y` is outside the range of the transform: ``1 + lmbda y < 0`` for ``y >= 0``,
         ``1 - (2 - lmbda) y < 0`` for ``y < 0``.
 
@@ -241,4 +242,4 @@ def inv_yeojohnson(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None
     array([[-1.        , -1.71828183],
            [ 1.5       ,  1.        ]])
     """
-    return transformed(INV_YEOJOHNSON, data_of(y), lmbda, out)
+    return transformed_like(INV_YEOJOHNSON, y, lmbda, out)

@@ -372,10 +372,6 @@ REFUSED_FRAMES: dict[str, tuple[Callable[[], Any], str]] = {
         pandas_case(lambda pd: pd.DataFrame({"b": np.array([None, 1.5, "x"], dtype=object)})),
         r"column 0 \('b'\), row 2: 'x' is not",
     ),
-    "pandas objects": (
-        pandas_case(lambda pd: pd.DataFrame({"a": [1.0, 2.0], "b": np.array([1, None], dtype=object)})),
-        r"column 1 \('b'\) has type object, although it holds numbers only; convert it with \.astype\(float\)",
-    ),
     "pandas categories": (
         pandas_case(lambda pd: pd.DataFrame({"a": pd.Categorical([1, 2])})),
         r"column 0 \('a'\) is categorical \(category\); encode it",

@@ -145,7 +145,8 @@ def test_masked_values_of_a_series_are_missing():
 @pytest.mark.parametrize("transform", [stats.boxcox, stats.yeojohnson, stats.inv_boxcox, stats.inv_yeojohnson])
 def test_masked_values_are_not_transformed(transform):
     z = transform(masked([1.0, 2.0, 3.0], 1), 0.5)
-    assert np.isnan(z).tolist() == [False, True, False]
+    assert np.ma.getmaskarray(z).tolist() == [False, True, False]
+    assert np.isnan(z.data).tolist() == [False, True, False]
 
 
 def test_masked_ratings_are_missing():
