@@ -11,7 +11,7 @@ named (labels 0, 1, 2, ... in this order) are taken by position beside columns t
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -27,7 +27,7 @@ def row_labels(X: Any) -> Any:
     own = library(X)
     if own == "pandas":
         return getattr(X, "index", None) if hasattr(X, "iloc") else None
-    if own == "xarray" and getattr(X, "dims", ()) and hasattr(X, "indexes"):
+    if own == "xarray" and hasattr(X, "indexes") and len(X.dims) > 0:
         return X.indexes.get(X.dims[0])
     return None
 
@@ -231,7 +231,7 @@ def _boolean(text: str) -> bool:
     return text == "True"
 
 
-_LABELS = {
+_LABELS: dict[str, Callable[[str], Any]] = {
     "none": lambda text: None,
     "boolean": _boolean,
     "integer": int,

@@ -28,7 +28,7 @@ from powerkern._input.columns import (
     reject_cells,
     table_of,
 )
-from powerkern._input.foreign import is_of, library, refuse_foreign
+from powerkern._input.foreign import is_of, refuse_foreign
 from powerkern._input.messages import did_you_mean, warn
 from powerkern._typing import BoolArray
 
@@ -404,7 +404,7 @@ def as_names(column_names: Sequence[Any], p: int) -> list[Any]:
     """Return the labels that a user gives to p columns, checked."""
     if isinstance(column_names, str):
         raise TypeError(f"column_names is one string; pass a list of {p} names")
-    names = column_names.tolist() if library(column_names) == "pandas" else listed(column_names)
+    names = listed(column_names.tolist() if hasattr(column_names, "tolist") else column_names)
     for j, name in enumerate(names):
         if name is None or not isinstance(name, Hashable):
             raise TypeError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -225,7 +225,7 @@ class _Fits(NamedTuple):
         if not positive.any():
             return found
         at, p = np.flatnonzero(positive), positive.size
-        names = tuple(found.range.column_names or range(p))
+        names = tuple(found.range.column_names or list[Any](range(p)))
         low, high = given_bounds(bounds, p, found.range.column_names)[:, positive]
         own = self._replace(passes=dataclasses.replace(self.passes, columns=positive))
         other = own.by("box-cox", 0.0, names, (low, high))
