@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.elementwise import inv_yeojohnson_each, yeojohnson_each
-from powerkern.stats._arrays import Elementwise, data_of, transformed
+from powerkern.stats._arrays import Elementwise, transformed_like
 
 
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) -> Any:
@@ -44,7 +44,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) -> A
     >>> boxcox1p([1e-20, 3.0], 0.5)
     array([1.e-20, 2.e+00])
     """
-    return transformed(_BOXCOX1P, data_of(x), lmbda, out)
+    return transformed_like(_BOXCOX1P, x, lmbda, out)
 
 
 def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) -> Any:
@@ -69,7 +69,7 @@ def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) 
     >>> inv_boxcox1p([1e-20, 2.0], 0.5)
     array([1.e-20, 3.e+00])
     """
-    return transformed(_INV_BOXCOX1P, data_of(y), lmbda, out)
+    return transformed_like(_INV_BOXCOX1P, y, lmbda, out)
 
 
 def _boxcox1p_each(x: FloatArray, lmbda: FloatArray, out: FloatArray) -> None:

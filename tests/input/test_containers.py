@@ -21,7 +21,7 @@ import powerkern as pk
 from powerkern.location import location_scale
 from powerkern.outliers import zscore
 from powerkern.sketch import extend, finish, fit_chunks
-from powerkern.stats import boxcox, inv_boxcox, inv_yeojohnson, yeojohnson
+from powerkern.stats import boxcox, boxcox1p, inv_boxcox, inv_boxcox1p, inv_yeojohnson, yeojohnson
 
 RNG = np.random.default_rng(5)
 VALUES = RNG.lognormal(size=(30, 3))
@@ -132,8 +132,16 @@ CONTAINERS: dict[str, Any] = {
 }
 
 
+UFUNCS = [
+    (boxcox, scipy.special.boxcox),
+    (inv_boxcox, scipy.special.inv_boxcox),
+    (boxcox1p, scipy.special.boxcox1p),
+    (inv_boxcox1p, scipy.special.inv_boxcox1p),
+]
+
+
 @pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("ours, theirs", [(boxcox, scipy.special.boxcox), (inv_boxcox, scipy.special.inv_boxcox)])
+@pytest.mark.parametrize("ours, theirs", UFUNCS)
 def test_functions_keep_what_ufuncs_keep(ours: Callable[..., Any], theirs: Callable[..., Any], container: str) -> None:
     x = CONTAINERS[container]
     found, right = ours(x, 0.3), theirs(x, 0.3)
