@@ -27,7 +27,7 @@ MANY_COLUMNS = 750
 _SEARCHES = ("auto", "pairs", "wrapped")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Cells:
     """Predictions, residuals and flags for all given rows and the columns that `check_data` keeps.
 
@@ -56,6 +56,11 @@ class Cells:
     row_outlyingness: Any
     flagged_rows: Any
 
+    def __repr__(self) -> str:
+        n, p = self.flagged.shape
+        cells, rows = (int(np.count_nonzero(flags)) for flags in (self.flagged, self.flagged_rows))
+        return f"{type(self).__name__}({n} rows, {p} columns; flagged: {cells} cells, {rows} rows)"
+
 
 class _Rule(NamedTuple):
     """Everything needed to judge a row."""
@@ -70,7 +75,7 @@ class _Rule(NamedTuple):
     cutoff: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DDCFit(Cells):
     """Deviating cells of the rows and columns kept by `check_data`, and the rule to judge new rows; see `ddc`.
 

@@ -16,8 +16,11 @@ from powerkern._input.arrays import as_matrix, column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.location import location_scale
 
+#: Sentences that `str` of a `DataCheck` shows; `messages` has all.
+_MOST_SENTENCES = 15
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class DataCheck:
     """Columns and rows that `check_data` keeps, and its reasons for dropping the rest; prints as sentences.
 
@@ -56,8 +59,19 @@ class DataCheck:
         return columns + [f"row {i} {why}." for i, why in sorted(self.dropped_rows.items())]
 
     def __str__(self) -> str:
-        kept = f"Kept: {_counted(self.rows.size, 'row')}, {_counted(self.columns.size, 'column')}."
-        return "\n".join([*self.messages, kept])
+        sentences, kept = self.messages, f"Kept: {_counted(self.rows.size, 'row')}, {self._kept_columns}."
+        if len(sentences) > _MOST_SENTENCES:
+            rest = f"... and {len(sentences) - _MOST_SENTENCES + 1} more, in `messages`."
+            sentences = [*sentences[: _MOST_SENTENCES - 1], rest]
+        return "\n".join([*sentences, kept])
+
+    def __repr__(self) -> str:
+        kept = f"{_counted(self.rows.size, 'row')} and {self._kept_columns} kept"
+        return f"DataCheck({kept}, {len(self.dropped_rows)} and {len(self.dropped_columns)} dropped)"
+
+    @property
+    def _kept_columns(self) -> str:
+        return _counted(self.columns.size, "column")
 
 
 def check_data(
@@ -194,7 +208,10 @@ class _Check:
 
     def drop_constant(self, least: float, n_threads: int) -> None:
         scale = self._of_left(lambda values: location_scale(values, n_threads=n_threads).scale)
-        why = f"has a median absolute deviation of at most {least:g}: at least half of its values are nearly equal"
+        why = (
+            f"has a median absolute deviation of at most {least:g}: at least half of its values are nearly equal, or "
+            "its unit is large; lower min_scale to keep it"
+        )
         if self._rows.any():
             self._drop_columns(~(scale > least), lambda j: why)
 

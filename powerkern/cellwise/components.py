@@ -26,7 +26,7 @@ _MOST = 10
 _ZERO = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WrappedPCA:
     """Robust principal components, returned by `wrapped_pca`.
 
@@ -70,6 +70,12 @@ class WrappedPCA:
     quantile: float
     column_names: list[str] | None
 
+    def __repr__(self) -> str:
+        k, p = self.components.shape
+        explained = float(np.sum(self.explained_variance_ratio))
+        outlying = int(np.count_nonzero(self.outliers))
+        return f"WrappedPCA({k} components of {p} columns, {explained:.1%} of the variance; {outlying} outlying rows)"
+
     @property
     def outliers(self) -> Any:
         """Rows of the fitted data beyond either cut-off."""
@@ -85,6 +91,9 @@ class WrappedPCA:
         given, k = as_reals("scores", scores), self.eigenvalues.size
         if given.shape[-1:] != (k,):
             raise ValueError(f"scores must have {k} columns, one a component, got shape {given.shape}")
+        infinite = np.argwhere(np.isinf(given))
+        if infinite.size:
+            raise ValueError(f"scores, entry {tuple(infinite[0].tolist())}: the value is infinite; leave that row out")
         return np.asarray(self.center + self.divisor * (given @ self.components))
 
     def distances(self, X: object) -> tuple[Any, Any]:

@@ -130,8 +130,9 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
         return np.asarray(self.score_samples(X) - self.offset_)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """-1 for rows that deviate as a whole, 1 for the others."""
-        return np.where(self._judged(X)[1].flagged_rows, -1, 1)
+        """Return -1 for rows that deviate as a whole, or have no values, and 1 for the others."""
+        cells = self._judged(X)[1]
+        return np.where(cells.flagged_rows | np.isnan(cells.row_outlyingness), -1, 1)
 
     def _judged(self, X: Any) -> tuple[NDArray[np.floating], Cells]:
         check_is_fitted(self)
