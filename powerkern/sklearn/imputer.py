@@ -171,7 +171,7 @@ class UVImputer(FloatTransformer):
             self._decompose(values, min(int(self.rank), *values.shape), seed)
         return self
 
-    def _believed(self, values: FloatArray) -> FloatArray:
+    def _believed(self, values: NDArray[np.floating]) -> FloatArray:
         """Return `values` with NaN for those beyond the limits, row-major, as the kernels take them."""
         low, high = self.limits_
         return np.ascontiguousarray(np.where((values >= low) & (values <= high), values, np.nan), dtype=np.float64)

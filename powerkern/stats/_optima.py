@@ -102,9 +102,9 @@ def _one_minus_correlations(x: FloatArray, family: int) -> Callable[[FloatArray]
     work = np.empty((2, x.size))
 
     def one_minus_correlations(lambdas: FloatArray) -> FloatArray:
-        out = np.empty((1, lambdas.size))
+        out: FloatArray = np.empty((1, lambdas.size))
         ppcc_objective_columns(columns, positions, totals, family, lambdas, work, out)
-        return out[0]
+        return np.asarray(out[0])
 
     return one_minus_correlations
 

@@ -63,3 +63,9 @@ def test_a_row_without_values_is_no_inlier():
     rows[2] *= [1.0, -1.0, 1.0, -1.0]
     assert detector.predict(rows).tolist() == [-1, 1, -1]
     assert np.isnan(detector.score_samples(rows)).tolist() == [True, False, False]
+
+
+def test_a_correlation_at_the_limit_counts():
+    from powerkern.cellwise.neighbors import _ordered
+
+    assert _ordered(np.array([0.5, -0.75, 0.25, 0.4]), 0.5).tolist() == [1, 0]

@@ -475,3 +475,17 @@ def test_other_normalizations_of_the_lecture(normalize):
     fold = result.fold_in(M[:3])
     np.testing.assert_array_equal(fold[~np.isnan(M[:3])], M[:3][~np.isnan(M[:3])])
     assert np.isfinite(fold).all()
+
+
+def test_caution_is_a_ratio_of_variances():
+    """Variance within rows over the variance of their means, by loops."""
+    from powerkern.completion.low_rank import _caution
+
+    rng = np.random.default_rng(5)
+    rows = [3.0 * rng.normal() + rng.normal(size=n) for n in (3, 6, 5, 4, 2)]
+    values = np.full((5, 6), np.nan)
+    for i, row in enumerate(rows):
+        values[i, : row.size] = row
+    within = sum(((row - row.mean()) ** 2).sum() for row in rows) / sum(row.size - 1 for row in rows)
+    between = (sum(row.size * row.mean() ** 2 for row in rows) - len(rows) * within) / sum(row.size for row in rows)
+    assert _caution(values) == pytest.approx(within / between, rel=1e-12)

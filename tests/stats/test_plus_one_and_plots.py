@@ -109,3 +109,12 @@ def test_normality_plots_draw():
     ours.boxcox_normplot([1.0, 2.0, 7.0], -1, 2, plot=plt, N=5)
     assert plt.gca().get_title() == "Box-Cox Normality Plot"
     plt.close()
+
+
+def test_yeojohnson_is_bounded_where_the_variance_would_overflow():
+    """The largest value is then a 10,000th of the root of the largest float64."""
+    x = 1000.0 - np.array([0.0, 1e-4, 2e-4, 1e-3, 1e-2])
+    lmbda = ours.yeojohnson_normmax(x)
+    assert ours.yeojohnson_normmax(x, ymax=np.inf) > 2.0 * lmbda
+    bound = np.sqrt(np.finfo(np.float64).max) / 1e4
+    assert ours.yeojohnson(x, lmbda).max() == pytest.approx(bound, rel=1e-9)
