@@ -53,7 +53,7 @@ def target(case: Case, estimator: str) -> float:
 class Coverage:
     """Share of columns whose interval of level 0.95 has the lambda of a very long clean column in it."""
 
-    params = ([("yeo-johnson", 1.0)], [50], ["rewml"], [(0.0, 0.0)], [100])
+    params = ([("yeo-johnson", 1.0)], [50], ["robust"], [(0.0, 0.0)], [100])
     param_names = ("case", "n", "estimator", "contamination", "columns")
 
     def track_coverage(self, case: Case, n: int, estimator: str, at: tuple[float, float], columns: int) -> float:
@@ -69,7 +69,7 @@ class Coverage:
 class Flagged:
     """Share of clean values that are outliers by the default cut-off, over the nominal one per cent."""
 
-    params = ([("yeo-johnson", 1.0)], [20], ["rewml"], [10_000])
+    params = ([("yeo-johnson", 1.0)], [20], ["robust"], [10_000])
     param_names = ("case", "n", "estimator", "values")
 
     def track_share(self, case: Case, n: int, estimator: str, values: int) -> float:
@@ -80,7 +80,7 @@ class Flagged:
 class Cost(InTurns):
     """CPU time of an interval over that of the fit."""
 
-    params = (["rewml"], [(100, 50)])
+    params = (["robust"], [(100, 50)])
     param_names = ("estimator", "shape")
 
     def setup(self, estimator: str, shape: tuple[int, int]) -> None:

@@ -139,7 +139,7 @@ def _huber(y: np.ndarray, w: np.ndarray) -> loc_scale.LocScale:
 
 @numba.njit(error_model="numpy")
 def _one_step(y: np.ndarray, w: np.ndarray) -> loc_scale.LocScale:
-    return huber.huber_one_step(y, w, 1.5, huber.CELLWISE_BETA)
+    return huber.sorted_one_step(y, w, 1.5, huber.CELLWISE_BETA)
 
 
 @numba.njit(error_model="numpy")

@@ -18,7 +18,7 @@ def skewed(n: int, p: int) -> np.ndarray:
 class Origin:
     """Seconds, and how many times those of a plain fit, by maximum likelihood or with central weights."""
 
-    params = ([(10_000, 1_000), (500, 1_000)], ["yeo-johnson", "box-cox"], ["mle", "central-mle", "rewml"])
+    params = ([(10_000, 1_000), (500, 1_000)], ["yeo-johnson", "box-cox"], ["mle", "central-mle", "robust"])
     param_names = ("shape", "family", "estimator")
     timeout = 600
 

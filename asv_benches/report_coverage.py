@@ -30,7 +30,7 @@ def figures() -> Iterator[Figure]:
 def clean() -> Iterator[Figure]:
     for n in (50, 100, 300, 1000):
         for case in CASES:
-            yield _off(case, n, "rewml", 2.0)
+            yield _off(case, n, "robust", 2.0)
     for estimator in ("rewml-nr", "carroll", "mtl", "ppcc"):
         for n in (50, 300):
             for case in (("yeo-johnson", 1.0), ("box-cox", 0.0)):
@@ -50,7 +50,7 @@ def contaminated() -> Iterator[Figure]:
                 for k in (4.0, 10.0):
                     where = f"rewml, {case[0]} {case[1]}, n = {n}, {share:.0%} at k = {k:g}"
                     name = f"{where}: coverage of the lambda of clean columns, no promise"
-                    parameters = (case, n, "rewml", (share, k), COLUMNS // 2)
+                    parameters = (case, n, "robust", (share, k), COLUMNS // 2)
                     yield Figure(name, ">= 0", bench_coverage.Coverage, "track_coverage", parameters)
 
 
@@ -58,13 +58,13 @@ def flagged() -> Iterator[Figure]:
     for n in (5, 10, 20, 50, 100, 1000):
         for case in CASES:
             name = f"rewml, {case[0]} {case[1]}, n = {n}: clean values called outliers, nominally 1 %"
-            yield Figure(name, "<= 2 %", bench_coverage.Flagged, "track_share", (case, n, "rewml", 200_000))
+            yield Figure(name, "<= 2 %", bench_coverage.Flagged, "track_share", (case, n, "robust", 200_000))
 
 
 def cost() -> Iterator[Figure]:
     for shape in ((50, 100), (1_000, 100), (10_000, 20)):
         name = f"rewml, {shape[0]} x {shape[1]}: CPU time of an interval over that of the fit"
-        yield Figure(name, "<= 400 x", bench_coverage.Cost, "track_over_fit", ("rewml", shape))
+        yield Figure(name, "<= 400 x", bench_coverage.Cost, "track_over_fit", ("robust", shape))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ for family in %r:
     z = fit.transform(x)
     calls = {
         "fit": lambda: pk.fit(x, family, n_threads=1),
-        "rewml": lambda: pk.fit(x, family, "rewml", n_threads=1),
+        "robust": lambda: pk.fit(x, family, "robust", n_threads=1),
         "transform": lambda: fit.transform(x, n_threads=1),
         "inverse": lambda: fit.inverse_transform(z, n_threads=1),
     }
@@ -69,6 +69,6 @@ def rows() -> Iterator[tuple[str, ...]]:
 
 
 if __name__ == "__main__":
-    jobs = (f"{job}, {family}" for family in FAMILIES for job in ("fit", "rewml", "transform", "inverse"))
+    jobs = (f"{job}, {family}" for family in FAMILIES for job in ("fit", "robust", "transform", "inverse"))
     conditions = f"Measured by ``python -m asv_benches.report_cpus`` on: {machine()}."
     print(list_table(conditions, ("code for", "powerkern's exp", "np.exp", *jobs), rows()), end="")

@@ -30,7 +30,7 @@ results = {}
 for family in %r:
     for n, p in %r:
         x = matrix(family, n, p)
-        fit, robust = pk.fit(x, family), pk.fit(x, family, "rewml")
+        fit, robust = pk.fit(x, family), pk.fit(x, family, "robust")
         given = pk.fit(x, family, lmbda=np.round(fit.lmbda, 1))
         z = given.transform(x)
         found = {

@@ -33,10 +33,10 @@ ESTIMATORS: dict[str, Any] = {
     "Carroll": pk.Carroll(),
     "MTL 95": pk.MTL(h=0.95),
     "MTL 90": pk.MTL(h=0.9),
-    "RewMLnr": pk.RewMLNR(),
+    "adaptive RewML, nr": pk.AdaptiveRewML(rectify="none"),
+    "adaptive RewML": pk.AdaptiveRewML(),
     "RewML": pk.RewML(),
-    "RewML, paper": pk.RewML(convention="paper"),
-    "RewML, fixed": pk.RewML(convention="paper", first_weights="rectified", rectify="both"),
+    "adaptive RewML, fixed": pk.AdaptiveRewML(n_reweight=2, adaptive_cutoff=False),
     "RewML, R": pk.RewML(convention="cellwise"),
 }
 CASES = [("yeo-johnson", 0.5), ("yeo-johnson", 1.0), ("yeo-johnson", 1.5), ("box-cox", 0.0), ("box-cox", 1.0)]
@@ -100,7 +100,7 @@ def default(replicates: int) -> None:
     columns = ["clean", *(f"{share:.0%} {k:g}" for share, k in settings[1:])]
     methods: dict[str, Callable[[np.ndarray, str], np.ndarray]] = {
         name: lambda X, family, estimator=ESTIMATORS[name]: fit(X, family, estimator).lmbda
-        for name in ("ML", "RewML", "RewML, paper", "RewML, fixed")
+        for name in ("ML", "adaptive RewML", "RewML", "adaptive RewML, fixed")
     }
     methods["ML of |z| <= 3"] = _of_those_within_3
 
@@ -166,18 +166,18 @@ def topgear(replicates: int) -> None:
     table("TopGear, Box-Cox: lambda", [names[j][:8] for j in columns], rows(), 2)
     for name in ("MPG", "Weight"):
         x = X[:, names.index(name)]
-        flagged = fit(x, "box-cox", ESTIMATORS["RewML"]).outliers(x)
+        flagged = fit(x, "box-cox", ESTIMATORS["adaptive RewML"]).outliers(x)
         order = np.flatnonzero(flagged)[np.argsort(x[flagged])]
         print(f"{name}: " + "; ".join(f"{' '.join(cars[i])} ({x[i]:g})" for i in order))
 
 
 def glass(replicates: int) -> None:
-    """Fig. 11: outlying cells of the spectra, without a transform, by ML and by RewML."""
+    """Fig. 11: outlying cells of the spectra, without a transform, by ML and by adaptive RewML."""
     X = data("data_glass.csv.gz")[1]
     X = X[:, [np.median(abs(x - np.median(x))) > 0.0 for x in X.T]]
     print(f"\nGlass: {X.shape[0]} spectra, {X.shape[1]} wavelengths with a positive MAD")
     flags = {"no transform": np.abs((X - np.median(X, axis=0)) / _mad(X)) > ndtri(0.995)}
-    for name in ("ML", "RewML"):
+    for name in ("ML", "adaptive RewML"):
         fitted = fit(X, "yeo-johnson", ESTIMATORS[name])
         quartiles = np.percentile(fitted.lmbda, [0, 25, 50, 75, 100]).round(2)
         print(f"{name}: lambda from {quartiles[0]} over {quartiles[1:4]} (quartiles) to {quartiles[4]}")
@@ -201,7 +201,7 @@ def dposs(replicates: int) -> None:
 
 def _components(X: np.ndarray) -> Iterator[Any]:
     data = {"no transform": X}
-    for name in ("ML", "RewML"):
+    for name in ("ML", "adaptive RewML"):
         data[name] = fit(X, "yeo-johnson", ESTIMATORS[name]).transform(X)
     for name, values in data.items():
         found = wrapped_pca(values, 4)

@@ -33,15 +33,15 @@ def robpy(X: np.ndarray, family: str) -> np.ndarray:
     return np.array([RobustPowerTransformer(method).fit(x).lambda_rew for x in X.T])
 
 
-def ours(X: np.ndarray, family: str, convention: str) -> np.ndarray:
+def ours(X: np.ndarray, family: str, estimator: str) -> np.ndarray:
     """Lambdas on one thread, which is what robpy uses."""
-    return pk.fit(X, family, pk.RewML(convention=convention), n_threads=1).lmbda
+    return pk.fit(X, family, estimator, n_threads=1).lmbda
 
 
 FITS: dict[str, Callable[[np.ndarray, str], np.ndarray]] = {
     "robpy": robpy,
-    "powerkern": lambda X, family: ours(X, family, "adaptive"),
-    "powerkern, the paper's rules": lambda X, family: ours(X, family, "paper"),
+    "powerkern": lambda X, family: ours(X, family, "robust"),
+    "powerkern, the paper's rules": lambda X, family: ours(X, family, "rewml"),
 }
 
 

@@ -88,7 +88,7 @@ def simulation() -> Iterator[Figure]:
 
 
 def short() -> Iterator[Figure]:
-    for estimator in ("rewml", "ppcc"):
+    for estimator in ("robust", "ppcc"):
         for n, target in ((20, "<= 6"), (50, "<= 3"), (300, "<= 2")):
             name = f"{estimator}, columns of {n}: cost a value over that of columns of 10,000"
             yield Figure(name, target, bench_robust.ShortColumns, "track_over_long", (estimator, n))
@@ -98,13 +98,13 @@ def speed() -> Iterator[Figure]:
     size = (10_000, 100)
     for family in FAMILIES:
         name = f"RewML, {family}, 10000 x 100, one thread, in passes of np.exp (R: 7700)"
-        yield Figure(name, "<= 80", bench_robust.OneThread, "track_exp_units", ("rewml", family, *size))
+        yield Figure(name, "<= 80", bench_robust.OneThread, "track_exp_units", ("robust", family, *size))
         name = f"RewML, {family}, 10000 x 100, two threads over one"
-        yield Figure(name, ">= 1.8 x", bench_robust.OneThread, "track_thread_scaling", ("rewml", family, *size))
+        yield Figure(name, ">= 1.8 x", bench_robust.OneThread, "track_thread_scaling", ("robust", family, *size))
     for data in ("glass", "simulated"):
         for family in FAMILIES:
             name = f"RewML, {family}, spectra ({data}) 180 x 500, all threads (R: 1700)"
-            yield Figure(name, "<= 15 ms", bench_robust.Spectra, "track_ms", ("rewml", family, data))
+            yield Figure(name, "<= 15 ms", bench_robust.Spectra, "track_ms", ("robust", family, data))
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ from .report import list_table, machine
 METHODS: dict[str, dict[str, Any]] = {
     "both": {"rectify": "both"},
     "one": {"rectify": "one"},
-    "cellwise": {"convention": "cellwise"},
-    "nr": {"estimator": "rewml-nr"},
+    "cellwise": {"estimator": "rewml", "convention": "cellwise"},
+    "nr": {"rectify": "none"},
 }
 #: Families and lambdas. Box-Cox with lambda = 0 is lognormal; others have their bound at 3 standard deviations, and the
 #: prestandardised column does not depend on abs(lambda). Yeo-Johnson has a bound where lambda is not within 0 to 2.
@@ -64,7 +64,7 @@ def simulated(
 
 def fitted(x: np.ndarray, family: str, method: str) -> pk.PowerFit:
     options = dict(METHODS[method])
-    return fit(x, family, options.pop("estimator", "rewml"), **options)
+    return fit(x, family, options.pop("estimator", "robust"), **options)
 
 
 def simulation(n: int, replicates: int) -> Iterator[tuple[str, ...]]:

@@ -28,7 +28,7 @@ def main() -> None:
         write(small, 100_000)
         measure("small fit", "fit", small, "-o", fit)
         measure("fit", "fit", data, "-o", fit)
-        measure("fit rewml", "fit", data, "--estimator", "rewml", "-o", fit)
+        measure("fit rewml", "fit", data, "--estimator", "robust", "-o", fit)
         measure("summary", "summary", data)
         measure("transform", "transform", data, "--fit", fit, "-o", out)
 

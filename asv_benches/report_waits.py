@@ -21,7 +21,7 @@ JOBS = {
     "fit": "pk.fit(x)",
     "fit, transform": "pk.fit(x).transform(x)",
     "fit, transform, inverse, summary": "f = pk.fit(x); f.inverse_transform(f.transform(x)); f.summary(x)",
-    "robust fit, transform": "pk.fit(x, estimator='rewml').transform(x)",
+    "robust fit, transform": "pk.fit(x, estimator='robust').transform(x)",
     "fit of groups": "pk.fit(x, groups=np.arange(1000) % 10)",
     "``stats.boxcox``": "from powerkern.stats import boxcox; boxcox(x[:, 0])",
 }

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from powerkern._input.importing import import_late
 
 if TYPE_CHECKING:  # `as` says to type checkers that a name is public
+    from powerkern._estimators.adaptive_rewml import AdaptiveRewML as AdaptiveRewML
     from powerkern._estimators.carroll import Carroll as Carroll
     from powerkern._estimators.likelihood import ML as ML
     from powerkern._estimators.mtl import MTL as MTL
@@ -34,6 +35,7 @@ _NAMES = {
     "_estimators.mtl": ("MTL",),
     "_estimators.normality": ("PPCC",),
     "_estimators.origin": ("CentralML",),
+    "_estimators.adaptive_rewml": ("AdaptiveRewML",),
     "_estimators.rewml": ("RewML", "RewMLNR"),
     "_fit.fit": ("fit", "inverse_transform", "transform"),
     "_results.central_normality": ("CentralNormality",),

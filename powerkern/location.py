@@ -224,7 +224,8 @@ def location_scale(
     .. [2] P. J. Huber, "Robust Statistics", Wiley, 1981, section 6.4.
     .. [3] T. C. Beers, K. Flynn, K. Gebhardt, "Measures of location and scale for velocities in clusters of galaxies",
        Astron. J. 100, 1990, 32-46.
-    .. [4] J. Raymaekers, P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
+    .. [4] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+       4953-4975.
     .. [5] P. J. Rousseeuw, C. Croux, "Alternatives to the median absolute deviation", JASA 88, 1993, 1273-1283.
 
     Examples

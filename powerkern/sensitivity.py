@@ -70,7 +70,7 @@ def sensitivity_curve(
     >>> x = np.random.default_rng(0).normal(size=100)
     >>> abs(sensitivity_curve(x, [0.0, 4.0, 8.0])).round()
     array([ 0., 17., 42.])
-    >>> abs(sensitivity_curve(x, [0.0, 4.0, 8.0], estimator="rewml")).round()
+    >>> abs(sensitivity_curve(x, [0.0, 4.0, 8.0], estimator="robust")).round()
     array([1., 0., 0.])
     """
     sample, z = as_reals("x", x), as_reals("points", points)

@@ -146,7 +146,7 @@ def test_options_are_those_of_fit():
     assert_allclose(transform(D, fitted).compute(), expected.transform(X), rtol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{}, {"estimator": "rewml", "criterion": "pearson"}])
+@pytest.mark.parametrize("options", [{}, {"estimator": "robust", "criterion": "pearson"}])
 def test_the_better_of_two_families(options):
     X = matrix("box-cox")
     X[:, 1] -= 1.0
@@ -164,7 +164,7 @@ def test_summaries_are_merged_two_at_a_time_in_any_order():
     assert fits[0] == fits[1] == fit(D[:, :]).to_json()
 
 
-@pytest.mark.parametrize("estimator", [pk.RewML(cutoff=0.95), "mtl", "carroll"])
+@pytest.mark.parametrize("estimator", [pk.AdaptiveRewML(cutoff=0.95), "mtl", "carroll"])
 def test_robust_fits_are_those_of_chunks(estimator):
     X = matrix("box-cox")
     X[::50] *= 20.0

@@ -124,7 +124,7 @@ def test_a_dataset_in_two_passes(frame, dataset, tmp_path):
     assert found.column_names == NAMES
 
 
-@pytest.mark.parametrize("estimator", [pk.RewML(cutoff=0.99), pk.Carroll(cutoff=0.99)])
+@pytest.mark.parametrize("estimator", [pk.AdaptiveRewML(cutoff=0.99), pk.Carroll(cutoff=0.99)])
 def test_robust_fits(dataset, frame, estimator):
     found = fit(dataset, "box-cox", estimator, columns=NAMES)
     expected = fit_chunks([frame[NAMES]], "box-cox", estimator)

@@ -129,7 +129,7 @@ def test_weights_by_name_nulls_and_empty_partitions_in_two_passes(df, frame, tmp
     assert counted.reads() == [2] * df.rdd.getNumPartitions()
 
 
-@pytest.mark.parametrize("estimator", [pk.RewML(cutoff=0.99), pk.Carroll(cutoff=0.99)])
+@pytest.mark.parametrize("estimator", [pk.AdaptiveRewML(cutoff=0.99), pk.Carroll(cutoff=0.99)])
 def test_robust_fits(df, frame, estimator):
     found = fit(df, "box-cox", estimator, columns=NAMES)
     expected = fit_chunks([frame[NAMES]], "box-cox", estimator)

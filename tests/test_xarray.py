@@ -181,13 +181,13 @@ def test_labelled_lambdas_and_shifts(chunks):
 
 def test_robust_fits_of_arrays_in_memory():
     X = cube("time", "lat")
-    assert_array_equal(fit(X, estimator="rewml", dim="time").lmbda, pk.fit(X.to_numpy(), estimator="rewml").lmbda)
+    assert_array_equal(fit(X, estimator="robust", dim="time").lmbda, pk.fit(X.to_numpy(), estimator="robust").lmbda)
 
 
 def test_robust_fits_of_chunks_say_how_exact_they_are():
     rng = np.random.default_rng(5)
     X = xr.DataArray(rng.normal(size=(6000, 2)), dims=("time", "lat"), coords={"lat": [10, 20]}).chunk(time=2000)
-    fitted = fit(X, estimator="rewml", dim="time")
+    fitted = fit(X, estimator="robust", dim="time")
     assert_array_equal(fitted.lmbda_error, fitted.fits[None].lmbda_error)
     assert (fitted.lmbda_error > 0.0).all()
 

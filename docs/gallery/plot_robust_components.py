@@ -4,7 +4,7 @@ Transform before robust principal components
 
 Robust principal components assume that most rows are about normal. Skewed columns are not, and rows in their long
 tails pass for outliers. After a robust transform the columns are normal in the center, and the rows that still stand
-out deserve a look (Raymaekers and Rousseeuw 2021, section 4.3, do this for 20,000 stars).
+out deserve a look (Raymaekers and Rousseeuw 2024, section 4.3, do this for 20,000 stars).
 """
 
 # %%
@@ -22,7 +22,7 @@ from powerkern.plot import objective_plot, outlier_map
 
 data = load_breast_cancer()
 X, names = data.data, [str(name) for name in data.feature_names]
-fit = pk.fit(X, "yeo-johnson", "rewml", column_names=names)
+fit = pk.fit(X, "yeo-johnson", "robust", column_names=names)
 before, after = fit.normality()
 print("median of |skewness| before and after:", np.median(np.abs([before.skewness, after.skewness]), axis=1).round(2))
 print("lambda, quartiles:", np.percentile(fit.lmbda, [25, 50, 75]).round(2))

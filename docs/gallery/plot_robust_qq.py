@@ -35,7 +35,7 @@ names = ["MPG", "weight", "price"]
 
 fits = {
     "maximum likelihood": pk.fit(X, "box-cox", column_names=names),
-    "RewML": pk.fit(X, "box-cox", "rewml", column_names=names),
+    "RewML": pk.fit(X, "box-cox", "robust", column_names=names),
 }
 for label, fit in fits.items():
     flagged = fit.outliers(X).sum(axis=0)

@@ -11,7 +11,7 @@ near the center, and does not move at all once z is an outlier.
 # Samples and curves
 # ------------------
 # The sample is as normal as 99 values can be: the quantiles 1/100, ..., 99/100, and for Box-Cox their exponentials
-# (Raymaekers and Rousseeuw 2021, Fig. 5). With ``prestandardize="none"`` it is taken as it is.
+# (Raymaekers and Rousseeuw 2024, Fig. 5). With ``prestandardize="none"`` it is taken as it is.
 # :func:`powerkern.sensitivity.sensitivity_curve` fits all samples with one more value as the columns of one matrix.
 
 import matplotlib.pyplot as plt
@@ -28,12 +28,12 @@ ESTIMATORS = {
     "Carroll": pk.Carroll(prestandardize="none"),
     "MTL 95": pk.MTL(h=0.95, prestandardize="none"),
     "MTL 90": pk.MTL(h=0.9, prestandardize="none"),
-    "RewMLnr": pk.RewMLNR(prestandardize="none"),
-    "RewML": pk.RewML(prestandardize="none"),
+    "RewMLnr": pk.AdaptiveRewML(rectify="none", prestandardize="none"),
+    "adaptive RewML": pk.AdaptiveRewML(prestandardize="none"),
 }
 CONVENTIONS = {
-    "adaptive (default)": pk.RewML(prestandardize="none"),
-    "the paper": pk.RewML(convention="paper", prestandardize="none"),
+    "adaptive (default)": pk.AdaptiveRewML(prestandardize="none"),
+    "the paper": pk.RewML(prestandardize="none"),
     "R's rules": pk.RewML(convention="cellwise", prestandardize="none"),
 }
 
@@ -57,7 +57,7 @@ draw(ESTIMATORS, 60)
 # %%
 # - One value of 10 among a hundred moves the maximum likelihood lambda by 0.5, and values further out move it more.
 #   Carroll's estimator bounds the pull of a residual, not the pull on lambda.
-# - RewML has the curve of maximum likelihood up to about 3.6 scales and is 0 beyond: the value is left out.
+# - Adaptive RewML has the curve of maximum likelihood up to about 3.6 scales and is 0 beyond: the value is left out.
 # - The trimmed likelihood (MTL) has to leave out values, outliers or not. Under Box-Cox the density of large values, in
 #   the units of the data, is lower than that of small ones: the likeliest 95 % are the lowest ones. It keeps an outlier
 #   there, and its curve follows maximum likelihood; :doc:`/accuracy` has more of it.

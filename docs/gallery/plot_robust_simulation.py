@@ -31,8 +31,8 @@ ESTIMATORS = {
     "Carroll": pk.Carroll(),
     "MTL 95": pk.MTL(h=0.95),
     "MTL 90": pk.MTL(h=0.9),
-    "RewMLnr": pk.RewMLNR(),
-    "RewML": pk.RewML(),
+    "RewMLnr": pk.AdaptiveRewML(rectify="none"),
+    "adaptive RewML": pk.AdaptiveRewML(),
     "RewML by R's rules": pk.RewML(convention="cellwise"),
 }
 rng = np.random.default_rng(99)
@@ -113,7 +113,7 @@ figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center
 # -----------
 # - A few outliers move maximum likelihood far, and Carroll's estimator nearly as far, since it bounds the influence of
 #   a residual but does not remove it.
-# - RewML stays near the truth for outliers far out. It is weakest where outliers are hard to tell from a tail: at k
+# - Adaptive RewML stays near the truth for outliers far out; it is weakest where they are close to a tail: at k
 #   = 4 to 6. Change points at the quartiles, as in the paper, reduce the error there by up to half compared with R's
 #   code.
 # - Without outliers its mean squared error is 1.2 to 1.3 times the error of maximum likelihood (:doc:`/guide/robust`

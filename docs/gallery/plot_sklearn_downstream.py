@@ -33,9 +33,9 @@ TRANSFORMS = {
     "raw": FunctionTransformer(),
     "standardised": StandardScaler(),
     "ML": PowerTransformer(),
-    "robust": PowerTransformer(estimator="rewml"),
+    "robust": PowerTransformer(estimator="robust"),
     "robust, clipped": make_pipeline(
-        PowerTransformer(estimator="rewml"), FunctionTransformer(np.clip, kw_args={"a_min": -CUTOFF, "a_max": CUTOFF})
+        PowerTransformer(estimator="robust"), FunctionTransformer(np.clip, kw_args={"a_min": -CUTOFF, "a_max": CUTOFF})
     ),
 }
 CLASSIFIERS = {

@@ -16,20 +16,19 @@ from powerkern._input.messages import did_you_mean
 
 #: Names of the estimators, and the estimators that have each option: a copy of what `powerkern._estimators` declares,
 #: which is slow to import. A test compares them.
-ESTIMATORS = ("mle", "central-mle", "rewml", "rewml-nr", "carroll", "mtl", "ppcc")
-#: Other names of estimators, likewise.
-SYNONYMS = {"robust": "rewml"}
+ESTIMATORS = ("mle", "central-mle", "robust", "rewml", "rewml-nr", "carroll", "mtl", "ppcc")
 OPTIONS: dict[str, list[str]] = {
     "convention": ["rewml", "rewml-nr"],
-    "cutoff": ["central-mle", "rewml", "rewml-nr", "carroll", "mtl", "ppcc"],
-    "n_reweight": ["rewml", "rewml-nr"],
-    "prestandardize": ["mle", "rewml", "rewml-nr", "carroll", "mtl"],
-    "search": ["rewml", "rewml-nr"],
-    "search_range": ["rewml", "rewml-nr", "carroll", "mtl"],
-    "c": ["rewml", "rewml-nr"],
-    "change_points": ["rewml"],
-    "rectify": ["rewml"],
-    "first_weights": ["rewml"],
+    "cutoff": ["central-mle", "robust", "rewml", "rewml-nr", "carroll", "mtl", "ppcc"],
+    "adaptive_cutoff": ["robust"],
+    "n_reweight": ["robust", "rewml", "rewml-nr"],
+    "prestandardize": ["mle", "robust", "rewml", "rewml-nr", "carroll", "mtl"],
+    "search": ["robust", "rewml", "rewml-nr"],
+    "search_range": ["robust", "rewml", "rewml-nr", "carroll", "mtl"],
+    "c": ["robust", "rewml", "rewml-nr"],
+    "change_points": ["robust", "rewml"],
+    "rectify": ["robust"],
+    "first_weights": ["robust", "rewml"],
     "h": ["mtl"],
 }
 
@@ -139,8 +138,7 @@ def add_columns(parser: argparse.ArgumentParser, help: str) -> None:
 
 def _add_estimator(parser: argparse.ArgumentParser, estimator: str) -> None:
     group = parser.add_argument_group("estimator")
-    synonyms = ", ".join(f"{name} (which is {known})" for name, known in SYNONYMS.items())
-    group.add_argument("--estimator", help=f"{', '.join(ESTIMATORS)}, {synonyms} (default: {estimator})")
+    group.add_argument("--estimator", help=f"{', '.join(ESTIMATORS)} (default: {estimator})")
     parser.set_defaults(default_estimator=estimator)
     for name, kinds in OPTIONS.items():
         group.add_argument(

@@ -64,7 +64,7 @@ def _add_demo(commands: Commands) -> None:
 
 _FIT_EXAMPLES = """\
 powerkern fit data.csv -o fit.json
-powerkern fit data.csv --columns "price,length, cm" --family box-cox --estimator rewml --cutoff 0.999
+powerkern fit data.csv --columns "price,length, cm" --family box-cox --estimator robust --cutoff 0.999
 powerkern fit survey.parquet --weights households
 powerkern fit panel.csv --groups firm -o firms.json
 powerkern fit export.csv --decimal , --missing "-999,?" --json
@@ -151,7 +151,7 @@ def _add_outliers(commands: Commands) -> None:
     outliers.set_defaults(run="outliers:run", weights=None)
     outliers.add_argument("-o", "--output", type=Path, metavar="FILE.csv", help="where to write all of them")
     _add_given_fit(outliers)
-    add_fit(outliers, estimator="rewml")
+    add_fit(outliers, estimator="robust")
 
 
 def _add_given_fit(parser: argparse.ArgumentParser) -> None:
@@ -163,7 +163,7 @@ def _add_given_fit(parser: argparse.ArgumentParser) -> None:
 _PLOT_EXAMPLES = """\
 powerkern plot data.csv -o before_after.png
 powerkern plot data.csv --kind forest --family box-cox -o lambdas.pdf
-powerkern plot data.csv --kind cells --estimator rewml -o cells.png --style dark_background
+powerkern plot data.csv --kind cells --estimator robust -o cells.png --style dark_background
 powerkern plot data.csv --fit fit.json -o before_after.png"""
 
 

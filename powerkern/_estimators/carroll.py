@@ -50,5 +50,5 @@ class Carroll(CheckedOptions):
     name: ClassVar[str] = "carroll"
 
     def solver(self) -> Robust:
-        """The estimator as kernels run it."""
+        """Return the estimator as kernels run it."""
         return robust(CARROLL, self.cutoff, self.prestandardize, self.search_range)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, get_args
 
+from powerkern._estimators.adaptive_rewml import AdaptiveRewML
 from powerkern._estimators.carroll import Carroll
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.mtl import MTL
@@ -15,15 +16,14 @@ from powerkern._estimators.rewml import RewML, RewMLNR
 from powerkern._input.arrays import as_choice
 
 #: How lambda is found.
-Estimator = ML | CentralML | RewML | RewMLNR | Carroll | MTL | PPCC
+Estimator = ML | CentralML | AdaptiveRewML | RewML | RewMLNR | Carroll | MTL | PPCC
 
 #: The estimators by name: the short forms of their objects with default options.
 ESTIMATORS: dict[str, type[Estimator]] = {kind.name: kind for kind in get_args(Estimator)}
-_SYNONYMS: dict[str, type[Estimator]] = {"robust": RewML}
 
 
 def as_estimator(estimator: object) -> Estimator:
-    """An estimator, given as one or by name.
+    """Return an estimator, given as one or by name.
 
     Raises
     ------
@@ -36,12 +36,11 @@ def as_estimator(estimator: object) -> Estimator:
         return estimator
     if isinstance(estimator, type) and issubclass(estimator, Estimator):
         raise TypeError(f"estimator is the class {estimator.__name__}; pass an object, {estimator.__name__}()")
-    known = ESTIMATORS | _SYNONYMS
-    return known[as_choice("estimator", estimator, known)]()
+    return ESTIMATORS[as_choice("estimator", estimator, ESTIMATORS)]()
 
 
 def with_options(name: str, options: Mapping[str, Any]) -> Estimator:
-    """The estimator of that name with these options."""
+    """Return the estimator of that name with these options."""
     kind = type(as_estimator(name))
     known = [field.name for field in fields(kind)]
     for option in options:
@@ -52,5 +51,5 @@ def with_options(name: str, options: Mapping[str, Any]) -> Estimator:
 
 
 def options_of(estimator: Estimator) -> dict[str, Any]:
-    """The options of an estimator by name, as `with_options` takes them."""
+    """Return the options of an estimator by name, as `with_options` takes them."""
     return asdict(estimator)

@@ -52,7 +52,7 @@ class MTL(CheckedOptions):
     keeps_all: ClassVar[bool] = False
 
     def solver(self) -> Robust:
-        """The estimator as kernels run it."""
+        """Return the estimator as kernels run it."""
         return robust(
             TRIMMED,
             self.cutoff,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
-from typing import Any, ClassVar, NamedTuple, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 
 from powerkern._input import special
 from powerkern._input.arguments import as_number
-from powerkern._input.arrays import as_choice, is_whole, listed
+from powerkern._input.arrays import as_choice, as_flag, is_whole, listed
 from powerkern.kernels.robust.options import BRENT, GLOBAL, MAD, MEDIAN, RAW
 
 #: Quantile of the normal distribution beyond which a value is an outlier.
@@ -23,24 +23,12 @@ SEARCH_RANGE, CHANGE_POINTS = (-4.0, 6.0), (0.25, 0.75)
 SETTLED = "settled"
 
 
-class Convention(NamedTuple):
-    """The defaults of a convention, and whether its cut-off adapts."""
-
-    n_reweight: int
-    first_weights: str
-    rectify: str
-    adaptive: bool
-
-
-CONVENTIONS = {
-    "adaptive": Convention(3, "rectified", "both", True),
-    "paper": Convention(2, "plain", "one", False),
-    "cellwise": Convention(2, "rectified", "one", False),
-}
+#: Conventions of `RewML`, and on which transform the first values are cut off.
+CONVENTIONS = {"paper": "plain", "cellwise": "rectified"}
 SEARCHES = {"global": GLOBAL, "brent": BRENT}
 PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}
 FIRST_WEIGHTS = ("rectified", "plain")
-RECTIFY = ("one", "both")
+RECTIFY = ("none", "one", "both")
 
 
 class CheckedOptions:
@@ -67,12 +55,12 @@ class CheckedOptions:
 
 
 def checked_cutoff(name: str, value: object) -> float:
-    """A quantile of the normal distribution above its median."""
+    """Return a quantile of the normal distribution above its median, or raise."""
     return as_number(f"{name}, a quantile of the normal distribution,", value, "(0.5, 1)")
 
 
 def normal_quantile(cutoff: float) -> float:
-    """Phi^-1(cutoff): standardised values further from 0 are outliers."""
+    """Return Phi^-1(cutoff): standardised values further from 0 are outliers."""
     return float(special.ndtri(cutoff))
 
 
@@ -120,6 +108,7 @@ def _pair(name: str, value: object) -> tuple[float, float]:
 
 #: Every option by name: takes its name and value, and returns the value or raises.
 _CHECKS: dict[str, Callable[[str, object], object]] = {
+    "adaptive_cutoff": as_flag,
     "c": _number_in("(0, inf)"),
     "change_points": _quartiles,
     "convention": _one_of(CONVENTIONS),

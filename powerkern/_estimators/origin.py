@@ -11,6 +11,7 @@ import numpy as np
 
 from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import AffineView, Columns, shift_and_scale
+from powerkern._estimators.adaptive_rewml import AdaptiveRewML
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.options import CUTOFF, CheckedOptions
 from powerkern._estimators.power_sums import fit_matrix
@@ -349,13 +350,13 @@ def with_origin(estimator: object) -> WithOrigin | None:
         return None
     if isinstance(estimator, CentralML):
         return WithOrigin(None)
-    if isinstance(estimator, RewML | RewMLNR):
+    if isinstance(estimator, AdaptiveRewML | RewML | RewMLNR):
         if estimator.prestandardize is not None:
             raise ValueError("prestandardize has no effect with origin='fit', which fits the unit: leave it out")
         return WithOrigin(estimator.solver())
     name = getattr(estimator, "name", estimator)
     raise ValueError(
-        f"origin='fit' goes with 'mle', 'central-mle', 'rewml' and 'rewml-nr', not with estimator={name!r}"
+        f"origin='fit' goes with 'mle', 'central-mle', 'robust', 'rewml' and 'rewml-nr', not with estimator={name!r}"
     )
 
 

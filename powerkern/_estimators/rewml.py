@@ -1,4 +1,4 @@
-"""Reweighted maximum likelihood, with and without rectification of the transform at the start."""
+"""RewML as in the paper, or by R's conventions, with and without rectification of the transform at the start."""
 
 from __future__ import annotations
 
@@ -18,16 +18,21 @@ from powerkern._estimators.options import (
 from powerkern._estimators.robust import Robust, robust
 from powerkern.kernels.robust.options import CELLWISE_QQ, QQ, UNTIL_SETTLED
 from powerkern.kernels.robust.qq import C
-from powerkern.kernels.transforms.rectified import BOTH, CELLWISE, NOT_RECTIFIED, QUARTILES
+from powerkern.kernels.transforms.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
+
+
+def n_steps(n_reweight: int | str) -> int:
+    """Return the number of reweighting steps as kernels take it."""
+    return UNTIL_SETTLED if n_reweight == SETTLED else int(n_reweight)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Reweighted(CheckedOptions):
     """Options and solver that `RewML` and `RewMLNR` have in common."""
 
-    convention: str = "adaptive"
+    convention: str = "paper"
     cutoff: float = CUTOFF
-    n_reweight: int | str | None = None
+    n_reweight: int | str = 2
     prestandardize: str | None = None
     search: str | None = None
     search_range: Sequence[float] = SEARCH_RANGE
@@ -42,57 +47,47 @@ class Reweighted(CheckedOptions):
             raise ValueError(f"search_range must contain 1 with convention='cellwise', got {self.search_range!r}")
 
     def solver(self) -> Robust:
-        """The estimator as kernels run it."""
+        """Return the estimator as kernels run it."""
         cellwise = self.convention == "cellwise"
-        convention = CONVENTIONS[self.convention]
-        n_reweight = convention.n_reweight
-        if self.n_reweight is not None:
-            n_reweight = UNTIL_SETTLED if self.n_reweight == SETTLED else int(self.n_reweight)
         return robust(
             CELLWISE_QQ if cellwise else QQ,
             self.cutoff,
             self.prestandardize or ("median" if cellwise else "mad"),
             self.search_range,
             search=SEARCHES[self.search or ("brent" if cellwise else "global")],
-            n_reweight=n_reweight,
-            adaptive=convention.adaptive,
+            n_reweight=n_steps(self.n_reweight),
             c=self.c,
         )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RewML(Reweighted):
-    r"""Reweighted maximum likelihood of Raymaekers and Rousseeuw [1]_, ``estimator="rewml"`` or ``"robust"``.
+    r"""Reweighted maximum likelihood of Raymaekers and Rousseeuw [1]_, ``estimator="rewml"``.
+
+    This is the estimator of the paper. `AdaptiveRewML`, which ``estimator="robust"`` stands for, has smaller errors.
 
     1. Columns are brought to a common scale, see `prestandardize`.
-    2. A start that resists outliers, from the ascending values u:
+    2. A start that resists outliers ([1]_, section 2.3), from the ascending values u:
 
        .. math:: \lambda_0 = \arg\min_\lambda \sum_i \rho\left(\frac{\psi^r_\lambda(u_{(i)}) - \mu}{\sigma} - z_i\right)
 
        with the rectified transform :math:`\psi^r`, normal scores :math:`z_i = \Phi^{-1}((i - 1/3)/(n + 1/3))`, Huber's
        location and scale, and Tukey's bisquare :math:`\rho`.
     3. `n_reweight` times: lambda is the maximum likelihood estimate from the values with
-       :math:`|\psi(u) - \mu| \le k\, \sigma`, at first with :math:`k = k_0 = \Phi^{-1}(\mathrm{cutoff})`, then with the
-       :math:`k` among :math:`k_0, k_0 + 1/2, k_0 + 1, k_0 + 3/2` beyond which there are most clearly too many values,
-       or :math:`k_0 + 2` if there are not. Too many are m values, where a normal sample has
-       :math:`e = 2n (1 - \Phi(k))`, if :math:`m > e` and :math:`m \ln(m/e) - (m - e) > 2.3`.
+       :math:`|\psi(u) - \mu| \le \Phi^{-1}(\mathrm{cutoff})\, \sigma` ([1]_, eq. (16)).
 
-    On clean lognormal columns the mean squared error of lambda is 1.3, 1.2 and 1.1 times that of maximum likelihood at
-    n = 50, 100 and 400, and 1.8 to 1.9 times by "paper"; with up to 15 % outliers it is half that of "paper" in the
-    median of 252 settings, and lower in all of them. A single value within 3.6 scales counts in full, and a few values
-    next to a tail may be kept: Box-Cox of the car weights of [1]_ is 0.64, by "paper" 0.09. See the guide on robust
-    fits.
+    On clean lognormal columns the mean squared error of lambda is 1.8 to 1.9 times that of maximum likelihood at
+    n = 50, 100 and 400. See the guide on robust fits.
 
     Parameters
     ----------
-    convention : {"adaptive", "paper", "cellwise"}, default "adaptive"
-        "paper": as printed in [1]_, with ``k = k_0`` in every step. "cellwise" fits as R's cellWise 2.5.3 does: ``k =
-        k_0``, other change points, Brent's method once, n - 1 in variances.
+    convention : {"paper", "cellwise"}, default "paper"
+        "cellwise" fits as R's cellWise 2.5.3 does: first weights from the rectified transform, other change points,
+        Brent's method once, n - 1 in variances.
     cutoff : float, default 0.995
         Values beyond this quantile of the fitted normal distribution, on either side, are left out, and are outliers.
-    n_reweight : int or "settled", optional
-        Reweighting steps, 3 by default, 2 by the other conventions; "settled": until the values kept no longer change,
-        at most 50.
+    n_reweight : int or "settled", default 2
+        Reweighting steps; "settled": until the values kept no longer change, at most 50.
     prestandardize : {"mad", "median", "none"}, optional
         "mad" (default): Yeo-Johnson transforms ``(x - median)/MAD``; Box-Cox looks at the logs, less their median, over
         their MAD. "median" (default of "cellwise"): Box-Cox looks at ``x/median``. "none": both look at x. `lmbda` of
@@ -106,19 +101,18 @@ class RewML(Reweighted):
         Constant of the bisquare: a value further from the diagonal of the QQ plot, in scales, counts as lost.
     change_points : (float, float), default (0.25, 0.75)
         Quantiles beyond which the transform is rectified.
-    rectify : {"one", "both"}, optional
-        "both" (default of "adaptive"): Box-Cox starts from the transform rectified on the side that lambda flattens,
-        and from the one rectified on both sides; the fit that leaves more values at the quantiles of a normal
-        distribution is taken. "one" (of the others): from the first alone. Yeo-Johnson is its own mirror image, and
-        starts from the first.
     first_weights : {"rectified", "plain"}, optional
-        The first values left out are far off on the rectified transform (default), or on the plain one ("paper"; [1]_,
-        eq. (16)). Without reweighting (``n_reweight=0``) this has no effect.
+        The first values left out are far off on the plain transform (default), or on the rectified one ("cellwise").
+        Without reweighting (``n_reweight=0``) this has no effect.
 
     Raises
     ------
     TypeError, ValueError
         An option that is not one of these values, or does not go with the convention.
+
+    See Also
+    --------
+    AdaptiveRewML : the default of the package, which departs from the paper.
 
     References
     ----------
@@ -135,28 +129,21 @@ class RewML(Reweighted):
     """
 
     change_points: Sequence[float] = CHANGE_POINTS
-    rectify: str | None = None
     first_weights: str | None = None
 
     name: ClassVar[str] = "rewml"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.convention == "cellwise" and self.rectify == "both":
-            raise ValueError("convention='cellwise' rectifies on one side: rectify='both' goes with the others")
-
     def solver(self) -> Robust:
-        """The estimator as kernels run it."""
-        convention = CONVENTIONS[self.convention]
-        rule = QUARTILES if (self.rectify or convention.rectify) == "one" else BOTH
-        rule = CELLWISE if self.convention == "cellwise" else rule
+        """Return the estimator as kernels run it."""
+        rule = CELLWISE if self.convention == "cellwise" else QUARTILES
+        first_weights = self.first_weights or CONVENTIONS[self.convention]
         lower, upper = self.change_points
         criterion, options = super().solver()
         return Robust(
             criterion,
             options._replace(
                 rule=rule,
-                first_rule=NOT_RECTIFIED if (self.first_weights or convention.first_weights) == "plain" else rule,
+                first_rule=NOT_RECTIFIED if first_weights == "plain" else rule,
                 lower_tail=lower,
                 upper_tail=1.0 - upper,
             ),
@@ -168,7 +155,7 @@ class RewMLNR(Reweighted):
     """`RewML` without rectification of the transform in the search for lambda0, ``estimator="rewml-nr"``.
 
     It breaks down earlier than `RewML`: for lambda below 1 large outliers hide where the transform flattens them, for
-    lambda above 1 small ones.
+    lambda above 1 small ones. ``AdaptiveRewML(rectify="none")`` is the same with adaptive cut-offs.
 
     Parameters
     ----------

@@ -16,9 +16,9 @@ from powerkern._estimators.ties import fit_beyond_ties, sorted_with, without_tie
 from powerkern._input import special
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import N_RESULTS
-from powerkern.kernels.robust import carroll, cellwise, rewml, trimmed
+from powerkern.kernels.robust import adaptive_rewml, carroll, cellwise, rewml, trimmed
 from powerkern.kernels.robust.fit import Entries
-from powerkern.kernels.robust.options import CARROLL, CELLWISE_QQ, GLOBAL, QQ, TRIMMED, Options
+from powerkern.kernels.robust.options import ADAPTIVE_QQ, CARROLL, CELLWISE_QQ, GLOBAL, QQ, TRIMMED, Options
 from powerkern.kernels.robust.qq import C
 from powerkern.kernels.robust.scratch import new_robust_work
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
@@ -30,6 +30,7 @@ _VALUES_PER_DEGREE = 4.0
 #: The entries for each criterion.
 _ENTRIES = {
     QQ: rewml.ENTRIES,
+    ADAPTIVE_QQ: adaptive_rewml.ENTRIES,
     CELLWISE_QQ: cellwise.ENTRIES,
     CARROLL: carroll.ENTRIES,
     TRIMMED: trimmed.ENTRIES,
@@ -49,13 +50,13 @@ class Robust(NamedTuple):
 
     @property
     def fits_ties(self) -> bool:
-        """Whether columns more than half of whose values are equal are fitted to the others: not by R's conventions."""
+        """Whether columns in which most values are equal are fitted to the others: not by R's conventions."""
         return self.criterion != CELLWISE_QQ
 
     def fit(
         self, values: Columns, family: int, weight: FloatArray, n_threads: int, progress: bool = False
     ) -> FloatArray:
-        """Results of every column: (p, N_RESULTS)."""
+        """Fit every column; return the results, of shape (p, N_RESULTS)."""
         scratch = _Scratch(values.shape[0], weight.size > 0)
 
         def fit(block: FloatArray, group: slice) -> FloatArray:
@@ -81,7 +82,7 @@ class Robust(NamedTuple):
         n_threads: int,
         routes: FloatArray,
     ) -> FloatArray:
-        """The objective of every column, by the route of its fit, at every lambda: (p, len(lmbdas))."""
+        """Evaluate the objective of every column, by the route of its fit, at every lambda: shape (p, len(lmbdas))."""
         scratch = _Scratch(values.shape[0], weight.size > 0)
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
@@ -108,7 +109,7 @@ class _Scratch(threading.local):
 
 
 def robust(criterion: int, cutoff: float, prestandardize: str, search_range: Sequence[float], **changes: Any) -> Robust:
-    """The solver of an estimator that does not rectify or reweight, but for the changes to its kernel's options."""
+    """Return the solver of an estimator that neither rectifies nor reweights, with changes to its kernel's options."""
     low, high = search_range
     options = Options(
         rule=NOT_RECTIFIED,
@@ -129,7 +130,7 @@ def robust(criterion: int, cutoff: float, prestandardize: str, search_range: Seq
 
 
 def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:
-    """The quantile of Student's t with n/4 degrees of freedom: standardised values further from 0 are outliers.
+    """Return the quantile of Student's t with n/4 degrees of freedom, beyond which standardised values are outliers.
 
     After reweighted maximum likelihood from n values, about ``2 (1 - quantile)`` of clean ones are.
     """
@@ -137,7 +138,7 @@ def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:
 
 
 def weight_of_one(weight: FloatArray) -> float:
-    """The weight of one value, see `powerkern.kernels.location.weights`."""
+    """Return the weight of one value, see `powerkern.kernels.location.weights`."""
     largest = float(weight.max(initial=0.0))
     if largest == 0.0:
         return 1.0
@@ -146,7 +147,7 @@ def weight_of_one(weight: FloatArray) -> float:
 
 
 def weights_of_one(values: NDArray[Any], weight: FloatArray) -> FloatArray | None:
-    """`weight_of_one` for the observed entries of every column; None where weights, if any, are counts."""
+    """Return `weight_of_one` for the observed entries of every column; None if all weights are counts."""
     if weight.size == 0:
         return None
     units = np.array([weight_of_one(weight[~np.isnan(column)]) for column in values.T])

@@ -113,8 +113,9 @@ def fit(
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
         The transform; "best": the better one by `criterion`, column by column, for positive values.
     estimator : Estimator or str, default "mle"
-        How lambda is found: `ML` (maximum likelihood); `RewML`, `RewMLNR`, `Carroll` or `MTL`, which resist outliers;
-        `PPCC`, the straightest QQ plot. Or, with default options, its name: "mle", "rewml" (or "robust"), "rewml-nr",
+        How lambda is found: `ML` (maximum likelihood); `AdaptiveRewML`, `RewML`, `RewMLNR`, `Carroll` or `MTL`, which
+        resist outliers;
+        `PPCC`, the straightest QQ plot. Or, with default options, its name: "mle", "robust", "rewml", "rewml-nr",
         "carroll", "mtl", "ppcc".
     standardize : bool, default True
         Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
@@ -127,7 +128,8 @@ def fit(
         Box-Cox transforms ``x + shift``, a sum in float64, for values above -shift. The shift is not fitted.
     origin : {"fit"}, optional
         "fit": transform ``(x - center)/divisor``, both found with lambda, which is then the same for ``a + b x``. With
-        "mle", "central-mle", "rewml" or "rewml-nr"; 10 to 50 times the work. See the guide on units and origin.
+        "mle", "central-mle", "robust", "rewml" or "rewml-nr"; 10 to 50 times the work. See the guide on units and
+        origin.
     ymax : float, optional
         Largest ``|psi|`` of the data: lambda is the best one that keeps it. Default: none when standardizing, else the
         largest float64 divided by 1e4. Only with "mle".

@@ -110,7 +110,7 @@ def objective_curve(
     ============  =====================================================================================
     estimator     objective
     ============  =====================================================================================
-    rewml         ``1/n sum rho((psi(u_i) - loc)/scale - z_i)`` with the rectified psi (on one side, or on
+    robust, rewml ``1/n sum rho((psi(u_i) - loc)/scale - z_i)`` with the rectified psi (on one side, or on
                   both: see `route`), ascending values, normal scores z, Huber's location and scale, and
                   the bisquare rho: from 0 to 1
     rewml-nr      the same with the plain psi
@@ -140,7 +140,7 @@ def objective_curve(
     Examples
     --------
     >>> import numpy as np, powerkern as pk
-    >>> fit = pk.fit(np.random.default_rng(0).lognormal(size=100), "box-cox", "rewml")
+    >>> fit = pk.fit(np.random.default_rng(0).lognormal(size=100), "box-cox", "robust")
     >>> bool(np.isclose(fit.objective_curve(fit.lmbda0)[0, 0], fit.objective[0]))
     True
     >>> bool(fit.objective_curve(np.linspace(-3.0, 3.0, 601)).min() >= fit.objective[0])
@@ -196,9 +196,9 @@ def confint(
     Notes
     -----
     The interval of a robust fit covers the lambda that the estimator finds in a very long column of the same kind.
-    Without outliers RewML's intervals do so in 93 to 97 % of columns of 50 to 1000 values at level 0.95, the other
-    estimators' within 3.5 % of 95 (see the guide on robust fits); ``1/sqrt(information)`` of the values kept would be
-    too short, as it takes them as given.
+    Without outliers the intervals of "robust" do so in 93 to 97 % of columns of 50 to 1000 values at level 0.95, the
+    other estimators' within 3.5 % of 95 (see the guide on robust fits); ``1/sqrt(information)`` of the values kept
+    would be too short, as it takes them as given.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def standard_error(
     --------
     >>> import numpy as np, powerkern as pk
     >>> x = np.random.default_rng(0).lognormal(size=200)
-    >>> robust, likely = pk.fit(x, "box-cox", "rewml"), pk.fit(x, "box-cox")
+    >>> robust, likely = pk.fit(x, "box-cox", "robust"), pk.fit(x, "box-cox")
     >>> bool(0.5 < robust.standard_error()[0] / likely.standard_error()[0] < 2.0)
     True
     """

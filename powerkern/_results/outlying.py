@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from powerkern._estimators.adaptive_rewml import AdaptiveRewML
 from powerkern._estimators.options import checked_cutoff, normal_quantile
-from powerkern._estimators.rewml import RewML, RewMLNR
+from powerkern._estimators.rewml import Reweighted
 from powerkern._estimators.robust import small_sample_cutoff
 from powerkern._input.reading import labelled, read_fitted
 from powerkern._results.columns import FittedColumns
@@ -20,7 +21,7 @@ from powerkern.kernels.transforms.family import FAMILIES, INVERSE_STANDARDIZED, 
 def weights(fit: FittedColumns, X: object) -> Any:
     """Which values the fit would keep, with weight 1, and which it would leave out, with weight 0.
 
-    RewML keeps values within the cut-off of Huber's location and scale of the transformed data when it last
+    The forms of RewML keep values within the cut-off of Huber's location and scale of the transformed data when it last
     fitted lambda (`outliers` are those beyond the cut-off at the lambda found), the trimmed likelihood its window
     of order statistics, and the other estimators everything.
 
@@ -40,7 +41,7 @@ def weights(fit: FittedColumns, X: object) -> Any:
     --------
     >>> import numpy as np, powerkern as pk
     >>> x = np.append(np.random.default_rng(0).lognormal(size=99), 1e6)
-    >>> int(pk.fit(x, estimator="rewml").weights(x)[-1])
+    >>> int(pk.fit(x, estimator="robust").weights(x)[-1])
     0
     """
     matrix = read_fitted(X, fit.column_names, fit.n_features)
@@ -77,7 +78,7 @@ def outliers(fit: FittedColumns, X: object, *, cutoff: float | None = None) -> A
     --------
     >>> import numpy as np, powerkern as pk
     >>> x = np.append(np.random.default_rng(0).lognormal(size=99), 1e6)
-    >>> bool(pk.fit(x, estimator="rewml").outliers(x)[-1])
+    >>> bool(pk.fit(x, estimator="robust").outliers(x)[-1])
     True
     """
     matrix = read_fitted(X, fit.column_names, fit.n_features)
@@ -105,7 +106,7 @@ def cutoffs(fit: FittedColumns, *, cutoff: float | None = None) -> Interval:
     --------
     >>> import numpy as np, powerkern as pk
     >>> x = np.random.default_rng(0).lognormal(size=1000)
-    >>> low, high = pk.fit(x, "box-cox", "rewml").cutoffs()
+    >>> low, high = pk.fit(x, "box-cox", "robust").cutoffs()
     >>> bool(0.0 < low[0] < 0.2 < 5.0 < high[0])
     True
     """
@@ -140,12 +141,14 @@ def standardized_cutoff(fit: FittedColumns, *, cutoff: float | None = None) -> F
     --------
     >>> import numpy as np, powerkern as pk
     >>> X = np.random.default_rng(0).lognormal(size=(1000, 1))
-    >>> [pk.fit(X[:n], estimator="rewml").standardized_cutoff().round(1).tolist() for n in (10, 50, 1000)]
+    >>> [pk.fit(X[:n], estimator="robust").standardized_cutoff().round(1).tolist() for n in (10, 50, 1000)]
     [[7.2], [3.0], [2.6]]
     """
     cutoff = fit.cutoff if cutoff is None else checked_cutoff("cutoff", cutoff)
     normal = np.full(fit.n_features, normal_quantile(cutoff))
-    if not isinstance(fit.estimator, RewML | RewMLNR) or fit.estimator.convention == "cellwise":
+    estimator = fit.estimator
+    as_r = isinstance(estimator, Reweighted) and estimator.convention == "cellwise"
+    if as_r or not isinstance(estimator, AdaptiveRewML | Reweighted):
         return normal
     units = fit.columns.unit_weights
     n_kept = fit.n_kept if units is None else fit.n_kept / units

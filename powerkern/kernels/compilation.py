@@ -18,7 +18,7 @@ __all__ = ["JIT_DISABLED", "USUAL", "cpu_levels", "entries", "runnable_cpus", "w
 USUAL = (
     "likelihood.lockstep",
     "likelihood.mle",
-    "robust.rewml",
+    "robust.adaptive_rewml",
     "transforms.gather",
     "transforms.matrix",
     "transforms.lambda_bounds",

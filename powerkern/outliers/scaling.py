@@ -200,7 +200,7 @@ def fit_scaling(
     *,
     contamination: float | None = None,
     trim: float = 0.1,
-    estimator: Estimator | str = "rewml",
+    estimator: Estimator | str = "robust",
     n_threads: int | None = None,
 ) -> ScoreScaling:
     """Fit the map from scores to probabilities that `outlier_probability` applies, for use on new scores.
@@ -244,7 +244,7 @@ def outlier_probability(
     *,
     contamination: float | None = None,
     trim: float = 0.1,
-    estimator: Estimator | str = "rewml",
+    estimator: Estimator | str = "robust",
     n_threads: int | None = None,
 ) -> Any:
     r"""Probability of being an outlier for each score of a detector.
@@ -296,7 +296,7 @@ def outlier_probability(
         that there is such a scale.
     trim : float, default 0.1
         Fraction of the scores, the largest, that "trimmed" and "trimmed-sd" leave out; at least 0 and below 1.
-    estimator : Estimator or str, default "rewml"
+    estimator : Estimator or str, default "robust"
         How "yeo-johnson" fits its transform, any of `powerkern.fit`. By default robustly: maximum likelihood ("mle")
         takes outliers for skewness, and transforms them away.
     n_threads : int, optional
@@ -336,7 +336,8 @@ def outlier_probability(
     .. [1] H.-P. Kriegel, P. Kröger, E. Schubert, A. Zimek, "Interpreting and unifying outlier scores", SDM 2011, 13-24.
     .. [2] P. Röchner, H. O. Marques, R. J. G. B. Campello, A. Zimek, F. Rothlauf, "Robust statistical scaling of
        outlier scores: improving the quality of outlier probabilities for outliers", SISAP 2024.
-    .. [3] J. Raymaekers, P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
+    .. [3] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+       4953-4975.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def cell_map(
     X : (n, p) array-like
         The data.
     fit : PowerFit, JointFit or DDCFit
-        The fit. Transforms are made with ``standardize=True``, and preferably robust (``estimator="rewml"``), since
+        The fit. Transforms are made with ``standardize=True``, and preferably robust (``estimator="robust"``), since
         outliers in a maximum likelihood fit hide themselves. Of a `powerkern.cellwise.DDCFit` the columns that it
         kept are drawn, and all rows of `X`, judged by `powerkern.cellwise.DDCFit.predict`.
     cutoff : float, optional

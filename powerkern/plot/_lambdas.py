@@ -138,7 +138,7 @@ def objective_plot(
     >>> import numpy as np, powerkern as pk
     >>> from powerkern.plot import objective_plot
     >>> x = np.random.default_rng(1).lognormal(size=40)
-    >>> fit = pk.fit(x, "box-cox", "rewml")
+    >>> fit = pk.fit(x, "box-cox", "robust")
     >>> curve, minima, start, end = objective_plot(x, fit).lines
     >>> bool(curve.get_ydata().min() == minima.get_ydata().min() == fit.objective_curve(fit.lmbda0)[0, 0])
     True
@@ -172,7 +172,7 @@ def sensitivity_plot(
     points: ArrayLike,
     *,
     family: str = "yeo-johnson",
-    estimators: Sequence[Estimator | str] | Mapping[str, Estimator | str] = ("mle", "rewml"),
+    estimators: Sequence[Estimator | str] | Mapping[str, Estimator | str] = ("mle", "robust"),
     ax: Axes | None = None,
 ) -> Axes:
     """Sensitivity curves of lambda: the effect of one additional value z on the estimate.
@@ -188,9 +188,9 @@ def sensitivity_plot(
         Values of z.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
-    estimators : sequence or mapping of Estimator or str, default ("mle", "rewml")
+    estimators : sequence or mapping of Estimator or str, default ("mle", "robust")
         Estimators to compare, as for `powerkern.fit`; or labels, and the estimator of each, such as
-        ``{"three steps": pk.RewML(n_reweight=3)}``.
+        ``{"three steps": pk.AdaptiveRewML(n_reweight=3)}``.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure.
 
@@ -213,7 +213,7 @@ def sensitivity_plot(
     >>> for line in ax.lines[:2]:
     ...     print(line.get_label(), abs(line.get_ydata()[-1]).round())
     mle 42.0
-    rewml 0.0
+    robust 0.0
     """
     if isinstance(estimators, str):
         raise TypeError(f"estimators must be a sequence of names, or a mapping, got {estimators!r}")

@@ -33,6 +33,7 @@ from powerkern.kernels.results import (
     write_identity,
     write_range,
 )
+from powerkern.kernels.robust.adaptive_rewml import N_WIDER, WIDER
 from powerkern.kernels.robust.fit import (
     CUT_AFTER,
     CUT_BEFORE,
@@ -46,8 +47,18 @@ from powerkern.kernels.robust.fit import (
     CUT_TAIL,
     N_CUT,
 )
-from powerkern.kernels.robust.options import CARROLL, CELLWISE_QQ, GLOBAL, MAD, QQ, TRIMMED, Options, with_rule
-from powerkern.kernels.robust.reweighting import MAX_TURNS, N_WIDER, WIDER, cut_in, n_fits_of
+from powerkern.kernels.robust.options import (
+    ADAPTIVE_QQ,
+    CARROLL,
+    CELLWISE_QQ,
+    GLOBAL,
+    MAD,
+    QQ,
+    TRIMMED,
+    Options,
+    with_rule,
+)
+from powerkern.kernels.robust.reweighting import MAX_TURNS, cut_in, n_fits_of
 from powerkern.kernels.robust.scratch import new_robust_work
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
@@ -130,7 +141,7 @@ class Column(CountedColumn):
     @property
     def has_cut_off(self) -> bool:
         """Whether rows are kept by their distance from the center."""
-        return self.estimator.criterion in (QQ, CELLWISE_QQ)
+        return self.estimator.criterion in (QQ, ADAPTIVE_QQ, CELLWISE_QQ)
 
     @property
     def untied(self) -> Cells:
@@ -382,7 +393,7 @@ class Column(CountedColumn):
             return int(self.row[STATUS])
         if self.begun[STATUS] == Status.NOT_CERTIFIED:
             return int(Status.NOT_CERTIFIED)
-        if self.estimator.criterion == QQ and self.cut(self.lmbda, NOT_RECTIFIED)[0][CUT_TAIL]:
+        if self.estimator.criterion == ADAPTIVE_QQ and self.cut(self.lmbda, NOT_RECTIFIED)[0][CUT_TAIL]:
             return int(Status.TAIL_KEPT)
         if not settled:
             return int(Status.NOT_SETTLED)

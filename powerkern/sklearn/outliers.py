@@ -116,7 +116,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     scale: str = "nmad"
     method: str = "gaussian"
     trim: float = 0.1
-    estimator: Estimator | str = "rewml"
+    estimator: Estimator | str = "robust"
     combination: str = "mean"
     contamination: float | str = "auto"
     threshold: float | None = None

@@ -68,7 +68,7 @@ class PowerTransformer(PartTransformer):
     copy : bool, default True
         False: `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
     estimator : Estimator or str, default "mle"
-        How lambda is found, as for `powerkern.fit`: ``powerkern.RewML(n_reweight=3)``, or "rewml".
+        How lambda is found, as for `powerkern.fit`: ``powerkern.AdaptiveRewML(n_reweight=3)``, or "robust".
     out_of_range : {"nan", "raise", "clip"}, default "nan"
         Result of `inverse_transform` for values without an inverse: NaN, with one warning under Yeo-Johnson, as in
         scikit-learn; an error; or the nearest end of the fitted data.

@@ -105,7 +105,7 @@ def not_whole(in_blocks, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("estimator", ["rewml", "mtl", "carroll"])
+@pytest.mark.parametrize("estimator", ["robust", "mtl", "carroll"])
 def test_robust_fits_in_blocks(run, tmp_path, request, estimator):
     small, long = long_table(tmp_path / "small.csv"), long_table(tmp_path / "long.csv", 6000)
     words = ("--columns", "width,height", "--family", "box-cox", "--estimator", estimator, "--json")
@@ -120,10 +120,10 @@ def test_robust_fits_in_blocks(run, tmp_path, request, estimator):
 def test_the_error_of_lambda_is_printed(run, tmp_path, in_blocks):
     table = long_table(tmp_path / "long.csv", 6000)
     words = ("fit", table, "--columns", "width", "--estimator")
-    _, out, _ = run(*words, "rewml", "--json", "-o", tmp_path / "fit.json")
+    _, out, _ = run(*words, "robust", "--json", "-o", tmp_path / "fit.json")
     error = pk.PowerFit.from_json((tmp_path / "fit.json").read_text(encoding="utf-8")).lmbda_error[0]
     assert json.loads(out)["columns"][0]["lmbda_error"] == error > 0.0
-    assert "lmbda_error" in run(*words, "rewml")[1].splitlines()[0]
+    assert "lmbda_error" in run(*words, "robust")[1].splitlines()[0]
     assert "lmbda_error" not in run(*words, "mle")[1]
 
 
@@ -131,7 +131,7 @@ def test_the_error_of_lambda_is_printed(run, tmp_path, in_blocks):
 def test_what_every_pass_warns_of_is_said_once(run, tmp_path, in_blocks, command):
     table = tmp_path / "spectra.csv"
     table.write_text("1,2\n" + "".join(f"{i},{i * i}\n" for i in range(20)), encoding="utf-8")
-    _, _, err = run(command, table, "--estimator", "rewml")
+    _, _, err = run(command, table, "--estimator", "robust")
     assert err.count("the first line of spectra.csv holds only numbers") == 1
 
 

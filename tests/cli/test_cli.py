@@ -242,9 +242,9 @@ def test_fit_json_for_programs(run, table, numbers):
 
 
 def test_fit_takes_the_better_family_robustly(run, table, numbers):
-    code, out, _ = run("fit", table, "--json", "--family", "best", "--estimator", "rewml")
+    code, out, _ = run("fit", table, "--json", "--family", "best", "--estimator", "robust")
     records = json.loads(out)["columns"]
-    fit = pk.fit(numbers, "best", "rewml")
+    fit = pk.fit(numbers, "best", "robust")
     assert code == 0
     assert [record["family"] for record in records] == fit.families
     assert [record["lmbda"] for record in records] == fit.lmbda.tolist()
@@ -299,7 +299,7 @@ def test_summary_of_an_array(run, tmp_path, numbers):
     code, out, _ = run("summary", tmp_path / "x.npy", "--columns", "2,0")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()[2:5]] == ["column", "2", "0"]
-    code, out, _ = run("summary", tmp_path / "x.npy", "--estimator", "rewml", "--json")
+    code, out, _ = run("summary", tmp_path / "x.npy", "--estimator", "robust", "--json")
     assert code == 0
     first = json.loads(out)["columns"][0]
     assert first["low"] < first["lmbda"] < first["high"]

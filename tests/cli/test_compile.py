@@ -49,7 +49,7 @@ def recording(entry):
     return compile(entry)
 Entry.compile = recording
 x = np.random.default_rng(0).lognormal(size=(300, 3))
-for estimator in ("mle", "rewml"):
+for estimator in ("mle", "robust"):
     for family in ("box-cox", "yeo-johnson"):
         for order in ("C", "F"):
             y = np.asarray(x, order=order)

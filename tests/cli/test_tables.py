@@ -209,12 +209,12 @@ def test_an_odd_cell_far_down_is_found_by_its_line(run, tmp_path):
 
 def test_center_and_divisor_are_shown(run, tmp_path):
     (tmp_path / "x.csv").write_text(rows())
-    code, out, _ = run("fit", tmp_path / "x.csv", "--estimator", "rewml")
-    fit = pk.fit(np.column_stack([A, B]), estimator="rewml")
+    code, out, _ = run("fit", tmp_path / "x.csv", "--estimator", "robust")
+    fit = pk.fit(np.column_stack([A, B]), estimator="robust")
     assert code == 0
     assert out.split("\n")[0].split()[2:4] == ["center", "divisor"]
     assert out.split("\n")[2].split()[2:4] == [f"{fit.center[0]:.6g}", f"{fit.divisor[0]:.6g}"]
-    records = json.loads(run("fit", tmp_path / "x.csv", "--estimator", "rewml", "--json")[1])["columns"]
+    records = json.loads(run("fit", tmp_path / "x.csv", "--estimator", "robust", "--json")[1])["columns"]
     assert [(r["center"], r["divisor"]) for r in records] == list(zip(fit.center, fit.divisor, strict=True))
     assert "divisor" not in run("fit", tmp_path / "x.csv")[1]
 
@@ -421,7 +421,7 @@ def test_plot(run, tmp_path, kind):
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+@pytest.mark.parametrize("estimator", ["mle", "robust"])
 def test_forest_plots_have_intervals_whatever_the_estimator(run, tmp_path, monkeypatch, estimator):
     plot = pytest.importorskip("powerkern.plot")
     drawn = []

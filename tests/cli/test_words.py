@@ -162,7 +162,7 @@ def test_outliers_lists_values_by_line_the_farthest_first(run, table):
     assert out.endswith("\n\nleft out, not numeric: word\n")
 
     data = np.loadtxt(table, delimiter=",", skiprows=1, usecols=(1, 2))
-    fit = pk.fit(data, "box-cox", "rewml")
+    fit = pk.fit(data, "box-cox", "robust")
     found = json.loads(run("outliers", table, "--family", "box-cox", "--json")[1])["outliers"]
     assert {(each["line"] - 2, "ab".index(each["column"])) for each in found} == set(
         zip(*np.nonzero(fit.outliers(data)), strict=True)
@@ -174,7 +174,7 @@ def test_outliers_lists_values_by_line_the_farthest_first(run, table):
 
 def test_outliers_of_a_given_fit_and_cutoff(run, table, tmp_path):
     fit, out = tmp_path / "fit.json", tmp_path / "outliers.csv"
-    run("fit", table, "--family", "box-cox", "--estimator", "rewml", "--no-standardize", "-o", fit)
+    run("fit", table, "--family", "box-cox", "--estimator", "robust", "--no-standardize", "-o", fit)
     code, text, err = run("outliers", table, "--fit", fit, "--cutoff", "0.9999999", "-o", out)
     assert (code, err) == (0, "")
     with out.open() as file:
@@ -200,18 +200,18 @@ def test_plot_draws_a_given_fit(run, table, tmp_path):
     assert (code, err) == (0, "")
     assert "cells of 1 column drawn" in out
     assert picture.stat().st_size > 1000
-    code, _, err = run("plot", table, "--fit", fit, "--estimator", "rewml", "-o", picture)
+    code, _, err = run("plot", table, "--fit", fit, "--estimator", "robust", "-o", picture)
     assert code == 2
     assert "leave out one or the other" in err
 
 
 def test_large_files_are_fitted_with_the_options_of_the_estimator(run, table, monkeypatch, tmp_path):
     whole, blocks = tmp_path / "whole.json", tmp_path / "blocks.json"
-    words = ["fit", table, "--estimator", "rewml", "--cutoff", "0.9", "-o"]
+    words = ["fit", table, "--estimator", "robust", "--cutoff", "0.9", "-o"]
     run(*words, whole)
     monkeypatch.setattr("powerkern._cli.fit.LARGE", 0)
     run(*words, blocks)
-    assert pk.load(blocks).estimator == pk.load(whole).estimator == pk.RewML(cutoff=0.9)
+    assert pk.load(blocks).estimator == pk.load(whole).estimator == pk.AdaptiveRewML(cutoff=0.9)
 
 
 # --- groups, and further near misses ------------------------------------------------------------------
@@ -286,7 +286,7 @@ def test_groups_belong_to_a_fit_by_groups(panel, tmp_path, run):
     [
         (["--colums", "a"], "powerkern fit: unrecognized arguments: --colums a; did you mean '--columns'?"),
         (["--columns", "A"], "no column 'A'; did you mean 'a'?"),
-        (["--cutoff", "0.9"], "--cutoff is an option of --estimator central-mle, rewml"),
+        (["--cutoff", "0.9"], "--cutoff is an option of --estimator central-mle, robust"),
         (["--estimator", "ml"], "did you mean 'mle'?"),
         (["--delimiter", "komma"], "nor tab, space, comma or semicolon"),
     ],

@@ -64,7 +64,7 @@ def test_the_page_traces_every_route():
     assert two_passes in in_two
     assert sums not in in_two
     assert {two_passes, "kernels/power_sums/fit.py: fit_sums"} <= in_sketched
-    assert "kernels/robust/start.py: initial_lambda" in in_robust
+    assert "kernels/robust/adaptive_rewml.py: initial_lambda" in in_robust
     in_lockstep = routes["lockstep"][1]
     assert "kernels/likelihood/lockstep.py: fit_in_lockstep" in in_lockstep
     assert not {sums, two_passes} & in_lockstep
@@ -89,7 +89,7 @@ def test_one_column_alone_is_fitted_as_in_a_matrix(family, n):
     assert _power_sums.fit_vector(x, code).lmbda == pytest.approx(pk.fit(x, family).lmbda[0], rel=1e-9, abs=1e-11)
 
 
-@pytest.mark.parametrize("name", ["rewml", "rewml-nr", "carroll", "mtl"])
+@pytest.mark.parametrize("name", ["robust", "rewml-nr", "carroll", "mtl"])
 def test_one_column_alone_is_fitted_robustly_as_in_a_matrix(name):
     estimator = ESTIMATORS[name]()
     x = np.random.default_rng(1).normal(size=60)

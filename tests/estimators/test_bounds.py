@@ -18,7 +18,7 @@ from powerkern.federated import ProtocolError, Server, fit_federated
 from powerkern.sketch import fit_chunks
 
 FIGURES = ("lmbda", "loc", "scale", "log_factor", "nll", "information", "n_obs", "x_min", "x_max")
-ROBUST = ("rewml", "rewml-nr", "mtl")
+ROBUST = ("robust", "rewml-nr", "mtl")
 
 
 def matrix(n: int = 200, seed: int = 0) -> np.ndarray:
@@ -262,7 +262,7 @@ def test_scikit_learn() -> None:
     expected = pk.fit(X, bounds=(0.5, 0.9))
     assert_array_equal(transformer.fit(X).lambdas_, expected.lmbda)
     assert_allclose(clone(transformer).partial_fit(X[:99]).partial_fit(X[99:]).lambdas_, expected.lmbda, rtol=1e-11)
-    robust = PowerTransformer(bounds=(2.0, None), estimator="rewml").fit(X)
+    robust = PowerTransformer(bounds=(2.0, None), estimator="robust").fit(X)
     assert (robust.lambdas_ >= 2.0).all()
 
 
@@ -282,10 +282,10 @@ def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None
 def test_columns_with_ties_are_fitted_to_the_other_values_at_a_bound() -> None:
     others = matrix(40)[:, 0]
     x = np.concatenate([np.full(60, 5.0), others])
-    free = pk.fit(x, "box-cox", "rewml")
+    free = pk.fit(x, "box-cox", "robust")
     assert free.status[0] == Status.TIED
-    fit = pk.fit(x, "box-cox", "rewml", bounds=(free.lmbda[0] + 0.5, None))
-    alone = pk.fit(others, "box-cox", "rewml", bounds=(free.lmbda[0] + 0.5, None))
+    fit = pk.fit(x, "box-cox", "robust", bounds=(free.lmbda[0] + 0.5, None))
+    alone = pk.fit(others, "box-cox", "robust", bounds=(free.lmbda[0] + 0.5, None))
     assert fit.status[0] == Status.AT_BOUND
     for name in ("loc", "scale", "nll", "information"):
         assert_allclose(getattr(fit, name), getattr(alone, name), rtol=1e-12)
@@ -294,7 +294,7 @@ def test_columns_with_ties_are_fitted_to_the_other_values_at_a_bound() -> None:
 def test_columns_with_ties_that_keep_a_far_tail_are_fitted_to_the_other_values_at_a_bound() -> None:
     z = np.random.default_rng(1).normal(size=100)
     z[:20] = -12.0
-    options = {"family": "box-cox", "estimator": pk.RewML(convention="paper", first_weights="rectified")}
+    options = {"family": "box-cox", "estimator": pk.AdaptiveRewML(n_reweight=2, adaptive_cutoff=False, rectify="one")}
     with pytest.warns(UserWarning, match="all values on one side were kept"):
         assert pk.fit(np.append(np.exp(z), np.full(120, 5.0)), **options).status[0] == Status.TAIL_KEPT
     with pytest.warns(UserWarning, match="all values on one side were kept"):
@@ -306,7 +306,7 @@ def test_columns_with_ties_that_keep_a_far_tail_are_fitted_to_the_other_values_a
 
 
 @pytest.mark.parametrize("center", [300.0, 900.0, 1013.0, 1200.0, 1e4])
-@pytest.mark.parametrize("estimator", ["rewml", "rewml-nr", "mtl", "carroll", pk.MTL(prestandardize="none")], ids=str)
+@pytest.mark.parametrize("estimator", ["robust", "rewml-nr", "mtl", "carroll", pk.MTL(prestandardize="none")], ids=str)
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 def test_scales_beyond_float64_do_not_matter_at_a_bound(family: str, estimator: Any, center: float) -> None:
     """Beside 60 digits: the values kept have the standard deviation that they have in the free fit, and its mean, 0."""

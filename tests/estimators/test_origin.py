@@ -15,7 +15,7 @@ import powerkern as pk
 from powerkern import Status
 
 FAMILIES = ("yeo-johnson", "box-cox")
-ESTIMATORS = ("mle", "central-mle", "rewml", "rewml-nr")
+ESTIMATORS = ("mle", "central-mle", "robust", "rewml-nr")
 RNG = np.random.default_rng(0)
 HAS_COBYQA = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 14)
 needs_cobyqa = pytest.mark.skipif(not HAS_COBYQA, reason="COBYQA came with SciPy 1.14")
@@ -228,7 +228,7 @@ def test_weights_are_repetition(family, estimator):
 def test_outliers_do_not_carry_lambda():
     x = np.append(1000.0 + np.random.default_rng(8).gamma(3.0, size=190), np.full(10, 1030.0))
     clean, likely = pk.fit(x[:190], origin="fit").lmbda[0], pk.fit(x, origin="fit").lmbda[0]
-    for estimator in ("central-mle", "rewml"):
+    for estimator in ("central-mle", "robust"):
         fit = pk.fit(x, estimator=estimator, origin="fit")
         assert abs(fit.lmbda[0] - clean) < abs(likely - clean)
         assert fit.outliers(x)[190:].all()
@@ -294,7 +294,7 @@ def test_given_lambdas_and_bounds():
     np.testing.assert_allclose(bounded.nll, fixed.nll, rtol=1e-12)
 
 
-@pytest.mark.parametrize("estimator", ["mle", "rewml", "rewml-nr"])
+@pytest.mark.parametrize("estimator", ["mle", "robust", "rewml-nr"])
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("seed", range(3))
 def test_bounds_hold_for_every_estimator(family, estimator, seed):
@@ -344,10 +344,10 @@ def test_hostile_columns(family, estimator):
         ({"origin": "fit", "estimator": "mtl"}, "not with estimator='mtl'"),
         ({"origin": "fit", "estimator": "ppcc"}, "not with estimator='ppcc'"),
         ({"origin": "fit", "estimator": pk.ML(prestandardize="mad")}, "prestandardize has no effect"),
-        ({"origin": "fit", "estimator": pk.RewML(prestandardize="none")}, "prestandardize has no effect"),
+        ({"origin": "fit", "estimator": pk.AdaptiveRewML(prestandardize="none")}, "prestandardize has no effect"),
         ({"origin": "fit", "family": "box-cox", "shift": 1.0}, "shift cannot be given"),
         ({"origin": "fit", "estimator": "central-mle", "bounds": (0.0, 1.0)}, "bounds cannot be given"),
-        ({"origin": "fit", "estimator": "rewml", "lmbda": 1.0}, "lmbda cannot be given"),
+        ({"origin": "fit", "estimator": "robust", "lmbda": 1.0}, "lmbda cannot be given"),
         ({"estimator": "central-mle"}, "needs origin='fit'"),
         ({"estimator": pk.CentralML()}, "needs origin='fit'"),
     ],
@@ -440,7 +440,7 @@ def test_a_warning_names_columns_far_from_zero_and_the_remedy():
     assert not pk.fit(X, lmbda=30.0).columns.far_from_zero.size
 
 
-@pytest.mark.parametrize("estimator", ["mle", "central-mle", "rewml"])
+@pytest.mark.parametrize("estimator", ["mle", "central-mle", "robust"])
 def test_box_cox_columns_without_spread_pass_unchanged(estimator):
     """They had been called outside the domain, of which there is none before an origin is found."""
     x = np.random.default_rng(0).gamma(3.0, size=(30, 4)) - 10.0
@@ -463,6 +463,6 @@ def test_units_of_subnormal_columns_do_not_underflow():
     """The unit of a column of a few subnormal numbers, divided once more, had become 0."""
     x = -5e-324 * np.array([9.0, 7.0])
     with pytest.warns(UserWarning, match="at most three values"):
-        fit = pk.fit(x, estimator="rewml", origin="fit")
+        fit = pk.fit(x, estimator="robust", origin="fit")
     assert fit.divisor[0] > 0.0
     assert np.isfinite(fit.transform(x)).all()

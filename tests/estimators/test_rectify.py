@@ -13,7 +13,7 @@ from powerkern import Status
 from powerkern._estimators.estimators import ESTIMATORS
 
 
-def fitted(X, family="box-cox", estimator="rewml", **options):
+def fitted(X, family="box-cox", estimator="robust", **options):
     own = {option: options.pop(option) for option in ESTIMATORS[estimator].__dataclass_fields__ if option in options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -41,15 +41,15 @@ def test_small_outliers_are_left_out():
     fit = fitted(X)
     assert not fit.weights(X)[:60].any()
     assert np.abs(fit.lmbda).max() < 0.2
-    one = fitted(X, convention="paper", first_weights="rectified")
+    one = fitted(X, n_reweight=2, adaptive_cutoff=False, rectify="one")
     assert (one.weights(X)[:60].all(axis=0)).sum() > 10
     assert one.lmbda[0] > 0.25
 
 
 def few_of(u):
-    """What two starts are compared on: a column of up to 128 values, or as many order statistics, and their scores."""
+    """What two starts are compared on: a column of up to 256 values, or as many order statistics, and their scores."""
     n = u.size
-    chosen = np.arange(n) if n <= 128 else ((2 * np.arange(128) + 1) * n) // 256
+    chosen = np.arange(n) if n <= 256 else ((2 * np.arange(256) + 1) * n) // 512
     return u[chosen], oracles.normal_scores(n)[chosen]
 
 
@@ -59,7 +59,7 @@ def start_of(u, scores, rule):
     return grid[np.argmin([oracles.qq_objective("box-cox", u, v, rule, scores) for v in grid])]
 
 
-@pytest.mark.parametrize("n", [60, *(pytest.param(n, marks=pytest.mark.slow) for n in (128, 129, 700))])
+@pytest.mark.parametrize("n", [60, *(pytest.param(n, marks=pytest.mark.slow) for n in (256, 257, 700))])
 @pytest.mark.parametrize("share", [0.0, 0.15])
 def test_the_start_is_the_one_that_leaves_more_values_at_their_quantiles(n, share):
     X = low_outliers(n, share, 3, seed=n)
@@ -129,7 +129,7 @@ def test_status_says_that_a_far_tail_was_kept():
     assert (one.status[~kept_all] != Status.TAIL_KEPT).all()
     assert (fitted(X).status != Status.TAIL_KEPT).all()
     with pytest.warns(UserWarning, match="all values on one side were kept"):
-        pk.fit(X[:, kept_all], "box-cox", pk.RewML(rectify="one"))
+        pk.fit(X[:, kept_all], "box-cox", pk.AdaptiveRewML(rectify="one"))
 
 
 @pytest.mark.parametrize("family, at", [("box-cox", 10.0), ("yeo-johnson", 10.0), ("yeo-johnson", -10.0)])
@@ -142,7 +142,7 @@ def test_far_tails_that_are_kept_without_rectification(family, at):
     if family == "yeo-johnson":  # lambda 0, or 2 of the mirror image
         m = np.where(z * np.sign(at) < 0, 2.0, 1e-12)
         X = np.sign(z) * np.expm1(np.log1p(m * np.abs(z)) / m)
-    fit = fitted(X, family, "rewml-nr")
+    fit = fitted(X, family, rectify="none")
     all_kept = fit.weights(X)[:34].all(axis=0)
     assert all_kept.sum() >= 3
     assert (fit.status[all_kept] == Status.TAIL_KEPT).all()

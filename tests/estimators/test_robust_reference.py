@@ -184,7 +184,7 @@ def test_thirty_thousand_values():
 
 
 #: The paper's rule with R's first weights.
-FIXED = pk.RewML(convention="paper", first_weights="rectified")
+FIXED = pk.AdaptiveRewML(n_reweight=2, adaptive_cutoff=False, rectify="one")
 
 
 def test_top_gear_as_published():
@@ -195,9 +195,9 @@ def test_top_gear_as_published():
     assert pk.fit(X, "box-cox", pk.RewML(convention="cellwise")).lmbda.round(2).tolist() == [0.84, 0.09]
     # the rule as printed keeps some other cells
     assert_allclose(pk.fit(X, "box-cox", FIXED).lmbda, [0.84, 0.09], atol=0.06)
-    assert pk.fit(X, "box-cox", pk.RewML(convention="paper")).lmbda.round(2).tolist() == [0.84, 0.09]
+    assert pk.fit(X, "box-cox", pk.RewML()).lmbda.round(2).tolist() == [0.84, 0.09]
     # the default leaves out an error of the table, and keeps four light cars
-    default = pk.fit(X, "box-cox", "rewml")
+    default = pk.fit(X, "box-cox", "robust")
     assert default.lmbda.round(2).tolist() == [0.84, 0.64]
     weight = X[:, 1]
     assert weight[(default.weights(X)[:, 1] == 0.0) & ~np.isnan(weight)].tolist() == [210.0]

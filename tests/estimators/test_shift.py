@@ -19,7 +19,7 @@ from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, N_RESULTS
 from powerkern.sketch import Range, extend, finish, fit_chunks, merge, range_of, sketch
 
 SHIFT = np.array([3.0, 0.0, -2.0, 0.1])
-ESTIMATORS = ("mle", "rewml", "rewml-nr", "carroll", "mtl", "ppcc")
+ESTIMATORS = ("mle", "robust", "rewml-nr", "carroll", "mtl", "ppcc")
 
 
 def columns(n: int, seed: int = 0, shift: np.ndarray = SHIFT) -> np.ndarray:
@@ -111,8 +111,8 @@ def test_weights_are_repeated_rows() -> None:
     fit = pk.fit(X, "box-cox", shift=SHIFT, sample_weight=weight)
     same_fit(fit, pk.fit(sums(X), "box-cox", sample_weight=weight))
     np.testing.assert_array_equal(fit.x_min, X[weight > 0].min(axis=0))
-    same_fit(pk.fit(X, "box-cox", "rewml", shift=SHIFT, sample_weight=weight),
-             pk.fit(np.repeat(X, weight, axis=0), "box-cox", "rewml", shift=SHIFT), 1e-5)  # fmt: skip
+    same_fit(pk.fit(X, "box-cox", "robust", shift=SHIFT, sample_weight=weight),
+             pk.fit(np.repeat(X, weight, axis=0), "box-cox", "robust", shift=SHIFT), 1e-5)  # fmt: skip
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -212,7 +212,7 @@ def test_the_interval_of_values_kept_is_exact_to_the_last_bit(c: float) -> None:
         np.testing.assert_array_equal(kept, (x + c >= low) & (x + c <= high))
 
 
-@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+@pytest.mark.parametrize("estimator", ["mle", "robust"])
 def test_json_comes_back_bit_for_bit(estimator: str) -> None:
     X = columns(60)
     fit = pk.fit(X, "box-cox", estimator, shift=SHIFT)
@@ -263,7 +263,7 @@ def test_values_outside_the_domain_are_named() -> None:
     target = X.copy()
     for job in (
         lambda: pk.fit(X, "box-cox", shift=SHIFT, column_names=list("abcd")),
-        lambda: pk.fit(X, "box-cox", "rewml", shift=SHIFT, column_names=list("abcd")),
+        lambda: pk.fit(X, "box-cox", "robust", shift=SHIFT, column_names=list("abcd")),
         lambda: fit.transform(X),
         lambda: fit.transform(target, out=target),
         lambda: fit.profile([0.0], X),

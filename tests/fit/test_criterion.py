@@ -44,7 +44,7 @@ def test_the_statistic() -> None:
 
 
 @pytest.mark.parametrize("criterion", ["likelihood", "ppcc", "pearson"])
-@pytest.mark.parametrize("estimator", ["mle", "ppcc", "rewml"])
+@pytest.mark.parametrize("estimator", ["mle", "ppcc", "robust"])
 def test_the_better_family_is_chosen(estimator: str, criterion: str) -> None:
     X = table()
     X[::11, 2] = np.nan
@@ -55,7 +55,7 @@ def test_the_better_family_is_chosen(estimator: str, criterion: str) -> None:
         each = {family: pk.fit(X[:, j], family, estimator) for family in ("yeo-johnson", "box-cox")}
         kept = np.all([one.weights(X[:, j]) > 0.0 for one in each.values()], axis=0)
         if criterion == "likelihood":
-            if estimator == "rewml":
+            if estimator == "robust":
                 continue
             values = {family: float(one.nll[0]) for family, one in each.items()}
         else:

@@ -35,7 +35,7 @@ def same(grouped, alone, label):
 
 
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox", "best"])
-@pytest.mark.parametrize("estimator", ["mle", "rewml", "carroll", "mtl"])
+@pytest.mark.parametrize("estimator", ["mle", "robust", "carroll", "mtl"])
 def test_each_group_is_fitted_as_by_itself(family, estimator):
     X, codes = panel()
     X[::11, 1] = np.nan
@@ -60,7 +60,7 @@ def test_lengths_on_both_sides_of_lockstep(lengths):
     assert all(same(fit, pk.fit(x[codes == g]), g) for g in range(len(lengths)))
 
 
-@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+@pytest.mark.parametrize("estimator", ["mle", "robust"])
 def test_weights(estimator):
     X, codes = panel()
     w = RNG.integers(0, 4, codes.size).astype(float)
@@ -357,7 +357,7 @@ def test_a_warning_names_groups_far_from_zero():
 
 
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox", "best"])
-@pytest.mark.parametrize("estimator", ["mle", "central-mle", "rewml"])
+@pytest.mark.parametrize("estimator", ["mle", "central-mle", "robust"])
 def test_each_group_has_its_own_origin(family, estimator):
     lengths = np.array([40, 7, 1, 300])
     labels = np.repeat(np.arange(4), lengths)
@@ -470,7 +470,7 @@ def test_wrong_labels(groups, message):
         ({"groups": "id", "unknown": "other"}, r"unknown"),
         ({"groups": "id", "dropna": "yes"}, r"dropna must be True, False or None"),
         ({"groups": "id", "shrink": 1.5}, r"shrink"),
-        ({"groups": "id", "shrink": True, "estimator": "rewml"}, r"shrink"),
+        ({"groups": "id", "shrink": True, "estimator": "robust"}, r"shrink"),
         ({"groups": "id", "shrink": True, "lmbda": 0.5}, r"shrink"),
         ({"dropna": True}, r"go with groups="),
         ({"shrink": True}, r"go with groups="),
@@ -531,7 +531,7 @@ def test_loops_lengths_and_frames():
     table = fit.summary().to_dict()
     assert table["column"].tolist()[:2] == ["a: u", "a: v"]
     np.testing.assert_array_equal(table["se"].reshape(4, 2)[1], fit["b"].standard_error())
-    robust = pk.fit(X[:, 0], estimator="rewml", groups=labels).summary().to_dict()
+    robust = pk.fit(X[:, 0], estimator="robust", groups=labels).summary().to_dict()
     assert "n_kept" in robust
     assert pk.fit(X[:, 0], groups=labels).to_frame().index.tolist() == ["a", "b", "c", "d"]
 

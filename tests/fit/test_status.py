@@ -64,7 +64,7 @@ def test_status_is_a_number():
     assert pk.Status is Status
 
 
-@pytest.mark.parametrize("estimator", ["rewml", "rewml-nr", "carroll", "mtl"])
+@pytest.mark.parametrize("estimator", ["robust", "rewml-nr", "carroll", "mtl"])
 def test_robust_fits_of_three_values_warn(estimator):
     x = [0.5, 2.0, 9.0]
     for some, weight in ((x, None), (x[:2], None), (x[:2], [1.5, 1.5])):
@@ -78,7 +78,7 @@ def test_a_bound_does_not_hide_that_a_tail_was_kept():
     """The graver of two statuses is told: a bound was asked for, a doubt was not."""
     z = np.random.default_rng(3).normal(size=400)
     z[:60] = -12.0
-    asked = {"family": "box-cox", "estimator": pk.RewML(convention="paper", first_weights="rectified")}
+    asked = {"family": "box-cox", "estimator": pk.AdaptiveRewML(n_reweight=2, adaptive_cutoff=False, rectify="one")}
     with pytest.warns(UserWarning, match="all values on one side were kept"):
         free = pk.fit(np.exp(z), **asked)
     with pytest.warns(UserWarning, match="all values on one side were kept"):

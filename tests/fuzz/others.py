@@ -25,7 +25,7 @@ DECADES = 3.0
 #: Seconds that reading and applying a damaged fit of a few columns may take.
 SECONDS = 2.0
 
-ROBUST = ("rewml", "rewml-nr", "carroll", "mtl", "ppcc")
+ROBUST = ("robust", "rewml-nr", "carroll", "mtl", "ppcc")
 
 
 def _rng(batch: Batch) -> np.random.Generator:
@@ -92,7 +92,7 @@ def check_groups(batch: Batch) -> Iterator[Finding]:
     """Fits of groups, and their output, are those of the rows of each group alone, to the bit."""
     rng = _rng(batch)
     labels = rng.integers(0, rng.choice([1, 3, 20]), len(batch.values))
-    estimator = str(rng.choice(["mle", "mle", "rewml"]))
+    estimator = str(rng.choice(["mle", "mle", "robust"]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         fit = pk.fit(batch.values, batch.family, estimator, groups=labels, sample_weight=batch.weight, n_threads=1)
@@ -111,7 +111,7 @@ def check_groups(batch: Batch) -> Iterator[Finding]:
 def check_origin(batch: Batch) -> Iterator[Finding]:
     """No exception, finite images in the order of the values that were fitted, and a text that is read to the bit."""
     rng = _rng(batch)
-    estimator = str(rng.choice(["mle", "central-mle", "rewml"]))
+    estimator = str(rng.choice(["mle", "central-mle", "robust"]))
     values, weight = batch.values[:400, :4], batch.weight
     if weight is not None:
         some = np.flatnonzero(weight > 0.0)[:400]  # values without weight may lie below the origin

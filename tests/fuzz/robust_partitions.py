@@ -24,7 +24,7 @@ from powerkern.sketch import fit_with
 
 from .partitions import Engine
 
-ESTIMATORS = ("rewml", "rewml", "rewml", "rewml-nr", "mtl", "carroll")
+ESTIMATORS = ("robust", "robust", "robust", "rewml-nr", "mtl", "carroll")
 #: What rounding may do to a lambda that is exact otherwise.
 ROUNDING = 1e-9
 #: Rows of columns that are cut into single rows at most.

@@ -20,7 +20,7 @@ from scipy.special import ndtri
 import powerkern as pk
 
 FAMILIES = ("box-cox", "yeo-johnson")
-ESTIMATORS = ("rewml", "rewml-nr", "carroll", "mtl", "ppcc")
+ESTIMATORS = ("robust", "rewml-nr", "carroll", "mtl", "ppcc")
 LENGTHS = (5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 127, 129, 150, 200, 300, 500)
 #: Lengths of columns that are scanned on a sample.
 LONG = (513, 600, 800, 1000)
@@ -29,7 +29,7 @@ LOW, HIGH, EXCESS = -4.0, 6.0, 1e-6
 _HUBER_K, _HUBER_BETA, _MAD_FACTOR, _C = 1.5, 1.556931 / 2.0, 1.0 / float(ndtri(0.75)), 0.5
 
 #: A fit that rectifies both sides may start from the minimum of either of two objectives, found by the same search.
-ONE_SIDED = {"rewml": pk.RewML(rectify="one")}
+ONE_SIDED = {"robust": pk.AdaptiveRewML(rectify="one")}
 
 #: Two columns of which a scan in steps of 0.5 misses the minimum.
 EXAMPLES = (
@@ -187,7 +187,7 @@ def ppcc(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
 
 Objective = Callable[[str, np.ndarray, np.ndarray], np.ndarray]
 OBJECTIVES: dict[str, Objective] = {
-    "rewml": qq, "rewml-nr": qq_nr, "carroll": carroll, "mtl": mtl, "ppcc": ppcc,
+    "robust": qq, "rewml-nr": qq_nr, "carroll": carroll, "mtl": mtl, "ppcc": ppcc,
 }  # fmt: skip
 
 

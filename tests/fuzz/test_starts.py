@@ -19,10 +19,10 @@ NOT_PROVED = (pk.Status.SCANNED, pk.Status.MULTIMODAL, pk.Status.NOT_CERTIFIED, 
 
 @pytest.mark.parametrize(("family", "x"), starts.EXAMPLES)
 def test_narrow_minima_are_found(family, x):
-    assert starts.start_of(family, x, "rewml").excess <= starts.EXCESS
+    assert starts.start_of(family, x, "robust").excess <= starts.EXCESS
 
 
-@pytest.mark.parametrize("estimator", ["rewml", "rewml-nr", "ppcc"])
+@pytest.mark.parametrize("estimator", ["robust", "rewml-nr", "ppcc"])
 def test_no_start_is_higher_than_brute_force(estimator):
     for family, x in starts.columns(COLUMNS, SEED):
         start = starts.start_of(family, x, estimator)
@@ -34,7 +34,7 @@ def test_no_start_is_higher_than_brute_force(estimator):
 def test_minima_that_a_sample_of_a_long_column_does_not_show_are_found(k):
     """These columns of 600 to 1,000 values start within 1e-4 of the minimum; a scan of 128 values missed it by more."""
     family, x = list(starts.columns(k + 1, 1, starts.LONG))[-1]
-    assert starts.start_of(family, x, "rewml").excess <= 1e-4
+    assert starts.start_of(family, x, "robust").excess <= 1e-4
 
 
 def test_trimmed_likelihood_has_narrow_minima():

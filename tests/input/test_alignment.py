@@ -73,7 +73,7 @@ def group_means(X: Any, groups: Any) -> Any:
 #: Arguments with one value per row: name in messages, values, and a figure that depends on their order.
 ROWS: dict[str, tuple[str, Any, Callable[[Any, Any], Any]]] = {
     "fit": ("sample_weight", WEIGHTS, lambda X, w: pk.fit(X, "box-cox", sample_weight=w).lmbda),
-    "robust": ("sample_weight", WEIGHTS, lambda X, w: pk.fit(X, "box-cox", "rewml", sample_weight=w).lmbda),
+    "robust": ("sample_weight", WEIGHTS, lambda X, w: pk.fit(X, "box-cox", "robust", sample_weight=w).lmbda),
     "confint": ("sample_weight", WEIGHTS, lambda X, w: pk.fit(VALUES, "box-cox").confint(X, sample_weight=w)[0]),
     "profile": ("sample_weight", WEIGHTS, lambda X, w: pk.fit(VALUES, "box-cox").profile([0.1], X, sample_weight=w)),
     "lr_test": (

@@ -311,7 +311,7 @@ def weighted(library):
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+@pytest.mark.parametrize("estimator", ["mle", "robust"])
 def test_weights_are_a_column(library, estimator):
     frame, weight = weighted(library), np.arange(40.0)
     fit = pk.fit(frame, estimator=estimator, sample_weight="w")

@@ -24,7 +24,7 @@ pkx = pytest.importorskip("powerkern.xarray")
 xr, da = pytest.importorskip("xarray"), pytest.importorskip("dask.array")
 
 FIT = pk.fit(X, "box-cox", column_names=list("abc"))
-ROBUST = pk.fit(X, "box-cox", "rewml")
+ROBUST = pk.fit(X, "box-cox", "robust")
 REGRESSION = regression.fit_regression(X[:, 0], X[:, 1])
 JOINT = joint.fit_joint(X[:, :2])
 TOTAL = sketch.extend(None, X)
@@ -154,7 +154,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "sketch.location_chunks: k": lambda v: sketch.location_chunks([X], "huber", k=v),
     "sketch.fit_chunks: family": lambda v: sketch.fit_chunks([X], v),
     "sketch.fit_chunks: lmbda": lambda v: sketch.fit_chunks([X], lmbda=v),
-    "sketch.fit_chunks: rewml": lambda v: sketch.fit_chunks([v, v], "box-cox", "rewml"),
+    "sketch.fit_chunks: rewml": lambda v: sketch.fit_chunks([v, v], "box-cox", "robust"),
     "sketch.fit_chunks: best": lambda v: sketch.fit_chunks([v], "best"),
     "sketch.fit_chunks: shift": lambda v: sketch.fit_chunks([X], "box-cox", shift=v),
     "sketch.fit_chunks: ymax": lambda v: sketch.fit_chunks([X], ymax=v),
@@ -370,7 +370,7 @@ TEXTS = {
 }
 COMMANDS: dict[str, Callable[[Path, Path, Path], list[Any]]] = {
     "fit": lambda table, fit, out: ["fit", table, "-o", out],
-    "fit rewml": lambda table, fit, out: ["fit", table, "-o", out, "--estimator", "rewml"],
+    "fit rewml": lambda table, fit, out: ["fit", table, "-o", out, "--estimator", "robust"],
     "fit box-cox": lambda table, fit, out: ["fit", table, "-o", out, "--family", "box-cox"],
     "fit origin": lambda table, fit, out: ["fit", table, "-o", out, "--origin", "fit"],
     "plot": lambda table, fit, out: ["plot", table, "-o", out.with_suffix(".svg")],

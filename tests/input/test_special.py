@@ -45,7 +45,7 @@ print(*(set(sys.modules) - before))
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+@pytest.mark.parametrize("estimator", ["mle", "robust"])
 @pytest.mark.parametrize(
     "delay", [0.001, *(pytest.param(d, marks=pytest.mark.slow) for d in (0, 0.0002, 0.003, 0.01, 0.05))]
 )

@@ -28,7 +28,7 @@ for job in (
     lambda: pk.fit(x).transform(x),
     lambda: pk.fit(x, "box-cox").transform(x),
     lambda: pk.fit(x, "box-cox").inverse_transform(x - 2.0),
-    lambda: pk.fit(x[:100], estimator="rewml"),
+    lambda: pk.fit(x[:100], estimator="robust"),
 ):
     job()
     take(3 << 30), take(3 << 30)

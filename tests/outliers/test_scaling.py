@@ -129,7 +129,7 @@ def test_robust_gamma_rule():
 def test_power_transform_route(options):
     s = SCORES[:, 0]
     center = {"center": options["center"]} if "center" in options else {}
-    fit = pk.fit(s, estimator=options.get("estimator", "rewml"))
+    fit = pk.fit(s, estimator=options.get("estimator", "robust"))
     z = fit.transform(s)
     expected = outlier_probability(z, **center)
     assert outlier_probability(s, method="yeo-johnson", **options) == pytest.approx(expected, rel=1e-12)
@@ -392,7 +392,7 @@ def test_one_warning_a_column(rule):
         ({"trim": 1.0}, r"trim must be a number in \[0, 1\)"),
         ({"scale": "mad"}, "did you mean 'nmad'"),
         ({"n_threads": 0}, "n_threads must be at least 1"),
-        ({"estimator": "rewlm"}, "did you mean 'rewml'"),
+        ({"estimator": "rewlm"}, "did you mean 'robust'"),
     ],
 )
 def test_unknown_words(options, message):

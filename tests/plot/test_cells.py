@@ -34,7 +34,7 @@ def test_cell_map_colours_what_is_far_out():
 def test_the_cell_map_of_a_robust_fit_colours_its_outliers():
     X = skewed()
     X[5:9, 1], X[20, 2] = 1e5, np.nan
-    fit = pk.fit(X, "box-cox", pk.RewML(cutoff=0.99))
+    fit = pk.fit(X, "box-cox", pk.AdaptiveRewML(cutoff=0.99))
     drawn = np.ma.filled(cell_map(X, fit).images[0].get_array(), np.nan)
     assert np.array_equal(np.abs(drawn) > 0.0, fit.outliers(X))
     assert (drawn[5:9, 1] == 1.0).all()

@@ -41,7 +41,7 @@ def test_qq_plot_of_a_raw_fit_is_standardised():
 def test_qq_plot_shows_what_a_robust_fit_left_out():
     x = skewed()[:, 0]
     x[[3, 50]], x[7] = 1e3, np.nan
-    fit = pk.fit(x, "box-cox", "rewml")
+    fit = pk.fit(x, "box-cox", "robust")
     ax = qq_plot(x, fit)
     after, left_out = ax.lines[1:3]
     z = fit.transform(x)

@@ -70,7 +70,7 @@ def test_forest_plots_of_other_fits():
         forest_plot(Y, regression)
     again = pk.PowerFit.from_json(pk.fit(Y).to_json())
     assert intervals_of(forest_plot(Y, again)) == intervals_of(forest_plot(None, pk.fit(Y)))
-    robust = pk.fit(Y, estimator="rewml")
+    robust = pk.fit(Y, estimator="robust")
     assert not intervals_of(forest_plot(None, robust, level=None))
 
 
@@ -128,7 +128,7 @@ def test_profile_of_a_regression_fit_has_the_interval():
 # --- objectives --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("estimator", ["mle", "rewml", "carroll", "mtl", "ppcc"])
+@pytest.mark.parametrize("estimator", ["mle", "robust", "carroll", "mtl", "ppcc"])
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 def test_objective_plot_marks_minima_start_and_end(family, estimator):
     X = skewed(n=50) + 5.0
@@ -150,7 +150,7 @@ def test_objective_plot_marks_minima_start_and_end(family, estimator):
 
 def test_objective_plot_takes_lambdas_and_the_data_again():
     x = skewed()[:, 0]
-    fit = pk.PowerFit.from_json(pk.fit(x, "box-cox", "rewml").to_json())
+    fit = pk.PowerFit.from_json(pk.fit(x, "box-cox", "robust").to_json())
     with pytest.raises(ValueError, match="pass X"):
         objective_plot(None, fit)
     points = np.linspace(-1.0, 1.0, 20)
@@ -167,7 +167,7 @@ def test_objective_plot_of_values_that_are_mostly_equal():
 
 def test_a_column_without_a_fit_has_no_objective():
     with pytest.warns(UserWarning, match="column 1"):
-        fit = pk.fit(np.column_stack([skewed()[:, 0], np.ones(120)]), "box-cox", "rewml")
+        fit = pk.fit(np.column_stack([skewed()[:, 0], np.ones(120)]), "box-cox", "robust")
     with pytest.raises(ValueError, match="column 1 has no objective"):
         objective_plot(None, fit, column=1)
 
@@ -194,7 +194,7 @@ def test_sensitivity_counts_values_only():
 
 def test_sensitivity_with_options_of_the_estimators():
     x, z = np.random.default_rng(0).normal(size=60), [-5.0, 0.5, 3.0]
-    named = {"once": pk.RewML(n_reweight=1), "trimmed": pk.MTL(h=0.9)}
+    named = {"once": pk.AdaptiveRewML(n_reweight=1), "trimmed": pk.MTL(h=0.9)}
     for line in sensitivity_plot(x, z, estimators=named).lines[:2]:
         assert np.array_equal(line.get_ydata(), sensitivity_curve(x, z, estimator=named[line.get_label()]))
 
@@ -202,9 +202,9 @@ def test_sensitivity_with_options_of_the_estimators():
 def test_sensitivity_of_a_robust_estimator_is_bounded():
     x = np.random.default_rng(0).normal(size=60)
     mle, rewml = sensitivity_plot(x, [5.0, 50.0, 500.0]).lines[:2]
-    assert [mle.get_label(), rewml.get_label()] == ["mle", "rewml"]
-    base = pk.fit(x, estimator="rewml").lmbda[0]
-    expected = 61 * (pk.fit(np.append(x, 5.0), estimator="rewml").lmbda[0] - base)
+    assert [mle.get_label(), rewml.get_label()] == ["mle", "robust"]
+    base = pk.fit(x, estimator="robust").lmbda[0]
+    expected = 61 * (pk.fit(np.append(x, 5.0), estimator="robust").lmbda[0] - base)
     assert rewml.get_ydata()[0] == pytest.approx(expected)
     assert np.ptp(rewml.get_ydata()) < 1.0  # left out, however far it is
     assert np.ptp(mle.get_ydata()) > 10.0

@@ -183,7 +183,7 @@ def test_shapes() -> None:
 def test_shift_robust_and_best_fits() -> None:
     fit = pk.fit(X - 1.0, "box-cox", shift=1.0)
     assert_allclose(fit.inverse_mean([0.0, 1.0], 0.3), pk.fit(X, "box-cox").inverse_mean([0.0, 1.0], 0.3) - 1.0)
-    for options in ({"estimator": "rewml"}, {"family": "best"}, {}):
+    for options in ({"estimator": "robust"}, {"family": "best"}, {}):
         robust = pk.fit(np.column_stack([X, -X, X - 1.0]), **options)  # type: ignore[arg-type]
         t, w = np.polynomial.hermite_e.hermegauss(64)
         means = (w[:, None] / w.sum() * robust.inverse_transform(0.2 + 0.05 * np.repeat(t[:, None], 3, axis=1))).sum(0)

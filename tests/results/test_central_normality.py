@@ -96,7 +96,7 @@ def test_the_table_is_monotone_and_in_the_summary():
     assert summary.to_dict()["p_central"][0] > 0.05
 
 
-@pytest.mark.parametrize("estimator", ["mle", "rewml", "ppcc"])
+@pytest.mark.parametrize("estimator", ["mle", "robust", "ppcc"])
 def test_criterion_leaves_columns_that_no_transform_makes_normal(estimator):
     rng = np.random.default_rng(4)
     peaks = np.append(rng.normal(4.0, 0.5, 100), rng.normal(12.0, 0.5, 100))

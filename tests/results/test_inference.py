@@ -261,7 +261,7 @@ def test_of_power_sums():
     np.testing.assert_allclose(a.transform(x), b.transform(x), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("estimator", ["rewml", "mtl", "ppcc"])
+@pytest.mark.parametrize("estimator", ["robust", "mtl", "ppcc"])
 def test_only_of_maximum_likelihood(estimator):
     fit = pk.fit(matrix(), "box-cox", estimator)
     for call in (lambda: fit.lr_test(0.0), fit.rounded, fit.rounded_fit):

@@ -19,7 +19,7 @@ from powerkern.regression import fit_regression
 
 X = np.random.default_rng(3).lognormal(size=(40, 3))
 X[:, 2] = 5.0  # not fitted
-FITS = [("yeo-johnson", "mle"), ("box-cox", "mle"), ("best", "rewml"), ("yeo-johnson", "rewml")]
+FITS = [("yeo-johnson", "mle"), ("box-cox", "mle"), ("best", "robust"), ("yeo-johnson", "robust")]
 PROBES = np.array([-1e300, -3.0, -1e-9, 0.0, 1e-9, 0.7, 3.0, 1e300])[:, np.newaxis] * np.ones(3)
 
 
@@ -103,7 +103,7 @@ def test_figures_that_no_fit_has(field: str, value: Any, complaint: str) -> None
         ({"estimator": {"name": "mle", "h": 0.9}}, "estimator 'mle' has no option 'h'"),
         ({"estimator": {"name": "mtl", "h": 0.1}}, r"h must be a number in \(0.5, 1\], got 0.1"),
         ({"estimator": {"name": "ppcc", "cutoff": "0.995"}}, "a quantile of the normal distribution, must be a number"),
-        ({"estimator": {"name": "rewml", "search_range": [{}, 2]}}, "search_range must be a number"),
+        ({"estimator": {"name": "robust", "search_range": [{}, 2]}}, "search_range must be a number"),
         ({"family": "best"}, "families is not a list of 3"),
         ({"families": ["box-cox"] * 3}, "families go with"),
         ({"family": "best", "families": ["box-cox", "box-cox", ["box-cox"]]}, "families are not all one of"),
@@ -214,7 +214,7 @@ def test_mutated_texts(fit: tuple[str, str], standardize: bool) -> None:
 def test_a_changed_character_is_noticed(kind: str) -> None:
     """Every text that is accepted says the same: another layout, or the same number in other digits."""
     fit = {
-        "PowerFit": lambda: pk.fit(X[:, :2], "best", "rewml", column_names=["a", "b"]),
+        "PowerFit": lambda: pk.fit(X[:, :2], "best", "robust", column_names=["a", "b"]),
         "RegressionFit": lambda: fit_regression(X[:, 0], X[:, 1]),
         "JointFit": lambda: fit_joint(X[:, :2], family="box-cox"),
     }[kind]()
@@ -249,6 +249,6 @@ def test_what_was_edited_on_purpose_is_read_without_the_check() -> None:
 
 
 def test_estimators_come_back_as_they_were() -> None:
-    estimator = pk.RewML(search_range=(-3.0, 5.5), n_reweight=3, cutoff=0.75)
+    estimator = pk.AdaptiveRewML(search_range=(-3.0, 5.5), n_reweight=3, cutoff=0.75)
     fit = pk.fit(X[:, :2], "box-cox", estimator)
     assert PowerFit.from_json(fit.to_json()).estimator == fit.estimator == estimator

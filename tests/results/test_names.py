@@ -30,7 +30,7 @@ def X():
 
 @pytest.fixture(scope="module")
 def fit(X):
-    return pk.fit(X, "box-cox", "rewml")
+    return pk.fit(X, "box-cox", "robust")
 
 
 def test_lambdas_are_a_series_by_name_or_an_array(fit, X):
@@ -65,7 +65,7 @@ def test_intervals_and_lambdas_of_every_kind_of_fit_go_by_name(X, kind):
 
 def test_outliers_and_weights_have_the_index_and_the_columns_of_the_data(fit, X):
     beside = X.assign(word="x")[["dose", "word", "age", "income"]]
-    plain = pk.fit(X.to_numpy(), "box-cox", "rewml")
+    plain = pk.fit(X.to_numpy(), "box-cox", "robust")
     for method in ("outliers", "weights"):
         found = getattr(fit, method)(beside)
         pd.testing.assert_frame_equal(
@@ -76,7 +76,7 @@ def test_outliers_and_weights_have_the_index_and_the_columns_of_the_data(fit, X)
 
 
 def test_a_series_gives_a_series(X):
-    fit = pk.fit(X["income"], "box-cox", "rewml")
+    fit = pk.fit(X["income"], "box-cox", "robust")
     found = fit.outliers(X["income"])
     assert isinstance(found, pd.Series)
     assert (found.name, found.index.tolist()) == ("income", X.index.tolist())
@@ -183,7 +183,7 @@ def test_a_fit_is_no_table(fit):
 
 def test_repr_has_the_first_lambdas_and_statuses(fit):
     head, names, *lines = repr(fit).splitlines()
-    assert head == "PowerFit(family='box-cox', estimator=RewML(), 3 of 3 columns fitted)"
+    assert head == "PowerFit(family='box-cox', estimator=AdaptiveRewML(), 3 of 3 columns fitted)"
     assert names.split() == ["column", "lambda", "status"]
     assert [line.split()[0] for line in lines] == ["age", "income", "dose"]
     for line, lmbda, status in zip(lines, fit.lmbda, fit.status_text, strict=True):
@@ -234,7 +234,7 @@ def test_the_title_of_a_summary_is_one_line(X):
 @pytest.mark.parametrize("kind", ["columns", "regression", "joint"])
 def test_every_kind_of_fit_is_saved_and_loaded(tmp_path, X, kind):
     fit = {
-        "columns": lambda: pk.fit(X, "box-cox", "rewml"),
+        "columns": lambda: pk.fit(X, "box-cox", "robust"),
         "regression": lambda: fit_regression(X, np.arange(60.0), family="box-cox"),
         "joint": lambda: fit_joint(X, family="box-cox"),
     }[kind]()

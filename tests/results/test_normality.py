@@ -128,7 +128,7 @@ def test_weights_repeat_rows():
 
 def test_of_other_data_robust_fits_and_shifts():
     x, y = COLUMNS["lognormal"], COLUMNS["gamma"]
-    for fit in (pk.fit(x, "box-cox", "rewml"), pk.fit(x, "box-cox", shift=0.5), pk.fit(x, estimator="rewml")):
+    for fit in (pk.fit(x, "box-cox", "robust"), pk.fit(x, "box-cox", shift=0.5), pk.fit(x, estimator="robust")):
         before, after = fit.normality(y)
         np.testing.assert_allclose(np.ravel(before)[:3], by_scipy(y)[:3], rtol=1e-11)
         np.testing.assert_allclose(np.ravel(after)[:3], by_scipy(fit.transform(y))[:3], rtol=1e-9, atol=1e-10)

@@ -24,7 +24,7 @@ def lognormal(n: int, p: int = 3, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).lognormal(sigma=0.5, size=(n, p))
 
 
-def fitted(X: np.ndarray, family: str = "box-cox", estimator: str = "rewml", **options: object) -> PowerFit:
+def fitted(X: np.ndarray, family: str = "box-cox", estimator: str = "robust", **options: object) -> PowerFit:
     own = {option: options.pop(option) for option in ESTIMATORS[estimator].__dataclass_fields__ if option in options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # columns that are not certified
@@ -55,7 +55,7 @@ def test_options_and_long_columns():
     X = lognormal(700, 1)
     options = {"n_reweight": 0, "prestandardize": "none"}
     fit = fitted(X, **options)
-    expected = slow_error(X[:, 0], "box-cox", "rewml", 25, **options)
+    expected = slow_error(X[:, 0], "box-cox", "robust", 25, **options)
     assert fit.standard_error(replicates=25)[0] == pytest.approx(expected, rel=1e-9)
     read = PowerFit.from_json(fit.to_json())
     assert_array_equal(read.standard_error(X, replicates=25), fit.standard_error(replicates=25))
@@ -152,7 +152,7 @@ def test_maximum_likelihood_needs_no_bootstrap():
 def test_refusals():
     fit = fitted(lognormal(30))
     for method in ("profile", "wald"):
-        with pytest.raises(ValueError, match="intervals of estimator='rewml' are made with method='bootstrap'"):
+        with pytest.raises(ValueError, match="intervals of estimator='robust' are made with method='bootstrap'"):
             fit.confint(method=method)
     with pytest.raises(ValueError, match="method must be"):
         fit.confint(method="jackknife")

@@ -139,7 +139,7 @@ def test_of_power_sums(x):
     assert "no figures of normality" in str(sketched)
 
 
-@pytest.mark.parametrize("estimator", ["rewml", "ppcc"])
+@pytest.mark.parametrize("estimator", ["robust", "ppcc"])
 def test_of_other_estimators(x, estimator):
     summary = pk.fit(x, "box-cox", estimator).summary()
     names = [

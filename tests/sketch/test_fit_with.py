@@ -149,7 +149,7 @@ def columns_of_all_kinds(n):
 
 @pytest.mark.filterwarnings("ignore:column")
 @pytest.mark.parametrize("criterion", ["likelihood", "ppcc", "pearson"])
-@pytest.mark.parametrize("estimator", ["mle", "rewml", "carroll"])
+@pytest.mark.parametrize("estimator", ["mle", "robust", "carroll"])
 @pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_better_of_two_families(estimator, criterion, weighted):
     rows = columns_of_all_kinds(6000)
@@ -209,7 +209,7 @@ def test_what_does_not_go_with_two_families():
         fit_chunks([X], criterion="ppcc")
 
 
-@pytest.mark.parametrize("estimator, n_passes", [("mle", 2), ("rewml", 5)])
+@pytest.mark.parametrize("estimator, n_passes", [("mle", 2), ("robust", 5)])
 def test_both_families_must_be_fitted_to_the_same_rows(estimator, n_passes):
     x = np.exp(np.random.default_rng(0).normal(size=(3, 3000)))
     passes = itertools.count(1)

@@ -33,7 +33,7 @@ def cut(frame, n=130):
 
 
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox", "best"])
-@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+@pytest.mark.parametrize("estimator", ["mle", "robust"])
 def test_groups_are_those_in_memory(family, estimator):
     frame = table()
     frame.loc[::17, "v"] = np.nan

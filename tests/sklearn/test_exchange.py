@@ -76,7 +76,7 @@ def test_names_travel() -> None:
 YEARS = np.array([[1950.0], [1997.0], [2000.0], [2003.0], [2007.0], [2009.0]])
 REFUSED = {
     "shift": (lambda: PowerTransformer("box-cox", shift=1.0).fit(X), "column 0 has a shift"),
-    "rescaled": (lambda: PowerTransformer(estimator="rewml").fit(X), "is rescaled before it is transformed"),
+    "rescaled": (lambda: PowerTransformer(estimator="robust").fit(X), "is rescaled before it is transformed"),
     "cluster": (lambda: PowerTransformer("box-cox").fit(1e12 + YEARS), "overflow or lose"),
     "large lambda": (lambda: PowerTransformer("box-cox").fit(np.array([[10.0], [10.0], [10.0], [9.9]])), "overflow"),
 }

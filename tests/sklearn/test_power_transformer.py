@@ -79,7 +79,7 @@ def expected_failures(estimator):
     return PPCC_CANNOT if getattr(estimator, "estimator", "") == "ppcc" else {}
 
 
-OTHERS = ("rewml", "rewml-nr", "carroll", "mtl", "ppcc")
+OTHERS = ("robust", "rewml-nr", "carroll", "mtl", "ppcc")
 
 
 @parametrize_with_checks(
@@ -246,7 +246,7 @@ def test_is_silent_where_scikit_learn_is(kind, method, column):
 def test_other_estimators_warn_as_fit_does():
     far = 1e6 + np.random.default_rng(0).normal(size=(50, 1))
     with pytest.warns(UserWarning, match="fewer than two distinct values"):
-        PowerTransformer(estimator="rewml").fit(np.full((9, 1), 3.0))
+        PowerTransformer(estimator="robust").fit(np.full((9, 1), 3.0))
     with pytest.warns(UserWarning, match="lambda is large because of the unit"):
         PowerTransformer(estimator="ppcc").fit(far)
 
@@ -355,7 +355,7 @@ def test_a_robust_fit_in_a_pipeline_sees_the_outliers():
     X = skewed()
     X[:20, 0] = 1e4
     frame = pandas.DataFrame(X, columns=list("abcd"))
-    pipeline = make_pipeline(PowerTransformer("box-cox", estimator="rewml")).set_output(transform="pandas")
+    pipeline = make_pipeline(PowerTransformer("box-cox", estimator="robust")).set_output(transform="pandas")
     Z = pipeline.fit_transform(frame)
     assert list(Z.columns) == list("abcd")
     assert (Z["a"][:20] > 5.0).all()
@@ -367,13 +367,13 @@ def test_a_robust_fit_in_a_pipeline_sees_the_outliers():
 def test_options_of_the_estimators_are_those_of_the_function():
     X = np.random.default_rng(0).lognormal(size=(60, 3))
     X[:4] *= 30.0
-    estimator = pk.RewML(c=0.8, change_points=(0.2, 0.8), first_weights="plain", search_range=(-3.0, 5.0))
+    estimator = pk.AdaptiveRewML(c=0.8, change_points=(0.2, 0.8), first_weights="plain", search_range=(-3.0, 5.0))
     transformer = clone(PowerTransformer("box-cox", estimator=estimator)).fit(X)
     np.testing.assert_array_equal(transformer.lambdas_, pk.fit(X, "box-cox", estimator).lmbda)
-    assert (transformer.lambdas_ != PowerTransformer("box-cox", estimator="rewml").fit(X).lambdas_).any()
+    assert (transformer.lambdas_ != PowerTransformer("box-cox", estimator="robust").fit(X).lambdas_).any()
 
 
-@pytest.mark.parametrize("estimator", ["rewml", "ppcc"])
+@pytest.mark.parametrize("estimator", ["robust", "ppcc"])
 def test_weights_of_other_estimators(estimator):
     X, weight = skewed(), np.full(200, 2.0)
     weight[3] = 0.5
@@ -442,7 +442,7 @@ def test_partial_fit_does_not_go_on_with_another_method():
 
 
 def test_partial_fit_needs_the_likelihood_alone():
-    assert not hasattr(PowerTransformer(estimator=pk.RewML()), "partial_fit")
+    assert not hasattr(PowerTransformer(estimator=pk.AdaptiveRewML()), "partial_fit")
     X = 1.0 + np.random.default_rng(0).lognormal(size=(60, 3))
     bounded = PowerTransformer("box-cox", standardize=False, estimator=pk.ML(), ymax=0.5)
     in_parts = clone(bounded).partial_fit(X[:20]).partial_fit(X[20:])
@@ -554,7 +554,7 @@ def test_the_inverse_of_a_pipeline_gives_the_data_back():
     assert np.allclose(pipeline.inverse_transform(pipeline.fit_transform(X)), X, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+@pytest.mark.parametrize("estimator", ["mle", "robust"])
 def test_inverses_keep_the_index_and_missing_values(estimator):
     pandas = pytest.importorskip("pandas")
     X = skewed()

@@ -27,7 +27,7 @@ def pandas_frame():
     return frame
 
 
-@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+@pytest.mark.parametrize("estimator", ["mle", "robust"])
 def test_pandas(estimator):
     frame = pandas_frame()
     transformer = PowerTransformer("box-cox", variables=["area", "price"], estimator=estimator)

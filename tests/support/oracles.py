@@ -814,7 +814,7 @@ def reweighted(
     points: tuple[float, float] = (0.25, 0.75),
     adaptive: bool = True,
 ) -> RobustFit:
-    """Reweighted maximum likelihood of a prestandardised column from lambda0 (Raymaekers and Rousseeuw 2021).
+    """Reweighted maximum likelihood of a prestandardised column from lambda0 (Raymaekers and Rousseeuw 2024).
 
     `rule` is that of the first weights. R chooses once more what it keeps, at the lambda found; else that is what the
     last fit was to. After the first step the cut-off is, if adaptive, where there are most clearly more values beyond

@@ -30,7 +30,7 @@ _STEEP = 0.2
 def _biweight_sums(
     part: np.ndarray, w: FloatArray | None, center: float, mu: float, reach: float
 ) -> tuple[float, float, float]:
-    """Sums of u (1 - u**2)**2, of (1 - u**2)**2 and of (1 - u**2)(1 - 5 u**2), u = (y - center - mu)/reach."""
+    """Return the sums of u (1 - u**2)**2, (1 - u**2)**2 and (1 - u**2)(1 - 5 u**2), u = (y - center - mu)/reach."""
     psi, weight, slope = 0.0, 0.0, 0.0
     for i in range(part.size):
         each = 1.0 if w is None else w[i]
@@ -44,7 +44,7 @@ def _biweight_sums(
 
 @reduction
 def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float, reach: float) -> float:
-    """Sum of u**2 (1 - u**2)**4, in the notation of `_biweight_sums`."""
+    """Return the sum of u**2 (1 - u**2)**4, in the notation of `_biweight_sums`."""
     total = 0.0
     weighted = w.size > 0
     for i in range(part.size):
@@ -56,7 +56,7 @@ def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float,
 
 @kernel
 def _biweight_at(col: Sorted, mu: float, reach: float) -> tuple[float, float, float]:
-    """`_biweight_sums` over the values nearer than `reach`."""
+    """Evaluate `_biweight_sums` over the values nearer than `reach`."""
     lo = position_of(col.y, col.center, mu - reach, 0)
     hi = position_of(col.y, col.center, mu + reach, col.y.size)
     if col.w.size == 0:
@@ -66,7 +66,7 @@ def _biweight_at(col: Sorted, mu: float, reach: float) -> tuple[float, float, fl
 
 @kernel
 def _bisquare_step(col: Sorted, mu: float, reach: float) -> float:
-    """Step towards the root of the bisquare location: reweighting far from it, Newton's near it; NaN without values."""
+    """Return a step towards the bisquare location: reweighting far from it, Newton's near it; NaN without values."""
     psi, weight, slope = _biweight_at(col, mu, reach)
     if weight == 0.0:
         return math.nan
@@ -78,7 +78,7 @@ def _bisquare_step(col: Sorted, mu: float, reach: float) -> float:
 
 @kernel
 def _bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, bool]:
-    """Tukey's bisquare location: the root of sum w u (1 - u**2)**2 = 0 over abs(u) < 1 that reweighting reaches.
+    """Return Tukey's bisquare location: the root of sum w u (1 - u**2)**2 = 0 that reweighting reaches.
 
     u = (y - center - mu)/(c scale); from the median. Returns mu, its iterations, and whether they converged.
     """
@@ -98,7 +98,7 @@ def _bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, bo
 def _bisquare_proposal2_about(
     col: Sorted, start: float, c: float, k_scale: float, dof: float
 ) -> tuple[float, float, int, bool]:
-    """`proposal2_about` with Tukey's bisquare in the equation of the location, from median and `start`."""
+    """Solve `proposal2_about` with Tukey's bisquare in the equation of the location, from median and `start`."""
     mu, s = col.median, start
     for n_iter in range(1, MOST_ITERATIONS + 1):
         step = _bisquare_step(col, mu, c * s)
@@ -119,13 +119,25 @@ def _bisquare_proposal2_about(
 
 @kernel
 def bisquare_proposal2_of(y: np.ndarray, w: np.ndarray, k: float, c: float) -> LocScale:
-    """`huber_proposal2_of` with Tukey's bisquare in the equation of the location."""
+    """Solve `huber_proposal2_of` with Tukey's bisquare in the equation of the location.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    w : ndarray of float64, shape (n,) or (0,)
+        Their weights; empty: none.
+    k : float
+        Huber's constant of the equation of the scale.
+    c : float
+        The bisquare's constant of the equation of the location, in scales.
+    """
     return joint_of(_bisquare_proposal2_about, y, w, k, c)
 
 
 @kernel
 def bisquare_of(y: np.ndarray, w: np.ndarray, c: float) -> LocScale:
-    """Tukey's bisquare location of a sorted column, with the normalised MAD as scale."""
+    """Return Tukey's bisquare location of a sorted column, with the normalised MAD as scale."""
     col = sorted_column(y, w)
     scale = MAD_FACTOR * mad_about(col, col.median)
     mu, n_iter, found = col.median, 0, True
@@ -136,7 +148,19 @@ def bisquare_of(y: np.ndarray, w: np.ndarray, c: float) -> LocScale:
 
 @kernel
 def biweight_of(y: np.ndarray, w: np.ndarray, c_location: float, c_scale: float) -> LocScale:
-    """One-step biweight location and square root of the biweight midvariance, in units of the raw MAD."""
+    """Return the one-step biweight location and the root of the biweight midvariance, in units of the raw MAD.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    w : ndarray of float64, shape (n,) or (0,)
+        Their weights; empty: none.
+    c_location : float
+        Constant of the location, in MADs.
+    c_scale : float
+        Constant of the midvariance, in MADs.
+    """
     col = sorted_column(y, w)
     mad = mad_about(col, col.median)
     if mad == 0.0:

@@ -4,7 +4,8 @@ References
 ----------
 .. [1] P. J. Huber, "Robust estimation of a location parameter", Ann. Math. Statist. 35, 1964, 73-101.
 .. [2] P. J. Huber, "Robust Statistics", Wiley, 1981, chapters 5 (scale) and 6 (location and scale).
-.. [3] J. Raymaekers, P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
+.. [3] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+   4953-4975.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from powerkern.kernels.location.weights import (
     FREQUENCY_WORK,
     FrequencyWeights,
     FrequencyWork,
-    Nodes,
+    ScoreNodes,
     frequency_weights,
     inside_of,
     middle_distance,
@@ -73,7 +74,7 @@ _Solver = Callable[[Sorted, float, float, float, float], tuple[float, float, int
 
 @kernel
 def beta_of(k: float) -> float:
-    """E min(Z**2, k**2) of a standard normal Z, which makes Huber's scale consistent ([2]_, chapter 5)."""
+    """Return E min(Z**2, k**2) of a standard normal Z, which makes Huber's scale consistent ([2]_, chapter 5)."""
     tail = math.erfc(k / math.sqrt(2.0))  # P(|Z| > k)
     density = math.exp(-0.5 * k * k) / math.sqrt(2.0 * math.pi)
     return (1.0 - tail) + k * k * tail - 2.0 * k * density
@@ -81,7 +82,7 @@ def beta_of(k: float) -> float:
 
 @kernel
 def sd_within(reach: float) -> float:
-    """Standard deviation of a standard normal Z given abs(Z) <= reach, the consistency factor of a central part.
+    """Return the standard deviation of a standard normal Z given abs(Z) <= reach.
 
     Var(Z | abs(Z) <= k) = 1 - 2 k phi(k)/(2 Phi(k) - 1).
     """
@@ -93,7 +94,7 @@ def sd_within(reach: float) -> float:
 
 @kernel
 def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, bool]:
-    """Root mu of sum w psi_k((y - center - mu)/scale) = 0 ([1]_), its iterations, and whether they converged.
+    """Solve sum w psi_k((y - center - mu)/scale) = 0 for mu ([1]_); return also the iterations and convergence.
 
     Newton steps, which are exact as soon as no value changes sides, inside a bracket.
     """
@@ -134,10 +135,23 @@ def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, boo
 
 @kernel
 def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -> tuple[float, int, bool]:
-    """Root s of sum w min(((y - center - point)/s)**2, k**2) = dof beta(k) ([2]_), iterations, convergence.
+    """Solve sum w min(((y - center - point)/s)**2, k**2) = dof beta(k) for s ([2]_); return also the iterations.
 
     In s**2 the excess of the left side is concave, so Newton steps from above decrease to the root, and end at it as
     soon as no value changes sides. 0 where so many values equal the point that there is no positive root.
+
+    Parameters
+    ----------
+    col : Sorted
+        The column, relative to its median.
+    point : float
+        The center of the scale, relative to ``col.center``.
+    guess : float
+        A scale to start from.
+    k : float
+        Where Huber's psi is clipped, in scales.
+    dof : float
+        The degrees of freedom: the total weight, or one less.
     """
     widest_vectors()
     target = dof * beta_of(k)
@@ -172,7 +186,7 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
 
 @kernel
 def huber(y: np.ndarray, w: np.ndarray, k: float) -> LocScale:
-    """Huber's M-estimate of location, with the normalised MAD as scale, and of scale about that location ([3]_).
+    """Return Huber's location, with the normalised MAD as known scale, and his scale about that location ([3]_).
 
     `y` and `w` are as for `sorted_column`. With MAD = 0 the location is the median.
     """
@@ -187,20 +201,31 @@ def huber(y: np.ndarray, w: np.ndarray, k: float) -> LocScale:
 
 
 @kernel
-def huber_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocScale:
-    """One reweighting step of `huber` from median and MAD, as R's cellWise takes it (k = 1.5, beta = `CELLWISE_BETA`).
+def sorted_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocScale:
+    """Take one reweighting step of `huber` from median and MAD, as R's cellWise does.
 
     With u = (y - m0)/s0, m0 the median and s0 the normalised MAD::
 
         mu    = sum w y min(1, k/|u|) / sum w min(1, k/|u|)
         scale = s1 sqrt(mean min(v**2, k**2) / beta),    v = (y - mu)/s1, s1 the normalised MAD about mu
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    w : ndarray of float64, shape (n,) or (0,)
+        Their weights; empty: none.
+    k : float
+        Where Huber's psi is clipped, in scales.
+    beta : float
+        The consistency constant of the scale, E min(Z**2, k**2).
     """
     if w.size == 0:
         return one_step_of(y, None, k, beta)
     n = y.size
     weight, before, after = allocated((n,)), allocated((n + 1,)), allocated((n + 1,))
     reach, beyond = allocated_integers((n,)), allocated_integers((n,))
-    no_nodes = Nodes(reach, weight, weight, weight)
+    no_nodes = ScoreNodes(reach, weight, weight, weight)
     result = one_step_of(
         y, frequency_weights(w, FrequencyWork(weight, before, after, reach, beyond, no_nodes)), k, beta
     )
@@ -214,9 +239,20 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, k: float, beta: float) -> LocSc
 
 @kernel
 def one_step_of(y: np.ndarray, counts: FrequencyWeights | None, k: float, beta: float) -> LocScale:
-    """`huber_one_step` of at least one value, which an objective of robust fits calls often.
+    """Take `sorted_one_step` of at least one value: the fast form of `powerkern.kernels.robust.paper.huber_one_step`.
 
     `counts`: None, compiled by its type to sums without weights, or the tables made by `counts_of`.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    counts : FrequencyWeights or None
+        The tables of weights.
+    k : float
+        Where Huber's psi is clipped, in scales.
+    beta : float
+        The consistency constant of the scale, E min(Z**2, k**2).
     """
     n = y.size
     lower, upper = middle_positions(counts, n)
@@ -242,7 +278,7 @@ def one_step_of(y: np.ndarray, counts: FrequencyWeights | None, k: float, beta: 
 
 @kernel
 def huber_likelihood_of(y: np.ndarray, counts: FrequencyWeights | None, k: float) -> LocScale:
-    """Maximum-likelihood location and scale under Huber's least favourable density.
+    """Return the maximum-likelihood location and scale under Huber's least favourable density.
 
     They minimise ``ln s + sum rho(u)/(n c)``, u = (y - mu)/s, with c = P(|Z| < k) of a normal Z: ``sum psi(u) = 0`` and
     ``sum psi(u) u = n c``. For given clipped values, with the mean m and the squares SS of the others about it, and
@@ -311,7 +347,7 @@ def _inverse_distances(part: np.ndarray, w: FloatArray | None, origin: float) ->
 
 @reduction
 def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, point: float, reach: float) -> float:
-    """Sum of ``min((y - center - point)**2, reach**2)``."""
+    """Return the sum of ``min((y - center - point)**2, reach**2)``."""
     widest_vectors()
     total = 0.0
     for i in range(part.size):
@@ -322,9 +358,22 @@ def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, poin
 
 @kernel
 def joint_of(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_location: float) -> LocScale:
-    """Location and scale of a sorted column at once; `k` and `of_location` are the constants of the two equations.
+    """Solve for location and scale at once; `k` and `of_location` are the constants of the two equations.
 
     From the median and the normalised MAD; where that is 0, a scale that reaches beyond the values that are equal.
+
+    Parameters
+    ----------
+    solve : kernel
+        Solves both equations (`_Solver`).
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    w : ndarray of float64, shape (n,) or (0,)
+        Their weights; empty: none.
+    k : float
+        Where Huber's psi is clipped, in scales.
+    of_location : float
+        The constant of the equation of the location.
     """
     col = sorted_column(y, w)
     dof = col.total - 1.0
@@ -339,7 +388,19 @@ def joint_of(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_location
 
 @kernel
 def huber_location_of(y: np.ndarray, w: np.ndarray, scale: float, k: float) -> LocScale:
-    """Huber's location of a sorted column for a known scale (NaN: the normalised MAD)."""
+    """Return Huber's location of a sorted column for a known scale (NaN: the normalised MAD).
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    w : ndarray of float64, shape (n,) or (0,)
+        Their weights; empty: none.
+    scale : float
+        The known scale; NaN: the normalised MAD.
+    k : float
+        Where Huber's psi is clipped, in scales.
+    """
     col = sorted_column(y, w)
     if math.isnan(scale):
         scale = MAD_FACTOR * mad_about(col, col.median)
@@ -351,7 +412,21 @@ def huber_location_of(y: np.ndarray, w: np.ndarray, scale: float, k: float) -> L
 
 @kernel
 def huber_scale_of(y: np.ndarray, w: np.ndarray, center: float, k: float, ddof: float) -> LocScale:
-    """Huber's scale of a sorted column about a center (NaN: the median)."""
+    """Return Huber's scale of a sorted column about a center (NaN: the median).
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    w : ndarray of float64, shape (n,) or (0,)
+        Their weights; empty: none.
+    center : float
+        The center; NaN: the median.
+    k : float
+        Where Huber's psi is clipped, in scales.
+    ddof : float
+        Subtracted from the total weight.
+    """
     col = sorted_column(y, w)
     if not math.isnan(center):
         col = Sorted(y, w, center, 0.0, col.total)
@@ -364,7 +439,7 @@ def huber_scale_of(y: np.ndarray, w: np.ndarray, center: float, k: float, ddof: 
 
 @entry((ROWS, COUNTS, ROWS))
 def likelihood_columns(columns: FloatArray, counts: IntArray, out: FloatArray) -> None:
-    """out = location and scale, by `huber_likelihood_of`, of the first so many values, sorted, of each row."""
+    """Write location and scale by `huber_likelihood_of` for each row, whose first `counts[j]` values are sorted."""
     for j in range(columns.shape[0]):
         out[j, 0], out[j, 1], _, _ = huber_likelihood_of(columns[j, : counts[j]], None, HUBER_K)
 
@@ -373,7 +448,7 @@ def likelihood_columns(columns: FloatArray, counts: IntArray, out: FloatArray) -
 def weighted_likelihood_columns(
     columns: FloatArray, weights: FloatArray, counts: IntArray, work: FrequencyWork, out: FloatArray
 ) -> None:
-    """`likelihood_columns` with the weights of the values."""
+    """Run `likelihood_columns` with weights."""
     for j in range(columns.shape[0]):
         of_column = frequency_weights(weights[j, : counts[j]], work)
         out[j, 0], out[j, 1], _, _ = huber_likelihood_of(columns[j, : counts[j]], of_column, HUBER_K)

@@ -29,7 +29,7 @@ from powerkern.kernels.location.location import (
 
 @kernel
 def _of_vector(estimate: Estimate, x: np.ndarray, options: tuple[float, ...]) -> LocScale:
-    """An estimate of a sorted vector, which stays as it is."""
+    """Estimate location and scale of a sorted vector without changing it."""
     y = allocated((x.size,))
     copy(x, y)
     result = estimated(estimate, for_squares(without_missing(y, x[:0])), options)
@@ -53,7 +53,7 @@ def _huber_proposal2(x: np.ndarray, k: float = 1.5, k_location: float | None = N
 
 
 def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
-    """Values of a vector, ascending, without NaN."""
+    """Return the values of a vector in ascending order, without NaN."""
     values = np.asarray(x)
     if values.dtype.kind not in "biuf" and values.size > 0:
         raise TypeError(f"x must be real numbers, got dtype {values.dtype}")
@@ -67,7 +67,7 @@ def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
 
 
 def _checked(what: str, value: object, least: float) -> float:
-    """A finite number above `least`."""
+    """Return a finite number above `least`, or raise."""
     if not isinstance(value, Real):
         raise TypeError(f"{what} must be a number, got {value!r}")
     number = float(value)
@@ -86,7 +86,7 @@ def _estimated(columns_by: Callable[..., None], x: npt.ArrayLike, *options: floa
 
 @compiled_as(_huber_location)
 def huber_location(x: npt.ArrayLike, scale: float | None = None, k: float = 1.5) -> LocScale:
-    r"""Huber's M-estimate of location for a known scale.
+    r"""Return Huber's M-estimate of location for a known scale.
 
     The root mu of [1]_
 
@@ -143,7 +143,7 @@ def huber_location(x: npt.ArrayLike, scale: float | None = None, k: float = 1.5)
 
 @compiled_as(_huber_scale)
 def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, ddof: int = 0) -> LocScale:
-    r"""Huber's M-estimate of scale about a center.
+    r"""Return Huber's M-estimate of scale about a center.
 
     The root s of [1]_
 
@@ -203,7 +203,7 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
 
 @compiled_as(_huber_proposal2)
 def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None = None) -> LocScale:
-    r"""Huber's proposal 2: location and scale at once.
+    r"""Return location and scale by Huber's proposal 2.
 
     The roots mu and s of [1]_
 

@@ -42,5 +42,17 @@ class LocScale(NamedTuple):
 
 @kernel
 def outcome(loc: float, scale: float, n_iter: int, found: bool) -> LocScale:
-    """A result with its status, for a column that has values; `found`: the iteration settled."""
+    """Return a result with its status, for a column that has values; `found`: the iteration converged.
+
+    Parameters
+    ----------
+    loc : float
+        Their location.
+    scale : float
+        Their scale.
+    n_iter : int
+        Iterations made.
+    found : bool
+        Whether the iteration converged.
+    """
     return LocScale(loc, scale, n_iter, ZERO_SCALE if scale == 0.0 else (CONVERGED if found else MAX_ITER))

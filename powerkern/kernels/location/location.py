@@ -10,7 +10,7 @@ import numpy as np
 
 from powerkern._jit import COLUMN, ROWS, entry, kernel, widest_vectors
 from powerkern.kernels.location.biweight import bisquare_of, bisquare_proposal2_of, biweight_of
-from powerkern.kernels.location.huber import beta_of, huber, huber_location_of, huber_one_step, huber_scale_of
+from powerkern.kernels.location.huber import beta_of, huber, huber_location_of, huber_scale_of, sorted_one_step
 from powerkern.kernels.location.loc_scale import (
     BAD_INFINITE,
     EMPTY,
@@ -54,7 +54,7 @@ class SortedSample(NamedTuple):
 
 @kernel
 def without_missing(column: np.ndarray, weights: np.ndarray) -> SortedSample:
-    """A sorted column without the NaN at its end, as it is."""
+    """Return a sorted column without the NaN at its end, not copied."""
     n = n_present(column)
     y, w = column[:n], weights[:n]
     return SortedSample(y, w, 1.0, n > 0 and (math.isinf(y[0]) or math.isinf(y[n - 1])))
@@ -68,7 +68,7 @@ def _in_units(column: SortedSample, unit: float) -> SortedSample:
 
 @kernel
 def _for_differences(column: SortedSample) -> SortedSample:
-    """The column scaled so that neither a difference of its values overflows nor a weighted sum of them."""
+    """Scale a column so that neither differences of its values nor weighted sums of them overflow."""
     y, total = column.y, weight_of_all(column.y, column.w)
     if y.size == 0 or column.infinite:
         return column
@@ -79,7 +79,7 @@ def _for_differences(column: SortedSample) -> SortedSample:
 
 @kernel
 def for_squares(column: SortedSample) -> SortedSample:
-    """The column scaled so that its inner half can be squared."""
+    """Scale a column so that the values of its inner half can be squared."""
     y, n = column.y, column.y.size
     if n == 0 or column.infinite:
         return column
@@ -89,7 +89,7 @@ def for_squares(column: SortedSample) -> SortedSample:
 
 @kernel
 def _inner_half(y: np.ndarray, w: np.ndarray) -> float:
-    """The range of the inner half of the values, or of the inner half of their weight."""
+    """Return the first and last index of the inner half of the values, or of their weight."""
     first, last = y.size // 4, (3 * y.size) // 4
     if w.size > 0:
         total = sum_of(w)
@@ -99,7 +99,7 @@ def _inner_half(y: np.ndarray, w: np.ndarray) -> float:
 
 @kernel
 def _unit_of(size: float) -> float:
-    """A power of two that scales numbers of this size so that their squares neither overflow nor vanish; mostly 1."""
+    """Return a power of two that scales numbers of this size so that their squares stay in range; mostly 1."""
     if size > _LARGE:
         return _SHRINK
     if 0.0 < size < 1.0 / _LARGE:
@@ -121,7 +121,7 @@ Estimate = Callable[[SortedSample, Any], LocScale]
 
 @kernel
 def estimated(estimate: Estimate, column: SortedSample, options: Any) -> LocScale:
-    """An estimate in the units of the data: EMPTY without values, OVERFLOW if not finite though it has settled."""
+    """Convert an estimate to the units of the data: EMPTY without values, OVERFLOW if not finite."""
     if column.y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
     loc, scale, n_iter, status = estimate(column, options)
@@ -131,7 +131,7 @@ def estimated(estimate: Estimate, column: SortedSample, options: Any) -> LocScal
 
 
 def _by_column(name: str, scaled: Callable[[SortedSample], SortedSample], estimate: Estimate) -> Callable[..., None]:
-    """The entry that writes the estimates of `columns` to `out`, a row each.
+    """Make the entry that writes the estimates of `columns` to the rows of `out`.
 
     It takes sorted columns as rows, NaN last (they are overwritten); their weights as rows, or (k, 0); the estimator's
     options; and `out`, for loc, scale, n_iter and status.
@@ -150,30 +150,30 @@ def _by_column(name: str, scaled: Callable[[SortedSample], SortedSample], estima
 
 @kernel
 def location_by(column: SortedSample, options: Any) -> LocScale:
-    """`huber_location_of`; options: k, the scale."""
+    """Estimate by `huber_location_of`; options: k, the scale."""
     return huber_location_of(column.y, column.w, options[1] * column.unit, options[0])
 
 
 @kernel
 def scale_by(column: SortedSample, options: Any) -> LocScale:
-    """`huber_scale_of` (0), `huber` (1) or `huber_one_step` (2); options: that number, k, and for 0 ddof, center."""
+    """Estimate by `huber_scale_of` (0), `huber` (1) or `sorted_one_step` (2); options: that code, k, ddof, center."""
     k = options[1]
     if options[0] == 0.0:
         return huber_scale_of(column.y, column.w, options[3] * column.unit, k, options[2])
     if options[0] == 1.0:
         return huber(column.y, column.w, k)
-    return huber_one_step(column.y, column.w, k, beta_of(k))
+    return sorted_one_step(column.y, column.w, k, beta_of(k))
 
 
 @kernel
 def proposal2_by(column: SortedSample, options: Any) -> LocScale:
-    """`huber_proposal2_of`; options: k, the k of the location."""
+    """Estimate by `huber_proposal2_of`; options: k, the k of the location."""
     return huber_proposal2_of(column.y, column.w, options[0], options[1])
 
 
 @kernel
 def _bisquare_by(column: SortedSample, options: Any) -> LocScale:
-    """`bisquare_of` (k = 0) or `bisquare_proposal2_of`; options: k, c."""
+    """Estimate by `bisquare_of` (k = 0) or `bisquare_proposal2_of`; options: k, c."""
     if options[0] == 0.0:
         return bisquare_of(column.y, column.w, options[1])
     return bisquare_proposal2_of(column.y, column.w, options[0], options[1])
@@ -181,13 +181,13 @@ def _bisquare_by(column: SortedSample, options: Any) -> LocScale:
 
 @kernel
 def _biweight_by(column: SortedSample, options: Any) -> LocScale:
-    """`biweight_of`; options: c of the location and of the scale."""
+    """Estimate by `biweight_of`; options: c of the location and of the scale."""
     return biweight_of(column.y, column.w, options[0], options[1])
 
 
 @kernel
 def _order_of(column: SortedSample, options: Any) -> LocScale:
-    """Mean (0), median (1) or trimmed mean (2); standard deviation (0), nMAD (1), nIQR (2) or Qn (3).
+    """Return mean (0), median (1) or trimmed mean (2), and standard deviation (0), nMAD (1), nIQR (2) or Qn (3).
 
     options: the number of either, the fractions trimmed below and above.
     """
@@ -212,13 +212,13 @@ def _order_of(column: SortedSample, options: Any) -> LocScale:
 
 @kernel
 def _whole(x: float) -> float:
-    """Largest integer not above x, with allowance for the rounding of x."""
+    """Return the largest integer not above x, with allowance for the rounding of x."""
     return float(np.floor(x * (1.0 + 1e-12) + 1e-12))  # math.floor of numba is an int64, which overflows
 
 
 @kernel
 def _mean_and_sd(y: np.ndarray, w: np.ndarray) -> tuple[float, float]:
-    """Mean and standard deviation (with 1/n) of a sorted column, which may be overwritten."""
+    """Return mean and standard deviation (with 1/n) of a sorted column, which may be overwritten."""
     factor = _unit_of(max(abs(y[0]), abs(y[-1])))
     _multiply(y, factor)
     moments = moments_of(y) if w.size == 0 else moments_of(y, w)

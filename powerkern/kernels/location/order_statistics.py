@@ -55,7 +55,7 @@ def _sums(part: np.ndarray, w: np.ndarray | None, center: float) -> tuple[float,
 
 @kernel
 def _range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: float) -> Inside:
-    """Sums over y[start:stop]."""
+    """Return the sums over y[start:stop]."""
     if w.size == 0:
         weight, first, second = _sums(y[start:stop], None, center)
     else:
@@ -65,20 +65,20 @@ def _range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: flo
 
 @kernel
 def inside(col: Sorted, lo: int, hi: int) -> Inside:
-    """Sums over y[lo:hi]."""
+    """Return the sums over y[lo:hi]."""
     widest_vectors()
     return _range_sums(col.y, col.w, lo, hi, col.center)
 
 
 @kernel
 def weight_between(col: Sorted, lo: int, hi: int) -> float:
-    """Weight of y[lo:hi]."""
+    """Return the weight of y[lo:hi]."""
     return inside(col, lo, hi).weight if col.w.size > 0 else float(hi - lo)
 
 
 @kernel
 def sum_of(w: np.ndarray) -> float:
-    """The sum of the weights."""
+    """Return the sum of the weights."""
     total = 0.0
     for i in range(w.size):
         total += w[i]
@@ -87,7 +87,7 @@ def sum_of(w: np.ndarray) -> float:
 
 @kernel
 def weight_of_all(y: np.ndarray, w: np.ndarray) -> float:
-    """The weight of all values: without weights their number."""
+    """Return the weight of all values: without weights their number."""
     return sum_of(w) if w.size > 0 else float(y.size)
 
 
@@ -96,7 +96,7 @@ def weight_of_all(y: np.ndarray, w: np.ndarray) -> float:
 
 @kernel
 def n_present(y: np.ndarray) -> int:
-    """How many values come before the NaN that end a sorted column."""
+    """Return the number of values before the NaN that end a sorted column."""
     low, high = 0, y.size
     while low < high:
         middle = (low + high) >> 1
@@ -109,7 +109,19 @@ def n_present(y: np.ndarray) -> int:
 
 @kernel
 def position_of(y: np.ndarray, center: float, t: float, guess: int) -> int:
-    """How many values have y - center < t; quick where `guess` is near."""
+    """Return the number of values with y - center < t; quick if `guess` is near it.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    center : float
+        A value from which differences are taken, so that they keep their digits.
+    t : float
+        The threshold, relative to `center`.
+    guess : int
+        A position near the result.
+    """
     n = y.size
     low, high = 0, n
     step = 1
@@ -137,7 +149,7 @@ def position_of(y: np.ndarray, center: float, t: float, guess: int) -> int:
 
 @kernel
 def rank_of_weight(w: np.ndarray, weight: float) -> tuple[int, int]:
-    """First positions where the running sum of weights reaches, and where it exceeds, `weight`."""
+    """Return the first positions where the running sum of weights equals or exceeds, and exceeds, `weight`."""
     n = w.size
     total = 0.0
     lower = -1
@@ -152,7 +164,7 @@ def rank_of_weight(w: np.ndarray, weight: float) -> tuple[int, int]:
 
 @kernel
 def quantile_of(y: np.ndarray, probability: float) -> float:
-    """Quantile of a sorted column, interpolated between order statistics (type 7 of Hyndman and Fan; numpy's)."""
+    """Return a quantile of a sorted column, interpolated as NumPy does (type 7 of Hyndman and Fan)."""
     n = y.size
     if n == 0:
         return math.nan
@@ -164,7 +176,7 @@ def quantile_of(y: np.ndarray, probability: float) -> float:
 
 @kernel
 def sorted_column(y: np.ndarray, w: np.ndarray) -> Sorted:
-    """A sorted column, of at least one value, about its lower median.
+    """Describe a sorted column, of at least one value, relative to its lower median.
 
     Parameters
     ----------
@@ -181,7 +193,7 @@ def sorted_column(y: np.ndarray, w: np.ndarray) -> Sorted:
 
 @kernel
 def distance_at(col: Sorted, point: float, weight: float) -> float:
-    """Quantile of ``|y - center - point|``: the distance up to which there is that much weight.
+    """Return the smallest distance within which ``|y - center - point|`` has that much weight.
 
     The mean of the first distances where the running weight reaches, and where it exceeds, `weight`; with half of
     the total, the median. O(log n) without weights, O(n) with them.
@@ -195,9 +207,20 @@ def distance_at(col: Sorted, point: float, weight: float) -> float:
 
 @kernel
 def distances_of_rank(y: np.ndarray, center: float, point: float, rank: int) -> tuple[float, float]:
-    """The rank-th smallest of the distances ``|y - center - point|``, and the next.
+    """Return the rank-th smallest of the distances ``|y - center - point|``, and the next.
 
     The `rank` values nearest the point are consecutive; where they start is found by bisection.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    center : float
+        A value from which differences are taken, so that they keep their digits.
+    point : float
+        A point relative to `center`.
+    rank : int
+        The rank of the distance, from 1.
     """
     n = y.size
     rank = min(max(rank, 1), n)
@@ -242,13 +265,13 @@ def _weighted_distance(col: Sorted, point: float, weight: float) -> float:
 
 @kernel
 def mad_about(col: Sorted, point: float) -> float:
-    """Median of ``|y - center - point|``, without consistency factor."""
+    """Return the median of ``|y - center - point|``, without consistency factor."""
     return distance_at(col, point, 0.5 * col.total)
 
 
 @kernel
 def iqr_of(y: np.ndarray, w: np.ndarray) -> float:
-    """Distance between the quartiles (`quantile_of`); weights count repetitions."""
+    """Return the distance between the quartiles (`quantile_of`); weights count repetitions."""
     if w.size == 0:
         return quantile_of(y, 0.75) - quantile_of(y, 0.25)
     return _weighted_quantile(y, w, 0.75) - _weighted_quantile(y, w, 0.25)
@@ -264,7 +287,7 @@ def _weighted_quantile(y: np.ndarray, w: np.ndarray, probability: float) -> floa
 
 @kernel
 def qn_of(y: np.ndarray, w: np.ndarray) -> float:
-    """The distance of rank h (h - 1)/2 of all pairs, h = floor(n/2) + 1: Qn without its factor.
+    """Return Qn without its factor: the distance of rank h (h - 1)/2 of all pairs, h = floor(n/2) + 1.
 
     P. J. Rousseeuw and C. Croux, "Alternatives to the median absolute deviation", JASA 88, 1993, section 3. Found by
     bisection over all float64, each step a pass with two pointers; weights count repetitions.
@@ -286,7 +309,7 @@ def qn_of(y: np.ndarray, w: np.ndarray) -> float:
 
 @kernel
 def _share_within(y: np.ndarray, w: np.ndarray, total: float, distance: float) -> float:
-    """Twice the weight of the pairs at most so far apart, over the square of the total weight."""
+    """Return twice the weight of the pairs at most `distance` apart, over the square of the total weight."""
     first, share, inside = 0, 0.0, 0.0
     for j in range(y.size):
         weight = w[j] if w.size > 0 else 1.0
@@ -303,7 +326,19 @@ def _share_within(y: np.ndarray, w: np.ndarray, total: float, distance: float) -
 
 @kernel
 def trimmed_mean(y: np.ndarray, w: np.ndarray, below: float, above: float) -> float:
-    """Mean of a sorted column without a weight `below` of its smallest and `above` of its largest values."""
+    """Return the mean without a weight `below` of the smallest and `above` of the largest values.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    w : ndarray of float64, shape (n,) or (0,)
+        Their weights; empty: none.
+    below : float
+        The weight of the smallest values that is left out.
+    above : float
+        The weight of the largest values that is left out.
+    """
     lo, hi = 0, y.size
     if w.size == 0:
         lo, hi, below, above = int(below), y.size - int(above), 0.0, 0.0

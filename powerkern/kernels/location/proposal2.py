@@ -26,7 +26,7 @@ _MAX_SOLVED = 30
 def _proposal2_about(
     col: Sorted, start: float, k_location: float, k_scale: float, dof: float
 ) -> tuple[float, float, int, bool]:
-    """Roots (mu, s) of Huber's proposal 2 ([2]_, 6.4), with a constant for each equation; iterations, convergence.
+    """Solve Huber's proposal 2 ([2]_, 6.4) for (mu, s), with a constant for each equation.
 
     sum w psi((y - center - mu)/s; k_location) = 0 and sum w psi((y - center - mu)/s; k_scale)**2 = dof beta(k_scale)
 
@@ -56,7 +56,7 @@ def _proposal2_about(
 def _bracketed_proposal2(
     col: Sorted, start: float, k_location: float, k_scale: float, target: float
 ) -> tuple[float, float, int, bool]:
-    """`_proposal2_about` by a bracket for s, each s with its location: slower, but certain to converge."""
+    """Solve `_proposal2_about` by a bracket for s, each s with its location: slower, but certain to converge."""
     low, high, s, mu = 0.0, math.inf, start, col.median
     for n_iter in range(_MAX_SOLVED + 1, MOST_ITERATIONS + 1):
         mu, _, _ = location_about(col, s, k_location)
@@ -107,20 +107,20 @@ def _clip(col: Sorted, mu: float, s: float, k_location: float, k_scale: float) -
 
 @kernel
 def _psi_sum(at: _Clipped, mu: float, s: float) -> float:
-    """Sum of s psi((y - center - mu)/s)."""
+    """Return the sum of s psi((y - center - mu)/s)."""
     return at.near.first - at.near.weight * mu + s * at.pull
 
 
 @kernel
 def _psi_squares(at: _Clipped, mu: float, s: float, k_scale: float) -> float:
-    """Sum of psi((y - center - mu)/s)**2."""
+    """Return the sum of psi((y - center - mu)/s)**2."""
     squares = at.within.second - mu * (2.0 * at.within.first - mu * at.within.weight)
     return max(squares, 0.0) / (s * s) + k_scale * k_scale * (at.total - at.within.weight)
 
 
 @kernel
 def _solve_clipped(at: _Clipped, target: float, k_scale: float) -> tuple[float, float]:
-    """Location and scale that solve proposal 2 with given clipped values; scale -1 when there are none."""
+    """Solve proposal 2 for given clipped values; return the scale -1 if there is no solution."""
     a, b = at.near, at.within
     if not (a.weight > 0.0 and b.weight > 0.0):
         return 0.0, -1.0
@@ -140,5 +140,17 @@ def _solve_clipped(at: _Clipped, target: float, k_scale: float) -> tuple[float, 
 
 @kernel
 def huber_proposal2_of(y: np.ndarray, w: np.ndarray, k: float, k_location: float) -> LocScale:
-    """Huber's proposal 2 of a sorted column."""
+    """Solve Huber's proposal 2 of a sorted column.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    w : ndarray of float64, shape (n,) or (0,)
+        Their weights; empty: none.
+    k : float
+        Where Huber's psi is clipped, in scales.
+    k_location : float
+        Where psi is clipped in the equation of the location.
+    """
     return joint_of(_proposal2_about, y, w, k, k_location)

@@ -28,7 +28,7 @@ ROOM_FOR_NODES = 16_384
 _MOST = 1000
 
 
-class Nodes(NamedTuple):
+class ScoreNodes(NamedTuple):
     """Normal scores of the rows, each standing for a share of the row's copies: see `powerkern.kernels.robust.qq`."""
 
     row: IntArray
@@ -45,7 +45,7 @@ class FrequencyWork(NamedTuple):
     after: FloatArray
     reach: IntArray
     beyond: IntArray
-    nodes: Nodes
+    nodes: ScoreNodes
 
 
 class FrequencyWeights(NamedTuple):
@@ -56,7 +56,7 @@ class FrequencyWeights(NamedTuple):
     after: FloatArray  #: weight from each value on, and 0
     reach: IntArray  #: position up to which there is half of the weight from each value on, or n
     beyond: IntArray  #: the same for more than a half
-    nodes: Nodes
+    nodes: ScoreNodes
     lower: int  #: position of the lower median
     upper: int
     total: float
@@ -65,14 +65,14 @@ class FrequencyWeights(NamedTuple):
 
 
 FREQUENCY_WORK = named_tuple(
-    FrequencyWork, COLUMN, COLUMN, COLUMN, COUNTS, COUNTS, named_tuple(Nodes, COUNTS, COLUMN, COLUMN, COLUMN)
+    FrequencyWork, COLUMN, COLUMN, COLUMN, COUNTS, COUNTS, named_tuple(ScoreNodes, COUNTS, COLUMN, COLUMN, COLUMN)
 )
 
 
 def new_frequency_work(n: int) -> FrequencyWork:
-    """The arrays of `FrequencyWork` for columns of up to `n` values."""
+    """Allocate `FrequencyWork` for columns of up to `n` values."""
     size = n + ROOM_FOR_NODES if n else 0
-    nodes = Nodes(np.empty(size, np.int64), *(np.empty(size) for _ in range(3)))
+    nodes = ScoreNodes(np.empty(size, np.int64), *(np.empty(size) for _ in range(3)))
     w, before, after = np.empty(n), np.empty(n + 1), np.empty(n + 1)
     return FrequencyWork(w, before, after, np.empty(n, np.int64), np.empty(n, np.int64), nodes)
 
@@ -82,7 +82,7 @@ def new_frequency_work(n: int) -> FrequencyWork:
 
 @kernel
 def frequency_weights(weight: FloatArray, work: FrequencyWork) -> FrequencyWeights:
-    """The tables for the weights of a sorted column, of at least one value; its nodes are still to be made."""
+    """Make the tables for the weights of a sorted column, of at least one value, but for its nodes."""
     n = weight.size
     w, before, after = work.w[:n], work.before[: n + 1], work.after[: n + 1]
     factor = math.ldexp(1.0, min(-math.frexp(sum_of(weight))[1], _MOST))
@@ -102,7 +102,7 @@ def frequency_weights(weight: FloatArray, work: FrequencyWork) -> FrequencyWeigh
 
 @kernel
 def _cumulate(w: FloatArray, out: FloatArray) -> float:
-    """out = 0 and the running sums, corrected for rounding (Neumaier 1974); returns the sum of squares."""
+    """Write 0 and the running sums, corrected for rounding (Neumaier 1974); return the sum of squares."""
     total, lost, squares = 0.0, 0.0, 0.0
     out[0] = 0.0
     for i in range(w.size):
@@ -116,7 +116,7 @@ def _cumulate(w: FloatArray, out: FloatArray) -> float:
 
 @kernel
 def _partners(before: FloatArray, share: float, out: IntArray) -> None:
-    """out[i] = the first position up to which, from i on, there is more weight than `share`; n where there is not."""
+    """Write the first position up to which, from i on, there is more weight than `share`; n if there is none."""
     n, j = out.size, 0
     for i in range(n):
         while j < n and not before[j + 1] - before[i] > share:
@@ -129,7 +129,7 @@ def _partners(before: FloatArray, share: float, out: IntArray) -> None:
 
 @kernel
 def total_of(counts: FrequencyWeights | None, n: int) -> float:
-    """Weight of all `n` values."""
+    """Return the weight of all `n` values."""
     if counts is None:
         return float(n)
     return counts.total
@@ -137,7 +137,7 @@ def total_of(counts: FrequencyWeights | None, n: int) -> float:
 
 @kernel
 def unit_of(counts: FrequencyWeights | None) -> float:
-    """The weight that counts as one value."""
+    """Return the weight that counts as one value."""
     if counts is None:
         return 1.0
     return counts.unit
@@ -145,7 +145,7 @@ def unit_of(counts: FrequencyWeights | None) -> float:
 
 @kernel
 def as_given(counts: FrequencyWeights | None, weight: float) -> float:
-    """A weight in the units of the weights that were given."""
+    """Convert a weight to the units of the weights that the caller gave."""
     if counts is None:
         return weight
     return weight / counts.factor
@@ -153,7 +153,7 @@ def as_given(counts: FrequencyWeights | None, weight: float) -> float:
 
 @kernel
 def weight_at(counts: FrequencyWeights | None, i: int) -> float:
-    """Weight of value number i."""
+    """Return the weight of the value with index i."""
     if counts is None:
         return 1.0
     return float(counts.w[i])
@@ -161,7 +161,19 @@ def weight_at(counts: FrequencyWeights | None, i: int) -> float:
 
 @kernel
 def outside_of(counts: FrequencyWeights | None, lo: int, hi: int, n: int) -> tuple[float, float]:
-    """Weight of the values before position `lo`, and from position `hi` on."""
+    """Return the weight of the values before position `lo`, and from position `hi` on.
+
+    Parameters
+    ----------
+    counts : FrequencyWeights or None
+        The tables of weights.
+    lo : int
+        The first position inside.
+    hi : int
+        The first position after it.
+    n : int
+        The number of values.
+    """
     if counts is None:
         return float(lo), float(n - hi)
     return counts.before[lo], counts.after[hi]
@@ -169,7 +181,7 @@ def outside_of(counts: FrequencyWeights | None, lo: int, hi: int, n: int) -> tup
 
 @kernel
 def inside_of(counts: FrequencyWeights | None, lo: int, hi: int) -> float:
-    """Weight of the values from `lo` to `hi`, which the difference of two sums would lose where it is small."""
+    """Return the weight of the values from `lo` to `hi`, summed: a difference of running sums would lose digits."""
     if counts is None:
         return float(hi - lo)
     return sum_of(counts.w[lo:hi])
@@ -177,13 +189,13 @@ def inside_of(counts: FrequencyWeights | None, lo: int, hi: int) -> float:
 
 @specialize_on_none()
 def part_of(counts: FrequencyWeights | None, lo: int, hi: int) -> FloatArray | None:
-    """Weights of the values from `lo` to `hi`."""
+    """Return the weights of the values from `lo` to `hi`, or None without weights."""
     return counts.w[lo:hi]  # type: ignore[union-attr]
 
 
 @reduction
 def mean_of(x: FloatArray, w: FloatArray | None) -> float:
-    """The mean of values, with their weights or without."""
+    """Return the mean of values, weighted unless `w` is None."""
     total, weight = 0.0, 0.0
     for i in range(x.size):
         if w is None:
@@ -196,20 +208,20 @@ def mean_of(x: FloatArray, w: FloatArray | None) -> float:
 
 @kernel
 def position_at(counts: FrequencyWeights, share: float) -> int:
-    """Position of the first value up to which there is that share of the weight."""
+    """Return the position of the first value up to which there is that fraction of the weight."""
     return min(count_below(counts.before[1:], share * counts.total * (1.0 - SLACK)), counts.w.size - 1)
 
 
 @kernel
 def position_from_above(counts: FrequencyWeights, share: float) -> int:
-    """Position of the last value from which on there is that share of the weight."""
+    """Return the position of the last value from which on there is that fraction of the weight."""
     last = counts.w.size - 1
     return last - min(count_below(counts.after[last::-1], share * counts.total * (1.0 - SLACK)), last)
 
 
 @kernel
 def middle_positions(counts: FrequencyWeights | None, n: int) -> tuple[int, int]:
-    """Positions of the lower and the upper median."""
+    """Return the positions of the lower and the upper median."""
     if counts is None:
         return (n - 1) >> 1, n >> 1
     return counts.lower, counts.upper
@@ -217,7 +229,19 @@ def middle_positions(counts: FrequencyWeights | None, n: int) -> tuple[int, int]
 
 @kernel
 def middle_distance(y: FloatArray, counts: FrequencyWeights | None, center: float, point: float) -> float:
-    """Median of ``|y - center - point|``, without consistency factor."""
+    """Return the median of ``|y - center - point|``, without consistency factor.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    counts : FrequencyWeights or None
+        The tables of weights.
+    center : float
+        A value from which differences are taken, so that they keep their digits.
+    point : float
+        A point relative to `center`.
+    """
     if counts is None:
         lower, upper = distances_of_rank(y, center, point, (y.size + 1) >> 1)
         return lower if y.size & 1 else 0.5 * (lower + upper)
@@ -226,7 +250,7 @@ def middle_distance(y: FloatArray, counts: FrequencyWeights | None, center: floa
 
 @kernel
 def _reach_of(y: FloatArray, partner: IntArray, center: float, point: float) -> float:
-    """The least distance from the point within which there is a share of the weight, given by its partners.
+    """Return the smallest distance from the point within which there is the weight that the partners bound.
 
     From each value on, that is as far as this value or its partner is away: one distance falls, the other grows.
     """
@@ -248,7 +272,7 @@ def _reach_of(y: FloatArray, partner: IntArray, center: float, point: float) -> 
 
 @kernel
 def median_and_mad(y: FloatArray, counts: FrequencyWeights | None) -> tuple[float, float]:
-    """Median and median distance from it, of at least one value, without consistency factor."""
+    """Return the median and the median distance from it, of at least one value, without consistency factor."""
     lower, upper = middle_positions(counts, y.size)
     half_gap = 0.5 * (y[upper] - y[lower])
     return y[lower] + half_gap, middle_distance(y, counts, y[lower], half_gap)

@@ -38,14 +38,27 @@ class _Bracket(NamedTuple):
 
 @kernel
 def minimize_in_bracket(
-    at: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork
+    standardized: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork
 ) -> LocalMinimum:
-    """A minimum in a cell, LANES points at a time: about where it is expected, or evenly spaced.
+    """Return a minimum in a cell, from LANES points at a time, about where it is expected or evenly spaced.
 
     The search ends at the minimum of a cubic through four points if that is good; or where the neighbors of the lowest
     point are the tolerance from it, or the objective is not going to be as low as the bound. Where a parabola misleads,
     it is taken every other time only. The scan's values in a cell say where to look, and are computed again: they may
     be in float32.
+
+    Parameters
+    ----------
+    standardized : Prestandardized
+        The prestandardised column, with room for its transform.
+    cell : ndarray of float64, shape (8,)
+        The cell, see the constants of `search`.
+    stop : Stop
+        Where the search ends.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
     """
     points, values = work.grid[0, :LANES], work.grid[1, :LANES]
     around, n_eval = _Bracket(cell[LOW], cell[LOWEST], cell[HIGH], cell[AT_LOW], cell[VALUE], cell[AT_HIGH]), 0
@@ -56,7 +69,7 @@ def minimize_in_bracket(
         if n_eval == 0:
             _put_nearest(points, around.x)
             around = _Bracket(around.low, around.low, around.high, math.inf, math.inf, math.inf)
-        best = evaluate(at, LANES, options, work)
+        best = evaluate(standardized, LANES, options, work)
         n_eval += LANES
         around = _tightened(around, points, values, best)
         if around.x == points[best]:
@@ -74,7 +87,7 @@ def minimize_in_bracket(
 
 @kernel
 def _place_points(around: _Bracket, expected: float, parts: tuple[float, ...], points: FloatArray) -> None:
-    """Points on both sides of where a minimum is expected, or evenly spaced if that is NaN."""
+    """Place points on both sides of the expected minimum, or evenly if that is NaN."""
     for k in range(LANES):
         way = around.low - expected if parts[k] < 0.0 else around.high - expected
         even = around.low + (around.high - around.low) * (k + 1.0) / (LANES + 1.0)
@@ -83,7 +96,7 @@ def _place_points(around: _Bracket, expected: float, parts: tuple[float, ...], p
 
 @kernel
 def _minimum_among(points: FloatArray, values: FloatArray, k: int) -> tuple[float, float]:
-    """Where the cubic through the lowest point, number k, its neighbors and one further out is lowest, and how low.
+    """Return the minimum of the cubic through the lowest point, its neighbors and one further out.
 
     NaN unless the one by another point has the same minimum, and the curvatures by any three of the five points
     nearly agree: they do not where there is a kink among these.
@@ -105,7 +118,7 @@ def _minimum_among(points: FloatArray, values: FloatArray, k: int) -> tuple[floa
 
 @kernel
 def _thirds_among(points: FloatArray, values: FloatArray, first: int, k: int) -> tuple[float, float, float, bool]:
-    """The third divided differences of five points, the second one about number k, and whether all are nearly that."""
+    """Return third divided differences of five points, a second one about point k, and whether all agree."""
     low, high = _bracket_among(points, values, first + 1), _bracket_among(points, values, first + 3)
     at_low, at_high = _curvature_of(low), _curvature_of(high)
     middle = _curvature_of(_bracket_among(points, values, first + 2))
@@ -116,13 +129,13 @@ def _thirds_among(points: FloatArray, values: FloatArray, first: int, k: int) ->
 
 @kernel
 def _bracket_among(points: FloatArray, values: FloatArray, k: int) -> _Bracket:
-    """A point and its neighbors."""
+    """Return a point and its neighbors."""
     return _Bracket(points[k - 1], points[k], points[k + 1], values[k - 1], values[k], values[k + 1])
 
 
 @kernel
 def _curvature_of(around: _Bracket) -> float:
-    """The second divided difference."""
+    """Return the second divided difference."""
     from_low, from_high = around.x - around.low, around.high - around.x
     rises = (around.at_low - around.value) / from_low + (around.at_high - around.value) / from_high
     return rises / (from_low + from_high)
@@ -130,7 +143,7 @@ def _curvature_of(around: _Bracket) -> float:
 
 @kernel
 def _put_nearest(points: FloatArray, x: float) -> None:
-    """Let the point nearest to x be x."""
+    """Replace the point nearest to x by x."""
     nearest = 0
     for k in range(points.size):
         if abs(points[k] - x) < abs(points[nearest] - x):
@@ -140,7 +153,7 @@ def _put_nearest(points: FloatArray, x: float) -> None:
 
 @kernel
 def _vertex_of(around: _Bracket) -> tuple[float, float]:
-    """Where the parabola through three points is lowest, and how low; NaN if the objective is infinite at one."""
+    """Return the minimum of the parabola through three points; NaN if the objective is infinite at one."""
     curvature = _curvature_of(around)
     slope = (around.at_high - around.value) / (around.high - around.x) - curvature * (around.high - around.x)
     step = 0.0 if curvature <= 0.0 else -0.5 * slope / curvature
@@ -149,7 +162,7 @@ def _vertex_of(around: _Bracket) -> tuple[float, float]:
 
 @kernel
 def _tightened(around: _Bracket, points: FloatArray, values: FloatArray, best: int) -> _Bracket:
-    """The lowest of the old and the new points, and the nearest on both sides."""
+    """Return the lowest of the old and the new points with its nearest neighbors."""
     low, x, high, at_low, value, at_high = around
     if values[best] <= value:
         if x < points[best] and value < math.inf:

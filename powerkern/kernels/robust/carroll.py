@@ -49,7 +49,7 @@ _NARROW, _HIDDEN = 0.03, 0.01
 
 @kernel
 def _mean_log(counts: FrequencyWeights | None, column: SortedColumn, options: Options, work: RobustWork) -> float:
-    """mean(J): with weights, theirs."""
+    """Return the (weighted) mean of the log-Jacobian terms."""
     return mean_of(column.logs[: column.n], part_of(counts, 0, column.n))
 
 
@@ -61,31 +61,31 @@ def _mean_log_of_sample(
 
 
 @kernel
-def _huber(at: Prestandardized, lmbda: float, rule: int) -> LocScale:
-    """Location and scale of the transform, which stays in `at.y`."""
-    transform_sorted(at.column, lmbda, rule, at.y)
-    return huber_likelihood_of(at.y[: at.column.n], at.counts, HUBER_K)
+def _huber(standardized: Prestandardized, lmbda: float, rule: int) -> LocScale:
+    """Return location and scale of the transform, which stays in `standardized.y`."""
+    transform_sorted(standardized.column, lmbda, rule, standardized.y)
+    return huber_likelihood_of(standardized.y[: standardized.column.n], standardized.counts, HUBER_K)
 
 
 @kernel
-def _value(at: Prestandardized, lmbda: float, scale: float) -> float:
-    """The objective, from the scale; NaN where that is 0."""
-    return log(scale) - (lmbda - 1.0) * at.target if scale > 0.0 else math.nan
+def _value(standardized: Prestandardized, lmbda: float, scale: float) -> float:
+    """Return the objective for a scale; NaN if that is 0."""
+    return log(scale) - (lmbda - 1.0) * standardized.target if scale > 0.0 else math.nan
 
 
 @kernel
-def _objective(at: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> float:
-    return _value(at, lmbda, _huber(at, lmbda, options.rule).scale)
+def _objective(standardized: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> float:
+    return _value(standardized, lmbda, _huber(standardized, lmbda, options.rule).scale)
 
 
 # --- the search -----------------------------------------------------------------------------------------
 
 
 @kernel
-def _scan(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Local minima at points that divide the interval wherever the objective may be lowest, and beyond its end."""
-    n_points = _divided_points(at, low, high, options, work)
-    return minima_and_beyond(_evaluate, at, n_points, low, high, options, work)
+def _scan(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
+    """Write cells of local minima, from points that divide the interval wherever the objective may be lowest."""
+    n_points = _divided_points(standardized, low, high, options, work)
+    return minima_and_beyond(_evaluate, standardized, n_points, low, high, options, work)
 
 
 _evaluate = one_by_one(_objective)
@@ -93,21 +93,21 @@ _SEARCH = Search(_objective, _mean_log_of_sample, _scan, brents_minimum)
 
 
 @kernel
-def _divided_points(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> int:
-    """Points of even steps, and halfway between any two where the objective may be lowest; returns how many."""
+def _divided_points(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> int:
+    """Write points in even steps, and halfway wherever the objective may be lowest; return their number."""
     points, values, floors = work.grid[0], work.grid[1], work.grid[2]
     last, lowest, transformed_at = n_steps(low, high), math.inf, math.nan
     n = last + 1
     for k in range(n):
         points[k], floors[k] = low + (high - low) / last * k, -math.inf
-        lowest = min(lowest, _write_point(at, k, options, work))
+        lowest = min(lowest, _write_point(standardized, k, options, work))
     n_before = 0
     while n_before < n:
         n_before, k = n, 0
         while k < n - 1 and n < points.size:
             is_divided = floors[k] < math.inf and points[k + 1] - points[k] > _NARROW
             if is_divided and max(values[k], values[k + 1]) < math.inf:
-                is_divided = _may_be_lower(at, k, lowest, transformed_at, work)
+                is_divided = _may_be_lower(standardized, k, lowest, transformed_at, work)
                 transformed_at = points[k + 1]
             if is_divided:
                 for row in range(work.grid.shape[0]):
@@ -115,7 +115,7 @@ def _divided_points(at: Prestandardized, low: float, high: float, options: Optio
                         work.grid[row, i] = work.grid[row, i - 1]
                 n += 1
                 points[k + 1], floors[k + 1] = 0.5 * (points[k] + points[k + 2]), -math.inf
-                lowest = min(lowest, _write_point(at, k + 1, options, work))
+                lowest = min(lowest, _write_point(standardized, k + 1, options, work))
                 k += 2
             else:
                 floors[k] = math.inf  # it need not be looked at again
@@ -126,41 +126,45 @@ def _divided_points(at: Prestandardized, low: float, high: float, options: Optio
 
 
 @kernel
-def _write_point(at: Prestandardized, k: int, options: Options, work: RobustWork) -> float:
-    """The objective, location and scale at a point of `work.grid`; the objective is infinite if undefined."""
+def _write_point(standardized: Prestandardized, k: int, options: Options, work: RobustWork) -> float:
+    """Write the objective, location and scale at a point of `work.grid`; an undefined objective is infinite."""
     grid = work.grid
-    estimate = _huber(at, grid[0, k], options.rule)
-    value = _value(at, grid[0, k], estimate.scale)
+    estimate = _huber(standardized, grid[0, k], options.rule)
+    value = _value(standardized, grid[0, k], estimate.scale)
     grid[1, k] = value if value == value else math.inf
     grid[3, k], grid[4, k] = estimate.loc, estimate.scale
     return float(grid[1, k])
 
 
 @kernel
-def _may_be_lower(at: Prestandardized, k: int, lowest: float, transformed_at: float, work: RobustWork) -> bool:
-    """Whether the objective may be lower than `lowest` between point k of `work.grid` and the next.
+def _may_be_lower(
+    standardized: Prestandardized, k: int, lowest: float, transformed_at: float, work: RobustWork
+) -> bool:
+    """Return whether the objective may be lower than `lowest` between point k of `work.grid` and the next.
 
     In units of exp((lambda - 1) mean J), in which log(scale) is the objective, the distance of a value from the
     location is taken to lie between its distances at both ends. The scale is then at least that of the shorter ones.
     `transformed_at` is the higher end of the interval that was looked at before: its transform is kept.
     """
-    grid, n = work.grid, at.column.n
-    y, z = at.y, work.lanes[: at.column.x.size]
+    grid, n = work.grid, standardized.column.n
+    y, z = standardized.y, work.lanes[: standardized.column.x.size]
     if grid[0, k] == transformed_at:
         copy(z, y)
     else:
-        transform_sorted(at.column, grid[0, k], NOT_RECTIFIED, y)
-    transform_sorted(at.column, grid[0, k + 1], NOT_RECTIFIED, z)
+        transform_sorted(standardized.column, grid[0, k], NOT_RECTIFIED, y)
+    transform_sorted(standardized.column, grid[0, k + 1], NOT_RECTIFIED, z)
     unit_y, unit_z = exp(grid[1, k] - lowest) / grid[4, k], exp(grid[1, k + 1] - lowest) / grid[4, k + 1]
-    total = _pull_of_nearest(y[:n], z[:n], part_of(at.counts, 0, n), grid[3, k], grid[3, k + 1], unit_y, unit_z)
-    return total <= total_of(at.counts, n) * math.erf(HUBER_K / math.sqrt(2.0))
+    total = _pull_of_nearest(
+        y[:n], z[:n], part_of(standardized.counts, 0, n), grid[3, k], grid[3, k + 1], unit_y, unit_z
+    )
+    return total <= total_of(standardized.counts, n) * math.erf(HUBER_K / math.sqrt(2.0))
 
 
 @reduction
 def _pull_of_nearest(
     y: FloatArray, z: FloatArray, w: FloatArray | None, center_y: float, center_z: float, unit_y: float, unit_z: float
 ) -> float:
-    """Sum of u psi(u), u the distance closest to 0 between those of y and of z from their centers, in their units."""
+    """Return the sum of u psi(u), u being the smaller of each value's distances at the two ends of a cell."""
     total = 0.0
     for i in range(y.size):
         u, v = (y[i] - center_y) * unit_y, (z[i] - center_z) * unit_z
@@ -174,26 +178,28 @@ def _pull_of_nearest(
 
 @kernel
 def _keep(
-    at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
+    standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """The values within the cut-off, by which a column with far outliers is standardised."""
-    return within_cutoff(at.y[: at.column.n], _huber(at, lmbda, rule), options.cutoff, lmbda, rule)
+    """Return the values within the cut-off, by which a column with far outliers is standardised."""
+    return within_cutoff(
+        standardized.y[: standardized.column.n], _huber(standardized, lmbda, rule), options.cutoff, lmbda, rule
+    )
 
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column into its row of results, or leave it.
+    """Fit a prestandardised column into its row of results, or defer it.
 
     Values within the cut-off give the constants of the transform, all values the likelihood.
     """
-    x, prescaling, at = column.x, column.prescaling, column.standardized
-    found = find_start(_SEARCH, at, options.low, options.high, ALL, options, work)
+    x, prescaling, standardized = column.x, column.prescaling, column.standardized
+    found = find_start(_SEARCH, standardized, options.low, options.high, ALL, options, work)
     lmbda, whole = found.lmbda / prescaling.power, work.trial
-    kept = _keep(at, found.lmbda, NOT_RECTIFIED, False, options, work)
+    kept = _keep(standardized, found.lmbda, NOT_RECTIFIED, False, options, work)
     row[STATUS] = _OK
     if kept.stop - kept.start >= 2:
         fit(column, kept, found.lmbda, lmbda, work, row)
-    if is_finished(x, at.counts, kept, row):
+    if is_finished(x, standardized.counts, kept, row):
         return
     fit(column, values_kept(0, x.size), found.lmbda, row[LMBDA], work, whole)
     if whole[STATUS] == DEFERRED:
@@ -201,9 +207,9 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
         return
     row[STATUS], row[NLL], row[CURVATURE] = _OK, whole[NLL], whole[CURVATURE]
     row[N_EVAL] += found.n_eval + whole[N_EVAL]
-    write_column(x, at.counts, at.column.below, prescaling, found, row)
-    part = part_of(at.counts, kept.start, kept.stop)
-    _restandardize(row, at.y[kept.start : kept.stop], part, kept.loc, kept.scale)
+    write_column(x, standardized.counts, standardized.column.below, prescaling, found, row)
+    part = part_of(standardized.counts, kept.start, kept.stop)
+    _restandardize(row, standardized.y[kept.start : kept.stop], part, kept.loc, kept.scale)
 
 
 @kernel
@@ -224,7 +230,7 @@ def _restandardize(row: FloatArray, y: FloatArray, weight: FloatArray | None, lo
 
 @kernel
 def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
-    """Huber's scale is consistent."""
+    """Return 1: Huber's scale is consistent."""
     return 1.0
 
 

@@ -47,11 +47,11 @@ _END = 0.05
 
 
 @kernel
-def _scan(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Local minima on a grid of the interval, its ends too, and on a finer one about the lowest point."""
-    n_points = even_points(_evaluate, at, low, high, options, work)
+def _scan(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
+    """Write cells of local minima on a grid with its ends, and on a finer one about the lowest point."""
+    n_points = even_points(_evaluate, standardized, low, high, options, work)
     n_cells = add_minima(n_points, True, 1, work)
-    return closer_minima(_evaluate, at, n_points, n_cells, options, work)
+    return closer_minima(_evaluate, standardized, n_points, n_cells, options, work)
 
 
 _evaluate = one_by_one(qq_value)
@@ -60,30 +60,30 @@ _SEARCH = Search(qq_value, sample_scores, _scan, brents_minimum)
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column into its row of results, or leave it."""
-    x, prescaling, at = column.x, column.prescaling, column.standardized
+    """Fit a prestandardised column into its row of results, or defer it."""
+    x, prescaling, standardized = column.x, column.prescaling, column.standardized
     low, high, n_eval, n_fits = options.low, options.high, 0.0, n_fits_of(options)
     found, kept, widened = SearchResult(math.nan, 0, 0, False, math.nan), values_kept(0, 0), True
     for _ in range(_MAX_FITS):
-        found = find_start(_SEARCH, at, low, high, SAMPLE, options, work)
+        found = find_start(_SEARCH, standardized, low, high, SAMPLE, options, work)
         kept = reweighted(keep_within, fit, column, found.lmbda, n_fits + 1, options, work, row)
         n_eval += found.n_eval + row[N_EVAL]
         low, high, widened = _widened(low, high, row[LMBDA] * prescaling.power)
         if is_unfitted(row, kept) or not widened:
             break
-    if is_finished(x, at.counts, kept, row):
+    if is_finished(x, standardized.counts, kept, row):
         return
     row[N_EVAL] = n_eval
     if row[STATUS] == _OK and widened:
         row[STATUS] = _NOT_CERTIFIED
-    write_column(x, at.counts, at.column.below, prescaling, found, row)
-    correction = scale_factor(weight_kept(at.counts, kept) / value_weight(at.counts), 0.0, 0.0)
-    write_kept(x, at.counts, at.column.below, prescaling, kept, correction, options, row)
+    write_column(x, standardized.counts, standardized.column.below, prescaling, found, row)
+    correction = scale_factor(weight_kept(standardized.counts, kept) / value_weight(standardized.counts), 0.0, 0.0)
+    write_kept(x, standardized.counts, standardized.column.below, prescaling, kept, correction, options, row)
 
 
 @kernel
 def _widened(low: float, high: float, lmbda: float) -> tuple[float, float, bool]:
-    """A wider interval where lambda ended close to an end, and whether it did."""
+    """Widen the interval if lambda ended close to an end; return also whether it did."""
     margin = _END * (high - low)
     if lmbda - low < margin:
         return 1.0 + 2.0 * (low - 1.0), high, True
@@ -94,7 +94,7 @@ def _widened(low: float, high: float, lmbda: float) -> tuple[float, float, bool]
 
 @kernel
 def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
-    """From a variance divided by n to one divided by n - 1."""
+    """Return the factor from a variance divided by n to one divided by n - 1."""
     return math.sqrt(n_kept / (n_kept - 1.0))
 
 

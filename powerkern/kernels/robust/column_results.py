@@ -45,19 +45,17 @@ _FEW_VALUES, _TAIL_KEPT = int(Status.FEW_VALUES), int(Status.TAIL_KEPT)
 _REFIT, _REFIT_BOTH_SIDES = int(Route.REFIT), int(Route.REFIT_BOTH_SIDES)
 #: Among so few values no outlier can be recognised (with allowance for the rounding of weights).
 _FEW = 3.0 + 1e-9
-#: A tail is far out if this share of all values, and this many, are further than FAR scales from the center.
-FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
 
 
 @kernel
 def is_unfitted(row: FloatArray, kept: KeptRange) -> bool:
-    """Whether a fit gave no finite results, or left fewer than two values."""
+    """Return whether a fit gave no finite results, or left fewer than two values."""
     return is_identity(row) or row[STATUS] < 0.0 or kept.stop - kept.start < 2
 
 
 @kernel
 def refusal(x: FloatArray, family: int) -> int:
-    """Why a sorted column cannot be fitted, or OK."""
+    """Return the status of a sorted column that cannot be fitted, or OK."""
     n = x.size
     if n == 0:
         return _EMPTY
@@ -70,7 +68,19 @@ def refusal(x: FloatArray, family: int) -> int:
 
 @kernel
 def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) -> None:
-    """Write the row of a column that is left as it is."""
+    """Write the row of a column that gets the identity transform.
+
+    Parameters
+    ----------
+    x : ndarray of float64, shape (n,)
+        The column in its own units, ascending, without NaN.
+    n_obs : float
+        The weight of all values.
+    status : int
+        The status.
+    row : ndarray of float64, shape (N_RESULTS,)
+        The results of the column.
+    """
     n = x.size
     write_range(row, n_obs, x[0] if n > 0 else math.nan, x[n - 1] if n > 0 else math.nan)
     write_identity(row, status)
@@ -78,7 +88,19 @@ def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) ->
 
 @kernel
 def is_finished(x: FloatArray, counts: FrequencyWeights | None, kept: KeptRange, row: FloatArray) -> bool:
-    """Whether no fit is to be completed: the column is left, or its fit has overflowed, which is written to the row."""
+    """Return whether nothing is left to complete: the fit is deferred, or has overflowed, which is written.
+
+    Parameters
+    ----------
+    x : ndarray of float64, shape (n,)
+        The column in its own units, ascending, without NaN.
+    counts : FrequencyWeights or None
+        The tables of weights.
+    kept : KeptRange
+        The values kept.
+    row : ndarray of float64, shape (N_RESULTS,)
+        The results of the column.
+    """
     if row[STATUS] == DEFERRED:
         return True
     if is_unfitted(row, kept):
@@ -96,7 +118,23 @@ def write_column(
     found: SearchResult,
     row: FloatArray,
 ) -> None:
-    """Complete the row of a fit by the figures of the whole column."""
+    """Complete the row of a fit by the statistics of the whole column.
+
+    Parameters
+    ----------
+    x : ndarray of float64, shape (n,)
+        The column in its own units, ascending, without NaN.
+    counts : FrequencyWeights or None
+        The tables of weights.
+    below : float
+        2 for Yeo-Johnson, whose exponent for negative values is 2 - lambda, and 0 for Box-Cox.
+    prescaling : Prescaling
+        How the column was prestandardised.
+    found : SearchResult
+        Where the search of lambda ended.
+    row : ndarray of float64, shape (N_RESULTS,)
+        The results of the column.
+    """
     nll = row[NLL] + log(prescaling.divisor) if below > 0.0 else row[NLL]
     write_range(row, weight_of_all(counts, x.size), x[0], x[-1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
@@ -121,9 +159,28 @@ def write_kept(
     options: Options,
     row: FloatArray,
 ) -> None:
-    """The fields of a fit that leaves values out: the interval of values kept, and a scale consistent by a factor.
+    """Write the fields of a fit that leaves values out: the range of values kept, and a consistent scale.
 
     The interval ends where a cut-off on the plain transform does, or else at the first and the last value kept.
+
+    Parameters
+    ----------
+    x : ndarray of float64, shape (n,)
+        The column in its own units, ascending, without NaN.
+    counts : FrequencyWeights or None
+        The tables of weights.
+    below : float
+        2 for Yeo-Johnson, whose exponent for negative values is 2 - lambda, and 0 for Box-Cox.
+    prescaling : Prescaling
+        How the column was prestandardised.
+    kept : KeptRange
+        The values kept.
+    correction : float
+        The consistency factor of the scale.
+    options : Options
+        The options of the fit.
+    row : ndarray of float64, shape (N_RESULTS,)
+        The results of the column.
     """
     row[ROUTE] = _REFIT_BOTH_SIDES if options.rule == BOTH else _REFIT
     row[N_KEPT] = weight_kept(counts, kept)
@@ -140,32 +197,32 @@ def write_kept(
 
 @kernel
 def write_tail(tail_kept: bool, row: FloatArray) -> None:
-    """The status of a column whose far tail was kept, unless its fit is in doubt anyway."""
+    """Set status TAIL_KEPT unless a graver status is set already."""
     if tail_kept and row[STATUS] != _NOT_CERTIFIED and row[STATUS] != _FEW_VALUES:
         row[STATUS] = _TAIL_KEPT
 
 
 @kernel
 def weight_of_all(counts: FrequencyWeights | None, n: int) -> float:
-    """The weight of all n values, summed as `weight_kept` is: not less than that."""
+    """Return the weight of all n values, summed as `weight_kept` is, so that it is not less than that."""
     return as_given(counts, inside_of(counts, 0, n))
 
 
 @kernel
 def weight_kept(counts: FrequencyWeights | None, kept: KeptRange) -> float:
-    """The weight of the values kept."""
+    """Return the weight of the values kept."""
     return as_given(counts, inside_of(counts, kept.start, kept.stop) - kept.below - kept.above)
 
 
 @kernel
 def value_weight(counts: FrequencyWeights | None) -> float:
-    """The weight that counts as one value."""
+    """Return the weight that counts as one value."""
     return as_given(counts, unit_of(counts))
 
 
 @kernel
 def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
-    """A bound that keeps x[last] but, whatever its rounding, not the neighbour on that side (-1 or 1)."""
+    """Return a bound that keeps x[last] but not the neighbour on that side (-1 or 1), whatever its rounding."""
     if not (bound - x[last]) * side >= 0.0:
         return float(x[last])
     beyond = last + int(side)

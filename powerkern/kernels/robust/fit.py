@@ -48,7 +48,7 @@ class Criterion(NamedTuple):
 
 @kernel
 def no_tail(at: Prestandardized, lmbda: float, kept: KeptRange) -> bool:
-    """Without a cut-off no tail can have been kept wrongly."""
+    """Return False: without this check no tail counts as kept wrongly."""
     return False
 
 
@@ -103,7 +103,7 @@ class Entries(NamedTuple):
         work: RobustWork,
         out: FloatArray,
     ) -> None:
-        """The objective of all columns at each lambda; routes of their fits tell from which of two starts they came."""
+        """Evaluate the objective of all columns at each lambda, by the start that the route of each fit names."""
         given = columns if weights is None else weights
         self.objective[weights is not None](columns, given, family, options, routes, lmbdas, work, out)
 
@@ -135,7 +135,19 @@ def entries_of(
     scale_factor: Callable[[float, float, float], float],
     by_logs: bool = False,
 ) -> Entries:
-    """Make the entries of an estimator, in the name of its module; `by_logs`: also the smaller one, tried first."""
+    """Make the entries of an estimator, in the name of its module; `by_logs`: also the smaller one, tried first.
+
+    Parameters
+    ----------
+    module : str
+        The module in whose name the entries are.
+    criterion : Criterion
+        The functions that make the estimator.
+    scale_factor : callable
+        The consistency factor of the scale.
+    by_logs : bool
+        Whether there is a smaller entry that is tried first.
+    """
 
     def named(name: str, signature: tuple[Any, ...], function: Callable[..., Any]) -> Callable[..., Any]:
         function.__name__ = function.__qualname__ = name  # of its file

@@ -8,9 +8,8 @@ from powerkern._jit import kernel
 from powerkern.kernels.location.weights import FrequencyWeights, position_at, position_from_above
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, rank_of
 
-# objectives, minimised over lambda: the bisquare QQ distance, the same by R's conventions, Carroll's likelihood, and
-# the trimmed likelihood
-QQ, CELLWISE_QQ, CARROLL, TRIMMED = range(4)
+# estimators: RewML as in the paper, adaptive, and by R's conventions; Carroll's; maximum trimmed likelihood
+QQ, ADAPTIVE_QQ, CELLWISE_QQ, CARROLL, TRIMMED = range(5)
 # prestandardisation: none, by the median, by the MAD
 RAW, MEDIAN, MAD = range(3)
 # searches for lambda: a scan of all local minima, or Brent's method once
@@ -42,7 +41,7 @@ class Options(NamedTuple):
 
 @kernel
 def with_rule(o: Options, rule: int, adaptive: bool) -> Options:
-    """The same with other change points, and with adaptive cut-offs or without."""
+    """Return a copy of the options with another rectification rule and adaptive flag."""
     first_rule = o.first_rule if o.first_rule == NOT_RECTIFIED else rule
     return Options(
         rule, o.prestandardize, o.search, o.low, o.high, o.cutoff, o.n_reweight, adaptive, o.fraction, o.c,
@@ -52,7 +51,7 @@ def with_rule(o: Options, rule: int, adaptive: bool) -> Options:
 
 @kernel
 def change_ranks(counts: FrequencyWeights | None, n: int, options: Options) -> tuple[int, int]:
-    """Which of n order statistics, from 0, the change points are, or are found from."""
+    """Return the two order statistics, from 0, at which the change points are, or from which they are found."""
     if counts is not None:
         return position_at(counts, options.lower_tail), position_from_above(counts, options.upper_tail)
     return rank_of(n, options.lower_tail), n - 1 - rank_of(n, options.upper_tail)

@@ -35,7 +35,23 @@ Target = Callable[[FrequencyWeights | None, SortedColumn, Options, RobustWork], 
 def prepared(
     target: Target, x: FloatArray, weight: FloatArray | None, family: int, options: Options, work: RobustWork
 ) -> Column:
-    """Prestandardise a sorted column without NaN."""
+    """Prestandardise a sorted column without NaN.
+
+    Parameters
+    ----------
+    target : kernel
+        Makes what the objective compares the column with (`Target`).
+    x : ndarray of float64, shape (n,)
+        The column in its own units, ascending, without NaN.
+    weight : ndarray of float64, shape (n,), or None
+        Their weights.
+    family : int
+        The family.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
     counts = _counted(weight, x.size, work.counts)
     prescaling, column = _prestandardized(x, counts, family, options, work)
     against = target(counts, column, options, work)
@@ -46,7 +62,7 @@ def prepared(
 def _prestandardized(
     x: FloatArray, counts: FrequencyWeights | None, family: int, options: Options, work: RobustWork
 ) -> tuple[Prescaling, SortedColumn]:
-    """The column that transforms act on, in `work.values`, and its signed logs in `work.logs`."""
+    """Write the column that transforms act on to `work.values`, and its signed logs to `work.logs`."""
     n, how = x.size, options.prestandardize
     lower, upper = change_ranks(counts, n, options)
     values, logs = work.values[: n + ROOM], work.logs[: n + ROOM]
@@ -80,7 +96,7 @@ def _standardize(x: FloatArray, center: float, divisor: float, out: FloatArray) 
 
 @kernel
 def _logs_about(x: FloatArray, divisor: float, logs: FloatArray) -> None:
-    """logs = ln(x/divisor)."""
+    """Write ln(x/divisor)."""
     log_divisor = log(divisor)
     for i in range(x.size):
         logs[i] = centered_log(x[i], 0.0, divisor, log_divisor)
@@ -100,7 +116,7 @@ def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
 
 @kernel
 def units_of(below: float, prescaling: Prescaling) -> LogUnits:
-    """Units of the logs of a prestandardised column."""
+    """Return the units of the logs of a prestandardised column."""
     if below > 0.0:
         return LogUnits(1.0, 0.0, 0.0)
     return LogUnits(prescaling.power, prescaling.divisor, log(prescaling.divisor))
@@ -108,13 +124,13 @@ def units_of(below: float, prescaling: Prescaling) -> LogUnits:
 
 @specialize_on_none()
 def _counted(weight: FloatArray, n: int, work: FrequencyWork) -> FrequencyWeights | None:
-    """The tables for the weights of n values; None without weights."""
+    """Make the tables for the weights of n values; None without weights."""
     return frequency_weights(weight[:n], work)
 
 
 @kernel
 def total_weight(weight: FloatArray | None, n: int) -> float:
-    """The weight of the first n values."""
+    """Return the weight of the first n values."""
     if weight is None:
         return float(n)
     return sum_of(weight[:n])
@@ -122,13 +138,13 @@ def total_weight(weight: FloatArray | None, n: int) -> float:
 
 @kernel
 def divisor_of(below: float, prescaling: Prescaling) -> float:
-    """The divisor of the column's values; Box-Cox has none, as its lambda does not depend on the unit."""
+    """Return the divisor of the column's values; 1 for Box-Cox, whose lambda does not depend on the unit."""
     return prescaling.divisor if below > 0.0 else 1.0
 
 
 @kernel
 def value_of(at: float, below: float, prescaling: Prescaling) -> float:
-    """The value of the column with this signed log."""
+    """Return the value of the column that has this signed log."""
     if below == 0.0:
         return prescaling.divisor * exp(prescaling.power * at)
     return prescaling.center + prescaling.divisor * value_at(at, below)

@@ -1,6 +1,6 @@
 """The robust QQ objective: how far a sorted column is from the quantiles of a normal distribution.
 
-With normal scores z_i = Phi^-1((i - 1/3)/(n + 1/3)) and Tukey's bisquare rho (Raymaekers & Rousseeuw 2021, section 2)::
+With normal scores z_i = Phi^-1((i - 1/3)/(n + 1/3)) and Tukey's bisquare rho (Raymaekers & Rousseeuw 2024, section 2)::
 
     Q = 1/n sum_i rho((y_(i) - mu)/sigma - z_i),   rho(t) = 1 - (1 - (t/c)^2)^3 for |t| <= c, and 1 beyond
 
@@ -29,7 +29,7 @@ from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log
 from powerkern.kernels.location.huber import sd_within
 from powerkern.kernels.location.order_statistics import SLACK
-from powerkern.kernels.location.weights import FrequencyWeights, Nodes, inside_of, unit_of, weight_at
+from powerkern.kernels.location.weights import FrequencyWeights, ScoreNodes, inside_of, unit_of, weight_at
 
 #: The tuning constant of the paper.
 C = 0.5
@@ -83,7 +83,7 @@ def _ratio(p: tuple[float, ...], q: tuple[float, ...], r: float) -> float:
 
 @kernel
 def normal_quantile(p: float) -> float:
-    """Phi^-1(p) for 0 < p <= 1/2, to about 1e-15."""
+    """Return Phi^-1(p) for 0 < p <= 1/2, to about 1e-15."""
     q = p - 0.5
     if abs(q) <= 0.425:
         return q * _ratio(_CENTER_P, _CENTER_Q, 0.180625 - q * q)
@@ -95,7 +95,7 @@ def normal_quantile(p: float) -> float:
 
 @kernel
 def normal_scores(out: FloatArray) -> None:
-    """out = Phi^-1((i - 1/3)/(n + 1/3)), i = 1..n; antisymmetric to the last bit."""
+    """Write Phi^-1((i - 1/3)/(n + 1/3)), i = 1..n; antisymmetric to the last bit."""
     n = out.size
     for i in range((n + 1) // 2):
         z = normal_quantile((i + 2.0 / 3.0) / (n + 1.0 / 3.0)) if 2 * i + 1 < n else 0.0
@@ -104,8 +104,8 @@ def normal_scores(out: FloatArray) -> None:
 
 
 @kernel
-def normal_nodes(counts: FrequencyWeights, shift: float, close: float) -> Nodes:
-    """The nodes of all rows, of scores that are `close` to each other, in the arrays that `counts` has for them."""
+def normal_nodes(counts: FrequencyWeights, shift: float, close: float) -> ScoreNodes:
+    """Divide the copies of all rows into nodes whose scores are `close`, in the arrays of `counts`."""
     nodes, n_nodes = counts.nodes, 0
     for i in range(counts.w.size):
         w = counts.w[i]
@@ -121,19 +121,19 @@ def normal_nodes(counts: FrequencyWeights, shift: float, close: float) -> Nodes:
             n_nodes = _add_node(nodes, n_nodes, i, side * score, spread * (slope * w) ** 2, w)
         else:
             n_nodes = _add_copies(nodes, n_nodes, i, copies, shift, close, counts)
-    return Nodes(nodes.row[:n_nodes], nodes.score[:n_nodes], nodes.spread[:n_nodes], nodes.weight[:n_nodes])
+    return ScoreNodes(nodes.row[:n_nodes], nodes.score[:n_nodes], nodes.spread[:n_nodes], nodes.weight[:n_nodes])
 
 
 @kernel
 def _copies_of(weight: float) -> float:
-    """A weight, whole where but for rounding it is."""
+    """Return a weight, rounded to a whole number if only rounding separates it from one."""
     whole = float(np.floor(weight + 0.5))
     return whole if abs(weight - whole) <= SLACK * whole else weight
 
 
 @kernel
 def _score_at(rank: float, shift: float, counts: FrequencyWeights) -> tuple[float, float]:
-    """The normal score of a rank in the lower half, and its derivative."""
+    """Return the normal score of a rank in the lower half, and its derivative."""
     room = counts.total + 2.0 * shift * counts.unit
     z = normal_quantile(min((rank + shift * counts.unit) / room, 0.5))
     return z, _SQRT_2PI * exp(0.5 * z * z) / room
@@ -141,7 +141,7 @@ def _score_at(rank: float, shift: float, counts: FrequencyWeights) -> tuple[floa
 
 @kernel
 def sampled_score(counts: FrequencyWeights, share: float) -> float:
-    """The normal score at a share of the ranks."""
+    """Return the normal score at a fraction of the ranks."""
     if share > 0.5:
         return -_score_at((1.0 - share) * counts.total, PAPER, counts)[0]
     return _score_at(share * counts.total, PAPER, counts)[0]
@@ -149,25 +149,25 @@ def sampled_score(counts: FrequencyWeights, share: float) -> float:
 
 @kernel
 def _spread_of(parts: float) -> float:
-    """Variance of the centers of equal parts of the unit interval."""
+    """Return the variance of the centers of equal parts of the unit interval."""
     return (1.0 - 1.0 / (parts * parts)) / 12.0
 
 
 @kernel
 def first_score(counts: FrequencyWeights) -> float:
-    """The score of the first copy by the formula with Filliben's shift."""
+    """Return the score of the first copy by the formula with Filliben's shift."""
     return _score_at(min(0.5 * counts.unit, 0.5 * counts.total), FILLIBEN, counts)[0]
 
 
 @kernel
 def filliben_end(counts: FrequencyWeights) -> float:
-    """Correction of `first_score`: the median of the smallest of n uniform order statistics has another formula."""
+    """Return the correction of `first_score` to the median of the smallest of n uniform order statistics."""
     return normal_quantile(-expm1(-_LN_2 * counts.unit / counts.total)) - first_score(counts)
 
 
 @kernel
-def _add_node(nodes: Nodes, k: int, row: int, score: float, spread: float, weight: float) -> int:
-    """Write node number k: the mean of scores is off their score at the mean rank by their curvature."""
+def _add_node(nodes: ScoreNodes, k: int, row: int, score: float, spread: float, weight: float) -> int:
+    """Write node k; a mean of scores differs from the score at the mean rank by its curvature."""
     nodes.row[k], nodes.spread[k], nodes.weight[k] = row, spread, weight
     nodes.score[k] = score + 0.5 * score * spread
     return k + 1
@@ -175,9 +175,9 @@ def _add_node(nodes: Nodes, k: int, row: int, score: float, spread: float, weigh
 
 @kernel
 def _add_copies(
-    nodes: Nodes, k: int, row: int, copies: float, shift: float, close: float, counts: FrequencyWeights
+    nodes: ScoreNodes, k: int, row: int, copies: float, shift: float, close: float, counts: FrequencyWeights
 ) -> int:
-    """Nodes of a row whose scores are not close: of its equal parts, those below the middle of all ranks first."""
+    """Write the nodes of a row whose scores are not close, first of its parts below the middle of all ranks."""
     w, before, after = counts.w[row], counts.before[row], counts.after[row + 1]
     whole = float(np.floor(copies))
     for more in range(2):
@@ -191,14 +191,14 @@ def _add_copies(
 
 
 @kernel
-def _is_full(nodes: Nodes, k: int, n_left: int) -> bool:
-    """Whether there is room for little more than a node for each of the rows left, as where c is tiny."""
+def _is_full(nodes: ScoreNodes, k: int, n_left: int) -> bool:
+    """Return whether there is room for little more than one node for each of the rows left."""
     return k >= nodes.row.size - n_left - _SPARE
 
 
 @kernel
 def _add_run(
-    nodes: Nodes,
+    nodes: ScoreNodes,
     k: int,
     row: int,
     start: float,
@@ -210,7 +210,7 @@ def _add_run(
     close: float,
     counts: FrequencyWeights,
 ) -> int:
-    """Nodes of `parts` equal parts of the ranks from `start`, counted from the end of the column on that side."""
+    """Write the nodes of equal parts of a range of ranks, counted from that end of the column."""
     done = 0.0
     while done < parts:  # a node each; where these run out (`_is_full`) the group is the rest
         score, slope = _score_at(start + (done + 0.5) * size, shift, counts)
@@ -225,8 +225,28 @@ def _add_run(
     return k
 
 
+@kernel
+def rho(t: float, c: float = C) -> float:
+    """Return Tukey's bisquare of a residual: ``1 - (1 - (t/c)**2)**3`` for abs(t) <= c, and 1 beyond.
+
+    Parameters
+    ----------
+    t : float
+        The distance of a standardised value from its normal score.
+    c : float, default 0.5
+        The distance beyond which a value counts as lost, however far it is.
+
+    Examples
+    --------
+    >>> from powerkern.kernels import rho
+    >>> rho(0.0), rho(0.25), rho(100.0)
+    (0.0, 0.578125, 1.0)
+    """
+    return 1.0 - (1.0 - (t / c) ** 2) ** 3 if abs(t) <= c else 1.0
+
+
 @reduction
-def _weighted_bisquare_sum(y: FloatArray, nodes: Nodes, loc: float, per_scale: float, per_c: float) -> float:
+def _weighted_bisquare_sum(y: FloatArray, nodes: ScoreNodes, loc: float, per_scale: float, per_c: float) -> float:
     row, score, spread, weight = nodes.row, nodes.score, nodes.spread, nodes.weight
     total = 0.0
     for k in range(row.size):
@@ -239,6 +259,7 @@ def _weighted_bisquare_sum(y: FloatArray, nodes: Nodes, loc: float, per_scale: f
 
 @reduction
 def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: float, per_c: float) -> float:
+    """Return the sum of ``1 - rho``, in a fast form of `rho` that has no branch and no division: it is vectorised."""
     widest_vectors()
     total = 0.0
     for i in range(y.size):
@@ -253,10 +274,25 @@ def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: floa
 def near_quantiles(
     y: FloatArray, counts: FrequencyWeights | None, start: int, stop: int, cutoff: float, c: float
 ) -> float:
-    """Weighted sum of 1 - rho over the values from `start` to `stop`, at their distances from normal quantiles.
+    """Return the weighted sum of 1 - rho over values, at their distances from normal quantiles.
 
     The quantiles are of N(0, 1) within +-cutoff. They and the values are standardised by their means and standard
     deviations, and distances are in units of N(0, 1). At most _COPIES copies of each value are taken.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    counts : FrequencyWeights or None
+        The tables of weights.
+    start : int
+        The first value.
+    stop : int
+        The end of the values.
+    cutoff : float
+        The largest distance from the location, in scales, of a value that is kept.
+    c : float
+        The constant of the bisquare.
     """
     tail = 0.5 * math.erfc(cutoff / math.sqrt(2.0))
     weight, unit, mean, squares = inside_of(counts, start, stop), unit_of(counts), 0.0, 0.0
@@ -273,16 +309,28 @@ def near_quantiles(
         for k in range(parts):
             p = (rank + (k + 0.5) * size + unit / 6.0) / (weight + unit / 3.0)
             z = normal_quantile(tail + (1.0 - 2.0 * tail) * min(p, 1.0 - p))
-            t = ((y[i] - mean) * per_scale - (z if p < 0.5 else -z)) / c
-            u = 1.0 - t * t
-            near += size * (u * u * u if u > 0.0 else 0.0)
+            near += size * (1.0 - rho((y[i] - mean) * per_scale - (z if p < 0.5 else -z), c))
         rank += weight_at(counts, i)
     return near
 
 
 @kernel
 def bisquare_objective_of(y: FloatArray, scores: FloatArray, loc: float, scale: float, c: float = C) -> float:
-    """Kernel of `bisquare_objective`."""
+    """Evaluate `bisquare_objective` of contiguous vectors.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    scores : ndarray of float64, shape (n,)
+        The normal scores.
+    loc : float
+        Their location.
+    scale : float
+        Their scale.
+    c : float
+        The constant of the bisquare.
+    """
     if y.size == 0 or not scale > 0.0:
         return math.nan
     return 1.0 - _bisquare_sum(y, scores, loc, 1.0 / scale, 1.0 / c) / y.size
@@ -295,9 +343,25 @@ def _plain_distance(counts: None, y: FloatArray, scores: FloatArray, loc: float,
 
 @specialize_on_none(_plain_distance)
 def bisquare_distance(
-    counts: FrequencyWeights, y: FloatArray, nodes: Nodes, loc: float, scale: float, c: float
+    counts: FrequencyWeights, y: FloatArray, nodes: ScoreNodes, loc: float, scale: float, c: float
 ) -> float:
-    """`bisquare_objective_of`, with weights by the nodes of all rows."""
+    """Evaluate `bisquare_objective_of` by the nodes of all rows, with weights.
+
+    Parameters
+    ----------
+    counts : FrequencyWeights or None
+        The tables of weights.
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    nodes : ScoreNodes
+        The normal scores of the rows.
+    loc : float
+        Their location.
+    scale : float
+        Their scale.
+    c : float
+        The constant of the bisquare.
+    """
     if not scale > 0.0:
         return math.nan
     return 1.0 - _weighted_bisquare_sum(y, nodes, loc, 1.0 / scale, 1.0 / c) / counts.total
@@ -310,7 +374,7 @@ def _bisquare_entry(y: FloatArray, scores: FloatArray, loc: float, scale: float,
 
 @compiled_as(bisquare_objective_of)
 def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scale: float, c: float = C) -> float:
-    r"""Bisquare distance between standardised order statistics and normal scores.
+    r"""Return the bisquare distance between standardised order statistics and normal scores.
 
     .. math:: \frac{1}{n} \sum_i \rho\Bigl(\frac{y_i - \text{loc}}{\text{scale}} - z_i\Bigr), \qquad
               \rho(t) = 1 - (1 - (t/c)^2)^3 \ (|t| \le c), \quad 1 \ (|t| > c)
@@ -347,8 +411,8 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
 
     References
     ----------
-    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021,
-       section 2.3.
+    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+       4953-4975, section 2.3.
 
     Examples
     --------

@@ -6,7 +6,7 @@ from powerkern._jit import LANES, kernel, specialize_on_none
 from powerkern._typing import FloatArray
 from powerkern.kernels.location.huber import CELLWISE_BETA, HUBER_K, one_step_of
 from powerkern.kernels.location.loc_scale import LocScale
-from powerkern.kernels.location.weights import FrequencyWeights, Nodes
+from powerkern.kernels.location.weights import FrequencyWeights, ScoreNodes
 from powerkern.kernels.robust.column import Prestandardized
 from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.qq import (
@@ -19,7 +19,7 @@ from powerkern.kernels.robust.qq import (
 )
 from powerkern.kernels.robust.qq_lanes import qq_objectives
 from powerkern.kernels.robust.qq_search import qq_objective, search_cells
-from powerkern.kernels.robust.reweighting import KeptRange, adapted_cutoff, within_cutoff
+from powerkern.kernels.robust.reweighting import KeptRange, within_cutoff
 from powerkern.kernels.robust.scratch import SAMPLE, RobustWork
 from powerkern.kernels.robust.search import (
     HIGH,
@@ -43,30 +43,56 @@ _ABOUT = (0.125, 0.0, -0.125, -0.25, -0.375, -0.5, -0.75, -1.0)
 
 
 @kernel
-def qq_value(at: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> float:
-    """The bisquare distance from normal scores; NaN where it is not defined."""
-    transform_sorted(at.column, lmbda, options.rule, at.y)
-    y = at.y[: at.column.n]
-    estimate = one_step(y, at.counts)
-    return bisquare_distance(at.counts, y, at.target, estimate.loc, estimate.scale, options.c)
+def qq_value(standardized: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> float:
+    """Return the bisquare distance from normal scores; NaN where it is not defined.
+
+    Parameters
+    ----------
+    standardized : Prestandardized
+        The prestandardised column, with room for its transform.
+    lmbda : float
+        Lambda of the prestandardised column.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
+    transform_sorted(standardized.column, lmbda, options.rule, standardized.y)
+    y = standardized.y[: standardized.column.n]
+    estimate = one_step(y, standardized.counts)
+    return bisquare_distance(standardized.counts, y, standardized.target, estimate.loc, estimate.scale, options.c)
 
 
 @kernel
 def one_step(y: FloatArray, counts: FrequencyWeights | None) -> LocScale:
-    """One step from median and MAD: iterated to the end, RewML resists fewer outliers."""
+    """Take one step from median and MAD: iterated to the end, RewML resists fewer outliers."""
     return one_step_of(y, counts, HUBER_K, CELLWISE_BETA)
 
 
 @kernel
 def keep_within(
-    at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
+    standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """The values within the cut-off."""
-    transform_sorted(at.column, lmbda, rule, at.y)
-    y = at.y[: at.column.n]
-    estimate = one_step(y, at.counts)
-    cutoff = adapted_cutoff(y, at.counts, estimate, options.cutoff) if adaptive else options.cutoff
-    return within_cutoff(y, estimate, cutoff, lmbda, rule)
+    """Return the values of weight 1 by eq. (16): within the cut-off, in units of Huber's scale.
+
+    Parameters
+    ----------
+    standardized : Prestandardized
+        The prestandardised column, with room for its transform.
+    lmbda : float
+        Lambda of the prestandardised column.
+    rule : int
+        Where the transform is rectified (`kernels.transforms.rectified`).
+    adaptive : bool
+        Whether the cut-off may be widened.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
+    transform_sorted(standardized.column, lmbda, rule, standardized.y)
+    y = standardized.y[: standardized.column.n]
+    return within_cutoff(y, one_step(y, standardized.counts), options.cutoff, lmbda, rule)
 
 
 # --- normal scores ------------------------------------------------------------------------------------
@@ -75,14 +101,26 @@ def keep_within(
 @kernel
 def scores_of(
     counts: FrequencyWeights | None, column: SortedColumn, options: Options, work: RobustWork
-) -> FloatArray | Nodes:
-    """The normal scores of a column, with weights their nodes."""
+) -> FloatArray | ScoreNodes:
+    """Return the normal scores of a column, with weights their nodes.
+
+    Parameters
+    ----------
+    counts : FrequencyWeights or None
+        The tables of weights.
+    column : SortedColumn
+        The prestandardised column.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
     return _scores(counts, column.n, options, work)
 
 
 @kernel
 def _plain_scores(counts: None, n: int, options: Options, work: RobustWork) -> FloatArray:
-    """One table serves all columns of a length."""
+    """Return the normal scores, from one table for all columns of a length."""
     scores = work.scores[:n]
     if work.scores_of[0] != n:
         normal_scores(scores)
@@ -91,15 +129,27 @@ def _plain_scores(counts: None, n: int, options: Options, work: RobustWork) -> F
 
 
 @specialize_on_none(_plain_scores)
-def _scores(counts: FrequencyWeights, n: int, options: Options, work: RobustWork) -> FloatArray | Nodes:
+def _scores(counts: FrequencyWeights, n: int, options: Options, work: RobustWork) -> FloatArray | ScoreNodes:
     return normal_nodes(counts, PAPER, CLOSE * options.c)
 
 
 @kernel
 def sample_scores(
     full_column: Prestandardized, column: SortedColumn, counts: FrequencyWeights | None, work: RobustWork
-) -> FloatArray | Nodes:
-    """The scores, in all of the column, of the values of its sample."""
+) -> FloatArray | ScoreNodes:
+    """Return the normal scores of the sampled values, by their ranks in the full column.
+
+    Parameters
+    ----------
+    full_column : Prestandardized
+        The prestandardised column, all of it.
+    column : SortedColumn
+        Its sample.
+    counts : FrequencyWeights or None
+        The tables of the sample's weights.
+    work : RobustWork
+        Scratch.
+    """
     return _sample_scores(counts, full_column, work)
 
 
@@ -112,75 +162,142 @@ def _plain_sample_scores(counts: None, full_column: Prestandardized, work: Robus
 
 
 @specialize_on_none(_plain_sample_scores)
-def _sample_scores(counts: FrequencyWeights, full_column: Prestandardized, work: RobustWork) -> FloatArray | Nodes:
+def _sample_scores(counts: FrequencyWeights, full_column: Prestandardized, work: RobustWork) -> FloatArray | ScoreNodes:
     nodes = work.sample_counts.nodes
     row, score, spread, weight = nodes.row, nodes.score, nodes.spread, nodes.weight
     for k in range(SAMPLE):
         row[k], spread[k], weight[k] = k, 0.0, counts.w[k]
         score[k] = sampled_score(full_column.counts, (k + 0.5) / SAMPLE)  # type: ignore[arg-type]
-    return Nodes(row[:SAMPLE], score[:SAMPLE], spread[:SAMPLE], weight[:SAMPLE])
+    return ScoreNodes(row[:SAMPLE], score[:SAMPLE], spread[:SAMPLE], weight[:SAMPLE])
 
 
 # --- scans of a short column, or of a sample ------------------------------------------------------------
 
 
 @kernel
-def scan_qq(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Local minima of the objective, as cells after the first."""
-    n_points = _scan_points(at.counts, at.target, at, low, high, options, work)
-    return minima_and_beyond(evaluate, at, n_points, low, high, options, work)
+def scan_qq(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
+    """Write cells of local minima of the objective, after the first cell.
+
+    Parameters
+    ----------
+    standardized : Prestandardized
+        The prestandardised column, with room for its transform.
+    low : float
+        The lower end of the range of lambda.
+    high : float
+        Its upper end.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
+    n_points = _scan_points(standardized.counts, standardized.target, standardized, low, high, options, work)
+    return minima_and_beyond(evaluate, standardized, n_points, low, high, options, work)
 
 
 @kernel
 def _in_cells(
-    counts: None, scores: FloatArray, at: Prestandardized, low: float, high: float, options: Options, work: RobustWork
+    counts: None,
+    scores: FloatArray,
+    standardized: Prestandardized,
+    low: float,
+    high: float,
+    options: Options,
+    work: RobustWork,
 ) -> int:
-    qq = qq_objective(at.column, scores, options.rule, HUBER_K, options.c, work.search)
+    qq = qq_objective(standardized.column, scores, options.rule, HUBER_K, options.c, work.search)
     return search_cells(qq, low, high, work.grid, work.search)
 
 
 @specialize_on_none(_in_cells)
 def _scan_points(
     counts: FrequencyWeights,
-    scores: Nodes,
-    at: Prestandardized,
+    scores: ScoreNodes,
+    standardized: Prestandardized,
     low: float,
     high: float,
     options: Options,
     work: RobustWork,
 ) -> int:
-    """Points, in `work.grid`, and how many: wherever the objective may be lowest; of even steps if there are counts."""
+    """Write points wherever the objective may be lowest, with weights in even steps; return their number."""
     last = n_steps(low, high) * _WEIGHTED_PARTS
     n_points = (last // LANES + 1) * LANES
     for k in range(n_points):
         work.grid[0, k] = low + (high - low) / last * min(k, last)
-    evaluate(at, n_points, options, work)
+    evaluate(standardized, n_points, options, work)
     return last + 1
 
 
 @kernel
-def evaluate(at: Prestandardized, n: int, options: Options, work: RobustWork) -> int:
-    """The objective at the first n points of `work.grid`, whole vectors of them; returns the lowest."""
+def evaluate(standardized: Prestandardized, n: int, options: Options, work: RobustWork) -> int:
+    """Evaluate the objective at the first n points of `work.grid`, a multiple of LANES; return the lowest.
+
+    Parameters
+    ----------
+    standardized : Prestandardized
+        The prestandardised column, with room for its transform.
+    n : int
+        The number of points, a multiple of LANES.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
     points, values = work.grid[0, :n], work.grid[1, :n]
     rises = 0.0, 0.0
-    qq_objectives(at.column, rises, at.counts, at.target, options.rule, HUBER_K, options.c, points, work.lanes, values)
+    qq_objectives(
+        standardized.column,
+        rises,
+        standardized.counts,
+        standardized.target,
+        options.rule,
+        HUBER_K,
+        options.c,
+        points,
+        work.lanes,
+        values,
+    )
     return complete_points(values, work.grid[2, :n])
 
 
 @kernel
-def is_lower_below(at: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> bool:
-    """Whether the objective is lower at one of a few points below lmbda than there and a little above."""
+def is_lower_below(standardized: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> bool:
+    """Return whether the objective is lower at one of a few points below lmbda than there and a little above.
+
+    Parameters
+    ----------
+    standardized : Prestandardized
+        The prestandardised column, with room for its transform.
+    lmbda : float
+        Lambda of the prestandardised column.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
     for k in range(LANES):
         work.grid[0, k] = lmbda + _ABOUT[k]
-    return evaluate(at, LANES, options, work) > 1
+    return evaluate(standardized, LANES, options, work) > 1
 
 
 @kernel
-def close_in(at: Prestandardized, cell: FloatArray, options: Options, work: RobustWork) -> int:
-    """Narrow a cell to the neighbors of the lowest of _N_CLOSE even points in it; return the number of evaluations."""
+def close_in(standardized: Prestandardized, cell: FloatArray, options: Options, work: RobustWork) -> int:
+    """Narrow a cell to the neighbors of the lowest of _N_CLOSE even points in it; return the number of evaluations.
+
+    Parameters
+    ----------
+    standardized : Prestandardized
+        The prestandardised column, with room for its transform.
+    cell : ndarray of float64, shape (8,)
+        The cell, see the constants of `search`.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
     low, high, points = cell[LOW], cell[HIGH], work.grid[0]
     for k in range(_N_CLOSE):
         points[k] = low + (high - low) * (k / (_N_CLOSE - 1.0))
-    best = evaluate(at, _N_CLOSE, options, work)
+    best = evaluate(standardized, _N_CLOSE, options, work)
     cell[LOW], cell[HIGH] = points[max(best - 1, 0)], points[min(best + 1, _N_CLOSE - 1)]
     return _N_CLOSE

@@ -37,7 +37,7 @@ from powerkern.kernels.elementary.exp import (
 )
 from powerkern.kernels.location.huber import CELLWISE_BETA
 from powerkern.kernels.location.loc_scale import MAD_FACTOR
-from powerkern.kernels.location.weights import FrequencyWeights, Nodes, middle_positions, total_of, weight_at
+from powerkern.kernels.location.weights import FrequencyWeights, ScoreNodes, middle_positions, total_of, weight_at
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, is_low_tail_in_logs
 
 #: All arrays may be of either precision: their type says how many lambdas go side by side.
@@ -51,7 +51,7 @@ _FARTHEST = 1e15
 
 @inlined
 def values_at(y: Floats, i: int) -> Lanes:
-    """Order statistic number i, from 0."""
+    """Load order statistic i, from 0."""
     return load(y, (width_of(y) * i,))
 
 
@@ -60,7 +60,7 @@ def qq_objectives(
     column: SortedColumn,
     rises: tuple[float, float],
     counts: FrequencyWeights | None,
-    scores: Floats | Nodes,
+    scores: Floats | ScoreNodes,
     rule: int,
     k: float,
     c: float,
@@ -68,11 +68,34 @@ def qq_objectives(
     y: Floats,
     out: Floats,
 ) -> None:
-    """out = the objective at `lmbdas`, a vector of them at a time; NaN where it is not defined.
+    """Write the objective at `lmbdas`, a vector of them at a time; NaN where it is not defined.
 
     `k` is Huber's constant, `c` that of the bisquare; `y` has room for a vector for each value. Without counts it
     then holds the arguments of rho, in units of c, at the last of the lambdas. `rises` are added to the logs of
     the slopes of both tangents: 0, unless the values beyond the change points are in other units.
+
+    Parameters
+    ----------
+    column : SortedColumn
+        The prestandardised column.
+    rises : (float, float)
+        Added to the logs of the slopes of both tangents.
+    counts : FrequencyWeights or None
+        The tables of weights.
+    scores : ndarray, shape (n,), or ScoreNodes
+        The normal scores.
+    rule : int
+        Where the transform is rectified (`kernels.transforms.rectified`).
+    k : float
+        Where Huber's psi is clipped, in scales.
+    c : float
+        The constant of the bisquare.
+    lmbdas : ndarray, a multiple of the lanes
+        Where to evaluate the objective.
+    y : ndarray, shape (lanes n,)
+        Room for the transforms.
+    out : ndarray, shape of `lmbdas`
+        The objective.
     """
     for i in range(0, lmbdas.size, width_of(lmbdas)):
         _transform(column, rises, rule, load(lmbdas, (i,)), y)
@@ -84,7 +107,7 @@ def qq_objectives(
 
 @kernel
 def _transform(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda: Lanes, y: Floats) -> None:
-    """Transforms of all values: tangents beyond the change points, powers wherever a lane has none."""
+    """Transform all values: tangents beyond the change points, powers wherever a lane has none."""
     in_logs, lower, upper, n = is_low_tail_in_logs(column, rule), column.lower, column.upper, column.n
     below, above, first, last = lmbda > (0.0 if in_logs else 1.0), lmbda < 1.0, 0, n
     if rule != NOT_RECTIFIED:
@@ -102,7 +125,7 @@ def _transform(column: SortedColumn, rises: tuple[float, float], rule: int, lmbd
 
 @kernel
 def _powers(logs: Floats, m: Lanes, first: int, last: int, y: Floats) -> None:
-    """``(exp(m log) - 1)/m`` of values from `first` up to `last`."""
+    """Write ``(exp(m log) - 1)/m`` of values from `first` up to `last`."""
     if first >= last:
         return
     m = bounded_away_from_zero(m)
@@ -118,13 +141,13 @@ def _powers(logs: Floats, m: Lanes, first: int, last: int, y: Floats) -> None:
 
 @inlined
 def bounded_away_from_zero(m: Lanes) -> Lanes:
-    """An exponent that can be divided by."""
+    """Return an exponent that can be divided by."""
     return select(abs(m) < _FLAT, _FLAT, m)
 
 
 @kernel
 def _tangents(x: Floats, k: int, first: int, last: int, log_slope: Lanes, where: Mask, y: Floats) -> None:
-    """Tangents at value number k in some lanes."""
+    """Write tangents at value k in some lanes."""
     at, root = values_at(y, k), exp_lanes(0.5 * log_slope)  # of the slope: in range
     for i in range(first, last):
         tangent = at + root * (x[i] - x[k]) * root
@@ -136,7 +159,7 @@ def _tangents(x: Floats, k: int, first: int, last: int, log_slope: Lanes, where:
 
 @kernel
 def _objective(
-    counts: FrequencyWeights | None, n: int, scores: Floats | Nodes, k: float, c: float, lmbda: Lanes, y: Floats
+    counts: FrequencyWeights | None, n: int, scores: Floats | ScoreNodes, k: float, c: float, lmbda: Lanes, y: Floats
 ) -> Lanes:
     lower, upper = middle_positions(counts, n)
     center = values_at(y, lower)
@@ -159,14 +182,14 @@ def _objective(
 
 @inlined
 def _square(y: Floats, counts: FrequencyWeights | None, i: int, loc: Lanes, reach: Lanes) -> Lanes:
-    """The square of the distance of value number i from `loc`, or of `reach` if that is smaller."""
+    """Return the square of the distance of value i from `loc`, or of `reach` if that is smaller."""
     d = minimum(abs(values_at(y, i) - loc), reach)
     return _times(counts, i, d * d)
 
 
 @kernel
 def huber_step(y: Floats, counts: FrequencyWeights | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
-    """How far one step of Huber's location goes from the median.
+    """Return how far one step of Huber's location moves from the median.
 
     Values go in pairs, from the ends inwards: only the first ones may be beyond `reach`. A lane in which they are not
     gets the same bits as where no lane has such values: all are clipped, lest products are fused with sums here only.
@@ -196,7 +219,7 @@ def huber_step(y: Floats, counts: FrequencyWeights | None, n: int, median: Lanes
 
 @inlined
 def _times(counts: FrequencyWeights | None, i: int, x: Lanes) -> Lanes:
-    """x times the weight of value number i."""
+    """Return x times the weight of value i."""
     if counts is None:
         return x
     return counts.w[i] * x
@@ -204,7 +227,7 @@ def _times(counts: FrequencyWeights | None, i: int, x: Lanes) -> Lanes:
 
 @inlined
 def _clipped(counts: FrequencyWeights | None, d: Lanes) -> Lanes:
-    """Huber's psi of a distance in units of its reach; without counts, of a value on its side of the median.
+    """Return Huber's psi of a distance in units of its reach.
 
     A NaN stays one: where a transform is not defined, the location is not either.
     """
@@ -214,13 +237,13 @@ def _clipped(counts: FrequencyWeights | None, d: Lanes) -> Lanes:
 
 @inlined
 def _per_weight(d: Lanes) -> Lanes:
-    """One over Huber's weight at a distance, up to a bound whose square is in range."""
+    """Return one over Huber's weight at a distance, up to a bound whose square is in range."""
     return minimum(maximum(abs(d), 1.0), _FARTHEST)
 
 
 @kernel
 def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
-    """The sum of ``1 - rho`` over all values, in whose places their residuals are put, in units of c."""
+    """Return the sum of ``1 - rho`` over all values; write their residuals, in units of c, in their places."""
     near, others, n = in_lanes_of(loc, 0.0), in_lanes_of(loc, 0.0), scores.size
     per_c, center = in_lanes_of(loc, 1.0 / c), loc * per_scale_and_c
     for i in range(1, n, 2):
@@ -233,7 +256,7 @@ def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes
 
 @inlined
 def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_scale_and_c: Lanes) -> Lanes:
-    """1 - rho of value number i, in whose place its residual is put, or the bound beyond which rho is 1."""
+    """Return 1 - rho of value i, a fast form of `rho`; write its residual, at most 1 in size, in its place."""
     t = values_at(y, i) * per_scale_and_c - (scores[i] * per_c + center)
     t = maximum(minimum(t, 1.0), -1.0)  # a NaN counts as far
     store(y, (width_of(y) * i,), t)
@@ -242,8 +265,10 @@ def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_sc
 
 
 @specialize_on_none(plain_nearness)
-def _nearness(counts: FrequencyWeights, y: Floats, nodes: Nodes, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
-    """The sum of ``1 - rho`` over all values, see `powerkern.kernels.robust.qq`."""
+def _nearness(
+    counts: FrequencyWeights, y: Floats, nodes: ScoreNodes, c: float, loc: Lanes, per_scale_and_c: Lanes
+) -> Lanes:
+    """Return the sum of ``1 - rho`` over all values by nodes, see `powerkern.kernels.robust.qq`."""
     near = in_lanes_of(loc, 0.0)
     row, score, spread, weight = nodes
     for k in range(row.size):
@@ -255,7 +280,7 @@ def _nearness(counts: FrequencyWeights, y: Floats, nodes: Nodes, c: float, loc: 
 
 @kernel
 def _mad(y: Floats, counts: FrequencyWeights | None, n: int, point: Lanes) -> Lanes:
-    """Median distance from a point.
+    """Return the median distance from a point.
 
     The values nearest to it are consecutive: the distance to the farthest of as many is least for them.
     """
@@ -266,7 +291,7 @@ def _mad(y: Floats, counts: FrequencyWeights | None, n: int, point: Lanes) -> La
 
 @kernel
 def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
-    """The least distance from the point within which there is a share of the weight, given by its partners."""
+    """Return the smallest distance from the point within which there is the weight that the partners bound."""
     nearest, low = in_lanes_of(point, math.inf), 0
     while low < partner.size and partner[low] < partner.size:
         nearest = minimum(maximum(point - values_at(y, low), values_at(y, partner[low]) - point), nearest)
@@ -276,7 +301,7 @@ def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
 
 @kernel
 def plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
-    """Median distance of n values, ascending in each lane, from a point.
+    """Return the median distance of n values, ascending in each lane, from a point.
 
     The nearest half of the values is a window. Windows that begin in the first or the last quarter are left out where
     the narrowest about the point, and the narrowest with one value more, begin elsewhere in all lanes.

@@ -90,7 +90,7 @@ class _QQObjective(NamedTuple):
 
 
 def new_cell_work(n: int) -> CellWork:
-    """The arrays of `CellWork` for columns of up to `n` values."""
+    """Allocate `CellWork` for columns of up to `n` values."""
     lanes, column = (np.empty((3, m), dtype=np.float32) for m in (MOST_POINTS + LANES32, n))
     begin, end, queue = (np.empty(MOST_POINTS, dtype=np.int64) for _ in range(3))
     return CellWork(lanes, begin, end, queue, column, np.ones(LANES32 * (n + 1), dtype=np.float32))
@@ -100,11 +100,26 @@ def new_cell_work(n: int) -> CellWork:
 def qq_objective(
     column: SortedColumn, scores: FloatArray, rule: int, huber_k: float, c: float, work: CellWork
 ) -> _QQObjective:
-    """The objective in float32.
+    """Convert the objective of a short column to float32.
 
     Logs of one sign are taken relative to the middle one: the transform then differs only by its location and scale,
     and does not lose the digits in which close values differ. Values beyond the change points may be out of the range
     of float32: they are taken relative to these, in units by which the slope there is divided, or larger ones.
+
+    Parameters
+    ----------
+    column : SortedColumn
+        The prestandardised column.
+    scores : ndarray of float64, shape (n,)
+        The normal scores.
+    rule : int
+        Where the transform is rectified (`kernels.transforms.rectified`).
+    huber_k : float
+        Where Huber's psi is clipped, in scales.
+    c : float
+        The constant of the bisquare.
+    work : CellWork
+        Scratch.
     """
     n = column.n
     arrays: Any = work.column
@@ -123,7 +138,7 @@ def qq_objective(
 
 @kernel
 def _relative(column: SortedColumn, k: int, middle: float, x: Float32Array, first: int) -> float:
-    """Values from number `first` on relative to number k; returns the log of a factor of the slope there."""
+    """Write values from index `first` on relative to value k; return the log of a factor of the slope there."""
     side, farthest = -1.0 if k < column.n_negative else 1.0, column.x[0 if first == 0 else column.n - 1]
     log_unit, log_gap = side * column.logs[k], min(log(abs(farthest - column.x[k])), _LOG_LARGEST)
     log_unit += min(max(log_gap - _LOG_RANGE - log_unit, 0.0), _LOG_NEAR)
@@ -138,6 +153,19 @@ def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, 
     """Evaluate the objective wherever it may be lowest from `low` to `high`; returns the number of points.
 
     Rows of `points`, which has room for MOST_POINTS, are filled from low to high.
+
+    Parameters
+    ----------
+    qq : _QQObjective
+        The objective.
+    low : float
+        The lower end of the range of lambda.
+    high : float
+        Its upper end.
+    points : ndarray of float64, shape (3, MOST_POINTS)
+        Rows for lambda, the objective and lower bounds.
+    work : CellWork
+        Scratch.
     """
     queue = work.queue
     n_first, lowest = _first_turns(qq, low, high, work)
@@ -162,7 +190,7 @@ def search_cells(qq: _QQObjective, low: float, high: float, points: FloatArray, 
 
 @kernel
 def _first_turns(qq: _QQObjective, low: float, high: float, work: CellWork) -> tuple[int, float]:
-    """Lanes that cover the whole range; returns how many, and the lowest value."""
+    """Evaluate lanes that cover the whole range; return their number and the lowest value."""
     cells, lowest = LANES32 - 1, math.inf
     n_wide = int(min((high - low) / _WIDEST, float(MOST_POINTS)))  # more may be beyond integers
     n_blocks = min(n_wide // cells + 1, MOST_POINTS // (2 * LANES32))
@@ -177,7 +205,7 @@ def _first_turns(qq: _QQObjective, low: float, high: float, work: CellWork) -> t
 
 @inlined
 def _is_open(cell: int, lowest: float, work: CellWork) -> bool:
-    """Whether the objective may be lowest inside a cell, and that is to be divided."""
+    """Return whether the objective may be lowest inside a cell that can still be divided."""
     lanes = work.lanes
     width, rise = lanes[LMBDA, cell + 1] - lanes[LMBDA, cell], lanes[FLOOR, cell] - lowest
     is_level = max(lanes[VALUE, cell], lanes[VALUE, cell + 1]) < lowest + _LEVEL
@@ -188,7 +216,7 @@ def _is_open(cell: int, lowest: float, work: CellWork) -> bool:
 
 @kernel
 def _add_open(start: int, stop: int, lowest: float, last: int, work: CellWork) -> int:
-    """Put cells from one lane to another that are open at the end of the queue; returns where that is then."""
+    """Append the open cells between two lanes to the queue; return its new length."""
     for cell in range(start, stop - 1):
         work.queue[last] = cell
         last += _is_open(cell, lowest, work)
@@ -197,7 +225,7 @@ def _add_open(start: int, stop: int, lowest: float, last: int, work: CellWork) -
 
 @kernel
 def _divide(cells: IntArray, start: int, work: CellWork) -> None:
-    """Divide cells into even parts, in lanes from `start` on; cells that follow on each other share one."""
+    """Split cells into equal parts, written to lanes from `start`; adjacent cells share an end point."""
     lmbdas, n_runs = work.lanes[LMBDA], 1
     for i in range(1, cells.size):
         n_runs += cells[i] != cells[i - 1] + 1
@@ -248,7 +276,7 @@ def _write_points(low: float, high: float, n_first: int, points: FloatArray, wor
 
 @kernel
 def _evaluate(qq: _QQObjective, start: int, work: CellWork) -> float:
-    """The objective at all lanes of a turn, infinite where it is not defined, and lower bounds between them.
+    """Evaluate the objective, infinite if undefined, and lower bounds at all lanes of a turn; return the lowest.
 
     Returns the lowest.
     """
@@ -267,7 +295,7 @@ def _evaluate(qq: _QQObjective, start: int, work: CellWork) -> float:
 
 @kernel
 def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> None:
-    """The objective if every residual is the one closest to 0 of those between two neighboring lanes.
+    """Write the objective with every residual at its smallest between two neighboring lanes.
 
     0 where it is not defined in one of them. Residuals are within +-1.
     """
@@ -284,7 +312,7 @@ def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> N
 
 @inlined
 def _nearest_between(y: Float32Array, i: int) -> Lanes:
-    """The largest 1 - rho of residual number i between neighboring lanes: at the median of both and 0."""
+    """Return the largest 1 - rho of residual i between neighboring lanes: at the median of both and 0."""
     a, b = load(y, (LANES32 * i,)), load(y, (LANES32 * i + 1,))
     nearest = maximum(minimum(a, b), minimum(maximum(a, b), 0.0))
     u = 1.0 - nearest * nearest

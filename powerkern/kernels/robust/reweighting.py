@@ -14,13 +14,12 @@ from powerkern._jit import kernel, specialize_on_none
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.elementary.log import log
 from powerkern.kernels.likelihood.mle import two_pass_column
 from powerkern.kernels.likelihood.one_pass import optimum_of_logs
 from powerkern.kernels.likelihood.optimum import write_fit
 from powerkern.kernels.location.loc_scale import LocScale
 from powerkern.kernels.location.order_statistics import position_of
-from powerkern.kernels.location.weights import FrequencyWeights, outside_of, part_of, total_of, unit_of
+from powerkern.kernels.location.weights import FrequencyWeights, part_of
 from powerkern.kernels.results import DEFERRED, LMBDA, N_EVAL, STATUS, is_identity, write_range
 from powerkern.kernels.robust.column import Column, Prestandardized
 from powerkern.kernels.robust.options import UNTIL_SETTLED, Options
@@ -34,8 +33,6 @@ _NOT_SETTLED = int(Status.NOT_SETTLED)
 _ONE_PASS = int(Route.ONE_PASS)
 #: Reweighting steps until the values kept settle.
 MAX_TURNS = 50
-#: Step by which the cut-off is widened, N_WIDER times; and the least excess (`excess_beyond`) that is clear.
-WIDER, N_WIDER, EXCESS = 0.5, 4, 2.3
 #: Fits of so many values start from the optimum of one in _STRIDE.
 _LONG, _STRIDE = 2048, 16
 
@@ -69,46 +66,32 @@ Fit = Callable[[Column, KeptRange, float, float, RobustWork, FloatArray], None]
 
 @kernel
 def within_cutoff(y: FloatArray, estimate: LocScale, cutoff: float, lmbda: float, rule: int) -> KeptRange:
-    """The sorted values with ``|y - loc| <= cutoff scale``."""
+    """Return the range of sorted values with ``|y - loc| <= cutoff scale``, eq. (16) of the paper.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    estimate : LocScale
+        Their location and scale.
+    cutoff : float
+        The largest distance from the location, in scales, of a value that is kept.
+    lmbda : float
+        At which lambda they were transformed.
+    rule : int
+        Where the transform is rectified (`kernels.transforms.rectified`).
+    """
     reach, start, stop = cutoff * estimate.scale, 0, 0
     if 0.0 < reach < math.inf:
-        start, stop = _within(y, estimate.loc, reach)
+        start, stop = positions_within(y, estimate.loc, reach)
     return KeptRange(start, stop, estimate.loc, estimate.scale, lmbda, rule, cutoff, 0.0, 0.0)
 
 
 @kernel
-def _within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]:
-    """Where the sorted values with ``|y - loc| <= reach`` begin and end."""
+def positions_within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]:
+    """Return the first index and the end of the sorted values with ``|y - loc| <= reach``."""
     # up to the smallest number above reach: values at the cut-off are kept
     return position_of(y, loc, -reach, 0), position_of(y, loc, reach * (1.0 + EPS), y.size)
-
-
-@kernel
-def adapted_cutoff(y: FloatArray, counts: FrequencyWeights | None, estimate: LocScale, cutoff: float) -> float:
-    """The cut-off, from `cutoff` up, beyond which there are most clearly more values than of a normal sample.
-
-    The widest, N_WIDER steps of WIDER further out, if no excess is clear.
-    """
-    n = total_of(counts, y.size) / unit_of(counts)
-    chosen, most = cutoff + N_WIDER * WIDER, EXCESS
-    for k in range(N_WIDER):
-        trial = cutoff + k * WIDER
-        start, stop = _within(y, estimate.loc, trial * estimate.scale)
-        below, above = outside_of(counts, start, stop, y.size)
-        excess = excess_beyond(trial, (below + above) / unit_of(counts), n)
-        if excess > most:
-            chosen, most = trial, excess
-    return chosen
-
-
-@kernel
-def excess_beyond(cutoff: float, outside: float, n: float) -> float:
-    """The log-likelihood ratio of a Poisson count: `outside` a cut-off, beyond the expectation of a normal sample of n.
-
-    Twice it is about chi-square; 0 if there are fewer than expected.
-    """
-    expected = n * math.erfc(cutoff / math.sqrt(2.0))
-    return outside * log(outside / expected) - (outside - expected) if outside > expected else 0.0
 
 
 # --- the fit of the values kept -------------------------------------------------------------------------
@@ -116,13 +99,29 @@ def excess_beyond(cutoff: float, outside: float, n: float) -> float:
 
 @kernel
 def values_kept(start: int, stop: int) -> KeptRange:
-    """These values, without a cut-off."""
+    """Return a range of values that no cut-off has set."""
     return KeptRange(start, stop, math.nan, math.nan, math.nan, NOT_RECTIFIED, math.nan, 0.0, 0.0)
 
 
 @kernel
 def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, work: RobustWork, row: FloatArray) -> None:
-    """Fit the values by their logs, or leave them where the sums would lose digits."""
+    """Fit the values by their logs, or defer them if the sums would lose digits.
+
+    Parameters
+    ----------
+    column : Column
+        The column, in its own units and prestandardised.
+    kept : KeptRange
+        The values kept.
+    start : float
+        Lambda of the prestandardised column to start from.
+    given : float
+        A lambda of the data to be evaluated; NaN: find it.
+    work : RobustWork
+        Scratch.
+    row : ndarray of float64, shape (N_RESULTS,)
+        The results of the column.
+    """
     own, counts, first, last = column.standardized.column, column.standardized.counts, kept.start, kept.stop
     mirrored, units = own.below > 0.0, units_of(own.below, column.prescaling)
     row[STATUS], row[N_EVAL], n_eval = DEFERRED, 0.0, 0
@@ -157,7 +156,7 @@ def _plain_thinned(
 def _thinned(
     weight: FloatArray, logs: FloatArray, out: FloatArray, own: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
-    """One in _STRIDE of the ascending logs: their optimum is close to the optimum of all."""
+    """Return one in _STRIDE of the ascending logs, whose optimum is close to the optimum of all."""
     few, _ = _plain_thinned(None, logs, out, own)
     return few, _plain_thinned(None, weight, own, own)[0]
 
@@ -166,7 +165,23 @@ def _thinned(
 def fit_in_two_passes(
     column: Column, kept: KeptRange, start: float, given: float, work: RobustWork, row: FloatArray
 ) -> None:
-    """`fit_by_logs` where that will do, and two passes where not: under Box-Cox over the values as they are."""
+    """Try `fit_by_logs`; if it defers, fit in two passes (for Box-Cox, from the original values).
+
+    Parameters
+    ----------
+    column : Column
+        The column, in its own units and prestandardised.
+    kept : KeptRange
+        The values kept.
+    start : float
+        Lambda of the prestandardised column to start from.
+    given : float
+        A lambda of the data to be evaluated; NaN: find it.
+    work : RobustWork
+        Scratch.
+    row : ndarray of float64, shape (N_RESULTS,)
+        The results of the column.
+    """
     fit_by_logs(column, kept, start, given, work, row)
     if row[STATUS] == DEFERRED:
         counts, values = (
@@ -188,13 +203,13 @@ def _empty(weight: None, part: FloatArray) -> FloatArray:
 
 @specialize_on_none(_empty)
 def _as_vector(weight: FloatArray, part: FloatArray) -> FloatArray:
-    """Weights, or an empty vector."""
+    """Return the weights, or an empty vector without them."""
     return weight
 
 
 @kernel
 def _trimmed(counts: FrequencyWeights | None, kept: KeptRange) -> tuple[float, float]:
-    """Reduce the weights of the first and the last value kept by the parts left out; returns them as they were."""
+    """Reduce the weights of the first and the last value kept by the parts left out; return the old ones."""
     if counts is None:
         return 0.0, 0.0
     first, last = counts.w[kept.start], counts.w[kept.stop - 1]
@@ -214,13 +229,13 @@ def _restore(counts: FrequencyWeights | None, kept: KeptRange, ends: tuple[float
 
 @kernel
 def n_fits_of(options: Options) -> int:
-    """The number of reweighting steps, at most."""
+    """Return the largest number of reweighting steps."""
     return MAX_TURNS if options.n_reweight == UNTIL_SETTLED else options.n_reweight
 
 
 @kernel
 def cut_in(turn: int, options: Options) -> tuple[int, bool]:
-    """The rule of the transform on which values are cut off in a turn, and whether its cut-off is adaptive.
+    """Return the rule of the transform on which a step cuts values off, and whether its cut-off is adaptive.
 
     The first cut is made by `options.first_rule`: on the rectified transform outliers stand out.
     """
@@ -239,10 +254,29 @@ def reweighted(
     work: RobustWork,
     row: FloatArray,
 ) -> KeptRange:
-    """Maximum likelihood on the values kept, alternating with the choice of the values kept; ends with their moments.
+    """Alternate between choosing the values kept and fitting them; end with their moments.
 
     Returns the values to which the last fit was made; if `n_turns` exceeds the number of fits asked for by one, those
     within the cut-off at the last lambda. Columns that `fit` leaves are left.
+
+    Parameters
+    ----------
+    keep : kernel
+        Which values are kept at a lambda (`reweighting.Keep`).
+    fit : kernel
+        Maximum likelihood of a range of values (`reweighting.Fit`).
+    column : Column
+        The column, in its own units and prestandardised.
+    lmbda0 : float
+        Lambda of the prestandardised column to start from.
+    n_turns : int
+        The number of choices of values kept, at most.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    row : ndarray of float64, shape (N_RESULTS,)
+        The results of the column.
     """
     power, n_fits = column.prescaling.power, n_fits_of(options)
     lmbda, status, n_eval = lmbda0, float(_OK), 0.0

@@ -102,11 +102,28 @@ def find_start(
     options: Options,
     work: RobustWork,
 ) -> SearchResult:
-    """The minimiser of the objective: the best of the local minima that the scan saw, or where Brent's method ends.
+    """Return the minimiser of the objective: the best of the local minima that the scan saw.
 
     The first cell is the full interval. It is searched where the scan is coarse (and the answer never worse than
     Brent's method alone would find), or has seen no minimum. Columns of more than `n_alone` values are scanned on a
     sample. In long columns the minima are found on it, and those that may be the lowest are refined on all values.
+
+    Parameters
+    ----------
+    search : Search
+        The functions by which the estimator is searched for.
+    full_column : Prestandardized
+        The prestandardised column, all of it.
+    low : float
+        The lower end of the range of lambda.
+    high : float
+        Its upper end.
+    n_alone : int
+        Longer columns are scanned on a sample.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
     """
     cells, n = work.cells, full_column.column.n
     _write_cell(cells[0], low, high, low, -math.inf)
@@ -139,7 +156,19 @@ def find_start(
 
 @kernel
 def sampled(search: Search, full_column: Prestandardized, options: Options, work: RobustWork) -> Prestandardized:
-    """SAMPLE evenly spaced order statistics of a column."""
+    """Return SAMPLE evenly spaced order statistics of a column as a column.
+
+    Parameters
+    ----------
+    search : Search
+        The functions by which the estimator is searched for.
+    full_column : Prestandardized
+        The prestandardised column, all of it.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
     values, logs, n_negative = work.sample[0], work.sample[1], 0
     for k in range(SAMPLE):
         i = sample_position(full_column.counts, full_column.column.n, k)
@@ -153,7 +182,7 @@ def sampled(search: Search, full_column: Prestandardized, options: Options, work
 
 @kernel
 def sample_position(counts: FrequencyWeights | None, n: int, k: int) -> int:
-    """Which value of a column is number k of the sample."""
+    """Return the index in a column of value k of its sample."""
     if counts is None:
         return ((2 * k + 1) * n) // (2 * SAMPLE)
     return position_at(counts, (k + 0.5) / SAMPLE)
@@ -161,7 +190,7 @@ def sample_position(counts: FrequencyWeights | None, n: int, k: int) -> int:
 
 @specialize_on_none()
 def _weights_of_sample(counts: FrequencyWeights, work: RobustWork) -> FrequencyWeights | None:
-    """Each value of a sample counts once."""
+    """Make the tables for a sample, whose values count once each."""
     return frequency_weights(work.sample[4, :SAMPLE], work.sample_counts)
 
 
@@ -170,14 +199,14 @@ def _weights_of_sample(counts: FrequencyWeights, work: RobustWork) -> FrequencyW
 
 @kernel
 def _write_cell(cell: FloatArray, low: float, high: float, lowest: float, value: float) -> None:
-    """Write a new cell: its minimum has not been searched."""
+    """Write a new cell, whose minimum has not been searched."""
     cell[LOW], cell[HIGH], cell[AT_LOW], cell[AT_HIGH] = low, high, math.inf, math.inf
     cell[LOWEST], cell[VALUE], cell[_MINIMISER], cell[_FLOOR] = lowest, value, math.nan, value
 
 
 @kernel
 def _close_in(cells: FloatArray) -> int:
-    """Replace the cells that were searched by cells around their minima; returns how many there are.
+    """Replace the cells that were searched by cells around their minima; return their number.
 
     Cells that were not searched, because they cannot hold the lowest minimum, are dropped.
     """
@@ -194,21 +223,21 @@ def _close_in(cells: FloatArray) -> int:
 @kernel
 def _descend(
     search: Search,
-    at: Prestandardized,
+    standardized: Prestandardized,
     cells: FloatArray,
     stop: Stop,
     margin: float,
     options: Options,
     work: RobustWork,
 ) -> LocalMinimum:
-    """The lowest of the minima in the cells that may be lower than the bound and one found, give or take a margin."""
+    """Search the cells that may hold a lower minimum than known so far; return the lowest."""
     best = LocalMinimum(math.nan, math.inf, 0)
     n_eval = 0
     for k in range(cells.shape[0]):
         bound = min(stop.bound, best.value) + margin
         if cells[k, _FLOOR] <= bound and not _is_known(cells, k):
             each = Stop(stop.xtol, bound, stop.widest)
-            found = search.minimum(search.objective, at, cells[k], each, options, work)
+            found = search.minimum(search.objective, standardized, cells[k], each, options, work)
             cells[k, VALUE], cells[k, _MINIMISER] = found.value, found.lmbda
             n_eval += found.n_eval
             if found.value < best.value or best.lmbda != best.lmbda:
@@ -218,7 +247,7 @@ def _descend(
 
 @kernel
 def _is_known(cells: FloatArray, k: int) -> bool:
-    """Whether an earlier search ended in this cell, no higher than the cell's own value."""
+    """Return whether an earlier search ended in this cell, no higher than the cell's own value."""
     for j in range(k):
         if cells[k, LOW] <= cells[j, _MINIMISER] <= cells[k, HIGH] and cells[j, VALUE] <= cells[k, VALUE]:
             return True
@@ -227,14 +256,35 @@ def _is_known(cells: FloatArray, k: int) -> bool:
 
 @kernel
 def brents_minimum(
-    objective: Objective, at: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork
+    objective: Objective,
+    standardized: Prestandardized,
+    cell: FloatArray,
+    stop: Stop,
+    options: Options,
+    work: RobustWork,
 ) -> LocalMinimum:
-    """Brent's method in a cell; again in one 3 times as wide while the result is at an end, _MOST_WIDENINGS times."""
+    """Run Brent's method in a cell, widened threefold up to _MOST_WIDENINGS times while the result is at an end.
+
+    Parameters
+    ----------
+    objective : kernel
+        The objective (`search.Objective`).
+    standardized : Prestandardized
+        The prestandardised column, with room for its transform.
+    cell : ndarray of float64, shape (8,)
+        The cell, see the constants of `search`.
+    stop : Stop
+        Where the search ends.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
     low, high, n_eval, found = cell[LOW], cell[HIGH], 0, LocalMinimum(math.nan, math.inf, 0)
     for _ in range(1 + _MOST_WIDENINGS):
         state = brent_start(low, high, stop.xtol, MAX_EVAL)
         while state.status == RUNNING:  # at most MAX_EVAL steps
-            state = brent_step(state, objective(at, state.x, options, work))
+            state = brent_step(state, objective(standardized, state.x, options, work))
         n_eval, width = n_eval + state.n_eval, high - low
         found = LocalMinimum(state.x, state.fun, n_eval)
         if width >= stop.widest or min(state.x - low, high - state.x) >= 2.0 * stop.xtol:
@@ -248,13 +298,13 @@ def brents_minimum(
 
 @kernel
 def n_steps(low: float, high: float) -> int:
-    """The number of steps of a scan."""
+    """Return the number of steps of a scan."""
     return min(max(math.ceil((high - low) / _STEP), 2), _MAX_SCAN - 1)
 
 
 @kernel
 def argmin(values: FloatArray) -> int:
-    """The position of the first of the smallest values."""
+    """Return the position of the first of the smallest values."""
     best = 0
     for k in range(values.size):
         if values[k] < values[best]:
@@ -264,7 +314,7 @@ def argmin(values: FloatArray) -> int:
 
 @kernel
 def complete_points(values: FloatArray, floors: FloatArray) -> int:
-    """Write infinity for undefined values, and likely lower bounds near each; returns the position of the lowest."""
+    """Replace undefined values by infinity, write likely lower bounds; return the position of the lowest."""
     for k in range(values.size):
         values[k] = values[k] if values[k] == values[k] else math.inf
         floors[k] = values[k] - _RIVAL
@@ -272,13 +322,13 @@ def complete_points(values: FloatArray, floors: FloatArray) -> int:
 
 
 def one_by_one(objective: Objective) -> Evaluate:
-    """The kernel that evaluates an objective at one point after the other."""
+    """Make the kernel that evaluates an objective at one point after the other."""
 
     @kernel
-    def evaluate(at: Prestandardized, n: int, options: Options, work: RobustWork) -> int:
+    def evaluate(standardized: Prestandardized, n: int, options: Options, work: RobustWork) -> int:
         points, values = work.grid[0, :n], work.grid[1, :n]
         for k in range(n):
-            values[k] = objective(at, points[k], options, work)
+            values[k] = objective(standardized, points[k], options, work)
         return complete_points(values, work.grid[2, :n])
 
     return evaluate
@@ -286,37 +336,92 @@ def one_by_one(objective: Objective) -> Evaluate:
 
 @kernel
 def even_points(
-    evaluate: Evaluate, at: Prestandardized, low: float, high: float, options: Options, work: RobustWork
+    evaluate: Evaluate, standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork
 ) -> int:
-    """The objective at points of even steps, in `work.grid`; returns how many."""
+    """Evaluate the objective at points in even steps, in `work.grid`; return their number.
+
+    Parameters
+    ----------
+    evaluate : kernel
+        Evaluates the objective at points of `work.grid` (`search.Evaluate`).
+    standardized : Prestandardized
+        The prestandardised column, with room for its transform.
+    low : float
+        The lower end of the range of lambda.
+    high : float
+        Its upper end.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
     last = n_steps(low, high)
     for k in range(last + 1):
         work.grid[0, k] = low + (high - low) / last * k
-    evaluate(at, last + 1, options, work)
+    evaluate(standardized, last + 1, options, work)
     return last + 1
 
 
 @kernel
 def closer_minima(
-    evaluate: Evaluate, at: Prestandardized, n_points: int, n_cells: int, options: Options, work: RobustWork
+    evaluate: Evaluate, standardized: Prestandardized, n_points: int, n_cells: int, options: Options, work: RobustWork
 ) -> GridScan:
-    """Add cells of a finer grid about the lowest of the points of even steps."""
+    """Add cells of a finer grid about the lowest of the points of even steps.
+
+    Parameters
+    ----------
+    evaluate : kernel
+        Evaluates the objective at points of `work.grid` (`search.Evaluate`).
+    standardized : Prestandardized
+        The prestandardised column, with room for its transform.
+    n_points : int
+        The number of points of `work.grid` that have been evaluated.
+    n_cells : int
+        The number of cells so far.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
     points = work.grid[0]
     best, low, high = argmin(work.grid[1, :n_points]), points[0], points[n_points - 1]
     origin, step = points[best], (high - low) / (n_points - 1) * (1.0 if best > 0 else -1.0)
     for k in range(_N_FINER):
         points[k] = min(max(origin + step * (k - _N_FINER // 2) / _FINER, low), high)
-    evaluate(at, _N_FINER, options, work)
+    evaluate(standardized, _N_FINER, options, work)
     return GridScan(add_minima(_N_FINER, False, n_cells, work), n_points + _N_FINER, True, 0)
 
 
 @kernel
 def minima_and_beyond(
-    evaluate: Evaluate, at: Prestandardized, n_points: int, low: float, high: float, options: Options, work: RobustWork
+    evaluate: Evaluate,
+    standardized: Prestandardized,
+    n_points: int,
+    low: float,
+    high: float,
+    options: Options,
+    work: RobustWork,
 ) -> GridScan:
-    """Cells, after the first, of the local minima of points that have been evaluated from `low` to `high`.
+    """Write cells, after the first, of the local minima of points that have been evaluated.
 
     Where the lowest point is an end of the interval, points go on outwards from there in doubling steps.
+
+    Parameters
+    ----------
+    evaluate : kernel
+        Evaluates the objective at points of `work.grid` (`search.Evaluate`).
+    standardized : Prestandardized
+        The prestandardised column, with room for its transform.
+    n_points : int
+        The number of points of `work.grid` that have been evaluated.
+    low : float
+        The lower end of the range of lambda.
+    high : float
+        Its upper end.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
     """
     best = argmin(work.grid[1, :n_points])
     n_cells = add_minima(n_points, False, 1, work)
@@ -327,7 +432,7 @@ def minima_and_beyond(
     for k in range(_N_OUTWARD):
         work.grid[0, k] = origin + step * (reach - 1.0)  # from the step before: the lowest may be between
         reach = max(2.0 * reach, 0.5)
-    best = evaluate(at, _N_OUTWARD, options, work)
+    best = evaluate(standardized, _N_OUTWARD, options, work)
     n_cells = add_minima(_N_OUTWARD, False, n_cells, work)
     inside = 0 < best < _N_OUTWARD - 1 or work.grid[1, best] > lowest
     return GridScan(n_cells, n_points + _N_OUTWARD, inside, int(n_cells > 1))
@@ -338,6 +443,17 @@ def add_minima(n: int, ends: bool, n_cells: int, work: RobustWork) -> int:
     """Add cells around local minima (at `ends`, too) of the first n points of `work.grid` to the first n_cells.
 
     They take the place of higher ones if room is short.
+
+    Parameters
+    ----------
+    n : int
+        The number of points of `work.grid`.
+    ends : bool
+        Whether the first and the last point may be minima.
+    n_cells : int
+        The number of cells so far.
+    work : RobustWork
+        Scratch.
     """
     points, values, floors, cells, last = work.grid[0], work.grid[1], work.grid[2], work.cells, n - 1
     for k in range(0 if ends else 1, n if ends else last):
@@ -361,7 +477,7 @@ def add_minima(n: int, ends: bool, n_cells: int, work: RobustWork) -> int:
 
 @kernel
 def _highest(cells: FloatArray) -> int:
-    """The cell after the first with the largest value; NaN counts as the largest."""
+    """Return the cell after the first with the largest value; NaN counts as the largest."""
     best = 1
     for k in range(2, cells.shape[0]):
         largest = cells[best, VALUE]

@@ -58,7 +58,7 @@ class _Window(NamedTuple):
 
 @kernel
 def window_size(n: float, fraction: float) -> float:
-    """How many of n values a fraction is: more than half of them. Between whole numbers it is interpolated."""
+    """Return the number of values that a fraction of n is, more than half of them, interpolated between whole n."""
     whole = float(np.floor(n))
     size = _whole_window(whole, fraction)
     return size if whole == n else size + (n - whole) * (_whole_window(whole + 1.0, fraction) - size)
@@ -70,13 +70,15 @@ def _whole_window(n: float, fraction: float) -> float:
 
 
 @kernel
-def _best_plain_window(counts: None, at: Prestandardized, lmbda: float, fraction: float, outward: _Sums) -> _Window:
-    """The consecutive values, a fraction of all, with the largest likelihood.
+def _best_plain_window(
+    counts: None, standardized: Prestandardized, lmbda: float, fraction: float, outward: _Sums
+) -> _Window:
+    """Return the consecutive values, a fraction of all, with the largest likelihood.
 
     Every window has those in the middle in common. Sums about their mean, cumulated outwards from there, only grow:
     nothing is subtracted, and infinite values spoil only the windows that they are in.
     """
-    n, y, logs = at.column.n, at.y, at.column.logs
+    n, y, logs = standardized.column.n, standardized.y, standardized.column.logs
     size = int(window_size(float(n), fraction))
     first, last = n - size, size
     center = mean_of(y[first:last], None)
@@ -113,20 +115,20 @@ def _best_plain_window(counts: None, at: Prestandardized, lmbda: float, fraction
 
 @specialize_on_none(_best_plain_window)
 def _best_window(
-    counts: FrequencyWeights, at: Prestandardized, lmbda: float, fraction: float, outward: _Sums
+    counts: FrequencyWeights, standardized: Prestandardized, lmbda: float, fraction: float, outward: _Sums
 ) -> _Window:
-    """The same with weights, among windows that begin or end between two values.
+    """Return the best window with weights, among those that begin or end between two values.
 
     Those in between have a lower likelihood: mean and mean square are linear there, and the log of the variance is
     concave.
     """
-    n, y, before = at.column.n, at.y, counts.before
+    n, y, before = standardized.column.n, standardized.y, counts.before
     size = counts.unit * window_size(counts.total / counts.unit, fraction)
     tolerance, end = SLACK * counts.total, 0.0
     middle = counts.lower
     first, last = y[position_at(counts, 1.0 - size / counts.total)], y[position_at(counts, size / counts.total)]
     unit = 1.0 / (last - first) if last > first else 1.0
-    _cumulate_outwards(at, counts, middle, unit, outward)
+    _cumulate_outwards(standardized, counts, middle, unit, outward)
     best, right = _Window(0, n, 0.0, 0.0, math.inf), (0.0, 0.0, 0.0)
     i, j, start = 0, 0, 0.0
     for _ in range(2 * n + 2):  # every window ends, or begins, at another value than the one before
@@ -135,17 +137,19 @@ def _best_window(
         end = start + size
         while j < n - 1 and before[j + 1] < end - tolerance:
             if j > middle:
-                right = _added(right, at, counts.w[j], j, middle, unit)
+                right = _added(right, standardized, counts.w[j], j, middle, unit)
             j += 1
-        total = right if j <= middle else _added(right, at, end - before[j], j, middle, unit)
+        total = right if j <= middle else _added(right, standardized, end - before[j], j, middle, unit)
         if i < middle:
             left = (outward[0][i + 1], outward[1][i + 1], outward[2][i + 1])
-            left = _added(left, at, before[i + 1] - start, i, middle, unit)
+            left = _added(left, standardized, before[i + 1] - start, i, middle, unit)
             total = (total[0] + left[0], total[1] + left[1], total[2] + left[2])
         mean = total[0] / size
         variance = total[1] / size - mean * mean
         if variance > 0.0:
-            value = 0.5 * log(variance) - (lmbda - 1.0) * (at.column.logs[middle] + total[2] / size) - log(unit)
+            value = (
+                0.5 * log(variance) - (lmbda - 1.0) * (standardized.column.logs[middle] + total[2] / size) - log(unit)
+            )
             if value < best.value:
                 below, above = start - before[i], before[j + 1] - end
                 below, above = below if below > tolerance else 0.0, above if above > tolerance else 0.0
@@ -160,23 +164,29 @@ def _best_window(
 
 
 @kernel
-def _cumulate_outwards(at: Prestandardized, counts: FrequencyWeights, middle: int, unit: float, outward: _Sums) -> None:
-    """Sums from each value up to the one in the middle, to `outward`."""
+def _cumulate_outwards(
+    standardized: Prestandardized, counts: FrequencyWeights, middle: int, unit: float, outward: _Sums
+) -> None:
+    """Write sums from each value up to the one in the middle to `outward`."""
     left, left_squares, left_jacobian = outward
     left[middle] = left_squares[middle] = left_jacobian[middle] = 0.0
     for i in range(middle - 1, -1, -1):
         inner = (left[i + 1], left_squares[i + 1], left_jacobian[i + 1])
-        left[i], left_squares[i], left_jacobian[i] = _added(inner, at, counts.w[i], i, middle, unit)
+        left[i], left_squares[i], left_jacobian[i] = _added(inner, standardized, counts.w[i], i, middle, unit)
 
 
 @kernel
 def _added(
-    sums: tuple[float, float, float], at: Prestandardized, weight: float, i: int, middle: int, unit: float
+    sums: tuple[float, float, float], standardized: Prestandardized, weight: float, i: int, middle: int, unit: float
 ) -> tuple[float, float, float]:
-    """Sum, sum of squares, and of logs, all relative to the value in the middle, with value i of that weight."""
-    d = (at.y[i] - at.y[middle]) * unit
+    """Return sum, sum of squares and sum of logs, relative to the middle value, with value i added."""
+    d = (standardized.y[i] - standardized.y[middle]) * unit
     step = weight * d
-    return sums[0] + step, sums[1] + step * d, sums[2] + weight * (at.column.logs[i] - at.column.logs[middle])
+    return (
+        sums[0] + step,
+        sums[1] + step * d,
+        sums[2] + weight * (standardized.column.logs[i] - standardized.column.logs[middle]),
+    )
 
 
 # --- the estimator --------------------------------------------------------------------------------------
@@ -195,33 +205,33 @@ def _no_sample_target(
 
 
 @kernel
-def _window_at(at: Prestandardized, lmbda: float, rule: int, options: Options, work: RobustWork) -> _Window:
-    transform_sorted(at.column, lmbda, rule, at.y)
+def _window_at(standardized: Prestandardized, lmbda: float, rule: int, options: Options, work: RobustWork) -> _Window:
+    transform_sorted(standardized.column, lmbda, rule, standardized.y)
     outward = work.mle.spare, work.mle.split, work.mle.weight
-    return _best_window(at.counts, at, lmbda, options.fraction, outward)
+    return _best_window(standardized.counts, standardized, lmbda, options.fraction, outward)
 
 
 @kernel
-def _objective(at: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> float:
-    return _window_at(at, lmbda, options.rule, options, work).value
+def _objective(standardized: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> float:
+    return _window_at(standardized, lmbda, options.rule, options, work).value
 
 
 @kernel
 def _keep(
-    at: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
+    standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """The values in the best window."""
-    best = _window_at(at, lmbda, rule, options, work)
+    """Return the values in the best window."""
+    best = _window_at(standardized, lmbda, rule, options, work)
     return KeptRange(best.start, best.stop, math.nan, math.nan, lmbda, rule, math.nan, best.below, best.above)
 
 
 @kernel
-def _scan(at: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Local minima on a grid, and on a finer one about the lowest point, or outwards from an end."""
-    n_points = even_points(_evaluate, at, low, high, options, work)
-    scan = minima_and_beyond(_evaluate, at, n_points, low, high, options, work)
+def _scan(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
+    """Write cells of local minima on a grid, and on a finer one about the lowest point, or beyond an end."""
+    n_points = even_points(_evaluate, standardized, low, high, options, work)
+    scan = minima_and_beyond(_evaluate, standardized, n_points, low, high, options, work)
     if scan.n_eval == n_points:
-        return closer_minima(_evaluate, at, n_points, scan.n_cells, options, work)
+        return closer_minima(_evaluate, standardized, n_points, scan.n_cells, options, work)
     return GridScan(scan.n_cells, scan.n_eval, scan.inside, 0)
 
 
@@ -231,21 +241,23 @@ _SEARCH = Search(_objective, _no_sample_target, _scan, brents_minimum)
 
 @kernel
 def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit a prestandardised column into its row of results, or leave it."""
-    x, prescaling, at = column.x, column.prescaling, column.standardized
-    found = find_start(_SEARCH, at, options.low, options.high, SAMPLE, options, work)
+    """Fit a prestandardised column into its row of results, or defer it."""
+    x, prescaling, standardized = column.x, column.prescaling, column.standardized
+    found = find_start(_SEARCH, standardized, options.low, options.high, SAMPLE, options, work)
     kept = reweighted(_keep, fit, column, found.lmbda, n_fits_of(options), options, work, row)
-    if is_finished(x, at.counts, kept, row):
+    if is_finished(x, standardized.counts, kept, row):
         return
     row[N_EVAL] += found.n_eval
-    write_column(x, at.counts, at.column.below, prescaling, found, row)
-    correction = scale_factor(math.nan, weight_kept(at.counts, kept) / weight_of_all(at.counts, x.size), math.nan)
-    write_kept(x, at.counts, at.column.below, prescaling, kept, correction, options, row)
+    write_column(x, standardized.counts, standardized.column.below, prescaling, found, row)
+    correction = scale_factor(
+        math.nan, weight_kept(standardized.counts, kept) / weight_of_all(standardized.counts, x.size), math.nan
+    )
+    write_kept(x, standardized.counts, standardized.column.below, prescaling, kept, correction, options, row)
 
 
 @kernel
 def scale_factor(n_kept: float, share: float, cutoff: float) -> float:
-    """Consistency factor of the standard deviation of a central share of values, for normal data."""
+    """Return the consistency factor of the standard deviation of a central fraction of values, for normal data."""
     return 1.0 / sd_within(-normal_quantile(0.5 - 0.5 * share)) if share < 1.0 else 1.0
 
 

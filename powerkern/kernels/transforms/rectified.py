@@ -1,4 +1,4 @@
-"""Rectified Box-Cox and Yeo-Johnson transforms (Raymaekers & Rousseeuw 2021): one value, or a sorted column.
+"""Rectified Box-Cox and Yeo-Johnson transforms (Raymaekers & Rousseeuw 2024): one value, or a sorted column.
 
 A power transform with lambda < 1 flattens large values, one with lambda > 1 small ones: outliers on that side hide. The
 rectified transform continues along its tangent there::
@@ -142,7 +142,8 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
 
     References
     ----------
-    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
+    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+       4953-4975.
 
     Examples
     --------

@@ -55,7 +55,7 @@ def estimate(y, w, k, c, which):
     if which == 0:
         return huber.huber(y, w, k)
     if which == 1:
-        return huber.huber_one_step(y, w, k, c)
+        return huber.sorted_one_step(y, w, k, c)
     if which == 2:
         return huber.huber_location_of(y, w, math.nan, k)
     if which == 3:

@@ -37,10 +37,10 @@ families = pytest.mark.parametrize("family", CODES)
 
 @jitted
 def one_step(y):
-    return huber.huber_one_step(y, y[:0], 1.5, huber.CELLWISE_BETA)
+    return huber.sorted_one_step(y, y[:0], 1.5, huber.CELLWISE_BETA)
 
 
-def fitted(x, family, estimator="rewml", **options):
+def fitted(x, family, estimator="robust", **options):
     """The row of results of one column, sorted, NaN last."""
     x = np.sort(np.asarray(x, dtype=float))[None, :]
     work = new_robust_work(x.size)
@@ -57,16 +57,28 @@ def sample(family, n=40, seed=0):
 
 
 @families
-@pytest.mark.parametrize("estimator, options", [("rewml", {}), ("rewml", {"convention": "cellwise"}), ("rewml-nr", {})])
+@pytest.mark.parametrize(
+    "estimator, options",
+    [
+        ("robust", {}),
+        ("rewml", {}),
+        ("rewml", {"convention": "cellwise"}),
+        ("robust", {"rectify": "none"}),
+        ("rewml-nr", {}),
+    ],
+)
 def test_reweighting_is_as_defined(family, estimator, options):
     x = np.sort(sample(family))
     row = fitted(x, family, estimator, **options)
     as_r = options.get("convention") == "cellwise"
-    rule = "none" if estimator == "rewml-nr" else "cellwise" if as_r else "paper"
+    plain = estimator == "rewml-nr" or options.get("rectify") == "none"
+    plain = plain or (estimator == "rewml" and not as_r)  # its first weights, too, are from the plain transform
+    rule = "none" if plain else "cellwise" if as_r else "paper"
     how = "median" if rule == "cellwise" and family == "box-cox" else "mad"
     u, _, _, power = oracles.prestandardized(family, x, how)
-    steps = 2 if as_r else 3
-    expected = oracles.reweighted(family, u, row[LMBDA0] * power, rule, steps, ddof=int(as_r), adaptive=not as_r)
+    adaptive = estimator == "robust"
+    steps = 3 if adaptive else 2
+    expected = oracles.reweighted(family, u, row[LMBDA0] * power, rule, steps, ddof=int(as_r), adaptive=adaptive)
     kept = (row[KEPT_LOW] <= x) & (x <= row[KEPT_HIGH])
     np.testing.assert_array_equal(kept, expected.kept[-1])
     assert row[LMBDA] * power == pytest.approx(expected.lmbdas[-1], abs=1e-9)
@@ -110,7 +122,7 @@ def test_an_interval_is_widened_a_few_times_only():
 
 
 @families
-@pytest.mark.parametrize("estimator", ["rewml", "carroll", "mtl"])
+@pytest.mark.parametrize("estimator", ["robust", "carroll", "mtl"])
 @pytest.mark.parametrize(
     "x, status",
     [
@@ -142,7 +154,7 @@ def test_work_serves_columns_of_any_length():
         row[: x.size] = np.sort(x)
     work = new_robust_work(31)
     out = np.full((4, N_RESULTS), np.nan)
-    solver = ESTIMATORS["rewml"]().solver()
+    solver = ESTIMATORS["robust"]().solver()
     solver.entries.fit(columns, None, YEO_JOHNSON, solver.options, work, out)
     for row, x in zip(out, xs, strict=True):
         np.testing.assert_array_equal(row, fitted(x, "yeo-johnson"))
@@ -227,7 +239,7 @@ def test_number_of_steps(n_reweight):
 
 
 @families
-@pytest.mark.parametrize("estimator", ["rewml", "rewml-nr", "carroll", "mtl"])
+@pytest.mark.parametrize("estimator", ["robust", "rewml-nr", "carroll", "mtl"])
 def test_long_columns_of_few_values(family, estimator):
     """The sample of order statistics says little of where the minimum is."""
     rng = np.random.default_rng(1)

@@ -10,7 +10,7 @@ import pytest
 import powerkern as pk
 from powerkern import Status
 
-ESTIMATORS = ("rewml", "rewml-nr", "carroll", "mtl", "ppcc")
+ESTIMATORS = ("robust", "rewml-nr", "carroll", "mtl", "ppcc")
 FAMILIES = ("box-cox", "yeo-johnson")
 
 
@@ -47,11 +47,11 @@ def test_weights_a_little_off_whole_ones_move_lambda_little(estimator, family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_weights_in_columns_too_long_for_lanes(family):
     x, weight = column(family, 530), np.arange(530) % 2 + 0.5
-    fit = fitted(x, family, pk.RewML(n_reweight=1), sample_weight=weight)
-    assert abs(fit.lmbda[0] - fitted(x, family, pk.RewML(n_reweight=1)).lmbda[0]) < 0.5
+    fit = fitted(x, family, pk.AdaptiveRewML(n_reweight=1), sample_weight=weight)
+    assert abs(fit.lmbda[0] - fitted(x, family, pk.AdaptiveRewML(n_reweight=1)).lmbda[0]) < 0.5
 
 
-@pytest.mark.parametrize("estimator", ["rewml", "carroll", "mtl"])
+@pytest.mark.parametrize("estimator", ["robust", "carroll", "mtl"])
 @pytest.mark.parametrize("weight", [None, np.arange(26) % 2 + 1.0])
 def test_ties_are_left_to_a_fit_of_the_others(estimator, weight):
     x = np.where(np.arange(26) < 15, 1.0, column("box-cox"))
@@ -65,18 +65,18 @@ def test_ties_are_left_to_a_fit_of_the_others(estimator, weight):
 def test_small_outliers_are_found_by_the_second_start(weight):
     z = np.random.default_rng(3).normal(size=40)
     z[:6] = -12.0
-    fit = fitted(np.exp(z), "box-cox", "rewml", sample_weight=weight)
+    fit = fitted(np.exp(z), "box-cox", "robust", sample_weight=weight)
     assert fit.outliers(np.exp(z))[:6].all()
     assert fit.route[0] == pk.Route.REFIT_BOTH_SIDES.label
 
 
-@pytest.mark.parametrize("estimator", ["rewml", "carroll", "mtl"])
+@pytest.mark.parametrize("estimator", ["robust", "carroll", "mtl"])
 def test_bounds_and_iteration_to_the_end(estimator):
     x = column("box-cox")
     fit = fitted(x, "box-cox", estimator, bounds=(1.5, 2.0))
     assert (fit.lmbda[0], fit.status[0]) == (1.5, Status.AT_BOUND)
-    if estimator == "rewml":
-        settled = pk.RewML(n_reweight="settled", first_weights="plain")
+    if estimator == "robust":
+        settled = pk.AdaptiveRewML(n_reweight="settled", first_weights="plain")
         assert np.isfinite(fitted(x, "box-cox", settled).lmbda[0])
 
 

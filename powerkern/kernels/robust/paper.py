@@ -1,0 +1,146 @@
+"""The paper's equations as they are printed ([1]_), one short function each.
+
+They say what the fast forms compute, which work on sorted columns, with weights, at many lambdas at once or without
+leaving registers, and which tests compare with them in every regime:
+
+=============================== ===================================================================================
+`qq.rho`                        `powerkern.kernels.robust.qq.bisquare_distance`: the sum of 1 - rho, without branches
+`huber_psi`, `huber_one_step`   `powerkern.kernels.location.huber.one_step_of`: medians by lookup, with weights
+`qq_objective`                  `powerkern.kernels.robust.qq_column.qq_value`, and `qq_lanes` at eight lambdas at once
+`outlier_weights`               `powerkern.kernels.robust.reweighting.within_cutoff`: the values kept are consecutive
+=============================== ===================================================================================
+
+References
+----------
+.. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+   4953-4975.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from powerkern._jit import kernel
+from powerkern._typing import FloatArray
+from powerkern.kernels.location.huber import HUBER_K, beta_of
+from powerkern.kernels.location.loc_scale import MAD_FACTOR
+from powerkern.kernels.robust.qq import C, normal_scores, rho
+from powerkern.kernels.transforms.rectified import (
+    rank_of,
+    rectified_boxcox,
+    rectified_yeojohnson,
+)
+
+
+@kernel
+def huber_psi(u: float, k: float = HUBER_K) -> float:
+    """Return Huber's psi, ``max(-k, min(k, u))``.
+
+    Examples
+    --------
+    >>> from powerkern.kernels import huber_psi
+    >>> huber_psi(-0.7), huber_psi(9.0)
+    (-0.7, 1.5)
+    """
+    return max(-k, min(k, u))
+
+
+@kernel
+def huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
+    """Return one reweighting step of Huber's location and scale from median and MAD.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, in any order.
+    k : float, default 1.5
+        Where values begin to be clipped, in scales.
+
+    Returns
+    -------
+    loc, scale : float
+        Location mu and scale s; (median, 0) where the MAD is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.kernels import huber_one_step
+    >>> loc, scale = huber_one_step(np.array([-1.0, 0.0, 1.0, 2.0, 1000.0]))
+    >>> round(loc, 4), round(scale, 4)
+    (1.0028, 1.7851)
+    """
+    median = np.median(y)
+    s0 = MAD_FACTOR * np.median(np.abs(y - median))
+    if not s0 > 0.0:
+        return median, 0.0
+    total, weight = 0.0, 0.0
+    for value in y:
+        u = (value - median) / s0
+        w = huber_psi(u, k) / u if u != 0.0 else 1.0
+        total, weight = total + w * (value - median), weight + w
+    loc = median + total / weight
+    s1 = MAD_FACTOR * np.median(np.abs(y - loc))
+    squares = 0.0
+    for value in y:
+        squares += huber_psi((value - loc) / s1, k) ** 2
+    return loc, s1 * math.sqrt(squares / y.size / beta_of(k))
+
+
+@kernel
+def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = C) -> float:
+    """Return the mean of `rho` that RewML's initial lambda minimises ([1]_, section 2.3).
+
+    Parameters
+    ----------
+    u : ndarray of float64, shape (n,)
+        The prestandardised values, ascending.
+    lmbda : float
+        Where to evaluate it.
+    mirrored : bool, default True
+        True for Yeo-Johnson, eq. (2), False for Box-Cox, eq. (1), rectified beyond the quartiles.
+    c : float, default 0.5
+        The constant of `rho`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.kernels import qq_objective
+    >>> u = np.array([-1.2, -0.6, -0.1, 0.1, 0.6, 1.2, 30.0])
+    >>> qq_objective(u, 1.0) < qq_objective(u, 0.0)
+    True
+    """
+    n, y, scores = u.size, np.empty(u.size), np.empty(u.size)
+    lower, upper = u[rank_of(n, 0.25)], u[n - 1 - rank_of(n, 0.25)]
+    for i in range(n):
+        y[i] = (
+            rectified_yeojohnson(u[i], lmbda, lower, upper) if mirrored else rectified_boxcox(u[i], lmbda, lower, upper)
+        )
+    loc, scale = huber_one_step(y)
+    normal_scores(scores)
+    total = 0.0
+    for i in range(n):
+        total += rho((y[i] - loc) / scale - scores[i], c)
+    return total / n
+
+
+@kernel
+def outlier_weights(y: FloatArray, loc: float, scale: float, cutoff: float) -> FloatArray:
+    """Return the weights of eq. (16): 1 for ``abs(y - loc) <= cutoff scale``, else 0.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        The values, ascending.
+    loc : float
+        Their location.
+    scale : float
+        Their scale.
+    cutoff : float
+        The largest distance from the location, in scales, of a value that is kept.
+    """
+    weights = np.empty(y.size)
+    for i in range(y.size):
+        weights[i] = 1.0 if abs(y[i] - loc) <= cutoff * scale else 0.0
+    return weights

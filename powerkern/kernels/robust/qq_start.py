@@ -1,0 +1,59 @@
+"""The search for the minimum of the QQ objective, which all forms of RewML but R's begin with."""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import LANES, kernel
+from powerkern._typing import FloatArray
+from powerkern.kernels.robust.bracket import minimize_in_bracket
+from powerkern.kernels.robust.column import Prestandardized, SearchResult
+from powerkern.kernels.robust.options import GLOBAL, Options
+from powerkern.kernels.robust.qq_column import close_in, qq_value, sample_scores, scan_qq
+from powerkern.kernels.robust.scratch import ALL, RobustWork
+from powerkern.kernels.robust.search import VALUE, LocalMinimum, Objective, Search, Stop, brents_minimum
+
+
+@kernel
+def _minimum(
+    objective: Objective,
+    standardized: Prestandardized,
+    cell: FloatArray,
+    stop: Stop,
+    options: Options,
+    work: RobustWork,
+) -> LocalMinimum:
+    """Return the minimum in a cell: by vectors of lambdas in a short column, or else by Brent's method."""
+    if standardized.column.n <= ALL and cell[VALUE] > -math.inf:
+        return minimize_in_bracket(standardized, cell, stop, options, work)
+    n_eval = 0
+    if LANES * standardized.column.n <= work.lanes.size and cell[VALUE] > -math.inf:
+        n_eval = close_in(standardized, cell, options, work)
+    found = brents_minimum(objective, standardized, cell, stop, options, work)
+    return LocalMinimum(found.lmbda, found.value, found.n_eval + n_eval)
+
+
+QQ_SEARCH = Search(qq_value, sample_scores, scan_qq, _minimum)
+
+
+@kernel
+def at_its_start(
+    standardized: Prestandardized, start: SearchResult, options: Options, work: RobustWork
+) -> SearchResult:
+    """Return a search result with the objective at its lambda: of short columns it is that of a parabola.
+
+    Parameters
+    ----------
+    standardized : Prestandardized
+        The prestandardised column, with room for its transform.
+    start : SearchResult
+        Where the search of lambda ended.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
+    """
+    if standardized.column.n > ALL or options.search != GLOBAL:
+        return start
+    value = qq_value(standardized, start.lmbda, options, work)
+    return SearchResult(start.lmbda, start.n_eval, start.n_rivals, start.inside, value)
