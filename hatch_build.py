@@ -23,7 +23,7 @@ class CompiledCode(BuildHookInterface):
     """Compiles every entry for the instruction sets of this platform, and puts the code into the wheel."""
 
     def dependencies(self) -> list[str]:
-        """The dependencies of compiling: all dependencies of the package."""
+        """Return what compiling needs: all dependencies of the package."""
         return list(self.metadata.core.dependencies) if _is_asked_for() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

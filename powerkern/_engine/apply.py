@@ -41,11 +41,28 @@ def transform_matrix(
     completion: Completion | None = None,
     fields: FloatArray | None = None,
 ) -> IntArray:
-    """Transform every column in a direction of `kernels.transforms.family`; returns the counts without an image.
+    """Transform every column; return the number of values without an image, by column.
 
-    `out` may be `values`, or None to count only. `family` has one entry per column. `fields` of the results (see
-    `rowwise.fields_of`) may have been made before. Ordinary values of float32 are transformed as
-    `powerkern.kernels.transforms.single` says, everything else in float64.
+    Ordinary values of float32 are transformed by `powerkern.kernels.transforms.single`, everything else in float64.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The matrix.
+    out : (n, p) ndarray or None
+        Receives the images; may be `values`. None: count only.
+    family : (p,) ndarray of int
+        Codes of `kernels.transforms.family`.
+    direction : int
+        A direction of `kernels.transforms.family`.
+    results : (p, N_RESULTS) ndarray
+        The fit of each column.
+    n_threads : int
+        Largest number of threads at work.
+    repair : Repair, optional
+        Repairs values without an image.
+    fields : ndarray, optional
+        `rowwise.fields_of` of the results, if they have been computed before.
     """
     if not values.size:
         return np.zeros(family.size, dtype=np.int64)
@@ -109,7 +126,7 @@ class _Transform:
             self._completion.inspect(target, numbers)
 
     def failures(self) -> IntArray:
-        """The number of values without an image, by column."""
+        """Return the number of values without an image, by column."""
         total = np.zeros(self._family.size, dtype=np.int64)
         for numbers, counts in self._failures:
             total[numbers] += counts
@@ -136,7 +153,17 @@ class _Transform:
         return images
 
     def _patch(self, source: NDArray[Any], target: NDArray[Any], numbers: NDArray[np.intp], found: FloatArray) -> None:
-        """Replace the images of values that are not ordinary: by column, in blocks that fit the cache."""
+        """Replace the images of values that are not ordinary, by column, in blocks that fit the cache.
+
+        Parameters
+        ----------
+        source, target : ndarray
+            Values and their images.
+        numbers : ndarray of int
+            Numbers of their columns in the matrix.
+        found : ndarray
+            The bounds of ordinary values, and marks of columns that have others (see `Lines.transform`).
+        """
         if not found[rowwise.EXTREME].any():
             return
         extreme = np.flatnonzero(found[rowwise.EXTREME])
@@ -173,7 +200,19 @@ class _Transform:
         numbers: NDArray[np.intp],
         counts: IntArray,
     ) -> IntArray:
-        """Repair values without an image; returns how many of each column remain."""
+        """Repair values without an image; return how many of each column remain.
+
+        Parameters
+        ----------
+        block : (k, m) ndarray
+            Images, a row for each column; repaired in place.
+        source : (m, k) ndarray
+            The original values.
+        numbers : (k,) ndarray of int
+            Numbers of the columns in the matrix.
+        counts : (k,) ndarray of int
+            Values without an image.
+        """
         if self._single:  # infinite once rounded
             beyond = abs(block) > np.finfo(np.float32).max
             counts = counts + np.count_nonzero(beyond & np.isfinite(block), axis=1)
@@ -190,7 +229,19 @@ def _as_slice(numbers: NDArray[np.intp]) -> slice | NDArray[np.intp]:
 
 
 def count_outside(values: NDArray[Any], family: IntArray, results: FloatArray, n_threads: int) -> IntArray:
-    """The number of values outside the domain of the fit, by column."""
+    """Return the number of values outside the domain of the fit, by column.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The matrix.
+    family : (p,) ndarray of int
+        Codes of `kernels.transforms.family`.
+    results : (p, N_RESULTS) ndarray
+        The fit of each column.
+    n_threads : int
+        Largest number of threads at work.
+    """
     failures = np.zeros(values.shape[1], dtype=np.int64)
 
     def job(group: slice) -> None:
@@ -206,9 +257,17 @@ def count_outside(values: NDArray[Any], family: IntArray, results: FloatArray, n
 
 
 def map_blocks(change: Callable[[FloatArray, slice], None], values: NDArray[Any], n_threads: int) -> NDArray[Any]:
-    """A new matrix, changed by ``change(block, columns)``, a block of contiguous rows at a time.
+    """Return a copy of a matrix that `change` has changed, float32 for float32, else float64.
 
-    Row j of a block has some of the values of column ``columns.start + j``. float32 for float32, else float64.
+    Parameters
+    ----------
+    change : callable
+        Called with a block of contiguous rows, to be changed in place, and a slice of columns. Row j of the block has
+        some of the values of column ``columns.start + j``.
+    values : (n, p) ndarray
+        The matrix.
+    n_threads : int
+        Largest number of threads at work.
     """
     n, p = values.shape
     out = np.empty((n, p), dtype=output_type(values.dtype), order="F" if values.flags.f_contiguous else "C")

@@ -38,12 +38,12 @@ _Block = TypeVar("_Block")
 
 
 def slices(whole: slice, step: int) -> list[slice]:
-    """Consecutive slices of length `step` that cover the `whole`."""
+    """Divide a slice into consecutive slices of length `step`."""
     return [slice(start, min(start + step, whole.stop)) for start in range(whole.start, whole.stop, step)]
 
 
 def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
-    """Groups of some cache lines of columns; more if columns are short, fewer if long or if threads would idle."""
+    """Divide columns into groups of some cache lines: more if columns are short, fewer if threads would idle."""
     n, p = shape
     if n * p < SERIAL_VALUES:
         n_threads = 1
@@ -54,7 +54,7 @@ def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
 
 
 def cache_shape(values: Columns) -> tuple[int, int]:
-    """The numbers of rows and columns of a block that fits the cache."""
+    """Return the numbers of rows and columns of a block that fits the cache."""
     n, p = values.shape
     if abs(values.strides[0]) < abs(values.strides[1]):
         rows = max(1, min(n, _CACHE_ROWS))
@@ -64,7 +64,7 @@ def cache_shape(values: Columns) -> tuple[int, int]:
 
 
 def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[slice, slice]]:
-    """Rows and columns of the parts of a matrix that are transformed along its lines, or `copied` and transformed."""
+    """Divide a matrix into parts that are transformed along its lines, or `copied` and then transformed."""
     n, p = values.shape
     size = _COPIED_VALUES if copied else _LINE_VALUES
     if n_threads > 1:
@@ -83,7 +83,17 @@ def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[sli
 
 
 def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int) -> list[tuple[slice, slice]]:
-    """Rows and columns of all blocks, which have whole rows if these suffice for all threads."""
+    """Divide a matrix into blocks of rows and columns that fit the cache.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Rows and columns of the matrix.
+    height, width : int
+        Rows and columns of a block (see `cache_shape`).
+    n_threads : int
+        Number of threads that share the blocks, which have whole rows if there are enough for all threads.
+    """
     n, p = shape
     blocks = slices(slice(0, n), height)
     groups = slices(slice(0, p), p if len(blocks) >= _TURNS * n_threads else width)
@@ -91,6 +101,6 @@ def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int
 
 
 def _interleaved(blocks: list[_Block], n_threads: int) -> list[_Block]:
-    """Blocks in an order that keeps threads apart: two that write to a new page at once would both clear it."""
+    """Interleave blocks so that concurrent threads do not fault in the same memory page."""
     apart = -(-len(blocks) // n_threads)
     return [block for k in range(apart) for block in blocks[k::apart]]

@@ -24,7 +24,21 @@ def for_each_group(
     *,
     use_calling_thread: bool = False,
 ) -> None:
-    """Call `job` with slices that cover the columns of a (n, p) matrix, as `run_parallel` does."""
+    """Call `job` for groups of columns of a matrix, on threads.
+
+    Parameters
+    ----------
+    job : callable
+        Called with a slice of columns.
+    shape : (int, int)
+        Rows and columns of the matrix.
+    n_threads : int
+        Largest number of threads at work.
+    progress : bool
+        Show a progress bar.
+    use_calling_thread : bool
+        See `run_parallel`.
+    """
     groups = [(group,) for group in column_groups(shape, n_threads)]
     with progress_bar(shape[1], " columns", progress) as bar:
         run_parallel(job, groups, shape, n_threads, bar, use_calling_thread=use_calling_thread)
@@ -37,9 +51,21 @@ def measure_columns(
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
-    """The results of ``measure(columns, group)`` for groups of columns: (p, width).
+    """Return the results of a function of columns, called for groups of columns: (p, width).
 
-    The columns are contiguous rows of a block that `measure` may change.
+    Parameters
+    ----------
+    measure : callable
+        Called with columns, as contiguous rows of a block that it may change, and the slice of their numbers. Returns
+        `width` numbers for each of them.
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    width : int
+        Number of results of a column.
+    n_threads : int
+        Largest number of threads at work.
+    progress : bool
+        Show a progress bar.
     """
     out = np.empty((values.shape[1], width))
     scratch = Scratch()
@@ -57,7 +83,19 @@ def _on_columns(
     width: int,
     n_threads: int,
 ) -> FloatArray:
-    """Call ``function(columns, group, work, rows of the result)`` for groups of columns; returns (p, width)."""
+    """Call a function for groups of columns; return its results, (p, width).
+
+    Parameters
+    ----------
+    function : callable
+        Called with contiguous columns, the slice of their numbers, scratch space, and the rows of the result to fill.
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    width : int
+        Number of results of a column.
+    n_threads : int
+        Largest number of threads at work.
+    """
     out = np.empty((values.shape[1], width))
     scratch = FitScratch(values.shape[0])
 
@@ -76,7 +114,28 @@ def fit_matrix(
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
-    """Fit every column; returns (p, N_RESULTS). A negative STATUS marks values outside the domain."""
+    """Fit every column by maximum likelihood.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    family : int
+        Its code in `kernels.transforms.family`.
+    lmbda : (p,) ndarray
+        Given lambdas; NaN where lambda is to be fitted.
+    weight : (n,) ndarray
+        One weight a row; empty for none.
+    n_threads : int
+        Largest number of threads at work.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    (p, N_RESULTS) ndarray
+        The fields of `kernels.results`. A negative STATUS marks values outside the domain.
+    """
     out = np.empty((values.shape[1], N_RESULTS))
     scratch = FitScratch(values.shape[0])
 
@@ -91,7 +150,23 @@ def fit_matrix(
 def fit_part(
     part: Columns, family: int, lmbda: FloatArray, weight: FloatArray, scratch: FitScratch, out: FloatArray
 ) -> None:
-    """Fit some columns: short ones in lockstep, or one by one, as long ones are, if lockstep does not suffice."""
+    """Fit some columns: short ones in lockstep, long ones, and those that lockstep defers, one by one.
+
+    Parameters
+    ----------
+    part : (n, k) ndarray or AffineView
+        The columns.
+    family : int
+        Its code in `kernels.transforms.family`.
+    lmbda : (k,) ndarray
+        Given lambdas; NaN where lambda is to be fitted.
+    weight : (n,) ndarray
+        One weight a row; empty for none.
+    scratch : FitScratch
+        For columns of n values.
+    out : (k, N_RESULTS) ndarray
+        Receives the results.
+    """
     if part.shape[0] > LOCKSTEP_MAX:
         columns = contiguous_columns(part, slice(None), scratch)
         mle.fit_columns(columns, weight, family, lmbda, scratch.work, out)
@@ -107,7 +182,21 @@ def fit_part(
 
 
 def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
-    """g of every column at every lambda: (p, len(lmbdas))."""
+    """Return g of every column at every lambda, (p, len(lmbdas)).
+
+    Parameters
+    ----------
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    family : int
+        Its code in `kernels.transforms.family`.
+    lmbdas : (m,) ndarray
+        The lambdas.
+    weight : (n,) ndarray
+        One weight a row; empty for none.
+    n_threads : int
+        Largest number of threads at work.
+    """
 
     def profile(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
         mle.profile_columns(columns, weight, family, lmbdas, work, out)
@@ -116,7 +205,21 @@ def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: Flo
 
 
 def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
-    """g of every column at its own lambda: (p,)."""
+    """Return g of every column at its own lambda, (p,).
+
+    Parameters
+    ----------
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    family : int
+        Its code in `kernels.transforms.family`.
+    lmbda : (p,) ndarray
+        A lambda for each column.
+    weight : (n,) ndarray
+        One weight a row; empty for none.
+    n_threads : int
+        Largest number of threads at work.
+    """
 
     def evaluate(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
         own = lmbda[group]
@@ -130,7 +233,23 @@ def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: FloatAr
 def interval_matrix(
     values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:
-    """Lambdas at which g exceeds its minimum by `drop`: (p, 2)."""
+    """Return the two lambdas of each column at which g exceeds its minimum by `drop`, (p, 2).
+
+    Parameters
+    ----------
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    family : int
+        Its code in `kernels.transforms.family`.
+    lmbda : (p,) ndarray
+        Where g is smallest.
+    drop : (p,) ndarray
+        Differences of g.
+    weight : (n,) ndarray
+        One weight a row; empty for none.
+    n_threads : int
+        Largest number of threads at work.
+    """
     at = np.column_stack([lmbda, drop])
 
     def interval(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
@@ -142,7 +261,23 @@ def interval_matrix(
 def partial_moments_matrix(
     values: Columns, family: int, scalings: FloatArray, at: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:
-    """Moments of every column, over the rows of one site, at k exponents: (p, k, partial_moments.N_PARTIAL)."""
+    """Return moments of every column, over the rows of one site, at k exponents: (p, k, partial_moments.N_PARTIAL).
+
+    Parameters
+    ----------
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    family : int
+        Its code in `kernels.transforms.family`.
+    scalings : (p, 6) ndarray
+        How all sites scale the logs of each column (`partial_moments.Scaling`).
+    at : (p, k) ndarray
+        Exponents; NaN for none.
+    weight : (n,) ndarray
+        One weight a row; empty for none.
+    n_threads : int
+        Largest number of threads at work.
+    """
 
     def add(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
         partial_moments.partial_moment_columns(columns, weight, family, scalings[group], at[group], work, out)
@@ -160,9 +295,28 @@ def derivative_matrix(
     out: tuple[FloatArray, FloatArray, FloatArray],
     n_threads: int,
 ) -> FloatArray:
-    """psi, psi', psi'' of every column as `joint_derivatives.derivative_columns` scales them, into `out`, each (p, n).
+    """Compute psi, psi', psi'' of every column as `joint_derivatives.derivative_columns` scales them.
 
-    Returns (p, joint_derivatives.N_FIGURES).
+    Parameters
+    ----------
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    family : int
+        Its code in `kernels.transforms.family`.
+    lmbda : (p,) ndarray
+        A lambda for each column.
+    weight : (n,) ndarray
+        One weight a row; empty for none.
+    root : (n,) ndarray
+        Square roots of the weights; empty for none.
+    out : tuple of three (p, n) ndarrays
+        Receive psi, psi' and psi''.
+    n_threads : int
+        Largest number of threads at work.
+
+    Returns
+    -------
+    (p, joint_derivatives.N_FIGURES) ndarray
     """
     y, y1, y2 = out
 

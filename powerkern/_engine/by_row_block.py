@@ -20,9 +20,20 @@ def for_each_row_block(
     n_threads: int,
     progress: bool = False,
 ) -> None:
-    """Call ``job(parts, rows, group)`` for blocks of at most `n_rows` rows of a group of columns.
+    """Call `job` for blocks of rows of groups of columns, on threads.
 
-    Groups are narrower where there are fewer blocks than threads.
+    Parameters
+    ----------
+    job : callable
+        Called with the parts of a block, the slice of its rows and the slice of its columns.
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    n_rows : int
+        Largest number of rows of a block. Groups of columns are narrower where there are fewer blocks than threads.
+    n_threads : int
+        Largest number of threads at work.
+    progress : bool
+        Show a progress bar.
     """
     n, p = values.shape
     blocks = slices(slice(0, n), n_rows)

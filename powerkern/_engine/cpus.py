@@ -21,7 +21,7 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def usable_cpus() -> int:
-    """Number of CPUs that this process may use at once, at least 1; fractions are rounded up."""
+    """Return the number of CPUs that this process may use at once, at least 1; fractions are rounded up."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(bound, math.ceil(min(_quota_at_start(), 2.0**31))))
 
@@ -32,7 +32,7 @@ def _quota_at_start() -> float:
 
 
 def cpu_quota(membership: Path = _MEMBERSHIP, groups: Path = _GROUPS) -> float:
-    """CPUs allowed by the quotas of this process's control groups; infinite without a quota.
+    """Return the CPUs that the quotas of this process's control groups allow; infinity without a quota.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def cpu_quota(membership: Path = _MEMBERSHIP, groups: Path = _GROUPS) -> float:
 
 
 def _control_groups(membership: Path, groups: Path) -> Iterator[Path]:
-    """Folders of the control groups of this process, and of the groups around them.
+    """Yield the folders of the control groups of this process, and of the groups around them.
 
     In a container the mounted folder is often the container's own, while the listed path is the host's; missing
     folders are harmless.
@@ -63,7 +63,7 @@ def _control_groups(membership: Path, groups: Path) -> Iterator[Path]:
 
 
 def _quota_of(folder: Path) -> float:
-    """The smaller quota of both versions: "max 100000", or time and period; in version 1 a time of -1 means none."""
+    """Return the smaller quota of both versions: "max 100000", or time and period; in version 1, -1 means no quota."""
     version_2 = _words(folder / "cpu.max")[:2]
     version_1 = [*_words(folder / "cpu.cfs_quota_us")[:1], *_words(folder / "cpu.cfs_period_us")[:1]]
     return min(_ratio(*version_2), _ratio(*version_1))

@@ -16,7 +16,7 @@ from powerkern.kernels.transforms import gather as columnwise
 
 
 class AffineView:
-    """The columns of `values` plus a shift each, over a divisor each, computed as they are gathered.
+    """A lazy view of ``(values + shift)/divisor``, evaluated as columns are gathered.
 
     Sliced by rows and columns as a matrix is.
     """
@@ -54,7 +54,7 @@ Columns = NDArray[Any] | AffineView
 
 
 def shift_and_scale(values: NDArray[Any], shift: FloatArray, divisor: FloatArray | None = None) -> Columns:
-    """`values` plus a shift for each column, over a divisor for each; `values` itself if nothing changes."""
+    """Return a view of ``(values + shift)/divisor``, with one number a column; `values` itself if nothing changes."""
     if divisor is not None and not (divisor != 1.0).any():
         divisor = None
     return AffineView(values, shift, divisor) if shift.any() or divisor is not None else values
@@ -67,7 +67,7 @@ class Scratch(threading.local):
         self._memory, self._n_beside = np.empty(0), n_beside
 
     def block(self, n_columns: int, n_rows: int) -> FloatArray:
-        """A contiguous (n_columns, n_rows) block."""
+        """Return a contiguous (n_columns, n_rows) block."""
         size, beside = n_columns * n_rows, self._n_beside
         if self._memory.size < beside + size:
             self._memory = np.empty(beside + size)
@@ -107,12 +107,12 @@ class FitScratch(Scratch):
 
 
 def is_native(values: NDArray[Any], dtype: type[np.floating[Any]] = np.float64) -> bool:
-    """Whether a matrix has this dtype, in native byte order and aligned, so that the CPU can load it."""
+    """Return whether a matrix has this dtype, in native byte order and aligned, so that the CPU can load it."""
     return values.dtype == dtype and values.dtype.isnative and values.flags.aligned
 
 
 def _gather(part: NDArray[Any], block: FloatArray) -> None:
-    """block = part.T, as float64."""
+    """Set ``block = part.T``, as float64."""
     if is_native(part) and part.size > _FEW:
         columnwise.gather(part, block)
     elif is_native(part, np.float32) and part.size > _FEW and not is_column_major(part):
@@ -123,7 +123,7 @@ def _gather(part: NDArray[Any], block: FloatArray) -> None:
 
 
 def scatter(block: FloatArray, part: NDArray[Any]) -> None:
-    """part = block.T, rounded to the type of part."""
+    """Set ``part = block.T``, rounded to the type of part."""
     if is_native(part):
         columnwise.scatter(block, part)
     else:
@@ -132,7 +132,7 @@ def scatter(block: FloatArray, part: NDArray[Any]) -> None:
 
 
 def gather_columns(part: Columns, scratch: Scratch) -> FloatArray:
-    """The columns of a part of a matrix as the rows of a block, which may be changed."""
+    """Copy the columns of a part of a matrix into the rows of a block, which may be changed."""
     block = scratch.block(part.shape[1], part.shape[0])
     if isinstance(part, AffineView):
         _gather(part.values, block)
@@ -146,12 +146,12 @@ def gather_columns(part: Columns, scratch: Scratch) -> FloatArray:
 
 
 def has_contiguous_columns(part: Columns) -> bool:
-    """Whether the columns of a part of a matrix are contiguous in memory as they are."""
+    """Return whether the columns of a part of a matrix are contiguous in memory."""
     return not isinstance(part, AffineView) and part.T.flags.c_contiguous
 
 
 def contiguous_columns(values: Columns, group: slice, scratch: Scratch) -> FloatArray:
-    """The columns of a group as contiguous float64 rows, copied unless they are already; not to be modified."""
+    """Return the columns of a group as contiguous float64 rows, copied only if necessary; not to be modified."""
     part = values[:, group]
     # nothing writes to the columns, but entries require that one might
     if not isinstance(part, AffineView) and has_contiguous_columns(part) and is_native(part) and part.flags.writeable:
@@ -160,14 +160,14 @@ def contiguous_columns(values: Columns, group: slice, scratch: Scratch) -> Float
 
 
 def as_float64(part: Columns, scratch: Scratch) -> FloatArray:
-    """A part of a matrix as native float64 of any strides, copied unless it is; not to be modified."""
+    """Return a part of a matrix as native float64 of any strides, copied only if necessary; not to be modified."""
     if not isinstance(part, AffineView) and is_native(part):
         return part
     return gather_columns(part, scratch).T
 
 
 def copy_rows(part: NDArray[Any], scratch: Scratch) -> NDArray[Any]:
-    """A copy of a part of a matrix with contiguous rows: of float32 as it is, of everything else as float64."""
+    """Copy a part of a matrix into contiguous rows: float32 as float32, everything else as float64."""
     n, p = part.shape
     block: NDArray[Any] = scratch.block(n, p)
     if output_type(part.dtype) is np.float32:
@@ -181,7 +181,7 @@ def copy_rows(part: NDArray[Any], scratch: Scratch) -> NDArray[Any]:
 
 
 def write_rows(block: NDArray[Any], part: NDArray[Any]) -> None:
-    """part = block, whose rows are contiguous, rounded to the type of part."""
+    """Set ``part = block``, rounded to the type of part; the rows of the block are contiguous."""
     if is_column_major(part) and is_native(part):
         columnwise.scatter(block, part.T)
     else:
@@ -190,5 +190,5 @@ def write_rows(block: NDArray[Any], part: NDArray[Any]) -> None:
 
 
 def is_column_major(part: NDArray[Any]) -> bool:
-    """Whether columns, rather than rows, lie along the memory of a matrix of float64 or float32."""
+    """Return whether columns, rather than rows, lie along the memory of a matrix of float64 or float32."""
     return abs(part.strides[0]) < abs(part.strides[1]) and part.dtype in (np.float64, np.float32)

@@ -26,7 +26,7 @@ class Layout(Enum):
 
 
 def layout_of(source: NDArray[Any], target: NDArray[Any]) -> Layout:
-    """The lines along which a matrix is read and its images are written to a target."""
+    """Choose the lines along which a matrix is read and its images are written to a target."""
     n, p = source.shape
     if not _is_float(target):
         return Layout.COPY
@@ -38,7 +38,7 @@ def layout_of(source: NDArray[Any], target: NDArray[Any]) -> Layout:
 
 
 def _has_steps(x: NDArray[Any]) -> bool:
-    """Whether x has native floats at equal strides, with the stride along a row no larger than between rows."""
+    """Return whether x has native floats at equal strides, and rows no farther apart in memory than their values."""
     between, within = x.strides
     along = 1 in x.shape or abs(within) <= abs(between)
     return along and between % x.itemsize == 0 and within % x.itemsize == 0 and _is_float(x)
@@ -49,7 +49,7 @@ def _is_float(x: NDArray[Any]) -> bool:
 
 
 def _has_lines(x: NDArray[Any]) -> bool:
-    """Whether x has native floats in contiguous rows that do not overlap."""
+    """Return whether x has native floats in contiguous rows that do not overlap."""
     between, within = x.strides
     apart = len(x) == 1 or (between >= x.shape[1] * x.itemsize and between % x.itemsize == 0)
     contiguous = x.shape[1] == 1 or within == x.itemsize
@@ -57,7 +57,7 @@ def _has_lines(x: NDArray[Any]) -> bool:
 
 
 def join_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
-    """The memory of a matrix, its row stride, and the number of rows in a line; None if rows must be copied."""
+    """Return the memory of a matrix, its row stride, and the number of rows in a line; None if rows must be copied."""
     n, p = x.shape
     if not _has_lines(x):
         return None
@@ -79,7 +79,22 @@ class Lines:
         self._target, _, self._target_stride, _ = _memory(out)
 
     def transform(self, entry: Callable[..., None], fields: FloatArray, rows: slice, columns: slice) -> FloatArray:
-        """Transform a part by some of the `fields`; returns the bounds and marks that the entry writes to `found`."""
+        """Transform a part of the matrix.
+
+        Parameters
+        ----------
+        entry : Entry
+            An entry of `kernels.transforms.matrix`.
+        fields : ndarray
+            Fields of the results of all columns (`rowwise.fields_of`).
+        rows, columns : slice
+            The part.
+
+        Returns
+        -------
+        (N_FOUND, k) ndarray
+            For each column of the part, the bounds of ordinary values and whether there are others.
+        """
         found = np.zeros((rowwise.N_FOUND, columns.stop - columns.start))
         line, place = (columns, rows) if self._column_major else (rows, columns)
         begin = self._begin + line.start * self._stride + place.start * self._within
@@ -93,7 +108,7 @@ class Lines:
 
 
 def _memory(x: NDArray[Any]) -> tuple[NDArray[Any], int, int, int]:
-    """The memory of a matrix, the position of its first value, and the strides between rows and columns."""
+    """Return the memory of a matrix, the position of its first value, and the strides between rows and columns."""
     n, p = x.shape
     if x.flags.c_contiguous:
         return x.reshape(-1), 0, p, 1

@@ -21,14 +21,38 @@ _NO_WEIGHTS = np.empty(0)
 
 
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: FloatArray = _NO_WEIGHTS) -> ColumnFit:
-    """Fit one contiguous float64 vector by maximum likelihood; the caller checks domain and shape."""
+    """Fit one vector by maximum likelihood; the caller checks domain and shape.
+
+    Parameters
+    ----------
+    x : (n,) ndarray
+        Contiguous float64.
+    family : int
+        Its code in `kernels.transforms.family`.
+    lmbda : float
+        A given lambda; NaN if it is to be fitted.
+    weight : (n,) ndarray
+        One weight a row; empty for none.
+    """
     out = np.empty((1, N_RESULTS))
     fit_part(x.reshape(-1, 1), family, np.array([lmbda]), weight, FitScratch(x.size), out)
     return ColumnFit(*out[0].tolist())
 
 
 def fit_vector_robustly(x: FloatArray, family: int, entries: Entries, options: Options) -> ColumnFit:
-    """`fit_vector` by a robust estimator: the entries and options of its `solver()`."""
+    """Fit one vector by a robust estimator; the caller checks domain and shape.
+
+    Parameters
+    ----------
+    x : (n,) ndarray
+        Contiguous float64.
+    family : int
+        Its code in `kernels.transforms.family`.
+    entries : Entries
+        The entries of the estimator's `solver()`.
+    options : Options
+        Its options.
+    """
     out = np.empty((1, N_RESULTS))
     work = new_robust_work(x.size)
     entries.fit(np.sort(x).reshape(1, -1), None, family, options, work, out)
@@ -43,7 +67,19 @@ def nll_vector(x: FloatArray, family: int, lmbdas: FloatArray) -> FloatArray:
 
 
 def interval_vector(x: FloatArray, family: int, lmbda: float, drop: float) -> tuple[float, float]:
-    """The two lambdas at which g exceeds its minimum, at `lmbda`, by `drop`."""
+    """Return the two lambdas at which g exceeds its minimum by `drop`.
+
+    Parameters
+    ----------
+    x : (n,) ndarray
+        Contiguous float64.
+    family : int
+        Its code in `kernels.transforms.family`.
+    lmbda : float
+        Where g is smallest.
+    drop : float
+        Difference of g.
+    """
     out = np.empty((1, 2))
     mle.interval_columns(x.reshape(1, -1), _NO_WEIGHTS, family, np.array([[lmbda, drop]]), new_work(x.size), out)
     return float(out[0, 0]), float(out[0, 1])

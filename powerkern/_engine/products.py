@@ -18,14 +18,14 @@ _PANEL = 64
 
 
 def cross(a: FloatArray, b: FloatArray, n_threads: int = 1) -> FloatArray:
-    """The inner products of the rows of `a` with the rows of `b`, (p, q)."""
+    """Return the inner products of the rows of `a` with the rows of `b`, (p, q)."""
     out = np.empty((a.shape[0], b.shape[0]))
     _by_rows(lambda rows: products.cross(a[rows], b, out[rows]), out, a.shape[1], n_threads)
     return out
 
 
 def gram(a: FloatArray, n_threads: int = 1) -> FloatArray:
-    """The inner products of the rows of `a` with each other, (p, p), in any order of the rows the same bits."""
+    """Return the inner products of the rows of `a`, (p, p); the bits do not depend on the order of the rows."""
     p = a.shape[0]
     out = np.empty((p, p))
 
@@ -45,7 +45,10 @@ def gram(a: FloatArray, n_threads: int = 1) -> FloatArray:
 
 
 def cross_rows(a: FloatArray, rows: slice, b: FloatArray) -> FloatArray:
-    """The inner products of some rows of `a` with all of `b`, on this thread; each as `gram` has it."""
+    """Return the inner products of some rows of `a` with all of `b`.
+
+    They are computed on the calling thread, and are bit-identical to the elements of `gram`.
+    """
     out = np.empty((rows.stop - rows.start, b.shape[0]))
     for columns in slices(slice(0, b.shape[0]), _PANEL):
         out[:, columns] = _whole_tiles(a, rows, columns, b)
@@ -53,7 +56,17 @@ def cross_rows(a: FloatArray, rows: slice, b: FloatArray) -> FloatArray:
 
 
 def _whole_tiles(a: FloatArray, rows: slice, columns: slice, b: FloatArray | None = None) -> FloatArray:
-    """Inner products of rows of `a` with rows of `b`, or of `a`, none of them summed as the last few are otherwise."""
+    """Return inner products of rows, each summed in a whole tile, so that its bits do not depend on its place.
+
+    Parameters
+    ----------
+    a : (p, n) ndarray
+        The rows.
+    rows, columns : slice
+        Rows of `a` and, in the columns of the result, rows of `b`.
+    b : (q, n) ndarray, optional
+        By default `a`.
+    """
     left, right = _padded(a[rows]), _padded((a if b is None else b)[columns])
     out = np.empty((left.shape[0], right.shape[0]))
     products.cross(left, right, out)
@@ -67,7 +80,19 @@ def _padded(rows: FloatArray) -> FloatArray:
 
 
 def combine(factors: FloatArray, a: FloatArray, out: FloatArray | None = None, n_threads: int = 1) -> FloatArray:
-    """The product ``factors a``, linear combinations of the rows of `a`."""
+    """Return the product ``factors a``, linear combinations of the rows of `a`.
+
+    Parameters
+    ----------
+    factors : (k, p) ndarray
+        A row for each combination.
+    a : (p, n) ndarray
+        The rows that are combined.
+    out : (k, n) ndarray, optional
+        Receives the product, and is returned.
+    n_threads : int
+        Largest number of threads at work.
+    """
     factors = np.ascontiguousarray(factors)
     out = np.empty((factors.shape[0], a.shape[1])) if out is None else out
     _by_rows(lambda rows: products.combine(factors[rows], a, out[rows]), out, a.shape[0], n_threads)
@@ -75,19 +100,31 @@ def combine(factors: FloatArray, a: FloatArray, out: FloatArray | None = None, n
 
 
 def _by_rows(job: Callable[[slice], None], out: FloatArray, depth: int, n_threads: int) -> None:
-    """Call `job` for groups of rows of a product, each element of which takes `depth` multiplications."""
+    """Call `job` for groups of rows of a product.
+
+    Parameters
+    ----------
+    job : callable
+        Called with a slice of rows.
+    out : ndarray
+        The product.
+    depth : int
+        Multiplications that an element takes.
+    n_threads : int
+        Largest number of threads at work.
+    """
     groups = [(rows,) for rows in slices(slice(0, out.shape[0]), products.GROUP)]
     run_parallel(job, groups, (out.size, depth // _CHEAP), n_threads)
 
 
 def cholesky(a: FloatArray) -> tuple[FloatArray, int]:
-    """The lower Cholesky factor, and the first row without a positive pivot (the number of rows if there is none)."""
+    """Return the lower Cholesky factor, and the first row without a positive pivot, or else the number of rows."""
     out = np.empty_like(a)
     return out, products.cholesky(a, out)
 
 
 def invert_lower(a: FloatArray) -> FloatArray:
-    """The inverse of a lower triangular matrix."""
+    """Return the inverse of a lower triangular matrix."""
     out = np.empty_like(a)
     products.invert_lower(a, out)
     return out

@@ -56,12 +56,12 @@ class Groups:
         self.starts = starts[self.codes]
 
     def rows(self, k: int) -> NDArray[np.int64] | slice:
-        """The rows of the k-th group."""
+        """Return the rows of the k-th group."""
         part = slice(int(self.starts[k]), int(self.starts[k] + self.lengths[k]))
         return self.order[part] if self.order.size else part
 
     def batches(self, p: int) -> list[slice]:
-        """Groups of about the same length, as many as make a matrix of some 100,000 values."""
+        """Divide groups into batches of about the same length, each of which makes a matrix of some 100,000 values."""
         found, k, n = [], 0, self.lengths.size
         while k < n:
             # short groups are fitted in lockstep, where missing values do not change a bit; others are not padded
@@ -75,7 +75,19 @@ class Groups:
         return found
 
     def for_each_batch(self, job: Callable[[slice, int], None], p: int, n_threads: int, progress: bool = False) -> None:
-        """Call ``job(groups, n_threads)`` for batches of groups: on threads side by side, or with all of them."""
+        """Call `job` for batches of groups: side by side on threads, or one after the other with all of them.
+
+        Parameters
+        ----------
+        job : callable
+            Called with a slice of groups and the number of threads it may use.
+        p : int
+            Number of columns.
+        n_threads : int
+            Largest number of threads at work.
+        progress : bool
+            Show a progress bar.
+        """
         batches, shape = self.batches(p), (int(self.lengths.sum()), p)
         together = len(batches) < 2 * n_threads
 
@@ -86,7 +98,7 @@ class Groups:
             run_parallel(on_one, ((batch,) for batch in batches), shape, 1 if together else n_threads, bar)
 
     def pad_batch(self, values: NDArray[Any], batch: slice, scratch: Scratch) -> FloatArray:
-        """Columns of the groups of a batch, as rows of a block: those of the first group first."""
+        """Copy the columns of a batch into the rows of a block, padded with NaN, those of the first group first."""
         starts, lengths = self.starts[batch], self.lengths[batch]
         block = scratch.block(starts.size * values.shape[1], int(lengths[-1]))
         order = self.order
@@ -99,7 +111,7 @@ class Groups:
         return block
 
     def scatter_batch(self, block: FloatArray, batch: slice, out: NDArray[Any]) -> None:
-        """Copy what `pad_batch` copied back to where it came from, rounded to the type of `out`."""
+        """Scatter a padded block to its original rows, cast to ``out.dtype``."""
         starts, lengths = self.starts[batch], self.lengths[batch]
         if is_native(out):
             ragged.unpad(block, self.order, starts, lengths, out)

@@ -1,4 +1,4 @@
-"""Says why nothing happens while kernels compile: on a terminal, in a notebook, and in the log."""
+"""Tell the user that kernels are being compiled: on a terminal, in a notebook, and in the log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _explained = False
 
 @contextlib.contextmanager
 def of_long_compiling(kernel: str) -> Iterator[None]:
-    """Say that the kernel of this name is being compiled, once the wait has become long."""
+    """Tell the user that the kernel of this name is being compiled, once the wait has become long."""
     global _silent
     said = threading.Event()
     timer = threading.Timer(max(SILENCE - _silent, 0.0), _say, (kernel, said))
@@ -55,7 +55,7 @@ def _say(kernel: str, said: threading.Event) -> None:
 
 
 def _in_a_notebook() -> bool:
-    """Whether a kernel of Jupyter runs this: only IPython that is imported already can say so."""
+    """Return whether a Jupyter kernel runs this process, as IPython knows if it has been imported."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return hasattr(shell, "kernel")

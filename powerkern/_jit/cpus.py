@@ -1,4 +1,4 @@
-"""Which CPUs compiled code runs on: the one it was compiled for, and all that have the features of its instruction set.
+"""CPUs that compiled code runs on: the one it was compiled for, and all that have the features of its instruction set.
 
 Code is compiled for the CPU at hand, or (``NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES=``) for an instruction set that
 many have: a wheel or a shared disk holds it for several, and every machine takes the best that it can run.
@@ -28,7 +28,7 @@ class Cpu(NamedTuple):
 
 
 def this_cpu() -> Cpu:
-    """The CPU at hand, unless NUMBA_CPU_NAME and NUMBA_CPU_FEATURES say another."""
+    """Return the CPU that code is compiled for: this computer's, or that of NUMBA_CPU_NAME and NUMBA_CPU_FEATURES."""
     here = _host()
     return Cpu(os.environ.get("NUMBA_CPU_NAME", here.name), os.environ.get("NUMBA_CPU_FEATURES", here.features))
 
@@ -43,17 +43,17 @@ def _host() -> Cpu:
 
 
 def platform() -> str:
-    """LLVM's name of the architecture and system, without the system's version."""
+    """Return LLVM's name of the architecture and system, without the system's version."""
     return re.sub(r"(darwin|macosx)[\d.]+$", r"\1", llvm.get_process_triple())
 
 
 def levels() -> dict[str, frozenset[str]]:
-    """The instruction sets that code may be shared for on this architecture, and the features they need; best first."""
+    """Return the instruction sets for which code may be shared, and the features they need, best first."""
     return _X86_LEVELS if platform().startswith("x86_64") else {"generic": frozenset()}
 
 
 def runnable() -> list[Cpu]:
-    """The targets whose code this CPU runs: itself, and the levels that need nothing it lacks; best first."""
+    """Return targets whose code runs on this CPU, best first: the CPU itself, then each x86-64 level it supports."""
     here = this_cpu()
     has = {feature[1:] for feature in here.features.split(",") if feature.startswith("+")}
     shared = [Cpu(level) for level, needs in levels().items() if needs <= has]

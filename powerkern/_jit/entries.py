@@ -63,7 +63,7 @@ class Entry:
         return (self._compiled or self.compile())(*args)
 
     def compile(self) -> Callable[..., Any]:
-        """Load or compile now; returns a function that calls the machine code."""
+        """Load or compile the entry; return a function that calls its machine code."""
         with LOCK:
             if self._compiled is None:
                 self._compiled = self._plain() if _is_plain() else self._loaded()
@@ -76,16 +76,16 @@ class Entry:
         return self._function.__qualname__
 
     def keep_in(self, folder: Path) -> bool:
-        """Have the code in one folder, compiled if it is not there; False if it was. OSError where it cannot be."""
+        """Compile the entry into a folder; return False if its code was there. Raise OSError on failure."""
         with LOCK:
             return code_cache.keep_in(folder, self._function, self.object_code)
 
     def file_in(self, folder: Path) -> Path:
-        """The file that holds the code in a folder."""
+        """Return the file that holds the code in a folder."""
         return folder / code_cache.file_name(self._function)
 
     def object_code(self) -> bytes:
-        """The object file of the entry, compiled now."""
+        """Compile the entry and return its object file."""
         name = self._symbol().removeprefix("powerkern.kernels.")
         with compile_notice.of_long_compiling(name), _no_garbage_collection():
             from powerkern._jit.object_code import object_code
@@ -97,7 +97,7 @@ class Entry:
         return self.__wrapped__  # type: ignore[attr-defined, no-any-return]
 
     def interface(self) -> Interface:
-        """How Python hands its arguments to machine code."""
+        """Return how Python hands the arguments to machine code."""
         return Interface.of(self._function, self._signature)
 
     def _symbol(self) -> str:
@@ -118,7 +118,7 @@ def _is_plain() -> bool:
 
 
 def _native(code: bytes, symbol: str) -> Any:
-    """The function of an object file, loaded into this process: it takes the words of its arguments."""
+    """Load an object file into this process and return its function, which takes the words of its arguments."""
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
     _LOADED.append(library.link(_linker(), f"{symbol} {len(_LOADED)}"))
     return _NATIVE(_LOADED[-1][symbol])
@@ -135,7 +135,7 @@ def _linker() -> Any:
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Leave the compiler's many objects, nearly all of them alive, unsearched: a seventh of its time."""
+    """Switch garbage collection off: looking through the compiler's live objects takes a seventh of its time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -34,7 +34,7 @@ class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
     finalize: Any = lambda _: None
 
     def _get_module_for_linking(self) -> Any:
-        """The code with all that it calls, directly or not, each once."""
+        """Return a module of this code and all that it calls, directly or not, each function once."""
         found: list[Any] = [self]
         for each in found:  # which grows meanwhile
             callees = each._linking_libraries if isinstance(each, _Text) else ()

@@ -1,4 +1,4 @@
-"""Files that nobody else can have written, whole or absent, in folders that can be trusted.
+"""Atomic reads and writes of cache files that refuse anything another user could have modified.
 
 Loading compiled code means running it, so nobody but this user, or root, may have been able to put it there.
 
@@ -39,7 +39,7 @@ _ROOT = 0
 
 
 def make(folder: Path) -> None:
-    """Make a folder that only its owner can write to, if there is none."""
+    """Create a folder that only its owner can write to, if it does not exist."""
     _require_absolute(folder)
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
 
@@ -73,7 +73,7 @@ def _require_absolute(folder: Path) -> None:
 
 
 def _is_open_to_all(mode: int) -> bool:
-    """Whether everybody may write to a folder and rename or remove what others have put there."""
+    """Return whether everybody may write to a folder and rename or remove the files of others."""
     return hasattr(os, "geteuid") and bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
 
 
@@ -81,7 +81,7 @@ def _is_open_to_all(mode: int) -> bool:
 
 
 def read(path: Path) -> bytes:
-    """The content of a file that nobody else can have written; OSError otherwise."""
+    """Return the content of a file; raise OSError if another user could have modified it."""
     require_trusted(path.parent)
     with open(os.open(path, os.O_RDONLY | _FLAGS), "rb") as file:
         require_owned(os.fstat(file.fileno()))
@@ -125,7 +125,7 @@ class Draft:
 
 @contextlib.contextmanager
 def draft(path: Path) -> Iterator[Draft]:
-    """The draft of a file, once no other process is writing it; OSError where it cannot be written, or not in time."""
+    """Lock the draft of a file, once no other process is writing it; raise OSError if that fails or takes too long."""
     make(path.parent)
     require_trusted(path.parent)
     claimed = Draft(path, _claim(_draft_of(path)))

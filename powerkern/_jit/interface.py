@@ -55,7 +55,7 @@ class Record(NamedTuple):
 
 
 def n_words(kind: Any) -> int:
-    """The number of words of an argument: see `interface`."""
+    """Return the number of words of an argument."""
     return sum(map(n_words, kind.fields)) if isinstance(kind, Record) else 1
 
 
@@ -83,12 +83,12 @@ _OF_NUMBERS = {int: INTEGER, float: REAL, bool: BOOLEAN}
 
 
 def numbers_of(record: type) -> Record:
-    """The type of a NamedTuple of numbers, as its annotations have them."""
+    """Return the type of a NamedTuple of numbers, by its annotations."""
     return named_tuple(record, *(_OF_NUMBERS[kind] for kind in get_type_hints(record).values()))
 
 
 def named_tuple(record: type, *fields: Kind) -> Record:
-    """The type of a NamedTuple whose fields have these types."""
+    """Return the type of a NamedTuple whose fields have these types."""
     return Record(record, fields)
 
 
@@ -118,7 +118,7 @@ class Interface(NamedTuple):
 
     @classmethod
     def of(cls, function: Callable[..., Any], signature: tuple[Any, ...]) -> Interface:
-        """The interface of a function, whose return annotation decides on the result."""
+        """Return the interface of a function, whose return annotation decides on the result."""
         returned = function.__annotations__.get("return")
         result = _RESULTS.get(getattr(returned, "__name__", str(returned)))
         if result is None and returned not in (None, "None"):
@@ -130,13 +130,13 @@ class Interface(NamedTuple):
         return self.signature if self.result is None else (*self.signature, self.result)
 
     def _checks(self) -> list[int]:
-        """The table for `wrong_array`: NumPy's array type, the number of arrays, the place and description of each."""
+        """Return the table for `wrong_array`: NumPy's array type, the number of arrays, and place and type of each."""
         arrays = [(place, kind) for place, kind in enumerate(_leaves(self._kinds)) if isinstance(kind, Array)]
         first = 2 + len(arrays)
         return [id(np.ndarray), len(arrays), *(first + place | _described(kind) << 16 for place, kind in arrays)]
 
     def caller(self, native: Callable[[bytes], int], name: str) -> Callable[..., Any]:
-        """A Python function that calls machine code with arguments of this signature."""
+        """Generate a Python function that calls machine code with arguments of this signature."""
         checks, numbers = self._checks(), itertools.count()
         unpacked: list[str] = []
         words = [word for k, kind in enumerate(self.signature) for word in _words(kind, f"a{k}", unpacked, numbers)]
@@ -161,14 +161,14 @@ class Interface(NamedTuple):
         return scope["call"]  # type: ignore[no-any-return]
 
     def _plain(self, name: str, word: int, arguments: list[Any]) -> Any:
-        """The arguments with arrays for memmaps, if one stands at that place; TypeError otherwise."""
+        """Return the arguments with memmaps viewed as arrays; raise TypeError if the rejected one is no memmap."""
         value = list(_values(self.signature, arguments))[word]
         if isinstance(value, np.memmap):
             return _without_memmaps(tuple(arguments))
         raise TypeError(f"{name} takes {list(_leaves(self.signature))[word]}, got {_shown(value)}")
 
     def callee(self) -> str:
-        """The source of the function that is compiled: it reads arguments and calls `inner`."""
+        """Return the source of the function that is compiled: it reads arguments and calls `inner`."""
         place, values = len(self._checks()), []
         for k, kind in enumerate(self._kinds):
             values.append(f"read{k}(i, {place})")
@@ -180,12 +180,12 @@ class Interface(NamedTuple):
         return "def entry(i, p, q):\n    " + "\n    ".join(lines)
 
     def kinds(self) -> dict[str, Any]:
-        """The kind of argument for each reader in `callee`."""
+        """Return the kind of argument for each reader in `callee`."""
         return {f"read{k}": kind for k, kind in enumerate(self._kinds)}
 
 
 def wrong_array(words: Any, objects: Any, parts: Any) -> int:
-    """The place of the first array that is not of its type, or 0.
+    """Return the place of the first array that is not of its type, or 0.
 
     The same address three times: of integers, of addresses of array objects, and of addresses of addresses in these.
     """
@@ -207,7 +207,19 @@ def _described(kind: Array) -> int:
 
 
 def _words(kind: Any, name: str, unpacked: list[str], numbers: Iterator[int]) -> list[tuple[str, str]]:
-    """The words of an argument as codes of `struct` and expressions; statements that take records apart are added."""
+    """Return the words of an argument as pairs of a `struct` code and an expression.
+
+    Parameters
+    ----------
+    kind : Kind
+        The type of the argument.
+    name : str
+        Its name in the generated function.
+    unpacked : list of str
+        Receives the statements that take records apart.
+    numbers : iterator of int
+        Numbers of the fields, which make their names.
+    """
     if isinstance(kind, Array):
         return [("q", f"id({name})")]
     if isinstance(kind, Number):
@@ -220,19 +232,19 @@ def _words(kind: Any, name: str, unpacked: list[str], numbers: Iterator[int]) ->
 
 
 def _leaves(kinds: tuple[Any, ...]) -> Iterator[Any]:
-    """Arrays and numbers, with records taken apart."""
+    """Yield arrays and numbers, with records taken apart."""
     for kind in kinds:
         yield from _leaves(kind.fields) if isinstance(kind, Record) else (kind,)
 
 
 def _values(kinds: tuple[Any, ...], values: Any) -> Iterator[Any]:
-    """The values given for `_leaves`."""
+    """Yield the values given for `_leaves`."""
     for kind, value in zip(kinds, values, strict=True):
         yield from _values(kind.fields, value) if isinstance(kind, Record) else (value,)
 
 
 def _without_memmaps(value: Any) -> Any:
-    """The same memory as arrays, in records, too: joblib hands large arrays to its processes as memmaps."""
+    """Return a value with memmaps, which joblib hands to its processes, viewed as arrays, in records, too."""
     if isinstance(value, np.memmap):
         return value.view(np.ndarray)
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""What plain numba lacks: bit casts, fused multiply-add, prefetching, vectors of a chosen width.
+"""Operations that plain numba lacks: bit casts, fused multiply-add, prefetching, vectors of a chosen width.
 
 Each is a plain Python function; jitted code has its twin in `llvm_intrinsics` or `llvm_lanes`.
 """
@@ -26,35 +26,35 @@ LANES, LANES32 = 8, 16
 
 
 def bits_of(x: float) -> int:
-    """The bit pattern of a float64, as int64; of each of a vector's lanes."""
+    """Return the bit pattern of a float64, as int64, or those of a vector's lanes."""
     if isinstance(x, np.ndarray):  # type: ignore[unreachable]
         return x.view(np.int64)  # type: ignore[unreachable]
     return struct.unpack("<q", struct.pack("<d", x))[0]  # type: ignore[no-any-return]
 
 
 def float_of(bits: int) -> float:
-    """The float64 with the given int64 bit pattern; one in each lane of a vector of them."""
+    """Return the float64 with the given int64 bit pattern, or those for a vector's lanes."""
     if isinstance(bits, np.ndarray):  # type: ignore[unreachable]
         return bits.view(np.float64)  # type: ignore[unreachable]
     return struct.unpack("<d", struct.pack("<Q", int(bits) & 0xFFFFFFFFFFFFFFFF))[0]  # type: ignore[no-any-return]
 
 
 def bits32_of(x: np.float32) -> int:
-    """The bit pattern of a float32, as int32; of each of a vector's lanes."""
+    """Return the bit pattern of a float32, as int32, or those of a vector's lanes."""
     if isinstance(x, np.ndarray):  # type: ignore[unreachable]
         return x.view(np.int32)  # type: ignore[unreachable]
     return struct.unpack("<i", struct.pack("<f", x))[0]  # type: ignore[no-any-return]
 
 
 def float32_of(bits: int) -> np.float32:
-    """The float32 with the given int32 bit pattern; one in each lane of a vector of them."""
+    """Return the float32 with the given int32 bit pattern, or those for a vector's lanes."""
     if isinstance(bits, np.ndarray):  # type: ignore[unreachable]
         return bits.view(np.float32)  # type: ignore[unreachable]
     return np.uint32(int(bits) & 0xFFFFFFFF).view(np.float32)
 
 
 def fma(a: float, b: float, c: float) -> float:
-    """``a*b + c`` with one rounding."""
+    """Return ``a*b + c`` with one rounding."""
     if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
         return a * b + c
     exact = Fraction(a) * Fraction(b) + Fraction(c)
@@ -75,12 +75,12 @@ def prefetch(array: npt.NDArray[np.float64], index: tuple[int, ...]) -> None:
 
 
 def allocated(shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """An array of float64 that begins on a cache line; compiled code must give it back by `release`."""
+    """Allocate an array of float64 that begins on a cache line; compiled code must free it with `release`."""
     return np.empty(shape)
 
 
 def allocated_integers(shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """An array of int64, as `allocated`."""
+    """Allocate an array of int64, to be freed like that of `allocated`."""
     return np.empty(shape, np.int64)
 
 
@@ -89,12 +89,34 @@ def release(array: npt.NDArray[Any]) -> None:
 
 
 def pack_eight(x: npt.NDArray[Any], first: int, within: int, out: npt.NDArray[Any], place: int) -> None:
-    """``out[place : place + 8]`` = eight values of x that are `within` apart, from ``x[first]`` on, as one vector."""
+    """Copy eight values at equal distances as one vector.
+
+    Parameters
+    ----------
+    x : (n,) ndarray
+        Holds the values ``x[first], x[first + within], ...``.
+    first, within : int
+        Index of the first value, and the distance to the next.
+    out : (m,) ndarray
+        Receives them at ``out[place : place + 8]``.
+    place : int
+        Index of the first copy.
+    """
     out[place : place + LANES] = [x[first + k * within] for k in range(LANES)]
 
 
 def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float) -> None:
-    """``sums[8 row + k] += weight t**k`` for k = 0..7, as one vector."""
+    """Add ``weight t**k`` to ``sums[8 row + k]`` for k = 0..7, as one vector.
+
+    Parameters
+    ----------
+    sums : (n,) ndarray
+        Eight sums for each row.
+    row : int
+        Which eight of them.
+    t, weight : float
+        The base of the powers, and their factor.
+    """
     for k in range(8):
         sums[8 * row + k] += weight * t**k
 
@@ -114,17 +136,17 @@ Mask: TypeAlias = Any
 
 
 def load(array: AnyFloats, index: tuple[int, ...]) -> Lanes:
-    """The numbers of a vector that lie side by side in memory, from ``array[index]`` on."""
+    """Load a vector from consecutive numbers in memory, the first of them ``array[index]``."""
     return array[_side_by_side(array, index)].copy()
 
 
 def store(array: AnyFloats, index: tuple[int, ...], lanes: Lanes) -> None:
-    """Write the numbers of a vector side by side, from ``array[index]`` on."""
+    """Store a vector to consecutive places in memory, the first of them ``array[index]``."""
     array[_side_by_side(array, index)] = lanes
 
 
 def width_of(array: AnyFloats) -> int:
-    """How many numbers of an array a vector has."""
+    """Return the number of elements of an array in a vector."""
     return LANES32 if array.dtype == np.float32 else LANES
 
 
@@ -133,30 +155,30 @@ def _side_by_side(array: AnyFloats, index: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def in_all_lanes(x: float) -> Lanes:
-    """The same number in every lane, of float64."""
+    """Broadcast a number to all lanes of float64."""
     return np.full(LANES, x)
 
 
 def in_lanes_of(lanes: Lanes, x: float) -> Lanes:
-    """The same number in every lane of a vector like another."""
+    """Broadcast a number to a vector of the same type as `lanes`."""
     return np.full_like(lanes, x)
 
 
 def select(mask: Mask, yes: Any, no: Any) -> Lanes:
-    """`yes` in the lanes where the mask holds, `no` in the others; either may be a number."""
+    """Select `yes` in the lanes where the mask holds, and `no` in the others; either may be a number."""
     return np.where(mask, yes, no)
 
 
 def first_lanes(n: int) -> Mask:
-    """A mask that holds in the first n lanes."""
+    """Return a mask that holds in the first n lanes."""
     return np.arange(LANES) < n
 
 
 def any_lane(mask: Mask) -> bool:
-    """Whether a mask holds anywhere."""
+    """Return whether a mask holds in any lane."""
     return bool(mask.any())
 
 
 def square_root(x: Lanes) -> Lanes:
-    """The square root of every lane."""
+    """Return the square root of every lane."""
     return np.sqrt(x)

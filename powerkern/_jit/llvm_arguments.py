@@ -1,4 +1,4 @@
-"""How machine code reads its arguments: the words that `interface` packs, and NumPy's array objects behind them.
+"""Read arguments in machine code: the words that `interface` packs, and NumPy's array objects behind them.
 
 Records of arrays stay where they are, in the words: they are passed on as the address of their first word, whatever
 the number of arrays, and a field is read where a kernel asks for it.
@@ -36,7 +36,7 @@ class _InMemoryModel(models.PrimitiveModel):  # type: ignore[misc]
 
 @functools.cache
 def type_of(kind: Kind) -> Any:
-    """numba's type for an argument."""
+    """Return numba's type for an argument."""
     if isinstance(kind, Number):
         return _NUMBERS[kind.dtype]
     if isinstance(kind, Array):
@@ -47,7 +47,7 @@ def type_of(kind: Kind) -> Any:
 
 
 def reader_of(kind: Kind) -> Any:
-    """A function of jitted code: an argument of this kind that is at a place among the words."""
+    """Return a function for jitted code that reads an argument of this kind at a place among the words."""
 
     def read(words: Any, place: int) -> Any:
         raise NotImplementedError
@@ -71,7 +71,7 @@ def _field(context, builder, kind, value, name):  # type: ignore[no-untyped-def]
 
 
 def _argument(context: Any, builder: Any, kind: Kind, at: Any) -> Any:
-    """The argument whose words begin at an address."""
+    """Read the argument whose words begin at the address `at`."""
     if isinstance(kind, Number):
         if kind.dtype == "float64":
             return builder.load(builder.bitcast(at, ir.DoubleType().as_pointer()))
@@ -89,7 +89,7 @@ def _argument(context: Any, builder: Any, kind: Kind, at: Any) -> Any:
 
 
 def _array(context: Any, builder: Any, kind: Array, at: Any) -> Any:
-    """The array whose object's address is at an address."""
+    """Read an array; the address of its object is at the address `at`."""
     kept = type_of(kind)
     array = context.make_array(kept)(context, builder)
     own = builder.load(builder.bitcast(at, _WORD.as_pointer().as_pointer()))

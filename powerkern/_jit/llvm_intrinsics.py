@@ -1,4 +1,4 @@
-"""The twins of `intrinsics` in LLVM's terms, which jitted code calls in their place."""
+"""Lower `intrinsics` to LLVM's instructions, for jitted code."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _prefetch(context, builder, signature, args):  # type: ignore[no-untyped-def
 
 
 def _values_of(context: Any, builder: Any, array_type: Any, array: Any) -> tuple[Any, Any]:
-    """Where the values of an array begin, and the type of a vector of eight."""
+    """Return the address of an array's values, and the type of a vector of eight."""
     kind = ir.VectorType(context.get_data_type(array_type.dtype), LANES)
     return array_of(context, builder, array_type, array).data, kind
 
@@ -118,7 +118,7 @@ def _allocate(dtype: Any) -> Any:
 @lowered(intrinsics.allocated, _allocate(types.float64))
 @lowered(intrinsics.allocated_integers, _allocate(types.int64))
 def _allocated(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    """From the C library; its address is kept right before the values."""
+    """Call malloc, whose result is kept right before the values."""
     integer, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
     strides: list[Any] = []
     sizes, size = parts_of(builder, args[0]), integer(8)

@@ -1,4 +1,4 @@
-"""The vectors of `intrinsics` in LLVM's terms: their types, operators and functions, for jitted code."""
+"""Lower the vectors of `intrinsics` to LLVM's: their types, operators and functions, for jitted code."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ def lowered(function: Any, result: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def array_of(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """The parts of an array by name."""
+    """Return the parts of an array, by name."""
     return context.make_array(kind)(context, builder, value)
 
 
 def parts_of(builder: Any, value: Any) -> list[Any]:
-    """The elements of a tuple of numbers."""
+    """Return the elements of a tuple of numbers."""
     return [builder.extract_value(value, k) for k in range(value.type.count)]
 
 
 def declared(builder: Any, name: str, function_type: Any) -> Any:
-    """A function of LLVM's by its name."""
+    """Return an LLVM function by name, declared if necessary."""
     return builder.module.globals.get(name) or ir.Function(builder.module, function_type, name)
 
 
@@ -72,7 +72,7 @@ def _vector(kind: LanesType) -> Any:
 
 
 def _spread(context: Any, builder: Any, value: Any, given: Any, kind: LanesType) -> Any:
-    """A number in all lanes of a vector of this kind; vectors as they are."""
+    """Broadcast a number of the type `given` to all lanes of a vector of this kind; leave vectors alone."""
     if isinstance(given, LanesType):
         return value
     value = context.cast(builder, value, given, kind.dtype)

@@ -22,7 +22,7 @@ _SIZE, _DATA, _LENGTH = 2, 4, [5, 0]
 
 
 def result_of(operation: Any, kinds: tuple[Any, ...], unified: Callable[..., Any]) -> Any:
-    """The type of an operation that is written here on numbers of these types, or None."""
+    """Return the type of an operation on numbers of these types, or None if it is not lowered here."""
     kinds = tuple(map(types.unliteral, kinds))
     if operation is int and isinstance(kinds[0], types.Integer | types.Boolean | types.Float):
         return kinds[0] if isinstance(kinds[0], types.Integer) else types.intp
@@ -30,7 +30,7 @@ def result_of(operation: Any, kinds: tuple[Any, ...], unified: Callable[..., Any
 
 
 def writer_of(operation: Any, signature: Any, checks_bounds: bool) -> Writer | None:
-    """The writer of an operation for these types, or None: only numba's checks indices."""
+    """Return a lowering function for this operation, or None (always None for indexing when bounds are checked)."""
     if operation is int:
         return _converted
     if operation in (max, min) and all(map(_is_signed, signature.args)):
@@ -54,7 +54,7 @@ def _converted(context, signature, builder, args, _=None):  # type: ignore[no-un
 
 
 def _extreme(operation, context, signature, builder, args, _=None):  # type: ignore[no-untyped-def]
-    """max or min in Python's order of comparisons, as a function of its own: LLVM then vectorises more loops."""
+    """Lower max or min in Python's order of comparisons, as a function of its own: LLVM then vectorises more loops."""
     kind = context.get_value_type(signature.return_type)
     name = f"{operation.__name__}.{len(args)}.{signature.return_type}"
     function = declared(builder, name, ir.FunctionType(kind, [kind] * len(args)))
@@ -71,7 +71,7 @@ def _extreme(operation, context, signature, builder, args, _=None):  # type: ign
 
 
 def _element(context, signature, builder, args, _=None):  # type: ignore[no-untyped-def]
-    """The value at an index, or, given a third argument, the assignment to it."""
+    """Lower the value at an index, or, given a third argument, the assignment to it."""
     array, place = args[0], context.cast(builder, args[1], signature.args[1], types.intp)
     if not isinstance(place, ir.Constant) or place.constant < 0:
         from_end = builder.add(place, builder.extract_value(array, _LENGTH))
@@ -84,7 +84,7 @@ def _element(context, signature, builder, args, _=None):  # type: ignore[no-unty
 
 
 def _part(context, signature, builder, args, _=None):  # type: ignore[no-untyped-def]
-    """The values from one index to another."""
+    """Lower a slice from one index to another."""
     array, bounds = args
     n = builder.extract_value(array, _LENGTH)
     zero = n.type(0)

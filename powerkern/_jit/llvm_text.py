@@ -1,4 +1,4 @@
-"""LLVM's code as text, function by function: `fast_lowering` keeps kernels so, and joins them for an entry."""
+"""LLVM's code as text, one function at a time: `fast_lowering` keeps kernels so, and joins them for an entry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Texts: TypeAlias = tuple[dict[str, str], dict[str, str]]
 
 
 def texts_of(module: Any) -> Texts:
-    """The functions and variables of a module of llvmlite's."""
+    """Return the functions and variables of an llvmlite module."""
     texts: Texts = {}, {}
     for name, value in module.globals.items():
         is_declared = isinstance(value, ir.Function) and value.is_declaration
@@ -24,6 +24,6 @@ def texts_of(module: Any) -> Texts:
 
 
 def joined(head: str, texts: list[Texts]) -> str:
-    """The code of a module that has each function once."""
+    """Return the code of a module that has each function once."""
     defined, declared = ({name: text for each in texts for name, text in each[k].items()} for k in (0, 1))
     return "\n".join([head, *defined.values(), *(text for name, text in declared.items() if name not in defined)])

@@ -37,7 +37,7 @@ class Mark(NamedTuple):
 
 
 def mark_of(function: Callable[..., Any]) -> Mark | None:
-    """The mark of a function, if it has one."""
+    """Return the mark of a function, or None."""
     return getattr(function, "_powerkern_mark", None)
 
 
@@ -47,7 +47,7 @@ LISTENERS: list[Callable[[Callable[..., Any]], None]] = []
 
 
 def _marked(function: F, mark: Mark) -> F:
-    """The function, with a mark."""
+    """Mark a function and return it."""
     function._powerkern_mark = mark  # type: ignore[attr-defined]
     if mark.is_choice:
         CHOICES.append(function)
@@ -84,7 +84,7 @@ def compiled_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
-    """Make a kernel of one float64 argument, or a vector, hand float32 arguments to its float32 twin."""
+    """Dispatch at compile time on the type of the only argument: float32 numbers and vectors go to `float32_kernel`."""
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
@@ -97,7 +97,7 @@ def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def specialize_on_none(none_kernel: Callable[..., Any] | None = None) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Make a kernel hand calls whose first argument is None to `none_kernel`, or return None for them.
+    """Dispatch at compile time on the first argument: if it is None, call `none_kernel` (or return None).
 
     Jitted code decides by types, when it is compiled.
     """
@@ -115,7 +115,7 @@ def specialize_on_none(none_kernel: Callable[..., Any] | None = None) -> Callabl
 
 
 def _nothing_like(function: Callable[..., Any]) -> Callable[..., None]:
-    """A function of the same arguments that returns None."""
+    """Return a function of the same arguments that returns None."""
     scope: dict[str, Any] = {}
     exec(f"def nothing({', '.join(inspect.signature(function).parameters)}): return None", scope)
     return scope["nothing"]  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Lets jitted code call kernels: registered with numba when it first compiles (entry point ``numba_extensions``)."""
+"""Let jitted code call kernels: registered with numba when it first compiles (entry point ``numba_extensions``)."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _register_choice(function: Callable[..., Any]) -> None:
 
 
 def register() -> None:
-    """Do nothing more: importing this module is enough."""
+    """Do nothing: importing this module is enough."""
 
 
 for _function in CHOICES:

@@ -1,4 +1,4 @@
-"""Makes an object file of an entry by numba's and LLVM's public interfaces."""
+"""Make an object file of an entry by numba's and LLVM's public interfaces."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _llvm_text(function: Callable[..., Any], interface: Interface, options: dict
 
 
 def _adapted(text: str) -> str:
-    """The code with functions of ours in place of numba's, and for the CPU's widest vectors."""
+    """Replace some functions of numba's by ours, and ask for the CPU's widest vectors."""
     for name, library in _RENAMED.items():
         text = text.replace(name, library)
     replaced = [name for name in _REPLACED if f"@{name}(" in text]
@@ -145,7 +145,7 @@ def _optimise(module: Any, machine: Any) -> None:
 
 
 def machine_of(cpu: Cpu) -> Any:
-    """LLVM's target machine for a CPU."""
+    """Return LLVM's target machine for a CPU."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(

@@ -13,13 +13,17 @@ import math
 import os
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from powerkern._input.alignment import labels_from_record
 from powerkern._input.writing import replacing
 from powerkern._typing import FloatArray
+
+if TYPE_CHECKING:  # tools that collect the modules of an application see imports, not the names in _HOMES
+    import powerkern.joint
+    import powerkern.regression  # noqa: F401
 
 #: Version of the text.
 VERSION = 1

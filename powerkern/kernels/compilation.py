@@ -1,4 +1,4 @@
-"""Every entry by its name, those that a fit and its transforms use, and where their code is kept."""
+"""Registry of compiled entry points, the subset compiled by default, and the cache folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USUAL = (
 
 
 def entries(everything: bool = True) -> dict[str, Entry]:
-    """The entries by module and name: all, or those of the usual modules."""
+    """Return the entries by module and name: all, or those of the usual modules."""
     prefix = f"{powerkern.kernels.__name__}."
     found = pkgutil.walk_packages(powerkern.kernels.__path__, prefix)
     names = (module.name.removeprefix(prefix) for module in found if not module.ispkg)
@@ -41,7 +41,7 @@ def _entries_of(module: str) -> dict[str, Entry]:
 
 
 def _found_in(values: Iterable[object]) -> Iterator[Entry]:
-    """The entries among some objects, and in tables and records of them."""
+    """Yield the entries among some objects, and in tables and records of them."""
     for each in values:
         if isinstance(each, Entry):
             yield each
