@@ -29,6 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     0: done. 1: standard output could not be written to; silently if its reader (head, less) has gone.
     2: bad input, or a file that could not be written. 130: interrupted; 143, 129: ended by SIGTERM or SIGHUP.
     """
+    if getattr(sys, "frozen", False):  # an application that carries its own Python: `compile` starts it as a worker
+        import multiprocessing
+
+        multiprocessing.freeze_support()
     try:
         code = _run(argv)
         if sys.stdout is not None:

@@ -26,6 +26,7 @@ from typing import Any, Protocol
 
 from powerkern._input.messages import warn
 from powerkern._jit import cpus, files, source_keys
+from powerkern._jit.interface import HEADER
 
 PACKAGE = Path(__file__).parents[1]
 #: Only entries of these modules are kept: what is compiled elsewhere may depend on anything.
@@ -59,9 +60,9 @@ class _File(Protocol):
 
 
 def folder_name(cpu: cpus.Cpu | None = None) -> str:
-    """Return the name of the folder for this CPU or another."""
+    """Return the name of the folder for this CPU or another, and for the layout of Python's objects."""
     name, features = cpu or cpus.this_cpu()
-    return f"powerkern-{re.sub('[^A-Za-z0-9_-]', '_', name)}-{_hash(cpus.platform() + features)}"
+    return f"powerkern-{re.sub('[^A-Za-z0-9_-]', '_', name)}-{_hash(f'{cpus.platform()}{HEADER}{features}')}"
 
 
 def _hash(text: str) -> str:

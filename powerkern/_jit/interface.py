@@ -9,7 +9,6 @@ The machine code checks every array before it runs, and returns the place of the
 
 from __future__ import annotations
 
-import itertools
 import struct
 import sys
 from collections.abc import Callable, Iterator
@@ -130,42 +129,53 @@ class Interface(NamedTuple):
         return self.signature if self.result is None else (*self.signature, self.result)
 
     def _checks(self) -> list[int]:
-        """Return the table for `wrong_array`: NumPy's array type, the number of arrays, and place and type of each."""
+        """Return the table for `wrong_array`: NumPy's array types, the number of arrays, and place and type of each."""
         arrays = [(place, kind) for place, kind in enumerate(_leaves(self._kinds)) if isinstance(kind, Array)]
-        first = 2 + len(arrays)
-        return [id(np.ndarray), len(arrays), *(first + place | _described(kind) << 16 for place, kind in arrays)]
+        first = 3 + len(arrays)
+        types = id(np.ndarray), id(np.memmap)  # joblib hands large arrays to its processes as memmaps
+        return [*types, len(arrays), *(first + place | _described(kind) << 16 for place, kind in arrays)]
 
     def caller(self, native: Callable[[bytes], int], name: str) -> Callable[..., Any]:
-        """Generate a Python function that calls machine code with arguments of this signature."""
-        checks, numbers = self._checks(), itertools.count()
-        unpacked: list[str] = []
-        words = [word for k, kind in enumerate(self.signature) for word in _words(kind, f"a{k}", unpacked, numbers)]
-        arguments = ", ".join(f"a{k}" for k in range(len(self.signature)))
-        lines = [f"def call({arguments}):", *unpacked]
+        """Generate a Python function that calls machine code.
+
+        Parameters
+        ----------
+        native : callable
+            The machine code. It takes the words of the arguments, and returns the place of a wrong array or 0.
+        name : str
+            The name of the entry, for messages.
+        """
+        checks, arguments = self._checks(), [f"a{k}" for k in range(len(self.signature))]
+        words = [word for each in zip(self.signature, arguments, strict=True) for word in _words(*each)]
+        result, returned = "", "None"
         if self.result is not None:
-            lines.append(f"result = empty(1, '{self.result.dtype}')")
             words.append(("q", "id(result)"))
-        lines.append(f"try: w = pack(checks, {', '.join(text for _, text in words)})")
-        lines.append("except error as cause: raise TypeError(f'{name}: {cause}') from None")
-        lines.append("wrong = native(w, w, w)")
-        lines.append(f"if wrong: return call(*plain(wrong, [{arguments}]))")
-        lines.append("return None" if self.result is None else "return result.item(0)")
+            result, returned = f"result = empty(1, '{self.result.dtype}')", "result.item(0)"
         fixed = struct.pack(f"={len(checks)}q", *checks)
+
+        def refuse(word: int, given: tuple[Any, ...]) -> None:
+            kind, value = list(_leaves(self.signature, given))[word - len(checks)]
+            raise TypeError(f"{name} takes {kind}, got {_shown(value)}")
+
+        def refuse_all(cause: Exception) -> None:
+            raise TypeError(f"{name}: {cause}") from None
+
+        source = f"""
+def call({", ".join(arguments)}):
+    {result}
+    try: w = pack(checks, {", ".join(text for _, text in words)})
+    except Exception as cause: refuse_all(cause)
+    wrong = native(w, w, w)
+    if wrong: refuse(wrong, ({"".join(f"{each}, " for each in arguments)}))
+    return {returned}
+"""
         packer = struct.Struct(f"={len(fixed)}s" + "".join(code for code, _ in words))
         scope: dict[str, Any] = {
-            "pack": packer.pack, "native": native, "checks": fixed, "empty": np.empty, "name": name,
-            "error": struct.error,
-            "plain": lambda wrong, arguments: self._plain(name, wrong - len(checks), arguments),
+            "pack": packer.pack, "native": native, "checks": fixed, "empty": np.empty,
+            "refuse": refuse, "refuse_all": refuse_all,
         }  # fmt: skip
-        exec("\n    ".join(lines), scope)
+        exec(source, scope)
         return scope["call"]  # type: ignore[no-any-return]
-
-    def _plain(self, name: str, word: int, arguments: list[Any]) -> Any:
-        """Return the arguments with memmaps viewed as arrays; raise TypeError if the rejected one is no memmap."""
-        value = list(_values(self.signature, arguments))[word]
-        if isinstance(value, np.memmap):
-            return _without_memmaps(tuple(arguments))
-        raise TypeError(f"{name} takes {list(_leaves(self.signature))[word]}, got {_shown(value)}")
 
     def callee(self) -> str:
         """Return the source of the function that is compiled: it reads arguments and calls `inner`."""
@@ -189,11 +199,13 @@ def wrong_array(words: Any, objects: Any, parts: Any) -> int:
 
     The same address three times: of integers, of addresses of array objects, and of addresses of addresses in these.
     """
-    for k in range(words[1]):
-        place = words[2 + k] & 0xFFFF
-        ndim, number, flags = words[2 + k] >> 16 & 0xFF, words[2 + k] >> 24 & 0xFF, words[2 + k] >> 32
+    for k in range(3, 3 + words[2]):
+        place, ndim, number, flags = words[k] & 0xFFFF, words[k] >> 16 & 0xFF, words[k] >> 24 & 0xFF, words[k] >> 32
         array = objects[place]
-        if array[HEADER - 1] != words[0] or array[NDIM] & 0xFFFFFFFF != ndim or array[FLAGS] & flags != flags:
+        kind = array[HEADER - 1]
+        if kind != words[0] and kind != words[1]:
+            return int(place)
+        if array[NDIM] & 0xFFFFFFFF != ndim or array[FLAGS] & flags != flags:
             return int(place)
         dtype = parts[place][DTYPE][NUMBER]
         if dtype >> 32 != number or dtype >> 16 & 0xFF == _SWAPPED:
@@ -206,50 +218,23 @@ def _described(kind: Array) -> int:
     return kind.ndim | np.dtype(kind.dtype).num << 8 | flags << 16
 
 
-def _words(kind: Any, name: str, unpacked: list[str], numbers: Iterator[int]) -> list[tuple[str, str]]:
-    """Return the words of an argument as pairs of a `struct` code and an expression.
-
-    Parameters
-    ----------
-    kind : Kind
-        The type of the argument.
-    name : str
-        Its name in the generated function.
-    unpacked : list of str
-        Receives the statements that take records apart.
-    numbers : iterator of int
-        Numbers of the fields, which make their names.
-    """
+def _words(kind: Any, text: str) -> list[tuple[str, str]]:
+    """Return the words of an argument, which is a Python expression, as codes of `struct` and expressions."""
     if isinstance(kind, Array):
-        return [("q", f"id({name})")]
+        return [("q", f"id({text})")]
     if isinstance(kind, Number):
-        return [(_FORMATS[kind.dtype], name)]
-    fields = [f"f{next(numbers)}" for _ in kind.fields]
-    unpacked.append(f"{', '.join(fields)}, = {name}")
-    return [
-        word for each, field in zip(kind.fields, fields, strict=True) for word in _words(each, field, unpacked, numbers)
-    ]
+        return [(_FORMATS[kind.dtype], text)]
+    return [word for k, each in enumerate(kind.fields) for word in _words(each, f"{text}[{k}]")]
 
 
-def _leaves(kinds: tuple[Any, ...]) -> Iterator[Any]:
-    """Yield arrays and numbers, with records taken apart."""
-    for kind in kinds:
-        yield from _leaves(kind.fields) if isinstance(kind, Record) else (kind,)
-
-
-def _values(kinds: tuple[Any, ...], values: Any) -> Iterator[Any]:
-    """Yield the values given for `_leaves`."""
-    for kind, value in zip(kinds, values, strict=True):
-        yield from _values(kind.fields, value) if isinstance(kind, Record) else (value,)
-
-
-def _without_memmaps(value: Any) -> Any:
-    """Return a value with memmaps, which joblib hands to its processes, viewed as arrays, in records, too."""
-    if isinstance(value, np.memmap):
-        return value.view(np.ndarray)
-    if isinstance(value, tuple):
-        return getattr(value, "_make", tuple)(map(_without_memmaps, value))
-    return value
+def _leaves(kinds: tuple[Any, ...], values: Any = None) -> Iterator[Any]:
+    """Yield the kinds of arrays and numbers, with records taken apart, or pairs of these and the given values."""
+    for k, kind in enumerate(kinds):
+        value = None if values is None else values[k]
+        if isinstance(kind, Record):
+            yield from _leaves(kind.fields, value)
+        else:
+            yield kind if values is None else (kind, value)
 
 
 def _shown(value: Any) -> str:
