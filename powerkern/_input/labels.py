@@ -342,8 +342,6 @@ def _combined(coded: list[_Coded], sizes: list[int]) -> Runs:
     if np.prod([float(size) for size in sizes]) > _MOST_CODES:
         raise ValueError("groups has keys of too many labels to be combined; combine some of them beforehand")
     rows = [np.repeat(each.runs.codes, each.runs.lengths) for each in coded]
-    if len({each.size for each in rows}) > 1:
-        raise ValueError(f"groups has keys of different lengths: {[each.size for each in rows]}")
     whole = np.zeros(rows[0].size, dtype=np.int64)
     for codes, size in zip(rows, sizes, strict=True):
         whole = np.where((whole < 0) | (codes < 0), UNKNOWN, whole * size + codes)

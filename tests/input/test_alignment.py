@@ -22,6 +22,7 @@ from powerkern.location import location_scale
 from powerkern.outliers import brier_score, fit_scaling, ks_distance, mahalanobis
 from powerkern.regression import fit_regression
 from powerkern.sketch import Range, extend, finish, fit_chunks, range_of
+from powerkern.sklearn import PowerTransformer
 
 N = 60
 RNG = np.random.default_rng(20)
@@ -397,3 +398,33 @@ def test_damaged_labels_are_refused(labels: Any) -> None:
     record["column_names"] = labels
     with pytest.raises(ValueError, match="column_names is not a list of names"):
         pk.PowerFit.from_json(json.dumps(record), check=False)
+
+
+# --- refusals ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [[0, 2], [-3], [[0], [1]]])
+def test_positions_of_no_column_are_refused(columns: Any) -> None:
+    with pytest.raises(ValueError, match=r"columns must be positions from 0 to 1, or a mask of 2 columns, got"):
+        pk.fit(VALUES).part(columns)
+
+
+@pytest.mark.parametrize("columns", ["a", [0.5], [[0], [1, 2]]])
+def test_columns_that_are_no_positions_are_refused(columns: Any) -> None:
+    with pytest.raises(TypeError, match=r"columns must be positions from 0 to 1, or a mask of 2 columns, got"):
+        pk.fit(VALUES).part(columns)
+
+
+@pytest.mark.parametrize("several", ["yes", 1, False])
+def test_damaged_keys_of_groups_are_refused(several: Any) -> None:
+    keys = pd.DataFrame({"one": CODES, "two": np.arange(N) % 2})
+    record = json.loads(pk.fit(VALUES, groups=keys).to_json())
+    record["several"] = several
+    with pytest.raises(ValueError, match="the labels are no labels of groups: they have several keys"):
+        pk.GroupedFit.from_json(json.dumps(record), check=False)
+
+
+def test_transformed_columns_go_back_from_matrices_only() -> None:
+    transformer = PowerTransformer(variables=[0]).fit(VALUES)
+    with pytest.raises(ValueError, match=r"X must be a matrix of 2 columns, got shape \(60,\)"):
+        transformer.inverse_transform(VALUES[:, 0])
