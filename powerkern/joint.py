@@ -23,7 +23,8 @@ from powerkern._input.reading import read, read_fitted
 from powerkern._models.joint_rows import Rows, covariates_of, design_of, joint_likelihood, rows_of
 from powerkern._models.joint_search import FittedLikelihood, Found, found_of, lowest_minimum
 from powerkern._results import json
-from powerkern._results.columns import Of
+from powerkern._results.columns import Of, read_only
+from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import (
     Interval,
     LikelihoodRatio,
@@ -34,6 +35,7 @@ from powerkern._results.inference import (
     rounded,
 )
 from powerkern._results.inversion import OutOfRange
+from powerkern._results.power_fit import PowerFit
 from powerkern._results.summary import Summary, likelihood_entries
 from powerkern._status import JointStatus
 from powerkern._typing import FloatArray
@@ -141,6 +143,8 @@ def fit_joint(
     as_choice("family", family, FAMILIES)
     n_starts = as_whole("n_starts", n_starts)
     matrix = read(X, sample_weight, column_names=column_names)
+    data = FittedData.remember(matrix, X, sample_weight)
+    matrix = matrix._replace(values=data.values, weight=data.weight)
     shifts, threads = given_shift(shift, family, matrix.values.shape[1], matrix.names), thread_count(n_threads)
     terms, given = covariates_of(covariates, formula, len(matrix.values), X)
     rows = rows_of(matrix, given, family, shifts)
@@ -154,7 +158,8 @@ def fit_joint(
     columns = fit(
         rows.values, family, sample_weight=weight, lmbda=lmbda, shift=shift, column_names=rows.names, n_threads=threads
     )
-    return JointFit(found_of(columns, likelihood, best, rows, terms, design, threads), rows)
+    found = found_of(columns, likelihood, best, rows, terms, design, threads)
+    return JointFit(found, rows, data.complete(threads))
 
 
 class JointFit(json.Recorded):
@@ -194,20 +199,42 @@ class JointFit(json.Recorded):
         How the search ended; its `sentence` says it in words.
     """
 
-    def __init__(self, found: Found, rows: Rows | None = None) -> None:
-        self.columns = found.columns
-        self.lmbda_cov, self.llf = found.lmbda_cov, found.llf
-        self.coef, self.cov = found.coef, found.cov
-        self.coef_names = [found.covariates.names[k] for k in found.kept.tolist()]
-        self.n_iter, self.status = found.n_iter, found.status
-        self._found = found
-        self._rows = rows
+    _found: Found
+    _rows: Rows | None
+    _data: FittedData | None
 
+    def __init__(self, found: Found, rows: Rows | None = None, data: FittedData | None = None) -> None:
+        vars(self).update(_found=found, _rows=rows, _data=data)
+
+    columns = Of[PowerFit]("_found.columns")
+    llf = Of[float]("_found.llf")
+    n_iter = Of[int]("_found.n_iter")
+    status = Of[JointStatus]("_found.status")
     family = Of[str]("columns.family")
     column_names = Of["list[str] | None"]("columns.column_names")
     n_features = Of[int]("columns.n_features")
     lmbda = Of[FloatArray]("columns.lmbda")
     lambdas = Of[Any]("columns.lambdas")
+
+    @property
+    def lmbda_cov(self) -> FloatArray:
+        """The covariance matrix of `lmbda`."""
+        return read_only(self._found.lmbda_cov)
+
+    @property
+    def coef(self) -> FloatArray:
+        """Coefficients of the standardised transformed columns: (rank, p)."""
+        return read_only(self._found.coef)
+
+    @property
+    def coef_names(self) -> list[str]:
+        """Names of the rows of `coef`."""
+        return [self._found.covariates.names[k] for k in self._found.kept.tolist()]
+
+    @property
+    def cov(self) -> FloatArray:
+        """Covariance of the standardised transformed columns, or of their residuals: (p, p)."""
+        return read_only(self._found.cov)
 
     @property
     def nll(self) -> float:
@@ -230,7 +257,7 @@ class JointFit(json.Recorded):
         return f"JointFit(family={self.family!r}, {_counted(self.n_features, 'column')}{given}, {self.status.label})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_rows": None}  # a fit travels without the data it came from
+        return {**self.__dict__, "_rows": None, "_data": None}  # a fit travels without the data it came from
 
     # --- applying ---------------------------------------------------------------------------------------
 
@@ -305,7 +332,7 @@ class JointFit(json.Recorded):
         Parameters
         ----------
         X, covariates, sample_weight : array-like, optional
-            The fitted data; not needed right after `fit_joint`, which remembers them without copying complete ones.
+            The fitted data; not needed right after `fit_joint`, which remembers them, see `PowerFit.profile`.
         level : float, default 0.95
             Confidence level, between 0 and 1.
         method : {"profile", "wald"}, default "profile"
@@ -458,7 +485,9 @@ class JointFit(json.Recorded):
             if covariates is not None or sample_weight is not None:
                 raise ValueError("covariates and sample_weight go with X: pass all, or none to use the fitted data")
             if self._rows is None:
-                raise ValueError("this fit no longer has its data (it was pickled, or read from JSON); pass X")
+                raise ValueError("this fit no longer has its data (it was copied, pickled or read from JSON); pass X")
+            if self._data is not None:
+                self._data.checked(self.column_names)
             return self._rows
         matrix = read_fitted(X, self.column_names, self.n_features, sample_weight)
         given = self._found.covariates.matrix(covariates, len(matrix.values), X)

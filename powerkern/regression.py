@@ -18,6 +18,7 @@ from powerkern._models.regression_bounds import best_within, mark_bounded, outsi
 from powerkern._models.regression_fit import RegressionFit
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
 from powerkern._results.columns import ColumnResults, FitInfo
+from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import Interval, LikelihoodRatio
 from powerkern._results.power_fit import BEST, FIT_FAMILIES, finished
 from powerkern._results.summary import Summary
@@ -144,6 +145,8 @@ def fit_regression(
     if family == BEST and lmbda is not None:
         raise ValueError("lmbda cannot be given with family='best'")
     matrix = read(Y, sample_weight, what="Y")
+    data = FittedData.remember(matrix, Y, sample_weight)
+    matrix = matrix._replace(values=data.values, weight=data.weight)
     weight, (n, p) = matrix.weight, matrix.values.shape
     terms, design = read_covariates(covariates, formula, intercept, n, Y, "Y")
     given, limits = given_lambdas(lmbda, p, matrix.names), given_bounds(bounds, p, matrix.names)
@@ -167,7 +170,7 @@ def fit_regression(
     terms.warn_dropped(problem.basis.used)
     info = FitInfo(family, column_names=matrix.names, was_vector=matrix.was_vector, level_names=level_names(Y))
     power = finished(info, ColumnResults(figures.results, families))
-    return RegressionFit(power, terms, figures, problem.basis.center, problem)
+    return RegressionFit(power, terms, figures, problem.basis.center, problem, data.complete(threads))
 
 
 def _fitted(

@@ -65,7 +65,7 @@ def join_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
         return x.reshape(-1), p, max(1, min(n, SHORTEST_ROW // p))
     if p < SHORTEST_PART:
         return None
-    memory, _, stride, _ = _memory(x)
+    memory, _, stride, _ = memory_of(x)
     return memory, stride, 1
 
 
@@ -75,8 +75,8 @@ class Lines:
     def __init__(self, source: NDArray[Any], target: NDArray[Any], layout: Layout) -> None:
         self._column_major = layout == Layout.COLUMNS
         x, out = (source.T, target.T) if self._column_major else (source, target)
-        self._memory, self._begin, self._stride, self._within = _memory(x)
-        self._target, _, self._target_stride, _ = _memory(out)
+        self._memory, self._begin, self._stride, self._within = memory_of(x)
+        self._target, _, self._target_stride, _ = memory_of(out)
 
     def transform(self, entry: Callable[..., None], fields: FloatArray, rows: slice, columns: slice) -> FloatArray:
         """Transform a part of the matrix.
@@ -107,7 +107,7 @@ class Lines:
         return found
 
 
-def _memory(x: NDArray[Any]) -> tuple[NDArray[Any], int, int, int]:
+def memory_of(x: NDArray[Any]) -> tuple[NDArray[Any], int, int, int]:
     """Return the memory of a matrix, the position of its first value, and the strides between rows and columns."""
     n, p = x.shape
     if x.flags.c_contiguous:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern._engine.by_column import Record
 from powerkern._engine.gather import Columns, shift_and_scale
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import Estimator, as_estimator
@@ -30,6 +31,7 @@ from powerkern._input.arrays import Matrix, as_choice, as_flag
 from powerkern._input.labels import GroupsLike, without_groups
 from powerkern._input.reading import read
 from powerkern._results.columns import ColumnResults, FitInfo, Source
+from powerkern._results.fitted_data import FittedData
 from powerkern._results.grouped_fit import GroupedFit, UnknownGroups
 from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, as_power_fit, finished
 from powerkern._typing import Bounds, FloatArray, IntArray
@@ -109,7 +111,7 @@ def fit(
     ----------
     X : (n, p) or (n,) array-like
         Real numbers: arrays of any order and strides, lists, data frames of pandas and polars, Arrow tables, masked
-        arrays. Not changed and not copied. NaN (masked, null) is missing and ignored.
+        arrays. Not changed, and copied only if small (128 KB). NaN (masked, null) is missing and ignored.
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
         The transform; "best": the better one by `criterion`, column by column, for positive values.
     estimator : Estimator or str, default "mle"
@@ -218,12 +220,14 @@ def fit(
     threads, unbounded = thread_count(n_threads), lmbda is not None or solver is not None
     if as_flag("shrink", shrink) and (solver is not None or family == BEST or lmbda is not None or origin):
         raise ValueError("shrink=True is for lambdas fitted by maximum likelihood, in one family, without origin=")
+    data = FittedData.remember(matrix, X, sample_weight)
     if labels is not None:
         return fit_groups(
             matrix,
             labels,
             info,
             fitting.fitted,
+            data,
             dropna=dropna,
             unknown=unknown,
             shrink=shrink,
@@ -233,8 +237,8 @@ def fit(
         )
     if dropna is not None or unknown != "raise" or shrink:
         raise TypeError("dropna, unknown and shrink go with groups=; leave them out")
-    columns = fitting.fitted(matrix, threads, progress)
-    return finished(info, columns, Source((matrix.values, matrix.weight)), unbounded=unbounded)
+    columns = fitting.fitted(matrix, threads, progress, record=data.record)
+    return finished(info, columns, Source(data.complete(threads)), unbounded=unbounded)
 
 
 class _Fitting(NamedTuple):
@@ -248,14 +252,25 @@ class _Fitting(NamedTuple):
     criterion: str
     prestandardize: str
     with_origin: bool
+    record: Record | None = None
 
     def fitted(
-        self, matrix: Matrix, n_threads: int, progress: bool = False, *, given: FloatArray | None = None
+        self,
+        matrix: Matrix,
+        n_threads: int,
+        progress: bool = False,
+        *,
+        given: FloatArray | None = None,
+        record: Record | None = None,
     ) -> ColumnResults:
-        """Results of the columns of a matrix, or of several groups of them; or at given lambdas."""
+        """Results of the columns of a matrix, or of several groups of them; or at given lambdas.
+
+        Columns that are read as they are may be passed to `record`, once.
+        """
         repeats = matrix.values.shape[1] // self.shift.size
         each = self if repeats == 1 else self._repeated(repeats)
-        return (each if given is None else each._replace(given=given))._fitted(matrix, n_threads, progress)
+        each = each if given is None else each._replace(given=given)
+        return (each if record is None else each._replace(record=record))._fitted(matrix, n_threads, progress)
 
     def _repeated(self, k: int) -> _Fitting:
         """The same for k groups side by side."""
@@ -287,7 +302,16 @@ class _Fitting(NamedTuple):
 
         def likeliest(columns: Columns) -> FloatArray:
             return maximum_likelihood(
-                columns, code, given, weight, self.limit, n_threads=n_threads, names=matrix.names, progress=progress
+                columns,
+                code,
+                given,
+                weight,
+                self.limit,
+                n_threads=n_threads,
+                names=matrix.names,
+                progress=progress,
+                # of two families that are compared, the second reads the columns again
+                record=self.record if columns is values and self.family != BEST else None,
             )
 
         if self.solver is not None:
@@ -336,9 +360,13 @@ def maximum_likelihood(
     n_threads: int = 1,
     names: list[str] | None = None,
     progress: bool = False,
+    record: Record | None = None,
 ) -> FloatArray:
-    """Results of every column, (p, N_RESULTS), with lambda found, within the limit, where `given` is NaN."""
-    results = fit_matrix(columns, family, given, weight, n_threads, progress)
+    """Results of every column, (p, N_RESULTS), with lambda found, within the limit, where `given` is NaN.
+
+    `record` receives the columns as they are read, see `fit_matrix`.
+    """
+    results = fit_matrix(columns, family, given, weight, n_threads, progress, record)
 
     def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
         return fit_matrix(columns[:, at], family, bounded, weight, n_threads)

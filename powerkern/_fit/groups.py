@@ -15,6 +15,7 @@ from powerkern._input.arguments import place_of
 from powerkern._input.arrays import NO_WEIGHTS, Matrix, as_choice, column_label
 from powerkern._input.labels import MISSING, Keys, Runs, check_rows
 from powerkern._results.columns import ColumnResults, FitInfo, Source
+from powerkern._results.fitted_data import FittedData, GroupedData
 from powerkern._results.grouped_fit import GroupedFit, UnknownGroups, finished_groups
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
@@ -29,6 +30,7 @@ def fit_groups(
     labels: tuple[Keys, Runs],
     info: FitInfo,
     fitted: Fitted,
+    data: FittedData,
     *,
     dropna: bool | None,
     unknown: UnknownGroups,
@@ -41,15 +43,15 @@ def fit_groups(
     as_choice("unknown", unknown, get_args(UnknownGroups))
     keys, runs = labels
     check_rows(runs, len(matrix.values))
+    grouped = data.grouped(len(keys))
     fitted_at = functools.partial(grouped_columns, matrix, runs, len(keys), fitted, n_threads, progress)
-    columns, pooled = fitted_at(), None
+    columns, pooled = fitted_at(data=grouped), None
     if unknown == "pooled" or shrink:
         labelled = _rows_of(matrix, runs.rows(runs.codes >= 0)) if (runs.codes == MISSING).any() else matrix
         pooled = PowerFit(info, fitted(labelled, n_threads))
         if shrink:
             columns = shrunk(columns, pooled.columns, fitted_at)
-    source = Source((matrix.values, matrix.weight))
-    return finished_groups(GroupedFit(info, keys, columns, pooled, unknown, dropna, source, runs), unbounded)
+    return finished_groups(GroupedFit(info, keys, columns, pooled, unknown, dropna, Source(grouped), runs), unbounded)
 
 
 def grouped_columns(
@@ -60,8 +62,12 @@ def grouped_columns(
     n_threads: int,
     progress: bool,
     given: FloatArray | None = None,
+    data: GroupedData | None = None,
 ) -> ColumnResults:
-    """Results of every column of every group, group by group; or at given lambdas, (G, p)."""
+    """Results of every column of every group, group by group; or at given lambdas, (G, p).
+
+    The fingerprints of the groups are recorded in `data`, if that is given.
+    """
     groups, p = Groups(runs, n_groups), matrix.values.shape[1]
     raw, families = np.empty((n_groups, p, N_RESULTS)), np.empty((n_groups, p), dtype=np.int64)
     units, has_units = np.ones((n_groups, p)), False
@@ -82,11 +88,17 @@ def grouped_columns(
             units[at] = found.unit_weights.reshape(shape[:-1])
 
     def fit_batch(batch: slice, threads: int) -> None:
-        fit_side_by_side(Matrix(groups.pad_batch(matrix.values, batch, scratch).T, None, False), batch, threads)
+        block = groups.pad_batch(matrix.values, batch, scratch)
+        if data is not None:
+            data.record_batch(groups.codes[batch], block, groups.lengths[batch])
+        fit_side_by_side(Matrix(block.T, None, False), batch, threads)
 
     def fit_each(batch: slice, threads: int) -> None:
         for k in range(batch.start, batch.stop):
-            fit_side_by_side(_rows_of(matrix, groups.rows(k)), slice(k, k + 1), threads)
+            part = _rows_of(matrix, groups.rows(k))
+            if data is not None:
+                data.record_group(int(groups.codes[k]), part)
+            fit_side_by_side(part, slice(k, k + 1), threads)
 
     groups.for_each_batch(fit_each if matrix.weight.size else fit_batch, p, n_threads, progress)
     flat = raw.reshape(-1, N_RESULTS)

@@ -172,7 +172,7 @@ def read_covariates(
         table = _model_matrix(X, formula)
         names = [str(name) for name in table.model_spec.column_names]
         covariates = Covariates(names, None, INTERCEPT in names, formula, table.model_spec)
-        return covariates, covariates.checked(np.asarray(table, dtype=np.float64), n_rows)
+        return covariates, covariates.checked(np.array(table, dtype=np.float64), n_rows)
     matrix = as_matrix(X, what="covariates")
     unnamed = matrix.names is None or are_default(matrix.names)
     names = [f"x{label}" if unnamed else str(label) for label in matrix.names or range(matrix.values.shape[1])]
@@ -184,7 +184,7 @@ def read_covariates(
             raise ValueError(f"covariates has a column {INTERCEPT!r}; leave it out: an intercept is added")
         names = [INTERCEPT, *names]
     covariates = Covariates(names, matrix.names, intercept, None, None)
-    values = _with_intercept(matrix.values) if intercept else matrix.values
+    values = _with_intercept(matrix.values) if intercept else np.array(matrix.values)  # a copy: a fit remembers them
     return covariates, covariates.checked(values, n_rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ class RegressionFit(RegressionModel, json.Recorded):
         Raises
         ------
         ValueError
-            The fit no longer has its data (it was pickled, or read from JSON).
+            The fit no longer has its data (it was copied, pickled or read from JSON), or they were changed since.
 
         Examples
         --------
@@ -236,7 +237,7 @@ class RegressionFit(RegressionModel, json.Recorded):
         >>> sorted(summary.to_dict())[:4]
         ['column', 'family', 'high', 'lmbda']
         """
-        likelihood = None if self._problem is None else lambda: self._likelihood(n_threads)
+        likelihood = None if self._problem is None else functools.cache(lambda: self._likelihood(n_threads))
         found, notes = likelihood_entries(self.optimum, level, method, likelihood)
         rest = {"n_obs": self.n_obs, "rank": self.rank, "scale": self.scale, "status": np.array(self.status_text)}
         title = f"{self.n_responses} responses given {', '.join(self.covariate_names)}"

@@ -9,7 +9,8 @@ import numpy as np
 
 from powerkern._models.design import Covariates
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
-from powerkern._results.columns import Of
+from powerkern._results.columns import Of, read_only
+from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import Interval
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import is_failed
@@ -19,6 +20,13 @@ from powerkern._typing import FloatArray, IntArray
 class RegressionModel:
     """A regression's parts and figures: the base of `RegressionFit`, for functions that become its methods."""
 
+    power_fit: PowerFit
+    _covariates: Covariates
+    _figures: Figures
+    _center: FloatArray
+    _problem: Problem | None
+    _data: FittedData | None
+
     def __init__(
         self,
         power: PowerFit,
@@ -26,15 +34,14 @@ class RegressionModel:
         figures: Figures,
         center: FloatArray,
         problem: Problem | None = None,
+        data: FittedData | None = None,
     ) -> None:
-        self.power_fit = power
-        self._covariates = covariates
-        self._figures = figures
-        self._center = center
-        self._problem = problem
+        vars(self).update(
+            power_fit=power, _covariates=covariates, _figures=figures, _center=center, _problem=problem, _data=data
+        )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_problem": None}  # a fit travels without the data it came from
+        return {**self.__dict__, "_problem": None, "_data": None}  # a fit travels without the data it came from
 
     family = Of[str]("power_fit.family")
     families = Of[list[str]]("power_fit.families")
@@ -49,9 +56,13 @@ class RegressionModel:
     n_iter = Of[IntArray]("power_fit.n_iter")
     nll = Of[FloatArray]("power_fit.nll")
     information = Of[FloatArray]("power_fit.information")
-    rank = Of[IntArray]("_figures.rank")
     status = Of[IntArray]("power_fit.status")
     status_text = Of[list[str]]("power_fit.status_text")
+
+    @property
+    def rank(self) -> IntArray:
+        """Number of coefficients."""
+        return read_only(self._figures.rank)
 
     @property
     def covariate_names(self) -> list[str]:
@@ -61,30 +72,30 @@ class RegressionModel:
     @property
     def llf(self) -> FloatArray:
         """Log-likelihood at `lmbda`, without constants."""
-        return -self.nll
+        return read_only(-self.nll)
 
     @property
     def scanned(self) -> Interval:
         """Ends of the scan of lambda."""
-        return Interval(self._figures.scanned[:, 0].copy(), self._figures.scanned[:, 1].copy())
+        return Interval(*map(read_only, self._figures.scanned.T))
 
     @property
     def scale(self) -> FloatArray:
         """``sqrt(RSS/n)``."""
         with np.errstate(over="ignore"):
-            return np.where(is_failed(self.status), np.nan, self.power_fit.scale * self._factor)
+            return read_only(np.where(is_failed(self.status), np.nan, self.power_fit.scale * self._factor))
 
     @property
     def scale_unbiased(self) -> FloatArray:
         """``sqrt(RSS/(n - rank))``; NaN where n - rank is not positive."""
         left = self.n_obs - self.rank
-        return np.asarray(self.scale * np.sqrt(self.n_obs / np.where(left > 0.0, left, np.nan)))
+        return read_only(self.scale * np.sqrt(self.n_obs / np.where(left > 0.0, left, np.nan)))
 
     @property
     def rss(self) -> FloatArray:
         """Residual sum of squares."""
         with np.errstate(over="ignore"):
-            return np.asarray(self.scale * self.scale * self.n_obs)
+            return read_only(self.scale * self.scale * self.n_obs)
 
     @property
     def coef(self) -> FloatArray:
@@ -95,7 +106,7 @@ class RegressionModel:
         with np.errstate(over="ignore", invalid="ignore"):
             coef = gamma * self.scale[:, np.newaxis] + self._figures.one * self._location[:, np.newaxis]
         coef[is_failed(self.status)] = np.nan
-        return np.asarray(coef.T)
+        return read_only(coef.T)
 
     @property
     def _factor(self) -> FloatArray:
@@ -116,7 +127,7 @@ class RegressionModel:
     def _linear(self, covariates: object, Y: object = None) -> FloatArray:
         """Return the linear model in residual scales above the reference, (m, p); rows are aligned with `Y`."""
         if covariates is None:
-            rows = self._remembered().covariates
+            rows = self._remembered(checked=False).covariates  # in a copy of their own
         else:
             rows = self._covariates.matrix(covariates, of=Y, whose="Y")
         gamma = np.nan_to_num(self._figures.gamma)
@@ -126,7 +137,10 @@ class RegressionModel:
     def _shaped(self, values: FloatArray) -> FloatArray:
         return values[:, 0] if self.power_fit.info.was_vector else values
 
-    def _remembered(self) -> Problem:
+    def _remembered(self, checked: bool = True) -> Problem:
+        """The data of the fit; with `checked`, an error if the responses or weights were changed."""
         if self._problem is None:
-            raise ValueError("this fit no longer has its data (it was pickled, or read from JSON); fit again")
+            raise ValueError("this fit no longer has its data (it was copied, pickled or read from JSON); fit again")
+        if checked and self._data is not None:
+            self._data.checked(self.column_names, what="Y", remedy="fit again, or fit a copy, Y.copy()")
         return self._problem

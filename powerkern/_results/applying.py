@@ -76,7 +76,7 @@ def transform(fit: FittedColumns, X: object, *, out: NDArray[Any] | None = None,
         if np.shares_memory(target, matrix.values):  # all or nothing: check before overwriting
             counts = fit.columns.count_outside(matrix.values, n_threads)
             _refuse(fit, matrix, counts)
-        fit.source = fit.source.without(target)
+        fit.source.forget(target)
     counts = fit.columns.transform(matrix.values, target, direction, n_threads)
     _refuse(fit, matrix, counts)
     return result if out is not None else restored(matrix, result)
@@ -164,7 +164,7 @@ def invert(
     if out is not None:
         if out_of_range == "raise" and np.shares_memory(target, matrix.values):
             apply(None)  # all or nothing: check before overwriting
-        fit.source = fit.source.without(target)
+        fit.source.forget(target)
     apply(target)
     if warns_of_digits:
         warn_of_lost_digits(inversion.lost_digits(), lambda j: column_label(j, fit.column_names), target.dtype)

@@ -15,6 +15,7 @@ from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.power_sums import MixedSums, PowerSums
 from powerkern._input.arguments import column_positions
+from powerkern._results.fitted_data import FittedData, GroupedData
 from powerkern._status import Route, Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import CURVATURE, FIELDS, N_EVAL, NLL, ROUTE, STATUS, X_MAX, X_MIN
@@ -52,16 +53,22 @@ class FitInfo:
         return [str(label) for label in self.column_names or range(n)]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Source:
-    """The data of a fit and their weights (empty: none), or their power sums, or nothing."""
+    """What a fit can be asked about: its data, or their power sums, or nothing."""
 
-    data: tuple[NDArray[Any], FloatArray] | None = None
+    data: FittedData | GroupedData | None = None
     sums: PowerSums | MixedSums | None = None
 
-    def without(self, target: NDArray[Any]) -> Source:
-        """Nothing, where `target`, about to be overwritten, shares memory with the data."""
-        return Source() if self.data is not None and np.shares_memory(target, self.data[0]) else self
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are neither data nor sums."""
+        return self.data is None and self.sums is None
+
+    def forget(self, target: NDArray[Any]) -> None:
+        """Forget the data if they share memory with `target`, which is about to be overwritten."""
+        if self.data is not None and np.shares_memory(target, self.data.values):
+            self.data = None
 
 
 class Of(Generic[T]):
@@ -81,6 +88,13 @@ class Of(Generic[T]):
         return self if whole is None else self._get(whole)
 
 
+def read_only(figures: NDArray[Any]) -> NDArray[Any]:
+    """A view of results that cannot be written to: a change would be lost, or change the fit."""
+    view = figures.view()
+    view.flags.writeable = False
+    return view
+
+
 class Figure:
     """A field of `kernels.results.ColumnFit`: one number for each column, read-only."""
 
@@ -97,9 +111,7 @@ class Figure:
     def __get__(self, columns: ColumnResults | None, owner: type) -> FloatArray | Figure:
         if columns is None:
             return self
-        view = columns.raw[:, self._position]
-        view.flags.writeable = False
-        return view
+        return read_only(columns.raw[:, self._position])
 
 
 class ColumnResults:
@@ -128,7 +140,7 @@ class ColumnResults:
         self.raw = raw
         self.codes = np.full(len(raw), FAMILIES[codes]) if isinstance(codes, str) else codes
         self.unit_weights = unit_weights
-        self.lmbda_error = np.zeros(len(raw)) if lmbda_error is None else lmbda_error
+        self._lmbda_error = np.zeros(len(raw)) if lmbda_error is None else lmbda_error
         self._fields: FloatArray | None = None
         #: arrays that inverse transforms need again
         self.memo: dict[Any, NDArray[Any]] = {}
@@ -155,9 +167,14 @@ class ColumnResults:
         return len(self.raw)
 
     @property
+    def lmbda_error(self) -> FloatArray:
+        """See the class."""
+        return read_only(self._lmbda_error)
+
+    @property
     def shift(self) -> FloatArray:
         """The number that Box-Cox adds to each column before the transform; 0 under Yeo-Johnson."""
-        return np.where(self.mirrored, 0.0, 0.0 - self.center)
+        return read_only(np.where(self.mirrored, 0.0, 0.0 - self.center))
 
     @property
     def mirrored(self) -> BoolArray:
@@ -168,12 +185,12 @@ class ColumnResults:
     @property
     def nll(self) -> FloatArray:
         """Negative log-likelihood at `lmbda`."""
-        return self.raw[:, NLL] * self.n_kept
+        return read_only(self.raw[:, NLL] * self.n_kept)
 
     @property
     def information(self) -> FloatArray:
         """Second derivative of `nll` in lambda."""
-        return self.raw[:, CURVATURE] * self.n_kept
+        return read_only(self.raw[:, CURVATURE] * self.n_kept)
 
     @property
     def far_from_zero(self) -> NDArray[np.intp]:
@@ -194,12 +211,12 @@ class ColumnResults:
     @property
     def n_iter(self) -> IntArray:
         """Evaluations of the likelihood or its derivatives."""
-        return self.raw[:, N_EVAL].astype(np.int64)
+        return read_only(self.raw[:, N_EVAL].astype(np.int64))
 
     @property
     def status(self) -> IntArray:
         """A `powerkern.Status` for each column."""
-        return self.raw[:, STATUS].astype(np.int64)
+        return read_only(self.raw[:, STATUS].astype(np.int64))
 
     @property
     def status_text(self) -> list[str]:
@@ -290,10 +307,12 @@ class ColumnResults:
 class FittedColumns:
     """A fit's parts and figures: the base of `PowerFit`, for functions that become its methods."""
 
+    info: FitInfo
+    columns: ColumnResults
+    source: Source
+
     def __init__(self, info: FitInfo, columns: ColumnResults, source: Source | None = None) -> None:
-        self.info = info
-        self.columns = columns
-        self.source = source or Source()
+        vars(self).update(info=info, columns=columns, source=source or Source())
 
     family = Of[str]("info.family")
     estimator = Of[Estimator]("info.estimator")

@@ -17,11 +17,14 @@ from powerkern._estimators.shift import to_own_units
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.reading import read_fitted
 from powerkern._results.columns import ColumnResults, FittedColumns
+from powerkern._results.fitted_data import FittedData
 from powerkern._typing import FloatArray
 
 
-def data_of(fit: FittedColumns, X: object, sample_weight: ArrayLike | str | None) -> tuple[NDArray[Any], FloatArray]:
-    """The data, in their own units, with weights."""
+def data_of(
+    fit: FittedColumns, X: object, sample_weight: ArrayLike | str | None, n_threads: int | None = None
+) -> tuple[NDArray[Any], FloatArray]:
+    """The data, in their own units, with weights; an error if those that the fit remembers were changed."""
     if X is not None:
         matrix = read_fitted(X, fit.column_names, fit.n_features, sample_weight)
         weight = matrix.weight
@@ -33,13 +36,13 @@ def data_of(fit: FittedColumns, X: object, sample_weight: ArrayLike | str | None
         return matrix.values, weight
     if sample_weight is not None:
         raise ValueError("sample_weight goes with X: pass both, or neither to use the fitted data and weights")
-    if fit.source.data is None:
+    if not isinstance(fit.source.data, FittedData):
         raise ValueError(
-            "this fit no longer has its data (it was made from chunks, pickled, read from JSON, or the data were "
-            "overwritten); pass X, or some 10,000 rows of it drawn at random: figures are then those of a fit to "
+            "this fit no longer has its data (it was made from chunks, copied, pickled or read from JSON, or has "
+            "overwritten them); pass X, or some 10,000 rows of it drawn at random: figures are then those of a fit to "
             "so many rows, and summary(sample=rows) has standard errors and intervals for all of them"
         )
-    return fit.source.data
+    return fit.source.data.checked(fit.column_names, n_threads)
 
 
 def columns_seen(fit: FittedColumns, values: NDArray[Any]) -> Columns:
@@ -56,7 +59,7 @@ def likelihood_of(
     threads, columns = thread_count(n_threads), fit.columns
     if X is None and sample_weight is None and fit.source.sums is not None:
         return SumsLikelihood(columns, fit.source.sums, threads)
-    values, weight = data_of(fit, X, sample_weight)
+    values, weight = data_of(fit, X, sample_weight, threads)
     if isinstance(fit.estimator, ML):
         return DataLikelihood(columns, columns_seen(fit, values), weight, threads, columns.divisor)
     kept = np.where((values >= columns.kept_low) & (values <= columns.kept_high), values, np.nan)

@@ -25,6 +25,7 @@ from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
 from powerkern._input.reading import read_fitted, restored
 from powerkern._results.columns import ColumnResults, FitInfo, FittedColumns, Of, Source
+from powerkern._results.fitted_data import GroupedData
 from powerkern._results.inference import wald_interval
 from powerkern._results.inversion import Inversion, OutOfRange, report_out_of_range, warn_of_lost_digits
 from powerkern._results.json import Recorded, damaged, entry, level_names_in, names_in, one_of
@@ -92,6 +93,15 @@ class GroupedFit(Recorded):
     True
     """
 
+    info: FitInfo
+    keys: Keys
+    columns: ColumnResults
+    pooled: PowerFit | None
+    unknown: str
+    dropna: bool | None
+    source: Source
+    _runs: Runs | None
+
     def __init__(
         self,
         info: FitInfo,
@@ -103,14 +113,16 @@ class GroupedFit(Recorded):
         source: Source | None = None,
         runs: Runs | None = None,
     ) -> None:
-        self.info = info
-        self.keys = keys
-        self.columns = columns
-        self.pooled = pooled
-        self.unknown = unknown
-        self.dropna = dropna
-        self.source = source or Source()
-        self._runs = runs
+        vars(self).update(
+            info=info,
+            keys=keys,
+            columns=columns,
+            pooled=pooled,
+            unknown=unknown,
+            dropna=dropna,
+            source=source or Source(),
+            _runs=runs,
+        )
 
     family = Of[str]("info.family")
     estimator = Of[Estimator]("info.estimator")
@@ -429,11 +441,9 @@ class GroupedFit(Recorded):
         """The fit of one group, with its rows if there are data."""
         p = self.n_features
         columns = self.columns.part(slice(g * p, (g + 1) * p))
-        if self.source.data is None or self._runs is None:
+        if not isinstance(self.source.data, GroupedData) or self._runs is None:
             return PowerFit(self.info, columns)
-        values, weight = self.source.data
-        rows = self._runs.rows(self._runs.codes == g)
-        return PowerFit(self.info, columns, Source((values[rows], weight[rows] if weight.size else weight)))
+        return PowerFit(self.info, columns, Source(self.source.data.group(g, self._runs.rows(self._runs.codes == g))))
 
     def _runs_of(self, X: Any, groups: Any, n: int) -> Runs:
         """The groups of rows; those that the fit has not seen only if they need not raise."""

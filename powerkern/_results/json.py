@@ -41,7 +41,16 @@ _HOMES = {
 
 
 class Recorded(ABC):
-    """A fit that JSON keeps."""
+    """A fit: its attributes cannot be set, and JSON keeps it. Constructors fill ``vars(self)``."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"{type(self).__name__}.{name} cannot be set: a fit holds the results for its data; fit again with other "
+            "arguments (lmbda= gives lambdas)"
+        )
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted; a fit holds the results for its data")
 
     @abstractmethod
     def to_record(self) -> dict[str, Any]:
@@ -52,13 +61,20 @@ class Recorded(ABC):
     def from_record(cls, record: Any) -> Self:
         """The fit with these entries; ValueError where no fit can have them."""
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str] | None = None) -> None:
         """Write the fit as JSON to a file that `powerkern.load` reads back bit for bit.
 
         Parameters
         ----------
         path : str or path-like
             The file. One that exists is replaced when the new one is complete, and stays if writing fails.
+
+        Raises
+        ------
+        TypeError
+            No path.
+        OSError
+            The file cannot be written.
 
         Examples
         --------
@@ -70,6 +86,9 @@ class Recorded(ABC):
         >>> bool(again.lmbda == fit.lmbda)
         True
         """
+        if not isinstance(path, str | os.PathLike):
+            given = "without a path" if path is None else f"with {path!r} as its path"
+            raise TypeError(f"save was called {given}; pass the name of the file, such as fit.save('fit.json')")
         with replacing(Path(path)) as part:
             part.write_text(self.to_json() + "\n", encoding="utf-8")
 

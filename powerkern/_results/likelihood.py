@@ -71,9 +71,9 @@ def profile(
     lmbdas : float or (k,) array-like
         Where to evaluate.
     X : array-like, optional
-        The fitted data. Not needed right after `fit`, which remembers its data without copying them (so they
-        must not be changed in between), until the fit is used to overwrite them. A fit that was pickled or read
-        from JSON has none.
+        The fitted data. Not needed right after `fit`, which keeps a copy of small data and a reference to large ones;
+        if these were changed in place since, methods raise ValueError. A fit that was copied, pickled or read from
+        JSON has no data, nor has one that was used to overwrite them.
     sample_weight : (n,) array-like, or str, optional
         Weights that go with `X`, or the name of its column that holds them.
     n_threads : int, optional
@@ -150,7 +150,7 @@ def objective_curve(
     if solver is None:
         curve = profile(fit, lmbdas, X, sample_weight=sample_weight, n_threads=n_threads)
         return curve / (fit.n_kept if curve.ndim == 1 else fit.n_kept[:, None])
-    values, weight = data_of(fit, X, sample_weight)
+    values, weight = data_of(fit, X, sample_weight, n_threads)
     columns, routes, threads = columns_seen(fit, values), fit.columns.routes, thread_count(n_threads)
 
     def objective(at: FloatArray) -> FloatArray:
@@ -277,7 +277,7 @@ def standard_error(
     if solver is None:
         return np.where(np.isin(fit.status, LIKELIEST), standard_error_of(fit.information), np.nan)
     replicates = as_whole("replicates", replicates, _FEWEST_REPLICATES)
-    values, weight = data_of(fit, X, sample_weight)
+    values, weight = data_of(fit, X, sample_weight, n_threads)
     threads = thread_count(n_threads)
     shift = np.zeros(fit.n_features) if fit.info.origin else fit.shift
     errors = fit.columns.gathered(

@@ -14,6 +14,7 @@ from powerkern._input.messages import warn
 from powerkern._results import applying, back, inference, likelihood, outlying, records, reports
 from powerkern._results.applying import warn_overflow
 from powerkern._results.columns import FAR_FROM_ZERO, ColumnResults, FitInfo, FittedColumns, Source
+from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import Optimum
 from powerkern._results.inversion import OutOfRange
 from powerkern._results.json import Recorded
@@ -156,7 +157,7 @@ class PowerFit(FittedColumns, Recorded):
             raise KeyError("no column is chosen; a fit has at least one")
         at = np.array(positions)
         part, data = self.part(at), self.source.data
-        source = None if data is None else Source((data[0][:, at], data[1]))
+        source = Source(data.part(at)) if isinstance(data, FittedData) else None
         return PowerFit(replace(part.info, was_vector=alone), part.columns, source)
 
     @property

@@ -13,7 +13,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.likelihood import ML
 from powerkern._input.arrays import as_matrix, column_label, column_labels
 from powerkern._results.central_normality import CentralNormality, central_matrix
-from powerkern._results.columns import FAR_FROM_ZERO, FittedColumns, Source
+from powerkern._results.columns import FAR_FROM_ZERO, FittedColumns
 from powerkern._results.data import data_of, likelihood_of
 from powerkern._results.inference import Method, wald_interval
 from powerkern._results.inversion import note_on_inverse
@@ -104,7 +104,7 @@ def normality(
     >>> before.skewness.round(2), after.skewness.round(2)
     (array([1.69]), array([-0.01]))
     """
-    values, weight = data_of(fit, X, sample_weight)
+    values, weight = data_of(fit, X, sample_weight, n_threads)
     raw, threads = fit.columns.raw, thread_count(n_threads)
     found = fit.columns.gathered(
         lambda code, chosen: moments_matrix(values[:, chosen], code, raw[chosen], weight, threads)
@@ -152,7 +152,7 @@ def central_normality(
     >>> (pk.fit(X).central_normality().pvalue > 0.05).tolist()
     [True, False]
     """
-    values, weight = data_of(fit, X, sample_weight)
+    values, weight = data_of(fit, X, sample_weight, n_threads)
     raw, threads = fit.columns.raw, thread_count(n_threads)
     found = fit.columns.gathered(
         lambda code, at: np.column_stack(central_matrix(values[:, at], code, raw[at], weight, threads))
@@ -238,7 +238,7 @@ def _estimates(
     if fit.info.origin is not None:
         found, notes = likelihood_entries(optimum(fit), level, "wald", None)
         return found, [notes[0], "no tests: the origin was fitted; se, low, high let origin and unit follow lambda"]
-    has_data = X is not None or fit.source != Source()
+    has_data = X is not None or not fit.source.is_empty
     likelihood = functools.cache(lambda: likelihood_of(fit, X, sample_weight, n_threads)) if has_data else None
     return likelihood_entries(optimum(fit), level, method, likelihood)
 

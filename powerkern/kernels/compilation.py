@@ -16,6 +16,7 @@ __all__ = ["JIT_DISABLED", "USUAL", "cpu_levels", "entries", "runnable_cpus", "w
 
 #: The modules of what is compiled unless all is asked for: fit (mle and robust), transform and inverse.
 USUAL = (
+    "fingerprint",
     "likelihood.lockstep",
     "likelihood.mle",
     "robust.adaptive_rewml",

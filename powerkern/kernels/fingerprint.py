@@ -1,0 +1,113 @@
+"""Fingerprints of columns: a 64-bit number each, which almost surely differs once any bit of the column differs.
+
+The fingerprint is the sum over the rows i, modulo 2**64, of the product of the two 32-bit halves of
+``bits(x_i) ^ key_i`` with pseudo-random keys. Sums over parts of the rows add up in any order, so threads and blocks of
+rows need no care. A change that is not made to deceive goes unnoticed with a probability of about 2**-32: one half of a
+key is a random factor of 32 bits for any change of the other half.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powerkern._jit import COUNTS, INTEGER, JIT_DISABLED, entry, inlined, kernel
+from powerkern._jit.interface import Array
+from powerkern._typing import IntArray
+
+__all__ = ["JIT_DISABLED", "KEYS", "add_fingerprints"]
+
+#: The bits of float64 values, contiguous, which are only read.
+_READ_BITS = Array("int64", 1, writable=False)
+#: Rows that share one table of keys; its 8 KB stay in the first-level cache.
+_PERIOD = 1024
+_LOW = 0xFFFFFFFF
+#: The fractional part of the golden ratio times 2**64, odd, as a signed number: multiples differ in all bits.
+_GOLDEN = 0x9E3779B97F4A7C15 - 2**64
+#: Fewer columns than this are read one by one, within `_PERIOD` rows, although rows lie along the memory.
+_WIDE = 16
+
+
+def _random_keys(n: int) -> IntArray:
+    """The first n outputs of splitmix64 (Steele, Lea & Flood 2014)."""
+    z = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(_GOLDEN + 2**64)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (z ^ (z >> np.uint64(31))).view(np.int64)
+
+
+#: Keys of the rows of a period; those of period k are combined with ``k * _GOLDEN``.
+KEYS = _random_keys(_PERIOD)
+
+
+@inlined
+def _term(bits: int, key: int) -> int:
+    """The summand of one value."""
+    z = bits ^ key
+    return (z & _LOW) * ((z >> 32) & _LOW)
+
+
+@kernel
+def _sum_of_column(values: IntArray, keys: IntArray, salt: int) -> int:
+    """The sum of the terms of contiguous values."""
+    total = 0
+    for i in range(values.size):
+        total += _term(values[i], keys[i] ^ salt)
+    return total
+
+
+@entry((_READ_BITS, INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, COUNTS, COUNTS, COUNTS))
+def add_fingerprints(
+    memory: IntArray,
+    begin: int,
+    row_stride: int,
+    column_stride: int,
+    first_row: int,
+    n_rows: int,
+    lengths: IntArray,
+    keys: IntArray,
+    out: IntArray,
+) -> None:
+    """Add the fingerprints of some rows to `out`, one number for each column.
+
+    Parameters
+    ----------
+    memory : ndarray of int64
+        The bits of the values: those of row i and column j at ``begin + i*row_stride + j*column_stride``.
+    begin, row_stride, column_stride : int
+        See `memory`. Columns, or rows, whose stride is 1 are read fastest.
+    first_row : int
+        The number of the first of the rows in the whole column.
+    n_rows : int
+        The number of rows.
+    lengths : (p,) ndarray of int
+        How many of the rows each column has, if they differ; else empty. Only with a `row_stride` of 1.
+    keys : ndarray of int64
+        `KEYS`.
+    out : (p,) ndarray of int64
+        Sums to add to.
+    """
+    p, top = out.size, 0
+    while top < n_rows:
+        row = first_row + top
+        at, salt = row % _PERIOD, row // _PERIOD * _GOLDEN
+        height = min(_PERIOD - at, n_rows - top)
+        base = begin + top * row_stride
+        # slices, and indices without a sign, are not checked for negative ones, which would keep loops from vectorising
+        if column_stride == 1 and row_stride != 1 and p >= _WIDE:
+            for i in range(height):
+                key, line = keys[at + i] ^ salt, base + i * row_stride
+                values = memory[line : line + p]
+                for j in range(p):
+                    out[j] += _term(values[j], key)
+        else:
+            for j in range(p):
+                line = base + j * column_stride
+                count = min(height, max(lengths[j] - top, 0)) if lengths.size else height
+                if row_stride == 1:
+                    out[j] += _sum_of_column(memory[line : line + count], keys[at : at + count], salt)
+                else:
+                    total = 0
+                    for i in range(count):
+                        total += _term(memory[np.uint64(line + i * row_stride)], keys[at + i] ^ salt)
+                    out[j] += total
+        top += height

@@ -1,0 +1,335 @@
+"""A fit answers for the data it was fitted to: after these were changed in place, a result is the same, or an error."""
+
+import contextlib
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import powerkern as pk
+from powerkern._engine.fingerprints import Fingerprints, fingerprint_columns
+from powerkern._results.fitted_data import COPIED_BYTES
+from powerkern._results.summary import Summary
+from powerkern.joint import fit_joint
+from powerkern.kernels.fingerprint import KEYS
+from powerkern.regression import fit_regression
+
+CHANGED = "changed after the fit"
+NAMES = ["a", "b", "c"]
+SMALL, LARGE = 100, 6000
+#: Arguments that methods require.
+ARGUMENTS = {"lmbdas": [0.0, 0.5], "lmbda0": 0.5}
+
+
+def values_of(n, p=3):
+    return np.random.default_rng(n).lognormal(sigma=0.5, size=(n, p))
+
+
+def figures(result):
+    """The numbers and texts of a result."""
+    if isinstance(result, Summary):
+        return [np.asarray(entry) for entry in result.to_dict().values()]
+    if isinstance(result, pk.PowerFit):
+        return [result.columns.raw]
+    if isinstance(result, tuple):
+        return [figure for part in result for figure in figures(part)]
+    return [np.asarray(result)]
+
+
+def attributes_of(fit):
+    """The public attributes of a fit; those that its estimator does not have are left out."""
+    found = {}
+    for name in sorted(dir(fit)):
+        if not name.startswith("_"):
+            with contextlib.suppress(ValueError):
+                found[name] = getattr(fit, name)
+    return found
+
+
+def methods_of(fit):
+    """Calls of all methods of a fit that can do without its data being passed again, by name."""
+    calls = {}
+    for name, method in attributes_of(fit).items():
+        if not inspect.ismethod(method):
+            continue
+        parameters = inspect.signature(method).parameters
+        required = [each.name for each in parameters.values() if each.default is each.empty and each.kind < 2]
+        about_data = {"X", "covariates", "Y", "n_threads"} & set(parameters)
+        if about_data and set(required) <= set(ARGUMENTS):
+            calls[name] = lambda method=method, required=required: method(**{arg: ARGUMENTS[arg] for arg in required})
+    return calls
+
+
+def answers(fit):
+    """The result of every method, or the text of its ValueError."""
+    found = {}
+    for name, call in methods_of(fit).items():
+        try:
+            found[name] = figures(call())
+        except ValueError as error:
+            found[name] = str(error)
+    return found
+
+
+def assert_same_or_refused(before, after, may_refuse):
+    """Each answer is the one from before the change, or the one error; returns the methods that refuse."""
+    refused = []
+    for name, was in before.items():
+        now = after[name]
+        if isinstance(now, str) and now != was:
+            assert CHANGED in now, (name, now)
+            refused.append(name)
+        else:
+            for one, other in zip(was, now, strict=True):
+                np.testing.assert_array_equal(one, other, err_msg=name)
+    assert may_refuse or not refused
+    return refused
+
+
+FITS = {
+    "box-cox": lambda X: pk.fit(X, "box-cox"),
+    "best": lambda X: pk.fit(X, "best"),
+    "robust": lambda X: pk.fit(X, "box-cox", "rewml"),
+    "lmbda=1": lambda X: pk.fit(X, lmbda=1.0),
+    "shift": lambda X: pk.fit(X, "box-cox", shift=1.0),
+    "prestandardized": lambda X: pk.fit(X, estimator=pk.ML(prestandardize="mad")),
+    "regression": lambda X: fit_regression(X, np.linspace(0.0, 1.0, len(X))),
+    "joint": lambda X: fit_joint(X, family="box-cox"),
+    "group": lambda X: pk.fit(X, groups=np.repeat([1, 2], len(X) // 2))[2],
+}
+
+
+def test_all_methods_are_called():
+    assert {"confint", "lr_test", "profile", "objective_curve", "normality", "central_normality", "summary"} <= set(
+        methods_of(FITS["box-cox"](values_of(SMALL)))
+    )
+    assert {"confint", "lr_test", "profile", "residuals", "fitted_values", "summary"} <= set(
+        methods_of(FITS["regression"](values_of(SMALL)))
+    )
+    assert {"confint", "lr_test", "summary"} <= set(methods_of(FITS["joint"](values_of(SMALL))))
+
+
+@pytest.mark.parametrize("kind", FITS)
+@pytest.mark.parametrize("n", [SMALL, LARGE])
+def test_arrays_changed_in_place(kind, n):
+    X = values_of(n)
+    assert (X.nbytes > COPIED_BYTES) == (n == LARGE)
+    fit = FITS[kind](X)
+    before = answers(fit)
+    X[n - 1, 1] *= 1.0 + 1e-15  # by an ulp or two
+    refused = assert_same_or_refused(before, answers(fit), may_refuse=n == LARGE)
+    if n == LARGE and kind != "group":  # whose rows were copied when its fit was taken from the fit of all groups
+        assert refused
+        assert all("column 1" in answers(fit)[name] for name in refused)
+        # what was changed back is as it was
+        X[:] = values_of(n)
+        assert_same_or_refused(before, answers(fit), may_refuse=False)
+
+
+def changed_frame(X):
+    X.loc[:, ["a", "c"]] = np.log(X[["a", "c"]])
+    X.iloc[3, 1] = 9.0
+
+
+@pytest.mark.parametrize("kind", FITS)
+def test_frames_changed_in_place_give_the_right_answer(kind):
+    X = pd.DataFrame(values_of(LARGE), columns=NAMES)
+    fit = FITS[kind](X)
+    before = answers(fit)
+    changed_frame(X)
+    assert_same_or_refused(before, answers(fit), may_refuse=False)
+
+
+def test_a_frame_that_its_own_fit_transforms():
+    X = pd.DataFrame(values_of(LARGE), columns=NAMES)
+    original = X.copy()
+    fit = pk.fit(X, "box-cox")
+    X.loc[:, NAMES] = fit.transform(X)
+    right = pk.fit(original, "box-cox").summary().to_frame()
+    pd.testing.assert_frame_equal(fit.summary().to_frame(), right)
+
+
+def memory_map(X, tmp_path):
+    mapped = np.memmap(tmp_path / "x", dtype=X.dtype, mode="w+", shape=X.shape)
+    mapped[:] = X
+    return mapped, mapped
+
+
+def of_numpy(make):
+    def shared(X, tmp_path):
+        return make(X), X
+
+    return shared
+
+
+CONTAINERS = {
+    "fortran": lambda X, _: (np.asfortranarray(X),) * 2,
+    "strided": lambda X, _: (np.repeat(X, 2, axis=1)[::-1, ::2],) * 2,
+    "float32": lambda X, _: (X.astype(np.float32),) * 2,
+    "big-endian": lambda X, _: (X.astype(">f8"),) * 2,
+    "int64": lambda X, _: ((1000 * X).astype(np.int64),) * 2,
+    "memmap": memory_map,
+    "masked": of_numpy(lambda X: np.ma.masked_array(X, mask=np.zeros(X.shape, dtype=bool))),
+    "pandas without a copy": of_numpy(lambda X: pd.DataFrame(X, columns=NAMES, copy=False)),
+    "polars from NumPy": of_numpy(lambda X: pl.DataFrame(dict(zip(NAMES, X.T, strict=True)))),
+    "arrow from NumPy": of_numpy(lambda X: pa.table(dict(zip(NAMES, X.T, strict=True)))),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_memory_shared_with_the_user(container, tmp_path):
+    given, memory = CONTAINERS[container](np.asfortranarray(values_of(2 * LARGE)), tmp_path)
+    fit = pk.fit(given, "box-cox")
+    before = answers(fit)
+    memory[17, 2] += 1
+    assert_same_or_refused(before, answers(fit), may_refuse=True)
+
+
+def test_a_polars_frame_set_in_place():
+    X = pl.DataFrame(values_of(LARGE), schema=NAMES)
+    fit = pk.fit(X, "box-cox")
+    before = answers(fit)
+    X[0, "a"] = 50.0
+    assert_same_or_refused(before, answers(fit), may_refuse=False)
+
+
+@pytest.mark.parametrize("kind", ["mle", "rewml", "regression", "joint", "group"])
+@pytest.mark.parametrize("n", [SMALL, 20_000])
+def test_weights_changed_in_place(kind, n):
+    X, weight = values_of(n), np.random.default_rng(1).uniform(0.5, 2.0, size=n)
+    if kind == "regression":
+        fit = fit_regression(X, np.linspace(0.0, 1.0, n), sample_weight=weight)
+    elif kind == "joint":
+        fit = fit_joint(X, sample_weight=weight)
+    elif kind == "group":
+        fit = pk.fit(X, groups=np.repeat([1, 2], n // 2), sample_weight=weight)[2]
+    else:
+        fit = pk.fit(X, estimator=kind, sample_weight=weight)
+    before = answers(fit)
+    weight[-1] *= 2.0
+    refused = assert_same_or_refused(before, answers(fit), may_refuse=n > SMALL)
+    assert bool(refused) == (n > SMALL and kind != "group")
+    assert all(answers(fit)[name].startswith("sample_weight: ") for name in refused)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("n", [SMALL, 20_000])
+def test_covariates_changed_in_place(intercept, n):
+    Y, x = values_of(n), np.random.default_rng(0).uniform(1.0, 2.0, size=(n, 2))
+    fit = fit_regression(Y, x, intercept=intercept)
+    before = answers(fit)
+    x[:] = 1.0
+    assert_same_or_refused(before, answers(fit), may_refuse=False)
+
+
+def test_groups_answer_for_their_own_rows():
+    X, groups = values_of(LARGE), np.arange(LARGE) % 4
+    fit = pk.fit(X, groups=groups)
+    before = {label: fit[label].profile(0.5) for label in fit}
+    X[4, 1] += 1.0  # of group 0
+    groups[:] = 7  # the labels of rows are not needed any more
+    with pytest.raises(ValueError, match=rf"X, column 1: {CHANGED}"):
+        fit[0].profile(0.5)
+    for label in (1, 2, 3):
+        np.testing.assert_array_equal(fit[label].profile(0.5), before[label])
+
+
+def test_columns_answer_for_themselves():
+    X = values_of(LARGE)
+    fit = pk.fit(X, column_names=NAMES)
+    before = fit["a"].profile(0.5)
+    X[:, 1] += 1.0
+    np.testing.assert_array_equal(fit["a"].profile(0.5), before)
+    np.testing.assert_array_equal(fit[["c", "a"]]["a"].profile(0.5), before)
+    for part in (fit, fit[1:], fit["b"]):
+        with pytest.raises(ValueError, match=rf"X, column \d \('b'\): {CHANGED}.*; pass the original data as X"):
+            part.profile(0.5)
+
+
+def test_rows_that_change_places_are_a_change():
+    """Of weighted columns, it matters: also where symmetric exchanges leave position-weighted sums as they are."""
+    X = np.repeat([[1.0], [2.0], [2.0], [1.0]], LARGE, axis=0)
+    fit = pk.fit(X, sample_weight=np.arange(1.0, len(X) + 1.0))
+    X[:] = 3.0 - X
+    with pytest.raises(ValueError, match=CHANGED):
+        fit.profile(0.5)
+
+
+def test_signs_of_all_values():
+    X = np.random.default_rng(0).normal(size=(50_000, 1))
+    fit = pk.fit(X, lmbda=1.0)
+    X *= -1.0
+    with pytest.raises(ValueError, match=CHANGED):
+        fit.profile(0.5)
+
+
+@pytest.mark.parametrize("clone", [lambda f: pickle.loads(pickle.dumps(f)), copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("kind", FITS)
+def test_copies_have_no_data(kind, clone):
+    X = values_of(SMALL)
+    again = clone(FITS[kind](X))
+    with pytest.raises(ValueError, match="no longer has its data"):
+        again.confint()
+
+
+# --- fingerprints -------------------------------------------------------------------------------------
+
+
+def plain_fingerprint(x):
+    """The definition, in Python's integers."""
+    golden, total, mask = 0x9E3779B97F4A7C15, 0, 2**64 - 1
+    for i, bits in enumerate(np.ascontiguousarray(x).view(np.uint64).tolist()):
+        period, k = divmod(i, len(KEYS))
+        z = bits ^ int(KEYS.view(np.uint64)[k]) ^ (period * golden & mask)
+        total += (z & 0xFFFFFFFF) * (z >> 32)
+    return np.array([total & mask], dtype=np.uint64).view(np.int64)[0]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 3), (2500, 2), (1030, 20), (3000, 40)])
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+def test_fingerprints_are_as_defined(shape, order):
+    X = np.random.default_rng(0).normal(size=shape)
+    right = [plain_fingerprint(x) for x in X.T]
+    X = np.repeat(X, 3, axis=1)[:, ::3] if order == "strided" else np.asarray(X, order=order)
+    assert fingerprint_columns(X, 2).tolist() == right
+    recorded = Fingerprints(*shape)
+    for start in range(0, shape[0], 700):
+        recorded.record(X[start : start + 700].T, start, slice(0, shape[1]))
+    assert recorded.complete(X, 1).tolist() == right
+
+
+def test_what_was_not_recorded_is_read():
+    X = np.random.default_rng(0).normal(size=(900, 5))
+    recorded = Fingerprints(900, 5)
+    recorded.record(X[:, 1:3].T, 0, slice(1, 3))
+    recorded.record(X[:500, 3:4].T, 0, slice(3, 4))
+    assert recorded.complete(X, 1).tolist() == [plain_fingerprint(x) for x in X.T]
+
+
+# --- read-only ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", FITS)
+def test_results_cannot_be_set(kind):
+    fit = FITS[kind](values_of(SMALL))
+    before = fit.lmbda.copy()
+    with pytest.raises(AttributeError, match=rf"{type(fit).__name__}.lmbda cannot be set: a fit holds .*; fit again"):
+        fit.lmbda = np.zeros(3)
+    with pytest.raises(AttributeError, match="cannot be deleted"):
+        del fit.info
+    np.testing.assert_array_equal(fit.lmbda, before)
+
+
+@pytest.mark.parametrize("kind", [*FITS, "groups"])
+def test_arrays_of_results_cannot_be_written_to(kind):
+    X = values_of(SMALL)
+    fit = pk.fit(X, groups=np.repeat([1, 2], SMALL // 2)) if kind == "groups" else FITS[kind](X)
+    for each in (fit, pickle.loads(pickle.dumps(fit)), copy.copy(fit)):
+        arrays = {name: value for name, value in attributes_of(each).items() if isinstance(value, np.ndarray)}
+        assert "lmbda" in arrays
+        assert [name for name, array in arrays.items() if array.flags.writeable] == []
