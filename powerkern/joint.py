@@ -32,6 +32,7 @@ from powerkern._results.inference import (
     Optimum,
     confidence_interval,
     ratio_test,
+    refuse_number,
     rounded,
 )
 from powerkern._results.inversion import OutOfRange
@@ -366,6 +367,7 @@ class JointFit(json.Recorded):
         >>> bool((low < 0.0).all() and (high > 0.0).all())
         True
         """
+        refuse_number(X)
         interval = confidence_interval(
             self.optimum, level, method, lambda: self._likelihood(X, covariates, sample_weight, n_threads)
         )

@@ -19,7 +19,7 @@ import scipy.optimize
 import scipy.stats
 
 import powerkern as pk
-from powerkern._models.joint_likelihood import Evaluation, JointLikelihood, minimize, profile_ends
+from powerkern._models.joint_likelihood import Evaluation, JointLikelihood, Singular, best_of, minimize, profile_ends
 from powerkern._status import JointStatus
 from powerkern.joint import JointFit, fit_joint
 from powerkern.kernels.transforms.family import FAMILIES
@@ -612,3 +612,40 @@ def test_formulas() -> None:
         JointFit.from_json(fit.to_json()).mahalanobis(X, frame)
     with pytest.raises(ValueError, match="formula '~ 0 \\+ z' has no intercept"):
         fit_joint(X, frame, "box-cox", formula="~ 0 + z")
+
+
+class Plain:
+    """A likelihood that is f(lambda), or singular."""
+
+    def __init__(self, f: Any) -> None:
+        self._f = f
+
+    def evaluate(self, lmbda: np.ndarray, tolerance: float = 0.0) -> Evaluation:
+        return Evaluation(*self._f(float(lmbda[0])))
+
+
+def test_a_search_drawn_to_singular_columns_names_them() -> None:
+    def f(lmbda: float) -> tuple[float, np.ndarray, np.ndarray]:
+        if lmbda != 0.0:
+            raise Singular(np.array([2, 3]))
+        return 1.0, np.array([1.0]), np.array([[1.0]])
+
+    with pytest.raises(Singular) as caught:
+        minimize(Plain(f), np.zeros(1))  # type: ignore[arg-type]
+    assert caught.value.columns.tolist() == [2, 3]
+
+
+def test_a_search_that_finds_nothing_lower_stays() -> None:
+    def f(lmbda: float) -> tuple[float, np.ndarray, np.ndarray]:
+        return 1.0 + float(lmbda != 0.0), np.array([1.0]), np.array([[1.0]])
+
+    found = minimize(Plain(f), np.zeros(1))  # type: ignore[arg-type]
+    assert (found.lmbda[0], found.at.f, found.status) == (0.0, 1.0, JointStatus.NOT_CONVERGED)
+
+
+def test_evaluations_of_all_starts_are_counted_once() -> None:
+    likelihood = likelihood_of("box-cox", correlated(60, 2))
+    starts = [np.zeros(2), np.array([1.0, -1.0]), np.array([2.0, 0.5])]
+    each = [minimize(likelihood, start).n_eval for start in starts]
+    for k in (1, 2, 3):
+        assert best_of(likelihood, starts[:k]).n_eval == sum(each[:k])

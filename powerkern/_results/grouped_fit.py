@@ -19,7 +19,7 @@ from powerkern._estimators.likelihood import ML
 from powerkern._input import batches as _batches
 from powerkern._input.alignment import align_rows, labels_to_record
 from powerkern._input.arguments import domain_error_in
-from powerkern._input.arrays import Matrix, as_choice, as_reals, output_type
+from powerkern._input.arrays import Matrix, as_choice, as_reals, column_label, output_type
 from powerkern._input.frames import by_name
 from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
@@ -142,9 +142,15 @@ class GroupedFit(Recorded):
     x_max = _ByGroup[FloatArray]("x_max")
 
     def __repr__(self) -> str:
-        failed = int(is_failed(self.status).any(axis=1).sum())
         text = f"GroupedFit(family={self.family!r}, estimator={self.estimator!r}, {len(self)} groups"
-        return f"{text}, {failed} of them not fitted)" if failed else f"{text})"
+        failed = np.count_nonzero(is_failed(self.status), axis=0)
+        if self.n_features == 1:
+            return f"{text}, {failed[0]} of them not fitted)" if failed.any() else f"{text})"
+        at = np.flatnonzero(failed)
+        names = self.column_names
+        each = [f"{column_label(j, names)} not fitted in {failed[j]} of them" for j in at[:_LISTED].tolist()]
+        rest = [f"{at.size - _LISTED} more columns not in all"] if at.size > _LISTED else []
+        return f"{', '.join([text, *each, *rest])})"
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from html import escape
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._input import special
 from powerkern._input.alignment import align_columns
-from powerkern._input.arrays import as_choice, as_reals
+from powerkern._input.arrays import as_choice, as_reals, is_real
 from powerkern._input.frames import by_name
 from powerkern._typing import FloatArray
 
@@ -33,6 +34,16 @@ class Interval(NamedTuple):
     def named(self, names: list[str] | None) -> Interval:
         """These intervals by the names of their columns, where they have names."""
         return Interval(by_name(self.low, names), by_name(self.high, names))
+
+    def __repr__(self) -> str:
+        """Return the two arrays; of intervals with names, a table."""
+        if isinstance(self.low, np.ndarray):
+            return f"Interval(low={self.low!r}, high={self.high!r})"
+        return f"Interval\n{self.to_frame()}"
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks."""
+        return str(self.to_frame()._repr_html_()) if not isinstance(self.low, np.ndarray) else escape(repr(self))
 
     def to_frame(self) -> Any:
         """The intervals as a pandas data frame with columns "low" and "high"."""
@@ -133,6 +144,12 @@ def hypothesis_lambdas(
     if given.ndim > 1 or given.size not in (1, n) or not np.isfinite(given).all():
         raise ValueError(f"lmbda0 must be one finite number, or one per {each} ({n})")
     return given.reshape(()) if given.size == 1 else given
+
+
+def refuse_number(X: object) -> None:
+    """Refuse a number in place of data: most likely a confidence level."""
+    if is_real(X):
+        raise TypeError(f"X is the number {X!r}, and takes data; pass a confidence level by name, such as level=0.9")
 
 
 def checked_level(level: float) -> float:

@@ -27,6 +27,7 @@ from powerkern._results.inference import (
     confidence_interval,
     curves,
     ratio_test,
+    refuse_number,
     standard_error_of,
     wald_interval,
 )
@@ -209,6 +210,7 @@ def confint(
     >>> np.ravel(fit.confint(method="wald")).round(4)
     array([-0.0543, 0.2071])
     """
+    refuse_number(X)
     by_bootstrap = not isinstance(fit.estimator, ML)
     method = method or ("bootstrap" if by_bootstrap else "profile" if fit.info.origin is None else "wald")
     if method == "profile" and fit.info.origin is not None:
@@ -375,6 +377,7 @@ def rounded_fit(
     >>> bool(np.allclose(fit.transform(x), (np.log(x) - np.log(x).mean()) / np.log(x).std()))
     True
     """
+    refuse_number(X)
     rounded = optimum(fit).rounded(level)
     results = likelihood_of(fit, X, sample_weight, n_threads).results(rounded)
     found = fit.with_columns(fit.columns.rounded_to(rounded, results), fit.source)

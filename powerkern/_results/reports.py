@@ -15,11 +15,11 @@ from powerkern._input.arrays import as_matrix, column_label, column_labels
 from powerkern._results.central_normality import CentralNormality, central_matrix
 from powerkern._results.columns import FAR_FROM_ZERO, FittedColumns
 from powerkern._results.data import data_of, likelihood_of
-from powerkern._results.inference import Method, wald_interval
+from powerkern._results.inference import Method, refuse_number, wald_interval
 from powerkern._results.inversion import note_on_inverse
 from powerkern._results.likelihood import optimum, standard_error
 from powerkern._results.normality import Normality, moments_matrix, normality_figures
-from powerkern._results.summary import Summary, likelihood_entries, note_on_bootstrap, table_of, texts_of
+from powerkern._results.summary import Summary, html_table, likelihood_entries, note_on_bootstrap, table_of
 from powerkern._status import Status, is_failed
 from powerkern._typing import FloatArray
 
@@ -42,12 +42,8 @@ def as_text(fit: FittedColumns) -> str:
 
 def as_html(fit: FittedColumns) -> str:
     """The same as HTML, for notebooks."""
-    entries = _first_columns(fit)
-    cells = [texts_of(entry) for entry in entries.values()]
-    rows = [("th", list(entries)), *(("td", list(row)) for row in zip(*cells, strict=True))]
-    table = "".join(f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in row)}</tr>" for tag, row in rows)
     rest = "".join(f"<p>{line}</p>" for line in _rest(fit))
-    return f"<div><p>{html.escape(headline(fit))}</p><table>{table}</table>{rest}</div>"
+    return f"<div><p>{html.escape(headline(fit))}</p>{html_table(_first_columns(fit))}{rest}</div>"
 
 
 def _first_columns(fit: FittedColumns) -> dict[str, NDArray[Any]]:
@@ -210,6 +206,7 @@ def summary(
     >>> sorted(summary.to_dict())[:5]
     ['column', 'family', 'high', 'kurtosis', 'kurtosis_after']
     """
+    refuse_number(X)
     if X is not None and sample is not None:
         raise ValueError("pass the data as X, or rows drawn from them as sample, not both")
     shape, note = _shape_entries(fit, X, sample, sample_weight, n_threads)

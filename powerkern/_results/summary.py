@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -105,17 +106,33 @@ class Summary:
 
     def to_text(self, max_rows: int | None = _SHOWN) -> str:
         """The table as text, at most `max_rows` columns of the data in it; None for all of them."""
-        shown = len(self.names) if max_rows is None else min(max_rows, len(self.names))
-        blocks = ({"column": self.names, **block} for block in self.blocks)
-        tables = [table_of({name: entry[:shown] for name, entry in block.items()}) for block in blocks]
-        parts = [self.title, *tables]
-        if shown < len(self.names):
-            parts.append(f"... and {len(self.names) - shown} more columns: to_text(None), to_dict() or to_frame()")
+        parts = [self.title, *map(table_of, self._shown(max_rows)), *self._rest(max_rows)]
         if self.tests:
-            parts.append(_tests_table(self.tests))
+            parts.append(table_of(_tests_entries(self.tests)))
         if self.notes:
             parts.append("\n".join(self.notes))
         return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        """Return the table for notebooks, in blocks that scroll rather than wrap."""
+        parts = [f"<p>{escape(self.title)}</p>"]
+        tables = list(map(html_table, self._shown(_SHOWN)))
+        if self.tests:
+            tables.append(html_table(_tests_entries(self.tests)))
+        parts += [f'<div style="overflow-x: auto">{table}</div>' for table in tables]
+        parts += [f"<p>{escape(line)}</p>" for line in (*self._rest(_SHOWN), *self.notes)]
+        return f"<div>{''.join(parts)}</div>"
+
+    def _shown(self, max_rows: int | None) -> list[dict[str, NDArray[Any]]]:
+        """The blocks with the names of the columns, at most `max_rows` of these."""
+        return [
+            {name: entry[:max_rows] for name, entry in {"column": self.names, **block}.items()} for block in self.blocks
+        ]
+
+    def _rest(self, max_rows: int | None) -> list[str]:
+        """A line on the columns that are not shown, if any."""
+        left = 0 if max_rows is None else len(self.names) - max_rows
+        return [f"... and {left} more columns: to_text(None), to_dict() or to_frame()"] if left > 0 else []
 
     def __str__(self) -> str:
         return self.to_text()
@@ -175,14 +192,20 @@ def table_of(entries: Entries) -> str:
     return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
 
 
-def _tests_table(tests: Mapping[str, LikelihoodRatio]) -> str:
+def html_table(entries: Entries) -> str:
+    """Return entries as a table of HTML, with their names above."""
+    cells = [texts_of(entry) for entry in entries.values()]
+    rows = [("th", list(entries)), *(("td", list(row)) for row in zip(*cells, strict=True))]
+    lines = (f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in row)}</tr>" for tag, row in rows)
+    return f"<table>{''.join(lines)}</table>"
+
+
+def _tests_entries(tests: Mapping[str, LikelihoodRatio]) -> Entries:
     """Tests of all columns together, a line each."""
     found = list(tests.values())
-    return table_of(
-        {
-            "likelihood ratio test": np.array(list(tests)),
-            "lr": np.array([float(test.statistic) for test in found]),
-            "df": np.array([test.df for test in found]),
-            "p": np.array([float(test.pvalue) for test in found]),
-        }
-    )
+    return {
+        "likelihood ratio test": np.array(list(tests)),
+        "lr": np.array([float(test.statistic) for test in found]),
+        "df": np.array([test.df for test in found]),
+        "p": np.array([float(test.pvalue) for test in found]),
+    }

@@ -14,7 +14,7 @@ from powerkern._jit.cpus import runnable as runnable_cpus
 
 __all__ = ["JIT_DISABLED", "USUAL", "cpu_levels", "entries", "runnable_cpus", "writable_folder"]
 
-#: The modules of what is compiled unless all is asked for: fit (mle and robust), transform and inverse.
+#: Modules, and single entries, compiled unless all are asked for: fit (mle and robust), transform, inverse and summary.
 USUAL = (
     "fingerprint",
     "likelihood.lockstep",
@@ -23,6 +23,10 @@ USUAL = (
     "transforms.gather",
     "transforms.matrix",
     "transforms.lambda_bounds",
+    # summary()
+    "normality.moments",
+    "normality.plotting_positions",
+    "robust.location.proposal2_columns",
 )
 
 
@@ -31,12 +35,18 @@ def entries(everything: bool = True) -> dict[str, Entry]:
     prefix = f"{powerkern.kernels.__name__}."
     found = pkgutil.walk_packages(powerkern.kernels.__path__, prefix)
     names = (module.name.removeprefix(prefix) for module in found if not module.ispkg)
-    modules = [*USUAL, *(name for name in names if name not in USUAL)] if everything else USUAL
-    return {name: entry for module in modules for name, entry in _entries_of(module).items()}
+    modules = list(names)
+    usual = {name: entry for each in USUAL for name, entry in _entries_of(each, modules).items()}
+    if not everything:
+        return usual
+    return usual | {name: entry for module in modules for name, entry in _entries_of(module, modules).items()}
 
 
-def _entries_of(module: str) -> dict[str, Entry]:
-    path = f"{powerkern.kernels.__name__}.{module}"
+def _entries_of(name: str, modules: list[str]) -> dict[str, Entry]:
+    """The entries of a module, or one of them by its full name."""
+    if name not in modules:
+        return {name: _entries_of(name.rpartition(".")[0], modules)[name]}
+    module, path = name, f"{powerkern.kernels.__name__}.{name}"
     found = [each for each in _found_in(vars(importlib.import_module(path)).values()) if each.__module__ == path]
     return {f"{module}.{entry.name}": entry for entry in found}
 

@@ -933,3 +933,21 @@ def test_any_numbers(values, name):
     assert np.isfinite(z[fit.weights(x) == 1.0]).all()
     ordered = z[np.argsort(x, kind="stable")]
     assert np.all(ordered[:-1] <= ordered[1:])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ties_among_missing_values(weighted):
+    """More than half of the values are equal; missing rows are dropped rows."""
+    rng = np.random.default_rng(4)
+    x = np.append(np.full(60, 3.0), 3.0 + rng.lognormal(size=40))
+    rows = rng.permutation(100)
+    x, weight = x[rows], rng.uniform(0.5, 2.0, size=100) if weighted else None
+    gaps = np.sort(rng.integers(0, 101, size=80))
+    with_gaps = np.insert(x, gaps, np.nan)
+    weight_of_gaps = None if weight is None else np.insert(weight, gaps, 5.0)
+    for family in ("box-cox", "yeo-johnson"):
+        fit = pk.fit(x, family, "rewml", sample_weight=weight)
+        other = pk.fit(with_gaps, family, "rewml", sample_weight=weight_of_gaps)
+        np.testing.assert_array_equal(other.status, fit.status)
+        np.testing.assert_allclose(other.lmbda, fit.lmbda, rtol=1e-9)
+        assert fit.lmbda[0] != 1.0

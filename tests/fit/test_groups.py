@@ -634,3 +634,16 @@ def test_a_million_groups():
     assert len(fit) == n_groups
     for g in (0, 777_777):
         assert same(fit, pk.fit(x[5 * g : 5 * g + 5]), g)
+
+
+def test_columns_that_fail_are_named():
+    X = np.column_stack([RNG.lognormal(size=30), np.full(30, 2.0), RNG.lognormal(size=30)])
+    X[:10, 2] = 5.0
+    with pytest.warns(UserWarning, match="not fitted"):
+        fit = pk.fit(X, groups=np.repeat([1, 2, 3], 10), column_names=["a", "b", "c"])
+    assert repr(fit).endswith(
+        "3 groups, column 1 ('b') not fitted in 3 of them, column 2 ('c') not fitted in 1 of them)"
+    )
+    with pytest.warns(UserWarning, match="not fitted"):
+        one = pk.fit(X[:, 2], groups=np.repeat([1, 2, 3], 10))
+    assert repr(one).endswith("3 groups, 1 of them not fitted)")

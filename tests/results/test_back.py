@@ -243,3 +243,21 @@ def test_a_standard_deviation_near_the_smallest_number_gives_the_median(family, 
     fit = pk.fit(np.random.default_rng(0).lognormal(size=(30, 3)), family)
     z = np.array([[-1.0, 0.0, 0.5]])
     np.testing.assert_allclose(fit.inverse_mean(z, sd), fit.inverse_transform(z), rtol=1e-12)
+
+
+@pytest.mark.parametrize("lmbda", [0.5, 1.3, 2.0, 2.8])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_columns_of_negative_values_mirror_positive_ones(lmbda, standardize):
+    """Against the mirror image, and against a plain integral of the inverse transform."""
+    x = 5.0 + X
+    up = pk.fit(x, lmbda=2.0 - lmbda, standardize=standardize)
+    down = pk.fit(-x, lmbda=lmbda, standardize=standardize)
+    mean, sd = (0.3, 0.8) if standardize else (up.transform(x).mean(), 0.5 * up.transform(x).std())
+    assert_allclose(down.inverse_mean(-mean, sd), -up.inverse_mean(mean, sd), rtol=1e-12)
+    z = np.linspace(-8.0, 8.0, 4001)
+    density = np.exp(-0.5 * z**2)
+    inside = np.isfinite(down.inverse_transform(-mean + sd * z, out_of_range="clip"))
+    images = down.inverse_transform(-mean + sd * z, out_of_range="clip")
+    assert inside.all()
+    if not (up.inverse_transform(mean + sd * z, out_of_range="clip") == up.x_min).any() and 0.0 <= 2.0 - lmbda <= 1.0:
+        assert_allclose(down.inverse_mean(-mean, sd), (images * density).sum() / density.sum(), rtol=1e-9)

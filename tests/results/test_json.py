@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import random
 import warnings
@@ -13,7 +15,7 @@ import pytest
 
 import powerkern as pk
 from powerkern import PowerFit
-from powerkern.joint import fit_joint
+from powerkern.joint import JointFit, fit_joint
 from powerkern.kernels.results import REF
 from powerkern.regression import fit_regression
 
@@ -252,3 +254,63 @@ def test_estimators_come_back_as_they_were() -> None:
     estimator = pk.AdaptiveRewML(search_range=(-3.0, 5.5), n_reweight=3, cutoff=0.75)
     fit = pk.fit(X[:, :2], "box-cox", estimator)
     assert PowerFit.from_json(fit.to_json()).estimator == fit.estimator == estimator
+
+
+# --- every fit comes back -----------------------------------------------------------------------------
+
+ESTIMATORS = [
+    *("mle", "central-mle", "rewml", "rewml-nr", "carroll", "mtl", "ppcc", pk.ML(prestandardize="mad")),
+    *(make(prestandardize="none") for make in (pk.RewML, pk.RewMLNR, pk.Carroll, pk.MTL)),
+]
+OPTIONS: list[dict[str, Any]] = [{}, {"bounds": (-1.0, 1.0)}, {"standardize": False}, {"shift": 1.5}, {"lmbda": 0.5}]
+OPTIONS += [{"ymax": 100.0}, {"origin": "fit"}]
+COLUMNS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
+    "above 1": lambda rng: 2.0 + rng.random(30),
+    "below 1": lambda rng: 0.1 + 0.5 * rng.random(30),
+    "around 1": lambda rng: rng.lognormal(size=30),
+    "tiny": lambda rng: 1e-30 * (1.0 + rng.random(30)),
+    "huge": lambda rng: 1e200 * rng.lognormal(size=30),
+    "years": lambda rng: 2000.0 + rng.integers(0, 20, 30),
+    "ties": lambda rng: rng.integers(0, 3, 30).astype(float),
+    "negative": lambda rng: -5.0 - rng.lognormal(size=30),
+    "both signs": lambda rng: rng.normal(size=30),
+    "missing": lambda rng: np.where(rng.random(30) < 0.3, np.nan, rng.lognormal(size=30)),
+    "constant": lambda rng: np.full(30, 3.0),
+    "two": lambda rng: np.array([2.0, 3.0]),
+}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+def test_whatever_is_fitted_comes_back(estimator: Any) -> None:
+    """By every estimator, in each family, with each option that goes with it, and any column."""
+    n_fitted, rng = 0, np.random.default_rng(7)
+    for family, options, make in itertools.product(("box-cox", "yeo-johnson", "best"), OPTIONS, COLUMNS.values()):
+        x, weight = make(rng), None
+        if rng.random() < 0.3:
+            weight = rng.uniform(0.1, 2.0, size=x.size)
+        fit = None
+        with warnings.catch_warnings(), contextlib.suppress(ValueError):  # options that do not go together
+            warnings.simplefilter("ignore")
+            fit = pk.fit(x, family, estimator, sample_weight=weight, **options)
+        if fit is not None:
+            again = PowerFit.from_json(fit.to_json())
+            np.testing.assert_array_equal(again.columns.raw, fit.columns.raw)
+            assert again.info == fit.info
+            n_fitted += 1
+    assert n_fitted > 20
+
+
+def test_a_joint_fit_has_finite_figures() -> None:
+    record = json.loads(fit_joint(X[:, :2], family="box-cox").to_json())
+    for name in ("llf", "coef", "cov"):
+        value = np.full(np.shape(record[name]), None).tolist()
+        with pytest.raises(ValueError, match=f"{name} is not finite"):
+            JointFit.from_json(json.dumps({**record, name: value}), check=False)
+
+
+def test_save_names_the_file() -> None:
+    fit = pk.fit(X[:, 0])
+    with pytest.raises(TypeError, match=r"save was called without a path; pass the name of the file"):
+        fit.save()
+    with pytest.raises(TypeError, match=r"save was called with 5 as its path"):
+        fit.save(5)  # type: ignore[arg-type]

@@ -331,3 +331,30 @@ def test_repeated_names_are_kept_and_not_guessed(tmp_path):
     assert fit[2].lmbda == fit.lmbda[2]
     fit.save(tmp_path / "fit.json")
     assert pk.load(tmp_path / "fit.json").column_names == ["a", "b", "a"]
+
+
+def test_eight_columns_are_shown_whole():
+    fit = pk.fit(np.random.default_rng(0).lognormal(size=(20, 9)))
+    assert "and 1 more columns" in repr(fit)
+    assert len(repr(fit[:8]).splitlines()) == 10
+    assert "more" not in repr(fit[:8]) + fit[:8]._repr_html_()
+
+
+def test_intervals_with_names_are_a_table():
+    X = np.random.default_rng(0).lognormal(size=(50, 2))
+    interval = pk.fit(X, "box-cox", column_names=["age", "income"]).confint()
+    lines = repr(interval).splitlines()
+    assert lines[0] == "Interval"
+    assert [line.split()[0] for line in lines[1:]] == ["low", "age", "income"]
+    assert len(lines[2].split()) == 3
+    assert "<table" in interval._repr_html_()
+    plain = pk.fit(X, "box-cox").confint()
+    assert repr(plain).startswith("Interval(low=array(")
+    assert "<" not in plain._repr_html_()
+
+
+def test_a_level_is_not_data():
+    fit = pk.fit(np.random.default_rng(0).lognormal(size=50), "box-cox")
+    for method in (fit.confint, fit.summary, fit.rounded_fit):
+        with pytest.raises(TypeError, match=r"X is the number 0.05, .*level=0.9"):
+            method(0.05)

@@ -176,3 +176,17 @@ def test_summary_has_errors_and_intervals():
     without = PowerFit.from_json(fit.to_json())
     assert "no intervals: the fit no longer has its data; pass X" in str(without.summary())
     assert_array_equal(without.summary(X, level=0.8).to_dict()["high"], entries["high"])
+
+
+def test_equal_weights_are_rows():
+    """Relative weights count as many values as there are, whatever their unit."""
+    X = lognormal(40, 1)
+    plain, weighted = fitted(X), fitted(X, sample_weight=np.full(40, 0.1))
+    assert_allclose(weighted.standard_error(replicates=20), plain.standard_error(replicates=20), rtol=1e-9)
+
+
+def test_half_of_the_replicates_suffice():
+    lmbda = np.array([[0.0, 1.0, np.nan, np.nan], [0.0, np.nan, np.nan, np.nan]])
+    half, fewer = intervals._spread(lmbda)
+    assert half == pytest.approx(0.5 * (ndtr(1.0) - ndtr(-1.0)))
+    assert np.isnan(fewer)

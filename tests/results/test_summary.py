@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import sys
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import powerkern as pk
 from powerkern._results.inference import likelihood_ratio
 from powerkern._results.summary import Summary
+from powerkern.joint import fit_joint
 from powerkern.sketch import fit_chunks
 
 MOMENTS = ("skewness", "kurtosis", "ppcc", "p_normal")
@@ -188,3 +190,20 @@ def test_tests_of_all_columns_together():
         "lambda = 1               1   2     0.60653",
     ]
     assert "b           0" in text
+
+
+def test_html(x):
+    fit = pk.fit(x, "box-cox", column_names=["<a>", "b", "c"])
+    summary = fit.summary()
+    text = summary._repr_html_()
+    assert text.count("<table>") == text.count("overflow-x: auto") == len(summary.blocks) == 3
+    assert "<th>lmbda</th>" in text
+    assert "<td>&lt;a&gt;</td>" in text
+    assert "<a>" not in text
+    assert all(f"<p>{html.escape(note)}</p>" in text for note in summary.notes)
+    assert "more columns" not in text
+    wide = pk.fit(np.random.default_rng(0).lognormal(size=(10, 31))).summary()._repr_html_()
+    assert wide.count("<tr>") == 3 * 31
+    assert "... and 1 more columns" in wide
+    joint = fit_joint(x, family="box-cox").summary()._repr_html_()
+    assert "<td>all 0</td>" in joint
