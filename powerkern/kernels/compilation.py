@@ -26,7 +26,7 @@ USUAL = (
     # summary()
     "normality.moments",
     "normality.plotting_positions",
-    "robust.location.proposal2_columns",
+    "location.location.proposal2_columns",
 )
 
 
