@@ -939,7 +939,7 @@ def test_any_numbers(values, name):
 def test_ties_among_missing_values(weighted):
     """More than half of the values are equal; missing rows are dropped rows."""
     rng = np.random.default_rng(4)
-    x = np.append(np.full(60, 3.0), 3.0 + rng.lognormal(size=40))
+    x = np.append(np.full(60, 1.0), rng.lognormal(size=40))
     rows = rng.permutation(100)
     x, weight = x[rows], rng.uniform(0.5, 2.0, size=100) if weighted else None
     gaps = np.sort(rng.integers(0, 101, size=80))
