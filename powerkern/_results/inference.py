@@ -37,13 +37,12 @@ class Interval(NamedTuple):
 
     def __repr__(self) -> str:
         """Return the two arrays; of intervals with names, a table."""
-        if isinstance(self.low, np.ndarray):
-            return f"Interval(low={self.low!r}, high={self.high!r})"
-        return f"Interval\n{self.to_frame()}"
+        named = hasattr(self.low, "index")
+        return f"Interval\n{self.to_frame()}" if named else f"Interval(low={self.low!r}, high={self.high!r})"
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks."""
-        return str(self.to_frame()._repr_html_()) if not isinstance(self.low, np.ndarray) else escape(repr(self))
+        return str(self.to_frame()._repr_html_()) if hasattr(self.low, "index") else escape(repr(self))
 
     def to_frame(self) -> Any:
         """The intervals as a pandas data frame with columns "low" and "high"."""
