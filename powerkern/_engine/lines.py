@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms import matrix as rowwise
 from powerkern.kernels.transforms.branch import BLOCK
-from powerkern.kernels.transforms.lines import SHORTEST_COLUMN, SHORTEST_ROW, rows_joined
+from powerkern.kernels.transforms.lines import SHORTEST_COLUMN, SHORTEST_ROW, Placement, rows_joined
 
 #: Shorter parts of rows are not processed in place.
 SHORTEST_PART = 64
@@ -97,13 +97,18 @@ class Lines:
         """
         found = np.zeros((rowwise.N_FOUND, columns.stop - columns.start))
         line, place = (columns, rows) if self._column_major else (rows, columns)
-        begin = self._begin + line.start * self._stride + place.start * self._within
-        to = line.start * self._target_stride + place.start
-        height, stride = rows.stop - rows.start, self._target_stride
-        joined = 0 if self._column_major else rows_joined(columns.stop - columns.start)
-        where = np.array([begin, self._stride, self._within, height, to, stride, columns.start, joined])
+        placement = Placement(
+            begin=self._begin + line.start * self._stride + place.start * self._within,
+            stride=self._stride,
+            within=self._within,
+            height=rows.stop - rows.start,
+            to=line.start * self._target_stride + place.start,
+            out_stride=self._target_stride,
+            first=columns.start,
+            times=0 if self._column_major else rows_joined(columns.stop - columns.start),
+        )
         packed = np.empty(BLOCK, self._memory.dtype)
-        entry(self._memory, where, fields, found, self._target, self._column_major, packed)
+        entry(self._memory, np.array(placement), fields, found, self._target, self._column_major, packed)
         return found
 
 

@@ -68,7 +68,19 @@ UNFITTED = (CONSTANT, EMPTY, UNREPRESENTABLE, NO_SPREAD)
 
 @kernel
 def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> None:
-    """Write the fields on the data, with no value left out and none rescaled."""
+    """Write the fields on the data, with no value left out and none rescaled.
+
+    Parameters
+    ----------
+    row : (N_RESULTS,)
+        Receives the fields.
+    n_obs : float
+        Number of values, or their weight.
+    x_min : float
+        The smallest value.
+    x_max : float
+        The largest value.
+    """
     row[N_OBS], row[X_MIN], row[X_MAX] = n_obs, x_min, x_max
     row[N_KEPT], row[KEPT_LOW], row[KEPT_HIGH] = n_obs, x_min, x_max
     row[CENTER], row[DIVISOR] = 0.0, 1.0

@@ -154,6 +154,17 @@ def scaled_expm1_dd(hi: float, lo: float, rounder: float, subtrahend: float) -> 
     For -50 <= hi and hi/ln 2 + j <= 1023.5; nothing is checked. With subtrahend = s this is s * expm1,
     relatively accurate near 0; the scale lets a caller divide before the result would overflow. The
     subtrahend must be s, or at most s e**(hi - 1).
+
+    Parameters
+    ----------
+    hi : float
+        The exponent.
+    lo : float
+        Its rounding error.
+    rounder : float
+        `rounder_of(j)`.
+    subtrahend : float
+        s, or a number of its size.
     """
     bits, r, r_lo = _reduced_parts(hi, lo, rounder)
     power = float_of(bits << 52)

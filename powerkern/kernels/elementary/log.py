@@ -151,6 +151,19 @@ def log1p_ratio(x: float, center: float, inverse: float, base_k: float, base_m_i
     `inverse` = 1/(1 + center); (base_k, m) = split(1 + center), `base_m_inverse` = 1/(2 m), so that its product with
     1 + x cannot overflow; where no ratio is subnormal, 1 and `inverse` do for these two, to the same bits. The bits of
     `log1p_finite` where center = 0.
+
+    Parameters
+    ----------
+    x : float
+        The value, x >= 0.
+    center : float
+        The reference.
+    inverse : float
+        1/(1 + center).
+    base_k : float
+        k of ``(k, m) = split(1 + center)``; or 1.
+    base_m_inverse : float
+        1/(2 m); or `inverse`.
     """
     u = 1.0 + x
     bits = bits_of(u * base_m_inverse)

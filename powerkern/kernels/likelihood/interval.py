@@ -36,7 +36,23 @@ class _Excess(NamedTuple):
 
 @kernel
 def interval_of(centered: Centered, sign: float, lmbda: float, drop: float, scratch: Scratch, out: FloatArray) -> None:
-    """Write the two lambdas at which g exceeds g(lmbda) by `drop`; `sign` is 1, -1, or 0 for both signs."""
+    """Write the two lambdas at which g exceeds g(lmbda) by `drop`; `sign` is 1, -1, or 0 for both signs.
+
+    Parameters
+    ----------
+    centered : Centered
+        The column.
+    sign : float
+        1, -1, or 0 for both signs.
+    lmbda : float
+        The lambda at which g is smallest.
+    drop : float
+        By how much g exceeds g(lmbda).
+    scratch : Scratch
+        Scratch of `score`.
+    out : (2,)
+        Receives the lower and the upper end.
+    """
     sigma = centered.logs.sigma
     mu = exponent_of(lmbda, sign) * sigma
     lower = _drop_point(centered, mu, drop, -1.0, scratch) / sigma

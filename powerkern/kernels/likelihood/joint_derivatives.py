@@ -34,6 +34,29 @@ def derivative_columns(
     A factor exp(c lambda) of psi is left out, with c, the log of a reference in the data, that is missing from the
     mean J in `figures`: products of psi and its derivatives with the inverse of the covariance matrix of psi change by
     what the mean of J does. For columns without NaN or zero weights.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, NaN missing.
+    weight : (n,)
+        Weights of the values; empty or None: all one.
+    root : (n,)
+        Square roots of the weights; empty: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    lmbda : (p,)
+        Where to evaluate.
+    work : Work
+        Scratch.
+    y : (p, n)
+        Receives psi.
+    y1 : (p, n)
+        Receives psi'.
+    y2 : (p, n)
+        Receives psi''.
+    figures : (p, N_FIGURES)
+        Receives g and the mean log-Jacobian term.
     """
     for j in range(columns.shape[0]):
         column = prepare(columns[j], weight, family, work)

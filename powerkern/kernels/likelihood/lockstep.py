@@ -411,7 +411,23 @@ def _copy(x: FloatArray, first: int, block: FloatArray) -> None:
 def fit_in_lockstep(
     x: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: LockstepWork, out: FloatArray
 ) -> None:
-    """Fit the columns of `x` into the rows of `out`; the status of columns it cannot fit is DEFERRED."""
+    """Fit the columns of `x` into the rows of `out`; the status of columns it cannot fit is DEFERRED.
+
+    Parameters
+    ----------
+    x : (n, p)
+        The matrix, NaN missing.
+    weight : (n,)
+        Weights of the rows.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    lmbda : (p,)
+        Lambdas at which to evaluate; NaN: search.
+    work : LockstepWork
+        Scratch.
+    out : (p, N_RESULTS)
+        Receives the results.
+    """
     block, found = work.block, work.found
     for j in range(0, x.shape[1], LANES):
         k = j // LANES % BAND

@@ -112,6 +112,17 @@ def squeeze(x: FloatArray, weight: FloatArray | None, out: FloatArray, weight_ou
     """Copy the values that are not absent, and their weights; returns their number.
 
     No branch to mispredict: every value is written, and the next one over it where it does not count.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, NaN missing.
+    weight : (n,)
+        Weights of the values; empty or None: all one.
+    out : (n,)
+        Receives the values that are present.
+    weight_out : (n,)
+        Receives their weights.
     """
     n = np.uint64(0)
     for i in range(x.size):
@@ -147,7 +158,19 @@ def offset_log(offset: float, x: float) -> float:
 
 @inlined
 def centered_log(x: float, offset: float, reference: float, log_reference: float) -> float:
-    """Return ln((offset + x)/(offset + reference)) without cancellation: near 1, x - reference is exact."""
+    """Return ln((offset + x)/(offset + reference)) without cancellation: near 1, x - reference is exact.
+
+    Parameters
+    ----------
+    x : float
+        The magnitude.
+    offset : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
+    reference : float
+        The reference.
+    log_reference : float
+        ln(offset + reference).
+    """
     ratio = (x - reference) / (offset + reference)
     near = abs(ratio) <= 0.5
     far_log = (log1p(x) if offset == 1.0 else log(x)) - log_reference
@@ -177,7 +200,19 @@ def power_of_two_above(x: float) -> float:
 
 @kernel
 def centered_logs(sides: Sides, offset: float, reference: float, d: FloatArray) -> Bounds:
-    """Write centered logs of both sides, one after the other; a negative `reference` is a negative value."""
+    """Write centered logs of both sides, one after the other; a negative `reference` is a negative value.
+
+    Parameters
+    ----------
+    sides : Sides
+        Magnitudes and weights by sign.
+    offset : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
+    reference : float
+        The reference; negative if it is a negative value of a column of both signs.
+    d : (n,)
+        Receives the logs, of non-negative values first.
+    """
     border, n = sides.pos.size, sides.pos.size + sides.neg.size
     low, high = _logs_of_side(sides.pos, offset, max(reference, 0.0), d[:border])
     return Bounds(low, high, _logs_of_side(sides.neg, offset, max(-reference, 0.0), d[border:n])[1])
@@ -191,7 +226,21 @@ def unit_of(bounds: Bounds) -> float:
 
 @kernel
 def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, center: float, d: FloatArray) -> Logs:
-    """Divide the logs in `d` by `sigma`; `center` is the signed log of a reference with both signs, else 0."""
+    """Divide the logs in `d` by `sigma`; `center` is the signed log of a reference with both signs, else 0.
+
+    Parameters
+    ----------
+    sides : Sides
+        Magnitudes and weights by sign.
+    bounds : Bounds
+        Their bounds.
+    sigma : float
+        The unit.
+    center : float
+        The log of the reference of a column of both signs, 0 without one.
+    d : (n,)
+        The logs.
+    """
     border, n = sides.pos.size, sides.pos.size + sides.neg.size
     unit = 1.0 / sigma
     for i in range(n):
@@ -218,7 +267,19 @@ def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, center: float, d: 
 
 @kernel
 def logs_about(sides: Sides, offset: float, reference: float, spare: FloatArray) -> Logs:
-    """Return logs of a column in units of a power of two, written to `spare`; for `reference` see `centered_logs`."""
+    """Return logs of a column in units of a power of two, written to `spare`; for `reference` see `centered_logs`.
+
+    Parameters
+    ----------
+    sides : Sides
+        Magnitudes and weights by sign.
+    offset : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
+    reference : float
+        As in `centered_logs`.
+    spare : (n,)
+        Receives the logs.
+    """
     bounds = centered_logs(sides, offset, reference, spare)
     center = math.copysign(offset_log(offset, abs(reference)), reference) if sides.neg.size > 0 else 0.0
     sigma = max(unit_of(bounds), power_of_two_above(abs(center)))
@@ -241,7 +302,19 @@ class Prepared(NamedTuple):
 
 @kernel
 def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepared:
-    """Squeeze out absent values; `weight` may be empty (all one)."""
+    """Squeeze out absent values; `weight` may be empty (all one).
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, NaN missing.
+    weight : (n,)
+        Weights; empty: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    work : Work
+        Scratch; receives values and weights if some are missing.
+    """
     if weight.size == 0:
         found = scan(x, None)
         if found.n < x.size:
@@ -257,7 +330,19 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
 
 @kernel
 def prepared(x: FloatArray, weight: FloatArray | None, found: Scan, family: int) -> Prepared:
-    """Return a column with its scan, or the scan of a part of it."""
+    """Return a column with its scan, or the scan of a part of it.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, NaN missing.
+    weight : (n,)
+        Weights of the values; empty or None: all one.
+    found : Scan
+        The scan of the column, or of a part of it.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    """
     return Prepared(x, weight, found, log_offset(family), sign_of(found), refusal(found, family))
 
 
@@ -287,7 +372,19 @@ def magnitudes_of(found: Scan) -> tuple[float, float]:
 
 @kernel
 def sides_of(x: FloatArray, weight: FloatArray, sign: float, work: Work) -> Sides:
-    """Return magnitudes and weights by sign, copied only where there are negative values or no weights."""
+    """Return magnitudes and weights by sign, copied only where there are negative values or no weights.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, NaN missing.
+    weight : (n,)
+        Weights of the values; empty or None: all one.
+    sign : float
+        1, -1, or 0 for both signs.
+    work : Work
+        Receives magnitudes and weights.
+    """
     n = x.size
     if weight.size == 0:
         weight = work.weight[:n]

@@ -40,7 +40,23 @@ def one_pass_column(
 
 @kernel
 def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
-    """Fit any column; the row has the number of evaluations made before."""
+    """Fit any column; the row has the number of evaluations made before.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, NaN missing.
+    weight : (n,)
+        Weights of the values; empty or None: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    lmbda : float
+        The lambda at which to evaluate; NaN: search.
+    work : Work
+        Scratch.
+    row : (N_RESULTS,)
+        Has the number of evaluations made so far; receives the results.
+    """
     column, n_eval = prepare(x, weight, family, work), int(row[N_EVAL])
     write_range(row, column.found.weight, column.found.low, column.found.high)
     if column.status != OK:
@@ -57,6 +73,21 @@ def fit_columns(
     """Fit the rows of `columns`, each one column of the user's matrix made contiguous, one by one.
 
     By several entries: most data need only one, and the others are not compiled.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, NaN missing.
+    weight : (n,)
+        Weights of the values; empty or None: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    lmbda : (p,)
+        Lambdas at which to evaluate; NaN: search.
+    work : Work
+        Scratch.
+    out : (p, N_RESULTS)
+        Receives the results.
     """
     out[:, STATUS], out[:, N_EVAL] = DEFERRED, 0.0
     if columns.shape[1] >= ONE_PASS_MIN:
@@ -88,7 +119,23 @@ def weighted_columns(
 def two_pass_columns(
     columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit the rows of `columns` whose status is DEFERRED."""
+    """Fit the rows of `columns` whose status is DEFERRED.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, NaN missing.
+    weight : (n,)
+        Weights of the values; empty or None: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    lmbda : (p,)
+        Lambdas at which to evaluate; NaN: search.
+    work : Work
+        Scratch.
+    out : (p, N_RESULTS)
+        Has the statuses; receives the results.
+    """
     for j in range(columns.shape[0]):
         if out[j, STATUS] == DEFERRED:
             two_pass_column(columns[j], weight, family, lmbda[j], work, out[j])
@@ -103,7 +150,23 @@ def profile_columns(
     work: Work,
     out: FloatArray,
 ) -> None:
-    """Evaluate g of the rows of `columns` at all `lmbdas`; NaN for a column that cannot be fitted."""
+    """Evaluate g of the rows of `columns` at all `lmbdas`; NaN for a column that cannot be fitted.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, NaN missing.
+    weight : (n,)
+        Weights of the values; empty or None: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    lmbdas : (k,)
+        Where to evaluate.
+    work : Work
+        Scratch.
+    out : (p, k)
+        Receives g.
+    """
     out[:] = math.nan
     for j in range(columns.shape[0]):
         column = prepare(columns[j], weight, family, work)
@@ -115,7 +178,23 @@ def profile_columns(
 def interval_columns(
     columns: FloatArray, weight: FloatArray, family: int, at: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Find the lambdas at which g of each row exceeds g(at[:, 0]) by at[:, 1]; NaN as in `profile_columns`."""
+    """Find the lambdas at which g of each row exceeds g(at[:, 0]) by at[:, 1]; NaN as in `profile_columns`.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, NaN missing.
+    weight : (n,)
+        Weights of the values; empty or None: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    at : (p, 2)
+        The best lambda of each column, and the drop.
+    work : Work
+        Scratch.
+    out : (p, 2)
+        Receives the lower and the upper end.
+    """
     out[:] = math.nan
     for j in range(columns.shape[0]):
         column = prepare(columns[j], weight, family, work)

@@ -166,6 +166,21 @@ def optimum_of_logs(
     """Find the optimum of ascending logs, of one sign or signed, or the moments at a `given` exponent.
 
     NOT_CERTIFIED where the sums lose too many digits: nothing else holds then.
+
+    Parameters
+    ----------
+    d : (n,)
+        Ascending logs; signed if there are both signs.
+    weight : (n,)
+        Weights of the values; empty or None: all one.
+    both_signs : bool
+        Whether there are values of both signs.
+    units : LogUnits
+        What they mean.
+    start : float
+        The exponent from which to search.
+    given : float
+        The exponent at which moments are wanted; NaN: search.
     """
     n, effective, total, squares = _sum_and_squares(d, weight)
     farthest, spread = max(-d[0], d[-1]), _spread_of(both_signs, n, total, squares)
@@ -227,6 +242,19 @@ def one_pass_optimum(
     """Find the optimum from the sums of one pass, or the moments at a given `lmbda`; return the scanned column, too.
 
     NOT_CERTIFIED where those sums lose too many digits, or where the column cannot be fitted.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, NaN missing.
+    weight : (n,)
+        Weights of the values; empty or None: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    lmbda : float
+        The lambda at which moments are wanted; NaN: search.
+    work : Work
+        Scratch; receives the logs.
     """
     sample = _sample_of(x, weight, family, work)
     share = sample.found.n / sample.x.size

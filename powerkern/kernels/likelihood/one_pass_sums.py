@@ -60,7 +60,21 @@ class LogKind(NamedTuple):
 def take_logs(
     x: FloatArray, weight: FloatArray | None, kind: LogKind, d: FloatArray, d32: Float32Array
 ) -> tuple[float, float]:
-    """Write logs of x, also rounded to float32; return the weighted sums of the logs and of their squares."""
+    """Write logs of x, also rounded to float32; return the weighted sums of the logs and of their squares.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, NaN missing.
+    weight : (n,)
+        Weights of the values; empty or None: all one.
+    kind : LogKind
+        How the column is stored.
+    d : (n,)
+        Receives the logs.
+    d32 : (n,)
+        Receives the logs in float32.
+    """
     total = squares = 0.0
     offset, per_ref, sign_bit = kind.offset, kind.per_ref, bits_of(-0.0) if kind.both_signs else 0
     for i in range(d.size):
@@ -117,7 +131,21 @@ def _sums(d: AnyFloats, weight: AnyFloats | None, m: float, below: float | None)
 
 @kernel
 def add_sums(sums: Moments, d: AnyFloats, weight: AnyFloats | None, exponent: float, both_signs: bool) -> Moments:
-    """Add the weighted sums of y^(j) and of their products over the logs `d`; the total weight is not among them."""
+    """Add the weighted sums of y^(j) and of their products over the logs `d`; the total weight is not among them.
+
+    Parameters
+    ----------
+    sums : Moments
+        The sums so far.
+    d : (n,)
+        The logs.
+    weight : (n,)
+        Weights of the values; empty or None: all one.
+    exponent : float
+        Where to evaluate.
+    both_signs : bool
+        Whether there are values of both signs.
+    """
     real: Any = d.dtype.type
     if both_signs:
         t, r = _sums(d, weight, real(exponent), real(2.0 - exponent)), 1.0

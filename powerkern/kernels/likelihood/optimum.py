@@ -53,7 +53,27 @@ def optimum_in(
     n_eval: int,
     status: int,
 ) -> Optimum:
-    """Return the optimum at an exponent of the column, from moments of logs in the given units."""
+    """Return the optimum at an exponent of the column, from moments of logs in the given units.
+
+    Parameters
+    ----------
+    units : LogUnits
+        The meaning of the logs.
+    exponent : float
+        The exponent, in units of the column.
+    mean : float
+        The mean of y.
+    variance : float
+        The variance of y.
+    curvature : float
+        g''.
+    jacobian : float
+        The mean of the logs.
+    n_eval : int
+        The number of evaluations made so far.
+    status : int
+        Its status.
+    """
     unit = units.unit
     sd = math.sqrt(variance) * unit
     nll = profile_nll(2.0 * log(sd), units.log_ref, exponent, jacobian * unit)
@@ -73,6 +93,19 @@ def write_fit(row: FloatArray, best: Optimum, sign: float, route: int, given: fl
     """Translate the optimum of one branch (sign +-1) or of both (0) into lambda and the constants of the transform.
 
     The identity where they are beyond float64. A `given` lambda (NaN: none) is kept as it is.
+
+    Parameters
+    ----------
+    row : (N_RESULTS,)
+        Receives the results.
+    best : Optimum
+        The optimum.
+    sign : float
+        1, -1, or 0 for both signs.
+    route : int
+        Its `powerkern.Route`.
+    given : float
+        The lambda that was given; NaN: none.
     """
     m = best.exponent
     if sign == 0.0:

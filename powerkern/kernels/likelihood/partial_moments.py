@@ -51,6 +51,23 @@ def partial_moment_columns(
     """Write partial moments of the rows of `columns` at the exponents in the rows of `at`, in units of the scaling.
 
     Zeros where there are no values, and at NaN.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, NaN missing.
+    weight : (n,)
+        Weights of the values; empty or None: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    scalings : (p, N_SCALING)
+        The common scaling of the logs of each column.
+    at : (p, k)
+        The exponents.
+    work : Work
+        Scratch.
+    out : (p, k * N_PARTIAL)
+        Receives the moments.
     """
     out[:] = 0.0
     for j in range(columns.shape[0]):

@@ -148,6 +148,21 @@ def score_with_derivatives(
     """Evaluate `score`; write y, y', y'' of every value, less their means, over the standard deviation of y.
 
     The values are in the order of ``logs.pos``, then ``logs.neg``; derivatives are in mu.
+
+    Parameters
+    ----------
+    logs : Logs
+        The logs.
+    mu : float
+        The exponent, in units of the logs.
+    scratch : Scratch
+        Scratch of `score`.
+    y : (n,)
+        Receives y.
+    y1 : (n,)
+        Receives y'.
+    y2 : (n,)
+        Receives y''.
     """
     at, pos, neg, origin = _evaluated(logs, mu, scratch)
     n_pos = pos.logs.size
@@ -198,6 +213,17 @@ def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> No
     """Write moments of y and its derivatives at `mu`, to ``scratch.moments[0]``, scaled as `scaling_at` says.
 
     They depend on the bounds in `logs` alone, so that moments of parts of a column can be merged.
+
+    Parameters
+    ----------
+    logs : Logs
+        The logs.
+    both_signs : bool
+        Whether there are values of both signs.
+    mu : float
+        The exponent, in units of the logs.
+    scratch : Scratch
+        Scratch; receives the moments.
     """
     shift, below, log_factor = scaling_at(logs.low, logs.high, logs.neg_high, logs.sigma, both_signs, mu)
     reach = abs(mu) * (logs.high if both_signs else logs.high - logs.low)
@@ -239,7 +265,23 @@ def _derivatives_at_zero(scale: _Scale, center: float, scratch: Scratch) -> Orig
 def scaling_at(
     low: float, high: float, neg_high: float, sigma: float, both_signs: bool, mu: float
 ) -> tuple[float, float, float]:
-    """Return the shift of logs, the exponent below zero, and the log of the common factor, at the exponent `mu`."""
+    """Return the shift of logs, the exponent below zero, and the log of the common factor, at the exponent `mu`.
+
+    Parameters
+    ----------
+    low : float
+        Lower bound of the logs of one sign.
+    high : float
+        Upper bound of the logs (of non-negative values).
+    neg_high : float
+        Upper bound of the logs of negative values.
+    sigma : float
+        The unit of the logs.
+    both_signs : bool
+        Whether there are values of both signs.
+    mu : float
+        The exponent, in units of the logs.
+    """
     if both_signs:
         below = 2.0 * sigma - mu
         return 0.0, below, max(0.0, max(mu * high, below * neg_high))
@@ -252,6 +294,17 @@ def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
     """Return g at `mu`, given its score there; `log_ref` is the log that centered logs are relative to (else 0).
 
     inf for absurd exponents (|lambda| beyond about 1e150), where the variance of y underflows.
+
+    Parameters
+    ----------
+    logs : Logs
+        The logs.
+    mu : float
+        The exponent, in units of the logs.
+    at : Score
+        The score there.
+    log_ref : float
+        The log that centered logs are relative to; otherwise 0.
     """
     if not at.variance > 0.0:
         return math.inf

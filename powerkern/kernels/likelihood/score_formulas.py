@@ -98,7 +98,23 @@ def zero_sums(zero: float) -> Moments:
 
 @kernel
 def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weight: float) -> Moments:
-    """Add the terms of one value, or of one value of each lane, to raw sums; the total weight is not among them."""
+    """Add the terms of one value, or of one value of each lane, to raw sums; the total weight is not among them.
+
+    Parameters
+    ----------
+    t : Moments
+        The sums so far.
+    y0 : float
+        y.
+    y1 : float
+        y'.
+    y2 : float
+        y''.
+    y3 : float
+        y'''.
+    weight : float
+        The weight of the value.
+    """
     w0, w1 = y0 * weight, y1 * weight
     return (
         t[WEIGHT], t[Y] + w0, t[Y1] + w1, t[Y2] + y2 * weight, t[Y3] + y3 * weight, t[YY] + w0 * y0,
@@ -192,6 +208,17 @@ def exponents_off_zero(m: float, both_signs: bool, two: float, floor: float) -> 
     """Return the exponent nearest to m at which |m|, and for values of both signs |2 - m|, are at least `floor`.
 
     `two` is 2 in the units of m.
+
+    Parameters
+    ----------
+    m : float
+        The exponent.
+    both_signs : bool
+        Whether there are values of both signs.
+    two : float
+        2 in the units of m.
+    floor : float
+        The smallest magnitude.
     """
     if abs(m) < floor:
         return math.copysign(floor, m)
@@ -205,7 +232,19 @@ def exponents_off_zero(m: float, both_signs: bool, two: float, floor: float) -> 
 
 @kernel
 def profile_nll(log_variance: float, log_base: float, m: float, jacobian: float) -> float:
-    """Return g at the exponent m, from the variance of y and mean(J) of logs relative to `log_base`."""
+    """Return g at the exponent m, from the variance of y and mean(J) of logs relative to `log_base`.
+
+    Parameters
+    ----------
+    log_variance : float
+        ln Var(y).
+    log_base : float
+        The log of the reference.
+    m : float
+        The exponent.
+    jacobian : float
+        The mean of the logs relative to the reference.
+    """
     return 0.5 * log_variance + log_base - (m - 1.0) * jacobian
 
 

@@ -195,7 +195,27 @@ def _at_extreme(logs: Logs, mu: float, at: Score) -> Score:
 def optimum(
     logs: Logs, mu: float, at: Score, nll: float, offset: float, origin: float, n_eval: int, status: int
 ) -> Optimum:
-    """Return the optimum `mu` in the column's own units; `origin` is the value at ``at.shift`` (0 with both signs)."""
+    """Return the optimum `mu` in the column's own units; `origin` is the value at ``at.shift`` (0 with both signs).
+
+    Parameters
+    ----------
+    logs : Logs
+        The logs.
+    mu : float
+        The exponent, in units of the logs.
+    at : Score
+        The score there.
+    nll : float
+        g there.
+    offset : float
+        0 (Box-Cox) or 1 (Yeo-Johnson), added to magnitudes.
+    origin : float
+        The value whose log is ``at.shift``, 0 with both signs.
+    n_eval : int
+        The number of evaluations made so far.
+    status : int
+        Its status.
+    """
     return Optimum(
         mu / logs.sigma,
         at.mean * logs.sigma,
@@ -212,7 +232,21 @@ def optimum(
 
 @kernel
 def profile_of(centered: Centered, sign: float, lmbdas: FloatArray, scratch: Scratch, out: FloatArray) -> None:
-    """Write g at every lambda; `sign` is 1, -1, or 0 for both signs."""
+    """Write g at every lambda; `sign` is 1, -1, or 0 for both signs.
+
+    Parameters
+    ----------
+    centered : Centered
+        The column.
+    sign : float
+        1, -1, or 0 for both signs.
+    lmbdas : (k,)
+        Where to evaluate.
+    scratch : Scratch
+        Scratch of `score`.
+    out : (k,)
+        Receives g.
+    """
     for k in range(lmbdas.size):
         mu = exponent_of(lmbdas[k], sign) * centered.logs.sigma
         at = score(centered.logs, mu, scratch)

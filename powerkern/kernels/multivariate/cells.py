@@ -185,7 +185,23 @@ def _clipped_squares(x: FloatArray, s: float) -> tuple[float, float]:
 
 @entry((ROWS, INTEGER, INTEGER, REAL, ROWS, ROWS))
 def pair_correlations(u: FloatArray, start: int, stop: int, limit: float, work: FloatArray, out: FloatArray) -> None:
-    """Write `pair_correlation` of columns start, ..., stop - 1 with all before them; `work` is (3, n)."""
+    """Write `pair_correlation` of columns start, ..., stop - 1 with all before them; `work` is (3, n).
+
+    Parameters
+    ----------
+    u : (p, n)
+        Standardised columns as rows, NaN missing.
+    start : int
+        The first column.
+    stop : int
+        One past the last column.
+    limit : float
+        Squared radius of the tolerance ellipse.
+    work : (3, n)
+        Scratch.
+    out : (stop - start, p)
+        Receives the correlations with all columns before each.
+    """
     for j in range(start, stop):
         for h in range(j):
             out[j - start, h] = pair_correlation(u[j], u[h], limit, work)
@@ -242,7 +258,27 @@ def neighbor_slopes(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write `slope` of columns start, ..., stop - 1 on their neighbors, ``neighbors[first[j]:first[j + 1]]``."""
+    """Write `slope` of columns start, ..., stop - 1 on their neighbors, ``neighbors[first[j]:first[j + 1]]``.
+
+    Parameters
+    ----------
+    u : (p, n)
+        Standardised columns as rows, NaN missing.
+    start : int
+        The first column.
+    stop : int
+        One past the last column.
+    first : (p + 1,) int
+        Where the neighbors of each column begin.
+    neighbors : int
+        The neighbors of all columns.
+    cutoff : float
+        Residuals beyond this, in units of their scale, are left out.
+    work : (2, n)
+        Scratch.
+    out
+        Receives a slope for each neighbor.
+    """
     for j in range(start, stop):
         for t in range(first[j], first[j + 1]):
             out[t] = slope(u[j], u[neighbors[t]], cutoff, work)
@@ -250,7 +286,19 @@ def neighbor_slopes(
 
 @kernel
 def slope(y: FloatArray, z: FloatArray, cutoff: float, work: FloatArray) -> float:
-    """Return slope of y on z through the origin: least squares where residuals from the median of y/z are not large."""
+    """Return slope of y on z through the origin: least squares where residuals from the median of y/z are not large.
+
+    Parameters
+    ----------
+    y : (n,)
+        The response.
+    z : (n,)
+        The predictor.
+    cutoff : float
+        Residuals beyond this, in units of their scale, are left out.
+    work : (2, n)
+        Scratch.
+    """
     ratios, residuals = work[0], work[1]
     n = 0
     for i in range(y.size):
@@ -292,7 +340,29 @@ def predict_columns(
     work: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write weighted means of the predictions ``slope u`` of neighbors that have a value; 0 without any."""
+    """Write weighted means of the predictions ``slope u`` of neighbors that have a value; 0 without any.
+
+    Parameters
+    ----------
+    u : (p, n)
+        Standardised columns as rows, NaN missing.
+    start : int
+        The first column.
+    stop : int
+        One past the last column.
+    first : (p + 1,) int
+        Where the neighbors of each column begin.
+    neighbors : int
+        The neighbors of all columns.
+    weights
+        Weights of the neighbors.
+    slopes
+        Slopes on the neighbors.
+    work : (n,)
+        Scratch.
+    out : (stop - start, n)
+        Receives the predictions.
+    """
     for j in range(start, stop):
         sums = out[j - start]
         sums[:] = 0.0
@@ -310,7 +380,21 @@ def predict_columns(
 
 @entry((ROWS, ROWS, REAL, ROWS, ROWS))
 def deshrink_columns(z: FloatArray, predicted: FloatArray, cutoff: float, work: FloatArray, out: FloatArray) -> None:
-    """Write slope of each column on its prediction (1 where there is none), and the scale of the residuals: (k, 2)."""
+    """Write slope of each column on its prediction (1 where there is none), and the scale of the residuals: (k, 2).
+
+    Parameters
+    ----------
+    z : (p, n)
+        Standardised columns as rows.
+    predicted : (p, n)
+        Their predictions.
+    cutoff : float
+        Residuals beyond this, in units of their scale, are left out.
+    work : (2, n)
+        Scratch.
+    out : (p, 2)
+        Receives the slope, and the scale of the residuals.
+    """
     for j in range(z.shape[0]):
         shrunken = False
         for i in range(z.shape[1]):

@@ -73,7 +73,19 @@ _HALF_EPOCH = (_CELLS, ROWS, ROWS, REAL, REAL, COLUMN)
 
 @entry((ROWS, COUNTS, INDEX32, COLUMN))
 def pack_rows(rows: FloatArray, start: NDArray[np.int64], index: NDArray[np.int32], value: FloatArray) -> None:
-    """Write the observed cells of `rows` at the positions that `start` gives; there is room for them."""
+    """Write the observed cells of `rows` at the positions that `start` gives; there is room for them.
+
+    Parameters
+    ----------
+    rows : (m, n)
+        The matrix, NaN missing.
+    start : (m,) int
+        Where the cells of each row are written.
+    index : (n_cells,) int32
+        Receives the column of each cell.
+    value : (n_cells,)
+        Receives its value.
+    """
     for i in range(rows.shape[0]):
         row = rows[i]
         at = start[i]
@@ -96,7 +108,23 @@ def coordinate_rows(
     damping: float,
     squares: FloatArray,
 ) -> None:
-    """Improve `own`, element after element, row after row; `squares` receives each row's sum of squared residuals."""
+    """Improve `own`, element after element, row after row; `squares` receives each row's sum of squared residuals.
+
+    Parameters
+    ----------
+    cells : (start, index, value, root)
+        Observed cells, row after row: where each row begins; columns, values and root weights.
+    other : (n, d)
+        The factor held fixed.
+    own : (m, d)
+        The factor that is improved.
+    ridge : float
+        Weight of the penalty.
+    damping : float
+        Fraction of each step that is taken.
+    squares : (m,)
+        Receives each row's sum of squared residuals.
+    """
     start, index, value, _ = cells
     d = own.shape[1]
     work = allocated((d + 1, _longest(start)))
@@ -122,7 +150,23 @@ def least_squares_rows(
     damping: float,
     squares: FloatArray,
 ) -> None:
-    """Replace each row of `own` by its least-squares solution; `squares` receives its (weighted) squared residuals."""
+    """Replace each row of `own` by its least-squares solution; `squares` receives its (weighted) squared residuals.
+
+    Parameters
+    ----------
+    cells : (start, index, value, root)
+        Observed cells, row after row: where each row begins; columns, values and root weights.
+    other : (n, d)
+        The factor held fixed.
+    own : (m, d)
+        The factor that is improved.
+    ridge : float
+        Weight of the penalty.
+    damping : float
+        Fraction of each step that is taken.
+    squares : (m,)
+        Receives each row's sum of (weighted) squared residuals.
+    """
     start, index, value, root = cells
     d = own.shape[1]
     work, gram, step = allocated((d + 1, _longest(start))), allocated((d, d)), allocated((d,))

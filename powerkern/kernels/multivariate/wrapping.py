@@ -21,7 +21,16 @@ KEPT = 2.241402727604947
 def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out: FloatArray) -> None:
     """Write `mcd_of` sorted columns, NaN last: location, scale, 0, status.
 
-    factors: consistency factors of the raw and the final scale of n values, (2, more than n); work: (2, n).
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, sorted, NaN last.
+    factors : (2, n + 1)
+        Consistency factors of the raw and of the final scale, by the number of values.
+    work : (2, n)
+        Scratch.
+    out : (p, 4)
+        Receives location, scale, 0 and status.
     """
     for j in range(columns.shape[0]):
         y, n = columns[j], n_present(columns[j])
@@ -114,7 +123,21 @@ def _moments(y: FloatArray, unit: float) -> tuple[float, float]:
 
 @inlined
 def psi(z: float, b: float, c: float, q1: float, q2: float) -> float:
-    """Return the wrapping function: z up to b, ``q1 tanh(q2 (c - |z|)) sign(z)`` up to c, 0 beyond; NaN stays."""
+    """Return the wrapping function: z up to b, ``q1 tanh(q2 (c - |z|)) sign(z)`` up to c, 0 beyond; NaN stays.
+
+    Parameters
+    ----------
+    z : float
+        The value, in units of the scale.
+    b : float
+        Values up to b stay as they are.
+    c : float
+        Values beyond c become 0.
+    q1 : float
+        Factor of the hyperbolic tangent.
+    q2 : float
+        Factor in its argument.
+    """
     size = abs(z)
     e = expm1(-2.0 * q2 * (c - min(max(size, b), c)))
     falling = math.copysign(-q1 * e / (2.0 + e), z)
@@ -125,8 +148,18 @@ def psi(z: float, b: float, c: float, q1: float, q2: float) -> float:
 def step_columns(columns: FloatArray, constants: FloatArray, factors: FloatArray, out: FloatArray) -> None:
     """Replace the location and scale of each column in `out`, (p, 4), by one M-step with the wrapping function.
 
-    columns: sorted, NaN last; constants: b, c, q1, q2; factors: consistency factors of the scale of n values. Columns
-    without a positive scale keep what they have.
+    Columns without a positive scale keep what they have.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, sorted, NaN last.
+    constants : (4,)
+        b, c, q1 and q2, see `psi`.
+    factors : (n + 1,)
+        Consistency factors of the scale, by the number of values.
+    out : (p, 4)
+        Has location and scale, which are replaced.
     """
     for j in range(columns.shape[0]):
         y, n = columns[j], n_present(columns[j])
@@ -162,7 +195,23 @@ def wrap_columns(
     unit: FloatArray,
     constants: FloatArray,
 ) -> None:
-    """Replace x by ``center + unit psi((x - loc)/scale)``; constants: b, c, q1, q2."""
+    """Replace x by ``center + unit psi((x - loc)/scale)``.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, replaced by their wrapped values.
+    loc : (p,)
+        Locations.
+    scale : (p,)
+        Scales.
+    center : (p,)
+        Where wrapped values are put.
+    unit : (p,)
+        The unit of wrapped values.
+    constants : (4,)
+        b, c, q1 and q2, see `psi`.
+    """
     b, c, q1, q2 = constants[0], constants[1], constants[2], constants[3]
     for j in range(columns.shape[0]):
         x, location, spread, middle, width = columns[j], loc[j], scale[j], center[j], unit[j]

@@ -34,6 +34,17 @@ def one_minus_correlation(positions: PlottingPositions, y: FloatArray, mean: flo
 
     With both standardised, 1 - r is half the mean square of their difference. ``mean`` and ``1/per_sd`` are the mean
     and the standard deviation of y.
+
+    Parameters
+    ----------
+    positions : PlottingPositions
+        Weights and quantiles.
+    y : (n,)
+        The values.
+    mean : float
+        Their mean.
+    per_sd : float
+        The inverse of their standard deviation.
     """
     total = 0.0
     for i in range(y.size):

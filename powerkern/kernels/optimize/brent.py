@@ -50,7 +50,19 @@ class BrentState(NamedTuple):
 
 @kernel
 def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
-    """Return the state that asks for the first point, a + 0.381966 (b - a)."""
+    """Return the state that asks for the first point, a + 0.381966 (b - a).
+
+    Parameters
+    ----------
+    a : float
+        Lower end of the bracket.
+    b : float
+        Upper end.
+    xtol : float
+        Absolute tolerance.
+    max_eval : int
+        Most evaluations.
+    """
     a, b = float(a), float(b)
     usable = usable_bracket(a, b, xtol, max_eval)
     x = a + product(GOLDEN, b - a) if usable else math.nan

@@ -48,7 +48,19 @@ class Root(NamedTuple):
 
 @kernel
 def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> NewtonState:
-    """Return the state that asks for f, f' and f'' at x0."""
+    """Return the state that asks for f, f' and f'' at x0.
+
+    Parameters
+    ----------
+    x0 : float
+        The first point.
+    max_step : float
+        Longest first step.
+    xtol : float
+        Absolute tolerance.
+    max_eval : int
+        Most evaluations.
+    """
     x0, max_step = float(x0), float(max_step)
     usable = -LARGEST <= x0 <= LARGEST and 0.0 < max_step <= LARGEST and xtol >= 0.0 and max_eval >= 1
     return NewtonState(
@@ -75,6 +87,17 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
     it leaves the closed bracket, goes back by more than three quarters of the last step, or df is not a positive
     number. While a side is open the step is at most ``max_step``, which grows with every step cut. An infinite f
     counts by its sign; at a NaN half the last step is taken back.
+
+    Parameters
+    ----------
+    state : NewtonState
+        The state.
+    f : float
+        The function at ``state.x``.
+    df : float
+        Its derivative.
+    d2f : float
+        Its second derivative.
     """
     f, df, d2f = float(f), float(df), float(d2f)
     x, lo, hi, max_step = state.x, state.lo, state.hi, state.max_step

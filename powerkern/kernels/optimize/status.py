@@ -62,13 +62,37 @@ def finite_or_largest(f: float) -> float:
 
 @kernel
 def usable_bracket(a: float, b: float, xtol: float, max_eval: int) -> bool:
-    """Return whether a search can start: a finite bracket with a < b, a tolerance of at least 0, and an evaluation."""
+    """Return whether a search can start: a finite bracket with a < b, a tolerance of at least 0, and an evaluation.
+
+    Parameters
+    ----------
+    a : float
+        Lower end of the bracket.
+    b : float
+        Upper end.
+    xtol : float
+        Absolute tolerance.
+    max_eval : int
+        Most evaluations.
+    """
     return a >= -LARGEST and a < b and b <= LARGEST and xtol >= 0.0 and max_eval >= 1
 
 
 @kernel
 def minimum_status(converged: bool, fun: float, n_eval: int, max_eval: int) -> int:
-    """Return RUNNING, or how the search ended."""
+    """Return RUNNING, or how the search ended.
+
+    Parameters
+    ----------
+    converged : bool
+        Whether the tolerance is reached.
+    fun : float
+        The lowest value so far.
+    n_eval : int
+        Evaluations made.
+    max_eval : int
+        Most evaluations.
+    """
     if converged or n_eval >= max_eval:
         if fun == LARGEST:
             return NOT_FINITE
@@ -78,7 +102,19 @@ def minimum_status(converged: bool, fun: float, n_eval: int, max_eval: int) -> i
 
 @kernel
 def minimum(x: float, fun: float, n_eval: int, status: int) -> Minimum:
-    """Return the result of a search; inf for a function that was finite nowhere."""
+    """Return the result of a search; inf for a function that was finite nowhere.
+
+    Parameters
+    ----------
+    x : float
+        The minimiser.
+    fun : float
+        The function there; LARGEST if no value was finite.
+    n_eval : int
+        Evaluations made.
+    status : int
+        How the search ended.
+    """
     return Minimum(x, math.inf if fun == LARGEST else fun, n_eval, status)
 
 

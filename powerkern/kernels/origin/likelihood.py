@@ -148,7 +148,23 @@ def _psi(u: float, lmbda: float, box_cox: bool) -> float:
 
 @kernel
 def evaluate(x: FloatArray, w: FloatArray, box_cox: bool, theta: FloatArray, work: OriginWork, at: FloatArray) -> None:
-    """Write l and its derivatives; -inf where the variance is not a number."""
+    """Write l and its derivatives; -inf where the variance is not a number.
+
+    Parameters
+    ----------
+    x : (n,)
+        Ascending values.
+    w : (n,)
+        Their weights.
+    box_cox : bool
+        Box-Cox, or Yeo-Johnson.
+    theta : (N_PARAMETERS,)
+        lambda, origin, log of the unit.
+    work : OriginWork
+        Scratch.
+    at : (N_AT,)
+        Receives L, its gradient and the upper triangle of its Hessian.
+    """
     lmbda, x0, scaling = theta[LMBDA], theta[ORIGIN], math.exp(-theta[LOG_UNIT])
     n, block, sums = x.size, work.block, work.sums[0]
     for k in range(N_SUMS):

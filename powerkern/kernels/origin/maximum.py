@@ -72,6 +72,21 @@ def origin_columns(
     """Write the maximum of L of every column, sorted and with NaN last, within ranges: (p, N_PARAMETERS, 2).
 
     Columns are of a scale of 1. The range of x0 of Box-Cox ends below the smallest value.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, sorted, NaN last, of a scale of 1.
+    weights : (p, n)
+        Their weights.
+    box_cox : bool
+        Box-Cox, or Yeo-Johnson.
+    ranges : (p, N_PARAMETERS, 2)
+        Ranges of the parameters.
+    work : OriginWork
+        Scratch.
+    out : (p, N_FOUND)
+        Receives parameters, L, information, evaluations and certificate.
     """
     for j in range(columns.shape[0]):
         n = columns.shape[1]

@@ -42,6 +42,17 @@ def errors_of(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> 
     """Return bounds of the error of the optimum and of the relative error of the standard deviation there.
 
     Of the Gauss rules, and of rounding within bins; of lambda also of rounding of logs, and of sums.
+
+    Parameters
+    ----------
+    sample : Sample
+        The nodes and weights.
+    best : Optimum
+        The fit of the sample.
+    nodes : Nodes
+        What `sample_of` wrote of each bin.
+    rounded : Rounded
+        How the sums were rounded.
     """
     logs = sample.centered.logs
     mu, shift = best.exponent * logs.sigma, 0.0

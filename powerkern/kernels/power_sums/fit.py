@@ -43,10 +43,31 @@ def fit_sums(
     out: FloatArray,
     error: FloatArray,
 ) -> None:
-    """Fit the columns of a sketch; `error` bounds the share of the sketch in the error of lambda (inf: not resolved).
+    """Fit the columns of a sketch; bound the error of lambda that is due to the sketch (inf: not resolved).
 
-    `roundings` has for each column how often its sums were rounded, over how many rows at most each was taken, how
-    many of them came to nothing, and how often they were moved to another reference.
+    Parameters
+    ----------
+    sums : (n_bins, N_POWERS)
+        Power sums of the bins of all columns, one column after the other.
+    starts : (p + 1,) int
+        Where the bins of each column begin.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    grids : (p, N_GRID)
+        The grids of the columns.
+    roundings : (p, 4)
+        By column: how often its sums were rounded; over how many rows at most each was taken; how many of them came
+        to nothing; how often they were moved to another reference.
+    lmbda : (p,)
+        Lambdas at which to evaluate; NaN: search.
+    nodes : Nodes
+        Scratch.
+    scratch : Scratch
+        Scratch of `score`.
+    out : (p, N_RESULTS)
+        Receives the results.
+    error : (p,)
+        Receives bounds on the errors of lambda.
     """
     for j in range(grids.shape[0]):
         own = sums[starts[j] : starts[j + 1]]
@@ -107,7 +128,27 @@ def profile_sums(
     scratch: Scratch,
     out: FloatArray,
 ) -> None:
-    """Write g of every column of a sketch at every lambda; NaN for one without two values."""
+    """Write g of every column of a sketch at every lambda; NaN for one without two values.
+
+    Parameters
+    ----------
+    sums : (n_bins, N_POWERS)
+        Power sums of the bins of all columns, one column after the other.
+    starts : (p + 1,) int
+        Where the bins of each column begin.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    grids : (p, N_GRID)
+        The grids of the columns.
+    lmbdas : (k,)
+        Where to evaluate.
+    nodes : Nodes
+        Scratch.
+    scratch : Scratch
+        Scratch of `score`.
+    out : (p, k)
+        Receives g.
+    """
     for j in range(grids.shape[0]):
         own = sums[starts[j] : starts[j + 1]]
         out[j] = math.nan
@@ -127,7 +168,27 @@ def interval_sums(
     scratch: Scratch,
     out: FloatArray,
 ) -> None:
-    """Write likelihood intervals of the columns of a sketch; `at` holds lambda and the drop of each."""
+    """Write likelihood intervals of the columns of a sketch.
+
+    Parameters
+    ----------
+    sums : (n_bins, N_POWERS)
+        Power sums of the bins of all columns, one column after the other.
+    starts : (p + 1,) int
+        Where the bins of each column begin.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    grids : (p, N_GRID)
+        The grids of the columns.
+    at : (p, 2)
+        The best lambda of each column, and the drop.
+    nodes : Nodes
+        Scratch.
+    scratch : Scratch
+        Scratch of `score`.
+    out : (p, 2)
+        Receives the lower and the upper end.
+    """
     for j in range(grids.shape[0]):
         own = sums[starts[j] : starts[j + 1]]
         out[j] = math.nan

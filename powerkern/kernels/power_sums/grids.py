@@ -114,7 +114,21 @@ def _grid_of(found: FloatArray, base: float, largest_exponent: float, stream: bo
 
 @entry((ROWS, INTEGER, REAL, INTEGER, ROWS))
 def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, stream: int, grids: FloatArray) -> None:
-    """Write grids for the ranges of columns; see `_grid_of`."""
+    """Write grids for the ranges of columns; see `_grid_of`.
+
+    Parameters
+    ----------
+    ranges : (p, 11)
+        Ranges of the columns, see `powerkern.kernels.power_sums.ranges`.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    largest_exponent : float
+        The largest |m| that is expected, in units of 1/spread of the logs; 0: the default.
+    stream : bool
+        Whether more rows may follow, beyond the range.
+    grids : (p, N_GRID)
+        Receives the grids.
+    """
     for j in range(ranges.shape[0]):
         _grid_of(ranges[j], log_offset(family), largest_exponent, stream != 0, grids[j])
 
@@ -131,7 +145,19 @@ def ladder_columns(grids: FloatArray, rungs: FloatArray, references: FloatArray)
 
 @entry((ROWS, INTEGER, COLUMN, INTEGER))
 def lay_columns(grids: FloatArray, family: int, exponents: FloatArray, max_bins: int) -> None:
-    """Recompute the bins of grids."""
+    """Recompute the bins of grids.
+
+    Parameters
+    ----------
+    grids : (p, N_GRID)
+        The grids of the columns.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    exponents : (p,)
+        Exponents of 2 of the widths of bins.
+    max_bins : int
+        Most bins of a column.
+    """
     for j in range(grids.shape[0]):
         if grids[j, G_BINS] > 0.0:
             _lay(log_offset(family), grids[j], exponents[j], max_bins)

@@ -145,7 +145,23 @@ def range_columns(
     stride: int,
     out: FloatArray,
 ) -> None:
-    """Add the rows of `columns`, each one column of a matrix, to their ranges; see `_range_of`."""
+    """Add the rows of `columns`, each one column of a matrix, to their ranges; see `_range_of`.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, NaN missing.
+    weight : (n,)
+        Weights of the values; empty: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    first : int
+        The first row of the sample of logs.
+    stride : int
+        The distance of its rows.
+    out : (p, 11)
+        Receives the ranges.
+    """
     for j in range(columns.shape[0]):
         _range_of(columns[j], weight, family, first, stride, out[j])
 
@@ -154,7 +170,25 @@ def range_columns(
 def range_lines(
     x: FloatArray, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """Write `range_columns` of a matrix that lies in rows, without weights; see `_range_of_lines`."""
+    """Write `range_columns` of a matrix that lies in rows, without weights; see `_range_of_lines`.
+
+    Parameters
+    ----------
+    x : (n,)
+        The memory of the matrix.
+    length : int
+        The distance of lines.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    first : int
+        The first value of the sample of logs, by its position in memory.
+    step : int
+        The distance of its values in memory.
+    line : (3, w)
+        Scratch for the numbers of values and the extremes by place in a line.
+    out : (p, 11)
+        Receives the ranges.
+    """
     _range_of_lines(x, length, family, first, step, line, out)
 
 
@@ -162,5 +196,23 @@ def range_lines(
 def range_lines32(
     x: Float32Array, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """Write `range_lines` of float32."""
+    """Write `range_lines` of float32.
+
+    Parameters
+    ----------
+    x : (n,)
+        The memory of the matrix.
+    length : int
+        The distance of lines.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    first : int
+        The first value of the sample of logs, by its position in memory.
+    step : int
+        The distance of its values in memory.
+    line : (3, w)
+        Scratch for the numbers of values and the extremes by place in a line.
+    out : (p, 11)
+        Receives the ranges.
+    """
     _range_of_lines(x, length, family, first, step, line, out)

@@ -123,7 +123,19 @@ def _moved(extreme: float, distance: float, log_of_it: float, base: float, small
 
 @kernel
 def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> Sample:
-    """Return the Gauss rules of all bins; the sums have at least one value."""
+    """Return the Gauss rules of all bins; the sums have at least one value.
+
+    Parameters
+    ----------
+    sums : (n_bins, N_POWERS)
+        Power sums of the bins of the column.
+    base : float
+        0 (Box-Cox) or 1 (Yeo-Johnson).
+    grid : (N_GRID,)
+        Its grid.
+    nodes : Nodes
+        Receives the nodes.
+    """
     layout = _layout_of(sums, grid)
     sigma_bins = 1.0  # the unit of the logs, in bins
     while sigma_bins < max(abs(layout.low), abs(layout.high)):

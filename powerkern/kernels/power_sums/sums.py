@@ -164,7 +164,27 @@ def sketch_columns(
     starts: IntArray,
     inside: IntArray,
 ) -> None:
-    """Add the rows of `columns` to the sums of their bins, from starts[j] on; inside[j] = 0: beyond the grid."""
+    """Add the rows of `columns` to the sums of their bins.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, NaN missing.
+    weight : (n,)
+        Weights of the values; empty: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    grids : (p, N_GRID)
+        The grids of the columns.
+    chunk : Chunk
+        Scratch.
+    sums : (n_bins * N_POWERS,)
+        The power sums, to which those of the values are added.
+    starts : (p + 1,) int
+        Where the bins of each column begin.
+    inside : (p,) int
+        Set to 0 for columns with values beyond their grid.
+    """
     for j in range(columns.shape[0]):
         own = sums[N_POWERS * starts[j] : N_POWERS * starts[j + 1]]
         if not _add_column(columns[j], weight, log_offset(family), grids[j], chunk, own):

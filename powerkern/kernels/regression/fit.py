@@ -117,7 +117,25 @@ def regress_columns(
     out: FloatArray,
     extra: FloatArray,
 ) -> None:
-    """Fit the rows of `columns`, each one column of the user's matrix made contiguous."""
+    """Fit the rows of `columns`, each one column of the user's matrix made contiguous.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, NaN missing.
+    design : Design
+        The covariates.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    lmbda : (p,)
+        Lambdas at which to regress; NaN: search.
+    work : RegressionWork
+        Scratch.
+    out : (p, N_RESULTS)
+        Receives the results.
+    extra : (p, 2 + q)
+        Receives the ends of the scan, and coefficients on the basis.
+    """
     for j in range(columns.shape[0]):
         _regress_column(columns[j], design, family, lmbda[j], work, out[j], extra[j])
 
@@ -164,7 +182,23 @@ def _drop_point(column: Column, start: float, drop: float, side: float, work: Re
 def profile_columns(
     columns: FloatArray, design: Design, family: int, lmbdas: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
-    """Evaluate g of the fitted rows of `columns`, each at its row of `lmbdas`."""
+    """Evaluate g of the fitted rows of `columns`, each at its row of `lmbdas`.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, NaN missing.
+    design : Design
+        The covariates.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    lmbdas : (p, k)
+        Where to evaluate.
+    work : RegressionWork
+        Scratch.
+    out : (p, k)
+        Receives g.
+    """
     for j in range(columns.shape[0]):
         column, _ = prepare(columns[j], scan(columns[j], None), family, design, work)
         log_reference = offset_log(column.offset, column.reference) if column.sign != 0.0 else 0.0
@@ -177,7 +211,23 @@ def profile_columns(
 def interval_columns(
     columns: FloatArray, design: Design, family: int, at: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
-    """For each fitted column, find the two lambdas at which g exceeds g(at[:, 0]) by at[:, 1]."""
+    """For each fitted column, find the two lambdas at which g exceeds g(at[:, 0]) by at[:, 1].
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, NaN missing.
+    design : Design
+        The covariates.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    at : (p, 2)
+        The best lambda of each column, and the drop.
+    work : RegressionWork
+        Scratch.
+    out : (p, 2)
+        Receives the lower and the upper end.
+    """
     for j in range(columns.shape[0]):
         column, _ = prepare(columns[j], scan(columns[j], None), family, design, work)
         mu, sigma = _exponent(column, at[j, 0]), column.rows.sigma

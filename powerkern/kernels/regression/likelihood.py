@@ -323,7 +323,21 @@ def evaluate(rows: Rows, mu: float, work: RegressionWork) -> Evaluation:
 
 @kernel
 def at_products(rows: Rows, mu: float, log_factor: float, total: float, t: FloatArray) -> Evaluation:
-    """Return g and its derivatives from the products of residuals."""
+    """Return g and its derivatives from the products of residuals.
+
+    Parameters
+    ----------
+    rows : Rows
+        The column.
+    mu : float
+        The exponent, in units of the logs.
+    log_factor : float
+        The log of the factor that psi was divided by.
+    total : float
+        psi'psi.
+    t : (N_MOMENTS,)
+        Products of residuals.
+    """
     unexplained = t[YY] / total if total > 0.0 else 0.0
     if not unexplained > _ROUNDING:
         if unexplained == unexplained:

@@ -84,7 +84,21 @@ def _reference(x: FloatArray, design: Design, work: RegressionWork) -> float:
 
 @kernel
 def prepare(x: FloatArray, found: Scan, family: int, design: Design, work: RegressionWork) -> tuple[Column, bool]:
-    """Return a column's logs and a sample of them, and whether the design keeps full rank without the missing rows."""
+    """Return a column's logs and a sample of them, and whether the design keeps full rank without the missing rows.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, NaN missing.
+    found : Scan
+        Their scan.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    design : Design
+        The covariates.
+    work : RegressionWork
+        Scratch.
+    """
     n, m, offset = x.size, design.sample_basis.shape[1], log_offset(family)
     sign = sign_of(found)
     both_signs = sign == 0.0

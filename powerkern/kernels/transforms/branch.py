@@ -227,7 +227,19 @@ def dd_mul(a: float, a_lo: float, m: float) -> tuple[float, float]:
 
 @inlined
 def dd_mul_dd(a: float, a_lo: float, m: float, m_lo: float) -> tuple[float, float]:
-    """Return (a + a_lo)(m + m_lo), head and tail."""
+    """Return (a + a_lo)(m + m_lo), head and tail.
+
+    Parameters
+    ----------
+    a : float
+        First factor.
+    a_lo : float
+        Its tail.
+    m : float
+        Second factor.
+    m_lo : float
+        Its tail.
+    """
     t = m * a
     return t, m_lo * a + (m * a_lo + fma(m, a, -t))
 
@@ -270,7 +282,21 @@ def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
 
 @inlined
 def write_bounds(low: float, high: float, any_is: bool, c: FloatArray, j: int) -> None:
-    """Write the bounds of column j: no value is ordinary if the first is above the second, or `any_is` is not set."""
+    """Write the bounds of column j: no value is ordinary if the first is above the second, or `any_is` is not set.
+
+    Parameters
+    ----------
+    low : float
+        Smallest ordinary value.
+    high : float
+        Largest ordinary value.
+    any_is : bool
+        Whether any value is ordinary.
+    c : (n_constants, WIDTH)
+        The constants of a block of columns.
+    j : int
+        The column in the block.
+    """
     any_is &= low <= high
     c[LOW, j] = (low if low > -LARGE else -LARGE) if any_is else math.inf
     c[HIGH, j] = (high if high < LARGE else LARGE) if any_is else -math.inf
@@ -278,20 +304,58 @@ def write_bounds(low: float, high: float, any_is: bool, c: FloatArray, j: int) -
 
 @inlined
 def write_pair(k: int, upper: float, lower: float, c: FloatArray, j: int) -> None:
-    """Write a pair of constants, for x >= 0 and for x < 0."""
+    """Write a pair of constants, for x >= 0 and for x < 0.
+
+    Parameters
+    ----------
+    k : int
+        The row of the constant for x >= 0; that for x < 0 is the next.
+    upper : float
+        The constant for x >= 0.
+    lower : float
+        The constant for x < 0.
+    c : (n_constants, WIDTH)
+        The constants of a block of columns.
+    j : int
+        The column in the block.
+    """
     c[k, j], c[k + 1, j] = upper, lower
 
 
 @inlined
 def select_by_sign(c: FloatArray, k: int, j: int, negative: bool) -> float:
-    """Return one of a pair of constants; both are loaded, as a load under a condition would not be vectorised."""
+    """Return one of a pair of constants; both are loaded, as a load under a condition would not be vectorised.
+
+    Parameters
+    ----------
+    c : (n_constants, WIDTH)
+        The constants of a block of columns.
+    k : int
+        The row of the constant for x >= 0; that for x < 0 is the next.
+    j : int
+        The column in the block.
+    negative : bool
+        Whether x < 0.
+    """
     upper, lower = float(c[k, j]), float(c[k + 1, j])
     return lower if negative else upper
 
 
 @inlined
 def inverse_branch_unchecked(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float, float]:
-    """Return `inverse_branch` for moderate m and y within its `inverse_reach`, or NaN."""
+    """Return `inverse_branch` for moderate m and y within its `inverse_reach`, or NaN.
+
+    Parameters
+    ----------
+    y : float
+        The image.
+    m : float
+        The exponent.
+    m_lo : float
+        Its tail.
+    e : Exponent
+        m prepared.
+    """
     product = 0.0 if m == 0.0 else m * y
     k, f, f_lo = split_one_plus_parts(product, fma(m, y, -product) + m_lo * y)
     log_u, log_u_lo = short_log1p(k, f, f_lo)
@@ -305,6 +369,17 @@ def inverse_branch(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float,
     """Return (a, a_lo) with b_(m + m_lo)(a + a_lo) = y; e is m prepared.
 
     NaN where m y < -1. At m y = -1, also if only by rounding, the limit: -inf for m > 0, inf for m < 0.
+
+    Parameters
+    ----------
+    y : float
+        The image.
+    m : float
+        The exponent.
+    m_lo : float
+        Its tail.
+    e : Exponent
+        m prepared.
     """
     product = 0.0 if m == 0.0 else m * y
     # m*y may overflow where its logarithm does not: take 2**960 out of it; the 1 is then too small to matter

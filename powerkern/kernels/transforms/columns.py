@@ -90,6 +90,19 @@ def broadcast_constants(c: FloatArray, first: int, n: int, height: int, column: 
     """Write the constants of n values, from number `first` on, of columns of equal height one after the other.
 
     Whole vectors are stored, so up to seven more are written, of the next columns.
+
+    Parameters
+    ----------
+    c : (n_blocks, n_constants, WIDTH)
+        The constants of all columns.
+    first : int
+        The first value, counted over the columns.
+    n : int
+        The number of values.
+    height : int
+        Values of a column.
+    column : (n_constants, WIDTH)
+        Receives the constants of each value.
     """
     j, end = first // height, height - first % height
     for i in range(0, n, LANES):

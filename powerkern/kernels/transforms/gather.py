@@ -137,7 +137,19 @@ def _unprestandardize(x: FloatArray, fit: FloatArray) -> int:
 
 @entry((READ_MATRIX, COUNTS, ROWS, COUNTS))
 def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures: IntArray) -> None:
-    """Count the values of each column that are outside the domain of its fit."""
+    """Count the values of each column that are outside the domain of its fit.
+
+    Parameters
+    ----------
+    x : (n, p)
+        The matrix.
+    family : (p,) int
+        BOX_COX or YEO_JOHNSON, by column.
+    results : (p, N_RESULTS)
+        The fits.
+    failures : (p,) int
+        Numbers of values outside the domain, to which those of x are added.
+    """
     for j in range(x.shape[1]):
         if not is_identity(results[j]):
             failures[j] += _outside(x[:, j], _end_of_domain(results[j], family[j]))

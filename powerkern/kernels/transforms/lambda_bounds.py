@@ -24,7 +24,19 @@ from powerkern.kernels.transforms.family import is_mirrored
 
 @kernel
 def lambda_range(family: int, x_min: float, x_max: float, ymax: float) -> tuple[float, float]:
-    """Return the smallest and largest lambda with ``|psi| <= ymax`` on [x_min, x_max]."""
+    """Return the smallest and largest lambda with ``|psi| <= ymax`` on [x_min, x_max].
+
+    Parameters
+    ----------
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    x_min : float
+        The smallest value.
+    x_max : float
+        The largest value.
+    ymax : float
+        Upper limit on |psi|.
+    """
     if not is_mirrored(family):
         return -largest_exponent(-log(min(x_min, 1.0)), ymax), largest_exponent(log(max(x_max, 1.0)), ymax)
     return 2.0 - largest_exponent(log1p(max(-x_min, 0.0)), ymax), largest_exponent(log1p(max(x_max, 0.0)), ymax)
@@ -72,6 +84,22 @@ def _growth_slope(t: float) -> float:
 def lambda_ranges(
     family: int, x_min: FloatArray, x_max: FloatArray, ymax: float, low: FloatArray, high: FloatArray
 ) -> None:
-    """Write `lambda_range` of every column to `low` and `high`."""
+    """Write `lambda_range` of every column to `low` and `high`.
+
+    Parameters
+    ----------
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    x_min : (p,)
+        The smallest values.
+    x_max : (p,)
+        The largest values.
+    ymax : float
+        Upper limit on |psi|.
+    low : (p,)
+        Receives the smallest lambdas.
+    high : (p,)
+        Receives the largest lambdas.
+    """
     for j in range(x_min.size):
         low[j], high[j] = lambda_range(family, x_min[j], x_max[j], ymax)

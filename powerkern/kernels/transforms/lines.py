@@ -19,6 +19,28 @@ SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
 _LINE_BYTES = 64
 
 
+class Placement(NamedTuple):
+    """Where the values of a part of a matrix are in memory, and where their images go; lengths in values.
+
+    Entries take it as an array of integers.
+    """
+
+    begin: int  #: position of the first value in x
+    stride: int  #: from a line of x to the next
+    within: int  #: from a value of a line to the next
+    height: int  #: rows
+    to: int  #: position of the first image in out
+    out_stride: int  #: from a line of out to the next
+    first: int  #: number of the first column among the fields
+    times: int  #: how many rows of out are joined if no memory is between them; 0: none
+
+
+@inlined
+def placement_of(where: IntArray) -> Placement:
+    """Return the placement in an array."""
+    return Placement(where[0], where[1], where[2], where[3], where[4], where[5], where[6], where[7])
+
+
 class Lines(NamedTuple):
     """Lines of values, some of them `joined`: where these are, and where their images go.
 
@@ -60,14 +82,30 @@ def rows_joined(p: int) -> int:
 
 
 @inlined
-def lines_of(x: FloatArray, where: IntArray, out: FloatArray, column_major: bool, left: int, p: int) -> Lines:
-    """Return the lines of `p` columns from number `left` on."""
-    stride, within, height, out_stride = where[1], where[2], where[3], where[5]
-    begin = where[0] + left * (stride if column_major else within)
-    out = out[where[4] + left * (out_stride if column_major else 1) :]
+def lines_of(x: FloatArray, placement: Placement, out: FloatArray, column_major: bool, left: int, p: int) -> Lines:
+    """Return the lines of `p` columns from number `left` on.
+
+    Parameters
+    ----------
+    x : (n,)
+        The memory of the matrix.
+    placement : Placement
+        Where the values are, and where their images go.
+    out : (n,)
+        The memory of the images.
+    column_major : bool
+        Whether lines are columns.
+    left : int
+        The first column.
+    p : int
+        The number of columns.
+    """
+    stride, within, height, out_stride = placement.stride, placement.within, placement.height, placement.out_stride
+    begin = placement.begin + left * (stride if column_major else within)
+    out = out[placement.to + left * (out_stride if column_major else 1) :]
     length, count = (height, p) if column_major else (p, height)
-    joined = out_stride == length and (length < SHORTEST_COLUMN if column_major else where[7] > 0)
-    times = (count if column_major else where[7]) if joined else 1
+    joined = out_stride == length and (length < SHORTEST_COLUMN if column_major else placement.times > 0)
+    times = (count if column_major else placement.times) if joined else 1
     width, n_lines, out_step = length * times, -(-count // times), length * times if joined else out_stride
     ahead, block = times * stride, BLOCK
     if column_major:
@@ -95,7 +133,19 @@ def fetch_ahead(lines: Lines, first: int, n: int) -> None:
 
 @inlined
 def pack(lines: Lines, number: int, begin: int, packed: FloatArray) -> tuple[int, int]:
-    """Pack values one after the other, from one of a line of x on; returns line and place of the next."""
+    """Pack values one after the other, from one of a line of x on; returns line and place of the next.
+
+    Parameters
+    ----------
+    lines : Lines
+        The lines.
+    number : int
+        The line of x to begin with.
+    begin : int
+        The position in that line.
+    packed : (n,)
+        Receives the values.
+    """
     x, within, place = lines.x, lines.within, 0
     while place < packed.size:
         n = min(lines.length - begin, packed.size - place)

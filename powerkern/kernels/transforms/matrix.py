@@ -4,8 +4,8 @@ Each entry computes the constants of its columns, transforms every value and say
 not ordinary. Of ordinary ones, float64 gets the bits that the loops of `kernels.transforms.gather` give, and float32
 the bits of `powerkern.kernels.transforms.single`.
 
-The entries of `APPLY` take (x, where, fields, found, out, column_major, packed), where is [begin, stride, within,
-height, to, out_stride, first, times], `fields` are of `fields_of`, and `packed` is scratch space for BLOCK values:
+The entries of `APPLY` take (x, where, fields, found, out, column_major, packed); `where` is a `Placement` as an array,
+`fields` are of `fields_of`, and `packed` is scratch space for BLOCK values:
 
 * the lines of x begin at ``begin + k stride``, and their values are `within` apart (both may be negative); values that
   are not side by side are packed, a block at a time;
@@ -69,6 +69,7 @@ from powerkern.kernels.transforms.lines import (
     fetch_ahead,
     lines_of,
     pack,
+    placement_of,
 )
 
 #: The rows of `found`, after LOW and HIGH.
@@ -208,7 +209,7 @@ def _entry_of(column: Any, name: str, prepare: PrepareAll, transform: _Transform
         packed: FloatArray,
     ) -> None:
         # bands of at most BAND columns of about the same width, whose constants are held at once
-        first, height, p = where[6], where[3], found.shape[1]
+        placement, p = placement_of(where), found.shape[1]
         n_bands = -(-p // BAND)
         width = -(-p // n_bands)
         if BLOCK < width < p:
@@ -217,11 +218,11 @@ def _entry_of(column: Any, name: str, prepare: PrepareAll, transform: _Transform
         for k in range(n_bands):
             left, right = k * width, min(k * width + width, p)
             low, high, extreme = found[LOW][left:right], found[HIGH][left:right], found[EXTREME][left:right]
-            lines = lines_of(x, where, out, column_major, left, right - left)
-            if _fill_band(prepare, fields, first + left, low, high, room) > 0:
+            lines = lines_of(x, placement, out, column_major, left, right - left)
+            if _fill_band(prepare, fields, placement.first + left, low, high, room) > 0:
                 if lines.joined and not column_major:
                     _repeat(room, p, lines.width)
-                _along_lines(transform, lines, column_major, height, room, packed, extreme)
+                _along_lines(transform, lines, column_major, placement.height, room, packed, extreme)
             else:
                 extreme[:] = 1.0
         release(room)

@@ -13,6 +13,19 @@ def order_rows(codes: IntArray, starts: IntArray, lengths: IntArray, free: IntAr
     """Write the numbers of the rows of each group, in order, from ``free[group]`` on, which moves behind them.
 
     Rows come in runs of one group each, by their code (negative: of none), from `starts` on, of these `lengths`.
+
+    Parameters
+    ----------
+    codes : (r,) int
+        The group of each run of rows; negative: none.
+    starts : (r,) int
+        The first row of each run.
+    lengths : (r,) int
+        The number of rows of each run.
+    free : (g,) int
+        The position of the next row of each group in `order`; moved.
+    order : (n,) int
+        Receives the rows, group after group.
     """
     for run in range(codes.size):
         code = codes[run]
@@ -28,6 +41,19 @@ def pad(x: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, blo
     """Copy column j of the rows of group k to row k p + j of the block, and NaN behind.
 
     The rows of a group are ``order[start:start + length]``; where `order` is empty, ``start:start + length``.
+
+    Parameters
+    ----------
+    x : (n, p)
+        The matrix.
+    order : (n,) int
+        Rows, group after group; empty: as they are.
+    starts : (g,) int
+        Where each group begins in the order.
+    lengths : (g,) int
+        The number of rows of each group.
+    block : (g p, longest)
+        Receives the values.
     """
     p = x.shape[1]
     for k in range(starts.size):
@@ -42,7 +68,21 @@ def pad(x: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, blo
 
 @entry((ROWS, COUNTS, COUNTS, COUNTS, WRITE_MATRIX))
 def unpad(block: FloatArray, order: IntArray, starts: IntArray, lengths: IntArray, out: FloatArray) -> None:
-    """Copy the values that `pad` copied back to their rows."""
+    """Copy the values that `pad` copied back to their rows.
+
+    Parameters
+    ----------
+    block : (g p, longest)
+        The values.
+    order : (n,) int
+        Rows, group after group; empty: as they are.
+    starts : (g,) int
+        Where each group begins in the order.
+    lengths : (g,) int
+        The number of rows of each group.
+    out : (n, p)
+        Receives the values.
+    """
     p = out.shape[1]
     for k in range(starts.size):
         start, n = starts[k], lengths[k]

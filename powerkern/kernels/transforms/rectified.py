@@ -353,7 +353,19 @@ def _change_in_logs(column: SortedColumn, lmbda: float) -> ChangePoint:
 
 @kernel
 def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArray) -> None:
-    """Set y[:n] to psi, rectified by `rule`, of a sorted column; up to ROOM further values are overwritten."""
+    """Set y[:n] to psi, rectified by `rule`, of a sorted column; up to ROOM further values are overwritten.
+
+    Parameters
+    ----------
+    column : SortedColumn
+        The column.
+    lmbda : float
+        The power.
+    rule : int
+        How the transform is rectified.
+    y : (n + ROOM,)
+        Receives the images.
+    """
     n, first, last = column.n, 0, column.n  # from first to last psi is not linear
     change, in_logs = ChangePoint(0.0, 0, 0.0, 0.0), is_low_tail_in_logs(column, rule) and lmbda > 0.0
     if rule != NOT_RECTIFIED and lmbda != 1.0:
@@ -376,7 +388,19 @@ def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArra
 
 @kernel
 def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) -> float:
-    """Return the signed log of the value whose transform, rectified by `rule`, is y; infinite beyond the range."""
+    """Return the signed log of the value whose transform, rectified by `rule`, is y; infinite beyond the range.
+
+    Parameters
+    ----------
+    y : float
+        The image.
+    column : SortedColumn
+        The column.
+    lmbda : float
+        The power.
+    rule : int
+        How the transform is rectified.
+    """
     if is_low_tail_in_logs(column, rule) and lmbda > 0.0:
         change = _change_in_logs(column, lmbda)
         if y < change.psi:
