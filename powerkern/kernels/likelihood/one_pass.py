@@ -53,10 +53,10 @@ ONE_PASS_MIN = 256
 #: Longer ones start from the optimum of a sample: one value in SAMPLE_STRIDE, more (ONE_PASS_MIN) where the column is
 #: short, and at most SAMPLE.
 SAMPLE_STRIDE = 16
-#: Logs with an absolute error of 2e-16 are used where their standard deviation exceeds this and |d| stays below
-#: ONE_PASS_REACH.
+#: Logs have an absolute error of 2e-16. They are used if their standard deviation exceeds ONE_PASS_SPREAD, so that
+#: their deviations are good to 2e-14, and |d| stays below ONE_PASS_REACH, so that no e^d overflows (e^709).
 ONE_PASS_SPREAD = 1e-2
-#: The standard deviation of the transformed values must exceed this too: it divides those errors.
+#: The standard deviation of the transformed values must exceed this, too: it divides those errors, to 2e-13 at most.
 ONE_PASS_SD = 1e-3
 ONE_PASS_REACH = 600.0
 #: The effective number of values, (sum w)^2/sum w^2 (Kish), must be at least this: a few that carry nearly all of the

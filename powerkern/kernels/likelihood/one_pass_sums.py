@@ -4,10 +4,10 @@ A column of one sign is stored as logs ``d = ln((offset + |x|)/(offset + ref))``
 *signed* logs ``sign(x) log1p|x|``, whose sign selects the branch: no partition, no branch in the loops. The sums
 exist in float64 and, at more than twice the speed, in float32.
 
-A value that is absent, because it is missing or has no weight, has a log of 0, which adds nothing to any sum.
+A value that is missing or has no weight gets a log of 0, which adds nothing to any sum.
 
-`weight` is None where all weights are one. The type of None is known when the kernels are compiled, so that fits with
-and without weights have machine code of their own, and neither pays for the other.
+`weight` is None if all weights are one. numba specialises on the type of None, so unweighted fits pay nothing for
+weights.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def rounded(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array
 
 
 class LogKind(NamedTuple):
-    """Which logs stand for a column: ``ln((offset + |x|) per_ref)``, with the sign of x for both signs."""
+    """How a column is stored: ``ln((offset + |x|) per_ref)``, signed as x if the column has both signs."""
 
     both_signs: bool
     offset: float

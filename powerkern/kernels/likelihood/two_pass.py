@@ -25,11 +25,11 @@ from powerkern.kernels.status_codes import FIXED, NOT_CERTIFIED, OK
 
 MAX_EVAL = 100
 
-#: Logs whose unit is below this belong to a tight cluster.
+#: Logs whose unit is below this belong to a tight cluster: there lambda = 1 is below 1e-6 of a unit from 0.
 _TIGHT = 2.0**-20
-#: Values among which a reference is chosen.
+#: Most values among which a reference is chosen.
 MOST_TYPICAL = 63
-#: Powers that span less than e to this, and their squares, neither overflow nor underflow.
+#: Powers within e to plus and minus this can be squared: e^(2 300) is less than e^709, the largest float64.
 _MODERATE = 300.0
 
 

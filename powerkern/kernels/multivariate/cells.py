@@ -93,7 +93,7 @@ def _least_above(a: FloatArray, t: float) -> float:
 
 @kernel
 def _keep_between(a: FloatArray, n: int, lo: float, hi: float) -> int:
-    """Move the values between two, these excluded, to the front; returns how many they are."""
+    """Move the values strictly between lo and hi to the front; return their number."""
     kept = 0
     for i in range(n):
         value = a[i]

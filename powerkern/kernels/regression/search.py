@@ -85,7 +85,7 @@ def _evaluate_point(rows: Rows, mu: float, k: int, work: RegressionWork) -> None
 def _encloses(grid: FloatArray, i: int, last: int) -> bool:
     """Return whether the derivative changes from negative to positive after point i, perhaps over an exact fit.
 
-    A fit that is exact on to the end is one that rounding has made so.
+    If every remaining fit is exact, that is a rounding artefact.
     """
     after = i + 2 if grid[_D1, i + 1] == 0.0 and i + 1 < last else i + 1
     return bool(grid[_D1, i] < 0.0 < grid[_D1, after])

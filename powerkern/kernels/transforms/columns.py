@@ -25,8 +25,7 @@ TRANSFORMS = {
 #: The fields of a row of results that make a fit by which a column is standardised.
 FIT_FIELDS = LMBDA, REF, SLOPE, INTERCEPT, LOG_FACTOR
 
-#: Numbers from one constant of a block to the next. A load waits for stores a little before it, give or take multiples
-#: of 4 KB; no two rows lie so.
+#: Row stride of the constants. No two rows are a multiple of 4 KB apart, which avoids 4K aliasing of loads and stores.
 WIDTH = 192
 
 # rows of scratch space of a column: its constants, scratch space of a block, and values that are not ordinary

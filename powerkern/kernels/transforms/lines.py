@@ -133,7 +133,7 @@ def fetch_ahead(lines: Lines, first: int, n: int) -> None:
 
 @inlined
 def pack(lines: Lines, number: int, begin: int, packed: FloatArray) -> tuple[int, int]:
-    """Pack values one after the other, from one of a line of x on; returns line and place of the next.
+    """Copy strided values into `packed`, starting at (number, begin); return the position after the last one.
 
     Parameters
     ----------

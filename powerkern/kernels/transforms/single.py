@@ -225,7 +225,7 @@ class _Origin(NamedTuple):
     both: bool
 
 
-# what the first of two loops over columns leaves in their constants for the second
+# rows that carry intermediate values from the first loop over columns to the second
 _LOG_SIZE, _SHIFT, _FAR, _PRODUCT = range(2, 6)
 
 
