@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,8 +13,13 @@ import powerkern as pk
 from powerkern._cli.arguments import ESTIMATORS, FAMILIES, OPTIONS
 from powerkern._estimators.estimators import Estimator, with_options
 from powerkern._input.arguments import place_of
-from powerkern._input.messages import did_you_mean
+from powerkern._input.messages import Rewording, did_you_mean
 from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Selection, TextFormat, sentences
+
+#: Messages have the options of the command line in place of arguments.
+_AS_OPTIONS = Rewording(
+    (r"\b(family|estimator|columns)=(?:'([\w-]+)')?", lambda m: " ".join(filter(None, (f"--{m[1]}", m[2]))))
+)
 
 
 def by_name(
@@ -185,22 +189,16 @@ def text_format(args: argparse.Namespace) -> TextFormat:
 def blamed(path: Path, layout: Layout, block: Callable[[], Block]) -> Iterator[None]:
     """Name the file and the line of values that powerkern rejects; `block` returns the rows that it looked at."""
     try:
-        yield
+        with _AS_OPTIONS:
+            yield
     except ImportError as error:  # tqdm
         raise BadInput(one_line(error)) from error
     except (ValueError, TypeError) as error:
         place = place_of(error)
         if place is not None:
             where = layout.place(block(), place.column or 0, place.row)
-            raise BadInput(f"{called(path)}, {where}: {_as_options(place.reason)}") from error
-        raise BadInput(f"{called(path)}: {_as_options(one_line(error))}") from error
-
-
-def _as_options(message: str) -> str:
-    """Return a message of the package with the options of the command line in place of arguments."""
-    return re.sub(
-        r"\b(family|estimator|columns)=(?:'([\w-]+)')?", lambda m: " ".join(filter(None, (f"--{m[1]}", m[2]))), message
-    )
+            raise BadInput(f"{called(path)}, {where}: {place.reason}") from error
+        raise BadInput(f"{called(path)}: {one_line(error)}") from error
 
 
 def called(path: Path) -> str:

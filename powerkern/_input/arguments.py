@@ -225,8 +225,8 @@ def place_of(error: Exception) -> Place | None:
 _DOMAIN_REMEDIES = {
     "overflow": ", which plus shift = {shift} overflows float64; divide both by the largest value",
     "not above": " and not above -shift = {end}, beyond which the shifted Box-Cox transformation is defined; fit with "
-    "a larger shift, drop the row, or use family='yeo-johnson'",
+    "a larger shift, drop the row, or fit with family='yeo-johnson'",
     "infinite": "; replace infinite values, or mark them missing with NaN",
     "not positive": ", and the Box-Cox transformation can only be applied to strictly positive data; shift or drop the "
-    "column, or use family='yeo-johnson'",
+    "column, or fit with family='yeo-johnson'",
 }

@@ -26,16 +26,17 @@ _NAMED_KINDS = (
     ("time", r"date|time|duration|period"),
 )
 
-_LEFT_OUT = "or leave it out (of a data frame: pk.fit(X, non_numeric='ignore'))"
+#: How messages about columns that hold no numbers end; callers that can leave such columns out say how.
+LEAVE_OUT = ", or leave it out"
 
 COMPLAINTS = {
     "complex": "is complex ({}); fit its real and imaginary parts, or its modulus, as columns of their own",
-    "time": "holds dates or times ({}); convert it to numbers first, such as days since a fixed day, " + _LEFT_OUT,
-    "category": "is categorical ({}); encode it as numbers if they mean amounts, " + _LEFT_OUT,
+    "time": "holds dates or times ({}); convert it to numbers first, such as days since a fixed day" + LEAVE_OUT,
+    "category": "is categorical ({}); encode it as numbers if they mean amounts" + LEAVE_OUT,
     "encoded": "is run-end encoded ({}); decode it first, with pyarrow.compute.run_end_decode",
-    "text": "holds text ({}); convert it to numbers, " + _LEFT_OUT,
-    "object": "is of type {}; convert it to numbers, " + _LEFT_OUT,
-    "other": "is of type {}; convert it to numbers, " + _LEFT_OUT,
+    "text": "holds text ({}); convert it to numbers" + LEAVE_OUT,
+    "object": "is of type {}; convert it to numbers" + LEAVE_OUT,
+    "other": "is of type {}; convert it to numbers" + LEAVE_OUT,
 }
 
 
@@ -88,7 +89,7 @@ def _cell_remedy(cell: object) -> str:
         return "fit real and imaginary parts, or the modulus, as columns of their own"
     if isinstance(cell, str) and re.fullmatch(r"\s*-?\d[\d.]*(,\d+)+(\.\d+)?\s*", cell):
         return "read commas with decimal=',' or thousands=',' of pandas.read_csv"
-    return f"convert the column to numbers (missing values: NaN), {_LEFT_OUT}"
+    return f"convert the column to numbers (missing values: NaN){LEAVE_OUT}"
 
 
 # --- data frames and series ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Warnings, attributed to the line that called the package, and suggestions for misspelled words and keywords."""
+"""Warnings, attributed to the line that called the package; suggestions for misspelled words; the words of callers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import difflib
 import functools
 import inspect
 import os
+import re
 import sys
 import types
 import warnings
@@ -39,6 +40,38 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+class Rewording(contextlib.ContextDecorator):
+    """A context manager, or a decorator, that replaces words in the messages of errors.
+
+    Errors speak of the parameters of `powerkern.fit`. A caller whose parameters have other names, or that has more or
+    fewer of them, replaces these words once, for all errors that can arise under it.
+
+    Parameters
+    ----------
+    *replacements : (str, str or callable)
+        A regular expression, and its replacement as for `re.sub`.
+    """
+
+    def __init__(self, *replacements: tuple[str, str | Callable[[re.Match[str]], str]]) -> None:
+        self._replacements = replacements
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if not isinstance(error, TypeError | ValueError) or not error.args or not isinstance(error.args[0], str):
+            return
+        error.args = (self._reword(error.args[0]), *error.args[1:])
+        place = vars(error).get("place")  # of a value outside the domain: its reason is shown elsewhere, too
+        if place is not None:
+            vars(error)["place"] = place._replace(reason=self._reword(place.reason))
+
+    def _reword(self, text: str) -> str:
+        for pattern, replacement in self._replacements:
+            text = re.sub(pattern, replacement, text)
+        return text
 
 
 def did_you_mean(word: object, known: Iterable[Any]) -> str:

@@ -12,6 +12,13 @@ from powerkern._input import frames
 from powerkern._input.alignment import row_labels
 from powerkern._input.arguments import is_weightless, weights_of
 from powerkern._input.arrays import Matrix, as_matrix, as_rows, check_n_features, is_masked_array
+from powerkern._input.columns import LEAVE_OUT
+from powerkern._input.messages import Rewording
+
+#: For functions with the argument `non_numeric`.
+OFFERING_NON_NUMERIC = Rewording((f"{LEAVE_OUT}$", f"{LEAVE_OUT} (of a data frame: non_numeric='ignore')"))
+#: For functions that need all columns, as those that apply a fit.
+NEEDING_ALL = Rewording((f"{LEAVE_OUT}$", ""))
 
 
 def read(
@@ -19,7 +26,7 @@ def read(
     sample_weight: ArrayLike | str | None = None,
     *,
     column_names: Sequence[str] | None = None,
-    non_numeric: frames.NonNumeric = "raise",
+    non_numeric: frames.NonNumeric | None = None,
     what: str = "X",
 ) -> Matrix:
     """The data to fit, as `as_matrix` reads them, with weights.
@@ -32,16 +39,20 @@ def read(
         Weights, or the name of the column of a data frame that holds them.
     column_names : sequence of str, optional
         Names of the columns; by default the data frame's.
-    non_numeric : {"raise", "warn", "ignore"}, default "raise"
-        Treatment of non-numeric columns of a data frame.
+    non_numeric : {"raise", "warn", "ignore"}, optional
+        Treatment of non-numeric columns of a data frame. Default: raise, for callers that offer no choice.
     what : str, default "X"
         Name of the argument in messages.
     """
     rows, weight = frames.without_weights(X, sample_weight, what)
-    chosen = frames.chosen_positions(rows, non_numeric)
-    if chosen is not None:
-        rows = frames.taken(rows, None, chosen)
-    matrix = as_matrix(rows, column_names, what)
+    if non_numeric is None:
+        matrix = as_matrix(rows, column_names, what)
+    else:
+        chosen = frames.chosen_positions(rows, non_numeric)
+        if chosen is not None:
+            rows = frames.taken(rows, None, chosen)
+        with OFFERING_NON_NUMERIC:
+            matrix = as_matrix(rows, column_names, what)
     return matrix._replace(weight=weights_of(weight, len(matrix.values)))
 
 
@@ -75,7 +86,8 @@ def read_fitted(
     """
     rows, weight = frames.without_weights(X, sample_weight, what)
     part = frames.columns_named(rows, names)
-    matrix = as_matrix(part, what=what)
+    with NEEDING_ALL:
+        matrix = as_matrix(part, what=what)
     if matrix.was_vector and n_features > 1 and names is not None:
         _refuse_one_row(rows, names, what)
     check_n_features(matrix.values, n_features, matrix.names, names)

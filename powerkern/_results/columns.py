@@ -26,8 +26,8 @@ from powerkern.kernels.transforms.matrix import fields_of
 _LARGE = 20.0
 #: The warning about such columns.
 FAR_FROM_ZERO = (
-    "lambda is large because of the unit and the distance from zero, not because of the shape; origin='fit' (or, under "
-    "Yeo-Johnson, estimator=ML(prestandardize='mad')) gives a lambda that does not depend on them"
+    "lambda is large because of the unit and the distance from zero, not because of the shape; powerkern.fit with "
+    "origin='fit' (or, under Yeo-Johnson, estimator=ML(prestandardize='mad')) gives a lambda without this dependence"
 )
 #: Columns of a matrix.
 Chosen = slice | NDArray[np.intp]

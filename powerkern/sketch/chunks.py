@@ -16,6 +16,8 @@ from powerkern._input import frames
 from powerkern._input.arrays import naming
 from powerkern._input.batches import batches_of
 from powerkern._input.foreign import refuse_foreign
+from powerkern._input.messages import Rewording
+from powerkern._input.reading import OFFERING_NON_NUMERIC
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import PowerFit
 from powerkern.location import LocationScale
@@ -148,7 +150,7 @@ def fit_groups(
     >>> bool(np.abs(fit.lmbda - pk.fit(frame, "box-cox", groups="site").lmbda).max() < 1e-10)
     True
     """
-    with reading(chunks, None, "raise", progress) as map_reduce:
+    with reading(chunks, None, None, progress) as map_reduce:
         return fit_groups_with(
             map_reduce, groups, family, estimator, task_threads=options.get("n_threads"), **options
         )  # fmt: skip
@@ -195,8 +197,13 @@ def location_chunks(
 
 
 @contextlib.contextmanager
-def reading(chunks: Any, sample_weight: Any, non_numeric: frames.NonNumeric, progress: bool) -> Iterator[MapReduce]:
-    """The engine that reads chunks in this process, one after the other, each with its weights or their name."""
+def reading(
+    chunks: Any, sample_weight: Any, non_numeric: frames.NonNumeric | None, progress: bool
+) -> Iterator[MapReduce]:
+    """Yield the engine that reads chunks in this process, one after the other, each with its weights or their name.
+
+    `non_numeric` is None for callers without this argument.
+    """
     by_name = sample_weight if isinstance(sample_weight, str) else None
     if batches_of(chunks) is None:
         _check_rereadable("chunks", chunks)
@@ -204,13 +211,14 @@ def reading(chunks: Any, sample_weight: Any, non_numeric: frames.NonNumeric, pro
         raise TypeError("sample_weight must be the name of a column where chunks is a table that is read in batches")
     if sample_weight is not None and by_name is None:
         _check_rereadable("sample_weight", sample_weight)
-    first = None if non_numeric == "raise" else _first(chunks)
-    columns = frames.chosen_positions(first, non_numeric, by_name)
+    first = None if non_numeric in (None, "raise") else _first(chunks)
+    columns = None if non_numeric is None else frames.chosen_positions(first, non_numeric, by_name)
+    words = Rewording() if non_numeric is None else OFFERING_NON_NUMERIC
 
     def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
         total = None
         for i, (chunk, weight) in enumerate(_with_weights(_read(chunks, columns), sample_weight)):
-            with naming(f"chunk {i}"):
+            with words, naming(f"chunk {i}"):
                 part = function(chunk, weight)
                 total = part if total is None else merge(total, part)
             if bar is not None:

@@ -18,7 +18,15 @@ from powerkern._results.grouped_fit import UnknownGroups
 from powerkern._results.inversion import OutOfRange
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn.private import StrOptions, fit_context
-from powerkern.sklearn.reading import N_THREADS, FloatTransformer, feature_names, note_features, read, read_array
+from powerkern.sklearn.reading import (
+    CALLING_FAMILY_METHOD,
+    N_THREADS,
+    FloatTransformer,
+    feature_names,
+    note_features,
+    read,
+    read_array,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -88,6 +96,7 @@ class GroupedPowerTransformer(FloatTransformer):
     n_threads: int | None = None
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @CALLING_FAMILY_METHOD
     def fit(
         self,
         X: object,
@@ -136,6 +145,7 @@ class GroupedPowerTransformer(FloatTransformer):
         self.fit(X, y, groups=groups, sample_weight=sample_weight)
         return self.transform(X, groups=groups)
 
+    @CALLING_FAMILY_METHOD
     def transform(self, X: object, groups: GroupsLike | None = None) -> NDArray[np.floating]:
         """Transform each sample of `X` by its group's fit, given as in `fit`; NaN stays NaN, labels are dropped."""
         check_is_fitted(self)
@@ -143,6 +153,7 @@ class GroupedPowerTransformer(FloatTransformer):
         Z: NDArray[np.floating] = self.grouped_fit_.transform(values, labels, n_threads=self.n_threads)
         return Z
 
+    @CALLING_FAMILY_METHOD
     def inverse_transform(self, X: object, groups: GroupsLike | None = None) -> NDArray[np.floating]:
         """Undo `transform` of `X`, which is without labels.
 

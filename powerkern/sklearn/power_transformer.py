@@ -27,7 +27,7 @@ from powerkern._status import Status
 from powerkern._typing import Bounds
 from powerkern.sklearn.exchange import arguments_of, as_sklearn, fit_of
 from powerkern.sklearn.private import StrOptions, fit_context
-from powerkern.sklearn.reading import N_THREADS, feature_names, read, read_array
+from powerkern.sklearn.reading import CALLING_FAMILY_METHOD, N_THREADS, feature_names, read, read_array
 from powerkern.sklearn.tables import PartTransformer, Table
 
 #: The statuses that `partial_fit` warns of, once a column gets them: more rows seldom help.
@@ -139,6 +139,7 @@ class PowerTransformer(PartTransformer):
     n_threads: int | None = None
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @CALLING_FAMILY_METHOD
     def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the parameters of every feature of `X`, (n_samples, n_features); `y` is ignored.
 
@@ -169,6 +170,7 @@ class PowerTransformer(PartTransformer):
 
     @available_if(_by_likelihood)  # type: ignore[untyped-decorator]
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @CALLING_FAMILY_METHOD
     def partial_fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Go on with the next rows of data that are never in memory as a whole; arguments as in `fit`.
 
@@ -207,6 +209,7 @@ class PowerTransformer(PartTransformer):
         self.power_fit_, self.sketch_ = fit, total
         return self
 
+    @CALLING_FAMILY_METHOD
     def transform(self, X: object) -> Any:
         """Transform every feature of `X`, (n_samples, n_features), to float32 for float32, else to float64.
 
@@ -219,6 +222,7 @@ class PowerTransformer(PartTransformer):
         Z[:, constant] -= self.power_fit_.x_min[constant]
         return Z if table is None else table.holding(Z, self.copy)
 
+    @CALLING_FAMILY_METHOD
     def inverse_transform(self, X: object) -> Any:
         """Undo `transform`; the result is float32 for float32, else float64.
 

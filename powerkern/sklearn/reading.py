@@ -15,11 +15,19 @@ from sklearn.utils.validation import check_array, validate_data
 
 from powerkern._input.arguments import domain_error
 from powerkern._input.arrays import column_label, filled, refuse_non_numbers
+from powerkern._input.columns import LEAVE_OUT
 from powerkern._input.foreign import frame_library, refuse_foreign, refuse_remote
+from powerkern._input.messages import Rewording
+from powerkern._input.reading import NEEDING_ALL
 from powerkern.sklearn.private import Interval
 
 #: Types that estimators compute in: float32 in gives float32 out, all else is float64.
 FLOATS = (np.float64, np.float32)
+
+#: Messages for estimators whose parameter `method` is that which `powerkern.fit` calls `family`.
+CALLING_FAMILY_METHOD = Rewording((r"\bfamily=", "method="))
+#: Messages for estimators with the parameter `variables`.
+_OFFERING_VARIABLES = Rewording((f"{LEAVE_OUT}$", f"{LEAVE_OUT} (variables= names the columns to transform)"))
 
 #: The constraint on the parameter `n_threads`.
 N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
@@ -43,7 +51,8 @@ def read(estimator: Any, X: Any, **options: Any) -> Any:
     refuse_foreign(X)
     _refuse_repeated_names(X)
     X = filled(X)
-    with numbers_only(X):
+    fits, chooses = options.get("reset", True), hasattr(estimator, "variables")
+    with NEEDING_ALL if not fits else _OFFERING_VARIABLES if chooses else Rewording(), numbers_only(X):
         return validate_data(estimator, X, **{"dtype": FLOATS, "ensure_all_finite": False, **options})
 
 

@@ -121,7 +121,7 @@ REFUSED: dict[str, tuple[str | bytes, list[str], str]] = {
     "values that Box-Cox cannot transform": (
         rows() + "0,3\n", ["--family", "box-cox"], "column 'a', line 8: the value is 0.0, and the Box-Cox",
     ),
-    "an option in a message": (rows() + "0,3\n", ["--family", "box-cox"], "or use --family yeo-johnson\n"),
+    "an option in a message": (rows() + "0,3\n", ["--family", "box-cox"], "or fit with --family yeo-johnson\n"),
     "an old spreadsheet": (b"\xd0\xcf\x11\xe0" + bytes(20), [], "x.csv is an old spreadsheet (.xls): save the sheet"),
     "Parquet by another name": (b"PAR1" + bytes(20), [], "x.csv is a Parquet file: name it .parquet"),
     "an array by another name": (b"\x93NUMPY\x01\x00", [], "x.csv is a NumPy file: name it .npy"),
