@@ -120,7 +120,9 @@ def _warned_once() -> Callable[..., None]:
     once = functools.cache(complain)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        once(f"powerkern: warning: {message}")
+        from powerkern._cli.reading import AS_OPTIONS
+
+        once(f"powerkern: warning: {AS_OPTIONS.reword(str(message))}")
 
     return show
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,10 +17,14 @@ from powerkern._input.arguments import place_of
 from powerkern._input.messages import Rewording, did_you_mean
 from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Selection, TextFormat, sentences
 
-#: Messages have the options of the command line in place of arguments.
-_AS_OPTIONS = Rewording(
-    (r"\b(family|estimator|columns)=(?:'([\w-]+)')?", lambda m: " ".join(filter(None, (f"--{m[1]}", m[2]))))
-)
+
+def _as_option(argument: re.Match[str]) -> str:
+    """Return the option of the command line, with its value, for an argument in a message."""
+    return " ".join(filter(None, (f"--{argument[1].replace('_', '-')}", argument[2])))
+
+
+#: Puts the options of the command line in place of arguments.
+AS_OPTIONS = Rewording((r"\b(family|estimator|columns|out_of_range)=(?:'([\w-]+)')?", _as_option))
 
 
 def by_name(
@@ -189,7 +194,7 @@ def text_format(args: argparse.Namespace) -> TextFormat:
 def blamed(path: Path, layout: Layout, block: Callable[[], Block]) -> Iterator[None]:
     """Name the file and the line of values that powerkern rejects; `block` returns the rows that it looked at."""
     try:
-        with _AS_OPTIONS:
+        with AS_OPTIONS:
             yield
     except ImportError as error:  # tqdm
         raise BadInput(one_line(error)) from error

@@ -226,6 +226,8 @@ _DOMAIN_REMEDIES = {
     "overflow": ", which plus shift = {shift} overflows float64; divide both by the largest value",
     "not above": " and not above -shift = {end}, beyond which the shifted Box-Cox transformation is defined; fit with "
     "a larger shift, drop the row, or fit with family='yeo-johnson'",
+    "without inverse": ", beyond the range of the transform, and has no inverse; use out_of_range='clip' or "
+    "out_of_range='nan', or keep values inside the range",
     "infinite": "; replace infinite values, or mark them missing with NaN",
     "not positive": ", and the Box-Cox transformation can only be applied to strictly positive data; shift or drop the "
     "column, or fit with family='yeo-johnson'",

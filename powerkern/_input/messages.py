@@ -63,12 +63,13 @@ class Rewording(contextlib.ContextDecorator):
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if not isinstance(error, TypeError | ValueError) or not error.args or not isinstance(error.args[0], str):
             return
-        error.args = (self._reword(error.args[0]), *error.args[1:])
+        error.args = (self.reword(error.args[0]), *error.args[1:])
         place = vars(error).get("place")  # of a value outside the domain: its reason is shown elsewhere, too
         if place is not None:
-            vars(error)["place"] = place._replace(reason=self._reword(place.reason))
+            vars(error)["place"] = place._replace(reason=self.reword(place.reason))
 
-    def _reword(self, text: str) -> str:
+    def reword(self, text: str) -> str:
+        """Return a text with other words."""
         for pattern, replacement in self._replacements:
             text = re.sub(pattern, replacement, text)
         return text

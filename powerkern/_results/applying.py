@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from powerkern._engine.threads import thread_count
 from powerkern._input import batches as _batches
-from powerkern._input.arguments import domain_error_in
+from powerkern._input.arguments import domain_error, domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, column_label, column_labels, output_type
 from powerkern._input.messages import warn
 from powerkern._input.reading import as_out, read_fitted, restored
@@ -19,9 +19,10 @@ from powerkern._results.columns import ColumnResults, FittedColumns
 from powerkern._results.inversion import (
     Inversion,
     OutOfRange,
-    report_out_of_range,
+    first_without_inverse,
     transformed_ends,
     warn_of_lost_digits,
+    warn_of_values_without_inverse,
 )
 from powerkern._typing import IntArray
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
@@ -159,7 +160,9 @@ def invert(
     def apply(to: NDArray[Any] | None) -> None:
         lost = np.flatnonzero(fit.columns.transform(matrix.values, to, direction, threads, inversion))
         if lost.size:
-            report_out_of_range(column_labels(lost, fit.column_names), out_of_range)
+            if out_of_range == "raise":
+                raise _inverse_error(fit, matrix, int(lost[0]), target.dtype)
+            warn_of_values_without_inverse(column_labels(lost, fit.column_names))
 
     if out is not None:
         if out_of_range == "raise" and np.shares_memory(target, matrix.values):
@@ -195,3 +198,11 @@ def _refuse(fit: FittedColumns, matrix: Matrix, counts: IntArray) -> None:
     if counts.any():
         j = int(np.argmax(counts > 0))
         raise domain_error_in(matrix, j, matrix.names or fit.column_names, shift=fit.shift[j])
+
+
+def _inverse_error(fit: FittedColumns, matrix: Matrix, j: int, dtype: np.dtype[Any]) -> ValueError:
+    """Return the error for the first value of column j that has no inverse."""
+    z = matrix.values[:, j]
+    i = first_without_inverse(fit.columns, j, z, fit.standardize, dtype)
+    names = matrix.names or fit.column_names
+    return domain_error("without inverse", None if matrix.was_vector else j, i, float(z[i]), names)

@@ -18,7 +18,7 @@ from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._input import batches as _batches
 from powerkern._input.alignment import align_rows, labels_to_record
-from powerkern._input.arguments import domain_error_in
+from powerkern._input.arguments import domain_error, domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, as_reals, column_label, output_type
 from powerkern._input.frames import by_name
 from powerkern._input.label_values import objects
@@ -27,7 +27,13 @@ from powerkern._input.reading import read_fitted, restored
 from powerkern._results.columns import ColumnResults, FitInfo, FittedColumns, Of, Source
 from powerkern._results.fitted_data import GroupedData
 from powerkern._results.inference import wald_interval
-from powerkern._results.inversion import Inversion, OutOfRange, report_out_of_range, warn_of_lost_digits
+from powerkern._results.inversion import (
+    Inversion,
+    OutOfRange,
+    first_without_inverse,
+    warn_of_lost_digits,
+    warn_of_values_without_inverse,
+)
 from powerkern._results.json import Recorded, damaged, entry, level_names_in, names_in, one_of
 from powerkern._results.likelihood import standard_error
 from powerkern._results.lost_digits import LostDigits
@@ -314,7 +320,9 @@ class GroupedFit(Recorded):
             at = np.sort(np.concatenate(failed))
             if not inverse:
                 raise self._domain_error(matrix, runs, int(at[0]))
-            report_out_of_range(self._listed(at), out_of_range)
+            if out_of_range == "raise":
+                raise self._inverse_error(matrix, runs, int(at[0]), out.dtype)
+            warn_of_values_without_inverse(self._listed(at))
         warn_of_lost_digits(sorted(lost_digits), lambda k: self._listed(np.array([k])), out.dtype)
         if (runs.codes < 0).any():
             out[runs.rows(runs.codes < 0)] = np.nan
@@ -329,6 +337,16 @@ class GroupedFit(Recorded):
         chosen = np.zeros(len(matrix.values))
         chosen[runs.rows(runs.codes == g)] = 1.0
         return domain_error_in(matrix, j, matrix.names or self.column_names, chosen, self.columns.shift[k])
+
+    def _inverse_error(self, matrix: Matrix, runs: Runs, k: int, dtype: np.dtype[Any]) -> ValueError:
+        """Return the error for the first value without an inverse in one of the columns of the groups."""
+        g, j = divmod(k, self.n_features)
+        rows = np.sort(np.arange(len(matrix.values))[runs.rows(runs.codes == g)])
+        z = matrix.values[rows, j]
+        first = first_without_inverse(self.columns, k, z, self.standardize, dtype)
+        names = matrix.names or self.column_names
+        place = None if matrix.was_vector else j
+        return domain_error("without inverse", place, int(rows[first]), float(z[first]), names)
 
     def inverse_mean(
         self, mean: ArrayLike, sd: ArrayLike, groups: GroupsLike, *, n_threads: int | None = None

@@ -152,12 +152,22 @@ def transformed_ends(columns: ColumnResults, standardize: bool) -> FloatArray:
     return ends
 
 
-def report_out_of_range(where: str, out_of_range: OutOfRange) -> None:
-    """Warn of values that have no inverse, or raise, as `out_of_range` says."""
-    text = f"Some values in {where} are beyond the range of the transform and have no inverse"
-    if out_of_range == "raise":
-        raise ValueError(f"{text}; use out_of_range='nan' or 'clip', or keep values inside the range")
-    warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise")
+def warn_of_values_without_inverse(where: str) -> None:
+    """Warn that values of the columns `where` became NaN."""
+    warn(
+        f"Some values in {where} are beyond the range of the transform, so they have no inverse and became NaN; use "
+        "out_of_range='clip' for the nearest end of the fitted data, or out_of_range='raise' for an error"
+    )
+
+
+def first_without_inverse(
+    columns: ColumnResults, j: int, z: NDArray[Any], standardize: bool, dtype: np.dtype[Any]
+) -> int:
+    """Return the position of the first of the values `z` of column j that has no inverse."""
+    column, images = columns.part(slice(j, j + 1)), np.empty((len(z), 1), dtype=dtype)
+    inversion = Inversion(column, standardize, "nan", dtype)
+    column.transform(z[:, np.newaxis], images, inverse_direction(standardize), 1, inversion)
+    return int(np.argmax(np.isnan(images[:, 0]) & ~np.isnan(z)))
 
 
 def describe_lost_digits(found: Sequence[LostDigits], label: Callable[[int], str]) -> str:

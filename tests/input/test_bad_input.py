@@ -203,7 +203,7 @@ def test_refused_inverse_in_place_leaves_the_data() -> None:
     Z = fit.transform(GOOD)
     Z[7, 1] = 1e3  # beyond the range of the transform
     before = Z.copy()
-    with pytest.raises(ValueError, match=r"column 1.*no inverse; use out_of_range="):
+    with pytest.raises(ValueError, match=r"^column 1, row 7: the value is 1000\.0, .*no inverse; use out_of_range="):
         fit.inverse_transform(Z, out=Z, out_of_range="raise")
     assert_array_equal(Z, before)
 
@@ -540,7 +540,7 @@ def test_values_beyond_the_range_become_nan_with_one_warning() -> None:
     assert np.isfinite(X[0]).all()
     assert np.isnan(X[1:]).all()
     assert_array_equal(fit.inverse_transform(Z, out_of_range="clip")[1:], np.tile(fit.x_max, (3, 1)))
-    with pytest.raises(ValueError, match=r"column 0, column 1, column 2.*no inverse; use out_of_range="):
+    with pytest.raises(ValueError, match=r"^column 0, row 1: .*no inverse; use out_of_range="):
         fit.inverse_transform(Z, out_of_range="raise")
 
 
