@@ -182,5 +182,5 @@ def test_tails_kept_are_a_tenth_of_the_column_and_five_values():
 
 def test_r_says_nothing_of_tails():
     """Its conventions are as they were."""
-    fit = fitted(np.column_stack([issue(seed) for seed in range(3, 9)]), convention="cellwise")
+    fit = fitted(np.column_stack([issue(seed) for seed in range(3, 9)]), estimator="rewml", convention="cellwise")
     assert (fit.status != Status.TAIL_KEPT).all()

@@ -36,7 +36,7 @@ _STEP, _MAX_SCAN = 0.5, 64
 #: Points of a second grid, finer by this about the lowest point; and of those outwards, a multiple of LANES. With steps
 #: of 1/8 in place of 1/16, 3 of 300 columns missed a minimum of the trimmed likelihood that was lower by more than 1e-4
 #: (`tests.fuzz.starts`).
-_N_FINER, _FINER, _N_OUTWARD = 25, 8.0, 16
+_N_FINER, _FINER, _N_OUTWARD = 17, 8.0, 16
 #: Points of the scan this close to the lowest are followed up.
 _RIVAL = 0.1
 

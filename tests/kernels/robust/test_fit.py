@@ -215,13 +215,13 @@ def test_the_path_of_r_is_brents_from_end_to_end(family):
         return oracles.qq_objective(family, u, lmbda, "cellwise", scores)
 
     best = min(oracles.netlib_fmin(objective, -4.0, 6.0, search.CELLWISE_XTOL), key=objective)
-    assert fitted(x, family, convention="cellwise")[LMBDA0] == pytest.approx(best, abs=1e-9)
+    assert fitted(x, family, "rewml", convention="cellwise")[LMBDA0] == pytest.approx(best, abs=1e-9)
 
 
 @pytest.mark.parametrize("mirror", [False, True])
 def test_r_widens_the_interval_where_lambda_ends_near_its_end(mirror):
     x = np.random.default_rng(0).beta(30.0, 1.0, 60)
-    row = fitted(1.0 / x if mirror else x, "box-cox", convention="cellwise")
+    row = fitted(1.0 / x if mirror else x, "box-cox", "rewml", convention="cellwise")
     assert abs(row[LMBDA]) > 6.0
     assert np.sign(row[LMBDA0]) == np.sign(row[LMBDA])
     assert row[STATUS] in (Status.SCANNED, Status.MULTIMODAL)
