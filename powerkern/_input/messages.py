@@ -15,8 +15,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
+#: Where this file was when it was compiled, which frames say: with bytecode alone it need not be where it is now.
+_THIS_FILE = (lambda: None).__code__.co_filename
 #: Frames to skip: the package's own, and contextlib's, which enter its context managers.
-_OWN = (os.path.dirname(os.path.dirname(__file__)) + os.sep, contextlib.__file__)
+_OWN = (
+    os.path.dirname(os.path.dirname(_THIS_FILE)) + os.sep,
+    contextlib.contextmanager.__code__.co_filename,
+)
 
 
 _muted: ContextVar[bool] = ContextVar("muted", default=False)

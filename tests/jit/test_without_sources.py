@@ -113,6 +113,24 @@ def test_an_application_keeps_code_in_the_users_cache(monkeypatch):
     assert code_cache._bases() == [code_cache._users_cache()]
 
 
+def test_warnings_name_the_users_line_where_bytecode_has_moved(tmp_path):
+    """Frames say where a file was when it was compiled."""
+    built, moved = tmp_path / "built", tmp_path / "moved"
+    shutil.copytree(PACKAGE, built / "powerkern", ignore=shutil.ignore_patterns("__pycache__"))
+    compileall.compile_dir(built, quiet=1, legacy=True)
+    built.rename(moved)
+    for path in moved.rglob("*.py"):
+        path.unlink()
+    code = (
+        "import warnings, numpy as np, powerkern as pk\n"
+        "with warnings.catch_warnings(record=True) as said:\n"
+        "    warnings.simplefilter('always'); pk.fit(np.ones((3, 1)))\n"
+        "print(*[(each.filename, each.lineno) for each in said])"
+    )
+    printed = processes.run(code, tmp_path, PYTHONPATH=str(moved), NUMBA_DISABLE_JIT="1")
+    assert printed == "('<string>', 3)"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zip", "bytecode", "zip of bytecode"])
 def test_fits_transforms_and_the_command_line(kind, stripped, zipped, tmp_path):
