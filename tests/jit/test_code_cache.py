@@ -199,6 +199,13 @@ def test_the_cpus_name_and_features_are_in_the_folders():
     assert Path(names[-1]).name == names[-1]
 
 
+def test_the_layout_of_pythons_objects_is_in_the_folders_name(monkeypatch):
+    """Machine code reads them; they are longer in builds without a global lock."""
+    before = code_cache.folder_name()
+    monkeypatch.setattr(code_cache, "HEADER", code_cache.HEADER + 2)
+    assert code_cache.folder_name() != before
+
+
 # --- never wrong: damage and strangers ----------------------------------------------------------------
 
 
