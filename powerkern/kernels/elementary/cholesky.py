@@ -43,7 +43,7 @@ def factor_cholesky(a: FloatArray, factor: FloatArray, least: float, floor: floa
     int
         The first row whose pivot is too small, up to which `factor` holds; n if there is none.
     """
-    n = a.shape[0]
+    n = len(a)
     for i in range(n):
         for j in range(i):
             factor[i, j] = (a[i, j] - dot(factor[i, :j], factor[j, :j])) / factor[j, j]
