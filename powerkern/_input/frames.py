@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.alignment import align_rows, matching_order
+from powerkern._input.alignment import align_rows, few, matching_order, may_go_by_position
 from powerkern._input.arrays import as_choice, as_matrix, as_rows
 from powerkern._input.columns import holds_numbers, is_single, table_of
 from powerkern._input.foreign import frame_library, library
@@ -139,6 +139,25 @@ def labelled(part: Any, values: NDArray[Any], columns: Sequence[str] | None = No
         import polars
 
         return polars.DataFrame(values, columns or _names(part)) if wide else polars.Series(name, values)
+    return values
+
+
+def order_frame(value: Any, names: list[Any] | None, what: str) -> Any:
+    """Return a data frame in the order of the columns called `names`; anything else unchanged; refuse other labels."""
+    labels = names_of(value)
+    if labels is None or names is None:
+        return value
+    part = columns_named(value, names)
+    if _names(part) != list(names) and not may_go_by_position(labels, names):
+        raise ValueError(f"{what} has the columns {few(labels)}, and not {few(names)}; use the same labels")
+    return part
+
+
+def label_like(values: FloatArray, *sources: Any) -> Any:
+    """Return values with the labels of the first of the sources that has their shape; an array if that has none."""
+    for source in sources:
+        if getattr(source, "shape", None) == values.shape:
+            return labelled(source, values)
     return values
 
 

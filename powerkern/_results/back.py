@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import thread_count
 from powerkern._input import special
-from powerkern._input.alignment import align_columns, align_rows, few, may_go_by_position
+from powerkern._input.alignment import align_columns, align_rows
 from powerkern._input.arrays import as_choice, as_reals, is_real
-from powerkern._input.frames import columns_named, names_of
+from powerkern._input.frames import label_like, names_of, order_frame
 from powerkern._results.columns import ColumnResults, FittedColumns
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
@@ -50,7 +50,7 @@ def back_transformed(
     return _inverse(columns, z, n_threads)
 
 
-def inverse_mean(fit: FittedColumns, mean: ArrayLike, sd: ArrayLike, *, n_threads: int | None = None) -> FloatArray:
+def inverse_mean(fit: FittedColumns, mean: ArrayLike, sd: ArrayLike, *, n_threads: int | None = None) -> Any:
     """Mean of values whose transforms are normal: the bias-corrected inverse of a predicted mean.
 
     The plain inverse of a mean on the transformed scale is a median, ``psi^-1(mean)``. This is the integral of
@@ -67,8 +67,9 @@ def inverse_mean(fit: FittedColumns, mean: ArrayLike, sd: ArrayLike, *, n_thread
 
     Returns
     -------
-    ndarray
-        Of the shape that `mean` and `sd` broadcast to; `mean` itself for columns that could not be fitted.
+    ndarray, or the kind of `mean` or `sd`: a data frame or series of pandas or polars
+        Of the shape that `mean` and `sd` broadcast to, columns in the order of the fit; `mean` itself for columns that
+        could not be fitted.
 
     Raises
     ------
@@ -100,13 +101,14 @@ def inverse_mean(fit: FittedColumns, mean: ArrayLike, sd: ArrayLike, *, n_thread
     >>> fit.inverse_mean([0.0, 1.0], 0.5) / np.exp([0.125, 1.125])
     array([1., 1.])
     """
+    mean, sd = _in_fitted_order(fit, mean, sd)
     z, scale, shape = _standardized(fit, mean, sd, ())
-    return _means(fit.columns, z, scale, thread_count(n_threads)).reshape(shape)
+    return label_like(_means(fit.columns, z, scale, thread_count(n_threads)).reshape(shape), mean, sd)
 
 
 def inverse_quantile(
     fit: FittedColumns, mean: ArrayLike, sd: ArrayLike, quantile: ArrayLike, *, n_threads: int | None = None
-) -> FloatArray:
+) -> Any:
     """Quantiles of values whose transforms are normal: ``psi^-1(mean + sd Phi^-1(quantile))``.
 
     Parameters
@@ -120,9 +122,9 @@ def inverse_quantile(
 
     Returns
     -------
-    ndarray
-        Of the shape that the arguments broadcast to. A quantile beyond the range of psi is the end of the domain:
-        -shift (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson, lambda > 2).
+    ndarray, or the kind of `mean` or `sd`: a data frame or series of pandas or polars
+        Of the shape that the arguments broadcast to, columns in the order of the fit. A quantile beyond the range of
+        psi is the end of the domain: -shift (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson, lambda > 2).
 
     Raises
     ------
@@ -138,17 +140,17 @@ def inverse_quantile(
     array([1.02 , 2.718, 7.243])
     """
     at = _normal_quantiles(quantile)
+    mean, sd = _in_fitted_order(fit, mean, sd)
     z, scale, shape = _standardized(fit, mean, sd, at.shape)
     z = z + scale * np.broadcast_to(at, shape).reshape(z.shape)
-    return _inverse(fit.columns, z, thread_count(n_threads)).reshape(shape)
+    return label_like(_inverse(fit.columns, z, thread_count(n_threads)).reshape(shape), mean, sd)
 
 
 def _standardized(
     fit: FittedColumns, mean: ArrayLike, sd: ArrayLike, other: tuple[int, ...]
 ) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
     """Means and standard deviations of standardised values, (m, p), and the shape that results have."""
-    sd = align_rows(sd, mean, "sd", "mean") if names_of(mean) is not None or fit.info.was_vector else sd
-    center, spread = as_reals("mean", _by_column(fit, mean, "mean")), as_reals("sd", _by_column(fit, sd, "sd"))
+    center, spread = as_reals("mean", mean), as_reals("sd", sd)
     wrong = (spread < 0.0) | (spread == np.inf)
     if wrong.any():
         raise ValueError(f"sd must be finite, and not negative, got {spread[wrong][0]:g}")
@@ -166,15 +168,20 @@ def _standardized(
     return z, scale, shape
 
 
-def _by_column(fit: FittedColumns, value: Any, what: str) -> Any:
-    """Return a data frame, or a series with one number per column, in the order of the columns of the fit."""
-    names, labels = fit.column_names, names_of(value)
-    if labels is None:
-        return value if fit.info.was_vector else align_columns(value, names, what)
-    part = columns_named(value, names)
-    if names is not None and names_of(part) != names and not may_go_by_position(labels, names):
-        raise ValueError(f"{what} has the columns {few(labels)}, the fit has {few(names)}; use the labels of the fit")
-    return part
+def _in_fitted_order(fit: FittedColumns, mean: Any, sd: Any) -> tuple[Any, Any]:
+    """Return data frames, and series with one number per column, in the order of the columns of the fit.
+
+    Rows of `sd` are put in the order of the rows of `mean`.
+    """
+    if fit.info.was_vector or (names_of(mean) is not None and names_of(sd) is not None):
+        sd = align_rows(sd, mean, "sd", "mean")
+
+    def align(value: Any, what: str) -> Any:
+        if names_of(value) is not None:
+            return order_frame(value, fit.column_names, what)
+        return value if fit.info.was_vector else align_columns(value, fit.column_names, what)
+
+    return align(mean, "mean"), align(sd, "sd")
 
 
 def _common_shape(mean: tuple[int, ...], sd: tuple[int, ...], quantile: tuple[int, ...]) -> tuple[int, ...]:

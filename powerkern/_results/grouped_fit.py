@@ -20,7 +20,7 @@ from powerkern._input import batches as _batches
 from powerkern._input.alignment import align_rows, labels_to_record
 from powerkern._input.arguments import domain_error, domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, as_reals, column_label, output_type
-from powerkern._input.frames import by_name
+from powerkern._input.frames import by_name, label_like, order_frame
 from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
 from powerkern._input.reading import read_fitted, restored
@@ -348,9 +348,7 @@ class GroupedFit(Recorded):
         place = None if matrix.was_vector else j
         return domain_error("without inverse", place, int(rows[first]), float(z[first]), names)
 
-    def inverse_mean(
-        self, mean: ArrayLike, sd: ArrayLike, groups: GroupsLike, *, n_threads: int | None = None
-    ) -> FloatArray:
+    def inverse_mean(self, mean: ArrayLike, sd: ArrayLike, groups: GroupsLike, *, n_threads: int | None = None) -> Any:
         """Mean of values whose transforms are normal, row by row: see `PowerFit.inverse_mean`.
 
         Parameters
@@ -364,15 +362,17 @@ class GroupedFit(Recorded):
 
         Returns
         -------
-        ndarray
-            Of the shape of `mean`.
+        ndarray, or the kind of `mean`: a data frame or series of pandas or polars
+            Of the shape of `mean`, columns in the order of the fit.
         """
         groups, sd = align_rows(groups, mean, "groups", "mean"), align_rows(sd, mean, "sd", "mean")
+        mean, sd = (order_frame(each, self.column_names, what) for each, what in ((mean, "mean"), (sd, "sd")))
         means, sds = as_reals("mean", mean), as_reals("sd", sd)
         if means.ndim not in (1, 2):
             raise ValueError(f"mean must have a row for each label, got shape {means.shape}")
         if means.ndim == 1 and not self.info.was_vector:  # a column of a frame
-            return self.inverse_mean(means[:, np.newaxis], sds, groups, n_threads=n_threads)[:, 0]
+            column = self.inverse_mean(means[:, np.newaxis], sds, groups, n_threads=n_threads)
+            return label_like(column[:, 0], mean)
         sds = np.broadcast_to(sds[:, np.newaxis] if sds.ndim == 1 and means.ndim == 2 else sds, means.shape)
         runs = self._runs_of(None, groups, len(means))
         out = np.full(means.shape, np.nan)
@@ -383,7 +383,7 @@ class GroupedFit(Recorded):
         unknown = runs.rows(runs.codes == UNKNOWN)
         if unknown.size and self.pooled is not None and self.unknown == "pooled":
             out[unknown] = self.pooled.inverse_mean(means[unknown], sds[unknown], n_threads=n_threads)
-        return out
+        return label_like(out, mean)
 
     # --- description --------------------------------------------------------------------------------------
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
+from powerkern._input.alignment import align_rows, matching_order
 from powerkern._input.arguments import as_generator, as_number, as_whole, refuse_infinite
-from powerkern._input.arrays import as_choice, as_matrix, column_label, is_whole, listed
+from powerkern._input.arrays import as_choice, as_matrix, check_n_features, column_label, is_whole, listed
+from powerkern._input.frames import labelled
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 from powerkern.completion.descent import Held, Settings, descend, epoch_of, start
@@ -64,6 +66,9 @@ class UVDecomposition:
     ridge: float
     _normalization: Normalization
     _row_offset: FloatArray
+    #: Positions of the rows of the matrix, a series if they have labels, and the labels of its columns.
+    _rows: Any = None
+    _column_names: list[Any] | None = None
 
     @property
     def normalize(self) -> str | None:
@@ -126,18 +131,30 @@ class UVDecomposition:
         return self._normalization.restored((self.U / root) @ (self.V / root), self._row_offset)
 
     def complete(self, M: object) -> FloatArray:
-        """`M`, of the shape of the decomposed matrix, with NaN replaced by estimates."""
-        values, _ = _read(M)
+        """`M`, of the shape of the decomposed matrix, with NaN replaced by estimates.
+
+        Labels of rows and columns are aligned with those of the decomposed matrix.
+        """
+        values, names = _read(M)
         if values.shape != self.shape:
             raise ValueError(f"M has shape {values.shape}, the decomposed matrix {self.shape}; fold_in takes new rows")
-        return np.where(np.isnan(values), self.reconstruct(), values)
+        rows = np.asarray(align_rows(self._rows, M, "the decomposed matrix", "M"))
+        return np.where(np.isnan(values), self.reconstruct()[rows][:, self._positions(values, names)], values)
+
+    def _positions(self, values: FloatArray, names: list[Any] | None) -> NDArray[np.intp] | slice:
+        """Return the column of the decomposed matrix that each column of `values` is, by their names."""
+        known = self._column_names
+        order = None if names is None or known is None else matching_order(known, names)
+        if order is None:
+            check_n_features(values, self.shape[1], names, known)
+        return slice(None) if order is None else np.array(order)
 
     def fold_in(self, M: object, *, n_threads: int | None = None) -> FloatArray:
         """Rows, old or new, with NaN replaced by estimates.
 
         Each row of `M`, (k, n), is fitted to its own entries by least squares (with the decomposition's ridge), V held
         fixed. Where they do not determine it, the shortest solution is taken; a row without entries becomes
-        `column_offset`. Results do not depend on `n_threads`, bit for bit.
+        `column_offset`. Columns with labels are aligned. Results do not depend on `n_threads`, bit for bit.
 
         Examples
         --------
@@ -146,9 +163,12 @@ class UVDecomposition:
         >>> result.fold_in([[10, float("nan"), 30]]).round(6)
         array([[10., 20., 30.]])
         """
-        values, _ = _read(M)
-        if values.shape[1] != self.shape[1]:
-            raise ValueError(f"M has {values.shape[1]} columns, the decomposed matrix has {self.shape[1]}")
+        given, names = _read(M)
+        if given.shape[1] != self.shape[1]:
+            raise ValueError(f"M has {given.shape[1]} columns, the decomposed matrix has {self.shape[1]}")
+        positions = self._positions(given, names)
+        values = np.empty_like(given)
+        values[:, positions] = given
         threads = thread_count(n_threads)
         row_offset, root = self._normalization.row_offsets(values), self._normalization.root
         rest = self._normalization.normalized(values, row_offset)
@@ -158,7 +178,7 @@ class UVDecomposition:
         for _ in range(_FOLD_PASSES):
             half_epoch(least_squares_rows, cells, Vt, U, self.ridge / root / root, 1.0, threads)
         estimates = self._normalization.restored((U * unit) @ Vt.T, row_offset)
-        return np.where(np.isnan(values), estimates, values)
+        return np.where(np.isnan(given), estimates[:, positions], given)
 
 
 def uv_decompose(
@@ -310,7 +330,8 @@ def uv_decompose(
     warn_empty(values, names)
     generator = as_generator(random_state)
     held = _held_out(values, as_number("validation_fraction", validation_fraction, "[0, 0.9]"), generator)
-    return _decompose(values, held, normalize, settings, n_starts, generator)
+    result = _decompose(values, held, normalize, settings, n_starts, generator)
+    return replace(result, _rows=labelled(M, np.arange(shape[0])), _column_names=names)
 
 
 # --- one decomposition ----------------------------------------------------------------------------------

@@ -88,8 +88,9 @@ class RatingModel:
         """Estimates of pairs of a row and a column, given by labels that broadcast against each other.
 
         A row or column without ratings has no bias and no factors: of two such the estimate is the mean. Numbers for
-        labels that are text, or text for numbers, are a TypeError.
+        labels that are text, or text for numbers, are a TypeError. Series are aligned by their index.
         """
+        columns = align_rows(columns, rows, "columns", "rows")
         (i, known), (j, known_too) = positions(self.rows, rows), positions(self.columns, columns)
         products = np.einsum("...k,...k->...", self.U[i], self.V.T[j])
         bias = np.where(known, self.row_bias[i], 0.0) + np.where(known_too, self.column_bias[j], 0.0)

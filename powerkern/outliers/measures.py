@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from powerkern._input import special
 from powerkern._input.alignment import align_rows
 from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import as_choice, as_matrix, as_reals, listed
+from powerkern._input.frames import label_like, names_of, order_frame
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.equal_area_bins import equal_area_bins
 from powerkern.outliers.combining import as_probabilities
@@ -204,17 +205,17 @@ def reliability_diagram(
 # --- comparison of methods ------------------------------------------------------------------------------
 
 
-def skill_score(error: ArrayLike, reference: ArrayLike) -> float | FloatArray:
+def skill_score(error: ArrayLike, reference: ArrayLike) -> Any:
     """Compare an error with that of a reference method, in powers of two: ``-log2(error/reference)`` [1]_.
 
     Parameters
     ----------
     error, reference : float or array-like
-        Errors such as `brier_score`, not negative; they broadcast against each other.
+        Errors such as `brier_score`, not negative; they broadcast against each other. Labels are aligned.
 
     Returns
     -------
-    float or ndarray
+    float or ndarray, or the kind of `error` or `reference`: a data frame or series of pandas or polars
         1 for half the error of the reference, -1 for twice that error. 0 where both are 0; inf or -inf where only the
         error, or only the reference, is 0.
 
@@ -234,10 +235,11 @@ def skill_score(error: ArrayLike, reference: ArrayLike) -> float | FloatArray:
     >>> skill_score(0.1, 0.4)
     2.0
     """
+    reference = align_rows(order_frame(reference, names_of(error), "reference"), error, "reference", "error")
     own, other = _errors("error", error), _errors("reference", reference)
     with np.errstate(divide="ignore", invalid="ignore"):
         score = np.where(own == other, 0.0, np.log2(other) - np.log2(own))
-    return float(score) if score.ndim == 0 else score
+    return float(score) if score.ndim == 0 else label_like(score, error, reference)
 
 
 def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:

@@ -16,10 +16,10 @@ import xarray as xr
 import powerkern as pk
 import powerkern.xarray as pkx
 from powerkern.cellwise import wrap
-from powerkern.completion import fit_ratings
+from powerkern.completion import fit_ratings, uv_decompose
 from powerkern.joint import fit_joint
 from powerkern.location import location_scale
-from powerkern.outliers import brier_score, fit_scaling, ks_distance, mahalanobis
+from powerkern.outliers import brier_score, fit_scaling, ks_distance, mahalanobis, skill_score
 from powerkern.regression import fit_regression
 from powerkern.sketch import Range, extend, finish, fit_chunks, range_of
 from powerkern.sklearn import PowerTransformer
@@ -428,3 +428,72 @@ def test_transformed_columns_go_back_from_matrices_only() -> None:
     transformer = PowerTransformer(variables=[0]).fit(VALUES)
     with pytest.raises(ValueError, match=r"X must be a matrix of 2 columns, got shape \(60,\)"):
         transformer.inverse_transform(VALUES[:, 0])
+
+
+# --- means on the transformed scale, decompositions, errors ---------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", COLUMN_LABELS)
+def test_predicted_means_are_aligned_and_keep_their_labels(labels: str) -> None:
+    X = named(labels).set_axis(LABELS, axis=0)
+    mean = pd.DataFrame(RNG.normal(size=(N, 2)), index=X.index, columns=X.columns)
+    sd = 0.1 * mean.abs()
+    turned, shuffled = mean.iloc[:, ::-1], sd.iloc[SHUFFLE, ::-1]
+    plain, fit = pk.fit(VALUES, "box-cox"), pk.fit(X, "box-cox")
+    right = pd.DataFrame(plain.inverse_mean(mean.to_numpy(), sd.to_numpy()), X.index, X.columns)
+    pd.testing.assert_frame_equal(fit.inverse_mean(turned, shuffled), right)
+    found = fit.inverse_quantile(turned, shuffled, 0.9)
+    np.testing.assert_array_equal(found, plain.inverse_quantile(mean.to_numpy(), sd.to_numpy(), 0.9))
+    assert found.columns.equals(X.columns)
+    grouped = pk.fit(VALUES, "box-cox", groups=CODES).inverse_mean(mean.to_numpy(), sd.to_numpy(), CODES)
+    codes = pd.Series(CODES, index=LABELS)[::-1]
+    found = pk.fit(X, "box-cox", groups=CODES).inverse_mean(turned, shuffled, codes)
+    pd.testing.assert_frame_equal(found, pd.DataFrame(grouped, X.index, X.columns))
+
+
+def test_predicted_means_of_other_columns_are_refused() -> None:
+    other = FRAME.rename(columns={"b": "c"})
+    for fit, more in ((pk.fit(FRAME), ()), (pk.fit(FRAME, groups=CODES), (CODES,))):
+        with pytest.raises(ValueError, match="mean has the columns 'a', 'c', and not 'a', 'b'; use the same labels"):
+            fit.inverse_mean(other, 0.1, *more)
+        with pytest.raises(ValueError, match="sd has the columns 'a', 'c'"):
+            fit.inverse_mean(FRAME, other, *more)
+
+
+def test_spreads_by_column_beside_as_many_rows_of_means() -> None:
+    mean = FRAME.iloc[:2] * 0.1
+    right = pk.fit(VALUES).inverse_mean(mean.to_numpy(), [0.1, 0.4])
+    np.testing.assert_array_equal(pk.fit(FRAME).inverse_mean(mean, pd.Series({"b": 0.4, "a": 0.1})), right)
+
+
+def test_matrices_to_complete_are_aligned_with_the_decomposed_one() -> None:
+    low_rank = RNG.normal(size=(12, 2)) @ RNG.normal(size=(2, 4))
+    low_rank[[1, 5, 7], [0, 2, 3]] = np.nan
+    M = pd.DataFrame(low_rank, index=LABELS[:12], columns=list("abcd"))
+    plain, result = (uv_decompose(X, 2, random_state=0) for X in (low_rank, M))
+    turned = M.iloc[::-1, [3, 1, 0, 2]]
+    for right, found in (
+        (plain.complete(low_rank), result.complete(turned)),
+        (plain.fold_in(low_rank), result.fold_in(turned)),
+    ):
+        np.testing.assert_allclose(found, right[::-1][:, [3, 1, 0, 2]], rtol=1e-12)
+    with pytest.raises(ValueError, match="X lacks 'd' of the columns that were fitted"):
+        result.fold_in(M.rename(columns={"d": "e"}))
+    with pytest.raises(ValueError, match=r"the decomposed matrix has no row labelled -1"):
+        result.complete(M.rename(index={LABELS[3]: -1}))
+
+
+def test_pairs_to_predict_are_aligned() -> None:
+    rows, columns = (pd.Series(each, index=LABELS) for each in (CODES, np.arange(N) % 5))
+    model = fit_ratings((rows, columns, VALUES[:, 0]), 1, shrinkage=0.5, random_state=0)
+    right = model.predict(CODES, np.arange(N) % 5)
+    np.testing.assert_array_equal(model.predict(rows, columns.iloc[SHUFFLE]), right)
+
+
+def test_errors_are_aligned_with_those_of_the_reference() -> None:
+    error, reference = pd.Series({"x": 1.0, "y": 2.0, "z": 4.0}), pd.Series({"z": 8.0, "y": 4.0, "x": 4.0})
+    pd.testing.assert_series_equal(skill_score(error, reference), pd.Series({"x": 2.0, "y": 1.0, "z": 1.0}))
+    frames = pd.DataFrame([[1.0, 2.0]], columns=["a", "b"]), pd.DataFrame([[8.0, 4.0]], columns=["b", "a"])
+    pd.testing.assert_frame_equal(skill_score(*frames), pd.DataFrame([[2.0, 2.0]], columns=["a", "b"]))
+    with pytest.raises(ValueError, match="reference has no row labelled 'z'"):
+        skill_score(error, reference.rename({"z": "w"}))
