@@ -28,7 +28,7 @@ _WIDE = 16
 
 
 def _random_keys(n: int) -> IntArray:
-    """The first n outputs of splitmix64 (Steele, Lea & Flood 2014)."""
+    """Return the first n outputs of splitmix64 (Steele, Lea & Flood 2014)."""
     z = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(_GOLDEN + 2**64)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -41,14 +41,14 @@ KEYS = _random_keys(_PERIOD)
 
 @inlined
 def _term(bits: int, key: int) -> int:
-    """The summand of one value."""
+    """Return the summand of one value."""
     z = bits ^ key
     return (z & _LOW) * ((z >> 32) & _LOW)
 
 
 @kernel
 def _sum_of_column(values: IntArray, keys: IntArray, salt: int) -> int:
-    """The sum of the terms of contiguous values."""
+    """Return the sum of the terms of contiguous values."""
     total = 0
     for i in range(values.size):
         total += _term(values[i], keys[i] ^ salt)
