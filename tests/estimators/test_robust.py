@@ -43,7 +43,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "mtl 0.85": pk.MTL(h=0.85),
 }
 #: As by default, with the same cut-off in every step.
-FIXED_CUTOFFS = {"n_reweight": 2, "adaptive_cutoff": False}
+FIXED_CUTOFFS = {"adaptive_cutoff": False}
 #: Columns whose reweighting comes back to where it was.
 TO_AND_FRO = np.full((20, 3), np.nan)
 TO_AND_FRO[:8, 0] = 0.5, 0.51, 0.52, 0.14, 0.5, 0.65, 0.61, 4.7
@@ -823,10 +823,10 @@ def test_names_stand_for_estimators_with_their_defaults():
 
 def test_estimators_are_values():
     """Equal, hashable, of plain types, and shown as they are written."""
-    one = pk.AdaptiveRewML(search_range=np.array([-3, 5.5]), n_reweight=np.int64(3), cutoff=np.float32(0.75))
-    assert one == pk.AdaptiveRewML(search_range=(-3.0, 5.5), n_reweight=3, cutoff=0.75)
-    assert len({one, pk.AdaptiveRewML(search_range=[-3, 5.5], n_reweight=3, cutoff=0.75)}) == 1
-    assert repr(one) == "AdaptiveRewML(cutoff=0.75, n_reweight=3, search_range=(-3.0, 5.5))"
+    one = pk.AdaptiveRewML(search_range=np.array([-3, 5.5]), n_reweight=np.int64(4), cutoff=np.float32(0.75))
+    assert one == pk.AdaptiveRewML(search_range=(-3.0, 5.5), n_reweight=4, cutoff=0.75)
+    assert len({one, pk.AdaptiveRewML(search_range=[-3, 5.5], n_reweight=4, cutoff=0.75)}) == 1
+    assert repr(one) == "AdaptiveRewML(cutoff=0.75, n_reweight=4, search_range=(-3.0, 5.5))"
     with pytest.raises(AttributeError):
         one.cutoff = 0.9
 
