@@ -13,7 +13,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.ties import sorted_with
 from powerkern._input.arguments import as_number, domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, warn_of_columns
-from powerkern._input.messages import suggest_keywords, suggest_name
+from powerkern._input.messages import shown, suggest_keywords, suggest_name
 from powerkern._input.reading import read
 from powerkern._status import LocationStatus
 from powerkern._typing import FloatArray
@@ -98,7 +98,7 @@ def _order(center: str, spread: str) -> _Method:
 
     def options(fraction: object, sides: object) -> list[float]:
         both = as_choice("sides", sides, ("upper", "both")) == "both"
-        share = as_number(f"with sides={sides!r}, fraction", fraction, "[0, 0.5)" if both else "[0, 1)")
+        share = as_number(f"with sides={shown(sides)}, fraction", fraction, "[0, 0.5)" if both else "[0, 1)")
         return [*codes, share if both else 0.0, share]
 
     return _Method(order_columns, {"fraction": 0.1, "sides": "both"}, options)
@@ -108,7 +108,7 @@ def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]
     code = _SCALE_CENTERS.index(as_choice("center", center, _SCALE_CENTERS))
     lost = as_number("ddof", ddof, "[0, inf)")
     if code and lost:
-        raise ValueError(f"ddof is for center='median'; leave it out with center={center!r}")
+        raise ValueError(f"ddof is for center='median'; leave it out with center={shown(center)}")
     return [float(code), _positive("k", k), lost, np.nan]
 
 
@@ -281,7 +281,7 @@ def compiled(method: str, constants: Mapping[str, Any]) -> tuple[Callable[..., N
         if name not in chosen.defaults:
             known = ", ".join(chosen.defaults) or "none"
             hint = suggest_name(name, (*chosen.defaults, "sample_weight", "n_threads", "progress"))
-            raise TypeError(f"method {method!r} has no constant {name!r}{hint or f'; it has: {known}'}")
+            raise TypeError(f"method {shown(method)} has no constant {name!r}{hint or f'; it has: {known}'}")
     return chosen.function, np.array(chosen.options(**{**chosen.defaults, **constants}))
 
 

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from powerkern._engine.cpus import usable_cpus
 from powerkern._input.arrays import is_whole
+from powerkern._input.messages import shown
 
 #: Fewer values than this are processed on one thread.
 SERIAL_VALUES = 32_768
@@ -47,7 +48,7 @@ def thread_count(n_threads: int | None, n_values: float = math.inf) -> int:
     if n_threads is None:
         return default_threads() if n_values >= SERIAL_VALUES else 1
     if not is_whole(n_threads):
-        raise TypeError(f"n_threads must be a whole number of at least 1, or None, got {n_threads!r}")
+        raise TypeError(f"n_threads must be a whole number of at least 1, or None, got {shown(n_threads)}")
     if n_threads < 1:
         raise ValueError(f"n_threads must be at least 1 (None: all CPUs), got {n_threads}")
     return int(n_threads)

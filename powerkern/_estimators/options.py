@@ -12,6 +12,7 @@ import numpy as np
 from powerkern._input import special
 from powerkern._input.arguments import as_number
 from powerkern._input.arrays import as_choice, as_flag, is_whole, listed
+from powerkern._input.messages import shown
 from powerkern.kernels.robust.options import BRENT, GLOBAL, MAD, MEDIAN, RAW
 
 #: Quantile of the normal distribution beyond which a value is an outlier.
@@ -72,7 +73,7 @@ def _steps(name: str, value: object) -> int | str:
     if isinstance(value, str) and value == SETTLED:
         return value
     if not is_whole(value) or not 0 <= value <= 100:
-        raise ValueError(f"{name} must be a whole number from 0 to 100, or {SETTLED!r}, got {value!r}")
+        raise ValueError(f"{name} must be a whole number from 0 to 100, or {SETTLED!r}, got {shown(value)}")
     return int(value)
 
 
@@ -83,14 +84,14 @@ def _number_in(interval: str) -> Callable[[str, object], float]:
 def _quartiles(name: str, value: object) -> tuple[float, float]:
     lower, upper = _pair(name, value)
     if not 0.0 < lower < 0.5 < upper < 1.0:
-        raise ValueError(f"{name} must be a quantile below 0.5 and one above, got {value!r}")
+        raise ValueError(f"{name} must be a quantile below 0.5 and one above, got {shown(value)}")
     return lower, upper
 
 
 def _range(name: str, value: object) -> tuple[float, float]:
     low, high = _pair(name, value)
     if not -math.inf < low < high < math.inf:
-        raise ValueError(f"{name} must be two finite numbers, the lower first, got {value!r}")
+        raise ValueError(f"{name} must be two finite numbers, the lower first, got {shown(value)}")
     return low, high
 
 
@@ -101,7 +102,7 @@ def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
 def _pair(name: str, value: object) -> tuple[float, float]:
     numbers = listed(value) if _is_sequence(value) else []
     if len(numbers) != 2:
-        raise TypeError(f"{name} must be two numbers, got {value!r}")
+        raise TypeError(f"{name} must be two numbers, got {shown(value)}")
     each = f"each of {name}"
     return as_number(each, numbers[0]), as_number(each, numbers[1])
 

@@ -16,6 +16,7 @@ from powerkern._estimators.options import (
     CheckedOptions,
 )
 from powerkern._estimators.robust import Robust, robust
+from powerkern._input.messages import shown
 from powerkern.kernels.robust.options import CELLWISE_QQ, QQ, UNTIL_SETTLED
 from powerkern.kernels.robust.qq import C
 from powerkern.kernels.transforms.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
@@ -44,7 +45,7 @@ class Reweighted(CheckedOptions):
         super().__post_init__()
         low, high = self.search_range
         if self.convention == "cellwise" and not low < 1.0 < high:
-            raise ValueError(f"search_range must contain 1 with convention='cellwise', got {self.search_range!r}")
+            raise ValueError(f"search_range must contain 1 with convention='cellwise', got {shown(self.search_range)}")
 
     def solver(self) -> Robust:
         """Return the estimator as kernels run it."""

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._estimators.bisection import largest_float
 from powerkern._input.arguments import each_column
+from powerkern._input.messages import shown
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.results import CENTER, DIVISOR, KEPT_HIGH, KEPT_LOW, NLL, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
@@ -35,7 +36,7 @@ def given_shift(shift: ArrayLike | float, family: str, p: int, names: Sequence[A
     if not np.isfinite(given).all():
         raise ValueError(f"shift must be finite, got {given[~np.isfinite(given)][0]}")
     if given.any() and (family not in FAMILIES or is_mirrored(FAMILIES[family])):
-        raise ValueError(f"shift goes with family='box-cox' only, not with family={family!r}; leave it out")
+        raise ValueError(f"shift goes with family='box-cox' only, not with family={shown(family)}; leave it out")
     return given
 
 

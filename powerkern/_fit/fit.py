@@ -29,6 +29,7 @@ from powerkern._input import frames as _frames
 from powerkern._input.arguments import domain_error_in, given_lambdas
 from powerkern._input.arrays import Matrix, as_choice, as_flag
 from powerkern._input.labels import GroupsLike, without_groups
+from powerkern._input.messages import shown
 from powerkern._input.reading import read
 from powerkern._results.columns import ColumnResults, FitInfo, Source
 from powerkern._results.fitted_data import FittedData
@@ -341,9 +342,9 @@ def check_together(
 ) -> None:
     """Raise for arguments that do not go with each other."""
     if criterion != LIKELIHOOD and family != BEST:
-        raise ValueError(f"criterion goes with family='best' only, not with family={family!r}; leave it out")
+        raise ValueError(f"criterion goes with family='best' only, not with family={shown(family)}; leave it out")
     other = not isinstance(estimator, ML)
-    choice = f"estimator={estimator.name!r}" if other else f"family={family!r}"
+    choice = f"estimator={estimator.name!r}" if other else f"family={shown(family)}"
     if lmbda is not None and (other or family == BEST):
         raise ValueError(f"lmbda cannot be given with {choice}")
     if ymax is not None and other:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from powerkern._input.foreign import library
+from powerkern._input.messages import shown
 
 # --- rows -----------------------------------------------------------------------------------------------
 
@@ -161,7 +162,7 @@ def _order(labels: list[Any], names: Sequence[Any], what: str) -> list[int] | No
         if other is None:
             raise ValueError(f"{what} has labels that occur more than once; pass {what}.to_numpy() to go by position")
         raise ValueError(
-            f"{what} has the label {other!r}, and the columns are {few(names)}; use their labels, or pass "
+            f"{what} has the label {shown(other)}, and the columns are {few(names)}; use their labels, or pass "
             f"{what}.to_numpy() to take it by position"
         )
     return order

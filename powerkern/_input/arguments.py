@@ -22,6 +22,7 @@ from powerkern._input.arrays import (
     numbers,
     output_type,
 )
+from powerkern._input.messages import shown
 from powerkern._typing import FloatArray, IntArray
 
 _FLOAT64 = np.dtype(np.float64)
@@ -35,27 +36,27 @@ def as_generator(random_state: Any) -> np.random.Generator:
     is_seed = is_whole(random_state) and random_state >= 0
     if not (random_state is None or is_seed or isinstance(random_state, np.random.Generator)):
         kinds = "a whole number of at least 0, a numpy.random.Generator or None"
-        raise TypeError(f"random_state must be {kinds}, got {random_state!r}")
+        raise TypeError(f"random_state must be {kinds}, got {shown(random_state)}")
     return np.random.default_rng(random_state)
 
 
 def as_whole(what: str, value: object, least: int = 1) -> int:
     """An argument that must be a whole number of at least `least`."""
     if not is_whole(value):
-        raise TypeError(f"{what} must be a whole number, got {value!r}")
+        raise TypeError(f"{what} must be a whole number, got {shown(value)}")
     if value < least:
-        raise ValueError(f"{what} must be at least {least}, got {value!r}")
+        raise ValueError(f"{what} must be at least {least}, got {shown(value)}")
     return int(value)
 
 
 def as_number(what: str, value: object, interval: str = "(-inf, inf)") -> float:
     """An argument that must be a number in an interval, such as "[0, 1)"."""
     if not is_real(value):
-        raise TypeError(f"{what} must be a number, got {value!r}")
+        raise TypeError(f"{what} must be a number, got {shown(value)}")
     low, high = map(float, interval[1:-1].split(","))
     inside = low < value < high or (value == low and interval[0] == "[") or (value == high and interval[-1] == "]")
     if not inside:
-        raise ValueError(f"{what} must be a number in {interval}, got {value!r}")
+        raise ValueError(f"{what} must be a number in {interval}, got {shown(value)}")
     return float(value)
 
 
@@ -71,7 +72,7 @@ def column_positions(columns: Any, n: int) -> IntArray:
     if chosen.dtype == bool and chosen.shape == (n,):
         return np.flatnonzero(chosen)
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or ((chosen < -n) | (chosen >= n)).any():
-        text = f"columns must be positions from 0 to {n - 1}, or a mask of {n} columns, got {columns!r}"
+        text = f"columns must be positions from 0 to {n - 1}, or a mask of {n} columns, got {shown(columns)}"
         raise (ValueError if chosen.dtype.kind in "iub" else TypeError)(text)
     found: IntArray = every[chosen]
     return found
@@ -139,7 +140,9 @@ def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> 
     except TypeError:
         pair = []
     if len(pair) != 2 or isinstance(bounds, str | dict | set):
-        raise TypeError(f"bounds must be a pair (low, high) of lambdas, None where there is no bound, got {bounds!r}")
+        raise TypeError(
+            f"bounds must be a pair (low, high) of lambdas, None where there is no bound, got {shown(bounds)}"
+        )
     low = each_column("the lower end of bounds", -math.inf if pair[0] is None else pair[0], p, names)
     high = each_column("the upper end of bounds", math.inf if pair[1] is None else pair[1], p, names)
     wrong = ~(low <= high) | (low == math.inf) | (high == -math.inf)
@@ -157,7 +160,7 @@ def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _
         return math.inf if standardize else float(np.finfo(output_type(dtype)).max) / _SAFETY
     limit = as_reals("ymax", ymax)
     if limit.ndim > 0 or not limit > 0.0:
-        raise ValueError(f"ymax must be positive, got {ymax!r}")
+        raise ValueError(f"ymax must be positive, got {shown(ymax)}")
     return float(limit)
 
 

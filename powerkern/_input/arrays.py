@@ -29,7 +29,7 @@ from powerkern._input.columns import (
     table_of,
 )
 from powerkern._input.foreign import is_of, refuse_foreign
-from powerkern._input.messages import did_you_mean, warn
+from powerkern._input.messages import did_you_mean, shown, warn
 from powerkern._typing import BoolArray
 
 #: Stands for the absence of weights.
@@ -131,7 +131,7 @@ def as_reals(what: str, value: object) -> NDArray[np.float64]:
     except TypeError:
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "fiu":
-        raise TypeError(f"{what} must be a real number or real numbers, got {value!r}")
+        raise TypeError(f"{what} must be a real number or real numbers, got {shown(value)}")
     return array.astype(np.float64)
 
 
@@ -363,17 +363,17 @@ def position_of(column: object, names: Sequence[Any] | None, p: int) -> int:
     labels = [] if names is None else list(names)
     if _is_among(column, labels):
         if labels.count(column) > 1:
-            raise ValueError(f"{labels.count(column)} columns have the name {column!r}; give the position")
+            raise ValueError(f"{labels.count(column)} columns have the name {shown(column)}; give the position")
         return labels.index(column)
     is_position = isinstance(column, int | np.integer) and (are_default(labels) or not any(map(is_whole_label, labels)))
     if not is_position and (labels or isinstance(column, str | tuple)):
         there = (
             f"the columns are {few(labels)}{did_you_mean(column, labels)}" if labels else "the columns have no names"
         )
-        raise ValueError(f"there is no column {column!r}; {there}")
+        raise ValueError(f"there is no column {shown(column)}; {there}")
     j = operator.index(column)  # type: ignore[arg-type]  # TypeError otherwise
     if not -p <= j < p:
-        raise ValueError(f"there is no column {j}; there are {p}")
+        raise ValueError(f"there is no column {shown(j)}; there are {p}")
     return j % p
 
 
@@ -408,7 +408,7 @@ def as_names(column_names: Sequence[Any], p: int) -> list[Any]:
     for j, name in enumerate(names):
         if name is None or not isinstance(name, Hashable):
             raise TypeError(
-                f"column_names[{j}] is {name!r}, a {type(name).__name__}; labels are text, numbers or tuples"
+                f"column_names[{j}] is {shown(name)}, a {type(name).__name__}; labels are text, numbers or tuples"
             )
     if len(names) != p:
         raise ValueError(
@@ -492,14 +492,14 @@ def as_choice(what: str, value: object, known: Iterable[str]) -> str:
     if isinstance(value, str) and value in options:
         return value
     raise ValueError(
-        f"{what} must be one of {', '.join(map(repr, options))}, got {value!r}{did_you_mean(value, options)}"
+        f"{what} must be one of {', '.join(map(repr, options))}, got {shown(value)}{did_you_mean(value, options)}"
     )
 
 
 def as_flag(what: str, value: object) -> bool:
     """True or False, and nothing merely truthy or falsy."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{what} must be True or False, got {value!r}")
+        raise TypeError(f"{what} must be True or False, got {shown(value)}")
     return bool(value)
 
 

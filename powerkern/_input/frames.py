@@ -13,7 +13,7 @@ from powerkern._input.alignment import align_rows, few, matching_order, may_go_b
 from powerkern._input.arrays import as_choice, as_matrix, as_rows
 from powerkern._input.columns import holds_numbers, is_single, table_of
 from powerkern._input.foreign import frame_library, library
-from powerkern._input.messages import warn
+from powerkern._input.messages import shown, warn
 from powerkern._typing import FloatArray
 
 NonNumeric = Literal["raise", "warn", "ignore"]
@@ -63,7 +63,8 @@ def without_weights(X: Any, sample_weight: Any, what: str = "X") -> tuple[Any, A
     names = names_of(X)
     if names is None:
         raise TypeError(
-            f"sample_weight={sample_weight!r} names a column, and the rows are no data frame but a {type(X).__name__}"
+            f"sample_weight={shown(sample_weight)} names a column, and the rows are no data frame "
+            f"but a {type(X).__name__}"
         )
     at = position_named(sample_weight, names, "sample_weight")
     rest = taken(X, None, [j for j in range(len(names)) if j != at])
@@ -75,7 +76,7 @@ def position_named(name: str, names: list[str], argument: str) -> int:
     """Where the column is that an argument names, or the error."""
     if names.count(name) != 1:
         found = "no column" if name not in names else "more than one column"
-        raise ValueError(f"{argument}={name!r}: there is {found} of that name among {', '.join(map(repr, names))}")
+        raise ValueError(f"{argument}={shown(name)}: there is {found} of that name among {', '.join(map(repr, names))}")
     return names.index(name)
 
 

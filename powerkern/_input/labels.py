@@ -13,6 +13,7 @@ from powerkern._input import frames
 from powerkern._input.alignment import align_rows
 from powerkern._input.foreign import refuse_foreign
 from powerkern._input.label_values import KINDS, cast_exactly, values_of
+from powerkern._input.messages import shown
 from powerkern._typing import BoolArray, IntArray
 
 #: The argument `groups`: labels, or names of columns of a data frame.
@@ -159,7 +160,7 @@ def _moved(keys: Keys, categories: list[NDArray[Any]]) -> Iterator[IntArray]:
 def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple[Keys, Runs]]:
     """The rows without the columns that hold the labels, the groups that there are, and the group of each row."""
     if not (dropna is None or isinstance(dropna, bool)):
-        raise TypeError(f"dropna must be True, False or None, got {dropna!r}")
+        raise TypeError(f"dropna must be True, False or None, got {shown(dropna)}")
     columns, names, several = _columns(X, groups)
     coded = [_coded(column) for column in columns]
     sizes = [each.categories.size + 1 for each in coded]
@@ -222,7 +223,7 @@ def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
         if known is None:
             refuse_foreign(X)
             raise TypeError(
-                f"groups={groups!r} names a column, and the rows are no data frame but a {type(X).__name__}"
+                f"groups={shown(groups)} names a column, and the rows are no data frame but a {type(X).__name__}"
             )
         names = [groups]
     elif isinstance(groups, list | tuple) and groups and all(isinstance(name, str) for name in groups):

@@ -80,6 +80,12 @@ class Rewording(contextlib.ContextDecorator):
         return text
 
 
+def shown(value: object, longest: int = 80) -> str:
+    """Return the representation of an argument for a message, on one line and cut if it is long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= longest else f"{text[: longest - 3]}... ({type(value).__name__})"
+
+
 def did_you_mean(word: object, known: Iterable[Any]) -> str:
     """The end of a message about an unknown word: the nearest known one, also by its initials; "" if none is near."""
     plain = {_plain(each): each for each in known if isinstance(each, str)}
@@ -88,7 +94,7 @@ def did_you_mean(word: object, known: Iterable[Any]) -> str:
     near = difflib.get_close_matches(asked, plain, n=3, cutoff=0.65)
     near.sort(key=lambda each: not each.startswith(asked))
     found = asked if asked in plain else initials.get(asked, near[0] if near else None)
-    return "" if found is None else f"; did you mean {plain[found]!r}?"
+    return "" if found is None else f"; did you mean {shown(plain[found])}?"
 
 
 def _plain(word: str) -> str:

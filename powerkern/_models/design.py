@@ -25,7 +25,7 @@ from powerkern._input.alignment import (
 )
 from powerkern._input.arrays import Matrix, as_flag, as_matrix
 from powerkern._input.foreign import frame_library
-from powerkern._input.messages import warn
+from powerkern._input.messages import shown, warn
 from powerkern._results.json import damaged
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.regression import likelihood
@@ -84,7 +84,7 @@ class Covariates(NamedTuple):
         if self.formula is not None:
             if self.spec is None:
                 raise ValueError(
-                    f"this fit was read from JSON, which does not keep how the formula {self.formula!r} codes "
+                    f"this fit was read from JSON, which does not keep how the formula {shown(self.formula)} codes "
                     "categories; fit again, or pickle the fit"
                 )
             return np.asarray(_evaluated(self.spec, X, self.formula), dtype=np.float64)
@@ -207,14 +207,14 @@ def _model_matrix(X: object, formula: str) -> Any:
     except ImportError:
         raise ImportError("a formula needs formulaic: pip install formulaic") from None
     if not isinstance(formula, str):
-        raise TypeError(f"formula must be a string such as '~ weight + C(group)', got {formula!r}")
+        raise TypeError(f"formula must be a string such as '~ weight + C(group)', got {shown(formula)}")
     try:
         parsed = formulaic.Formula(formula)
     except formulaic.errors.FormulaicError as error:
-        raise ValueError(f"formula {formula!r} cannot be read: {str(error).splitlines()[0]}") from None
+        raise ValueError(f"formula {shown(formula)} cannot be read: {str(error).splitlines()[0]}") from None
     if not isinstance(parsed, formulaic.formula.SimpleFormula):
         raise ValueError(
-            f"formula {formula!r} has more than one side; give the covariates alone: '~ weight + C(group)'"
+            f"formula {shown(formula)} has more than one side; give the covariates alone: '~ weight + C(group)'"
         )
     return _evaluated(parsed, X, formula)
 
@@ -225,7 +225,7 @@ def _evaluated(spec: Any, X: Any, formula: str) -> Any:
     import pandas
 
     if not hasattr(X, "columns"):
-        raise TypeError(f"formula {formula!r} needs a data frame, covariates is a {type(X).__name__}")
+        raise TypeError(f"formula {shown(formula)} needs a data frame, covariates is a {type(X).__name__}")
     if frame_library(X) == "polars":  # one library for fit and prediction: a specification remembers it
         X = pandas.DataFrame(X.to_dict(as_series=False))
     try:
@@ -233,17 +233,19 @@ def _evaluated(spec: Any, X: Any, formula: str) -> Any:
             warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
             return spec.get_model_matrix(X, na_action="ignore", context={})
     except formulaic.errors.DataMismatchWarning as error:
-        raise ValueError(f"formula {formula!r}: covariates has categories that the fit has not ({error})") from None
+        raise ValueError(
+            f"formula {shown(formula)}: covariates has categories that the fit has not ({error})"
+        ) from None
     except (formulaic.errors.FormulaicError, KeyError, NameError, TypeError, ValueError) as error:
         known = {str(name) for name in getattr(X, "columns", [])}
         wanted: set[Any] = getattr(spec, "required_variables", set())
         unknown = sorted(str(name) for name in wanted if str(name) not in known)
         if unknown:
             raise ValueError(
-                f"formula {formula!r}: {', '.join(map(repr, unknown))} is not a column of covariates, which has "
+                f"formula {shown(formula)}: {', '.join(map(repr, unknown))} is not a column of covariates, which has "
                 f"{', '.join(map(repr, sorted(known)))}"
             ) from None
-        raise ValueError(f"formula {formula!r} cannot be evaluated: {str(error).splitlines()[0]}") from None
+        raise ValueError(f"formula {shown(formula)} cannot be evaluated: {str(error).splitlines()[0]}") from None
 
 
 # --- the basis --------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from powerkern._input import special
 from powerkern._input.alignment import align_columns, align_rows
 from powerkern._input.arrays import as_choice, as_reals, is_real
 from powerkern._input.frames import label_like, names_of, order_frame
+from powerkern._input.messages import shown
 from powerkern._results.columns import ColumnResults, FittedColumns
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
@@ -212,10 +213,10 @@ def _end_of_domain(columns: ColumnResults) -> FloatArray:
 
 def _normal_quantiles(quantile: ArrayLike) -> FloatArray:
     if not isinstance(quantile, np.ndarray | list | tuple) and not is_real(quantile):
-        raise ValueError(f"quantile must be between 0 and 1, got {quantile!r}")
+        raise ValueError(f"quantile must be between 0 and 1, got {shown(quantile)}")
     at = as_reals("quantile", quantile)
     if not ((at > 0.0) & (at < 1.0)).all():
-        raise ValueError(f"quantile must be between 0 and 1, got {quantile!r}")
+        raise ValueError(f"quantile must be between 0 and 1, got {shown(quantile)}")
     return np.asarray(special.ndtri(at))
 
 

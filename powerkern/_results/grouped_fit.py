@@ -23,6 +23,7 @@ from powerkern._input.arrays import Matrix, as_choice, as_reals, column_label, o
 from powerkern._input.frames import by_name, label_like, order_frame
 from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
+from powerkern._input.messages import shown
 from powerkern._input.reading import read_fitted, restored
 from powerkern._results.columns import ColumnResults, FitInfo, FittedColumns, Of, Source
 from powerkern._results.fitted_data import GroupedData
@@ -180,9 +181,9 @@ class GroupedFit(Recorded):
             columns = [[cell] for cell in cells]
             code = int(self.keys.codes_of(columns).codes[0])
         except (TypeError, ValueError) as error:
-            raise KeyError(f"{label!r}: {error}") from None
+            raise KeyError(f"{shown(label)}: {error}") from None
         if code < 0:
-            raise KeyError(f"{label!r} is none of the {len(self)} groups of the fit")
+            raise KeyError(f"{shown(label)} is none of the {len(self)} groups of the fit")
         return self._fit_of(code)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from powerkern._input import special
 from powerkern._input.alignment import align_columns
 from powerkern._input.arrays import as_choice, as_reals, is_real
 from powerkern._input.frames import by_name
+from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
 
 #: Convenient powers, the most convenient first, in the order of R's car (which has .33 for 1/3).
@@ -154,7 +155,7 @@ def refuse_number(X: object) -> None:
 def checked_level(level: float) -> float:
     """A confidence level, checked."""
     if as_reals("level", level).ndim > 0 or not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        raise ValueError(f"level must be between 0 and 1, got {shown(level)}")
     return float(level)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from powerkern._input.alignment import labels_from_record
+from powerkern._input.messages import shown
 from powerkern._input.writing import replacing
 from powerkern._typing import FloatArray
 
@@ -87,7 +88,7 @@ class Recorded(ABC):
         True
         """
         if not isinstance(path, str | os.PathLike):
-            given = "without a path" if path is None else f"with {path!r} as its path"
+            given = "without a path" if path is None else f"with {shown(path)} as its path"
             raise TypeError(f"save was called {given}; pass the name of the file, such as fit.save('fit.json')")
         with replacing(Path(path)) as part:
             part.write_text(self.to_json() + "\n", encoding="utf-8")

@@ -15,6 +15,7 @@ from powerkern._estimators.origin import WithOrigin, with_origin
 from powerkern._estimators.robust import Robust
 from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import as_choice, column_labels
+from powerkern._input.messages import shown
 from powerkern._results.applying import warn_overflow
 from powerkern._results.columns import FittedColumns
 from powerkern._results.data import columns_seen, data_of, likelihood_of
@@ -217,7 +218,7 @@ def confint(
         raise ValueError("intervals of lambda fitted with its origin are made with method='wald', not 'profile'")
     if (as_choice("method", method, (*get_args(Method), "bootstrap")) == "bootstrap") != by_bootstrap:
         which = "method='bootstrap'" if by_bootstrap else "method='profile' or 'wald'"
-        raise ValueError(f"intervals of estimator={fit.estimator.name!r} are made with {which}, not {method!r}")
+        raise ValueError(f"intervals of estimator={fit.estimator.name!r} are made with {which}, not {shown(method)}")
     if by_bootstrap:
         level = checked_level(level)
         se = standard_error(fit, X, replicates=replicates, sample_weight=sample_weight, n_threads=n_threads)

@@ -261,7 +261,7 @@ def ddc(
     threads = thread_count(n_threads)
     check = check_data(X, max_missing=max_missing, max_discrete=max_discrete, min_scale=min_scale, n_threads=n_threads)
     if check.values.size == 0:
-        raise ValueError("check_data leaves no column, or no row, of X: " + " ".join(check.messages[:10]))
+        raise ValueError("check_data leaves no column, or no row, of X: " + " ".join(check.messages[:2]))
     cutoff = math.sqrt(chdtri(1, 1.0 - quantile))
     loc, scale = one_step(check.values, threads)
     z = _standardized(check.values, loc, scale, threads)

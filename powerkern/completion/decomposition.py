@@ -15,7 +15,7 @@ from powerkern._input.alignment import align_rows, matching_order
 from powerkern._input.arguments import as_generator, as_number, as_whole, refuse_infinite
 from powerkern._input.arrays import as_choice, as_matrix, check_n_features, column_label, is_whole, listed
 from powerkern._input.frames import labelled
-from powerkern._input.messages import warn
+from powerkern._input.messages import shown, warn
 from powerkern._typing import FloatArray
 from powerkern.completion.descent import Held, Settings, descend, epoch_of, start
 from powerkern.completion.epochs import half_epoch, packed
@@ -424,14 +424,14 @@ def _elements(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.int64
     """Elements to visit, as `follow` takes them: (0, i, s) is U[i, s], and (1, j, s) is V[s, j]."""
     visits = []
     if not isinstance(order, Iterable):
-        raise TypeError(f"order must be 'fixed', 'permuted' or a sequence of elements, got {order!r}")
+        raise TypeError(f"order must be 'fixed', 'permuted' or a sequence of elements, got {shown(order)}")
     for element in listed(order):
         if not isinstance(element, tuple | list) or len(element) != 3 or not all(map(is_whole, element[1:])):
-            raise TypeError(f"order has {element!r}; an element is ('U' or 'V', row, column)")
+            raise TypeError(f"order has {shown(element)}; an element is ('U' or 'V', row, column)")
         factor, i, j = element
         sizes = {"U": (shape[0], rank), "V": (rank, shape[1])}[as_choice("an element of order", factor, ("U", "V"))]
         if not (0 <= i < sizes[0] and 0 <= j < sizes[1]):
-            raise ValueError(f"order has {element!r}, but {factor} has shape {sizes}")
+            raise ValueError(f"order has {shown(element)}, but {factor} has shape {sizes}")
         visits.append((0, i, j) if factor == "U" else (1, j, i))
     if not visits:
         raise ValueError("order has no elements; name some, or use 'fixed' or 'permuted'")

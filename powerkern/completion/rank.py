@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from powerkern._input.arguments import as_generator
 from powerkern._input.arrays import as_matrix, is_real
+from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
 from powerkern.completion.decomposition import uv_decompose
 
@@ -69,7 +70,7 @@ def rank_profile(
     matrix = as_matrix(M, what="M")
     tried = range(1, min(*matrix.values.shape, 10) + 1) if ranks is None else np.atleast_1d(ranks).tolist()
     if len(tried) == 0 or any(low >= high for low, high in itertools.pairwise(tried)):
-        raise ValueError(f"ranks must be increasing whole numbers, got {ranks!r}")
+        raise ValueError(f"ranks must be increasing whole numbers, got {shown(ranks)}")
     if is_real(validation_fraction) and validation_fraction == 0.0:
         raise ValueError("validation_fraction is 0: ranks are compared on entries held out")
     seed = as_generator(random_state).integers(2**63)

@@ -15,6 +15,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._input.alignment import align_rows
 from powerkern._input.arguments import as_generator, as_number
 from powerkern._input.arrays import as_reals, is_whole
+from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
 from powerkern.completion.entries import Entries, positions, read, weights_of
 from powerkern.completion.epochs import half_epoch, until_still
@@ -92,6 +93,8 @@ class RatingModel:
         """
         columns = align_rows(columns, rows, "columns", "rows")
         (i, known), (j, known_too) = positions(self.rows, rows), positions(self.columns, columns)
+        if not _do_broadcast(i, j):
+            raise ValueError(f"rows has shape {i.shape} and columns {j.shape}; pass as many of both, or one of either")
         products = np.einsum("...k,...k->...", self.U[i], self.V.T[j])
         bias = np.where(known, self.row_bias[i], 0.0) + np.where(known_too, self.column_bias[j], 0.0)
         return np.asarray(self.mean + bias + np.where(known & known_too, products, 0.0))
@@ -258,7 +261,7 @@ def fit_ratings(
 
 def _check_options(rank: int | str, shrinkage: float | None, entries: Entries) -> None:
     if not ((isinstance(rank, str) and rank == "auto") or (is_whole(rank) and int(rank) >= 0)):
-        raise ValueError(f"rank must be 'auto' or a whole number of at least 0, got {rank!r}")
+        raise ValueError(f"rank must be 'auto' or a whole number of at least 0, got {shown(rank)}")
     if shrinkage is not None:
         as_number("shrinkage", shrinkage, "(0, inf)")
     if rank != "auto" and int(rank) > min(entries.rows.size, entries.columns.size):
@@ -268,6 +271,15 @@ def _check_options(rank: int | str, shrinkage: float | None, entries: Entries) -
 
 
 # --- fits ---------------------------------------------------------------------------------------------
+
+
+def _do_broadcast(*arrays: NDArray[Any]) -> bool:
+    """Return whether arrays broadcast against each other."""
+    try:
+        np.broadcast_shapes(*(each.shape for each in arrays))
+    except ValueError:
+        return False
+    return True
 
 
 class _Model(NamedTuple):

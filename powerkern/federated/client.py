@@ -13,6 +13,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._input.alignment import labels_from_record, may_go_by_position
 from powerkern._input.arrays import NO_WEIGHTS, as_flag, column_label
+from powerkern._input.messages import shown
 from powerkern._input.reading import read_chunk
 from powerkern._typing import FloatArray
 from powerkern.federated.integers import Integers, checked_quantum, vector_of_moments
@@ -82,7 +83,7 @@ class Client:
         n_threads: int | None = None,
     ) -> None:
         if not isinstance(name, str) or not name:
-            raise TypeError(f"name must be a string that is not empty, got {name!r}")
+            raise TypeError(f"name must be a string that is not empty, got {shown(name)}")
         self.name = name
         self._matrix = read_chunk(data, sample_weight, column_names, what="X")
         (n, p), weight = self._matrix.values.shape, self._matrix.weight

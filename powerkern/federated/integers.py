@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
 from powerkern.kernels.likelihood import partial_moments
 from powerkern.kernels.likelihood import score_formulas as lk
@@ -44,9 +45,9 @@ _MEANS = (lk.Y, lk.Y1, lk.Y2, lk.Y3, partial_moments.JACOBIAN)
 def checked_quantum(quantum: object) -> float:
     """A power of two from 2**-200 to 1."""
     if not isinstance(quantum, float | int) or isinstance(quantum, bool) or not 2.0**-200 <= quantum <= 1.0:
-        raise ValueError(f"quantum must be a power of two from 2**-200 to 1, got {quantum!r}")
+        raise ValueError(f"quantum must be a power of two from 2**-200 to 1, got {shown(quantum)}")
     if np.frexp(quantum)[0] != 0.5:
-        raise ValueError(f"quantum must be a power of two, such as 2.0**-80, got {quantum!r}")
+        raise ValueError(f"quantum must be a power of two, such as 2.0**-80, got {shown(quantum)}")
     return float(quantum)
 
 

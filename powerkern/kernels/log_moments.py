@@ -35,6 +35,7 @@ from powerkern.kernels.elementary.constants import LARGEST, ordered
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.moments import BLOCK, add, joined, merge_tree, moments_of, part_of, weight_at
+from powerkern.kernels.plain_arguments import as_vector
 
 # Logs that log_var exponentiates at a time: the values stay in the first-level cache
 _SCRATCH = 1024
@@ -186,21 +187,11 @@ def _log_var_entry(logs: np.ndarray, signs: np.ndarray) -> float:
     return _log_var(logs, signs) if signs.size > 0 else _log_var(logs)
 
 
-def _vector(values: npt.ArrayLike, name: str) -> np.ndarray:
-    """Return contiguous float64 vector of the values, or an error that names the argument."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf" and array.size > 0:
-        raise TypeError(f"{name} must be real numbers, got dtype {array.dtype}")
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
-    return np.ascontiguousarray(array, dtype=np.float64)
-
-
 def _companion(values: npt.ArrayLike | None, name: str, logs: np.ndarray) -> np.ndarray:
-    """Like `_vector`, with one value for each log; empty for None."""
+    """Like `as_vector`, with one value for each log; empty for None."""
     if values is None:
         return _NONE
-    vector = _vector(values, name)
+    vector = as_vector(name, values)
     if vector.size != logs.size:
         raise ValueError(f"{name} must have one value for each log: got {vector.size} for {logs.size}")
     return vector
@@ -266,7 +257,7 @@ def logsumexp(logs: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> floa
     >>> logsumexp([0.0, -50.0])
     1.92874984796e-22
     """
-    vector = _vector(logs, "logs")
+    vector = as_vector("logs", logs)
     return float(_logsumexp_entry(vector, _companion(weights, "weights", vector)))
 
 
@@ -317,7 +308,7 @@ def log_mean(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> LogNumb
     >>> log_mean([1000.0, -2000.0], signs=[-1, 1])
     LogNumber(log=999.3068528194, sign=-1.0)
     """
-    vector = _vector(logs, "logs")
+    vector = as_vector("logs", logs)
     mean = np.empty(2)
     _log_mean_entry(vector, _sign_vector(signs, vector), mean)
     return LogNumber(*mean.tolist())
@@ -364,5 +355,5 @@ def log_var(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> float:
     >>> log_var([0.0, 0.0], signs=[1, -1])
     0.0
     """
-    vector = _vector(logs, "logs")
+    vector = as_vector("logs", logs)
     return float(_log_var_entry(vector, _sign_vector(signs, vector)))

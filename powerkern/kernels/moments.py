@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import inlined, kernel, reduction, specialize_on_none, widest_vectors
+from powerkern._jit import compiled_as, inlined, kernel, reduction, specialize_on_none, widest_vectors
 from powerkern.kernels.elementary.constants import LARGEST
+from powerkern.kernels.plain_arguments import as_real, as_vector, shown
 
 #: Values that are summed before compensation: few enough to be added one after the other, enough to hide its cost.
 BLOCK = 256
@@ -33,10 +34,30 @@ class Moments(NamedTuple):
     m2: float
 
 
+def as_moments(what: str, given: object) -> Moments:
+    """Return an argument of a plain call, Moments or three numbers, as Moments of floats."""
+    if isinstance(given, Moments):
+        return given
+    numbers = as_vector(what, given)  # type: ignore[arg-type]  # anything else is refused
+    if numbers.size != 3:
+        raise ValueError(f"{what} must be Moments(weight, mean, m2), got {shown(given)}")
+    return Moments(*numbers.tolist())
+
+
 # --- one more value, one more part --------------------------------------------------------------------
 
 
 @kernel
+def _welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
+    if w == 0.0:
+        return state
+    weight = state.weight + w
+    delta = x - state.mean
+    mean = state.mean + delta * (w / weight)
+    return Moments(weight, mean, state.m2 + w * delta * (x - mean))
+
+
+@compiled_as(_welford_update)
 def welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
     r"""Return the moments of the data seen so far and one more value.
 
@@ -79,15 +100,22 @@ def welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
     >>> state
     Moments(weight=3.0, mean=3.0, m2=14.0)
     """
-    if w == 0.0:
-        return state
-    weight = state.weight + w
-    delta = x - state.mean
-    mean = state.mean + delta * (w / weight)
-    return Moments(weight, mean, state.m2 + w * delta * (x - mean))
+    return _welford_update(as_moments("state", state), as_real("x", x), as_real("w", w))
 
 
 @kernel
+def _chan_merge(a: Moments, b: Moments) -> Moments:
+    if b.weight == 0.0:
+        return a
+    if a.weight == 0.0:
+        return b
+    weight = a.weight + b.weight
+    delta = b.mean - a.mean
+    fraction = b.weight / weight
+    return Moments(weight, a.mean + delta * fraction, a.m2 + b.m2 + delta * delta * (a.weight * fraction))
+
+
+@compiled_as(_chan_merge)
 def chan_merge(a: Moments, b: Moments) -> Moments:
     r"""Return moments of the union of two disjoint parts of the data.
 
@@ -121,14 +149,7 @@ def chan_merge(a: Moments, b: Moments) -> Moments:
     >>> chan_merge(Moments(2.0, 1.5, 0.5), Moments(1.0, 6.0, 0.0))
     Moments(weight=3.0, mean=3.0, m2=14.0)
     """
-    if b.weight == 0.0:
-        return a
-    if a.weight == 0.0:
-        return b
-    weight = a.weight + b.weight
-    delta = b.mean - a.mean
-    fraction = b.weight / weight
-    return Moments(weight, a.mean + delta * fraction, a.m2 + b.m2 + delta * delta * (a.weight * fraction))
+    return _chan_merge(as_moments("a", a), as_moments("b", b))
 
 
 @kernel

@@ -13,6 +13,7 @@ from powerkern._input.alignment import align_rows
 from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import as_choice, as_matrix, as_reals, listed
 from powerkern._input.frames import label_like, names_of, order_frame
+from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.equal_area_bins import equal_area_bins
 from powerkern.outliers.combining import as_probabilities
@@ -94,7 +95,7 @@ def sharpness_error(y_true: ArrayLike | None, y_prob: ArrayLike, *, stratum: Str
     0.5
     """
     if y_true is None and stratum != "all":
-        raise ValueError(f"stratum={stratum!r} needs labels: pass y_true")
+        raise ValueError(f"stratum={shown(stratum)} needs labels: pass y_true")
     cases = _cases(y_true, y_prob)
     entropy = -(special.xlogy(cases.p, cases.p) + special.xlog1py(1.0 - cases.p, -cases.p)) / np.log(2.0)
     return _pick(cases, _over_scores(cases, entropy), stratum)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from powerkern._engine.by_column import measure_columns
 from powerkern._input.arguments import as_number
 from powerkern._input.arrays import Matrix, as_choice, as_matrix, column_label, warn_of_columns
+from powerkern._input.messages import shown
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
 from powerkern.location import LocationScale, location_scale
@@ -57,7 +58,9 @@ def _center_of(center: str | ArrayLike, p: int) -> str | FloatArray:
     given = np.asarray(center)
     if given.dtype.kind not in "iuf" or given.shape not in ((), (p,)) or not np.isfinite(given).all():
         words = ", ".join(map(repr, _CENTERS))
-        raise ValueError(f"center must be one of {words}, a finite number or one for each detector, got {center!r}")
+        raise ValueError(
+            f"center must be one of {words}, a finite number or one for each detector, got {shown(center)}"
+        )
     return np.full(p, given, dtype=np.float64)
 
 

@@ -10,6 +10,7 @@ from scipy.special import ndtr, ndtri
 
 from powerkern._input.alignment import are_default
 from powerkern._input.arrays import is_real, is_whole
+from powerkern._input.messages import shown
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
@@ -86,9 +87,9 @@ def cell_map(
     z = drawn.values if cutoff is not None else drawn.values * drawn.scaling
     cutoff = drawn.cutoff if cutoff is None else cutoff
     if not (is_real(cutoff) and 0.0 < cutoff < np.inf):
-        raise ValueError(f"cutoff must be a positive number, got {cutoff!r}")
+        raise ValueError(f"cutoff must be a positive number, got {shown(cutoff)}")
     if not (isinstance(max_shape, Sequence) and len(max_shape) == 2 and all(is_whole(k) and k >= 1 for k in max_shape)):
-        raise ValueError(f"max_shape must be two whole numbers of at least 1, rows and columns, got {max_shape!r}")
+        raise ValueError(f"max_shape must be two whole numbers of at least 1, rows and columns, got {shown(max_shape)}")
     rows, columns = (-(-size // limit) for size, limit in zip(z.shape, max_shape, strict=True))
     ax = axes_of(ax)
     draw_cells(ax, furthest_out(z, rows, columns), z.shape, cutoff, 2.0 * _cutoff_of_blocks(cutoff, rows * columns))

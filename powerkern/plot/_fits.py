@@ -9,6 +9,7 @@ import numpy as np
 
 from powerkern._input.alignment import are_default
 from powerkern._input.arrays import Matrix, column_label, listed, position_of
+from powerkern._input.messages import shown
 from powerkern._input.reading import read_fitted
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import BoolArray, FloatArray
@@ -120,7 +121,7 @@ def positions(columns: Sequence[int | str] | None, matrix: Matrix | None, fit: P
     if columns is None:
         return list(range(fit.n_features))
     if isinstance(columns, str) or not isinstance(columns, Iterable):
-        raise TypeError(f"columns must be a sequence of positions or names, got {columns!r}")
+        raise TypeError(f"columns must be a sequence of positions or names, got {shown(columns)}")
     chosen = [position(column, matrix, fit) for column in listed(columns)]
     if not chosen:
         raise ValueError("columns is empty; leave it out to draw all of them")

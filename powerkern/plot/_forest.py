@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from powerkern._input.messages import shown
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
@@ -73,7 +74,7 @@ def forest_plot(
     check_fit(X, fit, PowerFit, RegressionFit, JointFit)
     ends = np.asarray(limits)
     if ends.shape != (2,) or ends.dtype.kind not in "iuf" or not -np.inf < ends[0] < ends[1] < np.inf:
-        raise ValueError(f"limits must be two finite numbers, the smaller one first, got {limits!r}")
+        raise ValueError(f"limits must be two finite numbers, the smaller one first, got {shown(limits)}")
     data, single = own_data(X, fit)
     order = np.array(positions(columns, None, single))
     if sort:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._input.arrays import listed
+from powerkern._input.messages import shown
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
@@ -150,7 +151,7 @@ def _checked_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[A
     }
     names = [kinds] if isinstance(kinds, str) else listed(kinds)
     if isinstance(kinds, str) or not names or not set(names) <= draw.keys():
-        raise ValueError(f"kinds must be a sequence of 'histogram' and 'qq', got {kinds!r}")
+        raise ValueError(f"kinds must be a sequence of 'histogram' and 'qq', got {shown(kinds)}")
     return [draw[name] for name in names]
 
 

@@ -11,6 +11,7 @@ from scipy.special import chdtri
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._input.arrays import as_reals, column_label, listed
+from powerkern._input.messages import shown
 from powerkern._results.data import data_of
 from powerkern._results.power_fit import PowerFit
 from powerkern.plot._drawing import axes_of, ink, set_title
@@ -216,7 +217,7 @@ def sensitivity_plot(
     robust 0.0
     """
     if isinstance(estimators, str):
-        raise TypeError(f"estimators must be a sequence of names, or a mapping, got {estimators!r}")
+        raise TypeError(f"estimators must be a sequence of names, or a mapping, got {shown(estimators)}")
     named = estimators if isinstance(estimators, Mapping) else {str(each): each for each in listed(estimators)}
     curves = {name: sensitivity_curve(x, points, family, each) for name, each in named.items()}
     ax = axes_of(ax)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._input.arrays import as_reals, is_whole, listed
+from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
 from powerkern.cellwise import WrappedPCA
 from powerkern.outliers import fit_scaling, reliability_diagram
@@ -157,7 +158,14 @@ def score_plot(
         raise ValueError("scores has no finite values; there is nothing to draw")
     if not isinstance(rules, Mapping | None):
         raise TypeError(f"rules must be a dict of options of fit_scaling by name, got {type(rules).__name__}")
-    edges = np.histogram_bin_edges(values, bins if isinstance(bins, str) or is_whole(bins) else as_reals("bins", bins))
+    try:
+        edges = np.histogram_bin_edges(
+            values, bins if isinstance(bins, str) or is_whole(bins) else as_reals("bins", bins)
+        )
+    except ValueError:
+        if not isinstance(bins, str):
+            raise
+        raise ValueError(f"bins is {shown(bins)}, which numpy.histogram_bin_edges does not know") from None
     if not (np.diff(edges) > 0.0).all():
         raise ValueError("bins must be ascending edges, each once; leave out those that are repeated")
     share = np.histogram(values, edges)[0] / values.size

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from powerkern._input.arrays import is_real
+from powerkern._input.messages import shown
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.joint import JointFit
@@ -171,7 +172,7 @@ def draw_qq(ax: Axes, one: Column, *, band: float | None, ylabel: str = "standar
     ax.set(xlabel="normal score", ylabel=ylabel)
     if band is not None:
         if not (is_real(band) and 0.0 < band < 1.0):
-            raise ValueError(f"band must be a probability between 0 and 1, or None, got {band!r}")
+            raise ValueError(f"band must be a probability between 0 and 1, or None, got {shown(band)}")
         style = {"color": ink(ax), "alpha": 0.12, "linewidth": 0.0, "zorder": 0.5}
         ax.fill_between(
             *simultaneous_band(after.size, float(band)), label=f"{100 * band:g}% of normal samples", **style

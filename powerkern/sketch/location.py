@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from powerkern._engine.threads import progress_bar
+from powerkern._input.messages import shown
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.location import METHODS, LocationScale, location_scale_of, points_estimator
 from powerkern.sketch.engine import MapReduce, Passes
@@ -142,7 +143,7 @@ class _Estimate(NamedTuple):
         function = points_estimator(method, constants)
         center, _, spread = ("trimmed-mad" if method == "trimmed" else method).partition("-")
         if spread == "qn":
-            raise ValueError(f"method={method!r} compares all pairs of values, which no summary of chunks holds")
+            raise ValueError(f"method={shown(method)} compares all pairs of values, which no summary of chunks holds")
         given = {**METHODS[method].defaults, **constants}
         if center not in ("mean", "median", "trimmed"):
             named = [given.get(name) for name in ("k", "k_location", "c")]

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._input.arrays import as_choice, is_real
+from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
 from powerkern.location import location_scale
 from powerkern.outliers.combining import COMBINATIONS, combine_probabilities
@@ -175,12 +176,12 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         as_choice("combination", self.combination, COMBINATIONS)
         share: object = self.contamination
         if not (share == "auto" if isinstance(share, str) else is_real(share) and 0.0 < share <= 0.5):
-            raise ValueError(f"contamination must be 'auto' or a fraction above 0, at most 0.5, got {share!r}")
+            raise ValueError(f"contamination must be 'auto' or a fraction above 0, at most 0.5, got {shown(share)}")
         limit: object = self.threshold
         if limit is None:
             return
         if not (is_real(limit) and 0.0 <= float(limit) <= 1.0):
-            raise ValueError(f"threshold must be a probability, from 0 to 1, got {limit!r}")
+            raise ValueError(f"threshold must be a probability, from 0 to 1, got {shown(limit)}")
         if share != "auto":
             raise ValueError(f"threshold={limit!r} and contamination={share!r} both say what an outlier is; give one")
 

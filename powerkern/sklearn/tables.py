@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array
 from powerkern._input.arrays import check_n_features, filled, listed, position_of
 from powerkern._input.foreign import frame_library, refuse_foreign
 from powerkern._input.frames import restored, taken
+from powerkern._input.messages import shown
 from powerkern.sklearn.reading import FloatTransformer, feature_names, note_features, read
 
 
@@ -105,8 +106,8 @@ def positions(variables: Sequence[Any] | None, names: Sequence[str] | None, p: i
     else:
         wrong = [one for one, flag in zip(each, is_mask, strict=True) if flag or not isinstance(one, str | Integral)]
         if wrong:
-            raise TypeError(f"variables must be names or positions of columns, got {wrong[0]!r}")
+            raise TypeError(f"variables must be names or positions of columns, got {shown(wrong[0])}")
         at = np.sort([position_of(one, names, p) for one in each])
     if at.size == 0 or np.unique(at).size < at.size:
-        raise ValueError(f"variables must be one or more columns, each once, got {variables!r}")
+        raise ValueError(f"variables must be one or more columns, each once, got {shown(variables)}")
     return at

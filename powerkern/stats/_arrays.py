@@ -48,7 +48,7 @@ def transformed(kernel: Elementwise, x: NDArray[Any], lmbda: ArrayLike, out: NDA
         kernel.by_one(values.reshape(-1), float(lmbda), result)
     else:
         lambdas = numbers(lmbda, "lmbda")
-        dtype, shape = float_dtype(x.dtype, lambdas), np.broadcast_shapes(x.shape, lambdas.shape)
+        dtype, shape = float_dtype(x.dtype, lambdas), _common_shape(x.shape, lambdas.shape)
         result = np.empty(math.prod(shape))
         # a scalar is a vector of one element to as_float64
         every_x = np.broadcast_to(values.reshape(x.shape), shape).flatten()
@@ -59,6 +59,16 @@ def transformed(kernel: Elementwise, x: NDArray[Any], lmbda: ArrayLike, out: NDA
         return result[()]
     np.copyto(out, result, casting="same_kind")
     return out
+
+
+def _common_shape(x: tuple[int, ...], lmbda: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that data and lambdas broadcast to."""
+    try:
+        return np.broadcast_shapes(x, lmbda)
+    except ValueError:
+        raise ValueError(
+            f"x has shape {x} and lmbda {lmbda}; pass one lambda, one for each value, or shapes that broadcast"
+        ) from None
 
 
 def transformed_like(kernel: Elementwise, x: Any, lmbda: Any, out: NDArray[np.floating] | None = None) -> Any:

@@ -37,6 +37,9 @@ from powerkern.stats._optima import (
 
 _NOT_POSITIVE_FINITE = "The `x` argument of `boxcox_normmax` must contain only positive, finite, real numbers."
 
+#: Longest word that a message repeats.
+_LONGEST = 80
+
 
 def boxcox(
     x: ArrayLike,
@@ -232,7 +235,7 @@ def boxcox_normmax(
     if optimizer is not None and brack is not None:
         raise ValueError("`brack` must be None if `optimizer` is given")
     if method not in ("pearsonr", "mle", "all"):
-        raise ValueError(f"Method {method} not recognized.")
+        raise ValueError(f"Method {str(method)[:_LONGEST]} not recognized.")
     if low == high:
         raise ValueError("Data must not be constant.")
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import is_real, numbers
 from powerkern._input.labels import check_rows, without_groups
+from powerkern._input.messages import shown
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.stats._arrays import as_float64
 
@@ -131,7 +132,7 @@ def _columns(x: NDArray[Any], axis: int) -> FloatArray:
 def _ends(bounds: tuple[float, float]) -> tuple[float, float]:
     pair = tuple(bounds) if isinstance(bounds, tuple | list | np.ndarray) else ()
     if len(pair) != 2 or not all(is_real(end) and np.isfinite(end) for end in pair) or not pair[0] < pair[1]:
-        raise ValueError(f"`bounds` must be a finite interval (low, high), got {bounds!r}")
+        raise ValueError(f"`bounds` must be a finite interval (low, high), got {shown(bounds)}")
     return float(pair[0]), float(pair[1])
 
 

@@ -22,6 +22,7 @@ from powerkern._engine.threads import progress_bar
 from powerkern._fit import fit as fitting
 from powerkern._input.arguments import given_bounds
 from powerkern._input.arrays import as_choice, as_reals, as_weights
+from powerkern._input.messages import shown
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn.private import HasMethods, Interval, StrOptions, fit_context, routing_enabled
 from powerkern.sklearn.reading import N_THREADS, feature_names, read, refuse_values
@@ -321,7 +322,7 @@ class SupervisedPowerTransformer(PartTransformer):
     def _candidates(self) -> FloatArray:
         grid = _GRID if self.lmbdas is None else as_reals("lmbdas", self.lmbdas)
         if grid.ndim != 1 or grid.size < 2 or not np.isfinite(grid).all() or (np.diff(grid) <= 0.0).any():
-            raise ValueError(f"lmbdas must be two or more increasing numbers, got {self.lmbdas!r}")
+            raise ValueError(f"lmbdas must be two or more increasing numbers, got {shown(self.lmbdas)}")
         return np.union1d(grid, 1.0)  # no transform is always a candidate
 
     def _splits(self, X: Any, y: Any, split_params: dict[str, Any]) -> list[Split]:
@@ -420,7 +421,7 @@ class SupervisedPowerTransformer(PartTransformer):
                 lmbdas = as_reals("a start", start)
                 if lmbdas.shape != (self.n_features_in_,) or not np.isfinite(lmbdas[varied]).all():
                     raise ValueError(
-                        f"a start must be {self.n_features_in_} finite numbers, 'mle' or 'ones', got {start!r}"
+                        f"a start must be {self.n_features_in_} finite numbers, 'mle' or 'ones', got {shown(start)}"
                     )
                 yield lmbdas[varied]
 

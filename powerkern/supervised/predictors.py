@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin, clone, is_classifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from powerkern._input.messages import shown
 from powerkern.sklearn.private import check_method_params, fit_context
 from powerkern.sklearn.tables import Table
 from powerkern.supervised.estimator import SupervisedPowerTransformer
@@ -62,7 +63,9 @@ class Classifier(ClassifierMixin, SupervisedPowerTransformer):  # type: ignore[m
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
         """Search the lambdas, and fit the estimator to the transformed data; arguments as of the transformer."""
         if not is_classifier(self.estimator):
-            raise ValueError(f"estimator must be a classifier, got {self.estimator!r}; use SupervisedPowerTransformer")
+            raise ValueError(
+                f"estimator must be a classifier, got {shown(self.estimator)}; use SupervisedPowerTransformer"
+            )
         task = self._tuned(X, y, sample_weight, params)
         rows = Table(self._carried(X), self._chosen).rows(task.kept).whole
         fit_params = check_method_params(task.y, task.fit_params, task.kept)

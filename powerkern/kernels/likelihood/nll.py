@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import numpy.typing as npt
 
 from powerkern._jit import READ_COLUMN, REAL, compiled_as, entry, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.log import log, log1p
+from powerkern.kernels.plain_arguments import as_real, as_vector
 from powerkern.kernels.transforms.boxcox import boxcox
 from powerkern.kernels.transforms.yeojohnson import yeojohnson
 
@@ -108,7 +108,7 @@ def boxcox_nll(x: npt.ArrayLike, lmbda: float) -> float:
     >>> round(boxcox_nll([1.0, 2.0, 4.0, 8.0], 0.0), 12)
     0.784779625915
     """
-    return float(_boxcox_entry(_vector(x), float(lmbda)))
+    return float(_boxcox_entry(as_vector("x", x), as_real("lmbda", lmbda)))
 
 
 @compiled_as(_yeojohnson_nll)
@@ -157,12 +157,4 @@ def yeojohnson_nll(x: npt.ArrayLike, lmbda: float) -> float:
     >>> round(yeojohnson_nll([-2.0, 0.0, 1.0], 1.0), 12)
     0.22091637614
     """
-    return float(_yeojohnson_entry(_vector(x), float(lmbda)))
-
-
-def _vector(x: npt.ArrayLike) -> FloatArray:
-    """Return x as a contiguous float64 vector."""
-    vector = np.ascontiguousarray(x, dtype=np.float64)
-    if vector.ndim != 1:
-        raise ValueError(f"x must be a vector, got an array of {vector.ndim} dimensions")
-    return vector
+    return float(_yeojohnson_entry(as_vector("x", x), as_real("lmbda", lmbda)))

@@ -25,6 +25,7 @@ from powerkern.kernels.location.location import (
     scale_by,
     without_missing,
 )
+from powerkern.kernels.plain_arguments import as_real, as_vector, shown
 
 
 @kernel
@@ -54,12 +55,7 @@ def _huber_proposal2(x: np.ndarray, k: float = 1.5, k_location: float | None = N
 
 def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
     """Return the values of a vector in ascending order, without NaN."""
-    values = np.asarray(x)
-    if values.dtype.kind not in "biuf" and values.size > 0:
-        raise TypeError(f"x must be real numbers, got dtype {values.dtype}")
-    if values.ndim != 1:
-        raise ValueError(f"x must be one-dimensional, got shape {values.shape}")
-    ascending = np.sort(values.astype(np.float64))
+    ascending = np.sort(as_vector("x", x))
     ascending = ascending[: np.searchsorted(ascending, np.nan)]
     if ascending.size and np.isinf(ascending[[0, -1]]).any():
         raise ValueError("x has infinite values; replace them, or mark them missing with NaN")
@@ -69,11 +65,11 @@ def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
 def _checked(what: str, value: object, least: float) -> float:
     """Return a finite number above `least`, or raise."""
     if not isinstance(value, Real):
-        raise TypeError(f"{what} must be a number, got {value!r}")
-    number = float(value)
+        raise TypeError(f"{what} must be a number, got {shown(value)}")
+    number = as_real(what, value)
     if not least < number < math.inf:
         kind = "finite" if least == -math.inf else "positive and finite"
-        raise ValueError(f"{what} must be {kind}, got {value!r}")
+        raise ValueError(f"{what} must be {kind}, got {shown(value)}")
     return number
 
 
@@ -197,7 +193,7 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
     """
     about = math.nan if center is None else _checked("center", center, -math.inf)
     if not is_whole(ddof) or ddof < 0:
-        raise ValueError(f"ddof must be a whole number, 0 or more, got {ddof!r}")
+        raise ValueError(f"ddof must be a whole number, 0 or more, got {shown(ddof)}")
     return _estimated(huber_scale_columns, x, 0.0, _checked("k", k, 0.0), float(ddof), about)
 
 

@@ -30,6 +30,7 @@ from powerkern.kernels.elementary.log import log
 from powerkern.kernels.location.huber import sd_within
 from powerkern.kernels.location.order_statistics import SLACK
 from powerkern.kernels.location.weights import FrequencyWeights, ScoreNodes, inside_of, unit_of, weight_at
+from powerkern.kernels.plain_arguments import as_real, as_vector, shown
 
 #: The tuning constant of the paper.
 C = 0.5
@@ -420,9 +421,10 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
     >>> bisquare_objective([-1.0, 0.0, 1000.0], [-1.0, 0.0, 1.0], loc=0.0, scale=1.0)
     0.33333333333333337
     """
-    values, at = np.ascontiguousarray(y, dtype=np.float64), np.ascontiguousarray(scores, dtype=np.float64)
-    if values.ndim != 1 or values.shape != at.shape:
-        raise ValueError(f"y and scores must be vectors of one length, got shapes {values.shape} and {at.shape}")
-    if not c > 0.0:
-        raise ValueError(f"c must be positive, got {c!r}")
-    return float(_bisquare_entry(values, at, float(loc), float(scale), float(c)))
+    values, at = as_vector("y", y), as_vector("scores", scores)
+    if values.shape != at.shape:
+        raise ValueError(f"y and scores must be of one length, got shapes {values.shape} and {at.shape}")
+    constant = as_real("c", c)
+    if not constant > 0.0:
+        raise ValueError(f"c must be positive, got {shown(c)}")
+    return float(_bisquare_entry(values, at, as_real("loc", loc), as_real("scale", scale), constant))

@@ -31,6 +31,7 @@ from powerkern.kernels.elementary.constants import count_below
 from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.elementary.log import log as ln
 from powerkern.kernels.elementary.log import log1p
+from powerkern.kernels.plain_arguments import as_real
 from powerkern.kernels.transforms.boxcox import boxcox, boxcox_dx, inv_boxcox
 from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson, yeojohnson, yeojohnson_dx
 
@@ -104,6 +105,11 @@ def _inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float
     return _unrectified(yeojohnson, yeojohnson_dx, inv_yeojohnson, y, lmbda, lower, upper)
 
 
+def _reals(*given: float) -> tuple[float, ...]:
+    """Return the arguments of a plain call as floats."""
+    return tuple(map(as_real, ("x", "lmbda", "lower", "upper"), given))
+
+
 @compiled_as(_rectified_boxcox)
 def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> float:
     r"""Transform by Box-Cox's psi, continued along its tangent where it would flatten outliers.
@@ -151,7 +157,7 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
     >>> round(rectified_boxcox(100.0, lmbda=0.5, lower=1.0, upper=4.0), 12)
     50.0
     """
-    return float(_rectified_boxcox(float(x), float(lmbda), float(lower), float(upper)))
+    return float(_rectified_boxcox(*_reals(x, lmbda, lower, upper)))
 
 
 @compiled_as(_inv_rectified_boxcox)
@@ -181,7 +187,7 @@ def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> 
     >>> round(inv_rectified_boxcox(50.0, lmbda=0.5, lower=1.0, upper=4.0), 12)
     100.0
     """
-    return float(_inv_rectified_boxcox(float(y), float(lmbda), float(lower), float(upper)))
+    return float(_inv_rectified_boxcox(*_reals(y, lmbda, lower, upper)))
 
 
 @compiled_as(_rectified_yeojohnson)
@@ -208,7 +214,7 @@ def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> 
     >>> round(rectified_yeojohnson(99.0, lmbda=0.5, lower=0.0, upper=3.0), 12)
     50.0
     """
-    return float(_rectified_yeojohnson(float(x), float(lmbda), float(lower), float(upper)))
+    return float(_rectified_yeojohnson(*_reals(x, lmbda, lower, upper)))
 
 
 @compiled_as(_inv_rectified_yeojohnson)
@@ -235,7 +241,7 @@ def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float)
     >>> round(inv_rectified_yeojohnson(50.0, lmbda=0.5, lower=0.0, upper=3.0), 12)
     99.0
     """
-    return float(_inv_rectified_yeojohnson(float(y), float(lmbda), float(lower), float(upper)))
+    return float(_inv_rectified_yeojohnson(*_reals(y, lmbda, lower, upper)))
 
 
 # --- a sorted column ----------------------------------------------------------------------------------
