@@ -24,11 +24,23 @@ from powerkern.kernels.transforms.family import FORWARD, INVERSE
 class Completion(Protocol):
     """What becomes of images once they are computed; its methods are called by several threads."""
 
+    @property
+    def watched(self) -> FloatArray:
+        """The rows INNER_LOW to WATCHED_MAX of `kernels.transforms.matrix`, a column for each column."""
+
+    @property
+    def is_inspected(self) -> NDArray[np.bool_] | None:
+        """Which columns are inspected whatever their values; None: none is."""
+
     def repair(self, j: int, values: NDArray[Any], images: FloatArray) -> int:
         """Replace the images of column j that are infinite or NaN; return how many values remain without one."""
 
-    def inspect(self, images: NDArray[Any], numbers: NDArray[np.intp]) -> None:
-        """Look at the final images of some rows of the columns with these numbers, and perhaps correct them."""
+    def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
+        """Look at the final images of some rows in the columns at these places, and perhaps correct them.
+
+        The columns are `numbers` in the whole matrix. Columns are inspected if `is_inspected`, or if a value was
+        outside their safe bounds or not ordinary.
+        """
 
 
 def transform_matrix(
@@ -59,8 +71,8 @@ def transform_matrix(
         The fit of each column.
     n_threads : int
         Largest number of threads at work.
-    repair : Repair, optional
-        Repairs values without an image.
+    completion : Completion, optional
+        Repairs values without an image, and inspects images.
     fields : ndarray, optional
         `rowwise.fields_of` of the results, if they have been computed before.
     """
@@ -86,6 +98,7 @@ class _Transform:
         completion: Completion | None,
     ) -> None:
         self._values, self._out, self._completion = values, out, completion
+        self._watched = None if completion is None else completion.watched
         self._family, self._direction, self._results = family, direction, results
         self._single = output_type(values.dtype) is np.float32
         raw = self._single and direction in (FORWARD, INVERSE)
@@ -111,19 +124,37 @@ class _Transform:
         source, target = self._values[rows, columns], None if self._out is None else self._out[rows, columns]
         numbers = np.arange(columns.start, columns.stop)
         if target is not None and self._lines is not None:
-            found = self._lines.transform(self._entry(columns.start), self._fields, rows, columns)
+            found = self._lines.transform(self._entry(columns.start), self._fields, rows, columns, self._watched)
             self._patch(source, target, numbers, found)
+            self._inspect(target, slice(None), numbers, found)
         elif self._one_family:
-            self._copied(source, target, numbers)
+            _, found = self._copied(source, target, numbers)
+            self._inspect(target, slice(None), numbers, found)
         else:
             for family in np.unique(self._family[columns]):
                 own = np.flatnonzero(self._family[columns] == family)
-                images = self._copied(source[:, own], None, numbers[own])
+                images, found = self._copied(source[:, own], None, numbers[own])
                 if target is not None:
                     with np.errstate(over="ignore"):
                         target[:, own] = images
-        if target is not None and self._completion is not None:
-            self._completion.inspect(target, numbers)
+                self._inspect(target, own, numbers[own], found)
+
+    def _inspect(
+        self,
+        target: NDArray[Any] | None,
+        places: NDArray[np.intp] | slice,
+        numbers: NDArray[np.intp],
+        found: FloatArray,
+    ) -> None:
+        """Have the columns of the target inspected that need it: some of those at `places`, marked in `found`."""
+        completion = self._completion
+        if target is None or completion is None:
+            return
+        marks, always = found[rowwise.EXTREME : rowwise.BEYOND + 1], completion.is_inspected
+        if marks.any() or (always is not None and always[numbers].any()):
+            is_noted = np.asarray((marks > 0.0).any(axis=0))
+            noted = np.flatnonzero(is_noted if always is None else is_noted | always[numbers])
+            completion.inspect(target, noted if isinstance(places, slice) else places[noted], numbers[noted])
 
     def failures(self) -> IntArray:
         """Return the number of values without an image, by column."""
@@ -135,10 +166,12 @@ class _Transform:
     def _entry(self, column: int) -> Callable[..., None]:
         return (rowwise.APPLY_SINGLE if self._single else rowwise.APPLY)[int(self._family[column]), self._direction]
 
-    def _copied(self, source: NDArray[Any], target: NDArray[Any] | None, numbers: NDArray[np.intp]) -> NDArray[Any]:
+    def _copied(
+        self, source: NDArray[Any], target: NDArray[Any] | None, numbers: NDArray[np.intp]
+    ) -> tuple[NDArray[Any], FloatArray]:
         """Transform columns of one family from a copy whose lines lie as in the target: into it, if possible.
 
-        Returns the images, in scratch space where there is no target.
+        Returns the images, in scratch space where there is no target, and marks of columns (see `Lines.transform`).
         """
         turned = is_column_major(source if target is None else target)
         copy = copy_rows(source.T if turned else source, self._copies)
@@ -146,11 +179,12 @@ class _Transform:
         images = copy if target is None or layout_of(copy, target) != layout else target
         whole = slice(0, source.shape[0]), slice(0, source.shape[1])
         fields = np.ascontiguousarray(self._fields[:, numbers])
-        found = Lines(copy, images, layout).transform(self._entry(numbers[0]), fields, *whole)
+        watched = None if self._watched is None else self._watched[:, numbers]
+        found = Lines(copy, images, layout).transform(self._entry(numbers[0]), fields, *whole, watched)
         self._patch(source if images is copy else copy, images, numbers, found)
         if target is not None and images is copy:
             write_rows(copy.T if turned else copy, target.T if turned else target)
-        return images
+        return images, found
 
     def _patch(self, source: NDArray[Any], target: NDArray[Any], numbers: NDArray[np.intp], found: FloatArray) -> None:
         """Replace the images of values that are not ordinary, by column, in blocks that fit the cache.

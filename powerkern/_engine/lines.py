@@ -78,7 +78,14 @@ class Lines:
         self._memory, self._begin, self._stride, self._within = memory_of(x)
         self._target, _, self._target_stride, _ = memory_of(out)
 
-    def transform(self, entry: Callable[..., None], fields: FloatArray, rows: slice, columns: slice) -> FloatArray:
+    def transform(
+        self,
+        entry: Callable[..., None],
+        fields: FloatArray,
+        rows: slice,
+        columns: slice,
+        watched: FloatArray | None = None,
+    ) -> FloatArray:
         """Transform a part of the matrix.
 
         Parameters
@@ -89,13 +96,20 @@ class Lines:
             Fields of the results of all columns (`rowwise.fields_of`).
         rows, columns : slice
             The part.
+        watched : ndarray, optional
+            Rows INNER_LOW to WATCHED_MAX of `kernels.transforms.matrix` for all columns, if ends are restored.
 
         Returns
         -------
-        (N_FOUND, k) ndarray
-            For each column of the part, the bounds of ordinary values and whether there are others.
+        ndarray
+            For each column of the part, the bounds of ordinary values and whether there are others; and if ends are
+            restored, the rows from BEYOND on.
         """
-        found = np.zeros((rowwise.N_FOUND, columns.stop - columns.start))
+        found = np.zeros(
+            (rowwise.N_FOUND if watched is None else rowwise.WATCHED_MAX + 1, columns.stop - columns.start)
+        )
+        if watched is not None:
+            found[rowwise.INNER_LOW :] = watched[:, columns]
         line, place = (columns, rows) if self._column_major else (rows, columns)
         placement = Placement(
             begin=self._begin + line.start * self._stride + place.start * self._within,

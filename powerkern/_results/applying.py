@@ -27,6 +27,8 @@ from powerkern._results.inversion import (
 from powerkern._typing import IntArray
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
+_OUT_OF_RANGE = get_args(OutOfRange)
+
 
 def transform(fit: FittedColumns, X: object, *, out: NDArray[Any] | None = None, n_threads: int | None = None) -> Any:
     """Transform every column of `X`.
@@ -144,7 +146,7 @@ def invert(
     warns_of_digits: bool = True,
 ) -> Any:
     """Undo `transform`, as `inverse_transform` does, with or without its warning about lost digits."""
-    as_choice("out_of_range", out_of_range, get_args(OutOfRange))
+    as_choice("out_of_range", out_of_range, _OUT_OF_RANGE)
     again = functools.partial(
         invert, fit, n_threads=n_threads, out_of_range=out_of_range, warns_of_digits=warns_of_digits
     )

@@ -142,8 +142,8 @@ class ColumnResults:
         self.unit_weights = unit_weights
         self._lmbda_error = np.zeros(len(raw)) if lmbda_error is None else lmbda_error
         self._fields: FloatArray | None = None
-        #: arrays that inverse transforms need again
-        self.memo: dict[Any, NDArray[Any]] = {}
+        #: what inverse transforms need again
+        self.memo: dict[Any, Any] = {}
 
     lmbda = Figure("lmbda", "The transformation parameter of each column.")
     loc = Figure("loc", "Mean of the raw transformed values, a factor ``exp(log_factor)`` apart.")

@@ -302,11 +302,12 @@ class GroupedFit(Recorded):
         lost_digits: list[LostDigits] = []
         out = np.empty_like(values, dtype=output_type(values.dtype), subok=False)
         direction = (inverse_direction if inverse else forward_direction)(self.standardize)
+        inversion = Inversion(columns, self.standardize, out_of_range, out.dtype) if inverse else None
 
         def job(batch: slice, threads: int) -> None:
             at = (placed.codes[batch, np.newaxis] * p + np.arange(p)).ravel()
             block = placed.pad_batch(values, batch, scratch)
-            own = Inversion(columns.part(at), self.standardize, out_of_range, out.dtype) if inverse else None
+            own = None if inversion is None else inversion.part(at)
             codes, raw, fields = columns.codes[at], columns.raw[at], columns.fields[:, at]
             image = images.block(*block.shape)
             lost = transform_matrix(block.T, image.T, codes, direction, raw, threads, own, fields)
@@ -314,7 +315,7 @@ class GroupedFit(Recorded):
             if lost.any():
                 failed.append(at[lost > 0])
             if own is not None:
-                lost_digits.extend(each._replace(column=int(at[each.column])) for each in own.lost_digits())
+                lost_digits.extend(own.lost_digits())
 
         placed.for_each_batch(job, p, threads)
         if failed:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from powerkern._input.messages import warn
 from powerkern._results.columns import ColumnResults
 from powerkern._results.lost_digits import TOLERANCES, LostDigits, lost_digits, round_trip_errors
+from powerkern._status import is_failed
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
@@ -19,6 +20,8 @@ _FLOAT64 = np.dtype(np.float64)
 OutOfRange = Literal["nan", "raise", "clip"]
 #: Values side by side of which ranges are taken at once, for the width of vectors.
 _WIDTH = 512
+#: Where safe bounds are sought, in widths of the transformed data beyond their ends.
+_STEPS_OUT = 0.0, 0.25, 1.0, 4.0
 #: Columns that a warning describes.
 _N_DESCRIBED = 5
 #: What can be done about lost digits.
@@ -26,24 +29,42 @@ _REMEDY = "keep the original values, or fit with bounds= on lambda"
 
 
 class Inversion:
-    """An inverse transform of `columns`: completes its images, and notes the smallest and the largest of them.
+    """An inverse transform of `columns`: completes its images, and finds out which of them lack digits.
 
     Where psi is flat, many x have one z. The z of an end of the fitted data becomes that end.
+
+    Each column has safe bounds of z, between which no image lacks digits. They are computed once for a fit; the
+    smallest and the largest image are noted only of columns that have values outside, or lack digits within the data.
     """
 
     def __init__(
-        self, columns: ColumnResults, standardize: bool, out_of_range: OutOfRange, dtype: np.dtype[Any]
+        self,
+        columns: ColumnResults,
+        standardize: bool,
+        out_of_range: OutOfRange,
+        dtype: np.dtype[Any],
+        numbers: NDArray[np.intp] | None = None,
     ) -> None:
-        self._columns, self._standardize, self._dtype = columns, standardize, dtype
-        self._clip = out_of_range == "clip"
+        """Prepare the inverse of a matrix that has these columns, or those with `numbers`."""
+        self._columns, self._standardize, self._dtype, self._numbers = columns, standardize, dtype, numbers
+        self._out_of_range, self._clip = out_of_range, out_of_range == "clip"
         self._ranges: deque[tuple[NDArray[np.intp], FloatArray, FloatArray]] = deque()
+        watched, is_lossy = self._remembered("watched", self._find_watched)
+        self.watched: FloatArray = watched if numbers is None else watched[:, numbers]
+        self.is_inspected: NDArray[np.bool_] | None = (
+            is_lossy if numbers is None or is_lossy is None else is_lossy[numbers]
+        )
+
+    def part(self, numbers: NDArray[np.intp]) -> Inversion:
+        """Return the inversion of a matrix that has the columns with these numbers; they may repeat."""
+        return Inversion(self._columns, self._standardize, self._out_of_range, self._dtype, numbers)
 
     def repair(self, j: int, z: NDArray[Any], x: FloatArray) -> int:
         """Replace images of column j that do not exist by NaN or the nearest end; return how many are lost.
 
         The image of an end of the data may round to the end of the range of psi: that is not lost.
         """
-        columns = self._columns
+        columns, j = self._columns, j if self._numbers is None else int(self._numbers[j])
         low, high = self._transformed_ends[:, j]
         rounding = 16.0 * np.finfo(self._dtype).eps * max(abs(low), abs(high), abs(columns.intercept[j]))
         missing = np.flatnonzero(~np.isfinite(x) & ~np.isnan(z))
@@ -54,35 +75,44 @@ class Inversion:
         x[missing] = np.where(inside | self._clip, nearest, np.nan)
         return 0 if self._clip else int(np.count_nonzero(~inside))
 
-    def inspect(self, images: NDArray[Any], numbers: NDArray[np.intp]) -> None:
-        """Write the ends of the data where z is theirs, and note the range of the images."""
-        low, high = _ranges(images)
+    def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
+        """Write the ends of the data where z is theirs, and note the range of the images, in the columns at `places`.
+
+        `numbers` are the numbers of these columns in the matrix.
+        """
+        chosen = images if places.size == images.shape[1] else images[:, places]
+        numbers = numbers if self._numbers is None else self._numbers[numbers]
+        low, high = _ranges(chosen)
         ends, found = self._ends[:, numbers], self._images_of_ends[:, numbers]
         with np.errstate(invalid="ignore"):
             hit = np.flatnonzero(((low <= found) & (found <= high)).any(axis=0))
         if hit.size:
-            part = images if hit.size == numbers.size else images[:, hit]
+            part = chosen if hit.size == places.size else chosen[:, hit]
             for k in range(2):
                 rows, columns = _places(part == found[k, hit])
-                images[rows, hit[columns]] = ends[k, hit[columns]]
+                images[rows, places[hit[columns]]] = ends[k, hit[columns]]
             low, high = np.where(low == found[0], ends[0], low), np.where(high == found[1], ends[1], high)
         self._ranges.append((numbers, low, high))
 
     def lost_digits(self) -> list[LostDigits]:
-        """The columns of which values come back with too few digits."""
+        """Return the columns, by their numbers in the fit, of which values come back with too few digits."""
+        if not self._ranges:
+            return []
         p = len(self._columns)
         low, high = np.full(p, np.nan), np.full(p, np.nan)
         for numbers, lows, highs in self._ranges:
             low[numbers], high[numbers] = np.fmin(low[numbers], lows), np.fmax(high[numbers], highs)
         first, last = self._ends
-        suspects = np.flatnonzero(self._is_lossy | (low < first) | (high > last))
+        is_lossy = self._remembered("watched", self._find_watched)[1]
+        is_suspect = (low < first) | (high > last)  # not where NaN
+        suspects = np.flatnonzero(is_suspect if is_lossy is None else is_suspect | is_lossy & ~np.isnan(low))
         if not suspects.size:
             return []
         part = self._columns.part(suspects)
         found = lost_digits(part, low[suspects], high[suspects], self._standardize, self._dtype)
         return [each._replace(column=int(suspects[each.column])) for each in found]
 
-    def _remembered(self, name: str, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    def _remembered(self, name: str, compute: Callable[[], Any]) -> Any:
         """What is the same for every inverse transform of the columns: computed once."""
         key, memo = (name, self._standardize, self._dtype), self._columns.memo
         if key not in memo:
@@ -92,7 +122,7 @@ class Inversion:
     @property
     def _ends(self) -> NDArray[Any]:
         """The smallest and the largest fitted value of each column, (2, p), in the type of the images."""
-        return self._remembered("ends", self._read_ends)
+        return np.asarray(self._remembered("ends", self._read_ends))
 
     @np.errstate(over="ignore")
     def _read_ends(self) -> NDArray[Any]:
@@ -101,7 +131,7 @@ class Inversion:
     @property
     def _images_of_ends(self) -> NDArray[Any]:
         """The ends after a round trip."""
-        return self._remembered("images", self._invert_ends)
+        return np.asarray(self._remembered("images", self._invert_ends))
 
     def _invert_ends(self) -> NDArray[Any]:
         ends = self._ends.copy()
@@ -109,19 +139,44 @@ class Inversion:
         self._columns.transform(ends, ends, inverse_direction(self._standardize), 1)
         return ends
 
-    @property
-    def _is_lossy(self) -> NDArray[Any]:
-        """Which columns lose digits within the fitted data."""
-        return self._remembered("lossy", self._find_lossy)
+    @np.errstate(all="ignore")
+    def _find_safe_bounds(self) -> FloatArray:
+        """Return the z between which no image lacks digits, (2, p); NaN where even one of the data does.
 
-    def _find_lossy(self) -> NDArray[Any]:
-        ends = np.array([self._columns.x_min, self._columns.x_max])
-        errors = round_trip_errors(self._columns, ends, self._standardize, self._dtype)
-        return np.asarray((errors > TOLERANCES[self._dtype]).any(axis=0))
+        The ends of the data are tried, then z farther and farther out: errors grow outwards.
+        """
+        ends = self._transformed_ends
+        outwards = np.array([-1.0, 1.0])[:, np.newaxis] * (ends[1] - ends[0])
+        z = ends + np.array(_STEPS_OUT)[:, np.newaxis, np.newaxis] * outwards  # (step, side, column)
+        x = z.reshape(-1, len(self._columns)).copy()
+        self._columns.transform(x, x, inverse_direction(self._standardize), 1)
+        x[:2] = self._columns.x_min, self._columns.x_max
+        errors = round_trip_errors(self._columns, x, self._standardize, self._dtype)
+        is_safe = (np.isfinite(x) & (errors <= TOLERANCES[self._dtype])).reshape(z.shape)
+        n_safe = np.logical_and.accumulate(is_safe, axis=0).sum(axis=0)
+        bounds = np.take_along_axis(z, np.maximum(n_safe - 1, 0)[np.newaxis], axis=0)[0]
+        bounds[n_safe == 0] = np.nan
+        bounds[:, is_failed(self._columns.status)] = np.inf * np.array([[-1.0], [1.0]])
+        return np.asarray(bounds)
+
+    def _find_watched(self) -> tuple[FloatArray, NDArray[np.bool_] | None]:
+        """Return the rows INNER_LOW to WATCHED_MAX of `kernels.transforms.matrix`, and the columns that lack digits.
+
+        Ends that come back exactly are NaN. None: no column lacks digits within the data.
+        """
+        ends = self._ends.astype(np.float64)
+        z = self._ends.copy()
+        self._columns.transform(z, z, forward_direction(self._standardize), 1)
+        z = np.where(self._images_of_ends == self._ends, np.nan, z.astype(np.float64))
+        safe = self._find_safe_bounds()
+        is_lossy = np.asarray(np.isnan(safe).any(axis=0))
+        inner_low = np.fmax(safe[0], np.nextafter(z[0], np.inf))
+        inner_high = np.fmin(safe[1], np.nextafter(z[1], -np.inf))
+        return np.concatenate([[inner_low, inner_high], safe, z, ends]), is_lossy if is_lossy.any() else None
 
     @property
     def _transformed_ends(self) -> NDArray[Any]:
-        return self._remembered("transformed", lambda: transformed_ends(self._columns, self._standardize))
+        return np.asarray(self._remembered("transformed", lambda: transformed_ends(self._columns, self._standardize)))
 
 
 def _places(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
+from powerkern._results.inversion import Inversion
 
 #: The promise: six digits of float64, three of float32.
 PROMISE = {"f8": 1e-6, "f4": 1e-3}
@@ -125,6 +126,59 @@ def test_extremes_come_back_exactly(order: str, dtype: str, standardize: bool) -
         for j in range(4):
             for end in (np.nanmin(X[:, j]), np.nanmax(X[:, j])):
                 assert (back[X[:, j] == end, j] == end).all()
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+@pytest.mark.parametrize("shape", [(50, 1), (200, 7), (40, 600), (30, 2100), (1000, 30)])
+def test_ends_come_back_exactly_whatever_the_layout(
+    shape: tuple[int, int], family: str, order: str, dtype: str, standardize: bool
+) -> None:
+    """Rows that are joined, bands of columns, strided data and results written over the data."""
+    X = np.asarray(np.random.default_rng(7).lognormal(0.0, 0.4, shape), dtype, order=order)
+    fit = pk.fit(X, family, standardize=standardize)
+    Z = fit.transform(X)
+    ends = np.arange(shape[1]), (X.argmin(axis=0), X.argmax(axis=0))
+    strided, over = np.full((shape[0], 2 * shape[1]), np.nan, dtype), Z.copy(order="K")
+    strided[:, ::2] = Z
+    fit.inverse_transform(over, out=over)
+    for back in (fit.inverse_transform(Z), fit.inverse_transform(strided[:, ::2]), over):
+        assert_allclose(back, X, rtol=1e-9 if dtype == "f8" else 1e-3)
+        for rows in ends[1]:
+            assert_array_equal(back[rows, ends[0]], X[rows, ends[0]])
+
+
+def test_ends_come_back_exactly_in_families_side_by_side() -> None:
+    rng = np.random.default_rng(8)
+    X = np.column_stack([rng.lognormal(0.0, 0.4, (300, 10)), rng.normal(size=(300, 10))])[:, rng.permutation(20)]
+    fit = pk.fit(X, family="best")
+    assert len(set(fit.columns.families)) == 2
+    back = fit.inverse_transform(fit.transform(X))
+    assert_array_equal(back.min(axis=0), X.min(axis=0))
+    assert_array_equal(back.max(axis=0), X.max(axis=0))
+
+
+def test_only_columns_in_doubt_are_inspected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them has a value so far out that digits are lost; ordinary columns cost no more than the transform."""
+    inspected = []
+
+    def spy(self: Inversion, images: np.ndarray, places: np.ndarray, numbers: np.ndarray) -> None:
+        inspected.extend(numbers.tolist())
+        inspect(self, images, places, numbers)
+
+    inspect = Inversion.inspect
+    monkeypatch.setattr(Inversion, "inspect", spy)
+    X = np.random.default_rng(9).lognormal(0.0, 0.4, (300, 5))
+    fit = pk.fit(X, lmbda=[1.0, 0.5, -1.5, 0.0, 1.2])
+    Z = fit.transform(X)
+    fit.inverse_transform(Z)
+    assert not inspected
+    Z[17, 2] = fit.transform(np.full((1, 5), 1e9))[0, 2]
+    with pytest.warns(UserWarning, match="^column 2 from"):
+        fit.inverse_transform(Z)
+    assert inspected == [2]
 
 
 def test_ordinary_columns_are_not_warned_of() -> None:

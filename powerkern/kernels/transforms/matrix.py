@@ -16,7 +16,11 @@ The entries of `APPLY` take (x, where, fields, found, out, column_major, packed)
 * the columns are fields[:, first + j], as many as `found` has;
 * found[LOW : HIGH + 1, j]: the bounds between which values of column j are ordinary, the first above the second where
   none is; found[EXTREME, j] > 0 where a value is not. Where no column of a band has ordinary values, nothing is
-  written to out.
+  written to out;
+* found may have the rows from BEYOND on, for inverse transforms that restore the ends of the fitted data exactly:
+  values outside INNER_LOW and INNER_HIGH are looked at one by one. Those equal to Z_MIN or Z_MAX become X_MIN or X_MAX,
+  and found[BEYOND, j] > 0 where one is outside SAFE_LOW and SAFE_HIGH. Other values cost nothing: the inner bounds
+  are checked with those of ordinary values.
 
 The entries of `APPLY_SINGLE` do it for float32.
 """
@@ -75,6 +79,11 @@ from powerkern.kernels.transforms.lines import (
 #: The rows of `found`, after LOW and HIGH.
 EXTREME = 2
 N_FOUND = 3
+#: More rows of `found`, if ends are restored: marks, and bounds of `N_WATCHED` kinds.
+BEYOND, INNER_LOW, INNER_HIGH, SAFE_LOW, SAFE_HIGH, Z_MIN, Z_MAX, WATCHED_MIN, WATCHED_MAX = range(3, 12)
+N_WATCHED = 8
+#: Values that are searched together for those outside inner bounds: few parts of a block have any.
+_SCANNED = 32
 #: Transforms a block x by constants c: (x, c, out, spare).
 _Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
 
@@ -102,12 +111,13 @@ def raw_fields(fields: FloatArray, family: IntArray) -> FloatArray:
 
 @inlined
 def _fill_band(
-    prepare: PrepareAll, fields: FloatArray, first: int, low: FloatArray, high: FloatArray, c: FloatArray
+    prepare: PrepareAll, fields: FloatArray, first: int, found: FloatArray, left: int, right: int, c: FloatArray
 ) -> int:
     """Write the constants of a band, a block of columns at a time, and the bounds of its ordinary values.
 
-    The first column is fields[:, first]. Returns how many columns have ordinary values.
+    The first column is fields[:, first + left]. Returns how many columns have ordinary values.
     """
+    first, low, high = first + left, found[LOW][left:right], found[HIGH][left:right]
     work, n_ordinary = allocated((N_FIELDS, BLOCK)), 0
     for k in range(-(-low.size // BLOCK)):
         start = k * BLOCK
@@ -120,6 +130,11 @@ def _fill_band(
         for j in range(n):
             low[start + j], high[start + j] = c[k, LOW, j], c[k, HIGH, j]
             n_ordinary += c[k, LOW, j] <= c[k, HIGH, j]
+        if found.shape[0] > N_FOUND:
+            for j in range(n):
+                inner_low, inner_high = found[INNER_LOW, left + start + j], found[INNER_HIGH, left + start + j]
+                c[k, LOW, j] = inner_low if inner_low > c[k, LOW, j] else c[k, LOW, j]
+                c[k, HIGH, j] = inner_high if inner_high < c[k, HIGH, j] else c[k, HIGH, j]
     release(work)
     return n_ordinary
 
@@ -132,11 +147,16 @@ def _along_lines(
     height: int,
     room: FloatArray,
     packed: FloatArray,
-    extreme: FloatArray,
+    found: FloatArray,
+    left: int,
+    right: int,
 ) -> None:
-    """Transform every block of every line; `room` holds the constants, and scratch for a block."""
-    column, spare, out = room[-1], room[-2], lines.out
-    total = height * extreme.size
+    """Transform every block of every line of the columns from `left` to `right`.
+
+    `room` holds the constants, and scratch for a block.
+    """
+    column, spare, restored, out, extreme = room[-1], room[-2], room[-3], lines.out, found[EXTREME][left:right]
+    total, is_watched = height * extreme.size, found.shape[0] > N_FOUND
     for line in range(lines.n_lines):
         stop = min(lines.width, total - line * lines.width)
         number, begin = line * lines.times, 0
@@ -154,10 +174,17 @@ def _along_lines(
             if column_major and (lines.joined or k == 0):
                 broadcast_constants(room, first, n, height, column)
             constants = column if column_major else room[k]
+            n_restored = 0
             if _any_extreme(block, constants):
-                _note_extreme(block, constants, first, height if column_major else 1, extreme)
+                if is_watched:
+                    each = height if column_major else 1
+                    n_restored = _note_watched(block, constants, first, each, found, left, right, restored)
+                else:
+                    _note_extreme(block, constants, first, height if column_major else 1, extreme)
             to = line * lines.out_step + place
             transform(block, constants, out[to : to + n], spare)
+            for i in range(n_restored):
+                out[to + int(restored[0, i])] = restored[1, i]
 
 
 @inlined
@@ -172,10 +199,16 @@ def _repeat(c: FloatArray, p: int, width: int) -> None:
 @inlined
 def _any_extreme(x: FloatArray, c: FloatArray) -> bool:
     """Return whether a value of a block is not ordinary."""
-    low, high, n = c[LOW], c[HIGH], 0
+    return _count_outside(x, c[LOW], c[HIGH]) > 0
+
+
+@inlined
+def _count_outside(x: FloatArray, low: FloatArray, high: FloatArray) -> int:
+    """Return the number of values outside their bounds; NaN is not."""
+    n = 0
     for j in range(x.size):
         n += (x[j] < low[j]) | (x[j] > high[j])
-    return n > 0
+    return n
 
 
 @kernel
@@ -187,6 +220,60 @@ def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme
     for j in range(x.size):
         if x[j] < c[LOW, j] or x[j] > c[HIGH, j]:
             extreme[(first + j) // height % extreme.size] = 1.0
+
+
+@kernel
+def _note_watched(
+    x: FloatArray,
+    c: FloatArray,
+    first: int,
+    height: int,
+    found: FloatArray,
+    left: int,
+    right: int,
+    restored: FloatArray,
+) -> int:
+    """Do as `_note_extreme`, and note values beyond safe bounds, and those whose images are the ends of the data.
+
+    Parameters
+    ----------
+    x : (n,) ndarray
+        The block.
+    c : ndarray
+        Its constants, with the inner bounds.
+    first, height : int
+        As in `_note_extreme`.
+    found : ndarray
+        Bounds and marks of all columns.
+    left, right : int
+        The columns of the band.
+    restored : ndarray
+        Receives the positions of ends in the block, restored[0], and their images, restored[1]; scratch space.
+
+    Returns
+    -------
+    int
+        The number of ends.
+    """
+    outside, low, high, n_outside, n = restored[2], c[LOW], c[HIGH], 0, 0
+    for start in range(0, x.size, _SCANNED):
+        part = x[start : start + _SCANNED]
+        if _count_outside(part, low[start : start + _SCANNED], high[start : start + _SCANNED]) > 0:
+            for j in range(start, start + part.size):  # without branches
+                outside[n_outside] = float(j)
+                n_outside += (x[j] < low[j]) | (x[j] > high[j])
+    for i in range(n_outside):
+        j = int(outside[i])
+        z, k = x[j], left + (first + j) // height % (right - left)
+        if z < found[LOW, k] or z > found[HIGH, k]:
+            found[EXTREME, k] = 1.0
+        if z < found[SAFE_LOW, k] or z > found[SAFE_HIGH, k]:
+            found[BEYOND, k] = 1.0
+        if z == found[Z_MIN, k] or z == found[Z_MAX, k]:
+            restored[0, n] = float(j)
+            restored[1, n] = found[WATCHED_MIN, k] if z == found[Z_MIN, k] else found[WATCHED_MAX, k]
+            n += 1
+    return n
 
 
 # --- entries ------------------------------------------------------------------------------------------
@@ -214,17 +301,16 @@ def _entry_of(column: Any, name: str, prepare: PrepareAll, transform: _Transform
         width = -(-p // n_bands)
         if BLOCK < width < p:
             width = -(-width // BLOCK) * BLOCK
-        room = allocated((-(-BAND // BLOCK) + 3, n_constants, WIDTH))  # a block's transform takes fewer rows
+        room = allocated((-(-BAND // BLOCK) + 4, n_constants, WIDTH))  # a block's transform takes fewer rows
         for k in range(n_bands):
             left, right = k * width, min(k * width + width, p)
-            low, high, extreme = found[LOW][left:right], found[HIGH][left:right], found[EXTREME][left:right]
             lines = lines_of(x, placement, out, column_major, left, right - left)
-            if _fill_band(prepare, fields, placement.first + left, low, high, room) > 0:
+            if _fill_band(prepare, fields, placement.first, found, left, right, room) > 0:
                 if lines.joined and not column_major:
                     _repeat(room, p, lines.width)
-                _along_lines(transform, lines, column_major, placement.height, room, packed, extreme)
+                _along_lines(transform, lines, column_major, placement.height, room, packed, found, left, right)
             else:
-                extreme[:] = 1.0
+                found[EXTREME][left:right] = 1.0
         release(room)
 
     along_lines.__name__ = along_lines.__qualname__ = name  # the name of its file
