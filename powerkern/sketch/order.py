@@ -279,6 +279,8 @@ class Cells(NamedTuple):
     high: FloatArray
     mean: FloatArray
     sd: FloatArray
+    #: (mean - low)/(high - low), without the rounding of the mean, or 0.5
+    place: FloatArray
 
     @property
     def is_one_value(self) -> BoolArray:
@@ -310,14 +312,19 @@ def _cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) ->
     t = first / weight
     mean = np.clip((left + width * t) / scale, low, high)
     sd = width * np.sqrt(np.maximum(second / weight - t * t, 0.0)) / scale
+    # low and left are close: their difference is exact, that of the mean and low is not
+    with np.errstate(divide="ignore", invalid="ignore"):
+        place = ((left - scale * low) + width * t) / (scale * high - scale * low)
+    place = np.where(low == high, 0.5, np.clip(place, 0.0, 1.0))
     most = np.sqrt(scale * mean - scale * low) * np.sqrt(scale * high - scale * mean) / scale
-    return Cells(rows, np.ldexp(weight, quantum), low, high, mean, np.where(low == high, 0.0, np.minimum(sd, most)))
+    sd = np.where(low == high, 0.0, np.minimum(sd, most))
+    return Cells(rows, np.ldexp(weight, quantum), low, high, mean, sd, place)
 
 
 def rows_as_cells(drawn: FloatArray) -> Cells:
     """Sampled rows, each a cell of its own."""
     x, w = drawn[np.lexsort((drawn[:, 2], drawn[:, 1]))][:, 1:].T.copy()
-    return Cells(np.ones(x.size), w, x, x, x, np.zeros(x.size))
+    return Cells(np.ones(x.size), w, x, x, x, np.zeros(x.size), np.full(x.size, 0.5))
 
 
 def narrower_edges(cells: Cells, parts: IntArray) -> FloatArray:
@@ -419,18 +426,17 @@ def equal_points(
     first = np.cumsum(n) - n
     k = np.arange(cell.size) - first[cell]
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(width > 0.0, (cells.mean - cells.low) / width, 0.5)
         rank = np.where(rows[cell] > 1.0, ((k + 0.5) * rows[cell] / n[cell] - 0.5) / (rows[cell] - 1.0), 0.0)
         if rng is not None:
             rank = _scattered(rank, first, rows, cell, share_of_rows, rng)
-    share = np.clip(share, 0.02, 0.98)
+    share = np.clip(cells.place, 0.02, 0.98)
     x = cells.low[cell] + width[cell] * np.clip(rank, 0.0, 1.0) ** ((1.0 - share) / share)[cell]
     weight = (cells.weight / n)[cell]
     if rng is not None and share_of_rows < 1.0:
         weight *= rng.standard_gamma(share_of_rows * rows[cell] / n[cell]) + 1e-9
         weight *= (cells.weight / np.bincount(cell, weight, rows.size))[cell]
     two = (rows == 2.0) & (width > 0.0)  # of different weights
-    above = np.where(two, cells.weight * (cells.mean - cells.low) / np.where(two, width, 1.0), 0.0)
+    above = cells.weight * cells.place
     weight[two[cell]] = np.where(k == 0, (cells.weight - above)[cell], above[cell])[two[cell]]
     moved = x + (cells.mean - np.bincount(cell, x * weight, rows.size) / cells.weight)[cell]  # to the mean
     within = (np.minimum.reduceat(moved, first) >= cells.low) & (np.maximum.reduceat(moved, first) <= cells.high)

@@ -234,6 +234,21 @@ def test_columns_that_are_tight_about_a_large_value_have_bounds(center, spread, 
         assert off[0] <= bound[0] < 3.0
 
 
+@pytest.mark.parametrize(("offset", "spread"), [(60.0, 0.02), (1000.0, 0.02), (-5000.0, 0.5)])
+def test_no_bound_is_exceeded_far_from_zero(offset, spread):
+    """Medians fall between weights that are equal on both sides: bins of two rows must know both weights exactly."""
+    rng = np.random.default_rng(92)
+    X, weight = offset + spread * rng.standard_t(3, size=(3000, 24)), rng.integers(1, 5, size=3000) * 1.0
+    whole = pk.fit(X, estimator="robust", sample_weight=weight)
+    for n_chunks in (3, 5):
+        fit = fit_chunks(
+            np.array_split(X, n_chunks), estimator="robust", sample_weight=np.array_split(weight, n_chunks)
+        )
+        off, bound = abs(fit.lmbda - whole.lmbda), fit.columns.lmbda_error
+        assert (off <= np.maximum(bound, 1e-10)).all()
+        np.testing.assert_allclose([fit.center, fit.divisor], [whole.center, whole.divisor], rtol=1e-12)
+
+
 def test_rows_at_a_cut_off_count():
     far, near = contaminated(20_000, "box-cox", seed=1), contaminated(20_000, "box-cox", seed=3)
     fit = fit_chunks([far], "box-cox", "robust")
