@@ -176,10 +176,15 @@ class PowerTransformer(PartTransformer):
 
         The rows are summarised in a sketch (`powerkern.sketch`) of some 60 kilobytes per feature, from which the
         likelihood is known to about 1e-13. A feature that cannot be fitted yet is not warned of; see
-        ``power_fit_.status_text``. Available only with ``estimator="mle"``. The first call after `fit` starts
-        afresh: `fit` makes no sketch.
+        ``power_fit_.status_text``. Available only with ``estimator="mle"``. After `fit`, which makes no sketch,
+        it raises a ValueError: begin with `partial_fit`.
         """
         seen: sketch.Sketch | None = getattr(self, "sketch_", None)
+        if seen is None and hasattr(self, "power_fit_"):
+            raise ValueError(
+                "partial_fit cannot add rows to those of fit, which are not kept; begin with a clone, and pass the rows "
+                "of fit to partial_fit first"
+            )
         if seen is not None and seen.grid.family != self.method:
             raise ValueError(
                 f"method is {self.method!r}, and the rows seen so far were summarised for {seen.grid.family!r}; begin "

@@ -71,7 +71,8 @@ def test_the_page_traces_every_route():
     assert "kernels/likelihood/mle.py: one_pass_column" in in_one
     assert "kernels/likelihood/mle.py: two_pass_column" in in_two
     page = PAGE.read_text(encoding="utf-8")
-    named = re.findall(r"``(kernels/\w+\.py: \w+)``", page[page.index("How to trace") :])
+    named = re.findall(r"``(kernels/[\w/]+\.py: \w+)``", page[page.index("How to trace") :])
+    assert len(set(named)) >= 5
     assert set(named) <= in_lockstep | in_one | in_two | in_sketched | in_robust
 
 

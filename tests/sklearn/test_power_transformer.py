@@ -430,8 +430,13 @@ def test_fit_and_partial_fit_do_not_mix():
     X = skewed()
     transformer = PowerTransformer().partial_fit(X[:100]).fit(X)
     assert np.array_equal(transformer.lambdas_, PowerTransformer().fit(X).lambdas_)
-    anew = transformer.partial_fit(X[100:]).lambdas_
-    assert np.array_equal(anew, PowerTransformer().partial_fit(X[100:]).lambdas_)
+    for fitted in (transformer, pickle.loads(pickle.dumps(transformer)), PowerTransformer.from_sklearn(Peer().fit(X))):
+        before = fitted.lambdas_.copy()
+        with pytest.raises(ValueError, match="partial_fit cannot add rows to those of fit, .* begin with a clone"):
+            fitted.partial_fit(X[100:])
+        assert np.array_equal(fitted.lambdas_, before)
+    continued = clone(transformer).partial_fit(X[:100]).partial_fit(X[100:])
+    assert np.allclose(continued.lambdas_, transformer.lambdas_, rtol=0, atol=1e-9)
 
 
 def test_partial_fit_does_not_go_on_with_another_method():
