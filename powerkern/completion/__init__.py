@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from powerkern._input.foreign import imported_when_used
 from powerkern._input.messages import suggest_keywords
-from powerkern.completion.decomposition import UVDecomposition, uv_decompose
+from powerkern.completion.decomposition import UVDecomposition, complete_by_average, uv_decompose
 from powerkern.completion.rank import RankProfile, rank_profile
 from powerkern.completion.ratings import FoldedRow, RatingModel, fit_ratings
 
@@ -22,6 +22,7 @@ __all__ = [
     "RatingModel",
     "UVDecomposition",
     "UVImputer",
+    "complete_by_average",
     "fit_ratings",
     "rank_profile",
     "uv_decompose",

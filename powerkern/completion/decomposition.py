@@ -334,6 +334,45 @@ def uv_decompose(
     return replace(result, _rows=labelled(M, np.arange(shape[0])), _column_names=names)
 
 
+def complete_by_average(M: object, decompositions: Sequence[UVDecomposition]) -> FloatArray:
+    """Replace NaN in `M` by the average of the estimates of several decompositions, weighted by ``1/RMSE**2``.
+
+    Different starts, orders and normalisations end in different minima, whose errors partly cancel in the average.
+
+    Parameters
+    ----------
+    M : (m, n) array-like
+        The decomposed matrix, as for `UVDecomposition.complete`.
+    decompositions : sequence of UVDecomposition
+        Decompositions of `M`. The RMSE is that of entries held out if all of them have such entries, otherwise that of
+        the entries fitted to. Decompositions that fit exactly share the whole weight.
+
+    Returns
+    -------
+    ndarray, shape (m, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.completion import complete_by_average, uv_decompose
+    >>> nan = float("nan")
+    >>> M = np.array([[5, 2, 4, 4, 3], [3, 1, 2, 4, 1], [2, nan, 3, 1, 4], [2, 5, 4, 3, 5], [4, 4, 5, 4, nan]])
+    >>> starts = [uv_decompose(M, 1, init="mean"), uv_decompose(M, 1, normalize="average", random_state=0)]
+    >>> bool(np.isfinite(complete_by_average(M, starts)).all())
+    True
+    """
+    every = list(decompositions)
+    if not every or not all(isinstance(each, UVDecomposition) for each in every):
+        raise TypeError(f"decompositions must be one or more results of uv_decompose, got {shown(decompositions)}")
+    validated = np.array([each.validation_rmse for each in every])
+    errors = np.array([each.rmse for each in every]) if np.isnan(validated).any() else validated
+    least = max(float(errors.min()), np.finfo(float).tiny)  # of an exact fit: 0
+    weights = (least / np.maximum(errors, least)) ** 2
+    estimates = np.average([each.complete(M) for each in every], axis=0, weights=weights)
+    values, _ = _read(M)
+    return np.where(np.isnan(values), estimates, values)
+
+
 # --- one decomposition ----------------------------------------------------------------------------------
 
 

@@ -182,8 +182,8 @@ class PowerTransformer(PartTransformer):
         seen: sketch.Sketch | None = getattr(self, "sketch_", None)
         if seen is None and hasattr(self, "power_fit_"):
             raise ValueError(
-                "partial_fit cannot add rows to those of fit, which are not kept; begin with a clone, and pass the rows "
-                "of fit to partial_fit first"
+                "partial_fit cannot add rows to those of fit, which are not kept; begin with a clone, and pass the "
+                "rows of fit to partial_fit first"
             )
         if seen is not None and seen.grid.family != self.method:
             raise ValueError(

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import oracles
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from powerkern.completion import rank_profile, uv_decompose
+from powerkern.completion import complete_by_average, rank_profile, uv_decompose
 
 nan = np.nan
 LECTURE = np.array([[5, 2, 4, 4, 3], [3, 1, 2, 4, 1], [2, nan, 3, 1, 4], [2, 5, 4, 3, 5], [4, 4, 5, 4, nan]])
@@ -489,3 +490,35 @@ def test_caution_is_a_ratio_of_variances():
     within = sum(((row - row.mean()) ** 2).sum() for row in rows) / sum(row.size - 1 for row in rows)
     between = (sum(row.size * row.mean() ** 2 for row in rows) - len(rows) * within) / sum(row.size for row in rows)
     assert _caution(values) == pytest.approx(within / between, rel=1e-12)
+
+
+@pytest.mark.parametrize("validation_fraction", [0.0, 0.2])
+def test_the_average_of_decompositions(validation_fraction):
+    rng = np.random.default_rng(3)
+    M = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 20)) + 0.3 * rng.normal(size=(30, 20))
+    M[rng.random(M.shape) < 0.3] = np.nan
+    options = {"validation_fraction": validation_fraction, "random_state": 0}
+    every = [uv_decompose(M, rank, normalize=how, **options) for rank, how in ((1, "average"), (3, None), (2, "both"))]
+    errors = np.array([each.validation_rmse if validation_fraction else each.rmse for each in every])
+    assert np.unique(errors).size == 3
+    expected = sum(each.reconstruct() / error**2 for each, error in zip(every, errors, strict=True))
+    expected /= (1.0 / errors**2).sum()
+    found = complete_by_average(M, every)
+    missing = np.isnan(M)
+    np.testing.assert_allclose(found[missing], expected[missing], rtol=1e-12)
+    assert np.array_equal(found[~missing], M[~missing])
+    assert np.array_equal(complete_by_average(M, every[:1]), every[0].complete(M))
+
+
+def test_an_exact_decomposition_has_the_whole_weight():
+    M = np.outer(np.arange(1.0, 6.0), np.arange(1.0, 5.0))
+    M[0, 0] = np.nan
+    exact, rough = uv_decompose(M, 1, tol=1e-15, random_state=0), uv_decompose(M, 1, init="mean", max_epochs=1)
+    exact = replace(exact, history=np.zeros_like(exact.history))
+    assert complete_by_average(M, [exact, rough])[0, 0] == exact.complete(M)[0, 0]
+
+
+@pytest.mark.parametrize("decompositions", [[], [1.0], "text"])
+def test_what_is_no_decomposition_cannot_be_averaged(decompositions):
+    with pytest.raises(TypeError, match="decompositions must be one or more results of uv_decompose"):
+        complete_by_average(np.ones((2, 2)), decompositions)

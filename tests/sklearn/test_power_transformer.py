@@ -432,7 +432,7 @@ def test_fit_and_partial_fit_do_not_mix():
     assert np.array_equal(transformer.lambdas_, PowerTransformer().fit(X).lambdas_)
     for fitted in (transformer, pickle.loads(pickle.dumps(transformer)), PowerTransformer.from_sklearn(Peer().fit(X))):
         before = fitted.lambdas_.copy()
-        with pytest.raises(ValueError, match="partial_fit cannot add rows to those of fit, .* begin with a clone"):
+        with pytest.raises(ValueError, match=r"partial_fit cannot add rows to those of fit, .* begin with a clone"):
             fitted.partial_fit(X[100:])
         assert np.array_equal(fitted.lambdas_, before)
     continued = clone(transformer).partial_fit(X[:100]).partial_fit(X[100:])
