@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._fit import fit as fitting
@@ -34,6 +35,7 @@ def fit(
     sample_weight: Any = None,
     lmbda: Any = None,
     shift: Any = 0.0,
+    bounds: Any = None,
     **options: Any,
 ) -> XarrayFit:
     """Fit power transforms to labelled arrays: `powerkern.fit` over some dimensions, for every point of the others.
@@ -54,9 +56,11 @@ def fit(
     lmbda, shift : float, xarray.DataArray or xarray.Dataset, optional
         As for `powerkern.fit`: one number, or an array along dimensions other than `dim`; a Dataset has one by
         variable.
+    bounds : pair, optional
+        As for `powerkern.fit`; each end as `lmbda`.
     **options
         Further arguments of `powerkern.fit` (for Dask arrays, of `powerkern.dask.fit`), such as `standardize`,
-        `bounds`, `n_threads` and `progress`.
+        `n_threads` and `progress`.
 
     Returns
     -------
@@ -103,8 +107,9 @@ def fit(
                 family,
                 estimator,
                 sample_weight=None if sample_weight is None else table.weights(sample_weight),
-                lmbda=_of_columns(lmbda, name, one, table),
-                shift=_of_columns(shift, name, one, table),
+                lmbda=_of_columns(lmbda, "lmbda", name, one, table),
+                shift=_of_columns(shift, "shift", name, one, table),
+                bounds=_bounds(bounds, name, one, table),
                 **options,
             )
             columns[name] = _Columns(fitted, _numbered(one, table.features, np.argsort(table.order)))
@@ -351,14 +356,29 @@ def _numbered(X: Any, features: Sequence[Hashable], numbers: IntArray) -> Any:
     return xr.DataArray(numbers.reshape([X.sizes[d] for d in features]), dims=features, coords=coords)
 
 
-def _of_columns(value: Any, name: Hashable, X: Any, table: _Table) -> Any:
-    """An argument, labelled or not, as one number for all columns or one for each."""
+def _of_columns(value: Any, what: str, name: Hashable, X: Any, table: _Table) -> Any:
+    """Return an argument as one number for all columns, or one for each in the order of the columns of the table.
+
+    Series of pandas have the labels of the dimensions that are kept; arrays without labels are in the order of `X`.
+    """
     if isinstance(value, xr.Dataset):
         value = value[name]
-    if not isinstance(value, xr.DataArray):
-        return value
-    points = _numbered(X, table.features, np.sort(table.order))
-    return _along(value, points, "lmbda or shift").to_numpy().reshape(-1)[table.order]
+    if isinstance(value, pd.Series) and value.index.nlevels == len(table.features):
+        value = value.rename_axis(table.features).to_xarray()
+    if isinstance(value, xr.DataArray):
+        points = _numbered(X, table.features, np.sort(table.order))
+        value = _along(value, points, what).to_numpy()
+    return np.reshape(value, -1)[table.order] if np.size(value) == table.order.size > 1 else value
+
+
+def _bounds(bounds: Any, name: Hashable, X: Any, table: _Table) -> Any:
+    """Return a pair of bounds, each as `_of_columns`; anything else unchanged."""
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        return bounds
+    return tuple(
+        _of_columns(end, f"the {which} end of bounds", name, X, table)
+        for end, which in zip(bounds, ("lower", "upper"), strict=True)
+    )
 
 
 def _along(value: Any, like: Any, what: str) -> Any:

@@ -238,3 +238,32 @@ def test_groups_are_refused_with_the_remedy() -> None:
     with pytest.raises(TypeError, match=r"powerkern\.xarray\.fit takes no groups; fit each part by itself"):
         fit(x, groups=x.season)
     assert {label: fit(part, dim="time").lmbda.ndim for label, part in x.groupby("season")} == {0: 0, 1: 0}
+
+
+def test_arguments_of_columns_are_aligned_whatever_the_chunks() -> None:
+    points = {"y": [1, 2, 3, 4], "x": [10, 20, 30, 40]}
+    data = xr.DataArray(np.random.default_rng(3).lognormal(size=(40, 4, 4)), dims=("t", "y", "x"), coords=points)
+    wanted = xr.DataArray(np.arange(16.0).reshape(4, 4) / 10.0, dims=("y", "x"), coords=points)
+    every = (wanted, wanted[::-1, ::-1], wanted.T, wanted.to_numpy(), wanted.to_numpy().ravel(), wanted.to_series())
+    for X in (data, data.chunk({"t": 20, "y": 2, "x": 2})):
+        for given in every:
+            assert_array_equal(fit(X, dim="t", lmbda=given).lmbda, wanted)
+            found = fit(X, dim="t", bounds=(given, given)).lmbda
+            assert_array_equal(found, wanted)
+        assert_array_equal(fit(X[:, 0], dim="t", lmbda=wanted[0].to_series()[::-1]).lmbda, wanted[0])
+    with pytest.raises(ValueError, match="the upper end of bounds has no row labelled 40"):
+        fit(data, dim="t", bounds=(None, wanted.assign_coords(x=[10, 20, 30, 50])))
+    with pytest.raises(TypeError, match="bounds must be a pair"):
+        fit(data, dim="t", bounds=0.3)
+
+
+def test_matrices_with_coordinates_have_named_columns() -> None:
+    x = xr.DataArray(np.random.default_rng(4).lognormal(size=(40, 2)), dims=("t", "x"), coords={"x": [10, 20]})
+    fitted = pk.fit(x)
+    assert fitted.column_names == [10, 20]
+    assert_array_equal(fitted.transform(x), pk.fit(x.to_numpy()).transform(x.to_numpy()))
+    with pytest.raises(ValueError, match="another order: column 0 \\(20\\) of X is 10 in the fit"):
+        fitted.transform(x[:, ::-1])
+    turned = xr.DataArray([0.9, 0.2], dims="x", coords={"x": [20, 10]})
+    assert_array_equal(pk.fit(x, lmbda=turned).lmbda, [0.2, 0.9])
+    assert pk.fit(x.drop_vars("x")).column_names is None

@@ -83,6 +83,14 @@ def _first(labels: Any, chosen: Any) -> Any:
 # --- columns --------------------------------------------------------------------------------------------
 
 
+def axis_labels(X: Any) -> list[Any] | None:
+    """Return the labels of the columns of a matrix of xarray; None if it has none, or is anything else."""
+    if library(X) != "xarray" or not hasattr(X, "indexes") or len(X.dims) != 2:
+        return None
+    index = X.indexes.get(X.dims[1])
+    return None if index is None else index.tolist()
+
+
 def are_default(labels: Sequence[Any]) -> bool:
     """Return whether columns have pandas' default labels 0, 1, 2, ..., that is, whether nobody named them."""
     return all(is_whole_label(label) and label == j for j, label in enumerate(labels))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn, TypeGuard
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from powerkern._input.alignment import are_default, few, is_whole_label, may_go_by_position
+from powerkern._input.alignment import are_default, axis_labels, few, is_whole_label, may_go_by_position
 from powerkern._input.columns import (
     COMPLAINTS,
     Table,
@@ -146,6 +146,7 @@ def _contents(
     if table is not None:
         wide = [_has_wide_integers(table, j) for j in range(len(table.types))]
         return _table_values(table, what), table.names, wide
+    names = axis_labels(X)
     X = filled(X)
     values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
     if dimensions is not None and values.ndim not in dimensions:
@@ -157,7 +158,7 @@ def _contents(
         # numbers beside text in a list have become text: look for the culprit in the list itself
         cells = values if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
         _reject_array(kind, values.dtype, cells, what, None if column_names is None else list(column_names))
-    return values, None, [is_wide_integer(values.dtype)]
+    return values, names, [is_wide_integer(values.dtype)]
 
 
 def _has_wide_integers(table: Table, j: int) -> bool:

@@ -56,9 +56,21 @@ def cast_exactly(labels: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[An
     """Return labels as another type of their kind, and which of them are still the same.
 
     NumPy compares and searches signed beside unsigned integers in float64, which rounds those beyond 2**53.
+
+    Raises
+    ------
+    ValueError
+        Labels are floats that may be rounded integers, and the other type is of integers.
     """
     if labels.dtype.kind == dtype.kind or labels.dtype.kind not in "iuf" or dtype.kind not in "iuf":
         return labels, np.ones(labels.shape, dtype=np.bool_)
+    if labels.dtype.kind == "f":
+        rounded = np.isfinite(labels) & (np.abs(labels) >= 2.0 / np.finfo(labels.dtype).eps)
+        if rounded.any():
+            raise ValueError(
+                f"the label {labels[rounded][0]:.17g} may be a rounded integer ({labels.dtype}), and the fitted labels "
+                "are exact; pass integers, with missing ones as 'Int64' of pandas"
+            )
     with np.errstate(invalid="ignore"):
         cast = labels.astype(dtype)
         return cast, np.asarray((cast.astype(labels.dtype) == labels) & ((cast < 0) == (labels < 0)))

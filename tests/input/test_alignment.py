@@ -497,3 +497,17 @@ def test_errors_are_aligned_with_those_of_the_reference() -> None:
     pd.testing.assert_frame_equal(skill_score(*frames), pd.DataFrame([[2.0, 2.0]], columns=["a", "b"]))
     with pytest.raises(ValueError, match="reference has no row labelled 'z'"):
         skill_score(error, reference.rename({"z": "w"}))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_floats_that_may_be_rounded_identifiers_are_refused(kind: type) -> None:
+    ids = 2**60 + np.arange(3).repeat(20)
+    grouped = pk.fit(VALUES, groups=ids)
+    with pytest.raises(ValueError, match=r"may be a rounded integer \(float\d\d\), .*pass integers"):
+        grouped.transform(VALUES, groups=ids.astype(kind))
+    model = fit_ratings((ids, np.arange(N) % 5, VALUES[:, 0]), 1, shrinkage=0.5, random_state=0)
+    with pytest.raises(ValueError, match="may be a rounded integer"):
+        model.predict(ids.astype(kind), 0)
+    small = ids - 2**60
+    right = pk.fit(VALUES, groups=small).transform(VALUES, groups=small)
+    np.testing.assert_array_equal(pk.fit(VALUES, groups=small).transform(VALUES, groups=small.astype(kind)), right)
