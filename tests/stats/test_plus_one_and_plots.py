@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.special
 import scipy.stats
+from scipy import optimize
 
 from powerkern import stats as ours
 
@@ -118,3 +119,18 @@ def test_yeojohnson_is_bounded_where_the_variance_would_overflow():
     assert ours.yeojohnson_normmax(x, ymax=np.inf) > 2.0 * lmbda
     bound = np.sqrt(np.finfo(np.float64).max) / 1e4
     assert ours.yeojohnson(x, lmbda).max() == pytest.approx(bound, rel=1e-9)
+
+
+def test_the_bracket_of_the_straightest_plot_is_symmetric_and_scaled(monkeypatch):
+    x = np.exp(np.random.default_rng(0).normal(size=50))
+    brackets, brent = [], optimize.brent
+
+    def watched(function, *, brack):
+        brackets.append(brack)
+        return brent(function, brack=brack)
+
+    monkeypatch.setattr(optimize, "brent", watched)
+    ours.boxcox_normmax(x, method="pearsonr")
+    low, high = brackets[0]
+    assert low == -high
+    assert high == pytest.approx(5.0 / np.log(x.max() / x.min()))
