@@ -160,7 +160,7 @@ def fit_joint(
         rows.values, family, sample_weight=weight, lmbda=lmbda, shift=shift, column_names=rows.names, n_threads=threads
     )
     found = found_of(columns, likelihood, best, rows, terms, design, threads)
-    return JointFit(found, rows, data.complete(threads))
+    return JointFit(found, rows, data.take_prints(threads))
 
 
 class JointFit(json.Recorded):

@@ -170,7 +170,7 @@ def fit_regression(
     terms.warn_dropped(problem.basis.used)
     info = FitInfo(family, column_names=matrix.names, was_vector=matrix.was_vector, level_names=level_names(Y))
     power = finished(info, ColumnResults(figures.results, families))
-    return RegressionFit(power, terms, figures, problem.basis.center, problem, data.complete(threads))
+    return RegressionFit(power, terms, figures, problem.basis.center, problem, data.take_prints(threads))
 
 
 def _fitted(

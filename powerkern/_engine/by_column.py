@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 import numpy as np
 
-from powerkern._engine.blocks import GROUP_VALUES, column_groups, slices
+from powerkern._engine.blocks import GROUP_VALUES, column_groups
 from powerkern._engine.gather import Columns, FitScratch, Scratch, as_float64, contiguous_columns, gather_columns
 from powerkern._engine.threads import progress_bar, run_parallel
 from powerkern._typing import FloatArray
@@ -15,11 +14,6 @@ from powerkern.kernels.likelihood import joint_derivatives, mle, partial_moments
 from powerkern.kernels.likelihood.lockstep import LOCKSTEP_MAX, fit_in_lockstep
 from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.results import DEFERRED, N_RESULTS, STATUS
-
-#: Values that are recorded, and then fitted, while they are in the second-level cache.
-_CACHED_VALUES = 65_536
-#: Receives columns, a column in each row, the number of their first row, and the group of columns that they are.
-Record = Callable[[FloatArray, int, slice], None]
 
 
 def for_each_group(
@@ -119,7 +113,6 @@ def fit_matrix(
     weight: FloatArray,
     n_threads: int,
     progress: bool = False,
-    record: Record | None = None,
 ) -> FloatArray:
     """Fit every column by maximum likelihood.
 
@@ -137,8 +130,6 @@ def fit_matrix(
         Largest number of threads at work.
     progress : bool
         Show a progress bar.
-    record : Record, optional
-        Called with each group of columns while they are in the cache.
 
     Returns
     -------
@@ -149,17 +140,11 @@ def fit_matrix(
     scratch = FitScratch(values.shape[0])
 
     def job(group: slice) -> None:
-        seen = None if record is None else functools.partial(_record_part, record, group.start)
-        fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group], seen)
+        fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group])
 
     n, p = values.shape
     for_each_group(job, (n, p), n_threads, progress, use_calling_thread=n * p <= GROUP_VALUES and not progress)
     return out
-
-
-def _record_part(record: Record, first: int, columns: FloatArray, j: int) -> None:
-    """Record some of the columns of a group that begins with the column `first`."""
-    record(columns, 0, slice(first + j, first + j + len(columns)))
 
 
 def fit_part(
@@ -169,7 +154,6 @@ def fit_part(
     weight: FloatArray,
     scratch: FitScratch,
     out: FloatArray,
-    seen: Callable[[FloatArray, int], None] | None = None,
 ) -> None:
     """Fit some columns: short ones in lockstep, long ones, and those that lockstep defers, one by one.
 
@@ -187,21 +171,14 @@ def fit_part(
         For columns of n values.
     out : (k, N_RESULTS) ndarray
         Receives the results.
-    seen : callable, optional
-        ``seen(columns, j)`` is called with the columns from the j-th on, as rows, right before these are fitted.
     """
-    n, p = part.shape
+    n = part.shape[0]
     if n > LOCKSTEP_MAX:
         columns = contiguous_columns(part, slice(None), scratch)
-        for some in (slice(0, p),) if seen is None else slices(slice(0, p), max(1, _CACHED_VALUES // n)):
-            if seen is not None:
-                seen(columns[some], some.start)
-            mle.fit_columns(columns[some], weight, family, lmbda[some], scratch.work, out[some])
+        mle.fit_columns(columns, weight, family, lmbda, scratch.work, out)
         return
-    each, rows = weight if weight.size else np.ones(n), as_float64(part, scratch)
-    if seen is not None:
-        seen(rows.T, 0)
-    fit_in_lockstep(rows, each, family, lmbda, scratch.lockstep, out)
+    each = weight if weight.size else np.ones(n)
+    fit_in_lockstep(as_float64(part, scratch), each, family, lmbda, scratch.lockstep, out)
     is_left = out[:, STATUS] == DEFERRED
     if is_left.any():
         left = np.flatnonzero(is_left)

@@ -1,4 +1,4 @@
-"""Fingerprints of the columns of a matrix, taken while a fit reads them, or in a pass of their own."""
+"""Fingerprints of the columns of a matrix."""
 
 from __future__ import annotations
 
@@ -7,53 +7,24 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._engine.blocks import slices
 from powerkern._engine.by_row_block import Parts, for_each_row_block
 from powerkern._engine.lines import memory_of
+from powerkern._engine.threads import progress_bar, run_parallel
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.fingerprint import JIT_DISABLED, KEYS, add_fingerprints
 
 #: Rows whose fingerprints are computed at once in a pass of their own.
 _ROWS = 131_072
+#: Values of a task of a thread.
+_PART = 131_072
 _ALL_EQUAL = np.empty(0, dtype=np.int64)
-
-
-class Fingerprints:
-    """Fingerprints of the columns of a matrix of `n_rows` rows, as float64.
-
-    `record` adds parts of columns, in any order and on any thread; `complete` reads the columns that were not recorded
-    as a whole.
-    """
-
-    def __init__(self, n_rows: int, n_columns: int) -> None:
-        self._n_rows = n_rows
-        self._prints = np.zeros(n_columns, dtype=np.int64)
-        self._n_recorded = np.zeros(n_columns, dtype=np.int64)
-        self._lock = threading.Lock()
-
-    def record(self, columns: FloatArray, first_row: int, group: slice) -> None:
-        """Add rows, from `first_row` on, of a group of columns; each row of the matrix `columns` is a column."""
-        if columns.shape[1] == self._n_rows:
-            add_prints(columns, first_row, self._prints[group])
-            self._n_recorded[group] = self._n_rows
-            return
-        part = np.zeros(len(columns), dtype=np.int64)
-        add_prints(columns, first_row, part)
-        with self._lock, np.errstate(over="ignore"):
-            self._prints[group] += part
-            self._n_recorded[group] += columns.shape[1]
-
-    def complete(self, values: NDArray[np.generic], n_threads: int) -> IntArray:
-        """Return the fingerprints of all columns of `values`."""
-        rest = np.flatnonzero(self._n_recorded != self._n_rows)
-        if rest.size == self._prints.size:
-            return fingerprint_columns(values, n_threads)
-        if rest.size:
-            self._prints[rest] = fingerprint_columns(values[:, rest], n_threads)
-        return self._prints
 
 
 def fingerprint_columns(values: NDArray[np.generic], n_threads: int) -> IntArray:
     """Return the fingerprint of each column of a matrix of any real type, read as float64."""
+    if values.dtype == np.float64 and values.dtype.isnative and values.flags.aligned and _has_whole_strides(values):
+        return _fingerprint_in_place(values, n_threads)
     prints, lock = np.zeros(values.shape[1], dtype=np.int64), threading.Lock()
 
     def job(parts: Parts, rows: slice, group: slice) -> None:
@@ -64,6 +35,40 @@ def fingerprint_columns(values: NDArray[np.generic], n_threads: int) -> IntArray
                 prints[group] += part
 
     for_each_row_block(job, values, _ROWS, n_threads)
+    return prints
+
+
+def _has_whole_strides(values: NDArray[np.generic]) -> bool:
+    """Return whether the strides are multiples of the size of a value, which those of fields of records need not be."""
+    return all(stride % values.itemsize == 0 for stride in values.strides)
+
+
+def _fingerprint_in_place(values: NDArray[np.float64], n_threads: int) -> IntArray:
+    """Return the fingerprints of float64 columns, read where they are: .3 ns a value, where copying them costs 1.
+
+    Threads share blocks of rows, or groups of columns if columns are contiguous. A fit could take fingerprints while
+    its columns are in the cache, but its kernels then get fewer columns a call, which costs more than a second reading.
+    """
+    n, p = values.shape
+    if values.size <= _PART:
+        prints = np.zeros(p, dtype=np.int64)
+        add_prints(values.T, 0, prints)
+        return prints
+    prints, lock = np.zeros(p, dtype=np.int64), threading.Lock()
+    along_columns = abs(values.strides[0]) < abs(values.strides[1])
+
+    def add(rows: slice, group: slice) -> None:
+        part = np.zeros(group.stop - group.start, dtype=np.int64)
+        add_prints(values[rows, group].T, rows.start, part)
+        with lock, np.errstate(over="ignore"):
+            prints[group] += part
+
+    if along_columns:
+        tasks = [(slice(0, n), group) for group in slices(slice(0, p), max(1, _PART // max(n, 1)))]
+    else:
+        tasks = [(rows, slice(0, p)) for rows in slices(slice(0, n), max(1, _PART // p))]
+    with progress_bar(len(tasks), "", False) as bar:
+        run_parallel(add, tasks, values.shape, n_threads, bar, use_calling_thread=True)
     return prints
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine import by_column
-from powerkern._engine.by_column import Record, for_each_group
+from powerkern._engine.by_column import for_each_group
 from powerkern._engine.by_row_block import Parts, for_each_row_block
 from powerkern._engine.gather import Columns
 from powerkern._estimators.ranges import BLOCK_ROWS, Ranges, range_matrix, weight_of
@@ -56,12 +56,11 @@ def fit_matrix(
     weight: FloatArray,
     n_threads: int,
     progress: bool = False,
-    record: Record | None = None,
 ) -> FloatArray:
     """`by_column.fit_matrix`; long columns from power sums, in one pass where a sample predicts their ranges."""
     n = len(values)
     if n < SKETCHED_FROM:
-        return by_column.fit_matrix(values, family, lmbda, weight, n_threads, progress, record)
+        return by_column.fit_matrix(values, family, lmbda, weight, n_threads, progress)
     step = max(1, n // _GUESSED)
     guess = widened(range_matrix(values[::step], family, weight[::step].copy(), n_threads), family)
     cells = grids_for(guess, family, total=float(weight.sum()) if weight.size else n)
@@ -71,8 +70,6 @@ def fit_matrix(
         note = ranges.of_block(rows, group)
         with sums.of_block(group) as add:
             for block, at in parts:
-                if record is not None:
-                    record(block, at.start, group)
                 note(block, at)
                 add(block, at)
 

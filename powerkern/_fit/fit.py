@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._engine.by_column import Record
 from powerkern._engine.gather import Columns, shift_and_scale
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import Estimator, as_estimator
@@ -238,8 +237,8 @@ def fit(
         )
     if dropna is not None or unknown != "raise" or shrink:
         raise TypeError("dropna, unknown and shrink go with groups=; leave them out")
-    columns = fitting.fitted(matrix, threads, progress, record=data.record)
-    return finished(info, columns, Source(data.complete(threads)), unbounded=unbounded)
+    columns = fitting.fitted(matrix, threads, progress)
+    return finished(info, columns, Source(data.take_prints(threads)), unbounded=unbounded)
 
 
 class _Fitting(NamedTuple):
@@ -253,25 +252,14 @@ class _Fitting(NamedTuple):
     criterion: str
     prestandardize: str
     with_origin: bool
-    record: Record | None = None
 
     def fitted(
-        self,
-        matrix: Matrix,
-        n_threads: int,
-        progress: bool = False,
-        *,
-        given: FloatArray | None = None,
-        record: Record | None = None,
+        self, matrix: Matrix, n_threads: int, progress: bool = False, *, given: FloatArray | None = None
     ) -> ColumnResults:
-        """Results of the columns of a matrix, or of several groups of them; or at given lambdas.
-
-        Columns that are read as they are may be passed to `record`, once.
-        """
+        """Results of the columns of a matrix, or of several groups of them; or at given lambdas."""
         repeats = matrix.values.shape[1] // self.shift.size
         each = self if repeats == 1 else self._repeated(repeats)
-        each = each if given is None else each._replace(given=given)
-        return (each if record is None else each._replace(record=record))._fitted(matrix, n_threads, progress)
+        return (each if given is None else each._replace(given=given))._fitted(matrix, n_threads, progress)
 
     def _repeated(self, k: int) -> _Fitting:
         """The same for k groups side by side."""
@@ -303,16 +291,7 @@ class _Fitting(NamedTuple):
 
         def likeliest(columns: Columns) -> FloatArray:
             return maximum_likelihood(
-                columns,
-                code,
-                given,
-                weight,
-                self.limit,
-                n_threads=n_threads,
-                names=matrix.names,
-                progress=progress,
-                # of two families that are compared, the second reads the columns again
-                record=self.record if columns is values and self.family != BEST else None,
+                columns, code, given, weight, self.limit, n_threads=n_threads, names=matrix.names, progress=progress
             )
 
         if self.solver is not None:
@@ -361,13 +340,9 @@ def maximum_likelihood(
     n_threads: int = 1,
     names: list[str] | None = None,
     progress: bool = False,
-    record: Record | None = None,
 ) -> FloatArray:
-    """Results of every column, (p, N_RESULTS), with lambda found, within the limit, where `given` is NaN.
-
-    `record` receives the columns as they are read, see `fit_matrix`.
-    """
-    results = fit_matrix(columns, family, given, weight, n_threads, progress, record)
+    """Results of every column, (p, N_RESULTS), with lambda found, within the limit, where `given` is NaN."""
+    results = fit_matrix(columns, family, given, weight, n_threads, progress)
 
     def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
         return fit_matrix(columns[:, at], family, bounded, weight, n_threads)

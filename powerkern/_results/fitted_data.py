@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.by_column import Record
-from powerkern._engine.fingerprints import Fingerprints, add_prints, fingerprint_columns, fingerprint_vector
+from powerkern._engine.fingerprints import add_prints, fingerprint_columns, fingerprint_vector
 from powerkern._engine.threads import thread_count
 from powerkern._input.arrays import Matrix, column_labels
 from powerkern._input.foreign import library
 from powerkern._typing import FloatArray, IntArray
 
-#: Data of at most so many bytes are copied, which takes as long as their fingerprints, some 6 us of the 170 us of a fit
-#: of 128 KB, and later results are right whatever happens to the original. Copies of 8 MB would take 5 % of a fit, and
-#: fingerprints 2 %.
+#: Data of at most so many bytes are copied, which takes some 6 us of the 170 us of a fit of 128 KB, as fingerprints do,
+#: and later results are right whatever happens to the original. Larger copies cost memory and new pages.
 COPIED_BYTES = 131_072
 
 _CHANGED = "changed after the fit, which refers to large data without copying them"
@@ -41,32 +39,29 @@ class FittedData:
         self._columns: NDArray[np.intp] | None = None
         self._prints: IntArray | None = None
         self._weight_print = 0
-        self._recorder: Fingerprints | None = None
+        self._is_shared = False
         self._frames: tuple[Any, ...] = ()
 
     @classmethod
     def remember(cls, matrix: Matrix, *sources: object) -> FittedData:
-        """Return the data of a fit that is about to be made: of `matrix`, which was read from the `sources`."""
+        """Return the data of a fit that is about to be made: of `matrix`, which was read from the `sources`.
+
+        `take_prints` completes them.
+        """
         values, weight = matrix.values, matrix.weight
         if values.nbytes + weight.nbytes <= COPIED_BYTES:
             return cls(np.array(values), np.array(weight))
         data = cls(values, weight)
-        data._recorder = Fingerprints(*values.shape)
+        data._is_shared = True
         if not (values.flags.writeable and weight.flags.writeable):  # pandas gives its memory away read-only
             data._frames = tuple(_shallow_copy(each) for each in sources)
         return data
 
-    @property
-    def record(self) -> Record | None:
-        """The function that takes fingerprints of columns as a fit reads them; None for copies."""
-        return None if self._recorder is None else self._recorder.record
-
-    def complete(self, n_threads: int) -> FittedData:
-        """Take the fingerprints that the fit did not record; returns the data."""
-        if self._recorder is not None:
-            self._prints = self._recorder.complete(self.values, n_threads)
+    def take_prints(self, n_threads: int) -> FittedData:
+        """Take the fingerprints of data that were not copied, and return the data."""
+        if self._is_shared:
+            self._prints = fingerprint_columns(self.values, n_threads)
             self._weight_print = fingerprint_vector(self.weight)
-            self._recorder = None
         return self
 
     def part(self, columns: NDArray[np.intp]) -> FittedData:
@@ -78,7 +73,7 @@ class FittedData:
 
     def grouped(self, n_groups: int) -> GroupedData:
         """Return the data for groups of rows, whose fingerprints are yet to be recorded."""
-        return GroupedData(self.values, self.weight, 0 if self._recorder is None else n_groups, self._frames)
+        return GroupedData(self.values, self.weight, n_groups if self._is_shared else 0, self._frames)
 
     def checked(
         self,

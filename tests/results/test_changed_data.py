@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import powerkern as pk
-from powerkern._engine.fingerprints import Fingerprints, fingerprint_columns
+from powerkern._engine.fingerprints import fingerprint_columns
 from powerkern._results.fitted_data import COPIED_BYTES
 from powerkern._results.summary import Summary
 from powerkern.joint import fit_joint
@@ -297,18 +297,20 @@ def test_fingerprints_are_as_defined(shape, order):
     right = [plain_fingerprint(x) for x in X.T]
     X = np.repeat(X, 3, axis=1)[:, ::3] if order == "strided" else np.asarray(X, order=order)
     assert fingerprint_columns(X, 2).tolist() == right
-    recorded = Fingerprints(*shape)
-    for start in range(0, shape[0], 700):
-        recorded.record(X[start : start + 700].T, start, slice(0, shape[1]))
-    assert recorded.complete(X, 1).tolist() == right
 
 
-def test_what_was_not_recorded_is_read():
-    X = np.random.default_rng(0).normal(size=(900, 5))
-    recorded = Fingerprints(900, 5)
-    recorded.record(X[:, 1:3].T, 0, slice(1, 3))
-    recorded.record(X[:500, 3:4].T, 0, slice(3, 4))
-    assert recorded.complete(X, 1).tolist() == [plain_fingerprint(x) for x in X.T]
+@pytest.mark.parametrize("order", ["C", "F", "backwards"])
+def test_fingerprints_of_many_blocks_are_those_of_one(order):
+    X = np.random.default_rng(0).normal(size=(40_000, 9))
+    right = [fingerprint_columns(X[:, j : j + 1], 1)[0] for j in range(9)]
+    X = np.ascontiguousarray(X[::-1])[::-1] if order == "backwards" else np.asarray(X, order=order)
+    assert fingerprint_columns(X, 2).tolist() == right
+
+
+def test_fingerprints_of_fields_of_records():
+    records = np.zeros(500, dtype=[("a", "<f8"), ("b", "i1"), ("c", "<f8")])  # 17 bytes apart
+    records["c"] = np.random.default_rng(0).normal(size=500)
+    assert fingerprint_columns(records["c"][:, np.newaxis], 1).tolist() == [plain_fingerprint(records["c"].copy())]
 
 
 # --- read-only ----------------------------------------------------------------------------------------
