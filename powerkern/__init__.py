@@ -73,8 +73,8 @@ def __getattr__(name: str) -> Any:
         )
     value = getattr(import_late(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = value
-    if name in _FUNCTIONS:
-        import_late(f"{__name__}._input.messages").suggest_keywords(globals(), _FUNCTIONS)
+    if name in _FUNCTIONS or isinstance(value, type):
+        import_late(f"{__name__}._input.messages").suggest_keywords(globals(), (*_FUNCTIONS, name))
     return globals()[name]
 
 

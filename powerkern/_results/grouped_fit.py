@@ -23,7 +23,7 @@ from powerkern._input.arrays import Matrix, as_choice, as_reals, column_label, o
 from powerkern._input.frames import by_name, label_like, order_frame
 from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
-from powerkern._input.messages import shown
+from powerkern._input.messages import shown, suggest_in_class
 from powerkern._input.reading import read_fitted, restored
 from powerkern._results.columns import ColumnResults, FitInfo, FittedColumns, Of, Source
 from powerkern._results.fitted_data import GroupedData
@@ -64,6 +64,7 @@ class _ByGroup(Generic[T]):
         return self if fit is None else getattr(fit.columns, self._name).reshape(len(fit), -1)
 
 
+@suggest_in_class
 class GroupedFit(Recorded):
     """Power transforms fitted to the columns of each of many groups of rows.
 

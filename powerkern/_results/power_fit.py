@@ -10,7 +10,7 @@ import numpy as np
 
 from powerkern._input.arrays import column_labels, position_of
 from powerkern._input.frames import by_name
-from powerkern._input.messages import warn
+from powerkern._input.messages import suggest_in_class, warn
 from powerkern._results import applying, back, inference, likelihood, outlying, records, reports
 from powerkern._results.applying import warn_overflow
 from powerkern._results.columns import FAR_FROM_ZERO, ColumnResults, FitInfo, FittedColumns, Source
@@ -30,6 +30,7 @@ BEST = records.BEST
 FIT_FAMILIES = (*FAMILIES, BEST)
 
 
+@suggest_in_class
 class PowerFit(FittedColumns, Recorded):
     """Power transforms fitted to the columns of a matrix.
 

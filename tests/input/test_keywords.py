@@ -123,3 +123,13 @@ def test_the_wrapper_changes_neither_result_nor_signature():
     assert list(inspect.signature(pk.fit).parameters)[:3] == ["X", "family", "estimator"]
     x = np.array([1.0, 2.0, 5.0])
     assert pk.fit(x).lmbda[0] == inspect.unwrap(pk.fit)(x).lmbda[0]
+
+
+def test_classes_and_their_methods_suggest_a_keyword():
+    fit = pk.fit(np.arange(1.0, 9.0))
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'cutof'.*; did you mean 'cutoff'\?"):
+        pk.RewML(cutof=0.9)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'n_jobs'.*; did you mean 'n_threads'\?"):
+        fit.transform(np.arange(1.0, 9.0), n_jobs=2)
+    assert inspect.signature(pk.RewML).parameters["cutoff"].default == pk.RewML().cutoff
+    assert pickle.loads(pickle.dumps(pk.RewML(cutoff=0.9))) == pk.RewML(cutoff=0.9)
