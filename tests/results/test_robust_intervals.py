@@ -190,3 +190,12 @@ def test_half_of_the_replicates_suffice():
     half, fewer = intervals._spread(lmbda)
     assert half == pytest.approx(0.5 * (ndtr(1.0) - ndtr(-1.0)))
     assert np.isnan(fewer)
+
+
+def test_weights_below_one_count_relative_to_the_weight_of_one_value() -> None:
+    """Replicates of 6 of n rows: errors shrink by sqrt(6/n), n the effective number of rows, whatever the unit."""
+    x, weight = np.arange(1.0, 25.0), np.full(24, 0.25)
+    uniform, out = np.random.default_rng(0).random((2, 6)), np.empty((2, 6))
+    assert intervals._draw(x, weight, uniform, out) == 0.5  # 24 rows of weight 1/4 are 24 rows
+    assert_array_equal(out, x[(uniform * 24).astype(int)])
+    assert intervals._draw(x, np.full(24, 2.0), uniform, out) == math.sqrt(6.0 / 48.0)  # frequencies

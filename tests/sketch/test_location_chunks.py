@@ -113,3 +113,10 @@ def test_maps_of_scores_from_a_location_and_a_scale(center, scale):
     found = ScoreScaling("gaussian", center, scale, *location_chunks(chunks, f"{center}-{method}"))
     expected = fit_scaling(scores, center, scale)
     assert_allclose(found.probability(chunks[-1]), expected.probability(chunks[-1]), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [6001, 6002, 6003, 6004])
+def test_quartiles_are_exact_at_every_fraction_of_a_rank(n):
+    X = np.random.default_rng(n).standard_t(3, size=(n, 12))
+    found, whole = location_chunks(np.array_split(X, 2), "median-niqr"), location_scale(X, "median-niqr")
+    np.testing.assert_allclose([found.loc, found.scale], [whole.loc, whole.scale], rtol=1e-14)

@@ -63,6 +63,20 @@ def test_few_different_values_are_fitted_as_they_are(estimator):
     close(fit, whole, 1e-6)
 
 
+def test_columns_whose_rows_are_known_need_no_pass_of_reweighting():
+    """Passes draw rows, count them, and divide bins until each holds one value; only other columns are read again."""
+    for n_values, n_passes in ((12, 2), (1200, 4)):
+        x, calls = np.repeat(np.random.default_rng(0).lognormal(size=n_values), 4800 // n_values), []
+
+        def map_reduce(function, merge, x=x, calls=calls):
+            calls.append(function)
+            return functools.reduce(merge, map(function, np.array_split(x, 3)))
+
+        fit = fit_with(map_reduce, estimator="robust")
+        assert fit.lmbda == pk.fit(x, estimator="robust").lmbda
+        assert len(calls) <= n_passes
+
+
 def test_more_than_half_equal():
     x = contaminated(40_000, "yeo-johnson")
     x[:25_000] = 0.25
