@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powerkern._input.alignment import align_rows
 from powerkern._input.arrays import as_reals, is_whole, listed
 from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
@@ -77,7 +78,7 @@ def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10,
     distances = (fit.score_distances, fit.orthogonal_distances) if X is None else fit.distances(X)
     inside, outside = map(np.asarray, distances)
     beyond = np.fmax(inside / fit.score_cutoff, outside / (fit.orthogonal_cutoff or np.inf))
-    texts, chosen = _row_labels(labels, row_names(X), beyond)
+    texts, chosen = _row_labels(align_rows(labels, X, "labels"), row_names(X), beyond)
     ax = axes_of(ax)
     far = beyond > 1.0
     for rows, label, color in ((~far, "regular", faint(ax)), (far, "outlying", "C3")):

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from powerkern._estimators.estimators import ESTIMATORS, Estimator
 from powerkern._fit import fit as fitting
 from powerkern._input import frames
+from powerkern._input.alignment import align_rows
 from powerkern._input.arrays import as_matrix, check_n_features
 from powerkern._input.labels import GroupsLike, without_names
 from powerkern._results.grouped_fit import UnknownGroups
@@ -111,7 +112,7 @@ class GroupedPowerTransformer(FloatTransformer):
         X : (n_samples, n_features) array-like
             Training data.
         groups : (n_samples,) array-like, optional
-            Labels, where the parameter `groups` names no columns.
+            Labels, where the parameter `groups` names no columns. A series is aligned with the index of `X`.
         sample_weight : (n_samples,) array-like, optional
             Non-negative weights.
         """
@@ -166,7 +167,7 @@ class GroupedPowerTransformer(FloatTransformer):
             raise TypeError("pass groups=, the labels of the samples: transformed data are without them")
         check_n_features(Z, self.grouped_fit_.n_features, None, None)
         back: NDArray[np.floating] = self.grouped_fit_.inverse_transform(
-            Z, _labels(groups, len(Z)), n_threads=self.n_threads, out_of_range=self.out_of_range
+            Z, _labels(groups, X, len(Z)), n_threads=self.n_threads, out_of_range=self.out_of_range
         )
         return back
 
@@ -189,7 +190,7 @@ class GroupedPowerTransformer(FloatTransformer):
         """The numbers of X, and the labels of its rows."""
         if self.groups is None:
             values = read(self, X, reset=reset)
-            return values, _labels(groups, len(values))
+            return values, _labels(groups, X, len(values))
         if groups is not None:
             raise TypeError(f"groups= goes with the parameter groups=None only, which is {self.groups!r}")
         names = frames.names_of(X)
@@ -207,6 +208,6 @@ class GroupedPowerTransformer(FloatTransformer):
         return tags
 
 
-def _labels(groups: Any, n: int) -> Any:
-    """The labels of `n` rows: one for all where there are none."""
-    return np.zeros(n, dtype=np.int64) if groups is None else groups
+def _labels(groups: Any, X: Any, n: int) -> Any:
+    """Return the labels of the `n` rows of X in their order: one for all if there are none."""
+    return np.zeros(n, dtype=np.int64) if groups is None else align_rows(groups, X, "groups")

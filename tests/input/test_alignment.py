@@ -15,14 +15,14 @@ import xarray as xr
 
 import powerkern as pk
 import powerkern.xarray as pkx
-from powerkern.cellwise import wrap
+from powerkern.cellwise import wrap, wrapped_pca
 from powerkern.completion import fit_ratings, uv_decompose
 from powerkern.joint import fit_joint
 from powerkern.location import location_scale
 from powerkern.outliers import brier_score, fit_scaling, ks_distance, mahalanobis, skill_score
 from powerkern.regression import fit_regression
 from powerkern.sketch import Range, extend, finish, fit_chunks, range_of
-from powerkern.sklearn import PowerTransformer
+from powerkern.sklearn import GroupedPowerTransformer, PowerTransformer
 
 N = 60
 RNG = np.random.default_rng(20)
@@ -511,3 +511,27 @@ def test_floats_that_may_be_rounded_identifiers_are_refused(kind: type) -> None:
     small = ids - 2**60
     right = pk.fit(VALUES, groups=small).transform(VALUES, groups=small)
     np.testing.assert_array_equal(pk.fit(VALUES, groups=small).transform(VALUES, groups=small.astype(kind)), right)
+
+
+def test_groups_of_the_transformer_are_aligned() -> None:
+    right = GroupedPowerTransformer("box-cox").fit(VALUES, groups=CODES)
+    shuffled = pd.Series(CODES, index=LABELS).iloc[SHUFFLE]
+    found = GroupedPowerTransformer("box-cox").fit(FRAME, groups=shuffled)
+    np.testing.assert_array_equal(found.lambdas_, right.lambdas_)
+    z = right.transform(VALUES, groups=CODES)
+    np.testing.assert_array_equal(found.transform(FRAME, groups=shuffled), z)
+    back = found.inverse_transform(pd.DataFrame(z, index=LABELS), groups=shuffled)
+    np.testing.assert_array_equal(back, right.inverse_transform(z, groups=CODES))
+    with pytest.raises(ValueError, match="groups has no row labelled"):
+        found.transform(FRAME, groups=pd.Series(CODES))
+
+
+def test_labels_of_an_outlier_map_are_aligned() -> None:
+    pytest.importorskip("matplotlib")
+    from powerkern.plot import outlier_map
+
+    names = pd.Series([f"row {label}" for label in LABELS], index=LABELS)
+    maps = [outlier_map(FRAME, wrapped_pca(FRAME, 1), labels=each) for each in (names.tolist(), names.iloc[SHUFFLE])]
+    texts = [[text.get_text() for text in each.texts] for each in maps]
+    assert texts[0]
+    assert texts[1] == texts[0]
