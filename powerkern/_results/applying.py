@@ -121,8 +121,9 @@ def inverse_transform(
 
     Notes
     -----
-    Rounding z changes x by eps |z|/z'(x), which is large where psi is close to the end of its range. Digits count
-    relative to |x|, or under Yeo-Johnson to the standard deviation of x at the centre of the column if that is larger.
+    Rounding z changes x by ``eps |z|/z'(x)``, which is large where psi is close to the end of its range. Digits count
+    relative to ``|x|``, or under Yeo-Johnson to the standard deviation of x at the centre of the column if that is
+    larger.
     The transforms of `x_min` and `x_max` become exactly these.
 
     Examples

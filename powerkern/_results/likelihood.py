@@ -109,18 +109,18 @@ def objective_curve(
     ``u`` is the column as the estimator sees it: in robust fits prestandardised, ``(x - median)/MAD`` or
     ``exp((ln x - median)/MAD)`` by default, else the data.
 
-    ============  =====================================================================================
-    estimator     objective
-    ============  =====================================================================================
-    robust, rewml ``1/n sum rho((psi(u_i) - loc)/scale - z_i)`` with the rectified psi (on one side, or on
-                  both: see `route`), ascending values, normal scores z, Huber's location and scale, and
-                  the bisquare rho: from 0 to 1
-    rewml-nr      the same with the plain psi
-    carroll       ``ln scale - (lambda - 1) mean(J)`` with Huber's scale of psi(u)
-    mtl           the least ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` of any `h` n consecutive order statistics
-    ppcc          1 - r, r the correlation with normal quantiles
-    mle           ``1/2 ln Var(psi) - (lambda - 1) mean(J)``, `nll` per observation
-    ============  =====================================================================================
+    =============  ====================================================================================
+    estimator      objective
+    =============  ====================================================================================
+    robust, rewml  ``1/n sum rho((psi(u_i) - loc)/scale - z_i)`` with the rectified psi (on one side, or on
+                   both: see `route`), ascending values, normal scores z, Huber's location and scale, and
+                   the bisquare rho: from 0 to 1
+    rewml-nr       the same with the plain psi
+    carroll        ``ln scale - (lambda - 1) mean(J)`` with Huber's scale of psi(u)
+    mtl            the least ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` of any `h` n consecutive order statistics
+    ppcc           1 - r, r the correlation with normal quantiles
+    mle            ``1/2 ln Var(psi) - (lambda - 1) mean(J)``, `nll` per observation
+    =============  ====================================================================================
 
     Parameters
     ----------

@@ -134,7 +134,7 @@ class Range(_Columns, Summary):
     family : str
         "box-cox" or "yeo-johnson".
     shift : ndarray
-        AffineView Box-Cox: the number added to each column; otherwise 0.
+        Shifted Box-Cox: the number added to each column; otherwise 0.
     column_names : list of str or None
         Names of the columns, where the data had names.
     n_features : int

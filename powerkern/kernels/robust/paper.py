@@ -90,7 +90,7 @@ def huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
 
 @kernel
 def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = C) -> float:
-    """Return the mean of `rho` that RewML's initial lambda minimises ([1]_, section 2.3).
+    """Return the mean of `rho` that RewML's initial lambda minimises (section 2.3 of the paper).
 
     Parameters
     ----------
