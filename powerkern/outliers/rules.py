@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._engine.by_column import measure_columns
+from powerkern._input.alignment import align_columns
 from powerkern._input.arguments import as_number
 from powerkern._input.arrays import Matrix, as_choice, as_matrix, column_label, warn_of_columns
 from powerkern._input.messages import shown
@@ -44,11 +46,13 @@ class Rule(NamedTuple):
         return self._replace(center=power.transform(self.center[None, :])[0])
 
 
-def rule_of(center: str | ArrayLike, scale: str, method: str, trim: object, p: int) -> Rule:
-    """The validated arguments for p detectors."""
+def rule_of(
+    center: str | ArrayLike, scale: str, method: str, trim: object, p: int, names: Sequence[Any] | None
+) -> Rule:
+    """Return the validated arguments for p detectors, which have these names, or none."""
     as_choice("method", method, METHODS)
     as_choice("scale", scale, SCALES)
-    return Rule(_center_of(center, p), scale, as_number("trim", trim, "[0, 1)"))
+    return Rule(_center_of(align_columns(center, names, "center"), p), scale, as_number("trim", trim, "[0, 1)"))
 
 
 def _center_of(center: str | ArrayLike, p: int) -> str | FloatArray:

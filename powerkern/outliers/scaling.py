@@ -218,7 +218,7 @@ def fit_scaling(
     """
     share = None if contamination is None else as_number("contamination", contamination, "(0, 0.5]")
     finite, matrix = _without_infinite(scores)
-    rule = rule_of(center, scale, method, trim, matrix.values.shape[1])
+    rule = rule_of(center, scale, method, trim, matrix.values.shape[1], matrix.names)
     threads, estimator = thread_count(n_threads), as_estimator(estimator)
     values, power, used = matrix.values, None, rule
     if method == "yeo-johnson":

@@ -1,4 +1,4 @@
-"""AffineView Box-Cox: every interface with a shift against mpmath, and against Box-Cox of the sums."""
+"""Shifted Box-Cox: every interface with a shift against mpmath, and against Box-Cox of the sums."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from powerkern.cellwise import wrap, wrapped_pca
 from powerkern.completion import fit_ratings, uv_decompose
 from powerkern.joint import fit_joint
 from powerkern.location import location_scale
-from powerkern.outliers import brier_score, fit_scaling, ks_distance, mahalanobis, skill_score
+from powerkern.outliers import brier_score, fit_scaling, ks_distance, mahalanobis, outlier_probability, skill_score
 from powerkern.regression import fit_regression
 from powerkern.sketch import Range, extend, finish, fit_chunks, range_of
 from powerkern.sklearn import GroupedPowerTransformer, PowerTransformer
@@ -241,6 +241,11 @@ COLUMNS: dict[str, tuple[str, Any, Callable[[Any, Any], Any]]] = {
         lambda X, v: fit_chunks([X], "box-cox", bounds=(v, None)).lmbda,
     ),
     "mahalanobis": ("loc", [0.2, 0.9], lambda X, v: np.asarray(mahalanobis(X, loc=v))),
+    "scaling": (
+        "center",
+        [0.2, 0.9],
+        lambda X, v: np.asarray(outlier_probability(X, center=v, scale="nmad", method="gaussian")),
+    ),
     "ks_distance": ("scale", [0.2, 0.9], lambda X, v: ks_distance(X, loc=1.0, scale=v)),
     "wrap": ("loc", [0.2, 0.9], lambda X, v: np.asarray(wrap(X, loc=v, scale=1.0).values)),
     "inverse_mean": ("mean", [0.2, 0.9], lambda X, v: pk.fit(X, "box-cox").inverse_mean(v, 0.1)),

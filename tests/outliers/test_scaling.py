@@ -392,7 +392,7 @@ def test_one_warning_a_column(rule):
         ({"trim": 1.0}, r"trim must be a number in \[0, 1\)"),
         ({"scale": "mad"}, "did you mean 'nmad'"),
         ({"n_threads": 0}, "n_threads must be at least 1"),
-        ({"estimator": "rewlm"}, "did you mean 'robust'"),
+        ({"estimator": "rewlm"}, "did you mean 'rewml'"),
     ],
 )
 def test_unknown_words(options, message):
