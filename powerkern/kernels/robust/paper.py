@@ -38,6 +38,22 @@ from powerkern.kernels.transforms.rectified import (
 def huber_psi(u: float, k: float = HUBER_K) -> float:
     """Return Huber's psi, ``max(-k, min(k, u))``.
 
+    Parameters
+    ----------
+    u : float
+        A residual, in units of the scale.
+    k : float, default 1.5
+        Where residuals begin to be clipped.
+
+    Returns
+    -------
+    float
+        The clipped residual.
+
+    See Also
+    --------
+    huber_one_step : location and scale with this psi.
+
     Examples
     --------
     >>> from powerkern.kernels import huber_psi
@@ -61,7 +77,12 @@ def huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
     Returns
     -------
     loc, scale : float
-        Location mu and scale s; (median, 0) where the MAD is 0.
+        Location mu and scale s; the scale is 0 where the MAD about the median, or about mu, is 0.
+
+    See Also
+    --------
+    huber_psi : the psi.
+    huber_location, huber_proposal2 : the same estimating equations, solved.
 
     Examples
     --------
@@ -71,8 +92,8 @@ def huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
     >>> round(loc, 4), round(scale, 4)
     (1.0028, 1.7851)
     """
-    median = np.median(y)
-    s0 = MAD_FACTOR * np.median(np.abs(y - median))
+    median = float(np.median(y))
+    s0 = MAD_FACTOR * float(np.median(np.abs(y - median)))
     if not s0 > 0.0:
         return median, 0.0
     total, weight = 0.0, 0.0
@@ -80,12 +101,14 @@ def huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
         u = (value - median) / s0
         w = huber_psi(u, k) / u if u != 0.0 else 1.0
         total, weight = total + w * (value - median), weight + w
-    loc = median + total / weight
-    s1 = MAD_FACTOR * np.median(np.abs(y - loc))
+    loc = float(median + total / weight)
+    s1 = MAD_FACTOR * float(np.median(np.abs(y - loc)))
+    if not s1 > 0.0:
+        return loc, 0.0
     squares = 0.0
     for value in y:
         squares += huber_psi((value - loc) / s1, k) ** 2
-    return loc, s1 * math.sqrt(squares / y.size / beta_of(k))
+    return loc, float(s1 * math.sqrt(squares / y.size / beta_of(k)))
 
 
 @kernel
@@ -102,6 +125,15 @@ def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = 
         True for Yeo-Johnson, eq. (2), False for Box-Cox, eq. (1), rectified beyond the quartiles.
     c : float, default 0.5
         The constant of `rho`.
+
+    Returns
+    -------
+    float
+        The objective, from 0 to 1.
+
+    See Also
+    --------
+    rho, huber_one_step : what it is made of.
 
     Examples
     --------
@@ -122,7 +154,7 @@ def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = 
     total = 0.0
     for i in range(n):
         total += rho((y[i] - loc) / scale - scores[i], c)
-    return total / n
+    return float(total / n)
 
 
 @kernel

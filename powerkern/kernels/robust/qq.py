@@ -237,6 +237,15 @@ def rho(t: float, c: float = C) -> float:
     c : float, default 0.5
         The distance beyond which a value counts as lost, however far it is.
 
+    Returns
+    -------
+    float
+        The loss, from 0 to 1.
+
+    See Also
+    --------
+    qq_objective : the mean of this loss over a column.
+
     Examples
     --------
     >>> from powerkern.kernels import rho
