@@ -226,7 +226,7 @@ def standard_errors(fit, whole):
     return abs(fit.lmbda - whole.lmbda) / se, fit.lmbda_error / se
 
 
-@pytest.mark.parametrize("estimator", ["robust", "rewml-nr"])
+@pytest.mark.parametrize("estimator", [pk.AdaptiveRewML(), pk.AdaptiveRewML(rectify="none")])
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
 def test_no_bound_is_exceeded_and_most_are_sharp(family, estimator):
     X = np.column_stack([contaminated(8000, family, seed) for seed in range(12)])
@@ -236,6 +236,17 @@ def test_no_bound_is_exceeded_and_most_are_sharp(family, estimator):
     assert np.median(bound) < (1e-6 if family == "box-cox" else 0.2)  # where the objective is rougher
     np.testing.assert_array_equal(fit.status, np.where(bound > 0.01, Status.BRACKETED, whole.status))
     np.testing.assert_array_equal(fit.n_kept[bound <= 0.01], whole.n_kept[bound <= 0.01])
+
+
+@pytest.mark.parametrize("estimator", ["rewml", "rewml-nr"])
+@pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
+def test_no_bound_of_the_papers_estimators_is_exceeded(family, estimator):
+    """A fixed cut-off keeps or leaves out values next to it, so that these bounds are wider."""
+    X = np.column_stack([contaminated(8000, family, seed) for seed in range(6)])
+    fit, whole = fit_chunks(np.array_split(X, 3), family, estimator), pk.fit(X, family, estimator)
+    off, bound = standard_errors(fit, whole)
+    assert (off <= bound).all()
+    assert np.median(bound) < 1.0
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
