@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ def _has_whole_strides(values: NDArray[np.generic]) -> bool:
     return all(stride % values.itemsize == 0 for stride in values.strides)
 
 
-def _fingerprint_in_place(values: NDArray[np.float64], n_threads: int) -> IntArray:
+def _fingerprint_in_place(values: NDArray[Any], n_threads: int) -> IntArray:
     """Return the fingerprints of float64 columns, read where they are: .3 ns a value, where copying them costs 1.
 
     Threads share blocks of rows, or groups of columns if columns are contiguous. A fit could take fingerprints while
