@@ -1,0 +1,301 @@
+"""The public interface as a table: every function and method, with arguments made from the names in its signature.
+
+A new function is covered as soon as it is in the ``__all__`` of its module. `ARGUMENTS` needs a line for every name of
+an argument that is new: ``tests/borders`` fails without.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+N, P = 60, 4
+MODULES = (
+    "powerkern",
+    "powerkern.stats",
+    "powerkern.regression",
+    "powerkern.joint",
+    "powerkern.location",
+    "powerkern.cellwise",
+    "powerkern.outliers",
+    "powerkern.completion",
+    "powerkern.sketch",
+    "powerkern.onnx",
+)
+#: Public names that take no data, or data of a kind of their own, each with the reason.
+WITHOUT_DATA = {
+    "load": "reads a file",
+    "to_onnx": "takes a fit",
+    "wrap_constants": "takes two numbers",
+    "merge": "takes two summaries",
+    "finish": "takes a summary",
+    "fit_with": "takes an engine: tests/sketch",
+    "fit_groups_with": "takes an engine: tests/sketch",
+    "location_with": "takes an engine: tests/sketch",
+    "fit_groups": "takes chunks of frames with a column of labels: tests/sketch",
+    "ks_distance": "sorts one sample: tests/outliers",
+}
+#: Methods that take no data, or write files, each with the reason.
+METHODS_WITHOUT_DATA = {
+    "save": "writes a file",
+    "to_json": "writes text",
+    "from_json": "reads text",
+    "to_frame": "shows results",
+    "neighbors": "takes a column",
+    "score_at": "takes a probability",
+    "get": "is a mapping's",
+    "items": "is a mapping's",
+    "keys": "is a mapping's",
+    "values": "is a mapping's",
+    "count": "is a tuple's",
+    "index": "is a tuple's",
+    "without_data": "drops the data",
+    "with_columns": "is internal",
+    "part": "is internal",
+    "to_record": "is internal",
+    "from_record": "is internal",
+}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Data for every argument, all converted to one kind of container.
+
+    Attributes
+    ----------
+    matrix : callable
+        Converts an (n, p) array of numbers.
+    vector : callable
+        Converts an (n,) array of numbers: weights, probabilities.
+    labels : callable
+        Converts an (n,) array of group labels or identifiers.
+    """
+
+    matrix: Callable[[Any], Any]
+    vector: Callable[[Any], Any]
+    labels: Callable[[Any], Any]
+
+    def argument(self, name: str, owner: str) -> Any:
+        """Make the argument called `name` of the function or method called `owner`."""
+        special = ARGUMENTS.get(f"{owner}({name})")
+        return (special or ARGUMENTS[name])(self)
+
+
+def draw(seed: int, *shape: int) -> Any:
+    """Draw positive, skewed values."""
+    return np.random.default_rng(seed).lognormal(size=shape)
+
+
+X = draw(1, N, P)
+COVARIATES = np.random.default_rng(2).normal(size=(N, 2))
+WEIGHT = np.random.default_rng(3).integers(1, 4, size=N).astype(float)
+GROUPS = np.random.default_rng(4).permutation(np.repeat([0, 1, 2], N // 3))
+SHARE = np.random.default_rng(5).uniform(0.05, 0.95, size=N)
+TRUTH = (np.random.default_rng(6).uniform(size=N) < SHARE).astype(int)
+USERS, ITEMS = np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20)
+
+#: How to make an argument from its name, or from "function(name)" where the name alone does not tell.
+ARGUMENTS: dict[str, Callable[[Inputs], Any]] = {
+    "X": lambda d: d.matrix(X),
+    "Y": lambda d: d.matrix(X),
+    "M": lambda d: d.matrix(X),
+    "Z": lambda d: d.matrix(np.clip(np.log(X), -1.0, 1.0)),
+    "x": lambda d: d.vector(X[:, 0]),
+    "data": lambda d: d.vector(X[:, 0]),
+    "y": lambda d: d.vector(np.log(X[:, 0])),
+    "scores": lambda d: d.matrix(X),
+    "P": lambda d: d.matrix(np.column_stack([SHARE, SHARE**2, np.sqrt(SHARE)])),
+    "covariates": lambda d: d.matrix(COVARIATES),
+    "sample_weight": lambda d: d.vector(WEIGHT),
+    "weight": lambda d: d.vector(WEIGHT),
+    "groups": lambda d: d.labels(GROUPS),
+    "y_true": lambda d: d.labels(TRUTH),
+    "y_prob": lambda d: d.vector(SHARE),
+    "chunk": lambda d: d.matrix(X),
+    "chunks": lambda d: [d.matrix(X)],
+    "total": lambda d: None,
+    "error": lambda d: d.vector(SHARE),
+    "errors": lambda d: d.matrix(X),
+    "reference": lambda d: d.vector(2.0 * SHARE),
+    "grid": lambda d: importlib.import_module("powerkern.sketch").range_of(X).grid(),
+    "ratings": lambda d: (d.labels(USERS), d.labels(ITEMS), d.vector(X[:, 0])),
+    "rows": lambda d: d.labels(USERS),
+    "columns": lambda d: d.labels(ITEMS),
+    "rank": lambda d: 2,
+    "decompositions": lambda d: [
+        importlib.import_module("powerkern.completion").uv_decompose(X, 2, **_seed("uv_decompose"))
+    ],
+    "fit_ratings(rank)": lambda d: 1,
+    "rng": lambda d: 0,
+    "random_state": lambda d: 0,
+    "lmb": lambda d: 0.5,
+    "la": lambda d: -1.0,
+    "lb": lambda d: 2.0,
+    "lmbda": lambda d: 0.5,
+    "lmbda0": lambda d: 0.5,
+    "lmbdas": lambda d: np.array([0.0, 0.5, 1.0]),
+    "mean": lambda d: np.zeros(P),
+    "sd": lambda d: np.ones(P),
+    "quantile": lambda d: 0.5,
+    "GroupedFit.inverse_mean(mean)": lambda d: np.zeros((N, P)),
+    "GroupedFit.inverse_mean(sd)": lambda d: np.ones((N, P)),
+    "WrappedPCA.inverse_transform(scores)": lambda d: d.matrix(np.log(X[:, :2])),
+    "fit_chunks(sample_weight)": lambda d: [d.vector(WEIGHT)],
+    "location_chunks(sample_weight)": lambda d: [d.vector(WEIGHT)],
+    "RatingModel.fold_in(columns)": lambda d: d.labels(np.array([0, 1])),
+    "RatingModel.fold_in(values)": lambda d: d.vector(np.array([1.0, 2.0])),
+    "RatingModel.fold_in(weight)": lambda d: d.vector(np.array([1.0, 2.0])),
+}
+#: Optional arguments that the table gives too: those that carry one value a row, and seeds.
+GIVEN_IF_OPTIONAL = ("sample_weight", "weight", "groups", "covariates", "rng", "random_state")
+#: Optional arguments that are given to some functions only.
+LEFT_OUT = {
+    "fit(groups)": "fit with groups is an entry of its own",
+    "boxcox_guerrero(groups)": "one value a column",
+    "fit_ratings(weight)": "is one value a rating, as the values are",
+    "fit_joint(covariates)": "is slow; fit_regression has them",
+    "brier_score(sample_weight)": "has none",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A public function, or a method of a result.
+
+    Attributes
+    ----------
+    name : str
+        Its name, "Class.method" for a method.
+    make : callable
+        Calls it with the `Inputs` for its arguments.
+    """
+
+    name: str
+    make: Callable[[Inputs], Any]
+    arguments: tuple[str, ...]
+
+
+def arguments_of(owner: str, function: Callable[..., Any]) -> tuple[str, ...]:
+    """List the arguments of a function that the table gives: the required ones and those of the rows."""
+    given = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name == "self" or parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            continue
+        if parameter.default is parameter.empty or (name in GIVEN_IF_OPTIONAL and f"{owner}({name})" not in LEFT_OUT):
+            given.append(name)
+    return tuple(given)
+
+
+def call(owner: str, function: Callable[..., Any], names: tuple[str, ...], inputs: Inputs, **more: Any) -> Any:
+    """Call a function with the inputs of these names, quietly."""
+    given = {name: inputs.argument(name, owner) for name in names}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return function(**given, **more)
+
+
+def _entry(owner: str, function: Callable[..., Any], **more: Any) -> Entry:
+    names = arguments_of(owner, function)
+    return Entry(owner, lambda d: call(owner, function, names, d, **more), names)
+
+
+def public_functions() -> Iterator[Entry]:
+    """List every public function that takes data."""
+    for module in MODULES:
+        namespace = importlib.import_module(module)
+        for name in namespace.__all__:
+            value = getattr(namespace, name)
+            if isinstance(value, types.FunctionType) and name not in WITHOUT_DATA:
+                if module == "powerkern" and name in ("transform", "inverse_transform"):
+                    continue  # the methods
+                yield _entry(name, value)
+
+
+def fits() -> dict[str, Callable[[Inputs], Any]]:
+    """List the ways to get each kind of result that has methods."""
+    pk, get = importlib.import_module("powerkern"), importlib.import_module
+    return {
+        "PowerFit": lambda d: call("fit", pk.fit, ("X", "sample_weight"), d),
+        "PowerFit, robust": lambda d: call("fit", pk.fit, ("X", "sample_weight"), d, estimator="robust"),
+        "PowerFit, Box-Cox": lambda d: call("fit", pk.fit, ("X",), d, family="box-cox"),
+        "GroupedFit": lambda d: call("fit", pk.fit, ("X", "sample_weight", "groups"), d),
+        "RegressionFit": lambda d: call(
+            "fit_regression", get("powerkern.regression").fit_regression, ("Y", "covariates", "sample_weight"), d
+        ),
+        "JointFit": lambda d: call("fit_joint", get("powerkern.joint").fit_joint, ("X", "sample_weight"), d),
+        "ScoreScaling": lambda d: call("fit_scaling", get("powerkern.outliers").fit_scaling, ("scores",), d),
+        "DDCFit": lambda d: call("ddc", get("powerkern.cellwise").ddc, ("X",), d),
+        "WrappedPCA": lambda d: call("wrapped_pca", get("powerkern.cellwise").wrapped_pca, ("X",), d, n_components=2),
+        "Wrapped": lambda d: call("wrap", get("powerkern.cellwise").wrap, ("X",), d),
+        "UVDecomposition": lambda d: call(
+            "uv_decompose", get("powerkern.completion").uv_decompose, ("M", "rank"), d, **_seed("uv_decompose")
+        ),
+        "RatingModel": lambda d: call(
+            "fit_ratings", get("powerkern.completion").fit_ratings, ("ratings", "rank"), d, **_seed("fit_ratings")
+        ),
+    }
+
+
+def _seed(name: str) -> dict[str, int]:
+    """Return the argument that makes a function of `powerkern.completion` repeatable."""
+    function = getattr(importlib.import_module("powerkern.completion"), name)
+    return {key: 0 for key in ("rng", "random_state") if key in inspect.signature(function).parameters}
+
+
+def methods(kind: str, result: Any) -> list[tuple[str, tuple[str, ...]]]:
+    """List the public methods of a result, with the names of their required arguments."""
+    found = []
+    for name in dir(type(result)):
+        static = inspect.getattr_static(type(result), name)
+        if name.startswith("_") or not isinstance(static, types.FunctionType) or name in METHODS_WITHOUT_DATA:
+            continue
+        signature = inspect.signature(getattr(result, name)).parameters
+        required = tuple(
+            key
+            for key, parameter in signature.items()
+            if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+        )
+        if "groups" in signature and "groups" not in required:
+            required += ("groups",)
+        found.append((name, required))
+    return found
+
+
+def call_method(kind: str, result: Any, method: str, required: tuple[str, ...], inputs: Inputs) -> Any:
+    """Call a method of a result with the inputs that it requires."""
+    owner = f"{kind.split(',')[0]}.{method}"
+    return call(owner, getattr(result, method), required, inputs)
+
+
+def numbers(value: Any) -> list[Any]:
+    """Flatten any result to a list of float arrays, in a fixed order."""
+    if value is None or isinstance(value, str | bytes | types.FunctionType):
+        return []
+    if isinstance(value, dict):
+        return [part for key in value for part in numbers(value[key])]
+    if isinstance(value, tuple | list):
+        return [part for item in value for part in numbers(item)]
+    if hasattr(value, "lmbda"):
+        results = [getattr(value, name, None) for name in ("lmbda", "loc", "scale", "mu", "correlation")]
+        return [np.asarray(result, float) for result in results if result is not None]
+    if hasattr(value, "to_numpy"):
+        return [np.asarray(value.to_numpy(), float)]
+    if isinstance(value, np.ma.MaskedArray):
+        return [np.asarray(value.filled(np.nan), float)]
+    try:
+        return [np.asarray(value, float)]
+    except (TypeError, ValueError):
+        parts = vars(value) if hasattr(value, "__dict__") else {}
+        return [part for key in sorted(parts) if not key.startswith("_") for part in numbers(parts[key])]
+
+
+def plain() -> Inputs:
+    """Return inputs that are ordinary arrays."""
+    return Inputs(np.array, np.array, np.array)
