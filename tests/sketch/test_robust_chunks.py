@@ -77,6 +77,33 @@ def test_columns_whose_rows_are_known_need_no_pass_of_reweighting():
         assert len(calls) <= n_passes
 
 
+@pytest.mark.parametrize("n_reweight", [1, 2, 3])
+def test_the_cuts_that_are_predicted_are_those_that_are_made(monkeypatch, n_reweight):
+    """Bins at predicted cut-offs are divided before the passes of reweighting, so that these cut between rows."""
+    predicted, made = [], []
+    predict, choose = Column._cuts, Column.chooses
+
+    def note_predicted(column):
+        predicted[:] = predict(column)
+        return list(predicted)
+
+    def note_made(column, turn):
+        lmbda = column.lmbda
+        chosen = choose(column, turn)
+        if chosen:
+            made.append((lmbda, column.rule))
+        return chosen
+
+    monkeypatch.setattr(Column, "_cuts", note_predicted)
+    monkeypatch.setattr(Column, "chooses", note_made)
+    x = contaminated(20_000, "box-cox", 2)
+    fit_chunks(np.array_split(x, 3), "box-cox", pk.AdaptiveRewML(n_reweight=n_reweight))
+    assert len(made) == n_reweight
+    assert [rule for _, rule in predicted] == [rule for _, rule in made]
+    # steps of reweighting move lambda by 0.28 and 0.03
+    np.testing.assert_allclose([lmbda for lmbda, _ in predicted], [lmbda for lmbda, _ in made], rtol=0, atol=5e-3)
+
+
 def test_more_than_half_equal():
     x = contaminated(40_000, "yeo-johnson")
     x[:25_000] = 0.25

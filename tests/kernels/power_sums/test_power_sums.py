@@ -310,6 +310,20 @@ def test_the_error_stays_below_its_bound(family, shape, coarser):
     assert (row[STATUS] == Status.UNRESOLVED) == (error > sketch.TOLERANCE * max(1.0, abs(row[LMBDA])))
 
 
+@pytest.mark.parametrize("spread", [0.3, 1.0, 3.0])
+def test_the_bound_is_the_same_for_the_mirrored_column(spread):
+    """Yeo-Johnson of -x at 2 - lambda is minus that of x at lambda; bins are coarse, so that the bound is theirs."""
+    x = np.sinh(spread * np.random.default_rng(3).normal(0.7, 1.0, size=4000))
+    found = []
+    for values in (x, -x):
+        grid = grid_row(values, YEO_JOHNSON)
+        found.append(fit(values, YEO_JOHNSON, relaid(grid, YEO_JOHNSON, grid[grids.G_EXPONENT] + 4)))
+    (row, error), (mirrored, mirrored_error) = found
+    assert error > 1e-12
+    assert row[LMBDA] == pytest.approx(2.0 - mirrored[LMBDA], abs=error + mirrored_error)
+    assert mirrored_error == pytest.approx(error, rel=0.02)
+
+
 def test_the_bound_tells_a_grid_that_is_too_coarse():
     x = column("lognormal")
     grid = grid_row(x, YEO_JOHNSON)

@@ -149,6 +149,24 @@ def test_standardized_values_and_their_inverses(family):
     assert in_use >= 1.5 * len(x)
 
 
+@pytest.mark.parametrize("ref", [2.5, -2.5, 0.01, 0.0])
+@pytest.mark.parametrize("lmbda", [-0.5, 0.3, 1.7, 2.4])
+def test_values_of_the_sign_that_the_fit_has_not_seen(lmbda, ref):
+    """Of one sign, with the reference `ref`; the reference 0 has a logarithm of the divisor of its own."""
+    x = np.concatenate([-np.geomspace(0.01, 30.0, 40), np.geomspace(0.01, 30.0, 40)]).astype(np.float32)
+    slope, intercept = 0.8, -0.3
+    log_factor = 0.7 if ref == 0.0 else 0.0
+    row = results_of(lmbda, ref=ref, slope=slope, intercept=intercept, log_factor=log_factor)
+    with mpmath.workdps(60):
+        m = 2 - mpmath.mpf(lmbda) if ref < 0 else mpmath.mpf(lmbda)
+        unit = mpmath.exp(-mpmath.mpf(log_factor)) * (1 + abs(mpmath.mpf(ref))) ** -m
+        at_ref = psi(YEO_JOHNSON, lmbda, ref)
+        expected = [float(slope * unit * (psi(YEO_JOHNSON, lmbda, v) - at_ref) + intercept) for v in x]
+        z, ordinary = applied(YEO_JOHNSON, FORWARD, x, row, True)
+        assert ordinary[np.sign(x) != np.sign(ref)].mean() > 0.5
+        np.testing.assert_allclose(z[ordinary], np.array(expected)[ordinary], rtol=1e-7, atol=1e-13)
+
+
 @pytest.mark.parametrize("direction", [FORWARD, INVERSE])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_has_no_image_is_not_ordinary_and_nan_stays(family, direction):
