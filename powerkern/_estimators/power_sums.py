@@ -37,7 +37,7 @@ N_ROUNDINGS = 4
 _NO_WEIGHT = 2.0**-960
 _LARGEST = float(np.finfo(np.float64).max)
 #: Relative error of references that are powers of e.
-_REFERENCE_ERROR = 2.0**-49
+_REFERENCE_ERROR = 2.0**-51
 
 #: Columns as long as this are fitted from sketches, on grids for a sample of about _GUESSED rows.
 SKETCHED_FROM = 1_000_000

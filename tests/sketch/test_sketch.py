@@ -16,9 +16,12 @@ import references as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import brentq
 
 import powerkern as pk
 from powerkern import PowerFit, Status
+from powerkern.kernels.power_sums.grids import G_REF
+from powerkern.kernels.results import LMBDA
 from powerkern.sketch import Grid, Range, Sketch, extend, finish, fit_chunks, merge, range_of, sketch
 from powerkern.sketch.serial import pack
 
@@ -290,6 +293,80 @@ def test_a_stream_that_cannot_tell_its_values_apart_says_so():
     with pytest.warns(UserWarning, match="column 0: the sums do not resolve the column"):
         assert finish(functools.reduce(extend, [x[:500], x[500:]], None)).status[0] == Status.UNRESOLVED
     assert relative(fit_chunks([x[:500], x[500:]]).lmbda, pk.fit(x).lmbda).max() < 1e-9
+
+
+#: Steps between neighbouring numbers, as a skewed sample.
+STEPS = np.array([0, 1, 1, 2, 3, 5, 9, 16])
+
+
+def slope_of_steps() -> float:
+    """The m at which exp(m STEPS) is likeliest to be normal: lambda of Box-Cox per step of the logs."""
+
+    def score(m: float) -> float:
+        y = np.exp(m * STEPS)
+        return np.cov(y, STEPS * y)[0, 1] / np.var(y, ddof=1) - 1.0 / m - STEPS.mean()
+
+    return brentq(score, -5.0, -1e-3, xtol=1e-15, rtol=1e-15)
+
+
+def streams_of_steps(low: float, seed: int, family: str) -> list[Sketch]:
+    """A stream grown, and streams merged, of chunks in random order that are some units in the last place wide."""
+    order = np.random.default_rng(seed).permutation(STEPS.size)
+    chunks = [low + np.spacing(low) * STEPS[at] for at in np.split(order, [1, 3, 5])]
+    grown = functools.reduce(lambda total, chunk: extend(total, chunk, family), chunks, None)
+    return [grown, functools.reduce(merge, [extend(None, chunk, family) for chunk in chunks])]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("low", [2.0, 1e-300, 1e300, 1.0, 0.3])
+def test_box_cox_streams_a_few_roundings_wide(low, seed):
+    expected = slope_of_steps() * low / np.spacing(low)
+    for total in streams_of_steps(low, seed, "box-cox"):
+        assert Sketch.from_bytes(total.to_bytes()) == total
+        fit = finish(total)
+        assert_array_equal(fit.status, Status.OK)
+        assert_allclose(fit.lmbda, expected, rtol=2e-11)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("near", [2.0, 1e-300, 1e300, 0.3])
+def test_box_cox_streams_between_two_references(near, seed):
+    """Chunks on either side of the middle have different references, of which the rounding is many bins."""
+
+    def reference_of(x: float) -> float:
+        return extend(None, [x], "box-cox").grid.table[0, G_REF]
+
+    low, high = near, near * (1.0 + 2.0**-41)
+    while high - low > np.spacing(low):
+        middle = low + 0.5 * (high - low)
+        low, high = (middle, high) if reference_of(middle) == reference_of(near) else (low, middle)
+    low -= 4.0 * np.spacing(low)
+    expected = slope_of_steps() * low / np.spacing(low)
+    totals = streams_of_steps(low, seed, "box-cox")
+    assert any(total.roundings[0, 3] for total in totals)
+    for total in totals:
+        row, error = total.power_sums().fit(np.array([np.nan]), 1)
+        assert error[0] < 1e-2 * abs(expected)
+        assert abs(row[0, LMBDA] - expected) <= error[0]
+
+
+def test_a_box_cox_stream_whose_chunks_are_at_different_places():
+    chunks = [1.9999999999999865, 1.9999999999999878], [2.0000000000000573, 2.0000000000000067]
+    for parts in (chunks, chunks[::-1]):
+        total = extend(extend(None, parts[0], "box-cox"), parts[1])
+        assert relative(finish(total).lmbda, pk.fit(np.concatenate(parts), "box-cox").lmbda).max() < 1e-11
+
+
+def test_yeo_johnson_streams_a_few_roundings_wide_say_that_they_are_not_resolved():
+    for total in streams_of_steps(2.0, 0, "yeo-johnson"):
+        with pytest.warns(UserWarning, match="column 0: the sums do not resolve the column"):
+            assert finish(total).status[0] == Status.UNRESOLVED
+
+
+def test_box_cox_streams_of_the_smallest_numbers():
+    x = np.array([5e-324, 1e-268, 3e-300, 2e-290])
+    total = extend(extend(None, x[:2], "box-cox"), x[2:])
+    assert relative(finish(total).lmbda, pk.fit(x, "box-cox").lmbda).max() < 1e-11
 
 
 def test_chunks_without_rows_change_nothing():

@@ -18,8 +18,10 @@ from powerkern.kernels.elementary.exp import exp, expm1
 from powerkern.kernels.likelihood.optimum import Optimum
 from powerkern.kernels.power_sums.sample import Nodes, Sample
 
-#: Relative error of a power of e that is a reference, in roundings.
-_MOVED = 1.0
+#: Error of the distance between two references in logs, in roundings: `reference_excess` is precise to 2**-64.
+_MOVED = 2.0**-11
+#: In grids that reach farther than this the logs may have been rounded relative to the reference they had before.
+_NARROW = 0.0625
 #: Independent roundings are taken to come to less than this many of their standard deviations.
 _SIGMAS = 8.0
 
@@ -115,7 +117,9 @@ def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, node
 def _noise(sample: Sample, moved: bool) -> float:
     """Return the effect of rounding of the logs, and of references, on lambda, whose unit is one over their spread."""
     logs = sample.centered.logs
-    rounding = _MOVED * EPS / logs.sigma if moved else sample.rounding
+    rounding = sample.rounding
+    if moved:
+        rounding = max(rounding, (_MOVED if logs.sigma < _NARROW else 1.0) * EPS / logs.sigma)
     spread = noise = 0.0
     for k in range(logs.pos.size):
         spread += logs.pos_weight[k] * (logs.pos[k] - logs.jacobian) ** 2

@@ -6,9 +6,8 @@ import math
 
 from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, entry, kernel
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.constants import EPS
 from powerkern.kernels.elementary.exp import exp, expm1
-from powerkern.kernels.elementary.log import log, log1p
+from powerkern.kernels.elementary.log import extended_log, log, log1p, split
 from powerkern.kernels.likelihood.logs import centered_log, offset_log
 from powerkern.kernels.power_sums.ranges import R_COUNT, R_MAX, R_MIN, mean_log, spread_of
 from powerkern.kernels.transforms.family import log_offset
@@ -27,15 +26,37 @@ _DIGITS = 50.0
 #: Bins per column, at first and where a grid is refined.
 MAX_BINS = 4096
 MAX_REFINED = 65536
+#: Logs of the references of Box-Cox streams are multiples of this. Coarse, so that narrow chunks share one reference;
+#: fine, so that the rounding of logs relative to it, 2**-53 of them, is small beside the distance of two doubles.
+_FINEST_STEP = 2.0**-42
+#: References of streams are at least about e to minus this, the smallest that are normal numbers.
+_DEEPEST = 708.0
+#: The logs of references of streams are rounded by less than this.
+_REFERENCE_ROUNDING = 2.0**-50
+
+
+@kernel
+def reference_excess(base: float, ref: float) -> float:
+    """Return ln(ref) minus the logarithm that `ref` is rounded from, if it is the reference of a Box-Cox stream.
+
+    Bins of a stream lie relative to the exact power of e: the rounding of `ref` may be many bins of narrow data. Of
+    other references the result is 0.
+    """
+    if base != 0.0 or not 0.0 < ref < math.inf:
+        return 0.0
+    k, m = split(ref)
+    head, tail = extended_log(k, m - 1.0, 0.0)
+    excess = head - _FINEST_STEP * math.floor((head + tail) / _FINEST_STEP + 0.5) + tail
+    return excess if abs(excess) < _REFERENCE_ROUNDING else 0.0
 
 
 @kernel
 def _log_range(base: float, grid: FloatArray) -> tuple[float, float]:
     """Return the ends of the grid in logs."""
     low, high, ref = grid[G_MIN], grid[G_MAX], grid[G_REF]
-    log_ref = offset_log(base, ref)
+    log_ref, excess = offset_log(base, ref), reference_excess(base, ref)
     if grid[G_SIGN] > 0.0:
-        return centered_log(low, base, ref, log_ref), centered_log(high, base, ref, log_ref)
+        return centered_log(low, base, ref, log_ref) + excess, centered_log(high, base, ref, log_ref) + excess
     if grid[G_SIGN] < 0.0:
         return centered_log(-high, base, ref, log_ref), centered_log(-low, base, ref, log_ref)
     return math.copysign(log1p(abs(low)), low), math.copysign(log1p(abs(high)), high)
@@ -72,10 +93,8 @@ def _rung_between(low: float, high: float) -> float:
     """
     bottom = log(low)
     reach = centered_log(high, 0.0, low, bottom)
-    if reach == 0.0:
-        reach = EPS
-    step = math.ldexp(1.0, math.ceil(math.log2(reach)))
-    return step * math.floor((bottom + 0.5 * reach) / step + 0.5)
+    step = math.ldexp(1.0, math.ceil(math.log2(max(reach, _FINEST_STEP))))
+    return step * max(math.floor((bottom + 0.5 * reach) / step + 0.5), -math.floor(_DEEPEST / step))
 
 
 @kernel

@@ -19,7 +19,17 @@ from powerkern.kernels.likelihood.logs import centered_log, offset_log
 from powerkern.kernels.likelihood.score import Logs
 from powerkern.kernels.likelihood.two_pass import Centered
 from powerkern.kernels.power_sums.gauss import N_NODES, N_POWERS, ONE_NODE, gauss_rule
-from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_QUANTUM, G_REF, G_SIGN
+from powerkern.kernels.power_sums.grids import (
+    G_BINS,
+    G_EXPONENT,
+    G_FIRST,
+    G_MAX,
+    G_MIN,
+    G_QUANTUM,
+    G_REF,
+    G_SIGN,
+    reference_excess,
+)
 from powerkern.kernels.power_sums.sums import is_delicate
 
 #: Weights that are multiples of a quantum times 2 to this power have not been rounded.
@@ -216,6 +226,7 @@ def _bounded(
     nearest, farthest = max(grid[G_MIN], 0.0), grid[G_MAX]
     if layout.sign < 0.0:
         nearest, farthest = max(-grid[G_MAX], 0.0), -grid[G_MIN]
+    origin -= reference_excess(base, grid[G_REF])
     first = centered_log(nearest, base, grid[G_REF], log_ref) - origin
     last = centered_log(farthest, base, grid[G_REF], log_ref) - origin
     inward = max(layout.low * width - first, 0.0), min(layout.high * width - last, 0.0)

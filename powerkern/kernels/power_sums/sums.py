@@ -37,7 +37,16 @@ from powerkern.kernels.elementary.log import log_normal
 from powerkern.kernels.likelihood.logs import centered_log, offset_log
 from powerkern.kernels.likelihood.score import BLOCK
 from powerkern.kernels.power_sums.gauss import N_POWERS
-from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_REF, G_SIGN
+from powerkern.kernels.power_sums.grids import (
+    G_BINS,
+    G_EXPONENT,
+    G_FIRST,
+    G_MAX,
+    G_MIN,
+    G_REF,
+    G_SIGN,
+    reference_excess,
+)
 from powerkern.kernels.transforms.family import log_offset
 
 
@@ -67,6 +76,7 @@ def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: I
     low, high = grid[G_MIN], grid[G_MAX]
     per_bin = 2.0 ** -grid[G_EXPONENT]
     per_ref, log_ref = 1.0 / (base + ref), offset_log(base, ref)
+    excess = reference_excess(base, ref)
     n_inside = 0
     for i in range(x.size):
         inside = (x[i] >= low) & (x[i] <= high)
@@ -75,7 +85,7 @@ def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: I
         if delicate is None:
             s = log_normal((base + abs(value)) * per_ref) * per_bin
         else:
-            s = centered_log(abs(value), base, ref, log_ref) * per_bin
+            s = (centered_log(abs(value), base, ref, log_ref) + excess) * per_bin
         s = math.copysign(s, value) if both else s
         bins[i], t[i] = _place(s, first, last)
     return n_inside
