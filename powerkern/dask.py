@@ -17,6 +17,7 @@ import numpy as np
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.shift import given_shift
+from powerkern._input import frames
 from powerkern._input.arrays import as_choice, as_names, as_weights, check_n_features, naming, output_type
 from powerkern._input.messages import suggest_keywords
 from powerkern._results.columns import ColumnResults
@@ -112,7 +113,8 @@ def fit(
         options["column_names"] = None if names is None else as_names(names, p)
         options["shift"] = given_shift(options.get("shift", 0.0), family, p)
     makes_chunks = isinstance(X, da.Array) and not _is_in_memory(X)
-    return fit_with(_engine(blocks, makes_chunks), family, estimator, progress=progress, **options)
+    engine = _engine(blocks, makes_chunks, _labels(X))
+    return fit_with(engine, family, estimator, progress=progress, **options)
 
 
 def fit_groups(
@@ -142,7 +144,8 @@ def fit_groups(
     """
     if not (_is_list(X) or _is_frame(X)):
         raise TypeError(f"X must be a Dask data frame, whose columns `groups` names, got {type(X).__name__}")
-    return fit_groups_with(_engine(_blocks(X, None)), groups, family, estimator, progress=progress, **options)
+    engine = _engine(_blocks(X, None), labels=_labels(X))
+    return fit_groups_with(engine, groups, family, estimator, progress=progress, **options)
 
 
 def transform(X: Any, fit: PowerFit) -> Any:
@@ -175,8 +178,11 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 # --- passes -------------------------------------------------------------------------------------------
 
 
-def _engine(blocks: list[_Columns], makes_chunks: bool = False) -> MapReduce:
-    """The engine: one graph for each pass over all blocks, fused where its tasks also make the chunks."""
+def _engine(blocks: list[_Columns], makes_chunks: bool = False, labels: list[Any] | None = None) -> MapReduce:
+    """Return the engine: one graph for each pass over all blocks, fused where its tasks also make the chunks.
+
+    `labels` are the columns of a data frame, in whose order its partitions are read.
+    """
     edges = np.cumsum([0, *(block.width or 0 for block in blocks)])
 
     def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S:
@@ -184,7 +190,7 @@ def _engine(blocks: list[_Columns], makes_chunks: bool = False) -> MapReduce:
         if len(blocks) > 1:
             own = [function.part(np.arange(a, b)) for a, b in itertools.pairwise(edges)]
         trees = [
-            _tree(_summaries(each, block.chunks), merge)
+            _tree(_summaries(each, labels, block.chunks), merge)
             for each, block in zip(own, blocks, strict=True)
             if each is not None
         ]
@@ -197,12 +203,12 @@ def _engine(blocks: list[_Columns], makes_chunks: bool = False) -> MapReduce:
     return map_reduce
 
 
-def _on_chunk(function: Pass[S], data: Any, weight: Any, name: str) -> S | None:
+def _on_chunk(function: Pass[S], labels: list[Any] | None, data: Any, weight: Any, name: str) -> S | None:
     """Apply a pass to a chunk; None if it has no rows. Errors name the chunk and count rows from its start."""
     if len(data) == 0:
         return None
     with naming(name):
-        return function(data, weight)
+        return function(frames.order_chunk(data, labels), weight)
 
 
 def _merged(merge: Callable[[S, S], S], a: S | None, b: S | None) -> S | None:
@@ -212,9 +218,9 @@ def _merged(merge: Callable[[S, S], S], a: S | None, b: S | None) -> S | None:
     return merge(a, b)
 
 
-def _summaries(function: Pass[S], chunks: list[_Chunk]) -> list[Any]:
+def _summaries(function: Pass[S], labels: list[Any] | None, chunks: list[_Chunk]) -> list[Any]:
     """The delayed summaries of chunks."""
-    ask = dask.delayed(functools.partial(_on_chunk, function), pure=False, traverse=False)
+    ask = dask.delayed(functools.partial(_on_chunk, function, labels), pure=False, traverse=False)
     return [ask(*chunk) for chunk in chunks]
 
 
@@ -281,6 +287,11 @@ def _is_frame(X: Any) -> bool:
     """Whether X is a Dask data frame or series."""
     kind = type(X)  # an instance of Delayed has every attribute
     return dask.is_dask_collection(X) and hasattr(kind, "map_partitions") and hasattr(kind, "ndim")
+
+
+def _labels(X: Any) -> list[Any] | None:
+    """Return the labels of the columns of a Dask data frame; None for anything else."""
+    return frames.names_of(X._meta) if _is_frame(X) else None
 
 
 def _is_list(X: Any) -> bool:

@@ -6,6 +6,7 @@ which tasks merge in pairs as they arrive. `transform` and `inverse_transform` a
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -169,7 +170,7 @@ def _over_chunks(chunks: list[tuple[Any, ...]]) -> MapReduce:
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
         shared = ray.put(function)
-        tasks = (_SUMMARISED.remote(shared, f"chunk {i}", *chunk) for i, chunk in enumerate(chunks))
+        tasks = (_SUMMARISED.remote(shared, i, *chunk) for i, chunk in enumerate(chunks))
         return _settled(tasks, merge)
 
     return run
@@ -197,9 +198,11 @@ def _settled(parts: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
     return _merged(merge, *map(ray.get, single)).value()
 
 
-def _summarised(function: Pass[Any], name: str, *given: Any) -> Outcome:
+def _summarised(function: Pass[Any], position: int, *given: Any) -> Outcome:
     """The outcome of a chunk and its weights, each given as data or as a function that returns it."""
-    return outcome_of(name, lambda: function(*(one() if callable(one) else one for one in given)))
+    name = f"chunk {position}"
+    outcome = outcome_of(name, lambda: function(*(one() if callable(one) else one for one in given)))
+    return dataclasses.replace(outcome, position=position)
 
 
 def _summarised_block(
@@ -211,8 +214,10 @@ def _summarised_block(
 
 
 def _merged(merge: Callable[[Any, Any], Any], *parts: Any) -> Outcome:
-    """Merge outcomes, and blocks of outcomes, one by one."""
-    return merged_outcomes(merge, (outcome for part in parts for outcome in _outcomes(part)))
+    """Merge outcomes, and blocks of outcomes, one by one, the first chunk first: it decides on the order of columns."""
+    outcomes = sorted((outcome for part in parts for outcome in _outcomes(part)), key=lambda outcome: outcome.position)
+    total = merged_outcomes(merge, outcomes)
+    return dataclasses.replace(total, position=outcomes[0].position) if outcomes else total
 
 
 def _outcomes(part: Outcome | pyarrow.Table) -> Iterator[Outcome]:

@@ -446,3 +446,23 @@ def test_groups_of_rows_in_any_partitions(dd):
 def test_a_misspelled_option_is_refused():
     with pytest.raises(TypeError, match=r"'n_thread' is not an option of .*fit_chunks; did you mean 'n_threads'\?"):
         fit(da.ones((10, 2)), n_thread=2)
+
+
+@pytest.mark.parametrize("delayed", [False, True])
+def test_partitions_with_columns_in_another_order_are_aligned(delayed):
+    pandas, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    values = np.random.default_rng(5).lognormal(size=(600, 3)) * [1.0, 30.0, 0.01]
+    parts = [pandas.DataFrame(part, columns=["a", "b", "c"]) for part in np.split(values, 3)]
+    moved = [parts[0], parts[1][["c", "a", "b"]], parts[2][["b", "a", "c"]]]
+
+    def collection(chunks):
+        chunks = [dask.delayed(chunk) for chunk in chunks]
+        return chunks if delayed else dd.from_delayed(chunks, meta=parts[0].iloc[:0], verify_meta=False)
+
+    for estimator in ("mle", "rewml"):
+        found, expected = (fit(collection(chunks), "box-cox", estimator) for chunks in (moved, parts))
+        assert found.column_names == expected.column_names == ["a", "b", "c"]
+        assert_array_equal(found.columns.raw, expected.columns.raw)
+    renamed = [parts[0], moved[1].rename(columns={"c": "other"}), parts[2]]
+    with pytest.raises(ValueError, match="'other'"):
+        fit(collection(renamed))

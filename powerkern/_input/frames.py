@@ -104,6 +104,17 @@ def columns_named(X: Any, names: list[Any] | None) -> Any:
     return X if order is None else _at(X, order)
 
 
+def order_chunk(chunk: Any, labels: Sequence[Any] | None) -> Any:
+    """Return a data frame with its columns in the order of `labels`, those of the first chunk, if it has just these.
+
+    Anything else is returned unchanged: the caller refuses other labels, and takes unnamed columns by position.
+    """
+    own = names_of(chunk)
+    if own is None or labels is None or len(own) != len(labels):
+        return chunk
+    return columns_named(chunk, list(labels))
+
+
 def restored(X: Any, part: Any, values: NDArray[Any]) -> Any:
     """X with `values` in place of the columns `part`, from which they were computed; an array if X is not a frame."""
     own = library(X)

@@ -61,9 +61,15 @@ def read_chunk(
     sample_weight: ArrayLike | str | None = None,
     column_names: Sequence[str] | None = None,
     what: str = "chunk",
+    *,
+    labels: Sequence[Any] | None = None,
 ) -> Matrix:
-    """Some of the rows of a data set: there may be none, and their weights may all be zero."""
+    """Read one chunk. Unlike `read`, accept no rows and all-zero weights.
+
+    A data frame with the columns `labels`, those of earlier chunks, in another order is read in their order.
+    """
     rows, weight = frames.without_weights(chunk, sample_weight, what)
+    rows = frames.order_chunk(rows, labels)
     matrix = as_rows(rows, column_names, what)
     n = len(matrix.values)
     return matrix._replace(weight=np.zeros(n) if is_weightless(weight, n) else weights_of(weight, n))

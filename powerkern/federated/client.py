@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +12,7 @@ from powerkern._engine.by_column import partial_moments_matrix
 from powerkern._engine.gather import shift_and_scale
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
-from powerkern._input.alignment import labels_from_record, may_go_by_position
+from powerkern._input.alignment import labels_from_record, matching_order, may_go_by_position
 from powerkern._input.arrays import NO_WEIGHTS, as_flag, column_label
 from powerkern._input.messages import shown
 from powerkern._input.reading import read_chunk
@@ -178,6 +179,7 @@ class Client:
             raise self._error("the request is malformed: its column names are no labels") from None
         if n is not None and n != self.n_columns:
             raise self._error(f"it has {self.n_columns} columns, the fit has {n}")
+        self._order_columns(columns)
         own = self._matrix.names
         if (
             columns is not None
@@ -191,6 +193,15 @@ class Client:
             return message, given_shift(message.details.get("shift", 0.0), family, self.n_columns)
         except (TypeError, ValueError) as error:
             raise self._error(f"the request is malformed: {error}") from None
+
+    def _order_columns(self, columns: list[Any] | None) -> None:
+        """Put the columns in the order of the fit, if they have the same labels in another order."""
+        own, values = self._matrix.names, self._matrix.values
+        if own is None or columns is None or len(own) != len(columns):
+            return
+        if (order := matching_order(own, columns)) is not None:
+            self._matrix = self._matrix._replace(values=values[:, order], names=list(columns))
+            self._ranges = {}
 
     # --- answers ----------------------------------------------------------------------------------------
 

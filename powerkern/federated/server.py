@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._estimators.limits import lambda_limit
 from powerkern._estimators.shift import given_shift
-from powerkern._input.alignment import labels_to_record, may_go_by_position
+from powerkern._input.alignment import labels_to_record, matching_order, may_go_by_position
 from powerkern._input.arguments import given_lambdas
 from powerkern._input.arrays import as_choice, as_flag, as_names, as_reals, column_label, column_labels, listed
 from powerkern._input.messages import warn
@@ -168,7 +168,7 @@ class Server:
         try:
             read = self._asked.read(answer.body, sender)
             if isinstance(read, Range):
-                self._check_columns(read)
+                self._check_columns(self._order_columns(read))
         except ValueError as error:
             raise _error(sender, str(error)) from None
         self._read[sender] = read
@@ -222,6 +222,7 @@ class Server:
         if isinstance(answers[0], Range):
             self._n_columns = answers[0].n_features
             self._columns = self._columns or next((one.column_names for one in answers if one.column_names), None)
+            answers = [self._order_columns(one) for one in answers]
         try:
             request = self._talk.send(answers[:1] if self.wants_total else answers)
         except StopIteration as end:
@@ -259,21 +260,33 @@ class Server:
             text = f"{column_labels(rough, self._columns)}: lambda is off by up to lmbda_error"
             warn(f"{text}, more than 0.01 standard errors; use a smaller quantum or closer data_bounds")
 
+    @property
+    def _labels(self) -> list[Any] | None:
+        """The labels of the columns: of the fit, or of the first answer that has some."""
+        return self._columns or next((one.column_names for one in self._read.values() if one.column_names), None)
+
+    def _order_columns(self, found: Range) -> Range:
+        """Return a range whose columns are in the order of the fit, if they have the same labels in another order."""
+        wanted, names = self._labels, found.column_names
+        if wanted is None or names is None or len(wanted) != len(names):
+            return found
+        order = matching_order(names, wanted)
+        return found if order is None else found.part(order)
+
     def _check_columns(self, found: Range) -> None:
         """Refuse, with ValueError, a range whose columns differ from the fit or the first answer."""
         first = next(iter(self._read.values()), found)
         n = self._n_columns or first.n_features
         if found.n_features != n:
             raise ValueError(f"it has {found.n_features} columns, the fit has {n}")
-        wanted = self._columns or next((one.column_names for one in self._read.values() if one.column_names), None)
-        names = found.column_names
+        wanted, names = self._labels, found.column_names
         if (
             wanted is not None
             and names not in (None, wanted)
             and not may_go_by_position(names or [], wanted, one_may_differ=False)
         ):
             j = next(j for j in range(n) if names[j] != wanted[j])
-            raise ValueError(f"{column_label(j, names)} is {wanted[j]!r} in the fit; reorder or rename it")
+            raise ValueError(f"{column_label(j, names)} is {wanted[j]!r} in the fit; rename it")
 
 
 def _error(client: str, text: str) -> ProtocolError:

@@ -49,6 +49,7 @@ def fit_chunks(
         Chunks of rows, each as for `powerkern.fit`: a list of slices of a memory map; a table, column, data set,
         scanner or ``ParquetFile`` of pyarrow, a lazy frame of polars, or a relation of DuckDB; or a function that
         starts reading anew whenever it is called, such as ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``.
+        Data frames with the columns of the first one in another order are read in the order of the first one.
         Tables are read in batches of about a million cells (scanners: in their own).
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
         The transform; "best": the better of both, column by column, see Notes.
@@ -213,11 +214,12 @@ def reading(
         _check_rereadable("sample_weight", sample_weight)
     first = None if non_numeric in (None, "raise") else _first(chunks)
     columns = None if non_numeric is None else frames.chosen_positions(first, non_numeric, by_name)
+    order = _Order()
     words = Rewording() if non_numeric is None else OFFERING_NON_NUMERIC
 
     def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
         total = None
-        for i, (chunk, weight) in enumerate(_with_weights(_read(chunks, columns), sample_weight)):
+        for i, (chunk, weight) in enumerate(_with_weights(_read(chunks, columns, order), sample_weight)):
             with words, naming(f"chunk {i}"):
                 part = function(chunk, weight)
                 total = part if total is None else merge(total, part)
@@ -260,16 +262,28 @@ def _first(chunks: Any) -> Any:
     return next(iter(opened), None) if source is None else source.blank
 
 
-def _read(chunks: Any, columns: list[int] | None) -> Iterator[Any]:
-    """Chunks from the start, of all columns or of those at these positions."""
+class _Order:
+    """The order of the columns of the first chunk, in which later ones are read: whole, with weights and groups."""
+
+    labels: list[Any] | None = None
+
+    def apply(self, chunks: Iterable[Any]) -> Iterator[Any]:
+        """Yield the chunks, data frames with their columns in this order."""
+        for chunk in chunks:
+            if self.labels is None:
+                self.labels = frames.names_of(chunk)
+            yield frames.order_chunk(chunk, self.labels)
+
+
+def _read(chunks: Any, columns: list[int] | None, order: _Order) -> Iterator[Any]:
+    """Chunks from the start, of all columns or of those at these positions of the first chunk."""
     opened = chunks() if callable(chunks) else chunks
     source = batches_of(opened)
     if source is not None:
         names = frames.names_of(source.blank) or []
         return source.of(None if columns is None else [names[j] for j in columns])
-    if columns is None:
-        return iter(opened)
-    return (frames.taken(chunk, None, columns) for chunk in opened)
+    ordered = order.apply(opened)
+    return ordered if columns is None else (frames.taken(chunk, None, columns) for chunk in ordered)
 
 
 def _with_weights(chunks: Iterator[Any], sample_weight: Any) -> Iterator[tuple[object, Any]]:

@@ -199,10 +199,12 @@ class _Fits(NamedTuple):
         if self.solver is not None:
             return self._robustly(self.solver, family, shift, names, bounds)
 
-        def read(grid: Grid, chosen: BoolArray) -> Sketch:
-            return self.passes(SketchPass, grid=grid, chosen=chosen)
-
         found = self.passes(RangePass, family=family, shift=shift, column_names=names)
+        passes = self._passes_after(found, names)
+
+        def read(grid: Grid, chosen: BoolArray) -> Sketch:
+            return passes(SketchPass, grid=grid, chosen=chosen)
+
         total = resolved(found.grid(), read)
         _check_unchanged(found, np.arange(found.n_features), total.n_obs)
         results, sums = finish_results(total, self.standardize, self.lmbda, self.ymax, bounds, self.n_threads)
@@ -213,10 +215,15 @@ class _Fits(NamedTuple):
     ) -> _Found:
         first = self.passes(SamplePass, family=family, shift=shift, column_names=names)
         limit = LambdaLimit(np.inf, False, given_bounds(bounds, first.range.n_features, first.range.column_names))
-        results, error = fit_robust(self.passes, solver, first, limit, self.n_threads)
+        passes = self._passes_after(first.range, names)
+        results, error = fit_robust(passes, solver, first, limit, self.n_threads)
         unit = first.unit if first.weighted and (first.unit < 1.0).any() else None
         families = np.full(len(results), FAMILIES[family])
         return _Found(first.range, results, families, error=error, unit_weights=unit)
+
+    def _passes_after(self, found: Range, names: tuple[str, ...] | None) -> Passes:
+        """Return the passes after the first, which found the labels of the columns unless `names` replaced them."""
+        return self.passes if names is not None else self.passes.with_labels(found.column_names)
 
     def better(self, names: tuple[str, ...] | None, bounds: Bounds | None, criterion: str) -> _Found:
         """The fit of every column by the better of the two families, of which Box-Cox is for positive columns only."""
@@ -225,13 +232,14 @@ class _Fits(NamedTuple):
         if not positive.any():
             return found
         at, p = np.flatnonzero(positive), positive.size
+        passes = self._passes_after(found.range, names)
         names = tuple(found.range.column_names or list[Any](range(p)))
         low, high = given_bounds(bounds, p, found.range.column_names)[:, positive]
-        own = self._replace(passes=dataclasses.replace(self.passes, columns=positive))
+        own = self._replace(passes=dataclasses.replace(passes, columns=positive))
         other = own.by("box-cox", 0.0, names, (low, high))
         _check_unchanged(found.range, at, other.range.n_obs)
         better = box_cox_is_better(
-            self.passes,
+            passes,
             found.range,
             positive,
             other.results,

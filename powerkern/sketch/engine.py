@@ -62,17 +62,20 @@ class Pass(ABC, Generic[S]):
         Names of the columns, instead of the names in the chunks.
     chosen : (p,) ndarray of bool or None
         The columns to summarise, as if there were no others; None: all.
+    labels : tuple or None
+        The labels of the columns that the first pass saw; chunks that have them in another order are read in this one.
     """
 
     sample_weight: str | None = None
     n_threads: int | None = 1
     column_names: tuple[str, ...] | None = None
     chosen: BoolArray | None = None
+    labels: tuple[Any, ...] | None = None
 
     def __call__(self, chunk: Any, sample_weight: Any = None) -> S:
         """The summary of a chunk of rows, possibly none, with their weights."""
         weight = sample_weight if self.sample_weight is None else self.sample_weight
-        return self.of(read_chunk(chunk, weight, self.column_names))
+        return self.of(read_chunk(chunk, weight, self.column_names, labels=self.labels))
 
     def of(self, matrix: Matrix) -> S:
         """The summary of the chosen columns of some rows."""
@@ -93,7 +96,8 @@ class Pass(ABC, Generic[S]):
         if not own.size:
             return None
         names = None if self.column_names is None else tuple(self.column_names[j] for j in at)
-        return dataclasses.replace(self, chosen=chosen, column_names=names, **self.fields_of(own))
+        labels = None if self.labels is None else tuple(self.labels[j] for j in at)
+        return dataclasses.replace(self, chosen=chosen, column_names=names, labels=labels, **self.fields_of(own))
 
     @abstractmethod
     def summary(self, matrix: Matrix) -> S:
@@ -109,6 +113,9 @@ class MapReduce(Protocol):
 
     ``map_reduce(function, merge)`` calls ``function(chunk)``, or ``function(chunk, sample_weight)``, wherever the
     chunks are, and returns all results merged by ``merge(a, b)``, or None if there are no chunks.
+
+    Data frames with the same column labels in different orders are read in the order of `a`. The first chunk decides,
+    also on arguments with one entry per column, if `a` always holds earlier chunks than `b`.
     """
 
     def __call__(self, function: Pass[S], merge: Callable[[S, S], S], /) -> S | None:
@@ -129,6 +136,8 @@ class Passes:
         A progress bar, which counts the passes.
     columns : (p,) ndarray of bool, optional
         The columns to pass over, as if there were no others; default: all.
+    labels : tuple, optional
+        The labels of the columns, where the first pass has seen some: see `Pass`.
     """
 
     map_reduce: MapReduce
@@ -136,6 +145,11 @@ class Passes:
     n_threads: int | None = 1
     bar: Any = None
     columns: BoolArray | None = None
+    labels: tuple[Any, ...] | None = None
+
+    def with_labels(self, labels: Sequence[Any] | None) -> Self:
+        """Return the passes that follow the first one, which saw columns with these labels."""
+        return self if labels is None else dataclasses.replace(self, labels=tuple(labels))
 
     def __call__(self, kind: Callable[..., Pass[S]], *, chosen: BoolArray | None = None, **fields: Any) -> S:
         """The summary of all chunks by a pass of this kind, which has these fields."""
@@ -143,7 +157,14 @@ class Passes:
             among, chosen = chosen, self.columns.copy()
             chosen[self.columns] = True if among is None else among
         total = self.map_reduce(
-            kind(sample_weight=self.sample_weight, n_threads=self.n_threads, chosen=chosen, **fields), merge
+            kind(
+                sample_weight=self.sample_weight,
+                n_threads=self.n_threads,
+                chosen=chosen,
+                labels=self.labels,
+                **fields,
+            ),
+            merge,
         )
         if total is None:
             raise ValueError("there are no chunks: none were given, or they could be read only once")
@@ -157,10 +178,14 @@ class Passes:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A summary, or the error in its place; both are None without rows."""
+    """A summary, or the error in its place; both are None without rows.
+
+    `position` counts chunks, or is that of the first chunk of several, for engines that merge in order of arrival.
+    """
 
     summary: Any = None
     error: TypeError | ValueError | None = None
+    position: int = 0
 
     def value(self) -> Any:
         """The summary; raises the error if there is one, or if there were no rows."""

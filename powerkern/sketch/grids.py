@@ -18,7 +18,7 @@ from powerkern._estimators.power_sums import (
     starts_of,
 )
 from powerkern._estimators.ranges import in_digits, merged_ranges, weight_of
-from powerkern._input.alignment import may_go_by_position
+from powerkern._input.alignment import matching_order, may_go_by_position
 from powerkern._input.arguments import as_number, column_positions
 from powerkern._input.arrays import as_choice, as_reals, column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
@@ -91,6 +91,17 @@ class _Columns:
             "vector": self.was_vector,
             **({"shift": self.shift.tolist()} if self.shift.any() else {}),
         }
+
+    def order_of(self, other: _Columns) -> list[int] | None:
+        """Return the positions of these columns in `other`, which has the same labels in another order; else None."""
+        own, theirs = self.column_names, other.column_names
+        return None if own is None or theirs is None or len(own) != len(theirs) else matching_order(theirs, own)
+
+    def part(self, columns: ArrayLike) -> Self:
+        """Return the description of some of the columns (indices or mask)."""
+        chosen = column_positions(columns, self.n_features)
+        names = None if self.column_names is None else [self.column_names[j] for j in chosen]
+        return type(self)(self.family, self.table[chosen], names, self.was_vector, self.shift[chosen])
 
     def check_same_columns(self, other: _Columns) -> None:
         """Refuse to merge with a summary of another family or of other columns."""
@@ -193,7 +204,9 @@ class Range(_Columns, Summary):
         return Grid(self.family, cells, self.column_names, self.was_vector, self.shift)
 
     def merged(self, other: Range) -> Range:
-        """The range of the rows of both."""
+        """The range of the rows of both, in the order of these columns."""
+        if (order := self.order_of(other)) is not None:
+            other = other.part(order)
         self.check_same_columns(other)
         table = merged_ranges(np.array([self.table, other.table]))
         names, was_vector = self.column_names or other.column_names, self.was_vector and other.was_vector
@@ -324,12 +337,6 @@ class Grid(_Columns):
         chosen = np.zeros(self.n_features, dtype=bool)
         chosen[slice(None) if columns is None else column_positions(columns, self.n_features)] = True
         return self._relaid(self.table[:, G_EXPONENT] - _REFINEMENT * chosen, grids.MAX_REFINED)
-
-    def part(self, columns: ArrayLike) -> Grid:
-        """The grid of some of the columns (indices or mask)."""
-        chosen = column_positions(columns, self.n_features)
-        names = None if self.column_names is None else [self.column_names[j] for j in chosen]
-        return Grid(self.family, self.table[chosen], names, self.was_vector, self.shift[chosen])
 
     def _relaid(self, exponents: FloatArray, max_bins: int) -> Grid:
         cells = self.table.copy()

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._estimators.estimators import Estimator
-from powerkern._input.alignment import align_columns
+from powerkern._input.alignment import align_columns, matching_order
 from powerkern._input.arguments import place_of
 from powerkern._input.arrays import Matrix, as_reals, column_label, listed
 from powerkern._input.frames import names_of
@@ -35,12 +35,18 @@ class _Labels(Summary):
         self.keys, self.names, self.p = keys, names, p
 
     def merged(self, other: Self) -> Self:
-        """The groups of the rows of both."""
-        if (self.names, self.p) != (other.names, other.p):
+        """The groups of the rows of both, with the columns in the order of these."""
+        if (self.names, self.p) != (other.names, other.p) and not self._is_reordered(other):
             raise ValueError(f"chunks have different columns: {self.names or self.p} and {other.names or other.p}")
         if self.keys is None or other.keys is None:
-            return other if self.keys is None else self
+            return type(self)(other.keys if self.keys is None else self.keys, self.names, self.p)
         return type(self)(self.keys.joined(other.keys), self.names, self.p)
+
+    def _is_reordered(self, other: Self) -> bool:
+        """Return whether `other` has the same columns in another order."""
+        if self.names is None or other.names is None or self.p != other.p:
+            return False
+        return matching_order(other.names, self.names) is not None
 
     @classmethod
     def side_by_side(cls, parts: Any) -> Self:
@@ -96,7 +102,7 @@ class _GroupedPass(_FramePass[S]):
     def __call__(self, chunk: Any, sample_weight: Any = None) -> S:
         """The summary of a chunk."""
         assert self.keys.names is not None
-        matrix = read_chunk(without_names(chunk, self.keys.names))
+        matrix = read_chunk(without_names(chunk, self.keys.names), labels=self.labels)
         runs = self.keys.runs_of(chunk, None, len(matrix.values), None)
         if (runs.codes == UNKNOWN).any():
             raise ValueError("a pass found groups that the one before did not: the data have changed")
@@ -193,8 +199,10 @@ def fit_groups_with(
         raise ValueError("the chunks have no rows")
     keys = dataclasses.replace(found.keys, several=not isinstance(groups, str))
 
+    labels = None if found.names is None or own is not None else tuple(found.names)
+
     def on_groups(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
-        return map_reduce(_GroupedPass(inner=function, keys=keys), merge)
+        return map_reduce(_GroupedPass(inner=function, keys=keys, labels=labels), merge)
 
     for name in ("lmbda", "shift", "bounds"):
         if given.get(name) is not None:

@@ -85,13 +85,20 @@ class Sample(Summary):
         return np.asarray(exponents - _BITS, dtype=np.int64)
 
     def merged(self, other: Self) -> Self:
-        """The sample of the rows of both."""
+        """The sample of the rows of both, in the order of these columns."""
+        if (order := self.range.order_of(other.range)) is not None:
+            other = other.part(order)
         both = self.range.merged(other.range)
         top = np.maximum(self.weights[:, 0], other.weights[:, 0])
         share, of_other = (part.weights[:, 0] / np.where(top > 0.0, top, 1.0) for part in (self, other))
         sums = [self.weights[:, k] * share**k + other.weights[:, k] * of_other**k for k in (1, 2)]
         drawn = [_smallest(np.concatenate(pair)) for pair in zip(self.drawn, other.drawn, strict=True)]
         return type(self)(both, np.column_stack([top, *sums]), drawn, self.weighted or other.weighted)
+
+    def part(self, columns: Sequence[int]) -> Self:
+        """Return the sample of some of the columns."""
+        drawn = [self.drawn[j] for j in columns]
+        return type(self)(self.range.part(columns), self.weights[columns], drawn, self.weighted)
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Self]) -> Self:

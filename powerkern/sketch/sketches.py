@@ -59,7 +59,9 @@ class Sketch(Summary):
         return PowerSums(self.sums, self.roundings, FAMILIES[self.grid.family], self.grid.table.copy())
 
     def merged(self, other: Sketch) -> Sketch:
-        """The sketch of the rows of both, on a grid that has room for it."""
+        """The sketch of the rows of both, on a grid that has room for it, in the order of these columns."""
+        if (order := self.grid.order_of(other.grid)) is not None:
+            other = other.part(order)
         self.grid.check_same_columns(other.grid)
         weight = self.n_obs + other.n_obs
         same = self.grid == other.grid and self.grid.has_room_for(weight)

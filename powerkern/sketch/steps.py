@@ -102,7 +102,7 @@ def sketch(
     sample_weight : (n,) array-like, or str, optional
         Weights as for `range_of`.
     column_names : sequence of str, optional
-        Names of the columns, which must match the grid's; default: the names in a data frame.
+        Names of the columns, which must match the grid's; default: the names in a data frame, in any order.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. The sums do not depend on it, bit for bit.
 
@@ -127,7 +127,8 @@ def sketch(
     """
     if not isinstance(grid, Grid):
         raise TypeError(f"grid must be a Grid, made by range_of(...).grid(), got {type(grid).__name__}")
-    matrix = read_chunk(chunk, sample_weight, column_names)
+    labels = grid.column_names if column_names is None else None
+    matrix = read_chunk(chunk, sample_weight, column_names, labels=labels)
     check_n_features(matrix.values, grid.n_features, matrix.names, grid.column_names)
     return sketch_of_matrix(matrix, grid, n_threads)
 
@@ -174,7 +175,7 @@ def extend(
         The next rows.
     family, sample_weight, shift, column_names, n_threads
         As for `range_of`; `family`, `shift` and `column_names` of the first chunk count. Later data frames must have
-        matching names; otherwise pass `column_names` again.
+        the same names, in any order; otherwise pass `column_names` again.
 
     Returns
     -------
@@ -195,7 +196,8 @@ def extend(
     if not (total is None or isinstance(total, Sketch)):
         raise TypeError(f"extend takes a Sketch (or None to begin), got {type(total).__name__}")
     as_choice("family", family, FAMILIES)
-    matrix = read_chunk(chunk, sample_weight, column_names)
+    labels = None if total is None or column_names is not None else total.grid.column_names
+    matrix = read_chunk(chunk, sample_weight, column_names, labels=labels)
     if total is None:
         found = range_of_matrix(matrix, family, shift, n_threads)
         return sketch_of_matrix(matrix, found.stream_grid(), n_threads)

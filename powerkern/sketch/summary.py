@@ -34,11 +34,12 @@ def merge(a: S, b: S) -> S:
     Parameters
     ----------
     a, b : Range or Sketch
-        Two ranges or two sketches.
+        Two ranges or two sketches. If `b` has the column labels of `a` in another order, its columns are reordered.
 
     Returns
     -------
     Range or Sketch
+        With the columns in the order of `a`.
 
     Raises
     ------

@@ -1,0 +1,153 @@
+"""Chunks whose columns have the labels of the first chunk in another order are aligned; other labels are refused."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pytest
+
+from powerkern.sketch import (
+    extend,
+    finish,
+    fit_chunks,
+    fit_groups,
+    fit_groups_with,
+    fit_with,
+    location_chunks,
+    location_with,
+    merge,
+    range_of,
+    sketch,
+)
+
+pandas = pytest.importorskip("pandas")
+
+TEXT, WHOLE, TUPLES = ["a", "b", "c"], [2, 0, 1], [("x", 1), ("x", 2), ("y", 1)]
+ORDERS = [[0, 1, 2], [2, 0, 1], [1, 0, 2], [2, 1, 0]]
+
+
+def chunks_in_order(labels: list[Any], n: int = 700) -> list[Any]:
+    """Four chunks of columns of different scales, enough rows for more than one sample."""
+    values = np.random.default_rng(3).lognormal(size=(4 * n, 3)) * [1.0, 30.0, 0.01]
+    columns = pandas.MultiIndex.from_tuples(labels) if isinstance(labels[0], tuple) else labels
+    return [pandas.DataFrame(part, columns=columns) for part in np.array_split(values, 4)]
+
+
+def permuted(chunks: list[Any]) -> list[Any]:
+    return [chunk.iloc[:, order] for chunk, order in zip(chunks, ORDERS, strict=True)]
+
+
+def engine(chunks: list[Any]) -> Any:
+    def map_reduce(function: Any, merge: Any) -> Any:
+        return reduce(merge, map(function, chunks))
+
+    return map_reduce
+
+
+def assert_same_fit(found: Any, expected: Any) -> None:
+    assert found.column_names == expected.column_names
+    np.testing.assert_array_equal(found.columns.raw, expected.columns.raw)
+
+
+@pytest.mark.parametrize("labels", [TEXT, WHOLE, TUPLES])
+@pytest.mark.parametrize(("family", "estimator"), [("box-cox", "mle"), ("yeo-johnson", "rewml"), ("best", "mle")])
+def test_fits(labels, family, estimator):
+    chunks = chunks_in_order(labels)
+    options: dict[str, Any] = {"bounds": ([-1.0, -2.0, -3.0], [0.01, 2.0, 3.0])}
+    expected = fit_chunks(chunks, family, estimator, **options)
+    assert expected.column_names == labels
+    assert_same_fit(fit_chunks(permuted(chunks), family, estimator, **options), expected)
+    assert_same_fit(fit_with(engine(permuted(chunks)), family, estimator, **options), expected)
+
+
+def test_polars():
+    polars = pytest.importorskip("polars")
+    chunks = chunks_in_order(TEXT)
+    changed = [polars.DataFrame({name: chunk[name].to_numpy() for name in chunk}) for chunk in permuted(chunks)]
+    assert_same_fit(fit_chunks(changed, "box-cox"), fit_chunks(chunks, "box-cox"))
+
+
+def test_names_weights_shifts_and_text_go_by_the_first_chunk():
+    chunks = chunks_in_order(TEXT)
+    weighed = [chunk.assign(w=np.arange(len(chunk)) % 3, t="text") for chunk in chunks]
+    moved = [weighed[0], *(chunk[["t", "c", "w", "a", "b"]] for chunk in weighed[1:])]
+    options: dict[str, Any] = {
+        "sample_weight": "w",
+        "non_numeric": "ignore",
+        "shift": [1.0, 2.0, 3.0],
+        "column_names": ["c", "b", "a"],
+    }
+    assert_same_fit(fit_chunks(moved, "box-cox", **options), fit_chunks(weighed, "box-cox", **options))
+
+
+@pytest.mark.parametrize("labels", [TEXT, WHOLE, TUPLES])
+@pytest.mark.parametrize("method", ["mean-sd", "huber"])
+def test_location(labels, method):
+    chunks = chunks_in_order(labels)
+    expected = location_chunks(chunks, method)
+    for found in (location_chunks(permuted(chunks), method), location_with(engine(permuted(chunks)), method)):
+        np.testing.assert_array_equal(found.loc, expected.loc)
+        np.testing.assert_array_equal(found.scale, expected.scale)
+
+
+@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+def test_groups(estimator):
+    chunks = [chunk.assign(id=np.arange(len(chunk)) // 350) for chunk in chunks_in_order(TEXT)]
+    changed = [chunks[0], *(chunk[["c", "id", "b", "a"]] for chunk in chunks[1:])]
+    expected = fit_groups(chunks, "id", "box-cox", estimator)
+    for found in (
+        fit_groups(changed, "id", "box-cox", estimator),
+        fit_groups_with(engine(changed), "id", "box-cox", estimator),
+    ):
+        assert_same_fit(found, expected)
+
+
+def test_chunks_without_rows_do_not_change_the_order_of_groups():
+    chunks = [chunk.assign(id=1) for chunk in chunks_in_order(TEXT)]
+    empty = chunks[0].iloc[:0]
+    expected = fit_groups_with(engine([empty, *chunks]), "id", "box-cox")
+    changed = [chunk[["c", "id", "b", "a"]] for chunk in chunks]
+    assert_same_fit(fit_groups_with(engine([empty, *changed]), "id", "box-cox"), expected)
+
+
+@pytest.mark.parametrize("labels", [TEXT, WHOLE, TUPLES])
+def test_streams_ranges_and_sketches(labels):
+    chunks = chunks_in_order(labels)
+    assert reduce(extend, permuted(chunks), None) == reduce(extend, chunks, None)
+    total = reduce(merge, map(range_of, chunks))
+    assert reduce(merge, map(range_of, permuted(chunks))) == total
+    grid = total.grid()
+    expected = [sketch(chunk, grid) for chunk in chunks]
+    assert [sketch(chunk, grid) for chunk in permuted(chunks)] == expected
+    reordered = [each.part(order) for each, order in zip(expected, ORDERS, strict=True)]
+    assert reduce(merge, reordered) == reduce(merge, expected)
+    streams = [extend(None, chunk) for chunk in chunks]
+    assert reduce(merge, [extend(None, chunk) for chunk in permuted(chunks)]) == reduce(merge, streams)
+    assert finish(reduce(merge, reordered)).column_names == labels
+
+
+@pytest.mark.parametrize("labels", [TEXT, WHOLE, TUPLES])
+def test_other_labels_are_refused_by_name(labels):
+    chunks = permuted(chunks_in_order(labels))
+    other = "other" if labels is TEXT else 7 if labels is WHOLE else ("z", 3)
+    chunks[2] = chunks[2].set_axis([other, *chunks[2].columns[1:]], axis=1)
+    with_ids = [chunk.set_axis(map(str, chunk.columns), axis=1).assign(id=1) for chunk in chunks]
+    with pytest.raises(ValueError, match=r"chunk 2.*'other'|chunk 2.* 7 |chunk 2.*'z', 3"):
+        fit_chunks(chunks)
+    with pytest.raises(ValueError, match=r"chunk 2.*'other'|chunk 2.* 7 |chunk 2.*'z', 3"):
+        location_chunks(chunks)
+    with pytest.raises(ValueError, match=r"'other'| 7 |'z', 3"):
+        fit_with(engine(chunks), estimator="rewml")
+    with pytest.raises(ValueError, match=r"other|7|z"):
+        fit_groups(with_ids, "id")
+    with pytest.raises(ValueError, match=r"it also has 'other'|it also has 7|it also has .'z', 3"):
+        reduce(extend, chunks, None)
+    with pytest.raises(ValueError, match=r"one has 3 columns, the other 4"):
+        fit_chunks([chunks_in_order(TEXT)[0], chunks_in_order(TEXT)[1].assign(more=1.0)])
+
+
+def test_arrays_go_by_position():
+    chunks = chunks_in_order(TEXT)
+    assert_same_fit(fit_chunks([chunks[0], *(chunk.to_numpy() for chunk in chunks[1:])]), fit_chunks(chunks))
