@@ -7,6 +7,7 @@ import functools
 import os
 import signal
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -184,6 +185,20 @@ def test_chunks_with_weights_by_name(frame):
     numbers = [functools.partial(ray.get, chunk) for chunk in chunks]
     found = fit([functools.partial(without_id, one) for one in numbers], sample_weight="weight")
     assert_same(found, pk.fit(frame[NAMES].to_numpy(), sample_weight=frame["weight"].to_numpy()))
+
+
+def test_the_first_chunk_decides_on_the_order_of_columns(frame):
+    """Summaries merge in order of arrival: the first chunk arrives last here."""
+    part = frame[NAMES]
+    expected = fit([ray.put(part[i : i + 50]) for i in (0, 50, 100)], "box-cox")
+    assert expected.column_names == NAMES
+    others = [ray.put(part[i : i + 50][NAMES[::-1]]) for i in (50, 100)]
+    assert_same(fit([functools.partial(read_late, part[:50]), *others], "box-cox"), expected)
+
+
+def read_late(rows):
+    time.sleep(0.5)
+    return rows
 
 
 def without_id(read):
