@@ -193,7 +193,9 @@ def test_the_first_chunk_decides_on_the_order_of_columns(frame):
     expected = fit([ray.put(part[i : i + 50]) for i in (0, 50, 100)], "box-cox")
     assert expected.column_names == NAMES
     others = [ray.put(part[i : i + 50][NAMES[::-1]]) for i in (50, 100)]
-    assert_same(fit([functools.partial(read_late, part[:50]), *others], "box-cox"), expected)
+    found = fit([functools.partial(read_late, part[:50]), *others], "box-cox")
+    assert_same(found, expected)
+    assert found.column_names == NAMES
 
 
 def read_late(rows):
