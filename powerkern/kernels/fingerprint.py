@@ -89,7 +89,7 @@ def add_fingerprints(
     p, top = out.size, 0
     while top < n_rows:
         row = first_row + top
-        at, salt = row % _PERIOD, row // _PERIOD * _GOLDEN
+        at, salt = row % _PERIOD, np.int64(row // _PERIOD) * np.int64(_GOLDEN)
         height = min(_PERIOD - at, n_rows - top)
         base = begin + top * row_stride
         # slices, and indices without a sign, are not checked for negative ones, which would keep loops from vectorising

@@ -582,7 +582,7 @@ def test_chunks_that_cannot_be_fitted():
         fit_chunks([X, X], sample_weight=np.ones(8))
     with pytest.raises(ValueError, match=r"estimator='ppcc' needs every value in its order.* draw rows at random"):
         fit_chunks([X], estimator="ppcc")
-    with pytest.raises(ValueError, match="did you mean 'robust'"):
+    with pytest.raises(ValueError, match="did you mean 'rewml'"):
         fit_chunks([X], estimator="rewm")
 
 
