@@ -319,7 +319,7 @@ def test_usual_columns_are_fitted_in_one_pass():
         "def counted(calls, function):\n"
         "    return lambda *arguments: calls.append(None) or function(*arguments)\n"
         "mle.two_pass_optimum = counted(two_pass, mle.two_pass_optimum)\n"
-        "one_pass._walk_on_sample = counted(samples, one_pass._walk_on_sample)\n"
+        "one_pass._start_from_sample = counted(samples, one_pass._start_from_sample)\n"
         "few = np.abs(test_mle.LONG['both signs'][:600]); few[1] = -1.0\n"
         "columns = [*(x[:600] for x in test_mle.LONG.values()), few, -few]\n"
         "columns += [np.where(np.arange(600) % 7 == 3, np.nan, x) for x in columns]\n"
