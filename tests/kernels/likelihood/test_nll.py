@@ -50,7 +50,7 @@ def test_without_a_variance(family):
     assert np.isnan(nll([], 1.0))
     assert np.isnan(nll([1.0, np.nan], 1.0))
     assert nll([3.0, 3.0], 0.5) == -np.inf
-    with pytest.raises(ValueError, match="x must be a vector, got an array of 2 dimensions"):
+    with pytest.raises(ValueError, match=r"x must be one-dimensional, got shape \(1, 2\)"):
         nll([[1.0, 2.0]], 1.0)
 
 
