@@ -47,7 +47,7 @@ def _term(bits: int, key: int) -> int:
 
 
 @kernel
-def _sum_of_column(values: IntArray, keys: IntArray, salt: int) -> int:
+def _sum_of_column(values: IntArray, keys: IntArray, salt: int | np.int64) -> int:
     """Return the sum of the terms of contiguous values."""
     total = 0
     for i in range(values.size):

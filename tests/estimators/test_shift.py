@@ -352,7 +352,7 @@ def test_scikit_learn() -> None:
     raw.lambdas_ = [0.0, 2.0]
     np.testing.assert_allclose(raw.transform([[0.5, 2.0]]), [[np.log(1.5), 4.0]], atol=1e-15)
     assert not transformer.__sklearn_tags__().input_tags.positive_only
-    with pytest.raises(ValueError, match="shift goes with family='box-cox' only"):
+    with pytest.raises(ValueError, match="shift goes with method='box-cox' only"):
         PowerTransformer(shift=1.0).fit(X)
 
 

@@ -48,13 +48,13 @@ def test_covariates_far_from_0_are_kept(x: np.ndarray) -> None:
 def test_collinear_columns_are_left_out_in_order() -> None:
     a, b = np.random.default_rng(0).normal(size=(2, 30))
     X = np.column_stack([a, np.full(30, 7.0), b, 1e5 * a - b + 1.0, np.zeros(30), a * b])
-    covariates, values = read_covariates(X, None, True, 30)
+    covariates, values = read_covariates(X, None, True, 30, np.zeros((30, 1)))
     used = basis_of(values, True, NONE).used
     assert np.flatnonzero(used).tolist() == [0, 1, 3, 6]
     with pytest.warns(UserWarning, match="^covariates: 'x1', 'x3', 'x4' left out: constant, or linear combinations"):
         covariates.warn_dropped(used)
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    covariates, values = read_covariates(frame, None, False, 30)
+    covariates, values = read_covariates(frame, None, False, 30, np.zeros((30, 1)))
     used = basis_of(values, False, NONE).used
     assert np.flatnonzero(used).tolist() == [0, 1, 2, 5]
     with pytest.warns(UserWarning, match="^covariates: 'd', 'e' left out: constant, or linear combinations"):
@@ -64,17 +64,17 @@ def test_collinear_columns_are_left_out_in_order() -> None:
 def test_bad_values_are_named() -> None:
     frame = pd.DataFrame({"age": [30.0, 40.0, np.nan], "sex": [0, 1, 0]})
     with pytest.raises(ValueError, match=r"^covariates, 'age', row 2: the value is missing; drop the row, or impute"):
-        read_covariates(frame, None, True, 3)
+        read_covariates(frame, None, True, 3, np.zeros((3, 1)))
     with pytest.raises(ValueError, match=r"^covariates, 'x0', row 1: the value is infinite"):
-        read_covariates([1.0, -np.inf], None, True, 2)
+        read_covariates([1.0, -np.inf], None, True, 2, np.zeros((2, 1)))
     with pytest.raises(ValueError, match=r"^covariates has 2 rows, the data have 3; pass the same rows"):
-        read_covariates([1.0, 2.0], None, True, 3)
+        read_covariates([1.0, 2.0], None, True, 3, np.zeros((3, 1)))
     with pytest.raises(TypeError, match="covariates, row 0"):
-        read_covariates(["a", "b"], None, True, 2)
+        read_covariates(["a", "b"], None, True, 2, np.zeros((2, 1)))
 
 
 def test_rows_that_are_not_those_of_the_fit() -> None:
-    covariates, _ = read_covariates(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 5.0]}), None, True, 2)
+    covariates, _ = read_covariates(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 5.0]}), None, True, 2, np.zeros((2, 1)))
     other = pd.DataFrame({"b": [4.0], "c": [0.0], "a": [9.0]})
     assert covariates.matrix(other).tolist() == [[1.0, 9.0, 4.0]]
     with pytest.raises(ValueError, match=r"^covariates has 1 columns, the fit has 2; pass the covariates of the fit"):
@@ -87,7 +87,7 @@ def test_rows_that_are_not_those_of_the_fit() -> None:
 
 @pytest.mark.parametrize("key", ["names", "columns", "intercept", "formula"])
 def test_records(key: str) -> None:
-    covariates, _ = read_covariates(pd.DataFrame({"a": [1.0, 2.0]}), None, True, 2)
+    covariates, _ = read_covariates(pd.DataFrame({"a": [1.0, 2.0]}), None, True, 2, np.zeros((2, 1)))
     record = json.loads(json.dumps(covariates.to_record()))
     assert Covariates.from_record(record) == covariates
     for damage in ([5], 7):

@@ -66,7 +66,7 @@ def test_a_reference_that_rounding_moves_out_of_the_data_comes_back() -> None:
         ("center", 1e3, "x_min is not above -shift under Box-Cox"),
         ("ref", -1.0, "ref is not inside the data"),
         ("ref", 0.0, "ref is not inside the data"),
-        ("ref", 1e300, "ref is not inside the data"),
+        ("ref", 1e300, "ref is neither inside the data nor the zero of psi"),
         ("x_min", 1e3, "x_min and x_max are no range"),
         ("x_min", None, "x_min and x_max are no range"),
         ("x_max", "inf", "x_min and x_max are no range"),

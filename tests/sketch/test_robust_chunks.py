@@ -174,7 +174,9 @@ def test_any_order_of_merging_gives_the_same_bits():
 def test_the_bound_of_the_error_stays_with_the_fit():
     X = np.column_stack([contaminated(10_000, "yeo-johnson"), np.round(contaminated(10_000, "yeo-johnson"), 1)])
     fit = fit_chunks(np.array_split(X, 3), estimator="robust")
-    fit.lmbda_error[1] = np.inf  # as where bins leave the start open
+    errors = fit.columns.lmbda_error.copy()
+    errors[1] = np.inf  # as where bins leave the start open
+    fit.columns._lmbda_error = errors
     assert fit.lmbda_error[0] > 0.0
     for copy in (pickle.loads(pickle.dumps(fit)), pk.PowerFit.from_json(fit.to_json())):
         np.testing.assert_array_equal(copy.lmbda_error, fit.lmbda_error)

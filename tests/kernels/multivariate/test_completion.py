@@ -107,7 +107,7 @@ def test_following_an_order(ridge, damping):
     Vt, residual = np.ascontiguousarray(V.T), (M - U @ V)[~np.isnan(M)]
     place = np.argsort(rows.column, kind="stable")
     by_row = (rows.start, rows.column, np.arange(rows.value.size))
-    kc.follow(by_row, (cols.start, cols.column, place), elements, U, Vt, ridge, damping, residual)
+    kc.update_elements(by_row, (cols.start, cols.column, place), elements, U, Vt, ridge, damping, residual)
     np.testing.assert_allclose(U, expected_U, rtol=1e-11)
     np.testing.assert_allclose(Vt.T, expected_V, rtol=1e-11)
     np.testing.assert_allclose(residual, (M - U @ Vt.T)[~np.isnan(M)], rtol=1e-10, atol=1e-13)

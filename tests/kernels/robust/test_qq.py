@@ -94,9 +94,9 @@ def test_what_has_no_objective():
     for scale in (0.0, -1.0, np.nan):
         assert math.isnan(bisquare_objective(z, z, 0.0, scale))
     assert math.isnan(bisquare_objective([], [], 0.0, 1.0))
-    with pytest.raises(ValueError, match=r"vectors of one length, got shapes \(3,\) and \(2,\)"):
+    with pytest.raises(ValueError, match=r"must be of one length, got shapes \(3,\) and \(2,\)"):
         bisquare_objective(z, z[:2], 0.0, 1.0)
-    with pytest.raises(ValueError, match="vectors of one length"):
+    with pytest.raises(ValueError, match=r"y must be one-dimensional, got shape \(2, 2\)"):
         bisquare_objective(np.ones((2, 2)), np.ones((2, 2)), 0.0, 1.0)
     for c in (0.0, -1.0, math.nan):
         with pytest.raises(ValueError, match="c must be positive"):

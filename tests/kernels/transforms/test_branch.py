@@ -55,7 +55,7 @@ def jitted_branch(a, m):
         return -1.0 / m if m * a < 0.0 else a
     c = 2.0**1000 if abs(m) < 2.0**-100 else 1.0
     e = b.exponent(m * c)
-    t, t_lo = b.times(a / c, 0.0, e.m)
+    t, t_lo = b.dd_mul(a / c, 0.0, e.m)
     return b.branch_of_product(t, t_lo, e) * c
 
 
@@ -137,7 +137,7 @@ def check_exponents(lmbda, upper, lower):
 
 @given(st.floats(-1e5, 1e5))
 def test_less_one_is_exact(lmbda):
-    power, power_lo = b.less_one(lmbda)
+    power, power_lo = b.lambda_minus_one_dd(lmbda)
     with mpmath.workprec(2400):
         # also for |lambda| down to 2**-1074, where the tail is lambda itself
         assert mpmath.mpf(power) + mpmath.mpf(power_lo) == mpmath.mpf(lmbda) - 1
