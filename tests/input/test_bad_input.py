@@ -472,7 +472,9 @@ def test_any_magnitude_standardises(family: str, case: str) -> None:
     else:
         assert_allclose([Z.mean(), Z.std()], [0, 1], atol=1e-12)
         assert (np.diff(Z[np.argsort(x)]) >= 0).all()
-        back = fit.inverse_transform(Z)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # flat transforms lose digits, and say so
+            back = fit.inverse_transform(Z)
         assert np.isfinite(back).all()
         # to the accuracy of x, or as far as z can tell values apart
         close = np.isclose(fit.transform(back), Z, rtol=1e-9, atol=1e-9)
@@ -688,7 +690,7 @@ def test_likelihood_after_the_data_are_gone() -> None:
         assert_array_equal(gone.confint(X=GOOD).low, fit.confint().low)
         with pytest.raises(ValueError, match="X has 2 columns, the fit has 3"):
             gone.profile(1.0, X=GOOD[:, :2])
-    X = GOOD.copy()
+    X = np.tile(GOOD, (1 + 131_072 // GOOD.nbytes, 1))  # smaller data are copied
     fit = pk.fit(X)
     fit.transform(X, out=X)
     with pytest.raises(ValueError, match=r"no longer has its data.*pass X"):
