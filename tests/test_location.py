@@ -377,7 +377,7 @@ FRAME = pd.DataFrame({"price": [1.0, 2.0, 4.0], "size": [1.0, -np.inf, 2.0]})
         (
             lambda: location_scale([1.0, 2.0], "huber", c=2.0),
             TypeError,
-            "no argument 'c' for method 'huber'; it has: k",
+            "method 'huber' has no constant 'c'; it has: k",
         ),
         (lambda: location_scale([1.0, 2.0], k=2.0), TypeError, "it has: none"),
         (lambda: location_scale([1.0, 2.0], "huber", k=0.0), ValueError, "k must be a number in \\(0, inf\\)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -52,8 +53,8 @@ def test_back(method: str, standardize: bool, dtype: type) -> None:
 
 def test_columns_that_are_not_fitted() -> None:
     data = np.column_stack([X[:, 0], np.full(120, 3.5)])
-    for method in ("box-cox", "yeo-johnson"):
-        with pytest.warns(UserWarning, match="not fitted"):
+    for method in ("box-cox", "yeo-johnson"):  # scikit-learn refuses a constant feature under Box-Cox only
+        with pytest.warns(UserWarning, match="not fitted") if method == "box-cox" else contextlib.nullcontext():
             ours = PowerTransformer(method).fit(data)
         assert_allclose(ours.to_sklearn().transform(data), ours.transform(data), rtol=0, atol=1e-12)
     missing = np.column_stack([X[:, 0], np.full(120, np.nan)])
