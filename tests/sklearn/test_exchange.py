@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
