@@ -600,13 +600,13 @@ class CountsThreads(PowerTransformer):
 
         from powerkern._engine import threads
 
-        asked, ask = [], threads.ask
-        threads.ask = lambda n, *order: (asked.append(n), ask(n, *order))[1]
+        submitted, submit = [], threads.submit
+        threads.submit = lambda n, *task: (submitted.append(n), submit(n, *task))[1]
         try:
             super().fit(X)
         finally:
-            threads.ask = ask
-        self.n_own_ = 1 + max(asked, default=0)
+            threads.submit = submit
+        self.n_own_ = 1 + max(submitted, default=0)
         self.n_pooled_ = max(library["num_threads"] for library in threadpool_info())
         return self
 
