@@ -124,9 +124,9 @@ class RewML(Reweighted):
     --------
     >>> import numpy as np, powerkern as pk
     >>> x = np.append(np.random.default_rng(0).lognormal(size=99), 1e6)
-    >>> fit = pk.fit(x, "box-cox", pk.RewML(cutoff=0.999))
+    >>> fit = pk.fit(x, "box-cox", pk.RewML(cutoff=0.99))
     >>> fit.estimator, bool(fit.outliers(x)[-1])
-    (RewML(cutoff=0.999), True)
+    (RewML(cutoff=0.99), True)
     """
 
     change_points: Sequence[float] = CHANGE_POINTS
