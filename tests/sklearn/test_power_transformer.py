@@ -31,6 +31,8 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 from powerkern.location import location_scale  # noqa: E402
 from powerkern.sklearn import LocationScaler, PowerTransformer  # noqa: E402
 
+SKLEARN = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
+
 ZEROS = "the data of this check contain zeros, which Box-Cox has no image for"
 WORDING = "the message names the first value that is not positive, not what the check looks for"
 #: Checks of scikit-learn that no Box-Cox transform can pass.
@@ -304,7 +306,8 @@ def test_values_beyond_the_range(out_of_range):
 
 
 def test_yeo_johnson_warns_of_values_beyond_the_range_as_scikit_learn_does():
-    for kind in (Peer, PowerTransformer):
+    kinds = (Peer, PowerTransformer) if SKLEARN >= (1, 7) else (PowerTransformer,)  # scikit-learn 1.6 is silent
+    for kind in kinds:
         transformer = kind().fit(skewed()[:, :1])
         with pytest.warns(UserWarning, match="Some values in column 0"):
             assert np.isnan(transformer.inverse_transform([[1e3]]))

@@ -164,7 +164,8 @@ def test_the_scan_goes_on_while_the_objective_falls():
         assert lmbda == pytest.approx(center[0], abs=1e-6)
         assert value == pytest.approx(center[1], rel=1e-9)
         assert status == Status.SCANNED
-        assert 16 <= n_eval - center[2] <= 30  # 16 steps of 0.5 lead to the minimum; Brent's method may differ
+        # 16 steps of 0.5 lead to the minimum; Brent's evaluations depend on rounding: 9 more as plain Python
+        assert 16 <= n_eval - center[2] <= 40
 
 
 @pytest.mark.parametrize(
