@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from powerkern._engine.blocks import slices
 from powerkern._engine.by_row_block import Parts, for_each_row_block
 from powerkern._engine.lines import memory_of
-from powerkern._engine.threads import progress_bar, run_parallel
+from powerkern._engine.threads import run_parallel
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.fingerprint import JIT_DISABLED, KEYS, add_fingerprints
 
@@ -68,8 +68,7 @@ def _fingerprint_in_place(values: NDArray[Any], n_threads: int) -> IntArray:
         tasks = [(slice(0, n), group) for group in slices(slice(0, p), max(1, _PART // max(n, 1)))]
     else:
         tasks = [(rows, slice(0, p)) for rows in slices(slice(0, n), max(1, _PART // p))]
-    with progress_bar(len(tasks), "", False) as bar:
-        run_parallel(add, tasks, values.shape, n_threads, bar, use_calling_thread=True)
+    run_parallel(add, tasks, values.shape, n_threads, use_calling_thread=True)
     return prints
 
 

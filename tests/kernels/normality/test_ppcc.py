@@ -165,7 +165,7 @@ def test_the_scan_goes_on_while_the_objective_falls():
         assert value == pytest.approx(center[1], rel=1e-9)
         assert status == Status.SCANNED
         # 16 steps of 0.5 lead to the minimum; Brent's evaluations depend on rounding: 9 more as plain Python
-        assert 16 <= n_eval - center[2] <= 40
+        assert 16 <= n_eval - center[2] <= (40 if JIT_DISABLED else 30)
 
 
 @pytest.mark.parametrize(
