@@ -12,7 +12,7 @@ from powerkern._jit.cpus import Cpu
 from powerkern.kernels.normality.ppcc import ppcc_objective_columns
 
 #: Logs, transforms, departures, moments and correlations, of columns with equal weights or any.
-LOOPS, FEWEST_OPERATIONS = 14, 8
+LOOPS, FEWEST_OPERATIONS = 12, 8
 
 
 @pytest.mark.slow
