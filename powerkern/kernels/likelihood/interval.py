@@ -1,4 +1,11 @@
-"""Likelihood intervals: where the negative log-likelihood has grown by a given drop on either side of its minimum."""
+"""Likelihood intervals: where the negative log-likelihood has grown by a given drop on either side of its minimum.
+
+The likelihood is that of [1]_, eq. (8); the drop of an interval is half a quantile of chi-square, divided by n.
+
+References
+----------
+.. [1] G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964, 211-252.
+"""
 
 from __future__ import annotations
 

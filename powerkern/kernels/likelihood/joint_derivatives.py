@@ -1,4 +1,10 @@
-"""Transformed columns and their derivatives in lambda, value by value, for likelihoods of more than one column."""
+"""Transformed columns and their derivatives in lambda, value by value, for likelihoods of several columns ([1]_).
+
+References
+----------
+.. [1] D. F. Andrews, R. Gnanadesikan and J. L. Warner, "Transformations of multivariate data", Biometrics 27, 1971,
+   825-840.
+"""
 
 from __future__ import annotations
 

@@ -44,11 +44,11 @@ def _yeojohnson_nll(x: FloatArray, lmbda: float) -> float:
     """Kernel of `yeojohnson_nll`."""
     n, mean, variance, jacobian = x.size, 0.0, 0.0, 0.0
     for i in range(n):
-        mean += yeojohnson(x[i], lmbda) / n  # [2]_, eq. (2.1)
+        mean += yeojohnson(x[i], lmbda) / n  # [2]_, the definition of psi
         jacobian += math.copysign(log1p(abs(x[i])), x[i]) / n
     for i in range(n):
         variance += (yeojohnson(x[i], lmbda) - mean) ** 2 / n
-    # [2]_, section 3: the log-likelihood at the best mean and variance, divided by -n and without constants
+    # [2]_, the log-likelihood at the best mean and variance, divided by -n and without constants
     return 0.5 * log(variance) - (lmbda - 1.0) * jacobian if n > 0 else math.nan
 
 
@@ -69,7 +69,7 @@ def boxcox_nll(x: npt.ArrayLike, lmbda: float) -> float:
     .. math:: \tfrac{1}{2} \ln \operatorname{Var} \psi_\lambda(x) - (\lambda - 1)\, \overline{\ln x},
               \qquad \psi_\lambda(x) = (x^\lambda - 1)/\lambda
 
-    That is minus eq. (8) of [1]_ divided by n. The constant ``(1 + ln(2 pi))/2`` is left out.
+    That is minus [1]_, eq. (8), divided by n. The constant ``(1 + ln(2 pi))/2`` is left out.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def yeojohnson_nll(x: npt.ArrayLike, lmbda: float) -> float:
     References
     ----------
     .. [1] I.-K. Yeo and R. A. Johnson, "A new family of power transformations to improve normality or symmetry",
-       Biometrika 87, 2000, 954-959, eq. (2.1) and section 3.
+       Biometrika 87, 2000, 954-959.
 
     Examples
     --------

@@ -1,8 +1,13 @@
 """Partial moments of a column whose rows lie at several sites: moments of one site's rows, at given exponents.
 
 A site knows its own rows only. All sites have to agree on a scaling: bounds, reference and unit of
-the logs of all sites' rows (`powerkern.federated`). Under a common scaling, partial moments merge (Chan,
-Golub and LeVeque 1982) into those that `powerkern.kernels.likelihood.mle` would form of the whole column.
+the logs of all sites' rows (`powerkern.federated`). Under a common scaling, partial moments merge ([1]_) into those
+that `powerkern.kernels.likelihood.mle` would form of the whole column.
+
+References
+----------
+.. [1] T. F. Chan, G. H. Golub and R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+   variances", COMPSTAT 1982, 30-41.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Tukey's bisquare M-estimator of location, with several scales, and the one-step biweight, of one sorted column."""
+"""Tukey's bisquare location of one sorted column, with several scales, and the one-step biweight ([1]_).
+
+References
+----------
+.. [1] T. C. Beers, K. Flynn and K. Gebhardt, "Measures of location and scale for velocities in clusters of galaxies",
+   Astron. J. 100, 1990, 32-46.
+"""
 
 from __future__ import annotations
 
@@ -148,7 +154,7 @@ def bisquare_of(y: np.ndarray, w: np.ndarray, c: float) -> LocScale:
 
 @kernel
 def biweight_of(y: np.ndarray, w: np.ndarray, c_location: float, c_scale: float) -> LocScale:
-    """Return the one-step biweight location and the root of the biweight midvariance, in units of the raw MAD.
+    """Return the one-step biweight location and the root of the biweight midvariance ([1]_), in units of the raw MAD.
 
     Parameters
     ----------

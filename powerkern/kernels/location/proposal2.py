@@ -2,7 +2,7 @@
 
 References
 ----------
-.. [2] P. J. Huber, "Robust Statistics", Wiley, 1981, chapters 5 (scale) and 6 (location and scale).
+.. [1] P. J. Huber, "Robust Statistics", Wiley, 1981, chapters 5 (scale) and 6 (location and scale).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_SOLVED = 30
 def _proposal2_about(
     col: Sorted, start: float, k_location: float, k_scale: float, dof: float
 ) -> tuple[float, float, int, bool]:
-    """Solve Huber's proposal 2 ([2]_, 6.4) for (mu, s), with a constant for each equation.
+    """Solve Huber's proposal 2 ([1]_, section 6.4) for (mu, s), with a constant for each equation.
 
     sum w psi((y - center - mu)/s; k_location) = 0 and sum w psi((y - center - mu)/s; k_scale)**2 = dof beta(k_scale)
 

@@ -1,6 +1,10 @@
-"""Cells predicted from the other columns of their row, by the steps of Rousseeuw and Van den Bossche (2018).
+"""Cells predicted from the other columns of their row, by the steps of [1]_.
 
 Everything is in order of the rows, NaN where a value is missing: medians are selected, not sorted for.
+
+References
+----------
+.. [1] P. J. Rousseeuw and W. Van den Bossche, "Detecting deviating data cells", Technometrics 60, 2018, 135-145.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Bins of equal area over [0, 1] for probabilities: many values in narrow bins, few in wide ones."""
+"""Bins of equal area over [0, 1] for probabilities ([1]_): many values in narrow bins, few in wide ones.
+
+References
+----------
+.. [1] P. Röchner, H. O. Marques, R. J. G. B. Campello, A. Zimek and F. Rothlauf, "Robust statistical scaling of outlier
+   scores: improving the quality of outlier probabilities for outliers", SISAP 2024.
+"""
 
 from __future__ import annotations
 

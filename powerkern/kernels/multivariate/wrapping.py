@@ -1,4 +1,11 @@
-"""Wrapping of columns, the univariate minimum covariance determinant, and one M-step from there."""
+"""Wrapping of columns ([1]_), the univariate minimum covariance determinant ([2]_), and one M-step from there.
+
+References
+----------
+.. [1] J. Raymaekers and P. J. Rousseeuw, "Fast robust correlation for high-dimensional data", Technometrics 63, 2021,
+   184-198.
+.. [2] P. J. Rousseeuw and A. M. Leroy, "Robust Regression and Outlier Detection", Wiley, 1987, 171-172.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +130,7 @@ def _moments(y: FloatArray, unit: float) -> tuple[float, float]:
 
 @inlined
 def psi(z: float, b: float, c: float, q1: float, q2: float) -> float:
-    """Return the wrapping function: z up to b, ``q1 tanh(q2 (c - |z|)) sign(z)`` up to c, 0 beyond; NaN stays.
+    """Return the wrapping function of [1]_: z up to b, ``q1 tanh(q2 (c - |z|)) sign(z)`` up to c, 0 beyond; NaN stays.
 
     Parameters
     ----------

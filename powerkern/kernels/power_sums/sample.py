@@ -1,6 +1,6 @@
 """The weighted sample that has the power sums of a column: nodes and weights of the Gauss rules of its bins.
 
-At most four nodes in a bin (Golub and Welsch 1969) have the same first eight moments as its values.
+At most four nodes in a bin (`powerkern.kernels.power_sums.gauss`) have the same first eight moments as its values.
 """
 
 from __future__ import annotations

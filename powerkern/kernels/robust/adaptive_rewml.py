@@ -8,9 +8,9 @@ asv_benches.report_paper`` and ``python -m asv_benches.report_sides``:
    rival start rectifies both sides. It is taken only if its fit brings more values to their quantiles.
 2. *An adaptive cut-off* in all steps but the first (`adapted_cutoff`). A cut at 2.576 leaves out 1 % of clean values,
    which costs 1.6 to 3.5 times the mean squared error of maximum likelihood on clean data; this one 1.0 to 1.5.
-3. *The first weights from the rectified transform*, on which outliers stand out, in place of eq. (16)'s plain one: a
-   mean squared error of .116 in place of .330 (Yeo-Johnson, lambda = 1, n = 100, 15 % of outliers at 6). With it a
-   *third step* takes back good values that the first cut left out.
+3. *The first weights from the rectified transform*, on which outliers stand out, in place of the plain one of [1]_,
+   eq. (16): a mean squared error of .116 in place of .330 (Yeo-Johnson, lambda = 1, n = 100, 15 % of outliers at 6).
+   With it a *third step* takes back good values that the first cut left out.
 4. *A status for a far tail that was kept* (`_keeps_far_tail`), which reports that a fit is in doubt.
 
 References
@@ -156,7 +156,7 @@ def _share_at_quantiles(
 def _keep(
     standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """Return the values within the cut-off of eq. (16), or within an adaptive one."""
+    """Return the values within the cut-off of [1]_, eq. (16), or within an adaptive one."""
     transform_sorted(standardized.column, lmbda, rule, standardized.y)
     y = standardized.y[: standardized.column.n]
     estimate = one_step(y, standardized.counts)

@@ -113,7 +113,7 @@ def huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
 
 @kernel
 def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = C) -> float:
-    """Return the mean of `rho` that RewML's initial lambda minimises (section 2.3 of the paper).
+    """Return the mean of `rho` that RewML's initial lambda minimises: the objective of [1]_, eq. (5), divided by n.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = 
     lmbda : float
         Where to evaluate it.
     mirrored : bool, default True
-        True for Yeo-Johnson, eq. (2), False for Box-Cox, eq. (1), rectified beyond the quartiles.
+        True for Yeo-Johnson ([1]_, eq. (2)), False for Box-Cox ([1]_, eq. (1)), rectified beyond the quartiles.
     c : float, default 0.5
         The constant of `rho`.
 
@@ -135,6 +135,11 @@ def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = 
     --------
     rho, huber_one_step : what it is made of.
 
+    References
+    ----------
+    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+       4953-4975.
+
     Examples
     --------
     >>> import numpy as np
@@ -144,13 +149,16 @@ def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = 
     True
     """
     n, y, scores = u.size, np.empty(u.size), np.empty(u.size)
+    # the rectified transform of [1]_, with the first and the third quartile as change points
     lower, upper = u[rank_of(n, 0.25)], u[n - 1 - rank_of(n, 0.25)]
     for i in range(n):
         y[i] = (
             rectified_yeojohnson(u[i], lmbda, lower, upper) if mirrored else rectified_boxcox(u[i], lmbda, lower, upper)
         )
+    # the M-estimates of location and scale of [1]_
     loc, scale = huber_one_step(y)
     normal_scores(scores)
+    # [1]_, eq. (5)
     total = 0.0
     for i in range(n):
         total += rho((y[i] - loc) / scale - scores[i], c)
@@ -159,7 +167,7 @@ def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = 
 
 @kernel
 def outlier_weights(y: FloatArray, loc: float, scale: float, cutoff: float) -> FloatArray:
-    """Return the weights of eq. (16): 1 for ``abs(y - loc) <= cutoff scale``, else 0.
+    """Return the weights of [1]_, eq. (16): 1 for ``abs(y - loc) <= cutoff scale``, else 0.
 
     Parameters
     ----------
@@ -173,6 +181,7 @@ def outlier_weights(y: FloatArray, loc: float, scale: float, cutoff: float) -> F
         The largest distance from the location, in scales, of a value that is kept.
     """
     weights = np.empty(y.size)
+    # [1]_, eq. (16)
     for i in range(y.size):
         weights[i] = 1.0 if abs(y[i] - loc) <= cutoff * scale else 0.0
     return weights

@@ -1,4 +1,10 @@
-"""Prestandardised columns: their scale is divided out, and their signed logs are taken."""
+"""Prestandardised columns ([1]_): their scale is divided out, and their signed logs are taken.
+
+References
+----------
+.. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+   4953-4975.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The robust QQ objective: how far a sorted column is from the quantiles of a normal distribution.
 
-With normal scores z_i = Phi^-1((i - 1/3)/(n + 1/3)) and Tukey's bisquare rho (Raymaekers & Rousseeuw 2024, section 2)::
+With normal scores z_i = Phi^-1((i - 1/3)/(n + 1/3)) and Tukey's bisquare rho, the sum of [1]_, eq. (5), over n::
 
     Q = 1/n sum_i rho((y_(i) - mu)/sigma - z_i),   rho(t) = 1 - (1 - (t/c)^2)^3 for |t| <= c, and 1 beyond
 
@@ -14,6 +14,13 @@ n being the sum of the weights and W that of the smaller values. Of a row whose 
 k + 1, r are the centers of k equal parts of the ranks from W to W + w, and with a share of w - k those of k + 1: whole
 weights are repetition, and nothing jumps between them. rho is a polynomial where it is not 1, so the mean over copies
 whose scores are close is that at their mean and a term in their variance; `normal_nodes` divides rows into such groups.
+
+References
+----------
+.. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+   4953-4975.
+.. [2] M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution", Applied Statistics 37,
+   1988, 477-484.
 """
 
 from __future__ import annotations
@@ -46,7 +53,7 @@ _COPIES = 8.0
 _SPARE = 8
 _SQRT_2PI, _LN_2 = 2.5066282746310002, 0.6931471805599453
 
-# Wichura (1988), algorithm AS 241: numerators and denominators of the three rational functions, highest power first
+# [2]_: numerators and denominators of the three rational functions, highest power first
 _CENTER_P = (
     2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
     1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080,
@@ -84,7 +91,7 @@ def _ratio(p: tuple[float, ...], q: tuple[float, ...], r: float) -> float:
 
 @kernel
 def normal_quantile(p: float) -> float:
-    """Return Phi^-1(p) for 0 < p <= 1/2, to about 1e-15."""
+    """Return Phi^-1(p) for 0 < p <= 1/2 ([2]_), to about 1e-15."""
     q = p - 0.5
     if abs(q) <= 0.425:
         return q * _ratio(_CENTER_P, _CENTER_Q, 0.180625 - q * q)
@@ -384,7 +391,7 @@ def _bisquare_entry(y: FloatArray, scores: FloatArray, loc: float, scale: float,
 
 @compiled_as(bisquare_objective_of)
 def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scale: float, c: float = C) -> float:
-    r"""Return the bisquare distance between standardised order statistics and normal scores.
+    r"""Return the bisquare distance between standardised order statistics and normal scores ([1]_, eq. (5), over n).
 
     .. math:: \frac{1}{n} \sum_i \rho\Bigl(\frac{y_i - \text{loc}}{\text{scale}} - z_i\Bigr), \qquad
               \rho(t) = 1 - (1 - (t/c)^2)^3 \ (|t| \le c), \quad 1 \ (|t| > c)
@@ -422,7 +429,7 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
     References
     ----------
     .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
-       4953-4975, section 2.3.
+       4953-4975.
 
     Examples
     --------

@@ -1,4 +1,10 @@
-"""The QQ objective of a prestandardised column, at one lambda, or at vectors of lambdas where it is short."""
+"""The QQ objective of a prestandardised column, at one lambda, or at vectors of lambdas where it is short.
+
+References
+----------
+.. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+   4953-4975.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +50,7 @@ _ABOUT = (0.125, 0.0, -0.125, -0.25, -0.375, -0.5, -0.75, -1.0)
 
 @kernel
 def qq_value(standardized: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> float:
-    """Return the bisquare distance from normal scores; NaN where it is not defined.
+    """Return the bisquare distance from normal scores ([1]_, eq. (5), divided by n); NaN where it is not defined.
 
     Parameters
     ----------
@@ -73,7 +79,7 @@ def one_step(y: FloatArray, counts: FrequencyWeights | None) -> LocScale:
 def keep_within(
     standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """Return the values of weight 1 by eq. (16): within the cut-off, in units of Huber's scale.
+    """Return the values of weight 1 by [1]_, eq. (16): within the cut-off, in units of Huber's scale.
 
     Parameters
     ----------

@@ -2,6 +2,11 @@
 
 The logs of the values kept are known, and the sums of one pass over them nearly always suffice (`fit_by_logs`). Values
 whose sums lose digits are fitted in two passes (`fit_in_two_passes`), by an entry of its own: most data do not need it.
+
+References
+----------
+.. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+   4953-4975.
 """
 
 from __future__ import annotations
@@ -66,7 +71,7 @@ Fit = Callable[[Column, KeptRange, float, float, RobustWork, FloatArray], None]
 
 @kernel
 def within_cutoff(y: FloatArray, estimate: LocScale, cutoff: float, lmbda: float, rule: int) -> KeptRange:
-    """Return the range of sorted values with ``|y - loc| <= cutoff scale``, eq. (16) of the paper.
+    """Return the range of sorted values with ``|y - loc| <= cutoff scale``, weight 1 by [1]_, eq. (16).
 
     Parameters
     ----------

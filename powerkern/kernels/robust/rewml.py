@@ -1,13 +1,14 @@
 """RewML, reweighted maximum likelihood as printed in the paper ([1]_), and nothing else.
 
-In the paper's notation g_lambda is the Box-Cox transform, eq. (1), h_lambda the Yeo-Johnson transform, eq. (2), and the
-upper index o marks their rectified forms. A column is sorted and prestandardised (`prestandardization`). Then:
+In the paper's notation g_lambda is the Box-Cox transform ([1]_, eq. (1)), h_lambda the Yeo-Johnson transform ([1]_,
+eq. (2)), and the upper index o marks their rectified forms (`powerkern.kernels.transforms.rectified`). A column is
+sorted and prestandardised (`prestandardization`). Then:
 
 1. lambda_0 minimises the sum of ``rho((h_lambda^o(x_(i)) - mu)/sigma - Phi^-1(p_i))``, where
-   p_i = (i - 1/3)/(n + 1/3), with Tukey's bisquare rho and Huber's mu and sigma of the transformed values (section
-   2.3). `paper.qq_objective` is this sum over n; its fast form is `qq_column.qq_value`.
-2. Values with ``abs(h_lambda(x_i) - mu) <= Phi^-1(0.995) sigma`` get weight 1, others 0, eq. (16), and lambda maximises
-   the weighted likelihood (`paper.outlier_weights`, in fast form `reweighting.within_cutoff`).
+   p_i = (i - 1/3)/(n + 1/3), with Tukey's bisquare rho and Huber's mu and sigma of the transformed values ([1]_, eq.
+   (5)). `paper.qq_objective` is this sum over n; its fast form is `qq_column.qq_value`.
+2. Values with ``abs(h_lambda(x_i) - mu) <= Phi^-1(0.995) sigma`` get weight 1, others 0 ([1]_, eq. (16)), and lambda
+   maximises the weighted likelihood (`paper.outlier_weights`, in fast form `reweighting.within_cutoff`).
 3. Step 2 is done once more, from the lambda found.
 
 What the package does by default, `adaptive_rewml`, departs from the paper. Options that are not in the paper
@@ -50,9 +51,9 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
         Options, scratch, and the results, of length N_RESULTS.
     """
     x, prescaling, standardized = column.x, column.prescaling, column.standardized
-    # section 2.3: the initial lambda
+    # step 1, the initial lambda: the minimiser of [1]_, eq. (5)
     start = find_start(QQ_SEARCH, standardized, options.low, options.high, ALL, options, work)
-    # weighted maximum likelihood with the weights of eq. (16), `n_reweight` times
+    # steps 2 and 3, weighted maximum likelihood with the weights of [1]_, eq. (16), `n_reweight` times
     kept = reweighted(keep_within, fit, column, start.lmbda, max(n_fits_of(options), 1), options, work, row)
     if is_finished(x, standardized.counts, kept, row):
         return

@@ -1,6 +1,12 @@
-"""Maximum trimmed likelihood: of the window of sorted values, a fraction of all, where the likelihood is largest.
+"""Maximum trimmed likelihood ([1]_): of the window of sorted values where the likelihood is largest.
 
-The windows are steps of `kernels.robust.reweighting`: every one raises the trimmed likelihood.
+A window holds a given fraction of all values. The windows are steps of `kernels.robust.reweighting`: every one raises
+the trimmed likelihood.
+
+References
+----------
+.. [1] A. S. Hadi and A. Luceño, "Maximum trimmed likelihood estimators: a unified approach, examples, and algorithms",
+   Computational Statistics & Data Analysis 25, 1997, 251-272.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rectified Box-Cox and Yeo-Johnson transforms (Raymaekers & Rousseeuw 2024): one value, or a sorted column.
+"""The rectified Box-Cox and Yeo-Johnson transforms of [1]_: of one value, or of a sorted column.
 
 A power transform with lambda < 1 flattens large values, one with lambda > 1 small ones: outliers on that side hide. The
 rectified transform continues along its tangent there::
@@ -17,6 +17,13 @@ Yeo-Johnson is its own mirror image, and so is its rule. The mirror image of Box
 bound. Rectified on both sides, the transform is linear in ln x there (and as above on the other side)::
 
     lambda > 0:  psi(x) for x >= C_l,   psi(C_l) + C_l^lambda ln(x/C_l) below
+
+This last rule is not in the paper.
+
+References
+----------
+.. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+   4953-4975.
 """
 
 from __future__ import annotations

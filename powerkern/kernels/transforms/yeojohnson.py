@@ -1,10 +1,15 @@
-"""Yeo-Johnson transform (Yeo & Johnson 2000), its inverse and its derivative.
+"""Yeo-Johnson transform ([1]_), its inverse and its derivative.
 
 psi(lambda, x) = b_lambda(ln(1 + x)) for x >= 0 and -b_(2-lambda)(ln(1 - x)) for x < 0; see `kernels.transforms.branch`.
 
 Both signs run through the same operations on |x|, with the exponent selected by the sign, so that loops vectorise
 without partitioning the data. `kernels.transforms.boxcox` explains the rest; `yeojohnson_standardized` has the
 transforms by a location and a scale.
+
+References
+----------
+.. [1] I.-K. Yeo and R. A. Johnson, "A new family of power transformations to improve normality or symmetry",
+   Biometrika 87, 2000, 954-959.
 """
 
 from __future__ import annotations
