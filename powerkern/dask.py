@@ -17,6 +17,7 @@ import numpy as np
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.shift import given_shift
+from powerkern._estimators.spec import ChunkOptions
 from powerkern._input import frames
 from powerkern._input.arrays import as_choice, as_names, as_weights, check_n_features, naming, output_type
 from powerkern._input.messages import suggest_keywords
@@ -24,7 +25,6 @@ from powerkern._results.columns import ColumnResults
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import fit_groups_with, fit_with
-from powerkern.sketch.driver import FitOptions
 from powerkern.sketch.engine import MapReduce, Pass, S, beside
 
 try:
@@ -60,7 +60,7 @@ def fit(
     *,
     sample_weight: Any = None,
     progress: bool = False,
-    **options: Unpack[FitOptions],
+    **options: Unpack[ChunkOptions],
 ) -> PowerFit:
     """Fit a power transform to every column of a Dask collection: `powerkern.fit` in two passes over its chunks.
 
@@ -124,7 +124,7 @@ def fit_groups(
     estimator: Estimator | str = "mle",
     *,
     progress: bool = False,
-    **options: Unpack[FitOptions],
+    **options: Unpack[ChunkOptions],
 ) -> GroupedFit:
     """Fit groups of rows of a Dask data frame: `powerkern.fit` with ``groups=``, without a shuffle of rows.
 

@@ -468,7 +468,7 @@ class JointFit(json.Recorded):
         if has_data:
             for name, at in (("all 0", 0.0), ("all 1", 1.0), ("rounded", table["rounded"])):
                 tests[name] = ratio_test(self.optimum, at, likelihood)
-        names = self.columns.info.labels(self.n_features)
+        names = self.columns.labels.texts(self.n_features)
         return Summary(repr(self), names, [table], tests=tests, notes=[*notes, self.status.sentence])
 
     def _likelihood(

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
 from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.spec import ChunkOptions
 from powerkern._input.arrays import naming
 from powerkern._input.batches import CELLS
 from powerkern._input.columns import is_numeric
 from powerkern._input.messages import suggest_keywords
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import fit_with
-from powerkern.sketch.driver import FitOptions
 from powerkern.sketch.engine import (
     NO_ROWS,
     Column,
@@ -53,7 +53,7 @@ def fit(
     columns: Sequence[str] | None = None,
     sample_weight: str | Sequence[Any] | None = None,
     progress: bool = False,
-    **options: Unpack[FitOptions],
+    **options: Unpack[ChunkOptions],
 ) -> PowerFit:
     """Fit a power transform to every column of data in Ray: `powerkern.fit` in two passes over its blocks.
 

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.shift import extremes, given_shift, to_own_units
+from powerkern._estimators.shift import extremes, to_own_units
+from powerkern._estimators.spec import BEST, FitSpec
 from powerkern._fit.best_family import box_cox_is_better
-from powerkern._input.arguments import domain_error_in, given_bounds, given_lambdas
-from powerkern._input.arrays import as_choice
+from powerkern._input.arguments import domain_error_in
 from powerkern._input.frames import level_names
 from powerkern._input.messages import suggest_keywords
 from powerkern._input.reading import read
@@ -17,10 +17,10 @@ from powerkern._models.design import Basis, read_covariates
 from powerkern._models.regression_bounds import best_within, mark_bounded, outside_of
 from powerkern._models.regression_fit import RegressionFit
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
-from powerkern._results.columns import ColumnResults, FitInfo
+from powerkern._results.columns import ColumnLabels, ColumnResults
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import Interval, LikelihoodRatio
-from powerkern._results.power_fit import BEST, FIT_FAMILIES, finished
+from powerkern._results.power_fit import build_power_fit
 from powerkern._results.summary import Summary
 from powerkern._status import Status
 from powerkern._typing import FloatArray
@@ -141,17 +141,14 @@ def fit_regression(
     >>> fit.status_text
     ['optimum found; a search of lambda saw no lower one']
     """
-    as_choice("family", family, FIT_FAMILIES)
-    if family == BEST and lmbda is not None:
-        raise ValueError("lmbda cannot be given with family='best'")
+    spec = FitSpec.checked(family=family, lmbda=lmbda, shift=shift, bounds=bounds)
     matrix = read(Y, sample_weight, what="Y")
     data = FittedData.remember(matrix, Y, sample_weight)
     matrix = matrix._replace(values=data.values, weight=data.weight)
     weight, (n, p) = matrix.weight, matrix.values.shape
     terms, design = read_covariates(covariates, formula, intercept, n, Y, "Y")
-    given, limits = given_lambdas(lmbda, p, matrix.names), given_bounds(bounds, p, matrix.names)
-    threads = thread_count(n_threads)
-    shift = given_shift(shift, family, p, matrix.names)
+    asked, threads = spec.per_column(p, matrix.names), thread_count(n_threads)
+    given, shift, limits = asked.lmbda, asked.shift, asked.limit.bounds
     problem = Problem.of(matrix, design, terms.intercept, weight, shift)
     code = YEO_JOHNSON if family == BEST else FAMILIES[family]
     figures, families = _fitted(problem, code, given, limits, threads, progress), np.full(p, code)
@@ -168,8 +165,8 @@ def fit_regression(
         to_own_units(figures.results, shift)
         figures.results[:, [X_MIN, X_MAX]] = extremes(matrix.values, weight)
     terms.warn_dropped(problem.basis.used)
-    info = FitInfo(family, column_names=matrix.names, was_vector=matrix.was_vector, level_names=level_names(Y))
-    power = finished(info, ColumnResults(figures.results, families))
+    labels = ColumnLabels(matrix.names, level_names(Y), matrix.was_vector)
+    power = build_power_fit(spec.with_columns(asked), labels, ColumnResults(figures.results, families))
     return RegressionFit(power, terms, figures, problem.basis.center, problem, data.take_prints(threads))
 
 

@@ -16,12 +16,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.spec import ChunkOptions
 from powerkern._input.arrays import check_n_features, naming
 from powerkern._input.messages import suggest_keywords
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import fit_groups_with, fit_with
-from powerkern.sketch.driver import FitOptions
 from powerkern.sketch.engine import (
     Column,
     MapReduce,
@@ -57,7 +57,7 @@ def fit(
     columns: Sequence[str] | None = None,
     sample_weight: str | None = None,
     progress: bool = False,
-    **options: Unpack[FitOptions],
+    **options: Unpack[ChunkOptions],
 ) -> PowerFit:
     """Fit a power transform to columns of a Spark data frame: `powerkern.fit` in two passes over its partitions.
 
@@ -121,7 +121,7 @@ def fit_groups(
     *,
     columns: Sequence[str] | None = None,
     progress: bool = False,
-    **options: Unpack[FitOptions],
+    **options: Unpack[ChunkOptions],
 ) -> GroupedFit:
     """Fit groups of rows of a Spark data frame: `powerkern.fit` with ``groups=``, without a shuffle of rows.
 

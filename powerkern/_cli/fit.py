@@ -149,7 +149,7 @@ def _fitted_by_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
     fit = _fit_of(args, table, weight, groups=labels)
     if layout.named:  # so that the file says which column holds the labels
         keys = replace(fit.keys, names=[args.groups])
-        fit = pk.GroupedFit(fit.info, keys, fit.columns, fit.pooled, fit.unknown, fit.dropna, fit.source)
+        fit = pk.GroupedFit(fit.spec, fit.labels, keys, fit.columns, fit.pooled, fit.source)
     return fit, table
 
 

@@ -55,7 +55,7 @@ def _outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> list[
     matrix = table.rows.matrix
     with blamed(args.data, table.layout, lambda: table.rows):
         flagged = fit.outliers(matrix, cutoff=getattr(args, "cutoff", None))
-        standardized = pk.PowerFit(replace(fit.info, standardize=True), fit.columns)
+        standardized = pk.PowerFit(replace(fit.spec, standardize=True), fit.labels, fit.columns)
         z = standardized.transform(matrix, n_threads=args.n_threads)
     cells = np.argwhere(flagged)
     distance = np.abs(z[flagged])

@@ -89,7 +89,7 @@ def columns_of_fit(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -
     if not wanted:
         raise BadInput("--exclude names every column of the fit; leave one")
     part = fit[[names.index(name) for name in wanted]]
-    return pk.PowerFit(replace(part.info, column_names=wanted), part.columns)
+    return pk.PowerFit(part.spec, replace(part.labels, names=wanted), part.columns)
 
 
 def position_of(name: str, names: Sequence[str], path: Path) -> int:

@@ -90,6 +90,12 @@ class AdaptiveRewML(CheckedOptions):
 
     name: ClassVar[str] = "robust"
     keeps_all: ClassVar[bool] = False
+    fits_origin: ClassVar[bool] = True
+
+    @property
+    def sets_unit(self) -> bool:
+        """Whether the option `prestandardize` was given."""
+        return self.prestandardize is not None
 
     def solver(self) -> Robust:
         """Return the estimator as kernels run it."""

@@ -42,6 +42,13 @@ class ML(CheckedOptions):
 
     name: ClassVar[str] = "mle"
     cutoff: ClassVar[float] = CUTOFF
+    has_likelihood: ClassVar[bool] = True
+    fits_origin: ClassVar[bool] = True
+
+    @property
+    def sets_unit(self) -> bool:
+        """Whether columns are standardised before they are fitted."""
+        return self.prestandardize != "none"
 
     def __post_init__(self) -> None:
         as_choice("prestandardize", self.prestandardize, STANDARDIZED)

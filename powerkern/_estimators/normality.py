@@ -48,6 +48,7 @@ class PPCC(CheckedOptions):
     cutoff: float = CUTOFF
 
     name: ClassVar[str] = "ppcc"
+    needs_order: ClassVar[bool] = True
 
     def solver(self) -> NearestNormal:
         """Return the estimator as kernels run it."""

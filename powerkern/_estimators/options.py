@@ -36,7 +36,17 @@ class CheckedOptions:
     """Base of estimators, frozen data classes whose fields are options: checked, and shown unless they are defaults."""
 
     name: ClassVar[str]
+    cutoff: Any
     keeps_all: ClassVar[bool] = True  #: whether it leaves no value out
+    has_likelihood: ClassVar[bool] = False  #: whether lambda maximises the likelihood of all values
+    fits_origin: ClassVar[bool] = False  #: whether ``origin="fit"`` goes with it
+    needs_origin: ClassVar[bool] = False  #: whether it is defined with ``origin="fit"`` only
+    needs_order: ClassVar[bool] = False  #: whether it needs all values of a column in their order
+
+    @property
+    def sets_unit(self) -> bool:
+        """Whether the option `prestandardize` was given, which an origin and a unit that are fitted make useless."""
+        return False
 
     def __post_init__(self) -> None:
         """Replace every field by its checked value in plain types of Python."""

@@ -12,7 +12,6 @@ import numpy as np
 from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import AffineView, Columns, shift_and_scale
 from powerkern._estimators.adaptive_rewml import AdaptiveRewML
-from powerkern._estimators.likelihood import ML
 from powerkern._estimators.options import CUTOFF, CheckedOptions
 from powerkern._estimators.power_sums import fit_matrix
 from powerkern._estimators.rewml import RewML, RewMLNR
@@ -84,16 +83,11 @@ class CentralML(CheckedOptions):
     cutoff: float = CUTOFF
 
     name: ClassVar[str] = "central-mle"
+    fits_origin: ClassVar[bool] = True
+    needs_origin: ClassVar[bool] = True
 
     def solver(self) -> None:
-        """There is none without an origin.
-
-        Raises
-        ------
-        ValueError
-            Always.
-        """
-        raise ValueError(f"estimator={self.name!r} needs origin='fit', which needs the rows in memory: pk.fit(X, ...)")
+        """There is none without an origin."""
 
 
 class Found(NamedTuple):
@@ -328,36 +322,11 @@ def _centrally(u: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n
     return results
 
 
-def check_origin(estimator: object, shift: FloatArray, bounds: object) -> None:
-    """Raise for arguments that do not go with ``origin="fit"``."""
-    if shift.any():
-        raise ValueError("shift cannot be given with origin='fit', which finds the origin: leave one of them out")
-    if bounds is not None and isinstance(estimator, CentralML):
-        raise ValueError(f"bounds cannot be given with estimator={estimator.name!r}")
-
-
 def with_origin(estimator: object) -> WithOrigin | None:
-    """The solver of an estimator and the origin; None for maximum likelihood.
-
-    Raises
-    ------
-    ValueError
-        Estimators that do not fit an origin, or standardise columns by themselves.
-    """
-    if isinstance(estimator, ML):
-        if estimator.prestandardize != "none":
-            raise ValueError("prestandardize has no effect with origin='fit', which fits the unit: leave it out")
-        return None
-    if isinstance(estimator, CentralML):
-        return WithOrigin(None)
+    """The solver of an estimator and the origin; None for maximum likelihood."""
     if isinstance(estimator, AdaptiveRewML | RewML | RewMLNR):
-        if estimator.prestandardize is not None:
-            raise ValueError("prestandardize has no effect with origin='fit', which fits the unit: leave it out")
         return WithOrigin(estimator.solver())
-    name = getattr(estimator, "name", estimator)
-    raise ValueError(
-        f"origin='fit' goes with 'mle', 'central-mle', 'robust', 'rewml' and 'rewml-nr', not with estimator={name!r}"
-    )
+    return WithOrigin(None) if isinstance(estimator, CentralML) else None
 
 
 def likeliest_with_origin(

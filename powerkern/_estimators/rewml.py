@@ -40,6 +40,12 @@ class Reweighted(CheckedOptions):
     c: float = C
 
     keeps_all: ClassVar[bool] = False
+    fits_origin: ClassVar[bool] = True
+
+    @property
+    def sets_unit(self) -> bool:
+        """Whether the option `prestandardize` was given."""
+        return self.prestandardize is not None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from powerkern._engine.apply import transform_matrix
 from powerkern._engine.by_column import fit_matrix
+from powerkern._estimators.spec import CENTRAL, LIKELIHOOD
 from powerkern._results.central_normality import central_matrix
 from powerkern._results.normality import moments_matrix, pearson_normality
 from powerkern._status import Status, is_failed
@@ -118,10 +119,7 @@ def _off_center(
 
 
 #: The measures of how far from normal columns are, once transformed, by the names of criteria.
-LIKELIHOOD, CENTRAL = "likelihood", "central"
-#: Criteria that fits from chunks have, too.
-CRITERIA = {"ppcc": _bend, "pearson": _pearson}
-_DISTANCES = {LIKELIHOOD: _nll, CENTRAL: _off_center, **CRITERIA}
+_DISTANCES = {LIKELIHOOD: _nll, CENTRAL: _off_center, "ppcc": _bend, "pearson": _pearson}
 
 
 def leave_alone(

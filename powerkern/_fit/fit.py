@@ -2,60 +2,26 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypedDict, Unpack, overload
+from typing import Any, Unpack, overload
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from powerkern._engine.gather import Columns, shift_and_scale
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.estimators import Estimator, as_estimator
-from powerkern._estimators.likelihood import ML
-from powerkern._estimators.limits import LambdaLimit, apply_limit, lambda_limit
-from powerkern._estimators.nearest_normal import NearestNormal
-from powerkern._estimators.origin import FITTED, WithOrigin, check_origin, in_units, likeliest_with_origin, with_origin
-from powerkern._estimators.power_sums import fit_matrix
-from powerkern._estimators.robust import Robust, weights_of_one
-from powerkern._estimators.robust_bounds import moved_to
-from powerkern._estimators.shift import extremes, given_shift, to_own_units
-from powerkern._estimators.standard_units import scaled_by
-from powerkern._fit.best_family import CENTRAL, CRITERIA, LIKELIHOOD, best_family, leave_alone
+from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.spec import LIKELIHOOD, FitOptions, FitSpec, UnknownGroups
+from powerkern._fit.columns import fit_columns
 from powerkern._fit.groups import fit_groups
 from powerkern._input import frames as _frames
-from powerkern._input.arguments import domain_error_in, given_lambdas
-from powerkern._input.arrays import Matrix, as_choice, as_flag
 from powerkern._input.labels import GroupsLike, without_groups
-from powerkern._input.messages import shown
 from powerkern._input.reading import read
-from powerkern._results.columns import ColumnResults, FitInfo, Source
+from powerkern._results.columns import ColumnLabels, Source
 from powerkern._results.fitted_data import FittedData
-from powerkern._results.grouped_fit import GroupedFit, UnknownGroups
-from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, as_power_fit, finished
-from powerkern._typing import Bounds, FloatArray, IntArray
-from powerkern.kernels.results import STATUS, X_MAX, X_MIN
-from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
+from powerkern._results.grouped_fit import GroupedFit
+from powerkern._results.power_fit import PowerFit, as_power_fit, build_power_fit
+from powerkern._typing import Bounds
 
 __all__ = ["GroupedFit", "fit", "inverse_transform", "transform"]
-
-
-class _Options(TypedDict, total=False):
-    """Options of `fit` with groups and without."""
-
-    standardize: bool
-    sample_weight: ArrayLike | str | None
-    lmbda: ArrayLike | None
-    shift: ArrayLike
-    origin: str | None
-    ymax: float | None
-    bounds: Bounds | None
-    criterion: str
-    column_names: Sequence[str] | None
-    non_numeric: _frames.NonNumeric
-    n_threads: int | None
-    progress: bool
 
 
 @overload
@@ -65,7 +31,7 @@ def fit(
     estimator: Estimator | str = ...,
     *,
     groups: None = None,
-    **options: Unpack[_Options],
+    **options: Unpack[FitOptions],
 ) -> PowerFit: ...
 
 
@@ -79,7 +45,7 @@ def fit(
     dropna: bool | None = ...,
     unknown: UnknownGroups = ...,
     shrink: bool = ...,
-    **options: Unpack[_Options],
+    **options: Unpack[FitOptions],
 ) -> GroupedFit: ...
 
 
@@ -192,186 +158,32 @@ def fit(
     >>> bool(np.abs(pk.fit(X, family="box-cox").lmbda).max() < 0.1)
     True
     """
-    as_choice("family", family, FIT_FAMILIES)
-    as_choice("criterion", criterion, (LIKELIHOOD, CENTRAL, *CRITERIA))
-    estimator = as_estimator(estimator)
-    check_together(family, estimator, lmbda, ymax, criterion)
-    if origin is not None:
-        as_choice("origin", origin, (FITTED,))
-    solver = estimator.solver() if origin is None else with_origin(estimator)
-    standardize = as_flag("standardize", standardize)
-    rows, labels = (X, None) if groups is None else without_groups(X, groups, dropna)
-    matrix = read(rows, sample_weight, column_names=column_names, non_numeric=non_numeric)
-    p = matrix.values.shape[1]
-    fitting = _Fitting(
-        family,
-        solver,
-        given_lambdas(lmbda, p, matrix.names),
-        given_shift(shift, family, p, matrix.names),
-        lambda_limit(ymax, bounds, p, standardize, matrix.values.dtype, matrix.names),
-        criterion,
-        estimator.prestandardize if isinstance(estimator, ML) else "none",
-        origin is not None,
+    spec = FitSpec.checked(
+        grouped=groups is not None,
+        family=family,
+        estimator=estimator,
+        standardize=standardize,
+        lmbda=lmbda,
+        shift=shift,
+        origin=origin,
+        ymax=ymax,
+        bounds=bounds,
+        criterion=criterion,
+        dropna=dropna,
+        unknown=unknown,
+        shrink=shrink,
     )
-    if origin is not None:
-        check_origin(estimator, fitting.shift, bounds)
+    threads = thread_count(n_threads)
+    rows, groups_of_rows = (X, None) if groups is None else without_groups(X, groups, dropna)
+    matrix = read(rows, sample_weight, column_names=column_names, non_numeric=non_numeric)
     levels = None if column_names is not None else _frames.level_names(rows)
-    info = FitInfo(family, estimator, standardize, matrix.names, matrix.was_vector, origin, levels)
-    threads, unbounded = thread_count(n_threads), lmbda is not None or solver is not None
-    if as_flag("shrink", shrink) and (solver is not None or family == BEST or lmbda is not None or origin):
-        raise ValueError("shrink=True is for lambdas fitted by maximum likelihood, in one family, without origin=")
-    data = FittedData.remember(matrix, X, sample_weight)
-    if labels is not None:
-        return fit_groups(
-            matrix,
-            labels,
-            info,
-            fitting.fitted,
-            data,
-            dropna=dropna,
-            unknown=unknown,
-            shrink=shrink,
-            n_threads=threads,
-            progress=progress,
-            unbounded=unbounded,
-        )
-    if dropna is not None or unknown != "raise" or shrink:
-        raise TypeError("dropna, unknown and shrink go with groups=; leave them out")
-    columns = fitting.fitted(matrix, threads, progress)
-    return finished(info, columns, Source(data.take_prints(threads)), unbounded=unbounded)
-
-
-class _Fitting(NamedTuple):
-    """How each column is fitted: the arguments of `fit`, checked."""
-
-    family: str
-    solver: Robust | NearestNormal | WithOrigin | None
-    given: FloatArray
-    shift: FloatArray
-    limit: LambdaLimit
-    criterion: str
-    prestandardize: str
-    with_origin: bool
-
-    def fitted(
-        self, matrix: Matrix, n_threads: int, progress: bool = False, *, given: FloatArray | None = None
-    ) -> ColumnResults:
-        """Results of the columns of a matrix, or of several groups of them; or at given lambdas."""
-        repeats = matrix.values.shape[1] // self.shift.size
-        each = self if repeats == 1 else self._repeated(repeats)
-        return (each if given is None else each._replace(given=given))._fitted(matrix, n_threads, progress)
-
-    def _repeated(self, k: int) -> _Fitting:
-        """The same for k groups side by side."""
-        limit = self.limit._replace(bounds=_tiled(self.limit.bounds, k))
-        return self._replace(given=_tiled(self.given, k), shift=_tiled(self.shift, k), limit=limit)
-
-    def _fitted(self, matrix: Matrix, n_threads: int, progress: bool) -> ColumnResults:
-        values, weight = matrix.values, matrix.weight
-        is_robust = isinstance(self.solver, Robust | WithOrigin)
-        in_family = functools.partial(self._in_family, matrix=matrix, n_threads=n_threads, progress=progress)
-        families: IntArray | str = self.family
-        if self.family == BEST:
-            results, families = best_family(in_family, values, weight, is_robust, self.criterion, n_threads)
-            if self.criterion == CENTRAL:
-                leave_alone(results, families, values, weight, n_threads)
-        else:
-            results = in_family(FAMILIES[self.family])
-        outside = np.flatnonzero(results[:, STATUS] < 0)
-        if outside.size:
-            j = int(outside[0])
-            raise domain_error_in(matrix, j, matrix.names, weight, self.shift[j])
-        if self.shift.any() or self.with_origin or self.prestandardize != "none":
-            results[:, [X_MIN, X_MAX]] = extremes(values, weight)
-        return ColumnResults(results, families, unit_weights=weights_of_one(values, weight) if is_robust else None)
-
-    def _in_family(self, code: int, matrix: Matrix, n_threads: int, progress: bool) -> FloatArray:
-        """Results of every column under one family, (p, N_RESULTS)."""
-        values, weight, given = matrix.values, matrix.weight, self.given
-
-        def likeliest(columns: Columns) -> FloatArray:
-            return maximum_likelihood(
-                columns, code, given, weight, self.limit, n_threads=n_threads, names=matrix.names, progress=progress
-            )
-
-        if self.solver is not None:
-            columns = shift_and_scale(values, self.shift)
-            results = fitted_otherwise(self.solver, columns, code, weight, self.limit, n_threads, progress)
-        elif self.with_origin:
-            bounds = self.limit.bounds
-            return likeliest_with_origin(values, code, given, bounds, weight, n_threads, progress, likeliest)
-        elif self.prestandardize != "none" and is_mirrored(code):
-            return in_units(likeliest, values, *scaled_by(self.prestandardize, values, weight, n_threads))
-        else:
-            results = likeliest(shift_and_scale(values, self.shift))
-        to_own_units(results, self.shift)
-        return results
-
-
-def _tiled(each: FloatArray, k: int) -> FloatArray:
-    """`numpy.tile` along the last axis, in a tenth of its time."""
-    *rows, p = each.shape
-    tiled = np.empty((*rows, k, p))
-    tiled[...] = each[..., np.newaxis, :]
-    return tiled.reshape(*rows, k * p)
-
-
-def check_together(
-    family: str, estimator: Estimator, lmbda: ArrayLike | None, ymax: float | None, criterion: str = LIKELIHOOD
-) -> None:
-    """Raise for arguments that do not go with each other."""
-    if criterion != LIKELIHOOD and family != BEST:
-        raise ValueError(f"criterion goes with family='best' only, not with family={shown(family)}; leave it out")
-    other = not isinstance(estimator, ML)
-    choice = f"estimator={estimator.name!r}" if other else f"family={shown(family)}"
-    if lmbda is not None and (other or family == BEST):
-        raise ValueError(f"lmbda cannot be given with {choice}")
-    if ymax is not None and other:
-        raise ValueError(f"ymax cannot be given with {choice}")
-
-
-def maximum_likelihood(
-    columns: Columns,
-    family: int,
-    given: FloatArray,
-    weight: FloatArray,
-    limit: LambdaLimit | None = None,
-    *,
-    n_threads: int = 1,
-    names: list[str] | None = None,
-    progress: bool = False,
-) -> FloatArray:
-    """Results of every column, (p, N_RESULTS), with lambda found, within the limit, where `given` is NaN."""
-    results = fit_matrix(columns, family, given, weight, n_threads, progress)
-
-    def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-        return fit_matrix(columns[:, at], family, bounded, weight, n_threads)
-
-    if limit is not None:
-        apply_limit(refit, family, results, names, limit, given)
-    return results
-
-
-def fitted_otherwise(
-    solver: Robust | NearestNormal | WithOrigin,
-    columns: Columns,
-    family: int,
-    weight: FloatArray,
-    limit: LambdaLimit,
-    n_threads: int,
-    progress: bool,
-) -> FloatArray:
-    """Results of every column by an estimator other than maximum likelihood, lambda within the bounds of the limit."""
-    results = solver.fit(columns, family, weight, n_threads, progress)
-    moving = solver.kept_by if isinstance(solver, WithOrigin) else solver
-    if moving is None:
-        return results
-
-    def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-        return moved_to(bounded, columns[:, at], family, moving, results[at], weight, n_threads)
-
-    apply_limit(refit, family, results, None, limit._replace(ymax=math.inf), np.full(len(results), np.nan))
-    return results
+    labels = ColumnLabels(matrix.names, levels, matrix.was_vector)
+    asked = spec.per_column(matrix.values.shape[1], matrix.names, matrix.values.dtype)
+    spec, data = spec.with_columns(asked), FittedData.remember(matrix, X, sample_weight)
+    if groups_of_rows is not None:
+        return fit_groups(matrix, groups_of_rows, spec, asked, labels, data, threads, progress)
+    columns = fit_columns(matrix, spec, asked, threads, progress)
+    return build_power_fit(spec, labels, columns, Source(data.take_prints(threads)))
 
 
 def transform(X: object, fit: PowerFit, **options: Any) -> Any:

@@ -3,62 +3,74 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from powerkern._engine.gather import Scratch
 from powerkern._engine.ragged import Groups
+from powerkern._estimators.spec import ColumnSpec, FitSpec
+from powerkern._fit.columns import fit_columns
 from powerkern._fit.shrinkage import shrunk
 from powerkern._input.arguments import place_of
-from powerkern._input.arrays import NO_WEIGHTS, Matrix, as_choice, column_label
+from powerkern._input.arrays import NO_WEIGHTS, Matrix, column_label
 from powerkern._input.labels import MISSING, Keys, Runs, check_rows
-from powerkern._results.columns import ColumnResults, FitInfo, Source
+from powerkern._results.columns import ColumnLabels, ColumnResults, Source
 from powerkern._results.fitted_data import FittedData, GroupedData
-from powerkern._results.grouped_fit import GroupedFit, UnknownGroups, finished_groups
+from powerkern._results.grouped_fit import GroupedFit, build_grouped_fit
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import N_RESULTS
 
-#: Fits the columns of a matrix, or of groups side by side, with so many threads, at given lambdas or without.
-Fitted = Callable[..., ColumnResults]
-
 
 def fit_groups(
     matrix: Matrix,
-    labels: tuple[Keys, Runs],
-    info: FitInfo,
-    fitted: Fitted,
+    labels_of_rows: tuple[Keys, Runs],
+    spec: FitSpec,
+    asked: ColumnSpec,
+    labels: ColumnLabels,
     data: FittedData,
-    *,
-    dropna: bool | None,
-    unknown: UnknownGroups,
-    shrink: bool,
     n_threads: int,
     progress: bool,
-    unbounded: bool,
 ) -> GroupedFit:
-    """The fit of every group of the rows of a matrix, and of all of them together where that is asked for."""
-    as_choice("unknown", unknown, get_args(UnknownGroups))
-    keys, runs = labels
+    """Fit every group of the rows of a matrix, and all of them together where that is asked for.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data.
+    labels_of_rows : (Keys, Runs)
+        The groups, and the group of each row.
+    spec, asked : FitSpec, ColumnSpec
+        What is asked of the fit, and of each column.
+    labels : ColumnLabels
+        The labels of the columns.
+    data : FittedData
+        The data as the fit remembers them.
+    n_threads : int
+        Largest number of threads at work.
+    progress : bool
+        Show a progress bar.
+    """
+    keys, runs = labels_of_rows
     check_rows(runs, len(matrix.values))
     grouped = data.grouped(len(keys))
-    fitted_at = functools.partial(grouped_columns, matrix, runs, len(keys), fitted, n_threads, progress)
-    columns, pooled = fitted_at(data=grouped), None
-    if unknown == "pooled" or shrink:
+    fit_at = functools.partial(_fit_each_group, matrix, runs, len(keys), spec, asked, n_threads, progress)
+    columns, pooled = fit_at(data=grouped), None
+    if spec.unknown == "pooled" or spec.shrink:
         labelled = _rows_of(matrix, runs.rows(runs.codes >= 0)) if (runs.codes == MISSING).any() else matrix
-        pooled = PowerFit(info, fitted(labelled, n_threads))
-        if shrink:
-            columns = shrunk(columns, pooled.columns, fitted_at)
-    return finished_groups(GroupedFit(info, keys, columns, pooled, unknown, dropna, Source(grouped), runs), unbounded)
+        pooled = PowerFit(spec, labels, fit_columns(labelled, spec, asked, n_threads))
+        if spec.shrink:
+            columns = shrunk(columns, pooled.columns, fit_at)
+    return build_grouped_fit(GroupedFit(spec, labels, keys, columns, pooled, Source(grouped), runs))
 
 
-def grouped_columns(
+def _fit_each_group(
     matrix: Matrix,
     runs: Runs,
     n_groups: int,
-    fitted: Fitted,
+    spec: FitSpec,
+    asked: ColumnSpec,
     n_threads: int,
     progress: bool,
     given: FloatArray | None = None,
@@ -77,8 +89,11 @@ def grouped_columns(
         """Fit a matrix in which the groups of the batch stand side by side, and store the results."""
         nonlocal has_units
         at = groups.codes[batch]
+        each = asked.tiled(at.size)
+        if given is not None:
+            each = each._replace(lmbda=given[at].ravel())
         try:
-            found = fitted(part, threads, given=None if given is None else given[at].ravel())
+            found = fit_columns(part, spec, each, threads)
         except ValueError as error:
             raise _placed(error, groups, batch, matrix) from None
         shape = raw[at].shape

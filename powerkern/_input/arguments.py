@@ -121,6 +121,19 @@ def given_lambdas(lmbda: ArrayLike | None, p: int, names: Sequence[Any] | None =
     return given
 
 
+def as_pair(what: str, value: object) -> tuple[Any, Any]:
+    """Return an argument that must be a pair (low, high), each of which may be None, a number or numbers."""
+    try:
+        pair = listed(value)
+    except TypeError:
+        pair = []
+    if len(pair) != 2 or isinstance(value, str | dict | set):
+        raise TypeError(
+            f"{what} must be a pair (low, high) of lambdas, None where there is no bound, got {shown(value)}"
+        )
+    return pair[0], pair[1]
+
+
 def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> FloatArray:
     """Return the smallest and the largest lambda of each column, as two rows; infinite where there is no bound.
 
@@ -135,14 +148,7 @@ def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> 
     """
     if bounds is None:
         return np.repeat([[-math.inf], [math.inf]], p, axis=1)
-    try:
-        pair = listed(bounds)
-    except TypeError:
-        pair = []
-    if len(pair) != 2 or isinstance(bounds, str | dict | set):
-        raise TypeError(
-            f"bounds must be a pair (low, high) of lambdas, None where there is no bound, got {shown(bounds)}"
-        )
+    pair = as_pair("bounds", bounds)
     low = each_column("the lower end of bounds", -math.inf if pair[0] is None else pair[0], p, names)
     high = each_column("the upper end of bounds", math.inf if pair[1] is None else pair[1], p, names)
     wrong = ~(low <= high) | (low == math.inf) | (high == -math.inf)

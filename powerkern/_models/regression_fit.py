@@ -241,7 +241,7 @@ class RegressionFit(RegressionModel, json.Recorded):
         found, notes = likelihood_entries(self.optimum, level, method, likelihood)
         rest = {"n_obs": self.n_obs, "rank": self.rank, "scale": self.scale, "status": np.array(self.status_text)}
         title = f"{self.n_responses} responses given {', '.join(self.covariate_names)}"
-        names = self.power_fit.info.labels(self.n_responses)
+        names = self.power_fit.labels.texts(self.n_responses)
         return Summary(title, names, [{"family": np.array(self.families), **found}, rest], notes=notes)
 
     def _likelihood(self, n_threads: int | None) -> ResponseLikelihood:

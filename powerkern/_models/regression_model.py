@@ -122,7 +122,7 @@ class RegressionModel:
     @property
     def _raw(self) -> PowerFit:
         """The transform without the residual scale."""
-        return PowerFit(replace(self.power_fit.info, standardize=False), self.power_fit.columns)
+        return PowerFit(replace(self.power_fit.spec, standardize=False), self.power_fit.labels, self.power_fit.columns)
 
     def _linear(self, covariates: object, Y: object = None) -> FloatArray:
         """Return the linear model in residual scales above the reference, (m, p); rows are aligned with `Y`."""
@@ -135,7 +135,7 @@ class RegressionModel:
         return sum_of_products(rows - self._center, gamma)
 
     def _shaped(self, values: FloatArray) -> FloatArray:
-        return values[:, 0] if self.power_fit.info.was_vector else values
+        return values[:, 0] if self.power_fit.labels.was_vector else values
 
     def _remembered(self, checked: bool = True) -> Problem:
         """The data of the fit; with `checked`, an error if the responses or weights were changed."""

@@ -157,7 +157,7 @@ def _standardized(
         raise ValueError(f"sd must be finite, and not negative, got {spread[wrong][0]:g}")
     shape = _common_shape(center.shape, spread.shape, other)
     p = fit.n_features
-    if not fit.info.was_vector:
+    if not fit.labels.was_vector:
         if not shape or shape[-1] not in (1, p):
             raise ValueError(f"the last axis of mean and sd stands for the {p} columns of the fit, got shape {shape}")
         shape = (*shape[:-1], p)
@@ -174,13 +174,13 @@ def _in_fitted_order(fit: FittedColumns, mean: Any, sd: Any) -> tuple[Any, Any]:
 
     Rows of `sd` are put in the order of the rows of `mean`.
     """
-    if fit.info.was_vector or (names_of(mean) is not None and names_of(sd) is not None):
+    if fit.labels.was_vector or (names_of(mean) is not None and names_of(sd) is not None):
         sd = align_rows(sd, mean, "sd", "mean")
 
     def align(value: Any, what: str) -> Any:
         if names_of(value) is not None:
             return order_frame(value, fit.column_names, what)
-        return value if fit.info.was_vector else align_columns(value, fit.column_names, what)
+        return value if fit.labels.was_vector else align_columns(value, fit.column_names, what)
 
     return align(mean, "mean"), align(sd, "sd")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from powerkern._engine.apply import Completion, count_outside, transform_matrix
 from powerkern._estimators.estimators import Estimator
-from powerkern._estimators.likelihood import ML
 from powerkern._estimators.power_sums import MixedSums, PowerSums
+from powerkern._estimators.spec import FitSpec
 from powerkern._input.arguments import column_positions
 from powerkern._results.fitted_data import FittedData, GroupedData
 from powerkern._status import Route, Status
@@ -35,22 +35,17 @@ T = TypeVar("T", covariant=True)
 
 
 @dataclass(frozen=True)
-class FitInfo:
-    """The arguments of a fit, and its columns."""
+class ColumnLabels:
+    """The labels of the columns that were fitted."""
 
-    family: str
-    estimator: Estimator = field(default_factory=ML)
-    standardize: bool = True
-    column_names: list[Any] | None = None
-    was_vector: bool = False
-    #: "fit": the origin and the unit were found with lambda
-    origin: str | None = None
-    #: Names of the levels of column labels, of a data frame of pandas whose levels have names.
+    names: list[Any] | None = None
+    #: Names of the levels of the labels, of a data frame of pandas whose levels have names.
     level_names: list[Any] | None = None
+    was_vector: bool = False
 
-    def labels(self, n: int) -> list[str]:
-        """Return the labels of the columns as text, or their positions."""
-        return [str(label) for label in self.column_names or range(n)]
+    def texts(self, n: int) -> list[str]:
+        """Return the labels of n columns as text, or their positions."""
+        return [str(label) for label in self.names or range(n)]
 
 
 @dataclass
@@ -307,18 +302,21 @@ class ColumnResults:
 class FittedColumns:
     """A fit's parts and figures: the base of `PowerFit`, for functions that become its methods."""
 
-    info: FitInfo
+    spec: FitSpec
+    labels: ColumnLabels
     columns: ColumnResults
     source: Source
 
-    def __init__(self, info: FitInfo, columns: ColumnResults, source: Source | None = None) -> None:
-        vars(self).update(info=info, columns=columns, source=source or Source())
+    def __init__(
+        self, spec: FitSpec, labels: ColumnLabels, columns: ColumnResults, source: Source | None = None
+    ) -> None:
+        vars(self).update(spec=spec, labels=labels, columns=columns, source=source or Source())
 
-    family = Of[str]("info.family")
-    estimator = Of[Estimator]("info.estimator")
-    standardize = Of[bool]("info.standardize")
-    column_names = Of[list[Any] | None]("info.column_names")
-    cutoff = Of[float]("info.estimator.cutoff")
+    family = Of[str]("spec.family")
+    estimator = Of[Estimator]("spec.estimator")
+    standardize = Of[bool]("spec.standardize")
+    column_names = Of[list[Any] | None]("labels.names")
+    cutoff = Of[float]("spec.estimator.cutoff")
     lmbda = Of[FloatArray]("columns.lmbda")
     loc = Of[FloatArray]("columns.loc")
     scale = Of[FloatArray]("columns.scale")
@@ -355,7 +353,7 @@ class FittedColumns:
 
     def with_columns(self, columns: ColumnResults, source: Source | None = None) -> Self:
         """The fit with other results of its columns."""
-        return type(self)(self.info, columns, source)
+        return type(self)(self.spec, self.labels, columns, source)
 
     def without_data(self) -> Self:
         """The fit without the data that it remembers."""
@@ -365,5 +363,5 @@ class FittedColumns:
         """The fit of some of the columns, without data."""
         chosen = column_positions(columns, self.n_features)
         names = None if self.column_names is None else [self.column_names[j] for j in chosen]
-        info = replace(self.info, column_names=names, was_vector=False)
-        return type(self)(info, self.columns.part(chosen))
+        labels = replace(self.labels, names=names, was_vector=False)
+        return type(self)(self.spec.part(chosen), labels, self.columns.part(chosen))

@@ -47,7 +47,7 @@ def data_of(
 
 def columns_seen(fit: FittedColumns, values: NDArray[Any]) -> Columns:
     """The columns as the estimator sees them: shifted and divided, but for the scaling of robust estimators."""
-    if isinstance(fit.estimator, ML) or fit.info.origin is not None:
+    if isinstance(fit.estimator, ML) or fit.spec.origin is not None:
         return shift_and_scale(values, 0.0 - fit.center, fit.divisor)
     return shift_and_scale(values, fit.shift)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from powerkern._engine.ragged import Groups
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.likelihood import ML
+from powerkern._estimators.spec import FitSpec, UnknownGroups
 from powerkern._input import batches as _batches
 from powerkern._input.alignment import align_rows, labels_to_record
 from powerkern._input.arguments import domain_error, domain_error_in
@@ -25,7 +26,7 @@ from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
 from powerkern._input.messages import shown, suggest_in_class
 from powerkern._input.reading import read_fitted, restored
-from powerkern._results.columns import ColumnResults, FitInfo, FittedColumns, Of, Source
+from powerkern._results.columns import ColumnLabels, ColumnResults, FittedColumns, Of, Source
 from powerkern._results.fitted_data import GroupedData
 from powerkern._results.inference import wald_interval
 from powerkern._results.inversion import (
@@ -45,8 +46,6 @@ from powerkern._status import is_failed
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
-#: Treatments of rows whose group the fit has not seen.
-UnknownGroups = Literal["raise", "nan", "pooled"]
 #: Groups that a message lists.
 _LISTED = 5
 
@@ -101,41 +100,40 @@ class GroupedFit(Recorded):
     True
     """
 
-    info: FitInfo
+    spec: FitSpec
+    labels: ColumnLabels
     keys: Keys
     columns: ColumnResults
     pooled: PowerFit | None
-    unknown: str
-    dropna: bool | None
     source: Source
     _runs: Runs | None
 
     def __init__(
         self,
-        info: FitInfo,
+        spec: FitSpec,
+        labels: ColumnLabels,
         keys: Keys,
         columns: ColumnResults,
         pooled: PowerFit | None = None,
-        unknown: str = "raise",
-        dropna: bool | None = None,
         source: Source | None = None,
         runs: Runs | None = None,
     ) -> None:
         vars(self).update(
-            info=info,
+            spec=spec,
+            labels=labels,
             keys=keys,
             columns=columns,
             pooled=pooled,
-            unknown=unknown,
-            dropna=dropna,
             source=source or Source(),
             _runs=runs,
         )
 
-    family = Of[str]("info.family")
-    estimator = Of[Estimator]("info.estimator")
-    standardize = Of[bool]("info.standardize")
-    column_names = Of[list[Any] | None]("info.column_names")
+    family = Of[str]("spec.family")
+    estimator = Of[Estimator]("spec.estimator")
+    standardize = Of[bool]("spec.standardize")
+    column_names = Of[list[Any] | None]("labels.names")
+    unknown = Of[str]("spec.unknown")
+    dropna = Of[bool | None]("spec.dropna")
     group_names = Of[list[str] | None]("keys.names")
     lmbda = _ByGroup[FloatArray]("lmbda")
     loc = _ByGroup[FloatArray]("loc")
@@ -210,7 +208,7 @@ class GroupedFit(Recorded):
         if self.group_names is not None:
             index = index.set_names(self.group_names)
         by_column = by_name(
-            np.arange(self.n_features), self.column_names or range(self.n_features), self.info.level_names
+            np.arange(self.n_features), self.column_names or range(self.n_features), self.labels.level_names
         )
         return pd.DataFrame(self.lmbda, index=index, columns=by_column.index)
 
@@ -221,7 +219,7 @@ class GroupedFit(Recorded):
 
     def without_data(self) -> GroupedFit:
         """The fit without the data that it remembers."""
-        return GroupedFit(self.info, self.keys, self.columns, self.pooled, self.unknown, self.dropna)
+        return GroupedFit(self.spec, self.labels, self.keys, self.columns, self.pooled)
 
     # --- applied to data ----------------------------------------------------------------------------------
 
@@ -373,7 +371,7 @@ class GroupedFit(Recorded):
         means, sds = as_reals("mean", mean), as_reals("sd", sd)
         if means.ndim not in (1, 2):
             raise ValueError(f"mean must have a row for each label, got shape {means.shape}")
-        if means.ndim == 1 and not self.info.was_vector:  # a column of a frame
+        if means.ndim == 1 and not self.labels.was_vector:  # a column of a frame
             column = self.inverse_mean(means[:, np.newaxis], sds, groups, n_threads=n_threads)
             return label_like(column[:, 0], mean)
         sds = np.broadcast_to(sds[:, np.newaxis] if sds.ndim == 1 and means.ndim == 2 else sds, means.shape)
@@ -407,7 +405,7 @@ class GroupedFit(Recorded):
         """
         columns, entries, notes = self.columns, {"lmbda": self.columns.lmbda}, []
         if isinstance(self.estimator, ML):
-            se = standard_error(FittedColumns(self.info, columns))
+            se = standard_error(FittedColumns(self.spec, self.labels, columns))
             if not np.isnan(se).all():
                 interval = wald_interval(columns.lmbda, se, level)
                 entries |= {"se": se, "low": interval.low, "high": interval.high}
@@ -446,11 +444,11 @@ class GroupedFit(Recorded):
         g, j = divmod(k, self.n_features)
         label = self.keys.label(g)
         text = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
-        return text if self.n_features == 1 else f"{text}: {self.info.labels(self.n_features)[j]}"
+        return text if self.n_features == 1 else f"{text}: {self.labels.texts(self.n_features)[j]}"
 
     def _listed(self, columns: IntArray) -> str:
         """The first few of some columns of groups, for a message."""
-        p, names = self.n_features, self.info.labels(self.n_features)
+        p, names = self.n_features, self.labels.texts(self.n_features)
         each = [
             f"group {self.keys.label(k // p)!r}" + (f", column {names[k % p]}" if p > 1 else "")
             for k in columns[:_LISTED].tolist()
@@ -460,7 +458,7 @@ class GroupedFit(Recorded):
 
     def _lenient(self) -> GroupedFit:
         """The fit that takes rows without a label."""
-        return GroupedFit(self.info, self.keys, self.columns, dropna=True)
+        return GroupedFit(replace(self.spec, dropna=True, unknown="raise"), self.labels, self.keys, self.columns)
 
     # --- groups -------------------------------------------------------------------------------------------
 
@@ -469,8 +467,10 @@ class GroupedFit(Recorded):
         p = self.n_features
         columns = self.columns.part(slice(g * p, (g + 1) * p))
         if not isinstance(self.source.data, GroupedData) or self._runs is None:
-            return PowerFit(self.info, columns)
-        return PowerFit(self.info, columns, Source(self.source.data.group(g, self._runs.rows(self._runs.codes == g))))
+            return PowerFit(self.spec, self.labels, columns)
+        return PowerFit(
+            self.spec, self.labels, columns, Source(self.source.data.group(g, self._runs.rows(self._runs.codes == g)))
+        )
 
     def _runs_of(self, X: Any, groups: Any, n: int) -> Runs:
         """The groups of rows; those that the fit has not seen only if they need not raise."""
@@ -490,11 +490,11 @@ class GroupedFit(Recorded):
         return {
             **self.keys.to_record(),
             "column_names": labels_to_record(self.column_names),
-            "level_names": labels_to_record(self.info.level_names),
-            "vector": self.info.was_vector,
+            "level_names": labels_to_record(self.labels.level_names),
+            "vector": self.labels.was_vector,
             "unknown": self.unknown,
             "dropna": self.dropna,
-            "fit": record_of(replace(self.info, column_names=None, was_vector=False, level_names=None), self.columns),
+            "fit": record_of(self.spec, ColumnLabels(), self.columns),
             "pooled": None if self.pooled is None else self.pooled.to_record(),
         }
 
@@ -505,13 +505,15 @@ class GroupedFit(Recorded):
             keys = Keys.from_record(record)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise damaged(f"the labels are no labels of groups: {error}") from None
-        info, columns = fit_of(entry(record, "fit"))
-        if not len(keys) or len(columns) % len(keys):
+        if not len(keys):
+            raise damaged("there are no groups")
+        spec, _, columns = fit_of(entry(record, "fit"), len(keys))
+        if len(columns) % len(keys):
             raise damaged(f"{len(columns)} columns do not go with {len(keys)} groups")
         p = len(columns) // len(keys)
         vector = one_of(record, "vector", (True, False) if p == 1 else (False,))
         names = names_in(record, "column_names", p)
-        info = replace(info, column_names=names, was_vector=vector, level_names=level_names_in(record))
+        labels = ColumnLabels(names, level_names_in(record), vector)
         pooled = None if entry(record, "pooled") is None else PowerFit.from_record(record["pooled"])
         unknown, dropna = (
             one_of(record, "unknown", get_args(UnknownGroups)),
@@ -519,10 +521,10 @@ class GroupedFit(Recorded):
         )
         if (pooled is not None and pooled.n_features != p) or (pooled is None and unknown == "pooled"):
             raise damaged("the pooled fit does not go with the groups")
-        return cls(info, keys, columns, pooled, unknown, dropna)
+        return cls(replace(spec, unknown=unknown, dropna=dropna), labels, keys, columns, pooled)
 
 
-def finished_groups(fit: GroupedFit, unbounded: bool) -> GroupedFit:
-    """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
-    warn_of(fit.columns, fit._listed, unbounded and not fit.standardize)
+def build_grouped_fit(fit: GroupedFit) -> GroupedFit:
+    """Emit the warnings of a new fit; return it."""
+    warn_of(fit.columns, fit._listed, fit.spec.may_overflow)
     return fit

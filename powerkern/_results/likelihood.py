@@ -46,7 +46,7 @@ _FEWEST_REPLICATES = 20
 
 def solver_of(fit: FittedColumns) -> Robust | NearestNormal | WithOrigin | None:
     """How lambda was found; None: by maximum likelihood."""
-    return fit.estimator.solver() if fit.info.origin is None else with_origin(fit.estimator)
+    return fit.estimator.solver() if fit.spec.origin is None else with_origin(fit.estimator)
 
 
 def optimum(fit: FittedColumns) -> Optimum:
@@ -213,8 +213,8 @@ def confint(
     """
     refuse_number(X)
     by_bootstrap = not isinstance(fit.estimator, ML)
-    method = method or ("bootstrap" if by_bootstrap else "profile" if fit.info.origin is None else "wald")
-    if method == "profile" and fit.info.origin is not None:
+    method = method or ("bootstrap" if by_bootstrap else "profile" if fit.spec.origin is None else "wald")
+    if method == "profile" and fit.spec.origin is not None:
         raise ValueError("intervals of lambda fitted with its origin are made with method='wald', not 'profile'")
     if (as_choice("method", method, (*get_args(Method), "bootstrap")) == "bootstrap") != by_bootstrap:
         which = "method='bootstrap'" if by_bootstrap else "method='profile' or 'wald'"
@@ -282,7 +282,7 @@ def standard_error(
     replicates = as_whole("replicates", replicates, _FEWEST_REPLICATES)
     values, weight = data_of(fit, X, sample_weight, n_threads)
     threads = thread_count(n_threads)
-    shift = np.zeros(fit.n_features) if fit.info.origin else fit.shift
+    shift = np.zeros(fit.n_features) if fit.spec.origin else fit.shift
     errors = fit.columns.gathered(
         lambda code, chosen: bootstrap_errors(
             solver, values[:, chosen], shift[chosen], weight, code, replicates, threads

@@ -8,26 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from powerkern._estimators.spec import FitSpec
 from powerkern._input.arrays import column_labels, position_of
 from powerkern._input.frames import by_name
 from powerkern._input.messages import suggest_in_class, warn
 from powerkern._results import applying, back, inference, likelihood, outlying, records, reports
 from powerkern._results.applying import warn_overflow
-from powerkern._results.columns import FAR_FROM_ZERO, ColumnResults, FitInfo, FittedColumns, Source
+from powerkern._results.columns import FAR_FROM_ZERO, ColumnLabels, ColumnResults, FittedColumns, Source
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import Optimum
 from powerkern._results.inversion import OutOfRange
 from powerkern._results.json import Recorded
 from powerkern._status import Status
 from powerkern._typing import IntArray
-from powerkern.kernels.transforms.family import FAMILIES
 
-__all__ = ["BEST", "FIT_FAMILIES", "OutOfRange", "PowerFit", "as_power_fit", "finished"]
-
-#: The better of the two families, column by column.
-BEST = records.BEST
-#: Families that a fit may have.
-FIT_FAMILIES = (*FAMILIES, BEST)
+__all__ = ["OutOfRange", "PowerFit", "as_power_fit", "build_power_fit"]
 
 
 @suggest_in_class
@@ -159,12 +154,12 @@ class PowerFit(FittedColumns, Recorded):
         at = np.array(positions)
         part, data = self.part(at), self.source.data
         source = Source(data.part(at)) if isinstance(data, FittedData) else None
-        return PowerFit(replace(part.info, was_vector=alone), part.columns, source)
+        return PowerFit(part.spec, replace(part.labels, was_vector=alone), part.columns, source)
 
     @property
     def lambdas(self) -> Any:
         """`lmbda` by name, see the class."""
-        return by_name(self.lmbda, self.column_names, self.info.level_names)
+        return by_name(self.lmbda, self.column_names, self.labels.level_names)
 
     @property
     def optimum(self) -> Optimum:
@@ -173,7 +168,7 @@ class PowerFit(FittedColumns, Recorded):
 
     def to_record(self) -> dict[str, Any]:
         """The entries that JSON keeps."""
-        return records.record_of(self.info, self.columns)
+        return records.record_of(self.spec, self.labels, self.columns)
 
     @classmethod
     def from_record(cls, record: Any) -> PowerFit:
@@ -181,12 +176,12 @@ class PowerFit(FittedColumns, Recorded):
         return cls(*records.fit_of(record))
 
 
-def finished(
-    info: FitInfo, columns: ColumnResults, source: Source | None = None, *, unbounded: bool = False
+def build_power_fit(
+    spec: FitSpec, labels: ColumnLabels, columns: ColumnResults, source: Source | None = None
 ) -> PowerFit:
-    """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
-    warn_of(columns, lambda at: column_labels(at, info.column_names), unbounded and not info.standardize)
-    return PowerFit(info, columns, source)
+    """Build the fit and emit its warnings."""
+    warn_of(columns, lambda at: column_labels(at, labels.names), spec.may_overflow)
+    return PowerFit(spec, labels, columns, source)
 
 
 def as_power_fit(fit: object, name: str = "fit") -> PowerFit:

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from powerkern._estimators.estimators import ESTIMATORS, Estimator, options_of, with_options
 from powerkern._estimators.origin import FITTED
+from powerkern._estimators.spec import BEST, CRITERIA, FIT_FAMILIES, FitSpec
 from powerkern._input.alignment import labels_to_record
-from powerkern._results.columns import ColumnResults, FitInfo
+from powerkern._results.columns import ColumnLabels, ColumnResults
 from powerkern._results.json import damaged, entry, level_names_in, names_in, numbers_in, one_of
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import FIELDS, STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 
-#: The family of a fit whose columns have families of their own.
-BEST = "best"
-
+#: Options of a fit that its record has beside the family and the estimator.
+_ASKED = ("lmbda", "shift", "bounds", "ymax", "criterion")
 #: Figures that are finite in every fit, even for a column that could not be fitted.
 _FINITE = (
     *("lmbda", "loc", "scale", "log_factor", "ref", "slope", "intercept"),
@@ -33,37 +33,44 @@ _FINITE = (
 _ROUNDING = 1e-9
 
 
-def record_of(info: FitInfo, columns: ColumnResults) -> dict[str, Any]:
+def record_of(spec: FitSpec, labels: ColumnLabels, columns: ColumnResults) -> dict[str, Any]:
     """The entries of a fit that JSON keeps."""
     return {
-        "family": info.family,
-        "estimator": {"name": info.estimator.name, **options_of(info.estimator)},
-        "standardize": info.standardize,
-        "column_names": labels_to_record(info.column_names),
-        "level_names": labels_to_record(info.level_names),
-        "vector": info.was_vector,
-        "origin": info.origin,
-        "families": columns.families if info.family == BEST else None,
+        "family": spec.family,
+        "estimator": {"name": spec.estimator.name, **options_of(spec.estimator)},
+        "standardize": spec.standardize,
+        "column_names": labels_to_record(labels.names),
+        "level_names": labels_to_record(labels.level_names),
+        "vector": labels.was_vector,
+        "origin": spec.origin,
+        "asked": {name: getattr(spec, name) for name in _ASKED},
+        "families": columns.families if spec.family == BEST else None,
         "unit_weights": columns.unit_weights,
         "lmbda_error": columns.lmbda_error if columns.lmbda_error.any() else None,
         "columns": dict(zip(FIELDS, columns.raw.T, strict=True)),
     }
 
 
-def fit_of(record: Any) -> tuple[FitInfo, ColumnResults]:
-    """The fit that `record_of` made a record of; ValueError where its figures do not belong together."""
+def fit_of(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, ColumnResults]:
+    """The fit that `record_of` made a record of; ValueError where its figures do not belong together.
+
+    Options have an entry for each column of the data, results for each of them in each of `n_groups` groups.
+    """
     if not isinstance(record, dict):
         raise damaged("there is no fit of columns")
     results = _results(record)
     n_features = len(results)
-    info = FitInfo(
-        family=one_of(record, "family", (*FAMILIES, BEST)),
+    spec = FitSpec(
+        family=one_of(record, "family", FIT_FAMILIES),
         estimator=_estimator(record),
         standardize=one_of(record, "standardize", (True, False)),
-        column_names=names_in(record, "column_names", n_features),
-        was_vector=one_of(record, "vector", (True, False) if n_features == 1 else (False,)),
         origin=one_of(record, "origin", (None, FITTED)),
+        **_asked(record, n_features // n_groups),
+    )
+    labels = ColumnLabels(
+        names=names_in(record, "column_names", n_features),
         level_names=level_names_in(record),
+        was_vector=one_of(record, "vector", (True, False) if n_features == 1 else (False,)),
     )
     codes = _families(record, n_features)
     units, error = (_optional(record, name, n_features) for name in ("unit_weights", "lmbda_error"))
@@ -73,7 +80,7 @@ def fit_of(record: Any) -> tuple[FitInfo, ColumnResults]:
         raise damaged("lmbda_error is negative")
     _check_figures(dict(zip(FIELDS, results.T, strict=True)), codes == FAMILIES["box-cox"])
     _require((results[:, STATUS] != Status.BRACKETED) | (error is not None), "a bracketed lambda has no lmbda_error")
-    return info, ColumnResults(results, codes, unit_weights=units, lmbda_error=error)
+    return spec, labels, ColumnResults(results, codes, unit_weights=units, lmbda_error=error)
 
 
 def _results(record: dict[str, Any]) -> FloatArray:
@@ -95,6 +102,36 @@ def _estimator(record: dict[str, Any]) -> Estimator:
         return with_options(name, {key: _whole(value) for key, value in options.items() if key != "name"})
     except (TypeError, ValueError) as error:
         raise damaged(str(error)) from None
+
+
+def _asked(record: dict[str, Any], p: int) -> dict[str, Any]:
+    """The options that are numbers, one for each of p columns or one for all, and the criterion."""
+    asked = entry(record, "asked")
+    if not isinstance(asked, dict):
+        raise damaged("asked is not a table")
+    bounds, ymax = entry(asked, "bounds"), entry(asked, "ymax")
+    if bounds is not None and not (isinstance(bounds, list) and len(bounds) == 2):
+        raise damaged("bounds are not a pair")
+    ends = None if bounds is None else tuple(_number_or_numbers({"bounds": end}, "bounds", p) for end in bounds)
+    if ymax is not None and not (isinstance(ymax, float) and ymax > 0.0):
+        raise damaged("ymax is not a positive number")
+    return {
+        "lmbda": _number_or_numbers(asked, "lmbda", p),
+        "shift": _number_or_numbers(asked, "shift", p) or 0.0,
+        "bounds": ends,
+        "ymax": ymax,
+        "criterion": one_of(asked, "criterion", CRITERIA),
+    }
+
+
+def _number_or_numbers(record: dict[str, Any], name: str, p: int) -> float | tuple[float, ...] | None:
+    """Return an entry that is None, a number, or a list of p numbers."""
+    value = entry(record, name)
+    if value is None:
+        return None
+    shape = (p,) if isinstance(value, list) else ()
+    numbers = numbers_in(record, name, shape)
+    return tuple(numbers.tolist()) if shape else float(numbers)
 
 
 def _whole(value: Any) -> Any:

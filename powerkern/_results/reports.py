@@ -220,7 +220,9 @@ def summary(
         found, notes = _estimates(fit, level, method, X, sample_weight if sample is None else None, n_threads)
     else:
         found, notes = _robust_estimates(fit, level, X, sample, sample_weight, n_threads)
-    return Summary(headline(fit), fit.info.labels(fit.n_features), [first | found, *shape, last], notes=[*notes, *note])
+    return Summary(
+        headline(fit), fit.labels.texts(fit.n_features), [first | found, *shape, last], notes=[*notes, *note]
+    )
 
 
 def _estimates(
@@ -232,7 +234,7 @@ def _estimates(
     n_threads: int | None,
 ) -> tuple[dict[str, FloatArray], list[str]]:
     """The entries of a summary that follow from the likelihood, and notes on them."""
-    if fit.info.origin is not None:
+    if fit.spec.origin is not None:
         found, notes = likelihood_entries(optimum(fit), level, "wald", None)
         return found, [notes[0], "no tests: the origin was fitted; se, low, high let origin and unit follow lambda"]
     has_data = X is not None or not fit.source.is_empty

@@ -11,13 +11,13 @@ from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from powerkern._estimators.limits import LambdaLimit, at_bound, bounded_lambdas, lambda_limit
+from powerkern._estimators.limits import LambdaLimit, at_bound, bounded_lambdas
 from powerkern._estimators.shift import to_own_units
-from powerkern._input.arguments import given_lambdas
+from powerkern._estimators.spec import FitSpec
 from powerkern._status import Status
-from powerkern._typing import Bounds, FloatArray
+from powerkern._typing import FloatArray
 from powerkern.federated import pool
 from powerkern.federated.integers import moments_of_total, score_error
 from powerkern.federated.messages import Kind
@@ -36,21 +36,16 @@ _NEGLIGIBLE = 0.01
 
 
 class Plan(NamedTuple):
-    """The options of a fit that are settled before the first round; see `Server`.
+    """What is asked of a fit, and how it is found, settled before the first round; see `Server`.
 
-    Sites answer for columns plus `shift`, whose bounds are `data_bounds`. `quantum` is 0 for open sums.
+    Sites answer for columns plus their shift, whose bounds are `data_bounds`. `quantum` is 0 for open sums.
     """
 
-    family: str
-    shift: FloatArray
+    spec: FitSpec
     search: str
     data_bounds: FloatArray | None
     quantum: float
     n_sites: int
-    standardize: bool
-    lmbda: ArrayLike | None
-    ymax: float | None
-    bounds: Bounds | None
 
 
 class Request(NamedTuple):
@@ -90,12 +85,11 @@ def conversation(plan: Plan) -> Conversation:
         except ValueError as error:
             raise MergeError(str(error)) from None
     else:
-        found = Range.from_bounds(plan.data_bounds[0], plan.data_bounds[1], plan.family, 1.0)
-    columns = [pool.column_of_range(row, FAMILIES[plan.family]) for row in found.table]
+        found = Range.from_bounds(plan.data_bounds[0], plan.data_bounds[1], plan.spec.family, 1.0)
+    columns = [pool.column_of_range(row, FAMILIES[plan.spec.family]) for row in found.table]
     talk = _Moments(plan, columns, weights)
     try:
-        limit = lambda_limit(plan.ymax, plan.bounds, len(columns), plan.standardize)
-        given = given_lambdas(plan.lmbda, len(columns))
+        given, shift, limit = plan.spec.per_column(len(columns))
     except ValueError as error:
         raise MergeError(str(error)) from None
     results = np.array([pool.identity_row(c, n, c.status) for c, n in zip(columns, found.n_obs, strict=True)])
@@ -112,15 +106,15 @@ def conversation(plan: Plan) -> Conversation:
     results[fixed, LMBDA] = results[fixed, LMBDA0] = given[fixed]
     if limit.is_active:
         yield from _keep_within(talk, limit, given, outcome)
-    to_own_units(results, np.broadcast_to(plan.shift, len(results)))
+    to_own_units(results, shift)
     return outcome
 
 
 def _read_range(plan: Plan, weights: pool.Weights) -> Callable[[NDArray[Any], str], Range]:
     def read(body: NDArray[Any], sender: str) -> Range:
         found = Range.from_bytes(body.tobytes())
-        if found.family != plan.family or found.shift.any():
-            raise ValueError(f"its range is not one of family {plan.family!r} without a shift")
+        if found.family != plan.spec.family or found.shift.any():
+            raise ValueError(f"its range is not one of family {plan.spec.family!r} without a shift")
         weights.check(sender, np.arange(found.n_features), found.n_obs)
         return found
 
@@ -204,7 +198,7 @@ def _keep_within(
     """
     results = outcome.results
     try:
-        at, bounded = bounded_lambdas(FAMILIES[talk.plan.family], results, None, limit, given)
+        at, bounded = bounded_lambdas(FAMILIES[talk.plan.spec.family], results, None, limit, given)
     except ValueError as error:
         raise MergeError(str(error)) from None
     before, errors = results[at].copy(), outcome.lmbda_error[at].copy()

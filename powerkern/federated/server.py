@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._estimators.limits import lambda_limit
 from powerkern._estimators.shift import given_shift
+from powerkern._estimators.spec import FitSpec
 from powerkern._input.alignment import labels_to_record, matching_order, may_go_by_position
-from powerkern._input.arguments import given_lambdas
-from powerkern._input.arrays import as_choice, as_flag, as_names, as_reals, column_label, column_labels, listed
+from powerkern._input.arrays import as_choice, as_names, as_reals, column_label, column_labels, listed
 from powerkern._input.messages import warn
-from powerkern._results.columns import ColumnResults, FitInfo
-from powerkern._results.power_fit import PowerFit, finished
+from powerkern._results.columns import ColumnLabels, ColumnResults
+from powerkern._results.power_fit import PowerFit, build_power_fit
 from powerkern._status import Status
 from powerkern._typing import Bounds, FloatArray
 from powerkern.federated.integers import checked_quantum
@@ -88,15 +88,17 @@ class Server:
     ) -> None:
         self._names = _checked_names(clients)
         as_choice("family", family, FAMILIES)
-        standardize = as_flag("standardize", standardize)
         moved = as_reals("shift", shift)
+        spec = FitSpec.checked(
+            family=family, standardize=standardize, lmbda=lmbda, shift=moved, ymax=ymax, bounds=bounds
+        )
         given_shift(moved, family, max(moved.size, 1))
         limits = None if data_bounds is None else _limits(data_bounds, family, moved)
         self._columns, self._n_columns = _known_columns(column_names, limits, moved)
-        _check_lambda(lmbda, ymax, bounds, self._n_columns, standardize)
+        _check_columns(replace(spec, shift=0.0), self._n_columns)
         step, n = 0.0 if quantum is None else checked_quantum(quantum), len(self._names)
         as_choice("search", search, METHODS)
-        self._plan = Plan(family, moved, search, limits, step, n, standardize, lmbda, ymax, bounds)
+        self._plan = Plan(spec, search, limits, step, n)
         self._session = secrets.token_hex(16)
         self._read: dict[str, Any] = {}
         self._request_bytes = b""
@@ -238,11 +240,11 @@ class Server:
         self._read = {}
         self.round += 1
         details: dict[str, Any] = {
-            "family": self._plan.family,
+            "family": self._plan.spec.family,
             "clients": self._names,
             "n_columns": self._n_columns,
             "column_names": labels_to_record(self._columns),
-            "shift": self._plan.shift.tolist(),
+            "shift": self._plan.spec.shift.tolist(),
         }
         if request.kind == Kind.SUMS:
             details["quantum"] = self._plan.quantum
@@ -252,9 +254,10 @@ class Server:
     def _finish(self, outcome: Outcome) -> None:
         results, error = outcome
         self._read = {}
-        family, standardize, is_given = self._plan.family, self._plan.standardize, self._plan.lmbda is not None
-        info = FitInfo(family, standardize=standardize, column_names=self._columns)
-        self._fit = finished(info, ColumnResults(results, family, lmbda_error=error), unbounded=is_given)
+        spec = self._plan.spec
+        spec = spec.with_columns(spec.per_column(len(results)))
+        columns = ColumnResults(results, spec.family, lmbda_error=error)
+        self._fit = build_power_fit(spec, ColumnLabels(self._columns), columns)
         rough = np.flatnonzero(results[:, STATUS] == Status.BRACKETED)
         if rough.size:
             text = f"{column_labels(rough, self._columns)}: lambda is off by up to lmbda_error"
@@ -321,14 +324,10 @@ def _known_columns(
     return named, shift.size if known is None and shift.ndim else known
 
 
-def _check_lambda(
-    lmbda: ArrayLike | None, ymax: float | None, bounds: Bounds | None, n_columns: int | None, standardize: bool
-) -> None:
-    """Refuse impossible arguments before anybody is asked."""
-    ends: Any = () if bounds is None else listed(bounds)
-    lambda_limit(ymax, bounds, n_columns or max((np.size(end) for end in ends), default=1), standardize)
-    if lmbda is not None:
-        given_lambdas(lmbda, n_columns or np.size(lmbda))
+def _check_columns(spec: FitSpec, n_columns: int | None) -> None:
+    """Refuse options that do not fit the columns, as far as their number is known, before anybody is asked."""
+    entries = [spec.lmbda, *(spec.bounds or ())]
+    spec.per_column(n_columns or max(np.size(each) for each in [0.0, *entries] if each is not None))
 
 
 def _limits(data_bounds: Any, family: str, shift: FloatArray) -> FloatArray:

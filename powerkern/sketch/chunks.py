@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import progress_bar
 from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.spec import ChunkOptions
 from powerkern._input import frames
 from powerkern._input.arrays import naming
 from powerkern._input.batches import batches_of
@@ -21,7 +22,7 @@ from powerkern._input.reading import OFFERING_NON_NUMERIC
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import PowerFit
 from powerkern.location import LocationScale
-from powerkern.sketch.driver import FitOptions, fit_with
+from powerkern.sketch.driver import fit_with
 from powerkern.sketch.engine import MapReduce, Pass
 from powerkern.sketch.grouped import fit_groups_with
 from powerkern.sketch.location import location_with
@@ -39,7 +40,7 @@ def fit_chunks(
     sample_weight: Sequence[ArrayLike] | Callable[[], Iterable[ArrayLike]] | str | None = None,
     non_numeric: frames.NonNumeric = "raise",
     progress: bool = False,
-    **options: Unpack[FitOptions],
+    **options: Unpack[ChunkOptions],
 ) -> PowerFit:
     """Fit of data larger than memory: `powerkern.fit` in two passes over chunks of rows.
 
@@ -123,7 +124,7 @@ def fit_groups(
     estimator: Estimator | str = "mle",
     *,
     progress: bool = False,
-    **options: Unpack[FitOptions],
+    **options: Unpack[ChunkOptions],
 ) -> GroupedFit:
     """Fit of groups of rows of data larger than memory: `powerkern.fit` with ``groups=``, in passes over chunks.
 

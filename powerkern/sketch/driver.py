@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypedDict, Unpack
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import progress_bar, thread_count
-from powerkern._estimators.estimators import Estimator, as_estimator
-from powerkern._estimators.likelihood import ML
-from powerkern._estimators.limits import LambdaLimit
-from powerkern._estimators.nearest_normal import NearestNormal
+from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.power_sums import MixedSums, PowerSums
 from powerkern._estimators.robust import Robust
-from powerkern._estimators.shift import given_shift
-from powerkern._fit.best_family import CRITERIA, LIKELIHOOD
-from powerkern._fit.fit import check_together
-from powerkern._input.arguments import given_bounds
-from powerkern._input.arrays import as_choice, as_flag, column_label, listed
+from powerkern._estimators.spec import BEST, ChunkOptions, FitSpec
+from powerkern._input.arrays import column_label, listed
 from powerkern._input.messages import did_you_mean
-from powerkern._results.columns import ColumnResults, FitInfo, Source
-from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, finished
-from powerkern._typing import BoolArray, Bounds, FloatArray, IntArray
+from powerkern._results.columns import ColumnLabels, ColumnResults, Source
+from powerkern._results.power_fit import PowerFit, build_power_fit
+from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.engine import MapReduce, Passes
 from powerkern.sketch.families import box_cox_is_better
@@ -36,19 +28,6 @@ from powerkern.sketch.sketches import Sketch
 from powerkern.sketch.steps import finish_results
 
 
-class FitOptions(TypedDict, total=False):
-    """The arguments of `powerkern.fit` that every fit from chunks has, whatever reads them."""
-
-    standardize: bool
-    lmbda: ArrayLike | None
-    shift: ArrayLike
-    ymax: float | None
-    bounds: Bounds | None
-    criterion: str
-    column_names: Sequence[str] | None
-    n_threads: int | None
-
-
 def fit_with(
     map_reduce: MapReduce,
     family: str = "yeo-johnson",
@@ -57,7 +36,7 @@ def fit_with(
     sample_weight: str | None = None,
     task_threads: int | None = 1,
     progress: bool = False,
-    **options: Unpack[FitOptions],
+    **options: Unpack[ChunkOptions],
 ) -> PowerFit:
     """Fit of data that some engine holds: `powerkern.fit` in passes of "ask every chunk, and merge the answers".
 
@@ -114,62 +93,53 @@ def fit_with(
     >>> bool(np.abs(fit.lmbda - pk.fit(X).lmbda).max() < 1e-12)
     True
     """
-    check_options(options)
-    fit, unbounded = fit_columns(map_reduce, family, estimator, sample_weight, task_threads, progress, **options)
-    return finished(fit.info, fit.columns, fit.source, unbounded=unbounded)
+    job = ChunkJob.checked(family, estimator, task_threads, progress, **options)
+    fit = job.fit(map_reduce, sample_weight)
+    return build_power_fit(fit.spec, fit.labels, fit.columns, fit.source)
 
 
-def check_options(options: Iterable[str]) -> None:
-    """Raise before the first pass if an option does not exist."""
-    known = FitOptions.__annotations__
-    for name in options:
-        if name not in known:
-            raise TypeError(f"{name!r} is not an option of powerkern.sketch.fit_chunks{did_you_mean(name, known)}")
+@dataclass(frozen=True)
+class ChunkJob:
+    """What is asked of a fit from chunks, checked before the first pass, and how it runs."""
 
+    spec: FitSpec
+    column_names: tuple[Any, ...] | None
+    n_threads: int
+    task_threads: int | None
+    progress: bool
 
-def fit_columns(
-    map_reduce: MapReduce,
-    family: str,
-    estimator: Estimator | str,
-    sample_weight: str | None,
-    task_threads: int | None,
-    progress: bool,
-    *,
-    standardize: bool = True,
-    lmbda: ArrayLike | None = None,
-    shift: ArrayLike = 0.0,
-    ymax: float | None = None,
-    bounds: Bounds | None = None,
-    criterion: str = LIKELIHOOD,
-    column_names: Sequence[str] | None = None,
-    n_threads: int | None = None,
-) -> tuple[PowerFit, bool]:
-    """The fit of `fit_with`, without its warnings; and whether nothing kept raw values from overflowing."""
-    as_choice("family", family, FIT_FAMILIES)
-    as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))
-    estimator = as_estimator(estimator)
-    check_together(family, estimator, lmbda, ymax, criterion)
-    if isinstance(estimator, ML) and estimator.prestandardize != "none":
-        raise ValueError("ML(prestandardize=...) needs the rows in memory: pk.fit(X, ...), not chunks of them")
-    solver = estimator.solver()
-    if isinstance(solver, NearestNormal):
-        raise ValueError(
-            f"estimator={estimator.name!r} needs every value in its order, which no summary of chunks holds; draw rows "
-            "at random and fit these by powerkern.fit, or use 'mle' or a robust estimator"
-        )
-    standardize = as_flag("standardize", standardize)
-    names = None if column_names is None else tuple(listed(column_names))
-    with progress_bar(2 if solver is None and family != BEST else None, " passes", progress) as bar:
-        passes = Passes(map_reduce, sample_weight, task_threads, bar)
-        fits = _Fits(passes, solver, standardize, lmbda, ymax, thread_count(n_threads))
-        if family == BEST:
-            given_shift(shift, BEST, np.size(shift))
-            found = fits.better(names, bounds, criterion)
-        else:
-            found = fits.by(family, shift, names, bounds)
-    info = FitInfo(family, estimator, standardize, found.range.column_names, found.range.was_vector)
-    columns = ColumnResults(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error)
-    return PowerFit(info, columns, Source(sums=found.sums)), lmbda is not None or solver is not None
+    @classmethod
+    def checked(
+        cls,
+        family: str,
+        estimator: Estimator | str,
+        task_threads: int | None,
+        progress: bool,
+        *,
+        grouped: bool = False,
+        **options: Any,
+    ) -> ChunkJob:
+        """Return the job with these options, see `fit_with`; those of `ChunkOptions` and no others."""
+        known = ChunkOptions.__annotations__
+        for name in options:
+            if name not in known:
+                raise TypeError(f"{name!r} is not an option of powerkern.sketch.fit_chunks{did_you_mean(name, known)}")
+        names, n_threads = options.pop("column_names", None), thread_count(options.pop("n_threads", None))
+        spec = FitSpec.checked(grouped=grouped, in_chunks=True, family=family, estimator=estimator, **options)
+        return cls(spec, None if names is None else tuple(listed(names)), n_threads, task_threads, progress)
+
+    def fit(self, map_reduce: MapReduce, sample_weight: str | None = None) -> PowerFit:
+        """Return the fit of all chunks, without its warnings."""
+        spec = self.spec
+        n_passes = 2 if spec.estimator.has_likelihood and spec.family != BEST else None
+        with progress_bar(n_passes, " passes", self.progress) as bar:
+            passes = Passes(map_reduce, sample_weight, self.task_threads, bar)
+            fits = _Fits(passes, spec, self.n_threads)
+            found = fits.better(self.column_names) if spec.family == BEST else fits.by(self.column_names)
+        p, names = found.range.n_features, found.range.column_names
+        columns = ColumnResults(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error)
+        labels = ColumnLabels(names, was_vector=found.range.was_vector)
+        return PowerFit(spec.with_columns(spec.per_column(p, names)), labels, columns, Source(sums=found.sums))
 
 
 class _Found(NamedTuple):
@@ -188,18 +158,17 @@ class _Fits(NamedTuple):
     """Fits by one family, or by the better of both."""
 
     passes: Passes
-    solver: Robust | None
-    standardize: bool
-    lmbda: ArrayLike | None
-    ymax: float | None
+    spec: FitSpec
     n_threads: int
 
-    def by(self, family: str, shift: ArrayLike, names: tuple[str, ...] | None, bounds: Bounds | None) -> _Found:
-        """The fit of every column by one family."""
-        if self.solver is not None:
-            return self._robustly(self.solver, family, shift, names, bounds)
+    def by(self, names: tuple[str, ...] | None) -> _Found:
+        """The fit of every column by the family of the specification."""
+        spec = self.spec
+        solver = spec.estimator.solver()
+        if solver is not None:
+            return self._robustly(solver, names)
 
-        found = self.passes(RangePass, family=family, shift=shift, column_names=names)
+        found = self.passes(RangePass, family=spec.family, shift=spec.shift, column_names=names)
         passes = self._passes_after(found, names)
 
         def read(grid: Grid, chosen: BoolArray) -> Sketch:
@@ -207,36 +176,36 @@ class _Fits(NamedTuple):
 
         total = resolved(found.grid(), read)
         _check_unchanged(found, np.arange(found.n_features), total.n_obs)
-        results, sums = finish_results(total, self.standardize, self.lmbda, self.ymax, bounds, self.n_threads)
-        return _Found(found, results, np.full(len(results), FAMILIES[family]), total, sums)
+        results, sums = finish_results(total, spec, self.n_threads)
+        return _Found(found, results, np.full(len(results), FAMILIES[spec.family]), total, sums)
 
-    def _robustly(
-        self, solver: Robust, family: str, shift: ArrayLike, names: tuple[str, ...] | None, bounds: Bounds | None
-    ) -> _Found:
-        first = self.passes(SamplePass, family=family, shift=shift, column_names=names)
-        limit = LambdaLimit(np.inf, False, given_bounds(bounds, first.range.n_features, first.range.column_names))
+    def _robustly(self, solver: Robust, names: tuple[str, ...] | None) -> _Found:
+        spec = self.spec
+        first = self.passes(SamplePass, family=spec.family, shift=spec.shift, column_names=names)
+        asked = spec.per_column(first.range.n_features, first.range.column_names)
         passes = self._passes_after(first.range, names)
+        limit = asked.limit._replace(ymax=np.inf)
         results, error = fit_robust(passes, solver, first, limit, self.n_threads)
         unit = first.unit if first.weighted and (first.unit < 1.0).any() else None
-        families = np.full(len(results), FAMILIES[family])
+        families = np.full(len(results), FAMILIES[spec.family])
         return _Found(first.range, results, families, error=error, unit_weights=unit)
 
     def _passes_after(self, found: Range, names: tuple[str, ...] | None) -> Passes:
         """Return the passes after the first, which found the labels of the columns unless `names` replaced them."""
         return self.passes if names is not None else self.passes.with_labels(found.column_names)
 
-    def better(self, names: tuple[str, ...] | None, bounds: Bounds | None, criterion: str) -> _Found:
+    def better(self, names: tuple[str, ...] | None) -> _Found:
         """The fit of every column by the better of the two families, of which Box-Cox is for positive columns only."""
-        found = self.by("yeo-johnson", 0.0, names, bounds)
+        found = self._replace(spec=replace(self.spec, family="yeo-johnson")).by(names)
         positive = np.asarray((found.range.x_min > 0.0) & (found.range.count > 0.0))
         if not positive.any():
             return found
         at, p = np.flatnonzero(positive), positive.size
         passes = self._passes_after(found.range, names)
         names = tuple(found.range.column_names or list[Any](range(p)))
-        low, high = given_bounds(bounds, p, found.range.column_names)[:, positive]
-        own = self._replace(passes=dataclasses.replace(passes, columns=positive))
-        other = own.by("box-cox", 0.0, names, (low, high))
+        asked = self.spec.per_column(p, found.range.column_names)
+        part = replace(self.spec.with_columns(asked).part(at), family="box-cox")
+        other = _Fits(replace(passes, columns=positive), part, self.n_threads).by(names)
         _check_unchanged(found.range, at, other.range.n_obs)
         better = box_cox_is_better(
             passes,
@@ -244,8 +213,8 @@ class _Fits(NamedTuple):
             positive,
             other.results,
             found.results[positive],
-            criterion,
-            self.solver is None,
+            self.spec.criterion,
+            self.spec.estimator.has_likelihood,
             self.n_threads,
         )
         return _mixed(found, other, at, better)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._estimators.estimators import Estimator
-from powerkern._input.alignment import align_columns, matching_order
+from powerkern._estimators.spec import ChunkOptions
+from powerkern._input.alignment import matching_order
 from powerkern._input.arguments import place_of
-from powerkern._input.arrays import Matrix, as_reals, column_label, listed
+from powerkern._input.arrays import Matrix, column_label
 from powerkern._input.frames import names_of
 from powerkern._input.labels import UNKNOWN, Keys, without_groups, without_names
 from powerkern._input.reading import read_chunk
-from powerkern._results.grouped_fit import GroupedFit, finished_groups
+from powerkern._results.columns import ColumnLabels
+from powerkern._results.grouped_fit import GroupedFit, build_grouped_fit
 from powerkern._typing import FloatArray, IntArray
-from powerkern.sketch.driver import FitOptions, check_options, fit_columns
+from powerkern.sketch.driver import ChunkJob
 from powerkern.sketch.engine import MapReduce, Pass, Passes
 from powerkern.sketch.summary import S, Summary, merge
 
@@ -145,7 +146,7 @@ def fit_groups_with(
     *,
     task_threads: int | None = 1,
     progress: bool = False,
-    **options: Unpack[FitOptions],
+    **options: Unpack[ChunkOptions],
 ) -> GroupedFit:
     """Fit of groups of rows of data that some engine holds: `powerkern.fit` with ``groups=``, in passes.
 
@@ -189,34 +190,23 @@ def fit_groups_with(
     given: dict[str, Any] = dict(options)
     if given.pop("sample_weight", None) is not None:
         raise ValueError("weights do not go with groups in chunks; use powerkern.fit")
-    check_options(given)
+    job = ChunkJob.checked(family, estimator, task_threads, progress, **given)
     names = [groups] if isinstance(groups, str) else groups
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
         raise TypeError("groups must name the column, or the columns, of the chunks that hold the labels")
-    own = given.pop("column_names", None)
-    found = Passes(map_reduce)(_LabelsPass, groups=tuple(names), column_names=None if own is None else tuple(own))
+    own = job.column_names
+    found = Passes(map_reduce)(_LabelsPass, groups=tuple(names), column_names=own)
     if found.keys is None:
         raise ValueError("the chunks have no rows")
-    keys = dataclasses.replace(found.keys, several=not isinstance(groups, str))
+    keys = replace(found.keys, several=not isinstance(groups, str))
 
     labels = None if found.names is None or own is not None else tuple(found.names)
 
     def on_groups(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
         return map_reduce(_GroupedPass(inner=function, keys=keys, labels=labels), merge)
 
-    for name in ("lmbda", "shift", "bounds"):
-        if given.get(name) is not None:
-            given[name] = _of_groups(name, given[name], len(keys), found.p, found.names)
-    wide, unbounded = fit_columns(on_groups, family, estimator, None, task_threads, progress, **given)
-    info = dataclasses.replace(wide.info, column_names=found.names, was_vector=False)
-    return finished_groups(GroupedFit(info, keys, wide.columns), unbounded)
-
-
-def _of_groups(name: str, value: Any, n: int, p: int, names: list[Any] | None) -> Any:
-    """Return an argument with an entry for each column, aligned with their labels, repeated for n groups."""
-    if name == "bounds":
-        return tuple(None if end is None else _of_groups("an end of bounds", end, n, p, names) for end in listed(value))
-    given = as_reals(name, align_columns(value, names, name))
-    if given.ndim and given.shape != (p,):
-        raise ValueError(f"{name} must be one number or one per column ({p}), got shape {given.shape}")
-    return np.tile(given, n) if given.ndim else value
+    asked = job.spec.per_column(found.p, found.names)
+    spec = job.spec.with_columns(asked)
+    wide = replace(job, spec=spec.tiled(len(keys)), column_names=None).fit(on_groups)
+    fit = GroupedFit(spec, ColumnLabels(found.names), keys, wide.columns)
+    return build_grouped_fit(fit)

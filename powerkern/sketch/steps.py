@@ -10,14 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._engine.gather import shift_and_scale
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import power_sums
-from powerkern._estimators.limits import apply_limit, lambda_limit
+from powerkern._estimators.limits import apply_limit
 from powerkern._estimators.ranges import range_matrix
 from powerkern._estimators.shift import given_shift, to_own_units
-from powerkern._input.arguments import domain_error_in, given_lambdas
-from powerkern._input.arrays import Matrix, as_choice, as_flag, check_n_features, column_label
+from powerkern._estimators.spec import FitSpec
+from powerkern._input.arguments import domain_error_in
+from powerkern._input.arrays import Matrix, as_choice, check_n_features, column_label
 from powerkern._input.reading import read_chunk
-from powerkern._results.columns import ColumnResults, FitInfo, Source
-from powerkern._results.power_fit import PowerFit, finished
+from powerkern._results.columns import ColumnLabels, ColumnResults, Source
+from powerkern._results.power_fit import PowerFit, build_power_fit
 from powerkern._typing import Bounds, FloatArray
 from powerkern.kernels.power_sums import ranges as kernels
 from powerkern.kernels.transforms.family import FAMILIES
@@ -271,32 +272,26 @@ def finish(
     """
     if not isinstance(total, Sketch):
         raise TypeError(f"finish takes a Sketch, got {type(total).__name__}")
-    standardize = as_flag("standardize", standardize)
-    results, sums = finish_results(total, standardize, lmbda, ymax, bounds, n_threads)
     grid = total.grid
-    info = FitInfo(grid.family, standardize=standardize, column_names=grid.column_names, was_vector=grid.was_vector)
-    return finished(info, ColumnResults(results, grid.family), Source(sums=sums), unbounded=lmbda is not None)
+    spec = FitSpec.checked(
+        family=grid.family, standardize=standardize, lmbda=lmbda, shift=grid.shift, ymax=ymax, bounds=bounds
+    )
+    asked = spec.per_column(grid.n_features, grid.column_names)
+    results, sums = finish_results(total, spec, thread_count(n_threads))
+    labels = ColumnLabels(grid.column_names, was_vector=grid.was_vector)
+    return build_power_fit(spec.with_columns(asked), labels, ColumnResults(results, grid.family), Source(sums=sums))
 
 
-def finish_results(
-    total: Sketch,
-    standardize: bool,
-    lmbda: ArrayLike | None,
-    ymax: float | None,
-    bounds: Bounds | None,
-    n_threads: int | None,
-) -> tuple[FloatArray, power_sums.PowerSums]:
+def finish_results(total: Sketch, spec: FitSpec, n_threads: int) -> tuple[FloatArray, power_sums.PowerSums]:
     """The results (one row per column) and power sums from which `finish` builds its fit; no warnings."""
     grid, sums = total.grid, total.power_sums()
-    threads = thread_count(n_threads)
-    given = given_lambdas(lmbda, grid.n_features, grid.column_names)
-    results, _ = sums.fit(given, threads)
-    limit = lambda_limit(ymax, bounds, grid.n_features, standardize, column_names=grid.column_names)
+    given, _, limit = spec.per_column(grid.n_features, grid.column_names)
+    results, _ = sums.fit(given, n_threads)
 
     def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
         taken = given.copy()
         taken[at] = bounded
-        return sums.fit(taken, threads)[0][at]
+        return sums.fit(taken, n_threads)[0][at]
 
     apply_limit(refit, FAMILIES[grid.family], results, grid.column_names, limit, given)
     to_own_units(results, grid.shift)

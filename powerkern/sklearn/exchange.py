@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from powerkern._estimators.spec import FitSpec
 from powerkern._input.arrays import column_label
-from powerkern._results.columns import ColumnResults, FitInfo
+from powerkern._results.columns import ColumnLabels, ColumnResults
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import Route, Status, is_failed
 from powerkern._typing import FloatArray
@@ -98,5 +99,5 @@ def fit_of(theirs: PowerTransformer) -> PowerFit:
     for name, values in figures.items():
         results[:, FIELDS.index(name)] = values
     names = list(theirs.feature_names_in_) if hasattr(theirs, "feature_names_in_") else None
-    info = FitInfo(theirs.method, standardize=theirs.standardize, column_names=names)
-    return PowerFit(info, ColumnResults(results, theirs.method))
+    spec = FitSpec(family=theirs.method, standardize=theirs.standardize)
+    return PowerFit(spec, ColumnLabels(names), ColumnResults(results, theirs.method))

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern._estimators.estimators import ESTIMATORS, Estimator
+from powerkern._estimators.spec import UnknownGroups
 from powerkern._fit import fit as fitting
 from powerkern._input import frames
 from powerkern._input.alignment import align_rows
 from powerkern._input.arrays import as_matrix, check_n_features
 from powerkern._input.labels import GroupsLike, without_names
-from powerkern._results.grouped_fit import UnknownGroups
 from powerkern._results.inversion import OutOfRange
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn.private import StrOptions, fit_context

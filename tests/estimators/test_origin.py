@@ -268,7 +268,7 @@ def test_what_a_fit_can_do(family, estimator):
     np.testing.assert_allclose(fit.inverse_transform(Z), X, rtol=1e-12, atol=1e-10)
     for again in (pk.PowerFit.from_json(fit.to_json()), pickle.loads(pickle.dumps(fit))):
         np.testing.assert_array_equal(again.transform(X), Z)
-        assert again.info.origin == "fit"
+        assert again.spec.origin == "fit"
     threads = pk.fit(np.asfortranarray(X), family, estimator, origin="fit", n_threads=2)
     np.testing.assert_array_equal(threads.columns.raw, fit.columns.raw)
     single = pk.fit(X[:, 1], family, estimator, origin="fit")

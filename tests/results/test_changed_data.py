@@ -323,7 +323,7 @@ def test_results_cannot_be_set(kind):
     with pytest.raises(AttributeError, match=rf"{type(fit).__name__}.lmbda cannot be set: a fit holds .*; fit again"):
         fit.lmbda = np.zeros(3)
     with pytest.raises(AttributeError, match="cannot be deleted"):
-        del fit.info
+        del fit.spec
     np.testing.assert_array_equal(fit.lmbda, before)
 
 

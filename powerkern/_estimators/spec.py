@@ -1,0 +1,364 @@
+"""`FitSpec`: everything that is asked of a fit, and the one table of what does not go together.
+
+It lives here, above the estimators and below the results, because a fit keeps the specification it was made by, and
+because the engines, the chunks, scikit-learn's classes and the command line hand it on unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple, Self, TypedDict, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._estimators.estimators import Estimator, as_estimator
+from powerkern._estimators.likelihood import ML
+from powerkern._estimators.limits import LambdaLimit
+from powerkern._estimators.origin import FITTED
+from powerkern._estimators.shift import given_shift
+from powerkern._input.arguments import as_pair, given_bounds, given_lambdas, output_limit
+from powerkern._input.arrays import as_choice, as_flag, as_reals
+from powerkern._input.frames import NonNumeric
+from powerkern._input.messages import shown
+from powerkern._typing import Bounds, FloatArray
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
+
+#: The better of the two families, column by column.
+BEST = "best"
+#: Families that a fit may have.
+FIT_FAMILIES = (*FAMILIES, BEST)
+#: Criteria by which ``family="best"`` chooses.
+LIKELIHOOD, CENTRAL = "likelihood", "central"
+CRITERIA = (LIKELIHOOD, "ppcc", "pearson", CENTRAL)
+#: Treatments of rows whose group the fit has not seen.
+UnknownGroups = Literal["raise", "nan", "pooled"]
+
+_FLOAT64 = np.dtype(np.float64)
+_ML = ML()
+
+
+class ChunkOptions(TypedDict, total=False):
+    """The options of `powerkern.fit` that every fit from chunks has, whatever reads them."""
+
+    standardize: bool
+    lmbda: ArrayLike | None
+    shift: ArrayLike
+    ymax: float | None
+    bounds: Bounds | None
+    criterion: str
+    column_names: Sequence[str] | None
+    n_threads: int | None
+
+
+class FitOptions(ChunkOptions, total=False):
+    """The options of `powerkern.fit` with groups and without."""
+
+    sample_weight: ArrayLike | str | None
+    origin: str | None
+    non_numeric: NonNumeric
+    progress: bool
+
+
+class ColumnSpec(NamedTuple):
+    """What is asked of each column: arrays with one entry per column."""
+
+    #: Given lambdas; NaN where lambda is to be found.
+    lmbda: FloatArray
+    shift: FloatArray
+    limit: LambdaLimit
+
+    def tiled(self, n_groups: int) -> ColumnSpec:
+        """The same for every one of `n_groups` groups whose columns stand side by side."""
+        bounds = _tile(self.limit.bounds, n_groups)
+        limit = self.limit._replace(bounds=bounds)
+        return ColumnSpec(_tile(self.lmbda, n_groups), _tile(self.shift, n_groups), limit)
+
+
+def _tile(each: FloatArray, k: int) -> FloatArray:
+    """`numpy.tile` along the last axis, in a tenth of its time."""
+    *rows, p = each.shape
+    tiled = np.empty((*rows, k, p))
+    tiled[...] = each[..., np.newaxis, :]
+    return tiled.reshape(*rows, k * p)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class FitSpec:
+    """Everything that is asked of a fit, as `powerkern.fit` documents it; checked by `FitSpec.checked`.
+
+    A fit keeps it as ``fit.spec``. `lmbda`, `shift` and `bounds` are then None, numbers, or tuples with one number for
+    each column.
+    """
+
+    family: str = "yeo-johnson"
+    estimator: Estimator = _ML
+    standardize: bool = True
+    lmbda: Any = None
+    shift: Any = 0.0
+    origin: str | None = None
+    ymax: float | None = None
+    bounds: Any = None
+    criterion: str = LIKELIHOOD
+    dropna: bool | None = None
+    unknown: UnknownGroups = "raise"
+    shrink: bool = False
+
+    def __repr__(self) -> str:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = (f"{name}={value!r}" for name, value in values.items() if not _is_default(value, _DEFAULTS[name]))
+        return f"FitSpec({', '.join(given)})"
+
+    @classmethod
+    def checked(cls, *, grouped: bool = False, in_chunks: bool = False, **given: Any) -> Self:
+        """Return the specification with these arguments of `powerkern.fit`, before any data are read.
+
+        Parameters
+        ----------
+        grouped : bool
+            Whether groups of rows are fitted.
+        in_chunks : bool
+            Whether the rows are never in memory together.
+        **given
+            Arguments of `powerkern.fit`, by name.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The first argument that is not allowed, in the order of `fit`; then the first row of `CONFLICTS` that holds.
+        """
+        asked = {name: value for name, value in given.items() if not _is_default(value, _WORDS[name])}
+        for name in asked:
+            if name in _CHECKS:
+                asked[name] = _CHECKS[name](name, asked[name])
+        spec, place = cls(**asked), RowsAsked(grouped, in_chunks)
+        for conflict in CONFLICTS:
+            if conflict.argument in asked and conflict.holds(spec, place):
+                raise conflict.error(conflict.message(spec))
+        return spec
+
+    @property
+    def may_overflow(self) -> bool:
+        """Whether nothing keeps raw transformed values from overflowing."""
+        return not self.standardize and (self.lmbda is not None or not self.estimator.has_likelihood)
+
+    def per_column(self, p: int, names: Sequence[Any] | None = None, dtype: np.dtype[Any] = _FLOAT64) -> ColumnSpec:
+        """Return what is asked of each of p columns, whose labels are `names` and whose values have this type.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument has neither one entry nor p, or no number, or no interval of lambdas.
+        """
+        limit = LambdaLimit(
+            output_limit(self.ymax, self.standardize, dtype),
+            self.ymax is not None,
+            given_bounds(self.bounds, p, names),
+        )
+        return ColumnSpec(given_lambdas(self.lmbda, p, names), given_shift(self.shift, self.family, p, names), limit)
+
+    def with_columns(self, columns: ColumnSpec) -> Self:
+        """Return the specification that a fit keeps: numbers per column as tuples, in the order of the columns."""
+        if self.lmbda is None and self.bounds is None and isinstance(self.shift, float):
+            return self
+        ends = zip(self.bounds or (), columns.limit.bounds, strict=False)
+        return replace(
+            self,
+            lmbda=_plain(self.lmbda, columns.lmbda),
+            shift=_plain(self.shift, columns.shift) if columns.shift.any() else 0.0,
+            bounds=self.bounds and tuple(_plain(given, end) for given, end in ends),
+        )
+
+    def tiled(self, n_groups: int) -> Self:
+        """Return the specification of `n_groups` groups whose columns stand side by side."""
+        bounds = self.bounds and tuple(_repeat(end, n_groups) for end in self.bounds)
+        return replace(self, lmbda=_repeat(self.lmbda, n_groups), shift=_repeat(self.shift, n_groups), bounds=bounds)
+
+    def part(self, columns: NDArray[np.intp]) -> Self:
+        """Return the specification of some of the columns of a fit."""
+        if not any(isinstance(each, tuple) for each in (self.lmbda, self.shift, *(self.bounds or ()))):
+            return self
+        bounds = self.bounds and tuple(_take(end, columns) for end in self.bounds)
+        return replace(self, lmbda=_take(self.lmbda, columns), shift=_take(self.shift, columns), bounds=bounds)
+
+
+def _is_default(value: object, default: object) -> bool:
+    return value is default or (type(value) is type(default) and value == default)
+
+
+def _plain(given: Any, columns: FloatArray) -> Any:
+    """Return an argument, whose entries for each column are `columns`, as None, a number or a tuple of numbers."""
+    if given is None:
+        return None
+    return tuple(columns.tolist()) if np.ndim(given) else float(columns[0])
+
+
+def _repeat(entries: Any, n: int) -> Any:
+    return entries * n if isinstance(entries, tuple) else entries
+
+
+def _take(entries: Any, columns: NDArray[np.intp]) -> Any:
+    return tuple(entries[j] for j in columns.tolist()) if isinstance(entries, tuple) else entries
+
+
+# --- what is allowed ----------------------------------------------------------------------------------
+
+
+def _one_of(*known: str) -> Callable[[str, Any], str]:
+    return lambda name, value: as_choice(name, value, known)
+
+
+def _flag_or_none(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True, False or None, got {shown(value)}")
+    return value
+
+
+def _limit(name: str, value: Any) -> float:
+    return output_limit(value, standardize=True)
+
+
+def _readable(name: str, value: Any) -> Any:
+    """Return an argument that holds real numbers, whose labels are still to be aligned with the columns."""
+    as_reals(name, value)
+    return value
+
+
+#: The arguments that can be checked one by one before the number of columns is known.
+_CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
+    "family": _one_of(*FIT_FAMILIES),
+    "estimator": lambda name, value: as_estimator(value),
+    "standardize": as_flag,
+    "lmbda": _readable,
+    "shift": _readable,
+    "origin": _one_of(FITTED),
+    "ymax": _limit,
+    "bounds": as_pair,
+    "criterion": _one_of(*CRITERIA),
+    "dropna": _flag_or_none,
+    "unknown": _one_of(*get_args(UnknownGroups)),
+    "shrink": as_flag,
+}
+
+
+class RowsAsked(NamedTuple):
+    """How the rows come."""
+
+    grouped: bool = False
+    in_chunks: bool = False
+
+
+class Conflict(NamedTuple):
+    """Arguments that do not go together; the row holds only if `argument` was given."""
+
+    argument: str
+    holds: Callable[[FitSpec, RowsAsked], bool]
+    message: Callable[[FitSpec], str]
+    error: type[Exception] = ValueError
+
+
+def _has_shift(spec: FitSpec) -> bool:
+    return bool(np.any(as_reals("shift", spec.shift)))
+
+
+def _takes_shift(spec: FitSpec) -> bool:
+    return spec.family in FAMILIES and not is_mirrored(FAMILIES[spec.family])
+
+
+_ONLY_WITH_GROUPS = "dropna, unknown and shrink go with groups=; leave them out"
+
+#: What does not go together. The first row that holds is the one that the user reads.
+CONFLICTS: tuple[Conflict, ...] = (
+    *(
+        Conflict(name, lambda spec, rows: not rows.grouped, lambda spec: _ONLY_WITH_GROUPS, TypeError)
+        for name in ("dropna", "unknown", "shrink")
+    ),
+    Conflict(
+        "criterion",
+        lambda spec, rows: spec.family != BEST,
+        lambda spec: f"criterion goes with family='best' only, not with family={shown(spec.family)}; leave it out",
+    ),
+    Conflict(
+        "criterion",
+        lambda spec, rows: rows.in_chunks and spec.criterion == CENTRAL,
+        lambda spec: "criterion='central' needs the rows in memory: pk.fit(X, ...), not chunks of them",
+    ),
+    Conflict(
+        "lmbda",
+        lambda spec, rows: not spec.estimator.has_likelihood,
+        lambda spec: f"lmbda cannot be given with estimator={spec.estimator.name!r}",
+    ),
+    Conflict(
+        "lmbda",
+        lambda spec, rows: spec.family == BEST,
+        lambda spec: f"lmbda cannot be given with family={shown(spec.family)}",
+    ),
+    Conflict(
+        "ymax",
+        lambda spec, rows: not spec.estimator.has_likelihood,
+        lambda spec: f"ymax cannot be given with estimator={spec.estimator.name!r}",
+    ),
+    Conflict(
+        "shift",
+        lambda spec, rows: not _takes_shift(spec) and _has_shift(spec),
+        lambda spec: f"shift goes with family='box-cox' only, not with family={shown(spec.family)}; leave it out",
+    ),
+    Conflict(
+        "shift",
+        lambda spec, rows: spec.origin is not None and _has_shift(spec),
+        lambda spec: "shift cannot be given with origin='fit', which finds the origin: leave one of them out",
+    ),
+    Conflict(
+        "origin",
+        lambda spec, rows: not spec.estimator.fits_origin,
+        lambda spec: (
+            "origin='fit' goes with 'mle', 'central-mle', 'robust', 'rewml' and 'rewml-nr', not with "
+            f"estimator={spec.estimator.name!r}"
+        ),
+    ),
+    Conflict(
+        "origin",
+        lambda spec, rows: spec.estimator.sets_unit,
+        lambda spec: "prestandardize has no effect with origin='fit', which fits the unit: leave it out",
+    ),
+    Conflict(
+        "estimator",
+        lambda spec, rows: spec.estimator.needs_origin and spec.origin is None,
+        lambda spec: (
+            f"estimator={spec.estimator.name!r} needs origin='fit', which needs the rows in memory: pk.fit(X, ...)"
+        ),
+    ),
+    Conflict(
+        "bounds",
+        lambda spec, rows: spec.estimator.needs_origin,
+        lambda spec: f"bounds cannot be given with estimator={spec.estimator.name!r}",
+    ),
+    Conflict(
+        "estimator",
+        lambda spec, rows: rows.in_chunks and spec.estimator.needs_order,
+        lambda spec: (
+            f"estimator={spec.estimator.name!r} needs every value in its order, which no summary of chunks holds; draw "
+            "rows at random and fit these by powerkern.fit, or use 'mle' or a robust estimator"
+        ),
+    ),
+    Conflict(
+        "estimator",
+        lambda spec, rows: rows.in_chunks and spec.estimator.has_likelihood and spec.estimator.sets_unit,
+        lambda spec: "ML(prestandardize=...) needs the rows in memory: pk.fit(X, ...), not chunks of them",
+    ),
+    Conflict(
+        "shrink",
+        lambda spec, rows: (
+            not spec.estimator.has_likelihood
+            or spec.family == BEST
+            or spec.lmbda is not None
+            or spec.origin is not None
+        ),
+        lambda spec: "shrink=True is for lambdas fitted by maximum likelihood, in one family, without origin=",
+    ),
+)
+
+_DEFAULTS: Mapping[str, Any] = {each.name: each.default for each in fields(FitSpec)}
+#: The same as users give them.
+_WORDS = {**_DEFAULTS, "estimator": ML.name}
