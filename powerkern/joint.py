@@ -278,7 +278,8 @@ class JointFit(json.Recorded):
         Parameters
         ----------
         X : (n, n_features) array-like
-            The fitted data, or new ones. A row with a missing value has the distance NaN.
+            The fitted data, or new ones. A row with a missing value has the distance NaN; one whose transform is
+            infinite has an infinite distance.
         covariates : (n, q) array-like, optional
             The covariates of these rows; needed where the fit had covariates.
         n_threads : int, optional
@@ -314,7 +315,11 @@ class JointFit(json.Recorded):
         coef = np.array(self.coef.T)  # kernels do not take the read-only maps that joblib hands to its workers
         design = self._found.covariates.matrix(covariates, len(values), X)[:, self._found.kept]
         residuals -= combine(coef, np.ascontiguousarray(design.T)).T
-        return frames.labelled(X, mahalanobis(residuals, np.zeros(self.n_features), self.cov))
+        too_far = np.isinf(residuals).any(axis=1) & ~np.isnan(residuals).any(axis=1)
+        residuals[too_far] = np.nan  # which `mahalanobis` takes, unlike infinite values
+        distances = mahalanobis(residuals, np.zeros(self.n_features), self.cov)
+        distances[too_far] = np.inf
+        return frames.labelled(X, distances)
 
     # --- likelihood -------------------------------------------------------------------------------------
 

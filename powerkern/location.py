@@ -239,17 +239,29 @@ def location_scale(
     >>> location_scale(X, "huber-proposal2", k=1.345).loc
     array([ 3.4877947, 30.       ])
     """
-    matrix = read(X, sample_weight)
-    function, options = compiled(method, constants)
-    results = measure_columns(
-        _estimator(function, options, matrix.weight),
-        matrix.values,
-        _N_RESULTS,
-        thread_count(n_threads),
-        progress,
+    return measure_location(
+        read(X, sample_weight), method, n_threads=thread_count(n_threads), progress=progress, **constants
     )
+
+
+def measure_location(
+    matrix: Matrix, method: str, /, *, n_threads: int, progress: bool = False, **constants: Any
+) -> LocationScale:
+    """Estimate location and scale of the columns of a matrix that has been read; messages use its names of columns."""
+    return location_scale_of(
+        location_results(matrix, method, n_threads=n_threads, progress=progress, **constants), matrix.names
+    )
+
+
+def location_results(
+    matrix: Matrix, method: str, /, *, n_threads: int, progress: bool = False, **constants: Any
+) -> FloatArray:
+    """Return location, scale, iterations and status of every column as a row each, without warnings."""
+    function, options = compiled(method, constants)
+    estimate = _estimator(function, options, matrix.weight)
+    results = measure_columns(estimate, matrix.values, _N_RESULTS, n_threads, progress)
     _refuse_infinite(matrix, results[:, 3], matrix.weight)
-    return location_scale_of(results, matrix.names)
+    return results
 
 
 def location_scale_of(results: FloatArray, names: list[str] | None) -> LocationScale:

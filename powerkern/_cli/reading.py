@@ -200,7 +200,7 @@ def blamed(path: Path, layout: Layout, block: Callable[[], Block]) -> Iterator[N
         raise BadInput(one_line(error)) from error
     except (ValueError, TypeError) as error:
         place = place_of(error)
-        if place is not None:
+        if place is not None and place.row is not None:
             where = layout.place(block(), place.column or 0, place.row)
             raise BadInput(f"{called(path)}, {where}: {place.reason}") from error
         raise BadInput(f"{called(path)}: {one_line(error)}") from error

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.arguments import given_bounds, output_limit
-from powerkern._input.arrays import column_label
+from powerkern._input.arguments import column_error, given_bounds, output_limit
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.results import LMBDA, N_EVAL, STATUS, X_MAX, X_MIN
@@ -82,14 +81,13 @@ def bounded_lambdas(
     impossible = low > high
     if limit.strict and impossible.any():
         j = int(at[np.argmax(impossible)])
-        raise ValueError(f"ymax={ymax:g} is too small for {column_label(j, names)}: no lambda satisfies it")
+        raise column_error(j, names, f"no lambda satisfies ymax={ymax:g}; raise it")
     low[impossible] = high[impossible] = 0.5 * (low[impossible] + high[impossible])
     disjoint = (least[at] > high) | (most[at] < low)
     if limit.strict and disjoint.any():
         j = int(at[np.argmax(disjoint)])
-        raise ValueError(
-            f"{column_label(j, names)}: no lambda within bounds, {least[j]:g} to {most[j]:g}, satisfies ymax={ymax:g}"
-        )
+        reason = f"no lambda within bounds, {least[j]:g} to {most[j]:g}, satisfies ymax={ymax:g}"
+        raise column_error(j, names, reason)
     bounded = np.clip(np.clip(lmbda[at], low, high), least[at], most[at])
     moved = bounded != lmbda[at]
     return at[moved], bounded[moved]
@@ -107,7 +105,7 @@ def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
 def near_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:
     """Which columns may exceed `ymax`; ``|psi| = b_m(a) <= a e^max(m a, 0)`` shows at once that most do not."""
     lmbda, x_min, x_max = results[:, [LMBDA, X_MIN, X_MAX]].T
-    with np.errstate(over="ignore", invalid="ignore"):  # columns that have values outside the domain
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # columns with values outside the domain
         if is_mirrored(family):
             above, below, other = np.log1p(np.maximum(x_max, 0.0)), np.log1p(np.maximum(-x_min, 0.0)), 2.0 - lmbda
         else:

@@ -55,7 +55,7 @@ def fit_groups(
     keys, runs = labels_of_rows
     check_rows(runs, len(matrix.values))
     grouped = data.grouped(len(keys))
-    fit_at = functools.partial(_fit_each_group, matrix, runs, len(keys), spec, asked, n_threads, progress)
+    fit_at = functools.partial(_fit_each_group, matrix, runs, keys, spec, asked, n_threads, progress)
     columns, pooled = fit_at(data=grouped), None
     if spec.unknown == "pooled" or spec.shrink:
         labelled = _rows_of(matrix, runs.rows(runs.codes >= 0)) if (runs.codes == MISSING).any() else matrix
@@ -68,7 +68,7 @@ def fit_groups(
 def _fit_each_group(
     matrix: Matrix,
     runs: Runs,
-    n_groups: int,
+    keys: Keys,
     spec: FitSpec,
     asked: ColumnSpec,
     n_threads: int,
@@ -80,7 +80,8 @@ def _fit_each_group(
 
     The fingerprints of the groups are recorded in `data`, if that is given.
     """
-    groups, p = Groups(runs, n_groups), matrix.values.shape[1]
+    n_groups, p = len(keys), matrix.values.shape[1]
+    groups = Groups(runs, n_groups)
     raw, families = np.empty((n_groups, p, N_RESULTS)), np.empty((n_groups, p), dtype=np.int64)
     units, has_units = np.ones((n_groups, p)), False
     scratch = Scratch()
@@ -95,7 +96,7 @@ def _fit_each_group(
         try:
             found = fit_columns(part, spec, each, threads)
         except ValueError as error:
-            raise _placed(error, groups, batch, matrix) from None
+            raise _placed(error, groups, batch, matrix, keys) from None
         shape = raw[at].shape
         raw[at], families[at] = found.raw.reshape(shape), found.codes.reshape(shape[:-1])
         if found.unit_weights is not None:
@@ -125,13 +126,16 @@ def _rows_of(matrix: Matrix, rows: Any) -> Matrix:
     return Matrix(matrix.values[rows], None, False, weight)
 
 
-def _placed(error: ValueError, groups: Groups, batch: slice, matrix: Matrix) -> ValueError:
-    """The error for a value outside the domain, with the row and the column of the data in which it is."""
+def _placed(error: ValueError, groups: Groups, batch: slice, matrix: Matrix, keys: Keys) -> ValueError:
+    """Return an error about a value or a column of groups side by side, with its row, or group, and its column."""
     place = place_of(error)
     if place is None or place.column is None:
         return error
     k, j = divmod(place.column, matrix.values.shape[1])
-    rows = np.arange(len(matrix.values))[groups.rows(batch.start + k)]
-    row = f"row {rows[place.row]}"
-    where = row if matrix.was_vector else f"{column_label(j, matrix.names)}, {row}"
+    if place.row is None:
+        where = f"group {keys.label(int(groups.codes[batch.start + k]))!r}"
+    else:
+        where = f"row {np.arange(len(matrix.values))[groups.rows(batch.start + k)][place.row]}"
+    if not matrix.was_vector:
+        where = f"{column_label(j, matrix.names)}, {where}"
     return ValueError(f"{where}: {place.reason}")

@@ -155,7 +155,8 @@ def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> 
     if wrong.any():
         j = int(np.argmax(wrong))
         raise ValueError(
-            f"bounds must be an interval, low <= high; that of column {j} is from {low[j]:g} to {high[j]:g}"
+            f"bounds must be an interval, low <= high; that of {column_label(j, names)} is from {low[j]:g} to "
+            f"{high[j]:g}"
         )
     return np.stack([low, high])
 
@@ -205,13 +206,21 @@ def domain_error_in(
 
 
 class Place(NamedTuple):
-    """The location of the offending value of a domain error, and the reason."""
+    """The location of the value, or of the column, that an error is about, and the reason."""
 
     #: Counted from 0; None where the input is one-dimensional.
     column: int | None
-    row: int
+    #: Counted from 0; None where the error is about the whole column.
+    row: int | None
     #: The message without the location.
     reason: str
+
+
+def column_error(j: int, names: Sequence[Any] | None, reason: str) -> ValueError:
+    """Return the error about column j as a whole."""
+    error = ValueError(f"{column_label(j, names)}: {reason}")
+    vars(error)["place"] = Place(j, None, reason)
+    return error
 
 
 def domain_error(
@@ -226,7 +235,7 @@ def domain_error(
 
 
 def place_of(error: Exception) -> Place | None:
-    """The arguments of `domain_error`, for callers who know the location by another name; None for other errors."""
+    """Return the location in an error that has one, for callers who know it by another name; None for other errors."""
     return vars(error).get("place")
 
 

@@ -342,7 +342,8 @@ def _mean(
             part[upmost] = _over_tail(columns, upper, 1.0, z, sd, start, middle, weight, upmost)
         if lowest.any():
             part[lowest] = _over_tail(columns, lower, -1.0, z, sd, stop, middle, weight, lowest)
-        total, mass = total + part, mass + weight
+        with np.errstate(invalid="ignore", over="ignore"):  # parts beyond float64 of both signs: NaN
+            total, mass = total + part, mass + weight
     with np.errstate(invalid="ignore", divide="ignore"):
         found = np.where(up.diverges & ~down.diverges, np.inf, total / mass)
         found = np.where(down.diverges & ~up.diverges, -np.inf, found)

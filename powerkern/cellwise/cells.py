@@ -304,8 +304,9 @@ def _standardized(values: NDArray[Any], loc: FloatArray, scale: FloatArray, n_th
     """The standardized columns as rows, (p, n)."""
 
     def change(part: FloatArray, group: slice) -> None:
-        part -= loc[group, None]
-        part /= scale[group, None]
+        with np.errstate(over="ignore"):  # infinite: as outlying as a cell can be
+            part -= loc[group, None]
+            part /= scale[group, None]
 
     return columns_of(values, change, n_threads)
 

@@ -12,9 +12,9 @@ from powerkern._engine.by_column import measure_columns
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
 from powerkern._input.arguments import as_number, as_whole, refuse_infinite
-from powerkern._input.arrays import as_matrix, column_label
+from powerkern._input.arrays import Matrix, as_matrix, column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern.location import location_scale
+from powerkern.location import location_results
 
 #: Sentences that `str` of a `DataCheck` shows; `messages` has all.
 _MOST_SENTENCES = 15
@@ -207,7 +207,7 @@ class _Check:
         self._drop_columns(counts <= most, lambda j: f"has {_counted(int(counts[j]), 'distinct value')}, {few}")
 
     def drop_constant(self, least: float, n_threads: int) -> None:
-        scale = self._of_left(lambda values: location_scale(values, n_threads=n_threads).scale)
+        scale = self._of_left(lambda values: _nmad(values, n_threads))
         why = (
             f"has a median absolute deviation of at most {least:g}: at least half of its values are nearly equal, or "
             "its unit is large; lower min_scale to keep it"
@@ -230,6 +230,11 @@ class _Check:
 
 def _counted(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def _nmad(values: NDArray[Any], n_threads: int) -> FloatArray:
+    """Return the normalised median absolute deviation of each column."""
+    return location_results(Matrix(values, None, False), "median-mad", n_threads=n_threads)[:, 1]
 
 
 def _distinct(values: NDArray[Any], n_threads: int) -> FloatArray:

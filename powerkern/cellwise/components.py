@@ -249,7 +249,8 @@ def _signed(rows: FloatArray) -> FloatArray:
 
 def _centered(matrix: Matrix, center: FloatArray, divisor: FloatArray, usable: BoolArray) -> FloatArray:
     """Centered rows over the divisors; 0 for missing values and columns left out."""
-    centered = (np.asarray(matrix.values, dtype=np.float64) - center) / divisor
+    with np.errstate(over="ignore"):  # farther than float64 goes: the largest number, below
+        centered = (np.asarray(matrix.values, dtype=np.float64) - center) / divisor
     centered[:, ~usable] = 0.0
     return np.nan_to_num(centered, copy=False)
 
@@ -259,11 +260,18 @@ def _distances(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Scores, score distances and orthogonal distances."""
     scores = centered @ components.T
-    rest = centered - scores @ components
-    outside = np.sqrt(np.einsum("ij,ij->i", rest, rest))
-    lengths = np.sqrt(np.einsum("ij,ij->i", centered, centered))
+    outside, lengths = _lengths(centered - scores @ components), _lengths(centered)
     outside[outside <= _ZERO * lengths.max(initial=0.0)] = 0.0
-    return scores, np.sqrt(np.sum(scores**2 / eigenvalues, axis=1)), outside
+    return scores, _lengths(scores / np.sqrt(eigenvalues)), outside
+
+
+def _lengths(rows: FloatArray) -> FloatArray:
+    """Return the Euclidean length of each row, also where squares overflow."""
+    with np.errstate(over="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        large = np.isinf(lengths)
+        lengths[large] = np.hypot.reduce(rows[large], axis=1)
+    return np.asarray(lengths)
 
 
 def _orthogonal_cutoff(outside: FloatArray, quantile: float) -> float:

@@ -20,7 +20,7 @@ from powerkern._typing import BoolArray, FloatArray
 from powerkern.cellwise.constants import WrapConstants, moments
 from powerkern.kernels.location.loc_scale import BAD_INFINITE
 from powerkern.kernels.multivariate.wrapping import KEPT, mcd_columns, step_columns
-from powerkern.location import METHODS, LocationScale, location_scale
+from powerkern.location import METHODS, LocationScale, measure_location
 
 _N_RESULTS = 4
 
@@ -29,8 +29,7 @@ def standardization(matrix: Matrix, method: str, constants: WrapConstants, n_thr
     """Location and scale by the named method; infinite values are refused."""
     as_choice("method", method, ("wrapping", "mcd", *METHODS))
     if method in METHODS:
-        values = matrix.values[:, 0] if matrix.was_vector else matrix.values
-        return location_scale(values, method, n_threads=n_threads)
+        return measure_location(matrix, method, n_threads=n_threads)
     results = mcd(matrix.values, n_threads, step=constants if method == "wrapping" else None)
     n_iter, status = results[:, 2:].T.astype(np.int64)
     if (status == BAD_INFINITE).any():

@@ -15,7 +15,7 @@ from powerkern._engine.by_column import for_each_group
 from powerkern._engine.gather import Scratch, gather_columns
 from powerkern._engine.threads import thread_count
 from powerkern._input.arguments import refuse_infinite
-from powerkern._input.arrays import as_choice, as_matrix
+from powerkern._input.arrays import Matrix, as_choice, as_matrix
 from powerkern._input.reading import read_fitted, restored
 from powerkern._typing import FloatArray
 from powerkern.cellwise.constants import WrapConstants, wrap_constants
@@ -166,12 +166,12 @@ def wrap(
     >>> wrap(x, loc=0.0, scale=1.0).values.round(2)
     array([-1.43, -1.3 , -0.6 , -0.1 ,  0.2 ,  0.5 ,  1.2 ,  1.46,  0. ])
     """
-    fit = fit_wrap(X, b, c, method=method, loc=loc, scale=scale, missing=missing, n_threads=n_threads)
+    fit = fit_wrap(as_matrix(X), b, c, method=method, loc=loc, scale=scale, missing=missing, n_threads=n_threads)
     return replace(fit, values=fit.transform(X, n_threads=n_threads))
 
 
 def fit_wrap(
-    X: object,
+    matrix: Matrix,
     b: float,
     c: float,
     *,
@@ -181,8 +181,7 @@ def fit_wrap(
     scale: ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Wrapped:
-    """`wrap`, without the wrapped values."""
-    matrix = as_matrix(X)
+    """Fit `wrap` to a matrix that has been read, without the wrapped values."""
     constants, threads = wrap_constants(b, c), thread_count(n_threads)
     as_choice("missing", missing, _MISSING)
     if (loc is None) != (scale is None):
@@ -249,7 +248,8 @@ def wrapped_covariance(
     array([1. , 9.8])
     """
     correlation, scale = _robust_correlation(X, b, c, method, n_threads, "covariances")
-    return np.asarray(correlation * np.outer(scale, scale))
+    with np.errstate(over="ignore", invalid="ignore"):  # variances beyond float64 are infinite
+        return np.asarray(correlation * np.outer(scale, scale))
 
 
 def _robust_correlation(

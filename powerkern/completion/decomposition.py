@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._engine.threads import thread_count
 from powerkern._input.alignment import align_rows, matching_order
 from powerkern._input.arguments import as_generator, as_number, as_whole, refuse_infinite
-from powerkern._input.arrays import as_choice, as_matrix, check_n_features, column_label, is_whole, listed
+from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_label, is_whole, listed
 from powerkern._input.frames import labelled
 from powerkern._input.messages import shown, warn
 from powerkern._typing import FloatArray
@@ -401,11 +401,15 @@ def _decompose(
         U[unseen[0]], Vt[unseen[1]] = 0.0, 0.0
         runs.append(descend(U, Vt, epoch_of(rows, cols, inner, generator), out, inner, rms(rows.value)))
     best = min(runs, key=lambda run: run.score)
+    with np.errstate(over="ignore"):  # squared errors beyond float64 are infinite
+        history, validation_history = (
+            np.array(errors) * root * root for errors in (best.history, best.validation_history)
+        )
     return UVDecomposition(
         U=best.U * root,
         V=np.ascontiguousarray(best.Vt.T) * root,
-        history=np.array(best.history) * root * root,
-        validation_history=np.array(best.validation_history) * root * root,
+        history=history,
+        validation_history=validation_history,
         epoch=best.epoch,
         converged=best.converged,
         ridge=settings.ridge,
@@ -432,8 +436,8 @@ def _held_out(
 
 
 def _read(M: object, what: str = "M") -> tuple[FloatArray, list[str] | None]:
-    """M as a contiguous float64 matrix without infinities, and the names of its columns."""
-    matrix = as_matrix(M, what=what)
+    """Read M, which may have been read before, as a contiguous float64 matrix without infinities, and its labels."""
+    matrix = M if isinstance(M, Matrix) else as_matrix(M, what=what)
     with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
         values = np.ascontiguousarray(matrix.values, dtype=np.float64)
     refuse_infinite(matrix._replace(values=values))

@@ -142,7 +142,8 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
     unit = _units(matrix.values) if cov is None else np.ones(p)  # so that no square over- or underflows
     if loc is None or cov is None:
         mean, sample_cov = _moments(matrix.values, unit)
-    center = mean if loc is None else _fitting("loc", loc, (p,), matrix.names) / unit
+    with np.errstate(over="ignore"):  # infinitely far, in units of a column of tiny values
+        center = mean if loc is None else _fitting("loc", loc, (p,), matrix.names) / unit
     covariance = sample_cov if cov is None else _fitting("cov", cov, (p, p), matrix.names)
     if not np.allclose(covariance, covariance.T, atol=0.0):
         raise ValueError("cov is not symmetric; pass a covariance matrix")

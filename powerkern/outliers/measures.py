@@ -274,6 +274,8 @@ def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
     table = _errors("errors", errors)
     if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
         raise ValueError(f"errors must be a matrix of finite numbers, a row for each method, got shape {table.shape}")
+    largest = table.max()
+    table = table / (largest if largest > 0.0 else 1.0)  # relative errors count only, and no sum may overflow
     average = table.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(average == 0.0, 1.0, average / table)

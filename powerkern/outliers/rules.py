@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,11 +11,11 @@ from numpy.typing import ArrayLike
 from powerkern._engine.by_column import measure_columns
 from powerkern._input.alignment import align_columns
 from powerkern._input.arguments import as_number
-from powerkern._input.arrays import Matrix, as_choice, as_matrix, column_label, warn_of_columns
+from powerkern._input.arrays import Matrix, as_choice, column_label, warn_of_columns
 from powerkern._input.messages import shown
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
-from powerkern.location import LocationScale, location_scale
+from powerkern.location import location_results, measure_location
 from powerkern.outliers.distances import bessel_factor
 
 METHODS = ("gaussian", "huber", "tukey", "linear", "gamma", "robust-gamma", "yeo-johnson")
@@ -68,14 +67,13 @@ def _center_of(center: str | ArrayLike, p: int) -> str | FloatArray:
     return np.full(p, given, dtype=np.float64)
 
 
-def moments_by(method: str, rule: Rule, scores: Any, n_threads: int) -> tuple[FloatArray, FloatArray]:
-    """mu and sigma of scores, or of transformed scores, by a method."""
-    matrix = as_matrix(scores)
+def moments_by(method: str, rule: Rule, scores: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
+    """Return mu and sigma of scores, or of transformed scores, by a method."""
     if method == "linear":
-        return _extent(matrix, n_threads)
+        return _extent(scores, n_threads)
     if method == "gamma":
-        mu, sigma = location_scale(scores, "mean-sd", n_threads=n_threads)
-        return mu, sigma * bessel_factor(matrix.values, 1, n_threads)
+        mu, sigma = measure_location(scores, "mean-sd", n_threads=n_threads)
+        return mu, sigma * bessel_factor(scores.values, 1, n_threads)
     if method in PROPOSALS:
         return _proposal2(scores, method, n_threads)
     return _by_rule(rule, scores, n_threads)
@@ -96,22 +94,20 @@ def _extent(matrix: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
     return mu, sigma
 
 
-def _proposal2(scores: Any, method: str, n_threads: int) -> tuple[FloatArray, FloatArray]:
+def _proposal2(scores: Matrix, method: str, n_threads: int) -> tuple[FloatArray, FloatArray]:
     """Huber's proposal 2, started from median and nMAD; median and 0 where nMAD is 0."""
     name, constants = PROPOSALS[method]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the other call says the same
-        start, spread = location_scale(scores, "median-mad", n_threads=n_threads)
-    mu, sigma = location_scale(scores, name, n_threads=n_threads, **constants)
+    start, spread = location_results(scores, "median-mad", n_threads=n_threads)[:, :2].T
+    mu, sigma = measure_location(scores, name, n_threads=n_threads, **constants)
     return np.where(spread == 0.0, start, mu), np.where(spread == 0.0, 0.0, sigma)
 
 
-def _by_rule(rule: Rule, scores: Any, n_threads: int) -> tuple[FloatArray, FloatArray]:
+def _by_rule(rule: Rule, scores: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
     """Center and scale; about a given center, standard deviations are root mean squares."""
     given = not isinstance(rule.center, str)
     center = "mean" if given else rule.center
     constants: dict[str, Any] = {"fraction": rule.trim, "sides": "upper"} if center == "trimmed" else {}
-    mu, sigma = location_scale(scores, f"{center}-{SCALES[rule.scale]}", n_threads=n_threads, **constants)
+    mu, sigma = measure_location(scores, f"{center}-{SCALES[rule.scale]}", n_threads=n_threads, **constants)
     mean = mu
     if rule.scale == "trimmed-sd":
         mean, sigma = _trimmed_moments(scores, n_threads, rule.trim)
@@ -121,17 +117,16 @@ def _by_rule(rule: Rule, scores: Any, n_threads: int) -> tuple[FloatArray, Float
     return fixed, np.hypot(sigma, mean - fixed) if rule.scale.endswith("sd") else sigma
 
 
-def _trimmed_moments(scores: Any, n_threads: int, trim: float) -> LocationScale:
-    """Mean and standard deviation of each column without its largest scores."""
-    values = np.array(as_matrix(scores).values, dtype=np.float64)
+def _trimmed_moments(scores: Matrix, n_threads: int, trim: float) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation of each column without its largest scores."""
+    values = np.array(scores.values, dtype=np.float64)
     order = np.argsort(values, axis=0)  # NaN last
     n = np.count_nonzero(~np.isnan(values), axis=0)
     kept = n - np.floor(trim * n + 1e-9).astype(np.int64)
     rank = np.arange(values.shape[0])[:, None]
     np.put_along_axis(values, order, np.where(rank < kept, np.take_along_axis(values, order, 0), np.nan), 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the caller has warned of columns without scores
-        return location_scale(values, "mean-sd", n_threads=n_threads)
+    mean, sd = location_results(scores._replace(values=values), "mean-sd", n_threads=n_threads)[:, :2].T
+    return mean, sd
 
 
 def warn_of(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | None) -> None:

@@ -15,7 +15,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.bisection import largest_float
 from powerkern._estimators.estimators import Estimator, as_estimator
 from powerkern._fit.fit import fit
-from powerkern._input import frames, special
+from powerkern._input import special
 from powerkern._input.arguments import as_number
 from powerkern._input.arrays import Matrix, as_matrix
 from powerkern._input.reading import read_fitted, restored
@@ -216,22 +216,47 @@ def fit_scaling(
     >>> scaling.probability([0.2, 0.3, 0.4])
     array([0. , 0.79198684, 0.9995474 ])
     """
+    return scaling_of_matrix(
+        as_matrix(scores, what="scores"),
+        center,
+        scale,
+        method,
+        contamination=contamination,
+        trim=trim,
+        estimator=estimator,
+        n_threads=n_threads,
+    )
+
+
+def scaling_of_matrix(
+    scores: Matrix,
+    center: str | ArrayLike,
+    scale: str,
+    method: str,
+    *,
+    contamination: float | None,
+    trim: float,
+    estimator: Estimator | str,
+    n_threads: int | None,
+) -> ScoreScaling:
+    """Fit the map to scores that have been read; messages use the labels of the matrix."""
     share = None if contamination is None else as_number("contamination", contamination, "(0, 0.5]")
-    finite, matrix = _without_infinite(scores)
+    matrix = scores._replace(values=_finite(scores.values)[0])
     rule = rule_of(center, scale, method, trim, matrix.values.shape[1], matrix.names)
     threads, estimator = thread_count(n_threads), as_estimator(estimator)
-    values, power, used = matrix.values, None, rule
+    power, used, measured = None, rule, matrix
     if method == "yeo-johnson":
-        power = fit(finite, "yeo-johnson", estimator, n_threads=threads)
+        values = matrix.values[:, 0] if matrix.was_vector else matrix.values
+        power = fit(values, "yeo-johnson", estimator, column_names=matrix.names, n_threads=threads)
         # infinite in units of a robust scale: as far as numbers go
-        finite = values = np.nan_to_num(power.transform(values, n_threads=threads), copy=False, nan=np.nan)
-        used = rule.through(power)
-    mu, sigma = moments_by(method, used, finite, threads)
+        transformed = np.nan_to_num(power.transform(matrix.values, n_threads=threads), copy=False, nan=np.nan)
+        measured, used = matrix._replace(values=transformed), rule.through(power)
+    mu, sigma = moments_by(method, used, measured, threads)
     if share is not None:
-        mu = np.minimum(mu, _quantile(values, 1.0 - _ROOM * share))
+        mu = np.minimum(mu, _quantile(measured.values, 1.0 - _ROOM * share))
     scaling = ScoreScaling(method, rule.center, scale, mu, sigma, power, matrix.names, share)
     if share is not None:
-        scaling.sigma = _calibrated_sigma(scaling, scores, share, threads)
+        scaling.sigma = _calibrated_sigma(scaling, scores.values, share, threads)
     warn_of(method, mu, scaling.sigma, matrix.names)
     return scaling
 
@@ -358,7 +383,7 @@ def _quantile(values: NDArray[Any], level: float) -> FloatArray:
         return np.asarray(np.nanquantile(values.astype(np.float64), max(level, 0.0), axis=0))
 
 
-def _calibrated_sigma(scaling: ScoreScaling, scores: object, share: float, n_threads: int) -> FloatArray:
+def _calibrated_sigma(scaling: ScoreScaling, scores: NDArray[Any], share: float, n_threads: int) -> FloatArray:
     """The largest sigma of each detector at which the mean probability is at least `share`; 0 if there is none.
 
     The mean probability falls as sigma grows.
@@ -385,13 +410,3 @@ def _finite(values: NDArray[Any]) -> tuple[NDArray[Any], BoolArray | None]:
             return values, None
     infinite = np.isinf(values)
     return (np.where(infinite, np.nan, values), infinite) if infinite.any() else (values, None)
-
-
-def _without_infinite(scores: object) -> tuple[Any, Matrix]:
-    """The scores with missing in place of infinite ones, and as a matrix."""
-    matrix = as_matrix(scores, what="scores")
-    values, infinite = _finite(matrix.values)
-    if infinite is None:
-        return scores, matrix
-    kept = values[:, 0] if matrix.was_vector else values
-    return frames.restored(scores, scores, kept), Matrix(values, matrix.names, matrix.was_vector)

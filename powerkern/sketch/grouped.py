@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -116,7 +117,7 @@ class _GroupedPass(_FramePass[S]):
             return self.inner.of(Matrix(wide, None, False))
         except ValueError as error:
             place = place_of(error)
-            if place is None or place.column is None:
+            if place is None or place.column is None or place.row is None:
                 raise
             g, j = divmod(place.column, matrix.values.shape[1])
             where = f"{column_label(j, matrix.names)}, row {rows[place.row, g]}"
@@ -207,6 +208,20 @@ def fit_groups_with(
 
     asked = job.spec.per_column(found.p, found.names)
     spec = job.spec.with_columns(asked)
-    wide = replace(job, spec=spec.tiled(len(keys)), column_names=None).fit(on_groups)
+    with _groups_in_errors(keys, found.p, found.names):
+        wide = replace(job, spec=spec.tiled(len(keys)), column_names=None).fit(on_groups)
     fit = GroupedFit(spec, ColumnLabels(found.names), keys, wide.columns)
     return build_grouped_fit(fit)
+
+
+@contextlib.contextmanager
+def _groups_in_errors(keys: Keys, p: int, names: list[Any] | None) -> Iterator[None]:
+    """Let errors about a column of all groups side by side name the column and the group."""
+    try:
+        yield
+    except ValueError as error:
+        place = place_of(error)
+        if place is None or place.column is None:
+            raise
+        g, j = divmod(place.column, p)
+        raise ValueError(f"{column_label(j, names)}, group {keys.label(g)!r}: {place.reason}") from None

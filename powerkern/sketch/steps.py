@@ -137,17 +137,18 @@ def sketch(
 def sketch_of_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketch:
     """`sketch` for rows that have been read and checked to have the columns of the grid."""
     values, threads = shift_and_scale(matrix.values, grid.shift), thread_count(n_threads)
+    names = grid.column_names or matrix.names
     found = power_sums.sketch_matrix(values, FAMILIES[grid.family], grid.table.copy(), matrix.weight, threads)
     if not found.inside.all():
         j = int(np.argmin(found.inside))
         raise ValueError(
-            f"{column_label(j, grid.column_names)}: the chunk has values beyond those the grid was made for, "
+            f"{column_label(j, names)}: the chunk has values beyond those the grid was made for, "
             f"{grid.x_min[j]} to {grid.x_max[j]}; make the grid from the merged ranges of all chunks"
         )
     if not (room := found.has_room()).all():
         j = int(np.argmin(room))
         raise ValueError(
-            f"{column_label(j, grid.column_names)}: the chunk has more rows, or weight, than the grid was made for; "
+            f"{column_label(j, names)}: the chunk has more rows, or weight, than the grid was made for; "
             "make it from the merged ranges of all chunks"
         )
     return Sketch(grid, found.totals, found.roundings)

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from powerkern._input.arrays import Matrix
 from powerkern.cellwise.cells import Cells, ddc
 from powerkern.cellwise.wrapping import fit_wrap
-from powerkern.sklearn.reading import FloatTransformer, read_finite
+from powerkern.sklearn.reading import FloatTransformer, feature_names, read_finite
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -52,7 +53,12 @@ class Wrapper(FloatTransformer):
     def fit(self, X: Any, y: Any = None) -> Wrapper:
         """Estimate locations and scales of the columns of `X`, an (n, p) array or data frame; `y` is ignored."""
         self._wrapped = fit_wrap(
-            read_finite(self, X), self.b, self.c, method=self.method, missing=self.missing, n_threads=self.n_threads
+            Matrix(read_finite(self, X), feature_names(self), False),
+            self.b,
+            self.c,
+            method=self.method,
+            missing=self.missing,
+            n_threads=self.n_threads,
         )
         self.loc_, self.scale_ = self._wrapped.loc, self._wrapped.scale
         return self

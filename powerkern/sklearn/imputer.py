@@ -14,12 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern._engine.threads import thread_count
+from powerkern._input.arrays import Matrix
 from powerkern._typing import FloatArray
 from powerkern.completion.decomposition import Normalize, uv_decompose, warn_empty
 from powerkern.completion.normalization import NORMALIZATIONS, Normalization, limits, rms
 from powerkern.completion.selection import choose
 from powerkern.sklearn.private import Interval, MissingValues, StrOptions, fit_context
-from powerkern.sklearn.reading import N_THREADS, FloatTransformer, read, refuse_nan, refuse_values
+from powerkern.sklearn.reading import N_THREADS, FloatTransformer, feature_names, read, refuse_nan, refuse_values
 
 #: Share of the entries that `UVImputer.score` hides.
 _HIDDEN = 0.2
@@ -177,7 +178,7 @@ class UVImputer(FloatTransformer):
         return np.ascontiguousarray(np.where((values >= low) & (values <= high), values, np.nan), dtype=np.float64)
 
     def _choose(self, values: FloatArray, seed: int) -> None:
-        warn_empty(values, None)
+        warn_empty(values, feature_names(self))
         self._normalization = Normalization.of(values, self.normalize).with_mean_square_1(values)
         rows = self._normalization.normalized(values, self._normalization.row_offsets(values))
         generator, threads = np.random.default_rng(seed), thread_count(self.n_threads)
@@ -189,7 +190,7 @@ class UVImputer(FloatTransformer):
     def _decompose(self, values: FloatArray, rank: int, seed: int) -> None:
         self.rank_, self.shrinkage_ = rank, self.shrinkage
         self.decomposition_ = uv_decompose(
-            values,
+            Matrix(values, feature_names(self), False),
             rank,
             self.method,
             normalize=self.normalize,

@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from powerkern.location import location_scale
-from powerkern.sklearn.reading import FloatTransformer, read_array, read_finite, refuse_values
+from powerkern._engine.threads import thread_count
+from powerkern._input.arguments import weights_of
+from powerkern._input.arrays import Matrix
+from powerkern.location import measure_location
+from powerkern.sklearn.reading import FloatTransformer, feature_names, read_array, read_finite, refuse_values
 
 #: Arguments that the estimator passes to `location_scale` itself.
 _OWN = ("X", "method", "sample_weight", "n_threads")
@@ -67,9 +70,9 @@ class LocationScaler(FloatTransformer):
         for name in _OWN:
             if name in constants:
                 raise ValueError(f"constants must not have {name!r}, which the estimator passes itself")
-        estimate = location_scale(
-            read_finite(self, X), self.method, sample_weight=sample_weight, n_threads=self.n_threads, **constants
-        )
+        values = read_finite(self, X)
+        matrix = Matrix(values, feature_names(self), False, weights_of(sample_weight, len(values)))
+        estimate = measure_location(matrix, self.method, n_threads=thread_count(self.n_threads), **constants)
         self.center_ = estimate.loc
         self.scale_ = np.where(estimate.scale == 0.0, 1.0, estimate.scale)
         self.status_ = estimate.status
@@ -79,8 +82,9 @@ class LocationScaler(FloatTransformer):
         """Subtract the locations from `X` and divide by the scales; float32 gives float32, anything else float64."""
         check_is_fitted(self)
         values = read_finite(self, X, copy=self.copy, force_writeable=True, reset=False)
-        values -= self.center_
-        values /= self.scale_
+        with np.errstate(over="ignore"):  # infinite, as far as float64 goes
+            values -= self.center_
+            values /= self.scale_
         return values
 
     def inverse_transform(self, X: object) -> NDArray[np.floating]:
@@ -93,6 +97,7 @@ class LocationScaler(FloatTransformer):
                 "features as input"
             )
         refuse_values(self, values)
-        values *= self.scale_
-        values += self.center_
+        with np.errstate(over="ignore"):
+            values *= self.scale_
+            values += self.center_
         return values

@@ -16,12 +16,12 @@ from sklearn.utils import ClassifierTags, Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern._estimators.estimators import Estimator
-from powerkern._input.arrays import as_choice, is_real
+from powerkern._input.arrays import Matrix, as_choice, is_real
 from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
 from powerkern.location import location_scale
 from powerkern.outliers.combining import COMBINATIONS, combine_probabilities
-from powerkern.outliers.scaling import fit_scaling
+from powerkern.outliers.scaling import scaling_of_matrix
 from powerkern.sklearn.reading import note_features
 
 #: Probability above which rows are outliers if the detector has no share of its own: three standard deviations.
@@ -135,8 +135,8 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         fitted = [detector.fit(X, *given) for detector in self._unfitted()]
         self.detector_ = fitted if self._is_several else fitted[0]
         scores = np.column_stack([self._training_scores(detector, X) for detector in fitted])
-        self.scaling_ = fit_scaling(
-            scores,
+        self.scaling_ = scaling_of_matrix(
+            Matrix(scores, _names_of(fitted), False),
             self.center,
             self.scale,
             self.method,
@@ -309,6 +309,12 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
             tags.input_tags.sparse = all(one.sparse for one in known)
             tags.input_tags.allow_nan = all(one.allow_nan for one in known)
         return tags
+
+
+def _names_of(detectors: list[Any]) -> list[str]:
+    """Return a name for each detector: its class, with a number where there are several of that class."""
+    kinds = [type(_last_step(detector)).__name__ for detector in detectors]
+    return [kind if kinds.count(kind) == 1 else f"{kind} {kinds[: j + 1].count(kind)}" for j, kind in enumerate(kinds)]
 
 
 def _last_step(detector: Any) -> Any:

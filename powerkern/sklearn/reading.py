@@ -96,7 +96,8 @@ def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
         except (TypeError, ValueError) as error:
             ours = error
     try:
-        yield
+        with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn sums the values, which may give inf - inf
+            yield
     except OverflowError as error:
         raise ours or error from None
     except (TypeError, ValueError) as error:

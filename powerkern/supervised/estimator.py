@@ -275,8 +275,14 @@ class SupervisedPowerTransformer(PartTransformer):
         self.lambdas_[self._chosen] = 1.0
         self.lambdas_[self._chosen[varied]] = found.lmbdas
         self.best_score_ = found.score
+        names = feature_names(self)
         self.power_fit_ = fitting.fit(
-            scaled, self.family, lmbda=found.lmbdas, sample_weight=weight, n_threads=self.n_threads
+            scaled,
+            self.family,
+            lmbda=found.lmbdas,
+            sample_weight=weight,
+            column_names=None if names is None else [names[j] for j in self._chosen[varied]],
+            n_threads=self.n_threads,
         )
         return task
 

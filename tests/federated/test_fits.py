@@ -195,7 +195,7 @@ def test_lambdas_are_given_and_bounded_as_for_pooled_rows(
 
 
 def test_arguments_that_no_fit_can_have() -> None:
-    with pytest.raises(ProtocolError, match=r"cannot be merged: ymax=0\.1 is too small for column 0"):
+    with pytest.raises(ProtocolError, match=r"cannot be merged: column 0: no lambda satisfies ymax=0\.1"):
         federated([X[:300, :1], X[300:, :1]], ymax=0.1)
     with pytest.raises(ProtocolError, match="lmbda must be one number or one per column"):
         federated([X[:300, :1], X[300:, :1]], lmbda=[1.0, 2.0])

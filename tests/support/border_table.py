@@ -175,11 +175,20 @@ class Entry:
         Its name, "Class.method" for a method.
     make : callable
         Calls it with the `Inputs` for its arguments.
+    arguments : tuple of str
+        The names of its arguments.
+    function : callable
+        The function itself.
     """
 
     name: str
     make: Callable[[Inputs], Any]
     arguments: tuple[str, ...]
+    function: Callable[..., Any]
+
+    def make_arguments(self, inputs: Inputs) -> dict[str, Any]:
+        """Make the arguments of a call."""
+        return {name: inputs.argument(name, self.name) for name in self.arguments}
 
 
 def arguments_of(owner: str, function: Callable[..., Any]) -> tuple[str, ...]:
@@ -203,7 +212,7 @@ def call(owner: str, function: Callable[..., Any], names: tuple[str, ...], input
 
 def _entry(owner: str, function: Callable[..., Any], **more: Any) -> Entry:
     names = arguments_of(owner, function)
-    return Entry(owner, lambda d: call(owner, function, names, d, **more), names)
+    return Entry(owner, lambda d: call(owner, function, names, d, **more), names, function)
 
 
 def public_functions() -> Iterator[Entry]:
