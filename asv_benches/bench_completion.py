@@ -191,7 +191,7 @@ class Impute(InTurns):
     def setup(self, table: str) -> None:
         from sklearn.impute import KNNImputer
 
-        from powerkern.completion import UVImputer
+        from powerkern.sklearn import UVImputer
 
         self.X = complete_table(table)
         share = 0.9 if table == "ratings" else 0.2

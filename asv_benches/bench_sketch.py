@@ -15,7 +15,7 @@ import numpy as np
 import powerkern as pk
 from powerkern._engine import by_column
 from powerkern.kernels.transforms.family import FAMILIES as FAMILY_CODES
-from powerkern.sketch import extend, finish, fit_chunks, merge, range_of, sketch
+from powerkern.sketch import extend, finish, fit_chunks, merge, range_of, summarize_chunk
 
 from ._measure import FAMILIES, ORDERS, InTurns, matrix
 from .bench_fit import Accuracy
@@ -28,7 +28,7 @@ _NOT_DATA = ("topgear_names.csv",)
 def fit(x: np.ndarray, family: str, n_threads: int | None = None) -> pk.PowerFit:
     """A fit in two passes and from nothing but their summaries."""
     grid = range_of(x, family, n_threads=n_threads).grid()
-    return finish(sketch(x, grid, n_threads=n_threads), n_threads=n_threads)
+    return finish(summarize_chunk(x, grid, n_threads=n_threads), n_threads=n_threads)
 
 
 class Fit(InTurns):
@@ -69,14 +69,14 @@ class Parts(InTurns):
     def setup(self, family: str, n: int, p: int) -> None:
         self.x = matrix(family, n, p)
         self.grid = range_of(self.x, family).grid()
-        self.total = sketch(self.x, self.grid)
+        self.total = summarize_chunk(self.x, self.grid)
         finish(self.total)
 
     def time_range(self, family: str, n: int, p: int) -> None:
         range_of(self.x, family, n_threads=1)
 
     def time_sketch(self, family: str, n: int, p: int) -> None:
-        sketch(self.x, self.grid, n_threads=1)
+        summarize_chunk(self.x, self.grid, n_threads=1)
 
     def time_stream(self, family: str, n: int, p: int) -> None:
         functools.reduce(functools.partial(extend, family=family, n_threads=1), np.array_split(self.x, 10), None)
@@ -85,7 +85,7 @@ class Parts(InTurns):
         finish(self.total, n_threads=1)
 
     def track_nanoseconds_a_value(self, family: str, n: int, p: int) -> float:
-        self.compare({"sketch": lambda: sketch(self.x, self.grid, n_threads=1)})
+        self.compare({"sketch": lambda: summarize_chunk(self.x, self.grid, n_threads=1)})
         return 1e9 * self.laps["sketch"].wall / self.x.size
 
     def track_microseconds_a_bin(self, family: str, n: int, p: int) -> float:
@@ -203,4 +203,4 @@ class Equality:
 
     @staticmethod
     def _is_coarse(family: str, x: np.ndarray) -> bool:
-        return bool(sketch(x, range_of(x, family).grid()).unresolved()[0])
+        return bool(summarize_chunk(x, range_of(x, family).grid()).unresolved()[0])

@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import MinMaxScaler, PowerTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from powerkern.supervised import Classifier, SearchHistory, SupervisedPowerTransformer
+from powerkern.sklearn import PowerTransformedClassifier, SearchHistory, SupervisedPowerTransformer
 
 from ._measure import InTurns
 
@@ -236,7 +236,7 @@ def unseen(data: str, classifier: str, transform: str) -> tuple[float, float]:
     accuracies, alone = [], []
     n_splits = 5 if classifier == "SVC" else 10  # it takes its time
     for train, test in StratifiedKFold(n_splits, shuffle=True, random_state=0).split(X, y):
-        model = Classifier(CLASSIFIERS[classifier], **options).fit(X[train], y[train])
+        model = PowerTransformedClassifier(CLASSIFIERS[classifier], **options).fit(X[train], y[train])
         accuracies.append(model.score(X[test], y[test]))
         alone.append(np.mean(model.lambdas_ == 1.0))
     return 100.0 * float(np.mean(accuracies)), float(np.mean(alone))

@@ -22,7 +22,6 @@ from scipy.special import ndtri
 
 import powerkern as pk
 from powerkern.cellwise import wrapped_pca
-from powerkern.sensitivity import sensitivity_curve
 
 from .bench_robust import _SHARED, simulated
 from .report_sides import simulated as simulated_by_side
@@ -57,6 +56,13 @@ def table(title: str, columns: list[str], rows: Iterator[tuple[str, list[float]]
 
 
 # --- sections 2.6 and 3 -------------------------------------------------------------------------------
+
+
+def sensitivity_curve(x: np.ndarray, points: np.ndarray, family: str, estimator: Any) -> np.ndarray:
+    """(n + 1) times the change of lambda that one more value, at each of the points, makes."""
+    with_one_more = np.vstack([np.repeat(x[:, np.newaxis], len(points), axis=1), points])
+    change = pk.fit(with_one_more, family, estimator).lmbda - pk.fit(x, family, estimator).lmbda
+    return (len(x) + 1) * change
 
 
 def sensitivity(replicates: int) -> None:

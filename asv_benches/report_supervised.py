@@ -1,4 +1,4 @@
-"""Every figure that powerkern.supervised is meant to reach, measured in one run; about ten minutes.
+"""Every figure that powerkern.sklearn.supervised is meant to reach, measured in one run; about ten minutes.
 
 python -m asv_benches.report_supervised [--only WORD]
 """

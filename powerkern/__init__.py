@@ -14,18 +14,9 @@ if TYPE_CHECKING:  # `as` says to type checkers that a name is public
     from powerkern._estimators.rewml import RewML as RewML
     from powerkern._estimators.rewml import RewMLNR as RewMLNR
     from powerkern._fit.fit import fit as fit
-    from powerkern._fit.fit import inverse_transform as inverse_transform
-    from powerkern._fit.fit import transform as transform
-    from powerkern._results.central_normality import CentralNormality as CentralNormality
     from powerkern._results.grouped_fit import GroupedFit as GroupedFit
-    from powerkern._results.inference import Interval as Interval
-    from powerkern._results.inference import LikelihoodRatio as LikelihoodRatio
     from powerkern._results.json import load as load
-    from powerkern._results.normality import Normality as Normality
-    from powerkern._results.normality import NormalityFigures as NormalityFigures
     from powerkern._results.power_fit import PowerFit as PowerFit
-    from powerkern._results.summary import Summary as Summary
-    from powerkern._status import Route as Route
     from powerkern._status import Status as Status
 
 #: The public names by the modules that define them; they are imported when first used: the command line needs none.
@@ -37,23 +28,19 @@ _NAMES = {
     "_estimators.origin": ("CentralML",),
     "_estimators.adaptive_rewml": ("AdaptiveRewML",),
     "_estimators.rewml": ("RewML", "RewMLNR"),
-    "_fit.fit": ("fit", "inverse_transform", "transform"),
-    "_results.central_normality": ("CentralNormality",),
+    "_fit.fit": ("fit",),
     "_results.grouped_fit": ("GroupedFit",),
-    "_results.inference": ("Interval", "LikelihoodRatio"),
     "_results.json": ("load",),
-    "_results.normality": ("Normality", "NormalityFigures"),
     "_results.power_fit": ("PowerFit",),
-    "_results.summary": ("Summary",),
-    "_status": ("Route", "Status"),
+    "_status": ("Status",),
 }
-_FUNCTIONS = ("fit", "inverse_transform", "load", "transform")
+_FUNCTIONS = ("fit", "load")
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 #: The public modules, imported when first used. Some need other libraries.
 _MODULES = (
     *("cellwise", "completion", "dask", "federated", "joint", "kernels", "location", "onnx", "outliers", "plot", "ray"),
-    *("regression", "sensitivity", "sketch", "sklearn", "spark", "stats", "supervised", "xarray"),
+    *("regression", "results", "sketch", "sklearn", "spark", "stats", "xarray"),
 )
 
 __all__ = ["__version__", *_HOMES]

@@ -19,9 +19,7 @@ from powerkern._models.regression_fit import RegressionFit
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
 from powerkern._results.columns import ColumnLabels, ColumnResults
 from powerkern._results.fitted_data import FittedData
-from powerkern._results.inference import Interval, LikelihoodRatio
 from powerkern._results.power_fit import build_power_fit
-from powerkern._results.summary import Summary
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.regression import fit as kernel
@@ -29,7 +27,7 @@ from powerkern.kernels.regression.likelihood import Design, RegressionWork
 from powerkern.kernels.results import BAD_RANK, N_RESULTS, STATUS, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 
-__all__ = ["Interval", "LikelihoodRatio", "RegressionFit", "Summary", "fit_regression"]
+__all__ = ["RegressionFit", "fit_regression"]
 
 
 def fit_regression(

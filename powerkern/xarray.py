@@ -7,14 +7,14 @@ go through `powerkern.fit`, and Dask arrays, chunked along any dimensions, lazil
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from powerkern._estimators.estimators import Estimator
-from powerkern._fit import fit as fitting
+from powerkern._fit.fit import fit as fit_in_memory
 from powerkern._input.alignment import align_rows
 from powerkern._input.arrays import listed, naming
 from powerkern._results.power_fit import OutOfRange, PowerFit
@@ -102,8 +102,7 @@ def fit(
     for name, one in variables.items():
         with naming(_called(name)):
             table = _Table(one, _features(one, dim))
-            fitted = table.interface.fit(
-                table.matrix,
+            fitted = table.fit(
                 family,
                 estimator,
                 sample_weight=None if sample_weight is None else table.weights(sample_weight),
@@ -206,7 +205,7 @@ class XarrayFit:
             Dimensions and their order, coordinates, attributes, name and chunks as in `X`; Dask arrays stay lazy.
             Packing in `encoding` is dropped.
         """
-        return self._applied(X, lambda interface, matrix, fit: interface.transform(matrix, fit, **options))
+        return self._applied(X, "transform", options)
 
     def inverse_transform(self, Z: Any, *, out_of_range: OutOfRange = "nan", **options: Any) -> Any:
         """Undo `transform`, as `PowerFit.inverse_transform`.
@@ -225,26 +224,26 @@ class XarrayFit:
         xarray.DataArray or xarray.Dataset
             As `transform`.
         """
-        options["out_of_range"] = out_of_range
-        return self._applied(Z, lambda interface, matrix, fit: interface.inverse_transform(matrix, fit, **options))
+        return self._applied(Z, "inverse_transform", {**options, "out_of_range": out_of_range})
 
     def _gathered(self, figures: Mapping[Hashable, Any]) -> Any:
         """Results of a Dataset by variable, or of a DataArray."""
         return xr.Dataset(figures) if self._of_dataset else next(iter(figures.values()))
 
-    def _applied(self, X: Any, function: Callable[[Any, Any, PowerFit], Any]) -> Any:
+    def _applied(self, X: Any, method: str, options: dict[str, Any]) -> Any:
+        """Apply a method of the fit of each variable, with these options."""
         variables = _variables(X)
         if isinstance(X, xr.Dataset) != self._of_dataset:
             kinds = ("a Dataset", "a DataArray") if self._of_dataset else ("a DataArray", "a Dataset")
             raise TypeError(f"the fit is of {kinds[0]}, X is {kinds[1]}")
         if not self._of_dataset:
-            return _transformed(X, next(iter(self._columns.values())), function)
+            return _transformed(X, next(iter(self._columns.values())), method, options)
         if missing := [name for name in self._columns if name not in variables]:
             raise ValueError(f"X has no variable {missing[0]!r}, which was fitted")
         done = {}
         for name, one in self._columns.items():
             with naming(_called(name)):
-                done[name] = _transformed(variables[name], one, function)
+                done[name] = _transformed(variables[name], one, method, options)
         return X.assign(done)
 
 
@@ -269,14 +268,21 @@ class _Table:
         self._data = data if features else data[..., np.newaxis]
         self._border = max(1, len(self.samples))
 
-    @property
-    def interface(self) -> Any:
-        """The module whose `fit`, `transform` and `inverse_transform` take the matrix."""
+    def fit(self, *arguments: Any, **options: Any) -> PowerFit:
+        """Fit the columns, in memory or by Dask."""
         if not self.is_lazy:
-            return fitting
+            return fit_in_memory(self.matrix, *arguments, **options)
         from powerkern import dask
 
-        return dask
+        return dask.fit(self.matrix, *arguments, **options)
+
+    def apply(self, fit: PowerFit, method: str, options: dict[str, Any]) -> Any:
+        """Return what a method of a fit makes of the matrix, in memory or by Dask."""
+        if not self.is_lazy:
+            return getattr(fit, method)(self.matrix, **options)
+        from powerkern import dask
+
+        return getattr(dask, method)(self.matrix, fit, **options)
 
     @property
     def matrix(self) -> Any:
@@ -397,12 +403,12 @@ def _along(value: Any, like: Any, what: str) -> Any:
     return value.broadcast_like(like).transpose(*like.dims)
 
 
-def _transformed(X: Any, columns: _Columns, function: Callable[[Any, Any, PowerFit], Any]) -> Any:
-    """Apply a function of matrices to a DataArray, with the column of the fit that has the same coordinates."""
+def _transformed(X: Any, columns: _Columns, method: str, options: dict[str, Any]) -> Any:
+    """Apply a method of the fit to a DataArray, with the column of the fit that has the same coordinates."""
     position = _aligned(columns.position, X)
     table = _Table(X, position.dims)
     at = position.to_numpy().reshape(-1)[table.order]
-    return table.restored(function(table.interface, table.matrix, columns.fit.part(at)))
+    return table.restored(table.apply(columns.fit.part(at), method, options))
 
 
 def _aligned(position: Any, X: Any) -> Any:

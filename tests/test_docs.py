@@ -106,7 +106,7 @@ def is_module(dotted: str) -> bool:
 #: Modules whose names are public, beside powerkern itself; of the engines, their functions.
 MODULES = [
     "cellwise", "completion", "federated", "joint", "kernels", "location", "onnx", "outliers", "plot", "regression",
-    "sensitivity", "sketch", "sklearn", "stats", "supervised",
+    "results", "sketch", "sklearn", "stats",
 ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
 
 PUBLIC = {
-    "powerkern": ["fit", "transform", "inverse_transform", "PowerFit", "Status"],
+    "powerkern": ["fit", "load", "PowerFit", "GroupedFit", "Status"],
     "powerkern.stats": [
         "boxcox",
         "boxcox_llf",
@@ -33,10 +33,10 @@ PUBLIC = {
         "inv_boxcox",
         "inv_yeojohnson",
     ],
-    "powerkern.sklearn": ["LocationScaler", "PowerTransformer"],
-    "powerkern.supervised": ["SupervisedPowerTransformer", "Classifier", "SearchHistory"],
+    "powerkern.sklearn": ["LocationScaler", "PowerTransformer", "SupervisedPowerTransformer"],
+    "powerkern.results": ["Interval", "Summary"],
     "powerkern.plot": ["qq_plot", "before_after_plot", "forest_plot", "profile_plot", "cell_map"],
-    "powerkern.completion": ["uv_decompose", "UVDecomposition", "rank_profile", "RankProfile", "UVImputer"],
+    "powerkern.completion": ["uv_decompose", "UVDecomposition", "rank_profile", "RankProfile"],
     "powerkern.location": ["location_scale", "LocationScale", "LocationStatus"],
     "powerkern.kernels": [
         "huber_location",
@@ -257,7 +257,7 @@ def test_what_a_release_of_scikit_learn_moved_is_said():
     pytest.importorskip("sklearn")
     code = (
         "import sklearn.preprocessing, sklearn.utils._param_validation as moved; del moved.StrOptions\n"
-        "import powerkern.sklearn.private"
+        "import powerkern.sklearn._compat"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
@@ -269,7 +269,7 @@ def test_what_a_release_of_scikit_learn_moved_is_said():
 def test_private_modules_of_scikit_learn_are_imported_in_one_place():
     private = re.compile(r"from sklearn[\w.]*\._|import [^#\n]*\b_(?:fit_context|check_sample_weight)")
     for path in (ROOT / "powerkern").rglob("*.py"):
-        if path.parts[-2:] != ("sklearn", "private.py"):
+        if path.parts[-2:] != ("sklearn", "_compat.py"):
             assert not private.search(path.read_text(encoding="utf-8")), path
 
 

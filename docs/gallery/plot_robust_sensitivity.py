@@ -12,14 +12,14 @@ near the center, and does not move at all once z is an outlier.
 # ------------------
 # The sample is as normal as 99 values can be: the quantiles 1/100, ..., 99/100, and for Box-Cox their exponentials
 # (Raymaekers and Rousseeuw 2024, Fig. 5). With ``prestandardize="none"`` it is taken as it is.
-# :func:`powerkern.sensitivity.sensitivity_curve` fits all samples with one more value as the columns of one matrix.
+# The samples with one more value z are the columns of one matrix, so that one call fits them all. The curve is
+# :math:`SC(z) = (n + 1) (\hat\lambda(x_1, \dots, x_n, z) - \hat\lambda(x_1, \dots, x_n))`.
 
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import ndtri
 
 import powerkern as pk
-from powerkern.sensitivity import sensitivity_curve
 
 quantiles = ndtri(np.arange(1, 100) / 100)
 z = np.linspace(-10.0, 10.0, 401)
@@ -36,6 +36,12 @@ CONVENTIONS = {
     "the paper": pk.RewML(prestandardize="none"),
     "R's rules": pk.RewML(convention="cellwise", prestandardize="none"),
 }
+
+
+def sensitivity_curve(x, points, family, estimator):
+    with_one_more = np.vstack([np.repeat(x[:, np.newaxis], len(points), axis=1), points])
+    change = pk.fit(with_one_more, family, estimator).lmbda - pk.fit(x, family, estimator).lmbda
+    return (len(x) + 1) * change
 
 
 def draw(estimators, limit):

@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import powerkern as pk
-from powerkern.sketch import finish, merge, range_of, sketch
+from powerkern.sketch import finish, merge, range_of, summarize_chunk
 
 rng = np.random.default_rng(0)
 sites = np.split(rng.normal(1e4, 1e-3, size=100), 4)
@@ -48,7 +48,7 @@ print(f"{np.isnan(naive).mean():.0%} of the likelihoods are not a number")
 # Two rounds: ranges, then a sketch from every site, of some kilobytes. The sum gives the likelihood of any lambda.
 
 grid = reduce(merge, [range_of(x, "box-cox") for x in sites]).grid()
-parts = [sketch(x, grid) for x in sites]
+parts = [summarize_chunk(x, grid) for x in sites]
 fit = finish(reduce(merge, parts))
 ours = fit.profile(near)[0]
 print(f"{len(parts[0].to_bytes())} bytes per site")

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from powerkern.plot import lambda_map
-from powerkern.supervised import SupervisedPowerTransformer
+from powerkern.sklearn import SupervisedPowerTransformer
 
 data = load_breast_cancer()
 names = ["area error", "worst concave points"]

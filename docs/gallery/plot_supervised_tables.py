@@ -23,7 +23,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from powerkern.plot import lambda_map
-from powerkern.supervised import SupervisedPowerTransformer
+from powerkern.sklearn import SupervisedPowerTransformer
 
 two = {"n_features": 2, "n_informative": 2, "n_redundant": 0, "n_repeated": 0, "n_classes": 2}
 data = {

@@ -1,9 +1,9 @@
-"""Fitting and applying power transforms to the columns of a matrix."""
+"""Fitting power transforms to the columns of a matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack, overload
+from typing import Unpack, overload
 
 from numpy.typing import ArrayLike
 
@@ -18,10 +18,8 @@ from powerkern._input.reading import read
 from powerkern._results.columns import ColumnLabels, Source
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.grouped_fit import GroupedFit
-from powerkern._results.power_fit import PowerFit, as_power_fit, build_power_fit
+from powerkern._results.power_fit import PowerFit, build_power_fit
 from powerkern._typing import Bounds
-
-__all__ = ["GroupedFit", "fit", "inverse_transform", "transform"]
 
 
 @overload
@@ -184,13 +182,3 @@ def fit(
         return fit_groups(matrix, groups_of_rows, spec, asked, labels, data, threads, progress)
     columns = fit_columns(matrix, spec, asked, threads, progress)
     return build_power_fit(spec, labels, columns, Source(data.take_prints(threads)))
-
-
-def transform(X: object, fit: PowerFit, **options: Any) -> Any:
-    """Apply a fit: `PowerFit.transform` as a function."""
-    return as_power_fit(fit, "the second argument").transform(X, **options)
-
-
-def inverse_transform(Z: object, fit: PowerFit, **options: Any) -> Any:
-    """Undo a fit's transform: `PowerFit.inverse_transform` as a function."""
-    return as_power_fit(fit, "the second argument").inverse_transform(Z, **options)

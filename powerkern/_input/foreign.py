@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import importlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -118,28 +116,3 @@ def refuse_remote(X: object, what: str = "X") -> None:
         raise TypeError(
             f"{what} holds {inside.what}; use powerkern.xarray.fit and .transform, or load it with {what}.compute()"
         )
-
-
-def imported_when_used(
-    module: str, homes: Mapping[str, str], names: Iterable[str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of a module that imports some of its public `names` when first used.
-
-    These are estimators that need scikit-learn; `homes` has the module that defines each.
-    """
-    public = sorted(names)
-
-    def __getattr__(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        try:
-            return getattr(importlib.import_module(homes[name]), name)
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "sklearn":
-                raise
-            raise ImportError(f"{name} needs scikit-learn: pip install scikit-learn") from None
-
-    def __dir__() -> list[str]:
-        return public
-
-    return __getattr__, __dir__

@@ -209,7 +209,7 @@ def ddc(
     See Also
     --------
     powerkern.plot.cell_map : a map of the cells.
-    powerkern.cellwise.DDC : an estimator for pipelines of scikit-learn.
+    powerkern.sklearn.DDC : an estimator for pipelines of scikit-learn.
 
     Notes
     -----

@@ -132,7 +132,7 @@ def wrap(
     See Also
     --------
     wrapped_correlation, wrapped_covariance, wrapped_pca
-    powerkern.cellwise.Wrapper : a transformer for pipelines of scikit-learn.
+    powerkern.sklearn.WrappingTransformer : a transformer for pipelines of scikit-learn.
 
     Notes
     -----

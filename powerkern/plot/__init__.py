@@ -10,7 +10,7 @@ from powerkern.plot._elbow import elbow_plot
 from powerkern.plot._forest import forest_plot
 from powerkern.plot._histograms import before_after_plot, histogram_plot
 from powerkern.plot._lambda_map import lambda_map
-from powerkern.plot._lambdas import objective_plot, profile_plot, sensitivity_plot
+from powerkern.plot._lambdas import objective_plot, profile_plot
 from powerkern.plot._outliers import outlier_map, reliability_plot, score_plot
 from powerkern.plot._qq import qq_plot, residual_plot
 
@@ -28,7 +28,6 @@ __all__ = [
     "reliability_plot",
     "residual_plot",
     "score_plot",
-    "sensitivity_plot",
 ]
 
 suggest_keywords(globals(), __all__)

@@ -37,7 +37,7 @@ def lambda_map(
     ----------
     scores : (m, k) array-like
         Scores, greater being better; the first lambda changes from row to row: `grid_scores_` of a
-        `powerkern.supervised.SupervisedPowerTransformer`. NaN for pairs that have none.
+        `powerkern.sklearn.SupervisedPowerTransformer`. NaN for pairs that have none.
     lmbdas : pair of (m,) and (k,) array-like
         Increasing lambdas: `grid_lambdas_`. There is no spherical optimum unless both have a lambda in common.
     marks : dict of str to (2,) array-like, optional

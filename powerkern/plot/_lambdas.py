@@ -1,23 +1,19 @@
-"""Pictures of lambda: its likelihood, its sensitivity."""
+"""Pictures of lambda: its likelihood, and the objective of robust fits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtri
 
-from powerkern._estimators.estimators import Estimator
-from powerkern._input.arrays import as_reals, column_label, listed
-from powerkern._input.messages import shown
+from powerkern._input.arrays import as_reals, column_label
 from powerkern._results.data import data_of
 from powerkern._results.power_fit import PowerFit
 from powerkern.plot._drawing import axes_of, ink, set_title
 from powerkern.plot._fits import check_fit, matrix_of, own_data, position, title_label
 from powerkern.regression import RegressionFit
-from powerkern.sensitivity import sensitivity_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -165,67 +161,6 @@ def objective_plot(
     ax.set(xlabel="lambda", ylabel=f"objective of {fit.estimator.name!r}")
     ax.legend()
     set_title(ax, title_label(j, fit.column_names), float(end))
-    return ax
-
-
-def sensitivity_plot(
-    x: ArrayLike,
-    points: ArrayLike,
-    *,
-    family: str = "yeo-johnson",
-    estimators: Sequence[Estimator | str] | Mapping[str, Estimator | str] = ("mle", "robust"),
-    ax: Axes | None = None,
-) -> Axes:
-    """Sensitivity curves of lambda: the effect of one additional value z on the estimate.
-
-    ``SC(z) = (n + 1) (lambda(x_1, ..., x_n, z) - lambda(x_1, ..., x_n))``: bounded for a robust estimator, unbounded
-    for maximum likelihood. `powerkern.sensitivity.sensitivity_curve` has the numbers.
-
-    Parameters
-    ----------
-    x : (n,) array-like
-        The sample; missing values are left out.
-    points : (k,) array-like
-        Values of z.
-    family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
-        The transform.
-    estimators : sequence or mapping of Estimator or str, default ("mle", "robust")
-        Estimators to compare, as for `powerkern.fit`; or labels, and the estimator of each, such as
-        ``{"three steps": pk.AdaptiveRewML(n_reweight=3)}``.
-    ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-        One line for each estimator.
-
-    References
-    ----------
-    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
-       4953-4975, Section 2.6.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.plot import sensitivity_plot
-    >>> x = np.random.default_rng(0).normal(size=100)
-    >>> ax = sensitivity_plot(x, np.linspace(-8.0, 8.0, 33))
-    >>> for line in ax.lines[:2]:
-    ...     print(line.get_label(), abs(line.get_ydata()[-1]).round())
-    mle 42.0
-    robust 0.0
-    """
-    if isinstance(estimators, str):
-        raise TypeError(f"estimators must be a sequence of names, or a mapping, got {shown(estimators)}")
-    named = estimators if isinstance(estimators, Mapping) else {str(each): each for each in listed(estimators)}
-    curves = {name: sensitivity_curve(x, points, family, each) for name, each in named.items()}
-    ax = axes_of(ax)
-    for name, curve in curves.items():
-        ax.plot(points, curve, label=name)
-    ax.axhline(0.0, color=ink(ax), linewidth=0.8, alpha=0.6)
-    ax.set(xlabel="added value z", ylabel="sensitivity of lambda")
-    ax.legend()
     return ax
 
 

@@ -3,28 +3,31 @@
 Two passes over the data, in any order and anywhere::
 
     grid = reduce(merge, (range_of(chunk) for chunk in chunks)).grid()
-    total = reduce(merge, (sketch(chunk, grid) for chunk in chunks))  # some 10 kB per column, however long it is
-    fit = finish(total)                                               # the PowerFit that powerkern.fit would give
+    total = reduce(merge, (summarize_chunk(chunk, grid) for chunk in chunks))  # some 10 kB per column
+    fit = finish(total)  # the PowerFit that powerkern.fit would give
 
 `fit_chunks` does this for chunks that one process can read, `fit_with` for chunks that some engine reads; both refine
 grids where that is needed. One pass, if the data come as a stream: ``total = extend(total, chunk)``, starting from
-None; then ``finish(total)``. `powerkern.sketch.engine` is for authors of engines.
+None; then ``finish(total)``. Authors of engines implement `MapReduce`.
 """
 
 from powerkern._input.messages import suggest_keywords
 from powerkern.sketch.chunks import fit_chunks, fit_groups, location_chunks
 from powerkern.sketch.driver import fit_with
-from powerkern.sketch.grids import Grid, Range
+from powerkern.sketch.engine import MapReduce, Pass, beside
+from powerkern.sketch.grids import Range
 from powerkern.sketch.grouped import fit_groups_with
 from powerkern.sketch.location import location_with
 from powerkern.sketch.sketches import Sketch
-from powerkern.sketch.steps import extend, finish, range_of, sketch
+from powerkern.sketch.steps import extend, finish, range_of, summarize_chunk
 from powerkern.sketch.summary import merge
 
 __all__ = [
-    "Grid",
+    "MapReduce",
+    "Pass",
     "Range",
     "Sketch",
+    "beside",
     "extend",
     "finish",
     "fit_chunks",
@@ -35,7 +38,7 @@ __all__ = [
     "location_with",
     "merge",
     "range_of",
-    "sketch",
+    "summarize_chunk",
 ]
 
 suggest_keywords(globals(), __all__)

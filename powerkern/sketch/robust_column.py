@@ -74,7 +74,7 @@ from powerkern.sketch.order import (
 )
 from powerkern.sketch.passes import Kept
 from powerkern.sketch.sketches import Sketch
-from powerkern.sketch.steps import sketch
+from powerkern.sketch.steps import summarize_chunk
 
 #: Number of sets of points drawn at random.
 _N_DRAWN = 6
@@ -359,7 +359,7 @@ class Column(CountedColumn):
             return kept
         low, high, center, divisor = self.interval[:4]
         ends = (np.array([[low], [high]]) - center) / divisor
-        left_out = sketch(ends, kept.grid, sample_weight=self.cut_off)
+        left_out = summarize_chunk(ends, kept.grid, sample_weight=self.cut_off)
         return Sketch(kept.grid, kept.sums - left_out.sums, kept.roundings + left_out.roundings)
 
     # --- the result ------------------------------------------------------------------------------------

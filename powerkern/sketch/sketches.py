@@ -26,7 +26,9 @@ from powerkern.sketch.summary import Summary
 
 @final
 class Sketch(Summary):
-    """Power sums of the columns of some rows. Made by `sketch` or `extend`, added by `merge`, fitted by `finish`.
+    """Power sums of the columns of some rows.
+
+    `summarize_chunk` and `extend` make one, `merge` adds two, and `finish` fits their columns.
 
     Attributes
     ----------

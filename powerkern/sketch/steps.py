@@ -84,7 +84,7 @@ def range_of_matrix(matrix: Matrix, family: str, shift: ArrayLike, n_threads: in
     return Range(family, table, matrix.names, matrix.was_vector, moved)
 
 
-def sketch(
+def summarize_chunk(
     chunk: object,
     grid: Grid,
     *,
@@ -119,10 +119,10 @@ def sketch(
     Examples
     --------
     >>> import numpy as np
-    >>> from powerkern.sketch import finish, merge, range_of, sketch
+    >>> from powerkern.sketch import finish, merge, range_of, summarize_chunk
     >>> x = np.random.default_rng(0).lognormal(size=1000)
     >>> grid = range_of(x, "box-cox").grid()
-    >>> halves = sketch(x[:500], grid), sketch(x[500:], grid)
+    >>> halves = summarize_chunk(x[:500], grid), summarize_chunk(x[500:], grid)
     >>> merge(*halves) == merge(*halves[::-1])
     True
     """
@@ -135,7 +135,7 @@ def sketch(
 
 
 def sketch_of_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketch:
-    """`sketch` for rows that have been read and checked to have the columns of the grid."""
+    """`summarize_chunk` for rows that have been read and checked to have the columns of the grid."""
     values, threads = shift_and_scale(matrix.values, grid.shift), thread_count(n_threads)
     names = grid.column_names or matrix.names
     found = power_sums.sketch_matrix(values, FAMILIES[grid.family], grid.table.copy(), matrix.weight, threads)
@@ -265,9 +265,9 @@ def finish(
     --------
     >>> import numpy as np
     >>> import powerkern as pk
-    >>> from powerkern.sketch import finish, range_of, sketch
+    >>> from powerkern.sketch import finish, range_of, summarize_chunk
     >>> x = np.random.default_rng(0).lognormal(size=1000)
-    >>> fit = finish(sketch(x, range_of(x, "box-cox").grid()))
+    >>> fit = finish(summarize_chunk(x, range_of(x, "box-cox").grid()))
     >>> bool(abs(fit.lmbda[0] - pk.fit(x, "box-cox").lmbda[0]) < 1e-12)
     True
     """

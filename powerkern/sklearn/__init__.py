@@ -1,37 +1,33 @@
-"""Every estimator for scikit-learn, each imported when it is first used."""
+"""The transformers and predictors that follow the conventions of scikit-learn, all in one place."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+try:
+    import sklearn as sklearn
+except ModuleNotFoundError as error:
+    raise ImportError("powerkern.sklearn needs scikit-learn: pip install scikit-learn") from error
 
-from powerkern._input.foreign import imported_when_used
+from powerkern.sklearn.cellwise import DDC, WrappingTransformer
+from powerkern.sklearn.grouped import GroupedPowerTransformer
+from powerkern.sklearn.imputer import UVImputer
+from powerkern.sklearn.location_scaler import LocationScaler
+from powerkern.sklearn.outliers import OutlierProbability
+from powerkern.sklearn.power_transformer import PowerTransformer
+from powerkern.sklearn.regressor import PowerTransformedRegressor
+from powerkern.sklearn.supervised.estimator import SupervisedPowerTransformer
+from powerkern.sklearn.supervised.predictors import PowerTransformedClassifier
+from powerkern.sklearn.supervised.searches import SearchHistory
 
-if TYPE_CHECKING:
-    from powerkern.sklearn.cellwise import DDC as DDC
-    from powerkern.sklearn.cellwise import Wrapper as Wrapper
-    from powerkern.sklearn.grouped import GroupedPowerTransformer as GroupedPowerTransformer
-    from powerkern.sklearn.imputer import UVImputer as UVImputer
-    from powerkern.sklearn.location_scaler import LocationScaler as LocationScaler
-    from powerkern.sklearn.outliers import OutlierProbability as OutlierProbability
-    from powerkern.sklearn.power_transformer import PowerTransformer as PowerTransformer
-    from powerkern.sklearn.regressor import PowerTransformedRegressor as PowerTransformedRegressor
-    from powerkern.supervised import Classifier as Classifier
-    from powerkern.supervised import SupervisedPowerTransformer as SupervisedPowerTransformer
-
-#: Estimator -> the module that defines it.
-_HOMES = {
-    "Classifier": "powerkern.supervised",
-    "DDC": "powerkern.sklearn.cellwise",
-    "GroupedPowerTransformer": "powerkern.sklearn.grouped",
-    "LocationScaler": "powerkern.sklearn.location_scaler",
-    "OutlierProbability": "powerkern.sklearn.outliers",
-    "PowerTransformedRegressor": "powerkern.sklearn.regressor",
-    "PowerTransformer": "powerkern.sklearn.power_transformer",
-    "SupervisedPowerTransformer": "powerkern.supervised",
-    "UVImputer": "powerkern.sklearn.imputer",
-    "Wrapper": "powerkern.sklearn.cellwise",
-}
-
-__all__ = list(_HOMES)
-
-__getattr__, __dir__ = imported_when_used(__name__, _HOMES, __all__)
+__all__ = [
+    "DDC",
+    "GroupedPowerTransformer",
+    "LocationScaler",
+    "OutlierProbability",
+    "PowerTransformedClassifier",
+    "PowerTransformedRegressor",
+    "PowerTransformer",
+    "SearchHistory",
+    "SupervisedPowerTransformer",
+    "UVImputer",
+    "WrappingTransformer",
+]

@@ -17,7 +17,7 @@ from powerkern.sklearn.reading import FloatTransformer, feature_names, read_fini
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Wrapper(FloatTransformer):
+class WrappingTransformer(FloatTransformer):
     """Wrap columns: outlying cells are pulled in to the center of their column; see `powerkern.cellwise.wrap`.
 
     In front of principal components, covariances or linear models, it bounds the influence of each cell.
@@ -37,10 +37,10 @@ class Wrapper(FloatTransformer):
     Examples
     --------
     >>> import numpy as np
-    >>> from powerkern.cellwise import Wrapper
+    >>> from powerkern.sklearn import WrappingTransformer
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> X[0] = 1000.0
-    >>> bool(abs(Wrapper().fit_transform(X)).max() < 4.0)
+    >>> bool(abs(WrappingTransformer().fit_transform(X)).max() < 4.0)
     True
     """
 
@@ -50,7 +50,7 @@ class Wrapper(FloatTransformer):
     missing: str = "keep"
     n_threads: int | None = None
 
-    def fit(self, X: Any, y: Any = None) -> Wrapper:
+    def fit(self, X: Any, y: Any = None) -> WrappingTransformer:
         """Estimate locations and scales of the columns of `X`, an (n, p) array or data frame; `y` is ignored."""
         self._wrapped = fit_wrap(
             Matrix(read_finite(self, X), feature_names(self), False),
@@ -95,7 +95,7 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
     Examples
     --------
     >>> import numpy as np
-    >>> from powerkern.cellwise import DDC
+    >>> from powerkern.sklearn import DDC
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(100, 1)) + 0.3 * rng.normal(size=(100, 4))
     >>> X[7, 2] += 50.0

@@ -18,7 +18,7 @@ from powerkern._input.arrays import as_matrix, check_n_features
 from powerkern._input.labels import GroupsLike, without_names
 from powerkern._results.inversion import OutOfRange
 from powerkern._typing import Bounds, FloatArray
-from powerkern.sklearn.private import StrOptions, fit_context
+from powerkern.sklearn._compat import StrOptions, fit_context
 from powerkern.sklearn.reading import (
     CALLING_FAMILY_METHOD,
     N_THREADS,

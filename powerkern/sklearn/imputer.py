@@ -19,7 +19,7 @@ from powerkern._typing import FloatArray
 from powerkern.completion.decomposition import Normalize, uv_decompose, warn_empty
 from powerkern.completion.normalization import NORMALIZATIONS, Normalization, limits, rms
 from powerkern.completion.selection import choose
-from powerkern.sklearn.private import Interval, MissingValues, StrOptions, fit_context
+from powerkern.sklearn._compat import Interval, MissingValues, StrOptions, fit_context
 from powerkern.sklearn.reading import N_THREADS, FloatTransformer, feature_names, read, refuse_nan, refuse_values
 
 #: Share of the entries that `UVImputer.score` hides.
@@ -112,7 +112,7 @@ class UVImputer(FloatTransformer):
     Examples
     --------
     >>> import numpy as np
-    >>> from powerkern.completion import UVImputer
+    >>> from powerkern.sklearn import UVImputer
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 8)) + 0.1 * rng.normal(size=(200, 8))
     >>> holes = rng.uniform(size=X.shape) < 0.2

@@ -100,7 +100,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     --------
     >>> import numpy as np
     >>> from sklearn.neighbors import LocalOutlierFactor
-    >>> from powerkern.outliers import OutlierProbability
+    >>> from powerkern.sklearn import OutlierProbability
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> model = OutlierProbability(LocalOutlierFactor(novelty=True)).fit(X)
     >>> model.predict_proba([[0.0, 0.0], [5.0, 5.0]])[:, 1].round(3)

@@ -25,8 +25,8 @@ from powerkern._results.inversion import OutOfRange
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import Status
 from powerkern._typing import Bounds
+from powerkern.sklearn._compat import StrOptions, fit_context
 from powerkern.sklearn.exchange import arguments_of, as_sklearn, fit_of
-from powerkern.sklearn.private import StrOptions, fit_context
 from powerkern.sklearn.reading import CALLING_FAMILY_METHOD, N_THREADS, feature_names, read, read_array
 from powerkern.sklearn.tables import PartTransformer, Table
 

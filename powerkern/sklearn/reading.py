@@ -19,7 +19,7 @@ from powerkern._input.columns import LEAVE_OUT
 from powerkern._input.foreign import frame_library, refuse_foreign, refuse_remote
 from powerkern._input.messages import Rewording
 from powerkern._input.reading import NEEDING_ALL
-from powerkern.sklearn.private import Interval
+from powerkern.sklearn._compat import Interval
 
 #: Types that estimators compute in: float32 in gives float32 out, all else is float64.
 FLOATS = (np.float64, np.float32)

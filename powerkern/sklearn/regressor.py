@@ -21,7 +21,7 @@ from powerkern._input.messages import warn
 from powerkern._results.back import back_transformed
 from powerkern._typing import FloatArray
 from powerkern.regression import fit_regression
-from powerkern.sklearn.private import (
+from powerkern.sklearn._compat import (
     BaseSearchCV,
     HasMethods,
     Interval,

@@ -316,7 +316,7 @@ def test_identifiers_compare_exactly(fitted_as: str, asked_as: str) -> None:
 ESTIMATORS = [
     "PowerTransformer",
     "LocationScaler",
-    "Wrapper",
+    "WrappingTransformer",
     "DDC",
     "UVImputer",
     "OutlierProbability",
@@ -356,5 +356,10 @@ def test_an_estimator_returns_the_same_for_every_container(name: str, container:
 def test_every_estimator_is_in_the_table_or_tested_elsewhere() -> None:
     import powerkern.sklearn as estimators
 
-    elsewhere = {"GroupedPowerTransformer", "SupervisedPowerTransformer", "Classifier"}
+    elsewhere = {
+        "GroupedPowerTransformer",
+        "SupervisedPowerTransformer",
+        "PowerTransformedClassifier",
+        "SearchHistory",
+    }
     assert set(estimators.__all__) == {*ESTIMATORS, *elsewhere}

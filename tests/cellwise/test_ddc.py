@@ -10,7 +10,8 @@ import plain_ddc as plain
 import polars as pl
 import pytest
 
-from powerkern.cellwise import Cells, ddc, wrapped_pca
+from powerkern.cellwise import ddc, wrapped_pca
+from powerkern.results import Cells
 
 
 def contaminated(n=90, p=6, seed=0, missing=0.05):

@@ -55,7 +55,7 @@ def test_infinite_scores_are_refused():
 
 def test_a_row_without_values_is_no_inlier():
     pytest.importorskip("sklearn")
-    from powerkern.cellwise import DDC
+    from powerkern.sklearn import DDC
 
     X = data(100, 4)
     detector = DDC().fit(X)

@@ -9,7 +9,6 @@ import pytest
 from scipy.special import ndtri
 
 import powerkern as pk
-from powerkern.sensitivity import sensitivity_curve
 
 #: The same cut-off in every step, and two steps; otherwise the default.
 FIXED = pk.AdaptiveRewML(n_reweight=2, adaptive_cutoff=False)
@@ -48,6 +47,25 @@ def test_the_bias_of_clean_columns_vanishes():
 def test_outliers_do_no_more_harm_than_to_fixed_cutoffs(share, distance):
     x = lognormal(100, share, distance)
     assert mean_squared_error(x, "robust") < mean_squared_error(x, FIXED)
+
+
+def sensitivity_curve(x, points, family, estimator):
+    """(n + 1) times the change of lambda that one more value, at each of the points, makes."""
+    with_one_more = np.vstack([np.repeat(x[:, np.newaxis], len(points), axis=1), points])
+    change = pk.fit(with_one_more, family, estimator).lmbda - pk.fit(x, family, estimator).lmbda
+    return (len(x) + 1) * change
+
+
+@pytest.mark.parametrize("first_weights", ["rectified", "plain"])
+@pytest.mark.parametrize("kind", [pk.AdaptiveRewML, pk.RewML])
+def test_the_sensitivity_curve_returns_to_0(kind, first_weights):
+    """Unless the first cut leaves out some of the sample, which a second one at the same cut-off does not take back."""
+    quantiles, far = ndtri(np.arange(1, 100) / 100), np.array([-10.0, -5.0, 4.0, 10.0])
+    estimator = kind(first_weights=first_weights, prestandardize="none")
+    curve = sensitivity_curve(np.exp(quantiles), np.exp(far), "box-cox", estimator)
+    expected = -3.495 if (kind, first_weights) == (pk.RewML, "rectified") else 0.0
+    np.testing.assert_allclose(curve, expected, atol=0.01 if expected else 1e-6)
+    np.testing.assert_allclose(sensitivity_curve(quantiles, far, "yeo-johnson", estimator), 0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])

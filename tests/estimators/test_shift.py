@@ -16,7 +16,7 @@ import powerkern as pk
 from powerkern import __main__ as cli
 from powerkern._estimators.shift import to_own_units
 from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, N_RESULTS
-from powerkern.sketch import Range, extend, finish, fit_chunks, merge, range_of, sketch
+from powerkern.sketch import Range, extend, finish, fit_chunks, merge, range_of, summarize_chunk
 
 SHIFT = np.array([3.0, 0.0, -2.0, 0.1])
 ESTIMATORS = ("mle", "robust", "rewml-nr", "carroll", "mtl", "ppcc")
@@ -297,7 +297,7 @@ def test_chunks_streams_and_their_bytes() -> None:
     found = range_of(X, "box-cox", shift=SHIFT)
     assert Range.from_bytes(found.to_bytes()) == found
     np.testing.assert_allclose(found.x_min, X.min(axis=0), rtol=0, atol=1e-15)
-    fit = finish(sketch(X, found.grid()))
+    fit = finish(summarize_chunk(X, found.grid()))
     same_fit(fit, whole, 1e-10)
     np.testing.assert_allclose(fit.transform(X), whole.transform(X), rtol=0, atol=1e-9)
     assert pk.PowerFit.from_json(fit.to_json()).to_json() == fit.to_json()
@@ -310,7 +310,7 @@ def test_summaries_of_other_shifts_do_not_merge() -> None:
     with pytest.raises(ValueError, match=r"column 0 has shift 3.0 in one and 4.0 in the other; they do not merge"):
         merge(a, b)
     with pytest.raises(ValueError, match="they do not merge"):
-        merge(sketch(X, a.grid()), sketch(X, b.grid()))
+        merge(summarize_chunk(X, a.grid()), summarize_chunk(X, b.grid()))
     assert a != b
 
 

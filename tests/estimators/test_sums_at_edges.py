@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import powerkern as pk
 from powerkern import Status
 from powerkern.federated import Client, fit_federated
-from powerkern.sketch import Range, Sketch, extend, finish, fit_chunks, merge, range_of, sketch
+from powerkern.sketch import Range, Sketch, extend, finish, fit_chunks, merge, range_of, summarize_chunk
 
 FAMILIES = ("yeo-johnson", "box-cox")
 ROWS = 3000
@@ -82,7 +82,7 @@ def test_an_announced_weight_that_is_far_too_large_is_felt_by_the_bound():
     expected = pk.fit(x).lmbda
     seen = set()
     for weight in (ROWS, 1e9, 1e12, 1e15, 1e18):
-        fit = quietly(finish, sketch(x, Range.from_bounds(-9.0, 9.0, "yeo-johnson", weight).grid()))
+        fit = quietly(finish, summarize_chunk(x, Range.from_bounds(-9.0, 9.0, "yeo-johnson", weight).grid()))
         seen.add(int(fit.status[0]))
         assert not certified(fit)[0] or relative(fit.lmbda, expected)[0] < 1e-11
     assert seen == {Status.OK, Status.UNRESOLVED}
@@ -129,7 +129,7 @@ def test_wide_bounds_give_the_fit_or_say_that_they_do_not(family, shape):
         for low in (1.0 / size,) if family == "box-cox" else (-size, 0.0):
             if x.min() < low:
                 continue
-            fit = quietly(finish, sketch(x, Range.from_bounds(low, size, family, 1e4).grid()))
+            fit = quietly(finish, summarize_chunk(x, Range.from_bounds(low, size, family, 1e4).grid()))
             assert not certified(fit)[0] or relative(fit.lmbda, expected)[0] < 1e-10, (low, size)
             if shape in ("normal", "gamma", "counts") and size <= 1e20:
                 assert certified(fit)[0], (low, size)
@@ -192,7 +192,7 @@ def test_ranges_and_with_them_fits_have_the_same_bits_in_any_order_and_grouping(
     ranges = [range_of(x, sample_weight=w) for x, w in chunks]
     whole = functools.reduce(merge, ranges)
     assert_allclose(whole.n_obs, np.where(np.isnan(X), 0.0, weight[:, None]).sum(axis=0), rtol=1e-14)
-    sketches = [sketch(x, whole.grid(), sample_weight=w) for x, w in chunks]
+    sketches = [summarize_chunk(x, whole.grid(), sample_weight=w) for x, w in chunks]
     results = quietly(finish, functools.reduce(merge, sketches)).columns.raw
     for _ in range(5):
         assert in_some_tree(rng, ranges) == whole
@@ -236,7 +236,8 @@ def test_chunks_and_sites_without_weight_count_as_empty():
     fit = fit_chunks([X[:100], X[100:]], sample_weight=[weight[:100], weight[100:]])
     assert relative(fit.lmbda, expected.lmbda).max() < 1e-12
     grid = range_of(X[100:]).grid()
-    assert merge(sketch(X[:100], grid, sample_weight=np.zeros(100)), sketch(X[100:], grid)) == sketch(X[100:], grid)
+    absent, present = summarize_chunk(X[:100], grid, sample_weight=np.zeros(100)), summarize_chunk(X[100:], grid)
+    assert merge(absent, present) == present
     sites = [
         Client(X[rows], name=name, sample_weight=weight[rows])
         for name, rows in (("a", slice(0, 100)), ("b", slice(100, 200)), ("c", slice(200, 300)))

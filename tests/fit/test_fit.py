@@ -21,6 +21,7 @@ from powerkern import PowerFit, Status
 from powerkern._estimators import limits
 from powerkern._fit import fit as fitting
 from powerkern._jit import JIT_DISABLED
+from powerkern._status import Route
 
 EPS = np.finfo(np.float64).eps
 FAMILIES = ("box-cox", "yeo-johnson")
@@ -123,7 +124,7 @@ def test_missing_rows_are_dropped_rows(family, seed, n, spread):
     fit, gaps = pk.fit(x, family), pk.fit(with_gaps, family)
     z = gaps.transform(with_gaps)
     np.testing.assert_array_equal(np.isnan(z), np.isnan(with_gaps))
-    if gaps.route == fit.route == [pk.Route.TWO_PASS.label]:
+    if gaps.route == fit.route == [Route.TWO_PASS.label]:
         np.testing.assert_array_equal(gaps.columns.raw, fit.columns.raw)
         np.testing.assert_array_equal(z[~np.isnan(z)], fit.transform(x))
     assert close(gaps.lmbda, fit.lmbda)  # by other routes, or from sums in another order: missing rows are among them
@@ -379,17 +380,6 @@ def test_vectors_and_one_column_matrices():
     assert vector.transform(x[:, 0]).shape == (60,)
     assert vector.transform(x).shape == (60, 1)
     assert fit.inverse_transform(fit.transform(x[:, 0])).shape == (60,)
-
-
-def test_functions_are_the_methods():
-    x = matrix()
-    fit = pk.fit(x)
-    z = pk.transform(x, fit, n_threads=1)
-    np.testing.assert_array_equal(z, fit.transform(x))
-    np.testing.assert_array_equal(pk.inverse_transform(z, fit, out_of_range="raise"), fit.inverse_transform(z))
-    for function in (pk.transform, pk.inverse_transform):
-        with pytest.raises(TypeError, match="PowerFit"):
-            function(fit, x)
 
 
 def test_every_public_name_is_documented():

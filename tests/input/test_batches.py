@@ -98,12 +98,12 @@ def test_transforms_are_those_of_memory(source, folder):
     table = SOURCES[source](folder)
     fit = pk.fit(TABLE.select(NUMERIC))
     expected = fit.transform(TABLE)
-    out = pk.transform(table, fit)
+    out = fit.transform(table)
     found = as_table(out)
     assert found.column_names == expected.column_names
     for name in expected.column_names:
         assert found[name].to_pylist() == expected[name].to_pylist()
-    back = as_table(pk.inverse_transform(pk.transform(table, fit), fit))
+    back = as_table(fit.inverse_transform(fit.transform(table)))
     assert back["size"].null_count == TABLE["size"].null_count
     assert_allclose(back["size"].to_numpy(), TABLE["size"].to_numpy(), rtol=1e-12)
 
@@ -111,11 +111,11 @@ def test_transforms_are_those_of_memory(source, folder):
 def test_what_comes_back(folder):
     polars = pytest.importorskip("polars")
     fit = pk.fit(TABLE.select(NUMERIC))
-    lazily = pk.transform(SOURCES["lazy frame"](folder), fit)
+    lazily = fit.transform(SOURCES["lazy frame"](folder))
     assert isinstance(lazily, polars.LazyFrame)
     assert lazily.collect_schema()["count"] == polars.Float64
     assert lazily.filter(polars.col("kind") == "z").collect().shape == (0, 5)
-    stream = pk.transform(dataset.dataset(folder), fit)
+    stream = fit.transform(dataset.dataset(folder))
     assert isinstance(stream, pa.RecordBatchReader)
     assert max(batch.num_rows for batch in stream) <= 400 // 5
 
@@ -186,7 +186,7 @@ def test_bad_values_are_named_with_their_batch():
 def test_wrong_columns_are_an_error_at_once(source, folder):
     table = SOURCES[source](folder)
     with pytest.raises(TypeError, match=r"column 1 \('kind'\) holds text"):
-        pk.transform(table, pk.fit(np.column_stack([TABLE["w"], TABLE["count"]])))
+        pk.fit(np.column_stack([TABLE["w"], TABLE["count"]])).transform(table)
     with pytest.raises(TypeError, match=r"out= is for data in memory, not for a .*, which is read in batches"):
         pk.fit(TABLE.select(NUMERIC)).transform(table, out=np.empty((N, 3)))
     with pytest.raises(TypeError, match="sample_weight must be the name of a column where"):

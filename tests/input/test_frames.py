@@ -338,12 +338,12 @@ def test_weights_that_are_no_column():
 def test_weights_are_a_column_wherever_rows_have_weights():
     from powerkern.federated import Client, fit_federated
     from powerkern.location import location_scale
-    from powerkern.sketch import extend, finish, range_of, sketch
+    from powerkern.sketch import extend, finish, range_of, summarize_chunk
 
     frame, weight, X = weighted("pandas"), np.arange(40.0), np.column_stack([A, B])
     expected = pk.fit(X, sample_weight=weight)
     assert np.array_equal(location_scale(frame, sample_weight="w").loc, location_scale(X, sample_weight=weight).loc)
-    total = sketch(frame, range_of(frame, sample_weight="w").grid(), sample_weight="w")
+    total = summarize_chunk(frame, range_of(frame, sample_weight="w").grid(), sample_weight="w")
     for fit in (finish(total), finish(extend(None, frame, sample_weight="w"))):
         assert np.allclose(fit.lmbda, expected.lmbda, rtol=0, atol=1e-11)
         assert fit.column_names == ["a", "b"]

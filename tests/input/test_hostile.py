@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import powerkern as pk
-from powerkern import cellwise, completion, joint, location, onnx, outliers, regression, sensitivity, sketch, stats
+from powerkern import cellwise, completion, joint, location, onnx, outliers, regression, sketch, stats
 from powerkern import sklearn as estimators
 
 FIT = pk.fit(X, "box-cox")
@@ -61,10 +61,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "GroupedFit: transform groups": lambda v: GROUPED.transform(X, v),
     "GroupedFit: inverse_transform": lambda v: GROUPED.inverse_transform(v, GROUPS),
     "GroupedFit: inverse_mean": lambda v: GROUPED.inverse_mean(X, v, GROUPS),
-    "transform: X": lambda v: pk.transform(v, FIT),
-    "transform: fit": lambda v: pk.transform(X, v),
-    "inverse_transform: Z": lambda v: pk.inverse_transform(v, FIT),
-    "inverse_transform: fit": lambda v: pk.inverse_transform(X, v),
+    "transform: X": lambda v: FIT.transform(v),
+    "inverse_transform: Z": lambda v: FIT.inverse_transform(v),
     "PowerFit: transform out": lambda v: FIT.transform(X, out=v),
     "PowerFit: inverse out_of_range": lambda v: FIT.inverse_transform(X, out_of_range=v),
     "PowerFit: profile": FIT.profile,
@@ -200,11 +198,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "finish: total": sketch.finish,
     "finish: lmbda": lambda v: sketch.finish(TOTAL, lmbda=v),
     "range_of: chunk": sketch.range_of,
-    "sketch: chunk": lambda v: sketch.sketch(v, TOTAL.grid),
-    "sketch: grid": lambda v: sketch.sketch(X, v),
+    "summarize_chunk: chunk": lambda v: sketch.summarize_chunk(v, TOTAL.grid),
+    "summarize_chunk: grid": lambda v: sketch.summarize_chunk(X, v),
     "merge: a": lambda v: sketch.merge(v, TOTAL),
-    "sensitivity_curve: x": lambda v: sensitivity.sensitivity_curve(v, [1.0]),
-    "sensitivity_curve: points": lambda v: sensitivity.sensitivity_curve(X[:, 0], v),
     "to_onnx: fit": onnx.to_onnx,
     "PowerTransformer: X": lambda v: estimators.PowerTransformer().fit_transform(v),
     "PowerTransformer: rewml": lambda v: estimators.PowerTransformer(estimator="robust").fit(v),
@@ -218,12 +214,14 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "GroupedPowerTransformer: groups": lambda v: estimators.GroupedPowerTransformer().fit(X, groups=v),
     "LocationScaler: X": lambda v: estimators.LocationScaler().fit_transform(v),
     "UVImputer: X": lambda v: estimators.UVImputer(1, random_state=0).fit_transform(v),
-    "Wrapper: X": lambda v: estimators.Wrapper().fit_transform(v),
+    "WrappingTransformer: X": lambda v: estimators.WrappingTransformer().fit_transform(v),
     "DDC: X": lambda v: estimators.DDC().fit(v),
     "OutlierProbability: X": lambda v: estimators.OutlierProbability(LogisticRegression()).fit(v),
     "PowerTransformedRegressor: y": lambda v: estimators.PowerTransformedRegressor().fit(X, v),
     "PowerTransformedRegressor: X": lambda v: estimators.PowerTransformedRegressor().fit(v, X[:, 0]),
-    "Classifier: X": lambda v: estimators.Classifier(GaussianNB(), search="spherical", cv=2).fit(v, Y),
+    "PowerTransformedClassifier: X": lambda v: estimators.PowerTransformedClassifier(
+        GaussianNB(), search="spherical", cv=2
+    ).fit(v, Y),
     "SupervisedPowerTransformer: y": lambda v: estimators.SupervisedPowerTransformer(
         GaussianNB(), search="spherical", cv=2
     ).fit(X, v),
@@ -235,13 +233,12 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     ).fit(X, Y),
 }
 
-MODULES = "powerkern stats sklearn regression joint location cellwise outliers completion sketch sensitivity onnx"
+MODULES = "powerkern results stats sklearn regression joint location cellwise outliers completion sketch onnx"
 #: Made by functions that are called, types, or parts for those who write engines.
 OTHERS = """
-    ML Route Status Interval LikelihoodRatio Summary Normality CentralNormality NormalityFigures JointStatus
+    ML Status Interval LikelihoodRatio Summary Normality CentralNormality NormalityFigures JointStatus
     LocationScale LocationStatus Cells DDCFit DataCheck Neighbors WrapConstants Wrapped WrappedPCA ReliabilityDiagram
-    FoldedRow RankProfile Column Grid MapReduce Outcome Pass Range Sketch beside checked_bounds columns_to_read
-    finish_results fit_groups_with fit_with location_with merged_outcomes outcome_of outcomes_of_parts
+    FoldedRow RankProfile MapReduce Pass Range SearchHistory Sketch beside fit_groups_with fit_with location_with
 """
 
 

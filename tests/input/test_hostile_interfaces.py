@@ -14,7 +14,7 @@ from hostile import EACH, VALUES, N, P, X, Y, faults, new, outcome
 from sklearn.naive_bayes import GaussianNB
 
 import powerkern as pk
-from powerkern import cellwise, completion, federated, joint, plot, regression, sketch, supervised
+from powerkern import cellwise, completion, federated, joint, plot, regression, sketch, sklearn
 from powerkern.sketch import engine
 from powerkern.sklearn import PowerTransformer
 
@@ -59,7 +59,7 @@ def summed(total: Any) -> None:
 
 
 def searched(**options: Any) -> Any:
-    return supervised.SupervisedPowerTransformer(GaussianNB(), cv=2, max_trials=5, random_state=0, **options).fit(X, Y)
+    return sklearn.SupervisedPowerTransformer(GaussianNB(), cv=2, max_trials=5, random_state=0, **options).fit(X, Y)
 
 
 #: Every place for an argument; the words before the colon are the public name.
@@ -111,10 +111,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "plot.score_plot: scores": plot.score_plot,
     "plot.score_plot: rules": lambda v: plot.score_plot(X[:, 0], v),
     "plot.score_plot: bins": lambda v: plot.score_plot(X[:, 0], bins=v),
-    "plot.sensitivity_plot: x": lambda v: plot.sensitivity_plot(v, [1.0, 2.0]),
-    "plot.sensitivity_plot: points": lambda v: plot.sensitivity_plot(X[:, 0], v),
-    "plot.sensitivity_plot: family": lambda v: plot.sensitivity_plot(X[:, 0], [1.0], family=v),
-    "plot.sensitivity_plot: estimators": lambda v: plot.sensitivity_plot(X[:, 0], [1.0], estimators=v),
     "dask.fit: X": pkd.fit,
     "dask.fit: chunk": lambda v: pkd.fit([v, v]),
     "dask.fit: family": lambda v: pkd.fit(CHUNKED, v),
@@ -171,7 +167,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "Range: from_bounds high": lambda v: sketch.Range.from_bounds(0.1, v, "box-cox", 5.0),
     "Range: from_bounds weight": lambda v: sketch.Range.from_bounds(0.1, 9.0, "box-cox", v),
     "Range: from_bytes": sketch.Range.from_bytes,
-    "Grid: from_bytes": sketch.Grid.from_bytes,
+    "Grid: from_bytes": type(TOTAL.grid).from_bytes,
     "Grid: refined": TOTAL.grid.refined,
     "Grid: part": TOTAL.grid.part,
     "Sketch: from_bytes": sketch.Sketch.from_bytes,
@@ -222,10 +218,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "completion.RatingModel: fold_in values": lambda v: MODEL.fold_in([0], v),
     "completion.RatingModel: fold_in weight": lambda v: MODEL.fold_in([0], [1.0], v),
     "completion.FoldedRow: predict": MODEL.fold_in([0], [1.0]).predict,
-    "completion.UVImputer: rank": lambda v: completion.UVImputer(v).fit(X),
-    "completion.UVImputer: max_deviation": lambda v: completion.UVImputer(1, max_deviation=v).fit(X),
-    "completion.UVImputer: transform": lambda v: completion.UVImputer(1, random_state=0).fit(X).transform(v),
-    "completion.UVImputer: names": lambda v: completion.UVImputer(1, random_state=0).fit(X).get_feature_names_out(v),
+    "sklearn.UVImputer: rank": lambda v: sklearn.UVImputer(v).fit(X),
+    "sklearn.UVImputer: max_deviation": lambda v: sklearn.UVImputer(1, max_deviation=v).fit(X),
+    "sklearn.UVImputer: transform": lambda v: sklearn.UVImputer(1, random_state=0).fit(X).transform(v),
+    "sklearn.UVImputer: names": lambda v: sklearn.UVImputer(1, random_state=0).fit(X).get_feature_names_out(v),
     "supervised: family": lambda v: searched(family=v),
     "supervised: search": lambda v: searched(search=v),
     "supervised: scoring": lambda v: searched(scoring=v),
@@ -233,18 +229,20 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "sklearn.PowerTransformer: variables": lambda v: PowerTransformer(variables=v).fit(X),
     "supervised: variables": lambda v: searched(variables=v),
     "supervised: starts": lambda v: searched(starts=v),
-    "supervised: max_trials": lambda v: supervised.SupervisedPowerTransformer(
+    "supervised: max_trials": lambda v: sklearn.SupervisedPowerTransformer(
         GaussianNB(), cv=2, max_trials=v, random_state=0
     ).fit(X, Y),
-    "supervised: estimator": lambda v: supervised.SupervisedPowerTransformer(v, cv=2, max_trials=5).fit(X, Y),
-    "supervised: sample_weight": lambda v: supervised.SupervisedPowerTransformer(
+    "supervised: estimator": lambda v: sklearn.SupervisedPowerTransformer(v, cv=2, max_trials=5).fit(X, Y),
+    "supervised: sample_weight": lambda v: sklearn.SupervisedPowerTransformer(
         GaussianNB(), cv=2, max_trials=5, random_state=0
     ).fit(X, Y, v),
     "supervised: transform": lambda v: searched().transform(v),
     "supervised: inverse_transform": lambda v: searched().inverse_transform(v),
-    "supervised.Classifier: y": lambda v: supervised.Classifier(GaussianNB(), cv=2, max_trials=5).fit(X, v),
-    "supervised.Classifier: predict": lambda v: (
-        supervised.Classifier(GaussianNB(), cv=2, max_trials=5, random_state=0).fit(X, Y).predict(v)
+    "sklearn.PowerTransformedClassifier: y": lambda v: sklearn.PowerTransformedClassifier(
+        GaussianNB(), cv=2, max_trials=5
+    ).fit(X, v),
+    "sklearn.PowerTransformedClassifier: predict": lambda v: (
+        sklearn.PowerTransformedClassifier(GaussianNB(), cv=2, max_trials=5, random_state=0).fit(X, Y).predict(v)
     ),
     "cellwise.DDCFit: predict": DDC.predict,
     "cellwise.DDCFit: neighbors": DDC.neighbors,
@@ -262,9 +260,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "cellwise.WrappedPCA: transform": PCA.transform,
     "cellwise.WrappedPCA: inverse_transform": PCA.inverse_transform,
     "cellwise.WrappedPCA: distances": PCA.distances,
-    "cellwise.DDC: transform": lambda v: cellwise.DDC().fit(X).transform(v),
-    "cellwise.DDC: predict": lambda v: cellwise.DDC().fit(X).predict(v),
-    "cellwise.Wrapper: transform": lambda v: cellwise.Wrapper().fit(X).transform(v),
+    "sklearn.DDC: transform": lambda v: sklearn.DDC().fit(X).transform(v),
+    "sklearn.DDC: predict": lambda v: sklearn.DDC().fit(X).predict(v),
+    "sklearn.WrappingTransformer: transform": lambda v: sklearn.WrappingTransformer().fit(X).transform(v),
     "joint.fit_joint: family": lambda v: joint.fit_joint(X[:, :2], None, v),
     "joint.fit_joint: formula": lambda v: joint.fit_joint(X[:, :2], X, formula=v),
     "joint.fit_joint: shift": lambda v: joint.fit_joint(X[:, :2], None, "box-cox", shift=v),
@@ -300,7 +298,6 @@ FAILED = {
     "plot.objective_plot: X": ["one row", "constant"],
     "plot.before_after_plot: kinds": ["memoryview"],
     "plot.residual_plot: Y": ["list of None", "pandas nullable"],
-    "plot.sensitivity_plot: estimators": ["memoryview"],
     "dask.fit: column_names": ["memoryview"],
     "dask.inverse_transform: out_of_range": ["np.ma.masked"],
     "xarray.fit: dim": ["memoryview", "polars dates"],
@@ -311,7 +308,7 @@ FAILED = {
     "federated.Server: bounds": ["memoryview"],
     "completion.uv_decompose: order": ["memoryview"],
     "completion.RatingModel: fold_in values": ["complex", "10**400"],
-    "completion.UVImputer: max_deviation": ["10**400"],
+    "sklearn.UVImputer: max_deviation": ["10**400"],
 }
 
 

@@ -28,7 +28,6 @@ from powerkern.plot import (
     reliability_plot,
     residual_plot,
     score_plot,
-    sensitivity_plot,
 )  # fmt: skip
 from powerkern.regression import fit_regression
 
@@ -50,7 +49,6 @@ DRAW = {
     "outlier_map": lambda ax: outlier_map(None, wrapped_pca(X, 2), ax=ax),
     "elbow_plot": lambda ax: elbow_plot(RankProfile(np.array([1, 2]), np.ones(2), np.ones(2), 1, 1), ax=ax),
     "residual_plot": lambda ax: residual_plot(X[:, 1], X[:, 0], fit_regression(X[:, 1], X[:, 0]), ax=ax),
-    "sensitivity_plot": lambda ax: sensitivity_plot(X[:, 0], [0.0, 1.0], estimators=["mle"], ax=ax),
 }
 
 
@@ -132,8 +130,6 @@ def test_other_arguments_of_the_wrong_kind():
         before_after_plot(X, pk.fit(X), columns=0)
     with pytest.raises(ValueError, match="band must be a probability between 0 and 1, or None, got 'a'"):
         qq_plot(X, pk.fit(X), band="a")
-    with pytest.raises(TypeError, match="estimators must be a sequence of names, or a mapping, got 'mle'"):
-        sensitivity_plot(X[:, 0], [1.0], estimators="mle")
 
 
 # --- subfigures ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Forests, profiles, objectives and sensitivity curves, by the data of what is drawn."""
+"""Forests, profiles and objectives, by the data of what is drawn."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pictured import responses, skewed
 
 import powerkern as pk
 from powerkern.joint import fit_joint
-from powerkern.plot import forest_plot, objective_plot, profile_plot, sensitivity_plot
+from powerkern.plot import forest_plot, objective_plot, profile_plot
 from powerkern.regression import fit_regression
-from powerkern.sensitivity import sensitivity_curve
 
 # --- forests -----------------------------------------------------------------------------------------
 
@@ -170,41 +169,3 @@ def test_a_column_without_a_fit_has_no_objective():
         fit = pk.fit(np.column_stack([skewed()[:, 0], np.ones(120)]), "box-cox", "robust")
     with pytest.raises(ValueError, match="column 1 has no objective"):
         objective_plot(None, fit, column=1)
-
-
-# --- sensitivity -------------------------------------------------------------------------------------
-
-
-def test_sensitivity_is_the_change_times_the_size():
-    x = np.random.default_rng(0).normal(size=30)
-    z = np.array([-3.0, 0.0, 8.0])
-    ax = sensitivity_plot(x, z, estimators=["mle"])
-    expected = [31 * (pk.fit(np.append(x, one)).lmbda[0] - pk.fit(x).lmbda[0]) for one in z]
-    assert np.allclose(ax.lines[0].get_ydata(), expected)
-
-
-def test_sensitivity_counts_values_only():
-    x, z = np.random.default_rng(0).normal(size=30), np.array([-1.0, 4.0])
-    padded = np.insert(x, 7, np.nan)
-    whole, holes = (sensitivity_plot(sample, z, estimators=["mle"]).lines[0] for sample in (x, padded))
-    assert np.array_equal(whole.get_ydata(), holes.get_ydata())
-    with pytest.raises(ValueError, match=r"one-dimensional, got shapes \(10, 3\) and \(2,\)"):
-        sensitivity_plot(x.reshape(10, 3), z)
-
-
-def test_sensitivity_with_options_of_the_estimators():
-    x, z = np.random.default_rng(0).normal(size=60), [-5.0, 0.5, 3.0]
-    named = {"once": pk.AdaptiveRewML(n_reweight=1), "trimmed": pk.MTL(h=0.9)}
-    for line in sensitivity_plot(x, z, estimators=named).lines[:2]:
-        assert np.array_equal(line.get_ydata(), sensitivity_curve(x, z, estimator=named[line.get_label()]))
-
-
-def test_sensitivity_of_a_robust_estimator_is_bounded():
-    x = np.random.default_rng(0).normal(size=60)
-    mle, rewml = sensitivity_plot(x, [5.0, 50.0, 500.0]).lines[:2]
-    assert [mle.get_label(), rewml.get_label()] == ["mle", "robust"]
-    base = pk.fit(x, estimator="robust").lmbda[0]
-    expected = 61 * (pk.fit(np.append(x, 5.0), estimator="robust").lmbda[0] - base)
-    assert rewml.get_ydata()[0] == pytest.approx(expected)
-    assert np.ptp(rewml.get_ydata()) < 1.0  # left out, however far it is
-    assert np.ptp(mle.get_ydata()) > 10.0

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from powerkern.kernels.power_sums import grids, ranges
-from powerkern.sketch import Grid, Range, Sketch, extend, finish, merge, range_of, sketch
+from powerkern.sketch import Range, Sketch, extend, finish, merge, range_of, summarize_chunk
+from powerkern.sketch.grids import Grid
 
 ROWS = np.random.default_rng(0).lognormal(size=(60, 2))
 ONE_SIGN, BOTH_SIGNS = ROWS, ROWS - 1.0
@@ -106,13 +107,13 @@ def test_grids_of_all_kinds_are_read_back(x: float, other: float) -> None:
     ids=str,
 )
 def test_descriptions_that_make_no_sense(change: dict[str, object]) -> None:
-    data = sketch(ROWS, range_of(ROWS).grid()).to_bytes()
+    data = summarize_chunk(ROWS, range_of(ROWS).grid()).to_bytes()
     with pytest.raises(ValueError, match="not a sketch: the bytes are damaged"):
         Sketch.from_bytes(forged(data, lambda record, _: record.update(change)))
 
 
 def test_sketches_whose_first_bin_is_beyond_all_integers() -> None:
-    data = sketch(ROWS, range_of(ROWS).grid()).to_bytes()
+    data = summarize_chunk(ROWS, range_of(ROWS).grid()).to_bytes()
     for first in (2.0**63, -(2.0**63), 2.0**52, 1e300):
         with pytest.raises(ValueError, match="not a sketch"):
             merge(Sketch.from_bytes(data), Sketch.from_bytes(cell(data, 0, grids.G_FIRST, first)))
@@ -139,7 +140,7 @@ def fuzzed(rng: np.random.Generator, data: bytes) -> bytes:
 def test_whatever_is_read_can_be_used_or_is_refused(family: str, rows: np.ndarray) -> None:
     rng = np.random.default_rng(1)
     found = range_of(rows, family)
-    whole = sketch(rows, found.grid())
+    whole = summarize_chunk(rows, found.grid())
 
     def range_used() -> None:
         grid = Range.from_bytes(fuzzed(rng, found.to_bytes())).grid()

@@ -19,7 +19,7 @@ from powerkern.sketch import (
     location_with,
     merge,
     range_of,
-    sketch,
+    summarize_chunk,
 )
 
 pandas = pytest.importorskip("pandas")
@@ -119,8 +119,8 @@ def test_streams_ranges_and_sketches(labels):
     total = reduce(merge, map(range_of, chunks))
     assert reduce(merge, map(range_of, permuted(chunks))) == total
     grid = total.grid()
-    expected = [sketch(chunk, grid) for chunk in chunks]
-    assert [sketch(chunk, grid) for chunk in permuted(chunks)] == expected
+    expected = [summarize_chunk(chunk, grid) for chunk in chunks]
+    assert [summarize_chunk(chunk, grid) for chunk in permuted(chunks)] == expected
     reordered = [each.part(order) for each, order in zip(expected, ORDERS, strict=True)]
     assert reduce(merge, reordered) == reduce(merge, expected)
     streams = [extend(None, chunk) for chunk in chunks]

@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
 from powerkern import PowerFit
-from powerkern.sketch import fit_chunks, fit_with
-from powerkern.sketch.engine import Column, beside, columns_to_read
+from powerkern.sketch import beside, fit_chunks, fit_with
+from powerkern.sketch.engine import Column, columns_to_read
 
 rng = np.random.default_rng(14)
 N = 1000

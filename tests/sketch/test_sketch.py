@@ -22,7 +22,8 @@ import powerkern as pk
 from powerkern import PowerFit, Status
 from powerkern.kernels.power_sums.grids import G_REF
 from powerkern.kernels.results import LMBDA
-from powerkern.sketch import Grid, Range, Sketch, extend, finish, fit_chunks, merge, range_of, sketch
+from powerkern.sketch import Range, Sketch, extend, finish, fit_chunks, merge, range_of, summarize_chunk
+from powerkern.sketch.grids import Grid
 from powerkern.sketch.serial import pack
 
 FAMILIES = ("yeo-johnson", "box-cox")
@@ -49,7 +50,7 @@ def columns(family: str, n: int = 3000) -> np.ndarray:
 
 def fit_of_chunks(chunks: list[np.ndarray], family: str, **options: object) -> PowerFit:
     grid = functools.reduce(merge, (range_of(chunk, family) for chunk in chunks)).grid()
-    return finish(functools.reduce(merge, (sketch(chunk, grid) for chunk in chunks)), **options)
+    return finish(functools.reduce(merge, (summarize_chunk(chunk, grid) for chunk in chunks)), **options)
 
 
 def resolved(X: np.ndarray, family: str) -> tuple[PowerFit, int]:
@@ -59,7 +60,7 @@ def resolved(X: np.ndarray, family: str) -> tuple[PowerFit, int]:
     while True:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # columns that are constant, or not yet resolved
-            fit = finish(sketch(X, grid))
+            fit = finish(summarize_chunk(X, grid))
         unresolved = fit.status == Status.UNRESOLVED
         if not unresolved.any() or refinements == 3:
             return fit, refinements
@@ -120,7 +121,7 @@ def test_weights_count_as_repetition(family):
     weight[:1000] = 0  # a chunk without any weight
     chunks = list(zip(np.array_split(X, 3), np.array_split(weight, 3), strict=True))
     grid = functools.reduce(merge, (range_of(x, family, sample_weight=w) for x, w in chunks)).grid()
-    fit = finish(functools.reduce(merge, (sketch(x, grid, sample_weight=w) for x, w in chunks)))
+    fit = finish(functools.reduce(merge, (summarize_chunk(x, grid, sample_weight=w) for x, w in chunks)))
     repeated = fit_of_chunks([np.repeat(X, weight, axis=0)], family)
     assert_array_equal(fit.n_obs, repeated.n_obs)
     assert relative(fit.lmbda, repeated.lmbda).max() < 5e-12
@@ -135,8 +136,8 @@ def test_profiles_far_out(family):
     at = np.array([-32.0, -8.0, 0.0, 8.0, 32.0])
     expected = pk.fit(X, family).profile(at) / len(X)
     found = range_of(X, family)
-    assert_allclose(finish(sketch(X, found.grid())).profile(at) / len(X), expected, rtol=1e-10, atol=1e-7)
-    fine = finish(sketch(X, found.grid(largest_exponent=34.0)))
+    assert_allclose(finish(summarize_chunk(X, found.grid())).profile(at) / len(X), expected, rtol=1e-10, atol=1e-7)
+    fine = finish(summarize_chunk(X, found.grid(largest_exponent=34.0)))
     assert_allclose(fine.profile(at) / len(X), expected, rtol=1e-13, atol=1e-13)
 
 
@@ -190,7 +191,7 @@ def test_a_grid_that_is_too_coarse_is_reported():
     x[5] = 1.0
     grid = range_of(x).grid()
     with pytest.warns(UserWarning, match="column 0: the sums do not resolve the column"):
-        coarse = finish(sketch(x, grid))
+        coarse = finish(summarize_chunk(x, grid))
     assert coarse.status[0] == Status.UNRESOLVED
     fit, refinements = resolved(x, "yeo-johnson")
     assert refinements > 0
@@ -209,7 +210,7 @@ def test_merging_is_associative_and_commutative_to_the_last_bit(lists, random):
     chunks = [np.array(one) for one in lists]
     whole = functools.reduce(merge, map(range_of, chunks))
     grid = whole.grid()
-    parts = [sketch(chunk, grid) for chunk in chunks]
+    parts = [summarize_chunk(chunk, grid) for chunk in chunks]
     total = functools.reduce(merge, parts)
     random.shuffle(parts)
     assert merge(parts[0], functools.reduce(merge, parts[1:])) == total
@@ -373,7 +374,7 @@ def test_chunks_without_rows_change_nothing():
     X = NARROW
     assert merge(range_of(X), range_of(X[:0])) == range_of(X)
     grid = range_of(X).grid()
-    assert merge(sketch(X[:0], grid), sketch(X, grid)) == sketch(X, grid)
+    assert merge(summarize_chunk(X[:0], grid), summarize_chunk(X, grid)) == summarize_chunk(X, grid)
     assert_array_equal(fit_chunks([X[:0], X, X[:0]]).columns.raw, fit_chunks([X]).columns.raw)
     with pytest.warns(UserWarning, match="no values"):
         assert_array_equal(fit_chunks([X[:0]]).status, Status.EMPTY)
@@ -384,8 +385,8 @@ def test_any_number_of_threads_gives_the_same_bits(n_threads):
     x = rng.normal(size=(300_000, 2))
     grid = range_of(x, n_threads=n_threads).grid()
     assert grid == range_of(x, n_threads=1).grid()
-    assert sketch(x, grid, n_threads=n_threads) == sketch(x, grid, n_threads=1)
-    assert sketch(np.asfortranarray(x), grid, n_threads=n_threads) == sketch(x, grid, n_threads=1)
+    assert summarize_chunk(x, grid, n_threads=n_threads) == summarize_chunk(x, grid, n_threads=1)
+    assert summarize_chunk(np.asfortranarray(x), grid, n_threads=n_threads) == summarize_chunk(x, grid, n_threads=1)
 
 
 # --- bytes --------------------------------------------------------------------------------------------
@@ -396,7 +397,7 @@ def summaries() -> list[Range | Grid | Sketch]:
 
     frame = pandas.DataFrame(columns("box-cox", 100)[:, :3], columns=list("abc"))
     found = range_of(frame, "box-cox")
-    return [found, found.grid(), sketch(frame, found.grid())]
+    return [found, found.grid(), summarize_chunk(frame, found.grid())]
 
 
 def test_bytes_round_trip():
@@ -460,19 +461,19 @@ def test_wrong_data_are_named():
     with pytest.raises(
         ValueError, match=r"column 1: the chunk has values beyond those the grid was made for, 5.0 to 6.0"
     ):
-        sketch([[1.0, 7.0]], grid)
+        summarize_chunk([[1.0, 7.0]], grid)
     with pytest.raises(ValueError, match="column 0: the chunk has values beyond"):
-        sketch([[np.inf, 5.0]], grid)
+        summarize_chunk([[np.inf, 5.0]], grid)
     with pytest.raises(ValueError, match="X has 3 columns, the fit has 2"):
-        sketch(np.ones((2, 3)), grid)
+        summarize_chunk(np.ones((2, 3)), grid)
     with pytest.raises(TypeError, match="grid must be a Grid"):
-        sketch([1.0], range_of([1.0]))
+        summarize_chunk([1.0], range_of([1.0]))
     with pytest.raises(TypeError, match="finish takes a Sketch, got Grid"):
         finish(grid)
     with pytest.raises(TypeError, match="extend takes a Sketch"):
         extend(grid, [1.0])
     with pytest.raises(ValueError, match="column 0: the chunk has more rows, or weight, than the grid was made for"):
-        sketch(np.ones((100, 2)) * [1, 5], grid)
+        summarize_chunk(np.ones((100, 2)) * [1, 5], grid)
     with pytest.raises(ValueError, match="largest_exponent must be"):
         range_of([1.0, 2.0]).grid(largest_exponent=-1.0)
 
@@ -488,7 +489,7 @@ def test_what_does_not_merge():
     with pytest.raises(TypeError, match="merge takes two ranges or two sketches, got Range and Grid"):
         merge(a, a.grid())
     with pytest.raises(ValueError, match="column 0: the sketches are on grids that have no common one"):
-        merge(sketch([1.0, 2.0], a.grid()), sketch([5.0, 6.0], range_of([5.0, 6.0]).grid()))
+        merge(summarize_chunk([1.0, 2.0], a.grid()), summarize_chunk([5.0, 6.0], range_of([5.0, 6.0]).grid()))
 
 
 # --- chunks that can be read again --------------------------------------------------------------------

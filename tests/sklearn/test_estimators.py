@@ -12,10 +12,13 @@ import scipy.sparse  # noqa: E402
 from sklearn.ensemble import HistGradientBoostingClassifier, IsolationForest  # noqa: E402
 from sklearn.naive_bayes import GaussianNB  # noqa: E402
 
-from powerkern.completion import UVImputer  # noqa: E402
-from powerkern.outliers import OutlierProbability  # noqa: E402
-from powerkern.sklearn import LocationScaler, PowerTransformer  # noqa: E402
-from powerkern.supervised import SupervisedPowerTransformer  # noqa: E402
+from powerkern.sklearn import (  # noqa: E402
+    LocationScaler,
+    OutlierProbability,
+    PowerTransformer,
+    SupervisedPowerTransformer,
+    UVImputer,
+)
 
 N = 20
 Y = np.arange(N) % 2

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from powerkern.completion import UVImputer
+from powerkern.sklearn import UVImputer
 
 nan = np.nan
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import math
 import pickle
-import sys
 
 import numpy as np
 import pandas as pd
@@ -21,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 from sklearn.utils.estimator_checks import check_estimator
 
-import powerkern.outliers
-from powerkern.outliers import OutlierProbability, combine_probabilities, outlier_probability
+from powerkern.outliers import combine_probabilities, outlier_probability
+from powerkern.sklearn import OutlierProbability
 
 rng = np.random.default_rng(20240601)
 X = np.vstack([rng.normal(size=(190, 2)), rng.normal(8.0, 1.0, size=(10, 2))])
@@ -437,19 +435,3 @@ def test_pickle_and_clone():
 )
 def test_conventions_of_scikit_learn(model):
     check_estimator(model, on_skip=None)
-
-
-def test_without_scikit_learn(monkeypatch):
-    monkeypatch.delitem(sys.modules, "powerkern.sklearn.outliers", raising=False)
-    original = builtins.__import__
-
-    def importer(name, *args, **kwargs):
-        if name.partition(".")[0] == "sklearn":
-            raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
-        return original(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", importer)
-    with pytest.raises(ImportError, match="needs scikit-learn: pip install scikit-learn"):
-        _ = powerkern.outliers.OutlierProbability
-    with pytest.raises(AttributeError, match="no attribute 'Outlier'"):
-        _ = powerkern.outliers.Outlier

@@ -41,6 +41,7 @@ WITHOUT_DATA = {
     "location_with": "takes an engine: tests/sketch",
     "fit_groups": "takes chunks of frames with a column of labels: tests/sketch",
     "ks_distance": "sorts one sample: tests/outliers",
+    "beside": "joins results of blocks of columns: tests/sketch",
 }
 #: Methods that take no data, or write files, each with the reason.
 METHODS_WITHOUT_DATA = {
@@ -222,8 +223,6 @@ def public_functions() -> Iterator[Entry]:
         for name in namespace.__all__:
             value = getattr(namespace, name)
             if isinstance(value, types.FunctionType) and name not in WITHOUT_DATA:
-                if module == "powerkern" and name in ("transform", "inverse_transform"):
-                    continue  # the methods
                 yield _entry(name, value)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import powerkern as pk
 from powerkern import Status
+from powerkern._status import Route
 
 ESTIMATORS = ("robust", "rewml-nr", "carroll", "mtl", "ppcc")
 FAMILIES = ("box-cox", "yeo-johnson")
@@ -67,7 +68,7 @@ def test_small_outliers_are_found_by_the_second_start(weight):
     z[:6] = -12.0
     fit = fitted(np.exp(z), "box-cox", "robust", sample_weight=weight)
     assert fit.outliers(np.exp(z))[:6].all()
-    assert fit.route[0] == pk.Route.REFIT_BOTH_SIDES.label
+    assert fit.route[0] == Route.REFIT_BOTH_SIDES.label
 
 
 @pytest.mark.parametrize("estimator", ["robust", "carroll", "mtl"])

@@ -27,7 +27,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import powerkern as pk
-from powerkern.supervised import SupervisedPowerTransformer, columns
+from powerkern.sklearn import SupervisedPowerTransformer
+from powerkern.sklearn.supervised import columns
 
 GRID = np.array([-2.0, 0.0, 1.0, 3.0])
 

@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
-from powerkern.supervised import Classifier, SupervisedPowerTransformer
+from powerkern.sklearn import PowerTransformedClassifier, SupervisedPowerTransformer
 
 QUICK = {"lmbdas": [-1.0, 0.0, 1.0], "max_epochs": 1}
 
@@ -49,8 +49,10 @@ def test_weights_are_repeated_rows(wine, family):
         return list(LeaveOneGroupOut().split(of_row, groups=of_row))
 
     options = {"family": family, **QUICK}
-    weighted = Classifier(GaussianNB(), cv=splits(folds), **options).fit(X, y, sample_weight=weight)
-    plain = Classifier(GaussianNB(), cv=splits(folds[repeated]), **options).fit(X[repeated], y[repeated])
+    weighted = PowerTransformedClassifier(GaussianNB(), cv=splits(folds), **options).fit(X, y, sample_weight=weight)
+    plain = PowerTransformedClassifier(GaussianNB(), cv=splits(folds[repeated]), **options).fit(
+        X[repeated], y[repeated]
+    )
     np.testing.assert_allclose(weighted.lambdas_, plain.lambdas_, rtol=1e-7)
     np.testing.assert_allclose(weighted.history_.score, plain.history_.score, rtol=1e-12)
     np.testing.assert_allclose(weighted.transform(X), plain.transform(X), rtol=1e-6)
@@ -144,7 +146,7 @@ def test_other_arguments_go_to_fit_row_by_row():
     y = np.arange(30) % 2
     options = {"family": "yeo-johnson", "starts": "ones", "max_epochs": 0}
     mark = SupervisedPowerTransformer(GaussianNB(), **options).fit(X, y).transform(X)[:, 0]
-    model = Classifier(TakesMarks(), **options).fit(X, y, mark=mark)
+    model = PowerTransformedClassifier(TakesMarks(), **options).fit(X, y, mark=mark)
     assert model.best_score_ == 0.5
 
 
@@ -185,8 +187,8 @@ def frames(X):
 def test_steps_that_choose_columns_by_name(wine):
     X, y = frames(wine[0]), wine[1]
     steps = make_pipeline(make_column_transformer(("passthrough", ["malic", "color"])), KNeighborsClassifier())
-    by_name = Classifier(steps, **QUICK).fit(X, y)
-    by_position = Classifier(KNeighborsClassifier(), **QUICK).fit(wine[0][:, [0, 2]], y)
+    by_name = PowerTransformedClassifier(steps, **QUICK).fit(X, y)
+    by_position = PowerTransformedClassifier(KNeighborsClassifier(), **QUICK).fit(wine[0][:, [0, 2]], y)
     assert by_name.best_score_ == by_position.best_score_
     assert by_name.predict(X).tolist() == by_position.predict(wine[0][:, [0, 2]]).tolist()
     outer = make_pipeline(SupervisedPowerTransformer(steps, **QUICK).set_output(transform="pandas"), steps)
@@ -214,7 +216,7 @@ def test_imputers_in_the_pipeline(wine, library):
 
         given = polars.from_pandas(given)
     steps = make_pipeline(SimpleImputer(strategy="median"), KNeighborsClassifier())
-    model = Classifier(steps, **QUICK).fit(given, y)
+    model = PowerTransformedClassifier(steps, **QUICK).fit(given, y)
     Z = model.transform(given)
     assert np.array_equal(np.isnan(Z), np.isnan(X))
     assert model.best_score_ == pytest.approx(cross_val_score(steps, Z, y).mean(), abs=1e-12)
@@ -242,7 +244,7 @@ def test_variables_by_name_beside_columns_of_words(wine):
     steps = make_pipeline(
         make_column_transformer((OneHotEncoder(), ["region"]), remainder="passthrough"), KNeighborsClassifier()
     )
-    model = Classifier(steps, variables=["color", "malic"], **QUICK).fit(X, y)
+    model = PowerTransformedClassifier(steps, variables=["color", "malic"], **QUICK).fit(X, y)
     Z = model.transform(X)
     assert isinstance(Z, pandas.DataFrame)
     assert list(Z.columns) == list(X.columns)

@@ -24,14 +24,14 @@ from powerkern._input.arguments import given_bounds
 from powerkern._input.arrays import as_choice, as_reals, as_weights
 from powerkern._input.messages import shown
 from powerkern._typing import Bounds, FloatArray
-from powerkern.sklearn.private import HasMethods, Interval, StrOptions, fit_context, routing_enabled
+from powerkern.sklearn._compat import HasMethods, Interval, StrOptions, fit_context, routing_enabled
 from powerkern.sklearn.reading import N_THREADS, feature_names, read, refuse_values
+from powerkern.sklearn.supervised import searches
+from powerkern.sklearn.supervised.columns import Columns, scaling
+from powerkern.sklearn.supervised.naive_bayes import NaiveBayes
+from powerkern.sklearn.supervised.objective import Objective, OutOfTime, Refitted, Split, Task, Watched
+from powerkern.sklearn.supervised.searches import Found, Schedule, SearchHistory, Space, Trial
 from powerkern.sklearn.tables import PartTransformer, Table, is_frame
-from powerkern.supervised import searches
-from powerkern.supervised.columns import Columns, scaling
-from powerkern.supervised.naive_bayes import NaiveBayes
-from powerkern.supervised.objective import Objective, OutOfTime, Refitted, Split, Task, Watched
-from powerkern.supervised.searches import Found, Schedule, SearchHistory, Space, Trial
 
 #: The published grid.
 _GRID = np.linspace(-5.0, 5.0, 11)
@@ -150,7 +150,7 @@ class SupervisedPowerTransformer(PartTransformer):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from sklearn.pipeline import make_pipeline
-    >>> from powerkern.supervised import SupervisedPowerTransformer
+    >>> from powerkern.sklearn import SupervisedPowerTransformer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> transformer = SupervisedPowerTransformer(GaussianNB(), random_state=0)
     >>> classifier = make_pipeline(transformer, GaussianNB()).fit(X[::2], y[::2])

@@ -10,9 +10,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern._input.messages import shown
-from powerkern.sklearn.private import check_method_params, fit_context
+from powerkern.sklearn._compat import check_method_params, fit_context
+from powerkern.sklearn.supervised.estimator import SupervisedPowerTransformer
 from powerkern.sklearn.tables import Table
-from powerkern.supervised.estimator import SupervisedPowerTransformer
 
 
 def _has(method: str) -> Any:
@@ -20,7 +20,7 @@ def _has(method: str) -> Any:
     return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), method))
 
 
-class Classifier(ClassifierMixin, SupervisedPowerTransformer):  # type: ignore[misc]
+class PowerTransformedClassifier(ClassifierMixin, SupervisedPowerTransformer):  # type: ignore[misc]
     """A classifier on power-transformed columns, with the lambdas with which it scores best.
 
     The same as a pipeline of a `SupervisedPowerTransformer` and its classifier (Algorithms 2 to 4 of [1]_), with one
@@ -52,9 +52,9 @@ class Classifier(ClassifierMixin, SupervisedPowerTransformer):  # type: ignore[m
     --------
     >>> from sklearn.datasets import load_wine
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> from powerkern.supervised import Classifier
+    >>> from powerkern.sklearn import PowerTransformedClassifier
     >>> X, y = load_wine(return_X_y=True)
-    >>> classifier = Classifier(GaussianNB(), max_epochs=1).fit(X[::2], y[::2])
+    >>> classifier = PowerTransformedClassifier(GaussianNB(), max_epochs=1).fit(X[::2], y[::2])
     >>> round(classifier.score(X[1::2], y[1::2]), 2)
     0.94
     """

@@ -1,4 +1,4 @@
-"""Classifier: scikit-learn's checks; the same as a pipeline of the transformer and the classifier."""
+"""PowerTransformedClassifier: scikit-learn's checks; the same as a pipeline of the transformer and the classifier."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from powerkern.supervised import Classifier, SupervisedPowerTransformer
+from powerkern.sklearn import PowerTransformedClassifier, SupervisedPowerTransformer
 
 
-@parametrize_with_checks([Classifier(GaussianNB(), cv=2, max_epochs=1, lmbdas=[0, 1])])
+@parametrize_with_checks([PowerTransformedClassifier(GaussianNB(), cv=2, max_epochs=1, lmbdas=[0, 1])])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -25,7 +25,7 @@ def test_it_is_the_pipeline(estimator):
     X, y = load_wine(return_X_y=True)
     X, names = X[:, :4], np.array(["a", "b", "c"])[y]
     options = {"max_epochs": 1, "lmbdas": [-1.0, 0.0, 1.0], "starts": "ones"}
-    one = Classifier(estimator, **options).fit(X[::2], names[::2])
+    one = PowerTransformedClassifier(estimator, **options).fit(X[::2], names[::2])
     steps = make_pipeline(SupervisedPowerTransformer(estimator, **options), estimator).fit(X[::2], names[::2])
     assert one.lambdas_.tolist() == steps[0].lambdas_.tolist()
     assert one.predict(X[1::2]).tolist() == steps.predict(X[1::2]).tolist()
@@ -37,12 +37,12 @@ def test_it_is_the_pipeline(estimator):
 
 def test_methods_are_those_of_the_estimator():
     X, y = load_wine(return_X_y=True)
-    deciding = Classifier(LinearSVC(random_state=0), search="spherical", lmbdas=[0.0, 1.0], cv=2)
+    deciding = PowerTransformedClassifier(LinearSVC(random_state=0), search="spherical", lmbdas=[0.0, 1.0], cv=2)
     assert not hasattr(deciding, "predict_proba")
     assert deciding.fit(X, y).decision_function(X).shape == (178, 3)
-    assert not hasattr(Classifier(GaussianNB()), "decision_function")
+    assert not hasattr(PowerTransformedClassifier(GaussianNB()), "decision_function")
 
 
 def test_regressors_are_for_the_transformer():
     with pytest.raises(ValueError, match=r"estimator must be a classifier, got .*; use SupervisedPowerTransformer"):
-        Classifier(LinearRegression()).fit(np.eye(4), [0, 1, 0, 1])
+        PowerTransformedClassifier(LinearRegression()).fit(np.eye(4), [0, 1, 0, 1])

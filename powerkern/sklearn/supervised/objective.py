@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from powerkern._typing import FloatArray
-from powerkern.sklearn.private import check_method_params
+from powerkern.sklearn._compat import check_method_params
+from powerkern.sklearn.supervised.columns import Columns
 from powerkern.sklearn.tables import Table
-from powerkern.supervised.columns import Columns
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
-from powerkern.supervised.objective import Objective
+from powerkern.sklearn.supervised.objective import Objective
 
 #: Maximum number of trials of a full grid, which is for two or three columns.
 _MOST_EVALUATIONS = 100_000

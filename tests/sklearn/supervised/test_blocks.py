@@ -9,7 +9,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
-from powerkern.supervised import SupervisedPowerTransformer
+from powerkern.sklearn import SupervisedPowerTransformer
 
 
 @pytest.fixture(scope="module")

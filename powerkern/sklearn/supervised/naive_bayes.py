@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 
 from powerkern._typing import FloatArray
-from powerkern.supervised.columns import Columns
-from powerkern.supervised.objective import Objective, Split, Task
+from powerkern.sklearn.supervised.columns import Columns
+from powerkern.sklearn.supervised.objective import Objective, Split, Task
 
 
 class NaiveBayes(Objective):
