@@ -16,8 +16,8 @@ from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.spec import ChunkOptions
 from powerkern._input.arrays import naming
 from powerkern._input.batches import CELLS
-from powerkern._input.columns import is_numeric
 from powerkern._input.messages import suggest_keywords
+from powerkern._input.narwhals_frame import is_numeric_arrow_type
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import fit_with
 from powerkern.sketch.engine import (
@@ -273,7 +273,10 @@ def _table(schema: Any) -> list[Column]:
     """The columns of a dataset or of a block."""
     if schema is None:
         raise ValueError(NO_ROWS)
-    return [Column(name, str(kind), is_numeric(kind)) for name, kind in zip(schema.names, schema.types, strict=True)]
+    return [
+        Column(name, str(kind), is_numeric_arrow_type(kind))
+        for name, kind in zip(schema.names, schema.types, strict=True)
+    ]
 
 
 def _chunks(X: Any, sample_weight: Any) -> list[tuple[Any, ...]]:

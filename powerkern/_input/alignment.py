@@ -3,9 +3,9 @@
 The same labels in another order are put in order. Other labels are refused, and the message names one of them. Where
 either side has no labels, values are taken by position.
 
-Rows have labels where pandas or xarray give them an index. Two default indexes of one length have the same labels, and
-a default index beside labels of another kind is refused: pandas would fill such rows with NaN. Columns that nobody
-named (labels 0, 1, 2, ... in this order) are taken by position beside columns that are named by text.
+Rows have labels where pandas, Modin, cuDF or xarray give them an index. Two default indexes of one length have the same
+labels, and a default index beside labels of another kind is refused: pandas would fill such rows with NaN. Columns that
+nobody named (labels 0, 1, 2, ... in this order) are taken by position beside columns that are named by text.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from powerkern._input.messages import shown
 
 
 def row_labels(X: Any) -> Any:
-    """Return the labels of the rows of `X` as a pandas index; None if it has none."""
+    """Return the labels of the rows of `X` as an index; None if it has none."""
     own = library(X)
-    if own == "pandas":
+    if own == "narwhals" and hasattr(X, "implementation"):
+        return row_labels(X.to_native())
+    if own in ("pandas", "modin", "cudf"):
         return getattr(X, "index", None) if hasattr(X, "iloc") else None
     if own == "xarray" and hasattr(X, "indexes") and len(X.dims) > 0:
         return X.indexes.get(X.dims[0])

@@ -7,7 +7,6 @@ TypeError: this kind of thing can never be fitted. ValueError: right kind, wrong
 from __future__ import annotations
 
 import contextlib
-import functools
 import operator
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeGuard
@@ -16,20 +15,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from powerkern._input.alignment import are_default, axis_labels, few, is_whole_label, may_go_by_position
-from powerkern._input.columns import (
-    COMPLAINTS,
-    Table,
-    holds_numbers,
-    is_number,
-    is_single,
-    is_wide_integer,
-    kind_of,
-    objects_as_floats,
-    reject_cells,
-    table_of,
-)
-from powerkern._input.foreign import is_of, refuse_foreign
+from powerkern._input.columns import COMPLAINTS, describe_dtype, is_number, kind_of, objects_as_floats, reject_cells
+from powerkern._input.foreign import is_instance_by_name, refuse_foreign
+from powerkern._input.frame import Frame
 from powerkern._input.messages import did_you_mean, shown, warn
+from powerkern._input.wrapping import as_frame
 from powerkern._typing import BoolArray
 
 #: Stands for the absence of weights.
@@ -111,11 +101,9 @@ def numbers(X: object, what: str = "X") -> NDArray[Any]:
 
 def refuse_non_numbers(X: object, what: str = "X") -> None:
     """Raise as `numbers` does, without reading the numbers; columns of Python objects that are all numbers pass."""
-    table = table_of(X)
-    if table is not None:
-        for j in range(len(table.types)):
-            if not holds_numbers(table, j):
-                _reject_column(table, j, what)
+    frame = as_frame(X)
+    if frame is not None:
+        _refuse_columns(frame, what)
         return
     values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
     if values.dtype == object and all(map(is_number, values.flat)):
@@ -141,11 +129,12 @@ def _contents(
     """The numbers, names of columns, and whether columns, each or all, are of integers that float64 may round."""
     if type(X) is np.ndarray and X.dtype == np.float64 and (dimensions is None or X.ndim in dimensions):
         return X, None, [False]
+    frame = as_frame(X)
+    if frame is not None:
+        _refuse_columns(frame, what)
+        wide = [frame.has_wide_integers(j) for j in range(len(frame.types))]
+        return _frame_values(frame, what), frame.names, wide
     refuse_foreign(X, what)
-    table = table_of(X)
-    if table is not None:
-        wide = [_has_wide_integers(table, j) for j in range(len(table.types))]
-        return _table_values(table, what), table.names, wide
     names = axis_labels(X)
     X = filled(X)
     values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
@@ -158,14 +147,7 @@ def _contents(
         # numbers beside text in a list have become text: look for the culprit in the list itself
         cells = values if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
         _reject_array(kind, values.dtype, cells, what, None if column_names is None else list(column_names))
-    return values, names, [is_wide_integer(values.dtype)]
-
-
-def _has_wide_integers(table: Table, j: int) -> bool:
-    """Return whether a column holds integers that float64 may round."""
-    if kind_of(table.types[j]) == "object":
-        return any(isinstance(cell, int | np.integer) for cell in table.objects(j))
-    return is_wide_integer(table.types[j])
+    return values, names, [describe_dtype(values.dtype).is_wide_integer]
 
 
 #: Beyond it, float64 does not represent every integer.
@@ -254,40 +236,41 @@ def filled(X: Any) -> Any:
 
 
 def is_masked_array(X: object) -> bool:
-    """Whether X is a masked array; NumPy imports `numpy.ma` at first use, which no fit should do: see `is_of`."""
-    return type(X) is not np.ndarray and is_of(X, "numpy.ma", "MaskedArray")
+    """Return whether X is a masked array, without `numpy.ma`, which NumPy imports at first use."""
+    return type(X) is not np.ndarray and is_instance_by_name(X, "numpy.ma", "MaskedArray")
 
 
-def _table_values(table: Table, what: str) -> NDArray[Any]:
-    """One array of the table's values: the library's own when all columns are of one type, float64 otherwise."""
-    for j in range(len(table.types)):
-        if not holds_numbers(table, j):
-            _reject_column(table, j, what)
-    if not table.types:
+def _refuse_columns(frame: Frame, what: str) -> None:
+    for j in range(len(frame.types)):
+        if not frame.holds_numbers(j):
+            _reject_column(frame, j, what)
+
+
+def _frame_values(frame: Frame, what: str) -> NDArray[Any]:
+    """Return one array: the library's own when all columns are of one type of NumPy, float64 otherwise."""
+    types = frame.types
+    if not types:
         return np.empty((0, 0))
-    if any(kind_of(dtype) == "object" for dtype in table.types):
-        table = table._replace(whole=None, column=functools.partial(_column_of_objects, table, what))
-    if table.whole is not None and len(set(table.types)) == 1:
-        values = table.whole()
-        if kind_of(values.dtype) == "number":  # an object array where the library has missing values of its own
-            return values
-    dtype = np.float32 if all(map(is_single, table.types)) else np.float64
-    if table.was_vector:
-        return table.column(0, dtype)
-    first = table.column(0, dtype)
-    values = np.empty((first.size, len(table.types)), dtype=dtype, order="F")
+    if types[0].kind == "number" and len(set(types)) == 1:
+        whole = frame.to_array()
+        if whole is not None and kind_of(whole.dtype) == "number":  # objects where the library has missing values
+            return whole
+    dtype = np.float32 if all(each.is_single for each in types) else np.float64
+    first = _frame_column(frame, 0, dtype, what)
+    if frame.is_series:
+        return first
+    values = np.empty((first.size, len(types)), dtype=dtype, order="F")
     values[:, 0] = first
-    for j in range(1, len(table.types)):
-        values[:, j] = table.column(j, dtype)
+    for j in range(1, len(types)):
+        values[:, j] = _frame_column(frame, j, dtype, what)
     return values
 
 
-def _column_of_objects(table: Table, what: str, j: int, dtype: DTypeLike) -> NDArray[Any]:
-    """Return a column of a table in which some columns are Python numbers."""
-    if kind_of(table.types[j]) != "object":
-        return table.column(j, dtype)
+def _frame_column(frame: Frame, j: int, dtype: DTypeLike, what: str) -> NDArray[Any]:
+    if frame.types[j].kind != "object":
+        return frame.column(j, dtype)
     try:
-        return objects_as_floats(table.objects(j)).astype(dtype)
+        return objects_as_floats(frame.objects(j)).astype(dtype)
     except OverflowError:
         raise _too_large(what) from None
 
@@ -300,14 +283,13 @@ def output_type(dtype: Any) -> type[np.floating[Any]]:
 # --- refusals of non-numbers -----------------------------------------------------------------------------
 
 
-def _reject_column(table: Table, j: int, what: str) -> NoReturn:
-    dtype = table.types[j]
-    kind = kind_of(dtype)
-    label = what if table.was_vector else column_label(j, table.names)
-    cells = table.objects(j) if kind in ("object", "text") else []
+def _reject_column(frame: Frame, j: int, what: str) -> NoReturn:
+    kind, name = frame.types[j][:2]
+    label = what if frame.is_series else column_label(j, frame.names)
+    cells = frame.objects(j) if kind in ("object", "text") else []
     if kind == "object" or any(cell is not None for cell in cells):
-        reject_cells(cells, lambda i: f"{label}, row {i}", label, dtype)
-    raise TypeError(f"{label} {COMPLAINTS[kind].format(dtype)}")
+        reject_cells(cells, lambda i: f"{label}, row {i}", label, name)
+    raise TypeError(f"{label} {COMPLAINTS[kind].format(name)}")
 
 
 def _reject_array(kind: str, dtype: np.dtype[Any], cells: NDArray[Any], what: str, names: list[Any] | None) -> NoReturn:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from powerkern._input import frames
 from powerkern._input.arrays import naming
-from powerkern._input.foreign import is_of, library
+from powerkern._input.foreign import is_instance_by_name, library
 
 #: Rows are read in batches of about as many cells.
 CELLS = 2**20
@@ -30,7 +30,7 @@ class Batches(NamedTuple):
 
 def batches_of(X: Any) -> Batches | None:
     """A reader of X in batches; None if X is not such a table, or can be read only once."""
-    return next((make(X) for module, names, make in _KINDS if is_of(X, module, *names)), None)
+    return next((make(X) for module, names, make in _KINDS if is_instance_by_name(X, module, *names)), None)
 
 
 def applied(
@@ -43,15 +43,15 @@ def applied(
     """
     if library(X) not in ("pyarrow", "polars", "duckdb"):
         return None
-    source = None if is_of(X, "pyarrow", *_IN_MEMORY) else batches_of(X)
-    if is_of(X, "pyarrow", "RecordBatchReader"):
+    source = None if is_instance_by_name(X, "pyarrow", *_IN_MEMORY) else batches_of(X)
+    if is_instance_by_name(X, "pyarrow", "RecordBatchReader"):
         source = Batches(_arrow_blank(X.schema), lambda names, rows: X)
     if source is None:
         return None
     if out is not None:
         raise TypeError(f"out= is for data in memory, not for a {type(X).__name__}, which is read in batches; leave it")
     blank = (of_blank or function)(source.blank)
-    if is_of(X, "polars", "LazyFrame"):
+    if is_instance_by_name(X, "polars", "LazyFrame"):
         return X.map_batches(partial(_or_none, function, blank.clear()), schema=blank.schema, streamable=True)
     import pyarrow
 

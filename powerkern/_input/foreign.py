@@ -51,17 +51,16 @@ _KINDS = (
     _Kind("pandas", "DataFrameGroupBy", "a GroupBy object", "pass the data frame, and groups='name' of the column"),
     _Kind("pandas", "SeriesGroupBy", "a GroupBy object", "pass the series, and groups= with the labels of its rows"),
     _Kind("polars", "GroupBy", "a GroupBy object", "pass the data frame, and groups='name' of the column"),
-    _Kind("modin", "", "held by Modin", "pass {X}.modin.to_pandas()"),
-    _Kind("cudf", "", "held by cuDF", "pass {X}.to_pandas()"),
     _Kind("vaex", "", "held by vaex", "use powerkern.sketch.fit_chunks with a function that reads it in chunks"),
-    _Kind("ibis", "", "an ibis expression", "use powerkern.sketch.fit_chunks(lambda: {X}.to_pyarrow_batches())"),
+    _Kind("ibis", "", "an Ibis expression", _IN_BATCHES + ".to_pyarrow()"),
+    _Kind("narwhals", "LazyFrame", "a lazy frame of narwhals", _IN_BATCHES + ".collect()"),
 )
 
-_LIBRARIES = {"pandas", "scipy", "sparse", *(kind.module.partition(".")[0] for kind in _KINDS)}
+_LIBRARIES = {"pandas", "modin", "cudf", "scipy", "sparse", *(kind.module.partition(".")[0] for kind in _KINDS)}
 
 
 def library(X: object) -> str:
-    """The library that the type of X comes from, or ""; nothing is imported to find out."""
+    """Return the library that the type of X comes from, or ""; nothing is imported to find out."""
     return "" if type(X) is np.ndarray else _library_of(type(X).__mro__)
 
 
@@ -71,14 +70,8 @@ def _library_of(classes: tuple[type, ...]) -> str:
     return next((root for root in roots if root in _LIBRARIES), "")
 
 
-def frame_library(X: object) -> str:
-    """Where X is a data frame or series of theirs, "pandas" or "polars"; else ""."""
-    own = library(X)
-    return own if own in ("pandas", "polars") and hasattr(X, "to_numpy") else ""
-
-
-def is_of(X: object, module: str, *names: str) -> bool:
-    """Whether X is of one of these classes of a library, or derived from one."""
+def is_instance_by_name(X: object, module: str, *names: str) -> bool:
+    """Return whether X is of one of these classes of a library, or derived from one."""
     return any(_belongs(cls, module) and cls.__name__ in names for cls in type(X).__mro__)
 
 
@@ -86,14 +79,15 @@ def _belongs(cls: type, module: str) -> bool:
     return f"{cls.__module__.lstrip('_')}.".startswith(f"{module}.")
 
 
-def _kind_of(X: object) -> _Kind | None:
-    if not library(X):
-        return None
+def find_refusal(X: object) -> _Kind | None:
+    """Return the entry of the table of refused objects that X is one of; None if it is none of them."""
+    return _find_refusal(type(X).__mro__) if library(X) else None
+
+
+@functools.lru_cache(maxsize=256)
+def _find_refusal(classes: tuple[type, ...]) -> _Kind | None:
     matches = (
-        kind
-        for cls in type(X).__mro__
-        for kind in _KINDS
-        if _belongs(cls, kind.module) and kind.name in ("", cls.__name__)
+        kind for cls in classes for kind in _KINDS if _belongs(cls, kind.module) and kind.name in ("", cls.__name__)
     )
     return next(matches, None)
 
@@ -107,11 +101,11 @@ def refuse_foreign(X: object, what: str = "X") -> None:
 
 
 def refuse_remote(X: object, what: str = "X") -> None:
-    """Refuse tables that are not in memory as NumPy, pandas, polars or pyarrow have them."""
-    kind = _kind_of(X)
+    """Refuse tables that are not in the memory of this process."""
+    kind = find_refusal(X)
     if kind is not None:
         raise TypeError(f"{what} is {kind.what}; {kind.remedy.format(X=what)}")
-    inside = _kind_of(getattr(X, "data", None)) if library(X) == "xarray" else None
+    inside = find_refusal(getattr(X, "data", None)) if library(X) == "xarray" else None
     if inside is not None:
         raise TypeError(
             f"{what} holds {inside.what}; use powerkern.xarray.fit and .transform, or load it with {what}.compute()"

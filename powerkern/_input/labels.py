@@ -14,6 +14,7 @@ from powerkern._input.alignment import align_rows
 from powerkern._input.foreign import refuse_foreign
 from powerkern._input.label_values import KINDS, cast_exactly, values_of
 from powerkern._input.messages import shown
+from powerkern._input.wrapping import loaded
 from powerkern._typing import BoolArray, IntArray
 
 #: The argument `groups`: labels, or names of columns of a data frame.
@@ -161,6 +162,7 @@ def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple
     """The rows without the columns that hold the labels, the groups that there are, and the group of each row."""
     if not (dropna is None or isinstance(dropna, bool)):
         raise TypeError(f"dropna must be True, False or None, got {shown(dropna)}")
+    X = loaded(X)
     columns, names, several = _columns(X, groups)
     coded = [_coded(column) for column in columns]
     sizes = [each.categories.size + 1 for each in coded]
@@ -185,7 +187,7 @@ def without_names(X: Any, names: list[str] | None) -> Any:
     if names is None or (every := frames.names_of(X)) is None:
         return X
     rest = [j for j, name in enumerate(every) if name not in names]
-    return X if len(rest) == len(every) else frames.taken(X, None, rest)
+    return X if len(rest) == len(every) else frames.select(X, None, rest)
 
 
 def check_rows(runs: Runs, n: int) -> None:

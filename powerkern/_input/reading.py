@@ -14,6 +14,7 @@ from powerkern._input.arguments import is_weightless, weights_of
 from powerkern._input.arrays import Matrix, as_matrix, as_rows, check_n_features, is_masked_array
 from powerkern._input.columns import LEAVE_OUT
 from powerkern._input.messages import Rewording
+from powerkern._input.wrapping import as_frame
 
 #: For functions with the argument `non_numeric`.
 OFFERING_NON_NUMERIC = Rewording((f"{LEAVE_OUT}$", f"{LEAVE_OUT} (of a data frame: non_numeric='ignore')"))
@@ -44,13 +45,13 @@ def read(
     what : str, default "X"
         Name of the argument in messages.
     """
-    rows, weight = frames.without_weights(X, sample_weight, what)
+    rows, weight = frames.without_weights(as_frame(X) or X, sample_weight, what)
     if non_numeric is None:
         matrix = as_matrix(rows, column_names, what)
     else:
         chosen = frames.chosen_positions(rows, non_numeric)
         if chosen is not None:
-            rows = frames.taken(rows, None, chosen)
+            rows = frames.select(rows, None, chosen)
         with OFFERING_NON_NUMERIC:
             matrix = as_matrix(rows, column_names, what)
     return matrix._replace(weight=weights_of(weight, len(matrix.values)))
@@ -68,7 +69,7 @@ def read_chunk(
 
     A data frame with the columns `labels`, those of earlier chunks, in another order is read in their order.
     """
-    rows, weight = frames.without_weights(chunk, sample_weight, what)
+    rows, weight = frames.without_weights(as_frame(chunk) or chunk, sample_weight, what)
     rows = frames.order_chunk(rows, labels)
     matrix = as_rows(rows, column_names, what)
     n = len(matrix.values)
@@ -90,14 +91,15 @@ def read_fitted(
     ValueError
         If the number of columns, their names or their order differ from the fit's.
     """
-    rows, weight = frames.without_weights(X, sample_weight, what)
+    given = as_frame(X) or X  # recognised once
+    rows, weight = frames.without_weights(given, sample_weight, what)
     part = frames.columns_named(rows, names)
     with NEEDING_ALL:
         matrix = as_matrix(part, what=what)
     if matrix.was_vector and n_features > 1 and names is not None:
-        _refuse_one_row(rows, names, what)
+        _refuse_one_row(X, names, what)
     check_n_features(matrix.values, n_features, matrix.names, names)
-    return matrix._replace(weight=weights_of(weight, len(matrix.values)), given=X, part=part)
+    return matrix._replace(weight=weights_of(weight, len(matrix.values)), given=given, part=part)
 
 
 def _refuse_one_row(X: object, names: list[Any], what: str) -> None:
@@ -107,11 +109,11 @@ def _refuse_one_row(X: object, names: list[Any], what: str) -> None:
         raise ValueError(f"{what} is one row of a data frame; pass a frame of one row, such as X.iloc[[0]]")
 
 
-def restored(matrix: Matrix, values: NDArray[Any]) -> Any:
-    """`values` in place of the columns that were read, as data of the kind that was given; see `frames.restored`."""
+def wrap_like_input(matrix: Matrix, values: NDArray[Any]) -> Any:
+    """Return `values` in place of the columns that were read, in the form of the input; see `replace_columns`."""
     if matrix.was_vector and values.ndim == 2:
         values = values[:, 0]
-    return frames.restored(matrix.given, matrix.part, values)
+    return frames.replace_columns(matrix.given, matrix.part, values)
 
 
 def labelled(matrix: Matrix, values: NDArray[Any]) -> Any:

@@ -24,8 +24,9 @@ from powerkern._input.alignment import (
     may_go_by_position,
 )
 from powerkern._input.arrays import Matrix, as_flag, as_matrix
-from powerkern._input.foreign import frame_library
+from powerkern._input.foreign import library
 from powerkern._input.messages import shown, warn
+from powerkern._input.wrapping import as_frame
 from powerkern._results.json import damaged
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.regression import likelihood
@@ -226,8 +227,9 @@ def _evaluated(spec: Any, X: Any, formula: str) -> Any:
 
     if not hasattr(X, "columns"):
         raise TypeError(f"formula {shown(formula)} needs a data frame, covariates is a {type(X).__name__}")
-    if frame_library(X) == "polars":  # one library for fit and prediction: a specification remembers it
-        X = pandas.DataFrame(X.to_dict(as_series=False))
+    if library(X) != "pandas" and (frame := as_frame(X)) is not None:
+        # one library for fit and prediction: a specification remembers it
+        X = pandas.DataFrame({name: frame.objects(j) for j, name in enumerate(frame.names or [])})
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)

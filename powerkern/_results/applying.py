@@ -14,7 +14,7 @@ from powerkern._input import batches as _batches
 from powerkern._input.arguments import domain_error, domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, column_label, column_labels, output_type
 from powerkern._input.messages import warn
-from powerkern._input.reading import as_out, read_fitted, restored
+from powerkern._input.reading import as_out, read_fitted, wrap_like_input
 from powerkern._results.columns import ColumnResults, FittedColumns
 from powerkern._results.inversion import (
     Inversion,
@@ -82,7 +82,7 @@ def transform(fit: FittedColumns, X: object, *, out: NDArray[Any] | None = None,
         fit.source.forget(target)
     counts = fit.columns.transform(matrix.values, target, direction, n_threads)
     _refuse(fit, matrix, counts)
-    return result if out is not None else restored(matrix, result)
+    return result if out is not None else wrap_like_input(matrix, result)
 
 
 def inverse_transform(
@@ -174,7 +174,7 @@ def invert(
     apply(target)
     if warns_of_digits:
         warn_of_lost_digits(inversion.lost_digits(), lambda j: column_label(j, fit.column_names), target.dtype)
-    return result if out is not None else restored(matrix, result)
+    return result if out is not None else wrap_like_input(matrix, result)
 
 
 def warn_overflow(columns: ColumnResults, labels: Callable[[IntArray], str]) -> None:

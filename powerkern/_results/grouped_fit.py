@@ -25,7 +25,8 @@ from powerkern._input.frames import by_name, label_like, order_frame
 from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
 from powerkern._input.messages import shown, suggest_in_class
-from powerkern._input.reading import read_fitted, restored
+from powerkern._input.reading import read_fitted, wrap_like_input
+from powerkern._input.wrapping import loaded
 from powerkern._results.columns import ColumnLabels, ColumnResults, FittedColumns, Of, Source
 from powerkern._results.fitted_data import GroupedData
 from powerkern._results.inference import wald_interval
@@ -293,7 +294,7 @@ class GroupedFit(Recorded):
         lazily = _batches.applied(X, again, of_blank=lambda row: self._lenient().transform(row, groups))
         if lazily is not None:
             return lazily
-        p = self.n_features
+        p, X = self.n_features, loaded(X)
         matrix = read_fitted(without_names(X, self.keys.names), self.column_names, p)._replace(given=X)
         values, columns = matrix.values, self.columns
         runs = self._runs_of(X, groups, len(values))
@@ -330,7 +331,7 @@ class GroupedFit(Recorded):
             unknown = runs.rows(runs.codes == UNKNOWN)
             if unknown.size and self.pooled is not None and self.unknown == "pooled":
                 out[unknown] = getattr(self.pooled.without_data(), method)(values[unknown], **options)
-        return restored(matrix, out)
+        return wrap_like_input(matrix, out)
 
     def _domain_error(self, matrix: Matrix, runs: Runs, k: int) -> ValueError:
         """The error for a value outside the domain in one of the columns of the groups."""

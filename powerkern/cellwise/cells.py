@@ -154,7 +154,7 @@ class DDCFit(Cells):
             return part
         matrix = as_matrix(X)
         check_n_features(matrix.values, self.check.n_columns, matrix.names, self.check.names)
-        return X if self.loc.size == self.check.n_columns else frames.taken(X, None, self.check.columns)
+        return X if self.loc.size == self.check.n_columns else frames.select(X, None, self.check.columns)
 
 
 def ddc(
@@ -359,7 +359,9 @@ def _judged(part: Any, z: FloatArray, shrunken: FloatArray, rule: _Rule) -> Cell
     if matrix.was_vector:
         imputed = imputed[:, 0]
     unjudged = np.zeros(len(residuals), dtype=bool)
-    cells = Cells(expected, residuals, flagged, frames.restored(part, part, imputed), _outlying(residuals), unjudged)
+    cells = Cells(
+        expected, residuals, flagged, frames.replace_columns(part, part, imputed), _outlying(residuals), unjudged
+    )
     return _judged_rows(cells, rule)
 
 

@@ -151,7 +151,7 @@ class _Check:
     def __init__(self, X: Any) -> None:
         positions, names = frames.numeric_positions(X)
         self._given = X
-        numeric = frames.taken(X, None, positions) if positions is not None else X
+        numeric = frames.select(X, None, positions) if positions is not None else X
         matrix = as_matrix(numeric)
         refuse_infinite(matrix)
         self._values = np.asarray(matrix.values, dtype=np.float64)
@@ -167,7 +167,7 @@ class _Check:
         columns, rows = self._numbers[self._columns], np.flatnonzero(self._rows)
         names = None if self._names is None else [self._names[j] for j in columns]
         n_columns = columns.size + len(self._why_columns)
-        part = frames.taken(self._given, rows, columns)
+        part = frames.select(self._given, rows, columns)
         return DataCheck(
             columns, rows, self._why_columns, self._why_rows, self._left(), names, self._names, n_columns, part
         )

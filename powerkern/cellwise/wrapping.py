@@ -16,7 +16,7 @@ from powerkern._engine.gather import Scratch, gather_columns
 from powerkern._engine.threads import thread_count
 from powerkern._input.arguments import refuse_infinite
 from powerkern._input.arrays import Matrix, as_choice, as_matrix
-from powerkern._input.reading import read_fitted, restored
+from powerkern._input.reading import read_fitted, wrap_like_input
 from powerkern._typing import FloatArray
 from powerkern.cellwise.constants import WrapConstants, wrap_constants
 from powerkern.cellwise.standardization import given_standardization, is_usable, standardization, warn_of_scales
@@ -73,7 +73,7 @@ class Wrapped:
                 block[~usable[group]] = kept
 
         result = map_blocks(change, matrix.values, thread_count(n_threads))
-        return restored(matrix, result)
+        return wrap_like_input(matrix, result)
 
 
 def wrap(

@@ -83,7 +83,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int 
         block /= scale[group, None]
 
     result = map_blocks(change, matrix.values, threads)
-    return frames.restored(X, X, result[:, 0] if matrix.was_vector else result)
+    return frames.replace_columns(X, X, result[:, 0] if matrix.was_vector else result)
 
 
 def bessel_factor(values: NDArray[Any], ddof: int, n_threads: int) -> FloatArray:

@@ -18,7 +18,7 @@ from powerkern._fit.fit import fit
 from powerkern._input import special
 from powerkern._input.arguments import as_number
 from powerkern._input.arrays import Matrix, as_matrix
-from powerkern._input.reading import read_fitted, restored
+from powerkern._input.reading import read_fitted, wrap_like_input
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.elementary.erf import gaussian_probabilities
@@ -136,7 +136,7 @@ class ScoreScaling:
         result = map_blocks(map_columns, values, threads)
         if infinite is not None:
             result[infinite] = matrix.values[infinite] > 0.0
-        return restored(matrix, result)
+        return wrap_like_input(matrix, result)
 
 
 # --- maps of the rules, which change columns (rows of a block) in place ------------------------------------

@@ -284,7 +284,7 @@ def _read(chunks: Any, columns: list[int] | None, order: _Order) -> Iterator[Any
         names = frames.names_of(source.blank) or []
         return source.of(None if columns is None else [names[j] for j in columns])
     ordered = order.apply(opened)
-    return ordered if columns is None else (frames.taken(chunk, None, columns) for chunk in ordered)
+    return ordered if columns is None else (frames.select(chunk, None, columns) for chunk in ordered)
 
 
 def _with_weights(chunks: Iterator[Any], sample_weight: Any) -> Iterator[tuple[object, Any]]:

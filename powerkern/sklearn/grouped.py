@@ -199,7 +199,7 @@ class GroupedPowerTransformer(FloatTransformer):
             raise ValueError(f"groups={self.groups!r} names columns that X, a {type(X).__name__}, does not have")
         note_features(self, X, reset)
         at = [names.index(key) for key in self._keys()]
-        labels = frames.column_at(X, at[0]) if isinstance(self.groups, str) else frames.taken(X, None, at)
+        labels = frames.column_at(X, at[0]) if isinstance(self.groups, str) else frames.select(X, None, at)
         return as_matrix(without_names(X, self._keys())).values, labels
 
     def __sklearn_tags__(self) -> Any:

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_array, validate_data
 from powerkern._input.arguments import domain_error
 from powerkern._input.arrays import column_label, filled, refuse_non_numbers
 from powerkern._input.columns import LEAVE_OUT
-from powerkern._input.foreign import frame_library, refuse_foreign, refuse_remote
+from powerkern._input.foreign import refuse_foreign, refuse_remote
+from powerkern._input.frames import names_of
 from powerkern._input.messages import Rewording
 from powerkern._input.reading import NEEDING_ALL
 from powerkern.sklearn._compat import Interval
@@ -86,9 +87,9 @@ def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
 
     Where both refuse, scikit-learn's message stands, except for data frames: ours names the column.
     """
-    is_frame = frame_library(X) != "" and hasattr(X, "columns")
+    names = names_of(X)
     ours: Exception | None = None
-    if is_frame and len(X.columns) and hasattr(X, "sparse"):  # pandas' accessor, there where every column is
+    if names and hasattr(X, "sparse"):  # pandas' accessor, there where every column is
         ours = TypeError(f"{what} is sparse; pass {what}.sparse.to_dense()")
     else:
         try:
@@ -101,7 +102,7 @@ def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
     except OverflowError as error:
         raise ours or error from None
     except (TypeError, ValueError) as error:
-        if ours is None or not is_frame:
+        if ours is None or names is None:
             raise
         kind = ValueError if isinstance(error, ValueError) else TypeError  # as scikit-learn has it
         raise kind(str(ours)) from None
@@ -110,8 +111,7 @@ def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
 
 
 def _refuse_repeated_names(X: Any) -> None:
-    names = X.columns if frame_library(X) and hasattr(X, "columns") else []
-    repeated = next((name for name, times in Counter(names).items() if times > 1), None)
+    repeated = next((name for name, times in Counter(names_of(X)).items() if times > 1), None)
     if repeated is not None:  # before version 1.7 scikit-learn took them
         raise ValueError(f"the name {repeated!r} is that of more than one column; give each its own")
 

@@ -12,15 +12,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array
 
 from powerkern._input.arrays import check_n_features, filled, listed, position_of
-from powerkern._input.foreign import frame_library, refuse_foreign
-from powerkern._input.frames import restored, taken
+from powerkern._input.foreign import refuse_foreign
+from powerkern._input.frames import names_of, replace_columns, select
 from powerkern._input.messages import shown
 from powerkern.sklearn.reading import FloatTransformer, feature_names, note_features, read
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a data frame of pandas or polars."""
-    return frame_library(X) != "" and hasattr(X, "columns")
+    """Return whether X is a data frame, of any library."""
+    return names_of(X) is not None
 
 
 def as_table(X: Any) -> Any:
@@ -39,7 +39,7 @@ class Table(NamedTuple):
     @property
     def part(self) -> Any:
         """The chosen columns."""
-        return taken(self.whole, None, self.chosen) if is_frame(self.whole) else self.whole[:, self.chosen]
+        return select(self.whole, None, self.chosen) if is_frame(self.whole) else self.whole[:, self.chosen]
 
     @property
     def takes_all(self) -> bool:
@@ -49,7 +49,7 @@ class Table(NamedTuple):
     def rows(self, at: NDArray[np.intp]) -> Table:
         """These rows."""
         columns = np.arange(self.whole.shape[1])
-        return Table(taken(self.whole, at, columns) if is_frame(self.whole) else self.whole[at], self.chosen)
+        return Table(select(self.whole, at, columns) if is_frame(self.whole) else self.whole[at], self.chosen)
 
     def holding(self, values: NDArray[Any], copy: bool = True) -> Any:
         """The table, of its own kind, with `values` in the chosen columns.
@@ -58,7 +58,7 @@ class Table(NamedTuple):
         """
         if is_frame(self.whole):
             part = self.whole if self.takes_all else self.part
-            return restored(self.whole, part, values)
+            return replace_columns(self.whole, part, values)
         if self.takes_all and copy:
             return values
         in_place = not copy and self.whole.flags.writeable and self.whole.dtype == values.dtype

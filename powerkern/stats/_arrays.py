@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._input.alignment import align_columns, align_rows
 from powerkern._input.arrays import as_reals, filled, is_masked_array, is_real, numbers
 from powerkern._input.foreign import library, refuse_foreign
-from powerkern._input.frames import restored
+from powerkern._input.frames import names_of, replace_columns
+from powerkern._input.wrapping import as_frame
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.elementwise import (
     boxcox_array,
@@ -79,20 +80,15 @@ def transformed_like(kernel: Elementwise, x: Any, lmbda: Any, out: NDArray[np.fl
     """
     if type(x) is np.ndarray:
         return transformed(kernel, x, lmbda, out)
-    own = library(x)
-    if own == "pandas" and hasattr(x, "columns"):
-        lmbda = align_columns(lmbda, x.columns.tolist(), "lmbda")
-    elif own:
-        lmbda = align_rows(lmbda, x, "lmbda", "x")
+    names = names_of(x)
+    lmbda = align_rows(lmbda, x, "lmbda", "x") if names is None else align_columns(lmbda, names, "lmbda")
     values = data_of(x)
     result = transformed(kernel, values, lmbda, out)
     if out is not None or np.shape(result) != np.shape(values):
         return result
-    if own == "xarray":
+    if library(x) == "xarray":
         return x.copy(data=result)
-    if own:
-        return restored(x, x, result)
-    return np.ma.array(result, mask=np.ma.getmaskarray(x)) if is_masked_array(x) else result
+    return np.ma.array(result, mask=np.ma.getmaskarray(x)) if is_masked_array(x) else replace_columns(x, x, result)
 
 
 BOXCOX = Elementwise(boxcox_array, boxcox_each)
@@ -106,7 +102,7 @@ def data_of(x: Any) -> NDArray[Any]:
     if type(x) is np.ndarray:
         return x
     refuse_foreign(x, "x")
-    return numbers(x, "x") if library(x) else np.asanyarray(x)
+    return numbers(x, "x") if library(x) or as_frame(x) is not None else np.asanyarray(x)
 
 
 def float_dtype(*operands: Any) -> np.dtype[Any]:

@@ -12,7 +12,6 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input import frames
 from powerkern._input.batches import CELLS, row_groups
 from powerkern._input.tables.identifiers import IdentifierEvidence, no_numbers, warn_about_rounding
 from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Selection, Table, check_distinct
@@ -167,13 +166,15 @@ class ParquetWriter:
 
     def write(self, block: Block, result: NDArray[Any]) -> None:
         """Append a group of rows."""
+        from powerkern._input.narwhals_frame import without_types
+
         pa = pyarrow()
         where = {position: j for j, position in enumerate(self._layout.positions)}
         columns = [
             pa.array(result[:, where[position]], from_pandas=True) if position in where else block.rest[position]
             for position in range(len(self._layout.names))
         ]
-        notes = frames.without_types(self._layout.metadata, self._layout.matrix_names)
+        notes = without_types(self._layout.metadata, self._layout.matrix_names)
         data = pa.table(columns, names=list(self._layout.names)).replace_schema_metadata(notes)
         if self._writer is None:
             self._writer = pa.parquet.ParquetWriter(self._file, data.schema)

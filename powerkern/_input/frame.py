@@ -1,0 +1,75 @@
+"""What the package asks of a data frame or series, whichever library it is from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from powerkern._input.columns import ColumnType, is_number
+
+
+class Frame(ABC):
+    """A data frame or series, recognised once; its subclasses know the libraries.
+
+    Attributes
+    ----------
+    native : data frame or series
+        The object itself.
+    is_series : bool
+        Whether it is a series: one column without a second dimension.
+    names : list or None
+        Labels of the columns; None for a series without a name.
+    types : list of ColumnType
+        Types of the columns.
+    """
+
+    native: Any
+    is_series: bool
+    names: list[Any] | None
+    types: list[ColumnType]
+
+    @abstractmethod
+    def to_array(self) -> NDArray[Any] | None:
+        """Return all values, without a copy where the library can; None where it cannot, or does so badly."""
+
+    @abstractmethod
+    def column(self, j: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Return column `j` as floats of a type, its null entries as NaN."""
+
+    @abstractmethod
+    def objects(self, j: int) -> Any:
+        """Return column `j` as Python objects."""
+
+    @abstractmethod
+    def series(self, j: int) -> Any:
+        """Return column `j` as its library has columns."""
+
+    @abstractmethod
+    def select(self, columns: Sequence[int], rows: NDArray[np.intp] | None = None) -> Frame:
+        """Return the columns, and the rows, at these positions."""
+
+    @abstractmethod
+    def replace(self, part: Frame, values: NDArray[Any]) -> Any:
+        """Return a copy, of the library's own kind, with `values` in the columns of `part`, which was selected from it.
+
+        Null entries stay null.
+        """
+
+    @abstractmethod
+    def label(self, values: NDArray[Any], columns: Sequence[str] | None = None) -> Any:
+        """Return `values`, one row per row, as a frame or series with the same row labels; `columns` names them."""
+
+    def holds_numbers(self, j: int) -> bool:
+        """Return whether column `j` holds real numbers, which may be Python objects; None and NA are missing."""
+        kind = self.types[j].kind
+        return kind == "number" or (kind == "object" and all(map(is_number, self.objects(j))))
+
+    def has_wide_integers(self, j: int) -> bool:
+        """Return whether column `j` is of integers that float64 may round."""
+        if self.types[j].kind == "object":
+            return any(isinstance(cell, int | np.integer) for cell in self.objects(j))
+        return self.types[j].is_wide_integer

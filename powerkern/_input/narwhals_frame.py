@@ -1,0 +1,225 @@
+"""Data frames and series that narwhals reads: polars, pyarrow, Modin, cuDF, and anything that exports Arrow data.
+
+This module is imported when such an object is first passed, so that arrays and pandas do not pay for narwhals.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from narwhals.exceptions import DuplicateError
+from numpy.typing import DTypeLike, NDArray
+
+from powerkern._input.columns import ColumnType, describe_narwhals_type
+from powerkern._input.foreign import is_instance_by_name, library
+from powerkern._input.frame import Frame
+
+#: Types that NumPy has, too.
+_NUMPY_TYPES = frozenset(
+    (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float32, nw.Float64)
+)
+
+
+class NarwhalsFrame(Frame):
+    """A data frame or series in memory, wrapped by narwhals; a series as a frame of one column.
+
+    Parameters
+    ----------
+    frame : narwhals.DataFrame
+        The wrapped data frame.
+    is_series : bool
+        Whether the user gave a series.
+    unwrap : callable
+        Returns a data frame or series of narwhals as the kind of object that the user gave.
+    """
+
+    def __init__(self, frame: nw.DataFrame[Any], is_series: bool, unwrap: Callable[[Any], Any]) -> None:
+        self._frame, self.is_series, self._unwrap = frame, is_series, unwrap
+
+    @functools.cached_property
+    def native(self) -> Any:  # type: ignore[override]
+        return self._give(self._frame)
+
+    def _give(self, frame: nw.DataFrame[Any]) -> Any:
+        return self._unwrap(frame[:, 0] if self.is_series else frame)
+
+    @functools.cached_property
+    def names(self) -> list[Any] | None:  # type: ignore[override]
+        names: list[Any] = self._frame.columns
+        return names if not self.is_series or names[0] not in ("", None) else None
+
+    @functools.cached_property
+    def _dtypes(self) -> list[Any]:
+        return self._frame.schema.dtypes()
+
+    @functools.cached_property
+    def types(self) -> list[ColumnType]:  # type: ignore[override]
+        return [
+            describe_narwhals_type(type(dtype), self._type_name(j) if isinstance(dtype, nw.Unknown) else str(dtype))
+            for j, dtype in enumerate(self._dtypes)
+        ]
+
+    def _type_name(self, j: int) -> str:
+        """Return the name of a type that narwhals does not know."""
+        native = self._columns[j].to_native()
+        return str(getattr(native, "type", None) or native.dtype)
+
+    @functools.cached_property
+    def _columns(self) -> list[nw.Series[Any]]:
+        return list(self._frame.iter_columns())
+
+    def to_array(self) -> NDArray[Any] | None:
+        is_polars = self._frame.implementation.is_polars()  # the others would copy the columns to rows
+        if not is_polars or type(self._dtypes[0]) not in _NUMPY_TYPES:
+            return None
+        return self._frame[:, 0].to_numpy() if self.is_series else self._frame.to_numpy()
+
+    def column(self, j: int, dtype: DTypeLike) -> NDArray[Any]:
+        one = self._columns[j]
+        if type(self._dtypes[j]) not in _NUMPY_TYPES:
+            one = one.cast(nw.Float64)  # not the others: Arrow refuses to cast integers that float64 rounds
+        return np.asarray(one.to_numpy(), dtype=dtype)
+
+    def objects(self, j: int) -> Any:
+        return self._columns[j].to_list()
+
+    def series(self, j: int) -> Any:
+        return self._columns[j].to_native()
+
+    def select(self, columns: Sequence[int], rows: NDArray[np.intp] | None = None) -> Frame:
+        frame = self._frame
+        if list(columns) != list(range(len(frame.columns))):
+            frame = frame[:, list(columns)]
+        if rows is not None and len(columns):  # a frame without columns has no rows
+            frame = frame[np.asarray(rows), :]
+        return self if frame is self._frame else NarwhalsFrame(frame, self.is_series, self._unwrap)
+
+    def replace(self, part: Frame, values: NDArray[Any]) -> Any:
+        assert isinstance(part, NarwhalsFrame)
+        result = part._with_nulls(part._like(values.reshape(-1, len(part._frame.columns)), part._frame.columns))
+        if part is not self:
+            result = self._frame.with_columns(*result.iter_columns())
+        if result.implementation.is_pyarrow() and _has_notes(self._frame.to_native().schema):
+            result = nw.from_native(_with_notes(self._frame.to_native(), result.to_native(), part._frame.columns))
+        return self._give(result)
+
+    def label(self, values: NDArray[Any], columns: Sequence[str] | None = None) -> Any:
+        if values.ndim == 2:
+            return self._unwrap(self._like(values, columns or self._frame.columns))
+        name = self._frame.columns[0] if self.is_series else ""
+        return self._unwrap(self._like(values[:, np.newaxis], [name])[:, 0])
+
+    def _like(self, values: NDArray[Any], names: Sequence[Any]) -> nw.DataFrame[Any]:
+        """Return values as a frame of the same library, with its row labels if it has some."""
+        native = self._frame.to_native()
+        if self._frame.implementation.is_pandas_like():
+            return nw.from_native(type(native)(values, columns=list(names), index=native.index), eager_only=True)
+        return nw.from_dict(dict(zip(names, values.T, strict=True)), backend=self._frame.implementation)
+
+    def _with_nulls(self, result: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+        """Return `result` with the null entries of this frame, whose columns have the same names."""
+        nullable = [one for one in self._columns if one.null_count()]
+        if not nullable:
+            return result
+        return result.with_columns(
+            *(nw.when(~one.is_null()).then(nw.col(one.name)).alias(one.name) for one in nullable)
+        )
+
+
+def wrap_by_narwhals(X: Any) -> NarwhalsFrame | None:
+    """Return a data frame or series in memory, wrapped; None if X is neither, or is lazy.
+
+    Raises
+    ------
+    ValueError
+        Two columns have the same name.
+    TypeError
+        X exports Arrow data, and pyarrow, which would read them, is not installed.
+    """
+    unwrap: Callable[[Any], Any] = nw.to_native
+    if library(X) == "narwhals":
+        home, X = _namespace(X), X.to_native()
+        unwrap = functools.partial(_rewrap, home)
+    elif library(X) == "pyarrow" and hasattr(X, "__arrow_c_array__"):
+        X, unwrap = _as_chunked(X)
+    try:
+        wrapped = nw.from_native(X, allow_series=True, pass_through=True)
+        if wrapped is X and (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")):
+            wrapped = nw.from_native(_load_arrow(X), allow_series=True)
+    except DuplicateError as error:
+        names = " ".join(str(error).split())
+        raise ValueError(f"X has columns of the same name; give each its own ({names})") from None
+    if isinstance(wrapped, nw.Series):
+        return NarwhalsFrame(wrapped.to_frame(), True, unwrap)
+    return NarwhalsFrame(wrapped, False, unwrap) if isinstance(wrapped, nw.DataFrame) else None
+
+
+def _namespace(X: Any) -> Any:
+    """Return the module of narwhals whose objects X is one of: the main one, or one of its stable ones."""
+    parts = type(X).__module__.split(".")
+    return importlib.import_module(".".join(parts[:3]) if parts[1] == "stable" else parts[0])
+
+
+def _rewrap(home: Any, wrapped: Any) -> Any:
+    return home.from_native(wrapped.to_native(), allow_series=True)
+
+
+def _as_chunked(X: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Return a record batch or array of pyarrow as a table or chunked array, and the way back."""
+    import pyarrow
+
+    if is_instance_by_name(X, "pyarrow", "RecordBatch"):
+        return pyarrow.Table.from_batches([X]), lambda frame: frame.to_native().combine_chunks().to_batches()[0]
+    return pyarrow.chunked_array([X]), lambda series: series.to_native().combine_chunks()
+
+
+def _load_arrow(X: Any) -> Any:
+    """Return an object that exports Arrow data as a table, or a column, of pyarrow."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise TypeError(f"a {type(X).__name__} is read by pyarrow: pip install pyarrow") from None
+    is_stream = hasattr(X, "__arrow_c_stream__")
+    column = pyarrow.chunked_array(X) if is_stream else pyarrow.chunked_array([pyarrow.array(X)])
+    return pyarrow.Table.from_struct_array(column) if pyarrow.types.is_struct(column.type) else column
+
+
+def is_numeric_arrow_type(dtype: Any) -> bool:
+    """Return whether a type of pyarrow is one of real numbers; False for any other object."""
+    import pyarrow
+
+    if not isinstance(dtype, pyarrow.DataType):
+        return False
+    empty = nw.from_native(pyarrow.chunked_array([], type=dtype), series_only=True)
+    return describe_narwhals_type(type(empty.dtype), str(dtype)).kind == "number"
+
+
+# --- what narwhals drops of Arrow tables ----------------------------------------------------------------
+
+
+def _has_notes(schema: Any) -> bool:
+    return schema.metadata is not None or any(field.metadata or not field.nullable for field in schema)
+
+
+def _with_notes(given: Any, table: Any, names: Sequence[str]) -> Any:
+    """Return an Arrow table with the metadata of another, and of its fields; `names` are the transformed columns."""
+    import pyarrow
+
+    fields = [field.with_type(column.type) for field, column in zip(given.schema, table.columns, strict=True)]
+    schema = pyarrow.schema(fields, without_types(given.schema.metadata, names))
+    return pyarrow.Table.from_arrays(table.columns, schema=schema)
+
+
+def without_types(metadata: Mapping[bytes, bytes] | None, names: Sequence[str]) -> Mapping[bytes, bytes] | None:
+    """Return the metadata of an Arrow table, without pandas' notes on the types of the transformed columns."""
+    if metadata is None or b"pandas" not in metadata:
+        return metadata
+    pandas = json.loads(metadata[b"pandas"])
+    kept = [column for column in pandas["columns"] if column["field_name"] not in names]
+    return {**metadata, b"pandas": json.dumps({**pandas, "columns": kept}).encode()}
