@@ -64,6 +64,21 @@ class FittedData:
             self._weight_print = fingerprint_vector(self.weight)
         return self
 
+    @property
+    def is_copy(self) -> bool:
+        """Whether values and weights were copied."""
+        return not self._is_shared
+
+    def without_values(self) -> FittedData:
+        """Return the fingerprints and the weights alone; `with_values` completes them."""
+        return self.with_values(np.empty((0, self.values.shape[1])))
+
+    def with_values(self, values: NDArray[Any]) -> FittedData:
+        """Return data with these values, which `checked` compares with the fingerprints."""
+        other = copy.copy(self)
+        other.values, other._frames = values, ()
+        return other
+
     def part(self, columns: NDArray[np.intp]) -> FittedData:
         """Return the data of some of the columns."""
         part = copy.copy(self)

@@ -21,12 +21,14 @@ from powerkern._input.arguments import each_column, given_bounds
 from powerkern._input.arrays import as_reals, warn_of_columns
 from powerkern._input.messages import muted
 from powerkern._results.applying import invert
+from powerkern._results.fitted_data import FittedData
 from powerkern._results.inversion import OutOfRange
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import Status
 from powerkern._typing import Bounds
 from powerkern.sklearn._compat import StrOptions, fit_context
 from powerkern.sklearn.exchange import arguments_of, as_sklearn, fit_of
+from powerkern.sklearn.fitted_rows import FittedRows
 from powerkern.sklearn.reading import CALLING_FAMILY_METHOD, N_THREADS, feature_names, read, read_array
 from powerkern.sklearn.tables import PartTransformer, Table
 
@@ -85,7 +87,7 @@ class PowerTransformer(PartTransformer):
         Everything known about the fit: intervals, standard errors and the status of each transformed feature. It does
         not keep the training data: pass X to `PowerFit.confint` and `PowerFit.profile`.
     sketch_ : Sketch or None
-        Of all rows that `partial_fit` has seen.
+        Of all rows seen so far, once `partial_fit` was called.
     n_features_in_, feature_names_in_
         Number and names of the features, as in scikit-learn.
 
@@ -166,6 +168,8 @@ class PowerTransformer(PartTransformer):
             self._warn_where_sklearn_raises(fit)
         self.power_fit_ = fit.without_data()
         self.sketch_: sketch.Sketch | None = None
+        data = fit.source.data
+        self._rows = FittedRows(X, data if isinstance(data, FittedData) else None)
         return self
 
     @available_if(_by_likelihood)  # type: ignore[untyped-decorator]
@@ -176,43 +180,60 @@ class PowerTransformer(PartTransformer):
 
         The rows are summarised in a sketch (`powerkern.sketch`) of some 60 kilobytes per feature, from which the
         likelihood is known to about 1e-13. A feature that cannot be fitted yet is not warned of; see
-        ``power_fit_.status_text``. Available only with ``estimator="mle"``. After `fit`, which makes no sketch,
-        it raises a ValueError: begin with `partial_fit`.
+        ``power_fit_.status_text``. Available only with ``estimator="mle"``.
+
+        After `fit` it goes on from the rows of `fit`, as if `partial_fit` had been given both: `fit` makes no sketch,
+        so the first call summarises the data that `fit` was given. It raises a ValueError if these have been changed or
+        are no longer in memory. A transformer that was pickled, or deeply copied, between `fit` and `partial_fit` holds
+        none of them.
         """
+        is_first = not hasattr(self, "power_fit_")
         seen: sketch.Sketch | None = getattr(self, "sketch_", None)
-        if seen is None and hasattr(self, "power_fit_"):
-            raise ValueError(
-                "partial_fit cannot add rows to those of fit, which are not kept; begin with a clone, and pass the "
-                "rows of fit to partial_fit first"
-            )
-        if seen is not None and seen.grid.family != self.method:
-            raise ValueError(
-                f"method is {self.method!r}, and the rows seen so far were summarised for {seen.grid.family!r}; begin "
-                "anew with a clone"
-            )
-        if seen is not None:
-            moved = given_shift(self._shift(), self.method, seen.grid.n_features)
-            if not np.array_equal(seen.grid.shift, moved):
-                raise ValueError("shift is not that of the rows seen so far; begin anew with a clone")
-        matrix = self._read(X, reset=seen is None)[1]
+        if not is_first:
+            self._check_continued(seen)
+        matrix = self._read(X, reset=is_first)[1]
         with muted():
-            total = sketch.extend(
-                seen,
-                matrix,
-                self.method,
-                sample_weight=sample_weight,
-                shift=self._shift(),
-                column_names=self._names(),
-                n_threads=self.n_threads,
-            )
+            if seen is None and not is_first:
+                rows, weight = getattr(self, "_rows", FittedRows()).read(
+                    lambda given: self._read(given, reset=False)[1], self._names(), self.n_threads
+                )
+                seen = self._extended(None, rows, weight if weight.size else None)
+            total = self._extended(seen, matrix, sample_weight)
             fit = sketch.finish(
                 total, standardize=self.standardize, ymax=self.ymax, bounds=self._bounds(), n_threads=self.n_threads
             )
-        known = np.full(fit.n_features, Status.OK) if seen is None else self.power_fit_.status
+        known = np.full(fit.n_features, Status.OK) if is_first else self.power_fit_.status
         new_doubts = [((fit.status == code) & (known != code), code.sentence) for code in _LASTING_DOUBTS]
         warn_of_columns(new_doubts, fit.column_names)
-        self.power_fit_, self.sketch_ = fit, total
+        self.power_fit_, self.sketch_, self._rows = fit, total, FittedRows()
         return self
+
+    def _check_continued(self, seen: sketch.Sketch | None) -> None:
+        """Raise if the parameters are not those with which rows were fitted, or summarised if there is a sketch."""
+        fit = self.power_fit_
+        family, shift = (fit.family, fit.spec.shift) if seen is None else (seen.grid.family, seen.grid.shift)
+        if family != self.method:
+            raise ValueError(
+                f"method is {self.method!r}, and the rows seen so far were fitted by {family!r}; "
+                "begin anew with a clone"
+            )
+        was, is_now = (given_shift(each, family, fit.n_features) for each in (shift, self._shift()))
+        if not np.array_equal(was, is_now):
+            raise ValueError("shift is not that of the rows seen so far; begin anew with a clone")
+
+    def _extended(
+        self, seen: sketch.Sketch | None, matrix: NDArray[Any], sample_weight: ArrayLike | None
+    ) -> sketch.Sketch:
+        """Return the sketch of the rows seen so far and of a matrix."""
+        return sketch.extend(
+            seen,
+            matrix,
+            self.method,
+            sample_weight=sample_weight,
+            shift=self._shift(),
+            column_names=self._names(),
+            n_threads=self.n_threads,
+        )
 
     @CALLING_FAMILY_METHOD
     def transform(self, X: object) -> Any:
@@ -337,7 +358,7 @@ class PowerTransformer(PartTransformer):
         True
         """
         made = cls(**arguments_of(transformer))
-        made.power_fit_, made.sketch_ = fit_of(transformer), None
+        made.power_fit_, made.sketch_, made._rows = fit_of(transformer), None, FittedRows()
         made.n_features_in_ = transformer.n_features_in_
         if hasattr(transformer, "feature_names_in_"):
             made.feature_names_in_ = transformer.feature_names_in_

@@ -1,0 +1,120 @@
+"""The rows that `PowerTransformer.fit` was given, from which `partial_fit` can go on."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._results.fitted_data import FittedData
+from powerkern._typing import FloatArray
+
+_REMEDY = "begin with a clone, and pass the rows of fit to partial_fit first"
+
+
+class FittedRows:
+    """The rows that `fit` was given, as long as they are in memory and unchanged.
+
+    A transformer must not keep large data alive that a pipeline has made and dropped. Small data are copied. Of others
+    there is a weak reference, and the fingerprints that `powerkern.fit` takes. Pickles and deep copies hold no rows.
+
+    Parameters
+    ----------
+    given : object
+        What the user passed to `fit`.
+    data : FittedData or None
+        The data that were fitted; None if nothing is known of them.
+    """
+
+    def __init__(self, given: object = None, data: FittedData | None = None) -> None:
+        self._data, self._values, self._given = data, _nothing, _nothing
+        if data is not None and not data.is_copy:
+            self._data = data.without_values()
+            self._values, self._given = _weak_view(data.values), _weak_reference(given)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        return type(self), ()
+
+    def read(
+        self, read: Callable[[object], NDArray[Any]], names: list[str] | None, n_threads: int | None
+    ) -> tuple[NDArray[Any], FloatArray]:
+        """Return the rows and their weights, empty if there are none.
+
+        Parameters
+        ----------
+        read : callable
+            Reads the matrix in what the user passed to `fit`.
+        names : list of str or None
+            Names of the columns, for messages.
+        n_threads : int, optional
+            Threads that compare fingerprints; default: all CPUs of this process.
+
+        Raises
+        ------
+        ValueError
+            The rows are not in memory any more, or were changed.
+        """
+        data = self._data
+        if data is not None and not data.is_copy:
+            values, given = self._values(), self._given()
+            if values is None and given is not None:  # what was fitted was a copy of it
+                values = read(given)
+            data = None if values is None else data.with_values(values)
+        if data is None:
+            raise ValueError(
+                "partial_fit cannot go on from this fit, whose rows are no longer in memory (nor in pickles and "
+                f"copies); {_REMEDY}"
+            )
+        return data.checked(names, n_threads, remedy=_REMEDY)
+
+
+def _nothing() -> None:
+    """Return None, as a weak reference to what is gone."""
+
+
+def _weak_reference(given: object) -> Callable[[], Any]:
+    """Return a function that returns `given` as long as something else keeps it, or its memory if it is an array."""
+    if type(given) is np.ndarray:
+        return _weak_view(given)
+    try:
+        return weakref.ref(given)
+    except TypeError:  # a list
+        return _nothing
+
+
+def _weak_view(array: NDArray[Any]) -> Callable[[], NDArray[Any] | None]:
+    """Return a function that returns an equal view of the memory of an array as long as something else keeps that.
+
+    The array itself may be gone: ``X[:100]`` is, right after ``fit(X[:100])``.
+    """
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    alive = weakref.ref(owner)  # NumPy refuses to resize arrays in place that have any
+    if owner is array:
+        return alive
+    offset = _address(array) - _address(owner)
+    layout = {"shape": array.shape, "strides": array.strides, "typestr": array.dtype.str, "version": 3}
+
+    def view() -> NDArray[Any] | None:
+        memory = alive()
+        if memory is None:
+            return None
+        return np.asarray(_Memory({**layout, "data": (_address(memory) + offset, True)}, memory))
+
+    return view
+
+
+class _Memory:
+    """A part of the memory of an array, which it keeps alive."""
+
+    def __init__(self, interface: dict[str, Any], owner: NDArray[Any]) -> None:
+        self.__array_interface__, self._owner = interface, owner
+
+
+def _address(array: NDArray[Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
