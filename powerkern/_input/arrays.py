@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from powerkern._input.alignment import are_default, axis_labels, few, is_whole_label, may_go_by_position
+from powerkern._input.array_libraries import is_foreign_array, read_foreign_array
 from powerkern._input.columns import COMPLAINTS, describe_dtype, is_number, kind_of, objects_as_floats, reject_cells
 from powerkern._input.foreign import is_instance_by_name, refuse_foreign
 from powerkern._input.frame import Frame
@@ -136,7 +137,7 @@ def _contents(
         return _frame_values(frame, what), frame.names, wide
     refuse_foreign(X, what)
     names = axis_labels(X)
-    X = filled(X)
+    X = read_foreign_array(X, what) if is_foreign_array(X) else filled(X)
     values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
     if dimensions is not None and values.ndim not in dimensions:
         described = f"has {values.ndim} dimensions" if values.ndim else f"is a {type(X).__name__}"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._input.alignment import align_rows, few, matching_order, may_go_by_position
+from powerkern._input.array_libraries import as_array_like
 from powerkern._input.arrays import as_choice, as_matrix, as_rows
 from powerkern._input.foreign import library
 from powerkern._input.frame import Frame
@@ -136,7 +137,7 @@ def replace_columns(X: Any, part: Any, values: NDArray[Any]) -> Any:
     """
     frame = as_frame(X)
     if frame is None:
-        return values
+        return as_array_like(values, X)
     chosen = frame if part is X else as_frame(part)
     assert chosen is not None
     return frame.replace(chosen, values)

@@ -11,6 +11,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._input.alignment import align_columns, align_rows
+from powerkern._input.array_libraries import is_foreign_array
 from powerkern._input.arrays import as_reals, filled, is_masked_array, is_real, numbers
 from powerkern._input.foreign import library, refuse_foreign
 from powerkern._input.frames import names_of, replace_columns
@@ -102,7 +103,7 @@ def data_of(x: Any) -> NDArray[Any]:
     if type(x) is np.ndarray:
         return x
     refuse_foreign(x, "x")
-    return numbers(x, "x") if library(x) or as_frame(x) is not None else np.asanyarray(x)
+    return numbers(x, "x") if library(x) or is_foreign_array(x) or as_frame(x) is not None else np.asanyarray(x)
 
 
 def float_dtype(*operands: Any) -> np.dtype[Any]:
