@@ -29,7 +29,7 @@ x = np.random.default_rng(0).lognormal(size=codes.size)
 pk.fit(x[:5000], groups=codes[:5000])
 before = peak_memory()
 fit = pk.fit(x, groups=codes)
-print(peak_memory() - before - fit.columns.raw.nbytes / 1e6)
+print(peak_memory() - before - fit._table.kernel_rows.nbytes / 1e6)
 """
 
 

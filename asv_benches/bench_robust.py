@@ -503,11 +503,11 @@ class Identity:
 
     def track_differences(self, estimator: str) -> int:
         x = contaminated(700, 60)
-        expected = fit(x, "yeo-johnson", estimator, n_threads=1).columns.raw
+        expected = fit(x, "yeo-johnson", estimator, n_threads=1)._table.kernel_rows
         others = [
-            fit(y, "yeo-johnson", estimator, n_threads=t).columns.raw
+            fit(y, "yeo-johnson", estimator, n_threads=t)._table.kernel_rows
             for y in (x, np.asfortranarray(x), x[::-1])
             for t in (1, 2, 8)
         ]
-        turned = fit(x[:, ::-1], "yeo-johnson", estimator).columns.raw[::-1]
+        turned = fit(x[:, ::-1], "yeo-johnson", estimator)._table.kernel_rows[::-1]
         return int(sum(np.sum(other != expected) for other in (*others, turned)))

@@ -140,7 +140,7 @@ class Tall(InTurns):
 
     def track_differences(self, family: str, n: int) -> float:
         """Results that differ, in any bit, by the number of threads."""
-        one, *others = (pk.fit(self.x, family, n_threads=k).columns.raw for k in (1, 2, 5))
+        one, *others = (pk.fit(self.x, family, n_threads=k)._table.kernel_rows for k in (1, 2, 5))
         return float(sum(np.count_nonzero(other != one) for other in others))
 
 

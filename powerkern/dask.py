@@ -21,7 +21,7 @@ from powerkern._estimators.spec import ChunkOptions
 from powerkern._input import frames
 from powerkern._input.arrays import as_choice, as_names, as_weights, check_n_features, naming, output_type
 from powerkern._input.messages import suggest_keywords
-from powerkern._results.columns import ColumnResults
+from powerkern._results.column_table import ColumnTable
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import fit_groups_with, fit_with
@@ -257,7 +257,9 @@ def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
     if _is_list(X):
         return [dask.delayed(function, pure=False, traverse=False)(chunk, fit) for chunk in X]
     if _is_frame(X):
-        everywhere = fit.with_columns(ColumnResults(fit.columns.raw, "yeo-johnson"))  # dummy values are in its domain
+        everywhere = fit._with_table(
+            ColumnTable(fit._table.kernel_rows, "yeo-johnson")
+        )  # dummy values are in its domain
         meta = _transformed(X._meta_nonempty, everywhere, "transform").iloc[:0]
         return X.map_partitions(function, fit, meta=meta)
     _check_array(X)
@@ -268,7 +270,7 @@ def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
         return X.map_blocks(function, fit, dtype=dtype, meta=np.empty(0, dtype))
     edges = np.cumsum([0, *X.chunks[1]])
     parts = [
-        X[:, a:b].map_blocks(function, fit.part(slice(a, b)), dtype=dtype, meta=np.empty((0, 0), dtype))
+        X[:, a:b].map_blocks(function, fit._take(slice(a, b)), dtype=dtype, meta=np.empty((0, 0), dtype))
         for a, b in itertools.pairwise(edges.tolist())
     ]
     return parts[0] if len(parts) == 1 else da.concatenate(parts, axis=1, allow_unknown_chunksizes=True)

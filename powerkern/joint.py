@@ -23,17 +23,16 @@ from powerkern._input.reading import read, read_fitted
 from powerkern._models.joint_rows import Rows, covariates_of, design_of, joint_likelihood, rows_of
 from powerkern._models.joint_search import FittedLikelihood, Found, found_of, lowest_minimum
 from powerkern._results import json
-from powerkern._results.columns import Of, read_only
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import (
     Interval,
     LikelihoodRatio,
     Method,
     Optimum,
+    RoundedPowers,
     confidence_interval,
     ratio_test,
     refuse_number,
-    rounded,
 )
 from powerkern._results.inversion import OutOfRange
 from powerkern._results.power_fit import PowerFit
@@ -163,15 +162,19 @@ def fit_joint(
     return JointFit(found, rows, data.take_prints(threads))
 
 
-class JointFit(json.Recorded):
+class JointFit(json.Recorded, RoundedPowers):
     """Power transforms fitted to columns together. Made by `fit_joint`.
 
     Attributes
     ----------
-    columns : PowerFit
+    power_fit : PowerFit
         The transforms, column by column, with the lambdas of the joint fit; `powerkern.plot` draws these.
     family : str
         "box-cox" or "yeo-johnson".
+    column_names : list or None
+        Labels of the columns, where the data had labels.
+    n_features : int
+        Number of columns.
     lmbda : (p,) ndarray
         The transformation parameters.
     lambdas : Series or ndarray
@@ -200,56 +203,64 @@ class JointFit(json.Recorded):
         How the search ended; its `sentence` says it in words.
     """
 
+    power_fit: PowerFit
+    family: str
+    column_names: list[Any] | None
+    n_features: int
+    lmbda: FloatArray
+    lmbda_cov: FloatArray
+    llf: float
+    nll: float
+    coef: FloatArray
+    coef_names: list[str]
+    cov: FloatArray
+    n_obs: float
+    n_iter: int
+    status: JointStatus
+
     _found: Found
     _rows: Rows | None
     _data: FittedData | None
 
     def __init__(self, found: Found, rows: Rows | None = None, data: FittedData | None = None) -> None:
-        vars(self).update(_found=found, _rows=rows, _data=data)
+        """Make a fit from its parts.
 
-    columns = Of[PowerFit]("_found.columns")
-    llf = Of[float]("_found.llf")
-    n_iter = Of[int]("_found.n_iter")
-    status = Of[JointStatus]("_found.status")
-    family = Of[str]("columns.family")
-    column_names = Of["list[str] | None"]("columns.column_names")
-    n_features = Of[int]("columns.n_features")
-    lmbda = Of[FloatArray]("columns.lmbda")
-    lambdas = Of[Any]("columns.lambdas")
-
-    @property
-    def lmbda_cov(self) -> FloatArray:
-        """The covariance matrix of `lmbda`."""
-        return read_only(self._found.lmbda_cov)
-
-    @property
-    def coef(self) -> FloatArray:
-        """Coefficients of the standardised transformed columns: (rank, p)."""
-        return read_only(self._found.coef)
-
-    @property
-    def coef_names(self) -> list[str]:
-        """Names of the rows of `coef`."""
-        return [self._found.covariates.names[k] for k in self._found.kept.tolist()]
-
-    @property
-    def cov(self) -> FloatArray:
-        """Covariance of the standardised transformed columns, or of their residuals: (p, p)."""
-        return read_only(self._found.cov)
-
-    @property
-    def nll(self) -> float:
-        """Negative log-likelihood at `lmbda`."""
-        return -self.llf
+        Parameters
+        ----------
+        found : Found
+            The results.
+        rows, data : Rows and FittedData, optional
+            The complete rows for which methods answer that are called without `X`, and the data they are from.
+        """
+        for array in (found.lmbda_cov, found.coef, found.cov):
+            array.flags.writeable = False
+        power_fit = found.power_fit
+        vars(self).update(
+            _found=found,
+            _rows=rows,
+            _data=data,
+            power_fit=power_fit,
+            family=power_fit.family,
+            column_names=power_fit.column_names,
+            n_features=power_fit.n_features,
+            lmbda=power_fit.lmbda,
+            lmbda_cov=found.lmbda_cov,
+            llf=found.llf,
+            nll=-found.llf,
+            coef=found.coef,
+            coef_names=[found.covariates.names[k] for k in found.kept.tolist()],
+            cov=found.cov,
+            n_obs=float(power_fit.n_obs[0]),
+            n_iter=found.n_iter,
+            status=found.status,
+        )
 
     @property
-    def n_obs(self) -> float:
-        """Complete rows, or the sum of their weights."""
-        return float(self.columns.n_obs[0])
+    def lambdas(self) -> Any:
+        """`lmbda` as a pandas series by the labels of the columns, if they have labels and pandas is installed."""
+        return self.power_fit.lambdas
 
-    @property
-    def optimum(self) -> Optimum:
-        """The maximum of the likelihood, for tests and rounded powers."""
+    def _optimum(self) -> Optimum:
         nll, n_obs = np.asarray(self.nll), np.asarray(self.n_obs)
         return Optimum(self.lmbda, nll, self.standard_error(), n_obs, self.n_features, names=self.column_names)
 
@@ -257,18 +268,18 @@ class JointFit(json.Recorded):
         given = f", {_counted(len(self.coef) - 1, 'covariate')}" if len(self.coef) > 1 else ""
         return f"JointFit(family={self.family!r}, {_counted(self.n_features, 'column')}{given}, {self.status.label})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_rows": None, "_data": None}  # a fit travels without the data it came from
+    def __reduce__(self) -> tuple[Any, ...]:  # a fit travels without the data it came from
+        return type(self), (self._found,)
 
     # --- applying ---------------------------------------------------------------------------------------
 
     def transform(self, X: object, **options: Any) -> Any:
         """Transform and standardise every column of `X`; as `PowerFit.transform`."""
-        return self.columns.transform(X, **options)
+        return self.power_fit.transform(X, **options)
 
     def inverse_transform(self, Z: object, *, out_of_range: OutOfRange = "nan", **options: Any) -> Any:
         """Undo `transform`; as `PowerFit.inverse_transform`."""
-        return self.columns.inverse_transform(Z, out_of_range=out_of_range, **options)
+        return self.power_fit.inverse_transform(Z, out_of_range=out_of_range, **options)
 
     def mahalanobis(self, X: object, covariates: object = None, *, n_threads: int | None = None) -> Any:
         """Mahalanobis distance of each row, once transformed, from the fitted normal distribution.
@@ -311,7 +322,7 @@ class JointFit(json.Recorded):
         """
         matrix = read_fitted(X, self.column_names, self.n_features)
         values = np.asarray(matrix.values, dtype=np.float64)
-        residuals = self.columns.transform(values, n_threads=n_threads)
+        residuals = self.power_fit.transform(values, n_threads=n_threads)
         coef = np.array(self.coef.T)  # kernels do not take the read-only maps that joblib hands to its workers
         design = self._found.covariates.matrix(covariates, len(values), X)[:, self._found.kept]
         residuals -= combine(coef, np.ascontiguousarray(design.T)).T
@@ -374,7 +385,7 @@ class JointFit(json.Recorded):
         """
         refuse_number(X)
         interval = confidence_interval(
-            self.optimum, level, method, lambda: self._likelihood(X, covariates, sample_weight, n_threads)
+            self._optimum(), level, method, lambda: self._likelihood(X, covariates, sample_weight, n_threads)
         )
         lost = np.flatnonzero(np.isnan(interval.low + interval.high))
         if lost.size and method != "wald":
@@ -427,10 +438,8 @@ class JointFit(json.Recorded):
         >>> bool(joint.lr_test(1.0).pvalue < 1e-6 < joint.lr_test([0.0, 0.0]).pvalue)
         True
         """
-        test = ratio_test(self.optimum, lmbda0, lambda: self._likelihood(X, covariates, sample_weight, n_threads))
+        test = ratio_test(self._optimum(), lmbda0, lambda: self._likelihood(X, covariates, sample_weight, n_threads))
         return LikelihoodRatio(test.statistic[()], test.df, test.pvalue[()])
-
-    rounded = rounded
 
     def summary(
         self,
@@ -468,12 +477,12 @@ class JointFit(json.Recorded):
         """
         has_data = X is not None or self._rows is not None
         likelihood = functools.cache(lambda: self._likelihood(X, covariates, sample_weight, n_threads))
-        table, notes = likelihood_entries(self.optimum, level, method, likelihood if has_data else None)
+        table, notes = likelihood_entries(self._optimum(), level, method, likelihood if has_data else None)
         tests = {}
         if has_data:
             for name, at in (("all 0", 0.0), ("all 1", 1.0), ("rounded", table["rounded"])):
-                tests[name] = ratio_test(self.optimum, at, likelihood)
-        names = self.columns.labels.texts(self.n_features)
+                tests[name] = ratio_test(self._optimum(), at, likelihood)
+        names = self.power_fit._label_texts()
         return Summary(repr(self), names, [table], tests=tests, notes=[*notes, self.status.sentence])
 
     def _likelihood(
@@ -484,7 +493,9 @@ class JointFit(json.Recorded):
             warnings.simplefilter("ignore")
             rows = self._fitted_rows(X, covariates, sample_weight)
         design = design_of(rows, self._found.covariates)
-        likelihood = joint_likelihood(rows, design, FAMILIES[self.family], self.columns.shift, thread_count(n_threads))
+        likelihood = joint_likelihood(
+            rows, design, FAMILIES[self.family], self.power_fit.shift, thread_count(n_threads)
+        )
         return FittedLikelihood(likelihood, self.lmbda, self.n_obs, self.column_names)
 
     def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> Rows:
@@ -498,7 +509,7 @@ class JointFit(json.Recorded):
             return self._rows
         matrix = read_fitted(X, self.column_names, self.n_features, sample_weight)
         given = self._found.covariates.matrix(covariates, len(matrix.values), X)
-        rows = rows_of(matrix, given, self.family, self.columns.shift)
+        rows = rows_of(matrix, given, self.family, self.power_fit.shift)
         if not math.isclose(rows.n_obs, self.n_obs, rel_tol=1e-9):
             raise ValueError(
                 f"X has {rows.n_obs:g} complete rows (with weights, their sum), the fit had {self.n_obs:g}; pass the "
@@ -506,13 +517,11 @@ class JointFit(json.Recorded):
             )
         return rows
 
-    def to_record(self) -> dict[str, Any]:
-        """The entries that JSON keeps."""
+    def _to_record(self) -> dict[str, Any]:
         return self._found.to_record()
 
     @classmethod
-    def from_record(cls, record: Any) -> JointFit:
-        """The fit with these entries."""
+    def _from_record(cls, record: Any) -> JointFit:
         return cls(Found.from_record(record))
 
 

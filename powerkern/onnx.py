@@ -195,7 +195,7 @@ class _Constants:
     """
 
     def __init__(self, fit: PowerFit, constant: bool) -> None:
-        columns = fit.columns
+        columns = fit._table
         self.mirrored = columns.mirrored
         self.offset = self.mirrored.astype(np.float64)
         self.center, self.divisor = columns.center, columns.divisor

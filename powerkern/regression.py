@@ -17,7 +17,8 @@ from powerkern._models.design import Basis, read_covariates
 from powerkern._models.regression_bounds import best_within, mark_bounded, outside_of
 from powerkern._models.regression_fit import RegressionFit
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
-from powerkern._results.columns import ColumnLabels, ColumnResults
+from powerkern._results.column_labels import ColumnLabels
+from powerkern._results.column_table import ColumnTable
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.power_fit import build_power_fit
 from powerkern._status import Status
@@ -164,7 +165,7 @@ def fit_regression(
         figures.results[:, [X_MIN, X_MAX]] = extremes(matrix.values, weight)
     terms.warn_dropped(problem.basis.used)
     labels = ColumnLabels(matrix.names, level_names(Y), matrix.was_vector)
-    power = build_power_fit(spec.with_columns(asked), labels, ColumnResults(figures.results, families))
+    power = build_power_fit(spec.with_columns(asked), labels, ColumnTable(figures.results, families))
     return RegressionFit(power, terms, figures, problem.basis.center, problem, data.take_prints(threads))
 
 

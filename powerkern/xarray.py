@@ -408,7 +408,7 @@ def _transformed(X: Any, columns: _Columns, method: str, options: dict[str, Any]
     position = _aligned(columns.position, X)
     table = _Table(X, position.dims)
     at = position.to_numpy().reshape(-1)[table.order]
-    return table.restored(table.apply(columns.fit.part(at), method, options))
+    return table.restored(table.apply(columns.fit._take(at), method, options))
 
 
 def _aligned(position: Any, X: Any) -> Any:

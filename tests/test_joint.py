@@ -330,7 +330,7 @@ def test_transform_mean_covariance_and_distances() -> None:
     np.testing.assert_allclose(distance, mahalanobis(Z, Z.mean(axis=0), np.cov(Z.T, bias=True)), rtol=1e-10)
     X[3, 1] = np.nan
     assert np.flatnonzero(np.isnan(fit.mahalanobis(X))).tolist() == [3]
-    assert fit.columns.lmbda.tolist() == fit.lmbda.tolist()
+    assert fit.power_fit.lmbda.tolist() == fit.lmbda.tolist()
 
 
 def test_distances_given_covariates() -> None:

@@ -148,8 +148,7 @@ def _fitted_by_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
     weight = np.concatenate(weights) if weights else None
     fit = _fit_of(args, table, weight, groups=labels)
     if layout.named:  # so that the file says which column holds the labels
-        keys = replace(fit.keys, names=[args.groups])
-        fit = pk.GroupedFit(fit.spec, fit.labels, keys, fit.columns, fit.pooled, fit.source)
+        fit = fit._with_group_names([args.groups])
     return fit, table
 
 

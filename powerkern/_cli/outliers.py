@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +54,7 @@ def _outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> list[
     matrix = table.rows.matrix
     with blamed(args.data, table.layout, lambda: table.rows):
         flagged = fit.outliers(matrix, cutoff=getattr(args, "cutoff", None))
-        standardized = pk.PowerFit(replace(fit.spec, standardize=True), fit.labels, fit.columns)
+        standardized = fit._with_spec(standardize=True)
         z = standardized.transform(matrix, n_threads=args.n_threads)
     cells = np.argwhere(flagged)
     distance = np.abs(z[flagged])

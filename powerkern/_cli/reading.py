@@ -6,7 +6,6 @@ import argparse
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +88,7 @@ def columns_of_fit(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -
     if not wanted:
         raise BadInput("--exclude names every column of the fit; leave one")
     part = fit[[names.index(name) for name in wanted]]
-    return pk.PowerFit(part.spec, replace(part.labels, names=wanted), part.columns)
+    return part._with_names(wanted)
 
 
 def position_of(name: str, names: Sequence[str], path: Path) -> int:

@@ -88,7 +88,7 @@ def _tile(each: FloatArray, k: int) -> FloatArray:
 class FitSpec:
     """Everything that is asked of a fit, as `powerkern.fit` documents it; checked by `FitSpec.checked`.
 
-    A fit keeps it as ``fit.spec``. `lmbda`, `shift` and `bounds` are then None, numbers, or tuples with one number for
+    A fit keeps it. `lmbda`, `shift` and `bounds` are then None, numbers, or tuples with one number for
     each column.
     """
 

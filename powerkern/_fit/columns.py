@@ -21,7 +21,7 @@ from powerkern._estimators.standard_units import scaled_by
 from powerkern._fit.best_family import best_family, leave_alone
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.arrays import Matrix
-from powerkern._results.columns import ColumnResults
+from powerkern._results.column_table import ColumnTable
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.results import STATUS, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
@@ -29,7 +29,7 @@ from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 def fit_columns(
     matrix: Matrix, spec: FitSpec, asked: ColumnSpec, n_threads: int, progress: bool = False
-) -> ColumnResults:
+) -> ColumnTable:
     """Fit the columns of a matrix.
 
     Parameters
@@ -69,7 +69,7 @@ def fit_columns(
     rescaled = spec.origin is not None or (spec.estimator.has_likelihood and spec.estimator.sets_unit)
     if rescaled or asked.shift.any():
         results[:, [X_MIN, X_MAX]] = extremes(values, weight)
-    return ColumnResults(results, families, unit_weights=weights_of_one(values, weight) if is_robust else None)
+    return ColumnTable(results, families, unit_weights=weights_of_one(values, weight) if is_robust else None)
 
 
 def _fit_family(

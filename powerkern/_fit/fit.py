@@ -15,7 +15,7 @@ from powerkern._fit.groups import fit_groups
 from powerkern._input import frames as _frames
 from powerkern._input.labels import GroupsLike, without_groups
 from powerkern._input.reading import read
-from powerkern._results.columns import ColumnLabels, Source
+from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import PowerFit, build_power_fit
@@ -181,4 +181,4 @@ def fit(
     if groups_of_rows is not None:
         return fit_groups(matrix, groups_of_rows, spec, asked, labels, data, threads, progress)
     columns = fit_columns(matrix, spec, asked, threads, progress)
-    return build_power_fit(spec, labels, columns, Source(data.take_prints(threads)))
+    return build_power_fit(spec, labels, columns, data.take_prints(threads))

@@ -15,7 +15,8 @@ from powerkern._fit.shrinkage import shrunk
 from powerkern._input.arguments import place_of
 from powerkern._input.arrays import NO_WEIGHTS, Matrix, column_label
 from powerkern._input.labels import MISSING, Keys, Runs, check_rows
-from powerkern._results.columns import ColumnLabels, ColumnResults, Source
+from powerkern._results.column_labels import ColumnLabels
+from powerkern._results.column_table import ColumnTable
 from powerkern._results.fitted_data import FittedData, GroupedData
 from powerkern._results.grouped_fit import GroupedFit, build_grouped_fit
 from powerkern._results.power_fit import PowerFit
@@ -61,8 +62,8 @@ def fit_groups(
         labelled = _rows_of(matrix, runs.rows(runs.codes >= 0)) if (runs.codes == MISSING).any() else matrix
         pooled = PowerFit(spec, labels, fit_columns(labelled, spec, asked, n_threads))
         if spec.shrink:
-            columns = shrunk(columns, pooled.columns, fit_at)
-    return build_grouped_fit(GroupedFit(spec, labels, keys, columns, pooled, Source(grouped), runs))
+            columns = shrunk(columns, pooled._table, fit_at)
+    return build_grouped_fit(spec, labels, keys, columns, pooled, grouped, runs)
 
 
 def _fit_each_group(
@@ -75,7 +76,7 @@ def _fit_each_group(
     progress: bool,
     given: FloatArray | None = None,
     data: GroupedData | None = None,
-) -> ColumnResults:
+) -> ColumnTable:
     """Results of every column of every group, group by group; or at given lambdas, (G, p).
 
     The fingerprints of the groups are recorded in `data`, if that is given.
@@ -98,7 +99,7 @@ def _fit_each_group(
         except ValueError as error:
             raise _placed(error, groups, batch, matrix, keys) from None
         shape = raw[at].shape
-        raw[at], families[at] = found.raw.reshape(shape), found.codes.reshape(shape[:-1])
+        raw[at], families[at] = found.kernel_rows.reshape(shape), found.family_codes.reshape(shape[:-1])
         if found.unit_weights is not None:
             has_units = True
             units[at] = found.unit_weights.reshape(shape[:-1])
@@ -118,7 +119,7 @@ def _fit_each_group(
 
     groups.for_each_batch(fit_each if matrix.weight.size else fit_batch, p, n_threads, progress)
     flat = raw.reshape(-1, N_RESULTS)
-    return ColumnResults(flat, families.ravel(), unit_weights=units.ravel() if has_units else None)
+    return ColumnTable(flat, families.ravel(), unit_weights=units.ravel() if has_units else None)
 
 
 def _rows_of(matrix: Matrix, rows: Any) -> Matrix:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from powerkern._results.columns import ColumnResults
+from powerkern._results.column_table import ColumnTable
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import LMBDA0, N_EVAL, STATUS
@@ -15,7 +15,7 @@ from powerkern.kernels.results import LMBDA0, N_EVAL, STATUS
 _ROUNDS = 100
 
 
-def shrunk(columns: ColumnResults, pooled: ColumnResults, at: Callable[[FloatArray], ColumnResults]) -> ColumnResults:
+def shrunk(columns: ColumnTable, pooled: ColumnTable, at: Callable[[FloatArray], ColumnTable]) -> ColumnTable:
     """Results at lambdas that lie between those of each group and the pooled one; `at` fits given lambdas, (G, p).
 
     The posterior mean ``(w lambda_g + v lambda_0)/(w + v)``, ``w = 1/s_g^2``, ``v = 1/tau^2``, of lambda of a group
@@ -30,13 +30,13 @@ def shrunk(columns: ColumnResults, pooled: ColumnResults, at: Callable[[FloatArr
         variance = between(lmbda[some, j], 1.0 / information[some, j], pooled.lmbda[j])
         weight = variance * information[some, j]
         lmbda[some, j] = pooled.lmbda[j] + (lmbda[some, j] - pooled.lmbda[j]) * (weight / (1.0 + weight))
-    found = at(lmbda)
+    rows = at(lmbda).kernel_rows.copy()
     kept = ~moves.ravel()
-    found.raw[:, LMBDA0] = columns.lmbda
-    found.raw[:, N_EVAL] += columns.raw[:, N_EVAL]
-    found.raw[found.raw[:, STATUS] == Status.FIXED, STATUS] = Status.SHRUNK
-    found.raw[kept] = columns.raw[kept]
-    return ColumnResults(found.raw, columns.codes)
+    rows[:, LMBDA0] = columns.lmbda
+    rows[:, N_EVAL] += columns.n_iter
+    rows[rows[:, STATUS] == Status.FIXED, STATUS] = Status.SHRUNK
+    rows[kept] = columns.kernel_rows[kept]
+    return ColumnTable(rows, columns.family_codes)
 
 
 def between(estimates: FloatArray, variances: FloatArray, center: float) -> float:

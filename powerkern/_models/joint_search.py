@@ -36,7 +36,7 @@ _FLAT = 1e-250
 class Found(NamedTuple):
     """The results of a joint fit: see `powerkern.joint.JointFit`."""
 
-    columns: PowerFit
+    power_fit: PowerFit
     lmbda_cov: FloatArray
     llf: float
     coef: FloatArray
@@ -50,7 +50,7 @@ class Found(NamedTuple):
     def to_record(self) -> dict[str, Any]:
         """The record for JSON."""
         return {
-            "columns": self.columns.to_record(),
+            "columns": self.power_fit._to_record(),
             "lmbda_cov": None if np.isnan(self.lmbda_cov).any() else self.lmbda_cov,
             "llf": self.llf,
             "coef": self.coef,
@@ -64,7 +64,7 @@ class Found(NamedTuple):
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Found:
         """The fit from a record of JSON; ValueError if it holds figures that no fit can produce."""
-        columns = PowerFit.from_record(json.as_record(record).get("columns"))
+        columns = PowerFit._from_record(json.as_record(record).get("columns"))
         p = columns.n_features
         covariates = Covariates.from_record(record.get("covariates"))
         kept = record.get("kept")

@@ -1,4 +1,4 @@
-"""Methods of a fitted regression that apply it: transforms, fitted values, residuals, predictions."""
+"""The methods of `RegressionFit` that apply it: transforms, fitted values, residuals, predictions."""
 
 from __future__ import annotations
 
@@ -11,166 +11,166 @@ from powerkern._input.arguments import as_number
 from powerkern._input.arrays import as_flag
 from powerkern._input.reading import read_fitted
 from powerkern._models.regression_model import RegressionModel
-from powerkern._results.back import Kind, back_transformed
+from powerkern._results.back_transform import Kind, back_transform
 from powerkern._typing import FloatArray
 
 
-def transform(fit: RegressionModel, Y: object, *, n_threads: int | None = None) -> Any:
-    """``psi(lambda, y)`` of every response.
+class RegressionPredictions(RegressionModel):
+    """The part of `RegressionFit` that applies it to responses and covariates."""
 
-    Parameters
-    ----------
-    Y : (n, p) array-like, or (n,) where the fit was to one response
-        NaN stays NaN.
-    n_threads : int, optional
-        Threads to use; default: all CPUs of this process.
+    def transform(self, Y: object, *, n_threads: int | None = None) -> Any:
+        """``psi(lambda, y)`` of every response.
 
-    Returns
-    -------
-    ndarray, or a data frame or series where `Y` is one of pandas or polars
+        Parameters
+        ----------
+        Y : (n, p) array-like, or (n,) where the fit was to one response
+            NaN stays NaN.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.regression import fit_regression
-    >>> fit = fit_regression(np.array([1.0, 2.0, 4.0, 9.0]), np.arange(4.0), lmbda=0.0)
-    >>> bool(np.allclose(fit.transform(np.array([np.e])), 1.0))
-    True
-    """
-    return fit._raw.transform(Y, n_threads=n_threads)
+        Returns
+        -------
+        ndarray, or a data frame or series where `Y` is one of pandas or polars
 
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> fit = fit_regression(np.array([1.0, 2.0, 4.0, 9.0]), np.arange(4.0), lmbda=0.0)
+        >>> bool(np.allclose(fit.transform(np.array([np.e])), 1.0))
+        True
+        """
+        return self._raw.transform(Y, n_threads=n_threads)
 
-def inverse_transform(fit: RegressionModel, Z: object, *, n_threads: int | None = None) -> Any:
-    """The y with ``psi(lambda, y) = z``: undo `transform`. NaN, with a warning, beyond the range of psi.
+    def inverse_transform(self, Z: object, *, n_threads: int | None = None) -> Any:
+        """The y with ``psi(lambda, y) = z``: undo `transform`. NaN, with a warning, beyond the range of psi.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.regression import fit_regression
-    >>> y = np.array([1.0, 2.0, 4.0, 9.0])
-    >>> fit = fit_regression(y, np.arange(4.0))
-    >>> bool(np.allclose(fit.inverse_transform(fit.transform(y)), y))
-    True
-    """
-    return fit._raw.inverse_transform(Z, n_threads=n_threads)
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> y = np.array([1.0, 2.0, 4.0, 9.0])
+        >>> fit = fit_regression(y, np.arange(4.0))
+        >>> bool(np.allclose(fit.inverse_transform(fit.transform(y)), y))
+        True
+        """
+        return self._raw.inverse_transform(Z, n_threads=n_threads)
 
+    def fitted_values(self, covariates: object = None) -> FloatArray:
+        """Fitted means of ``psi(lambda, y)``, ``covariates coef``: (n, p), or (n,) where the fit was to one response.
 
-def fitted_values(fit: RegressionModel, covariates: object = None) -> FloatArray:
-    """Fitted means of ``psi(lambda, y)``, ``covariates coef``: (n, p), or (n,) where the fit was to one response.
+        Parameters
+        ----------
+        covariates : array-like, optional
+            Covariates as in `fit_regression`; default: the fitted rows of positive weight, while the fit has them.
 
-    Parameters
-    ----------
-    covariates : array-like, optional
-        Covariates as in `fit_regression`; default: the fitted rows of positive weight, while the fit has them.
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> x = np.arange(20.0)
+        >>> fit = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x)
+        >>> bool(np.allclose(fit.fitted_values([10.0]), fit.coef[0] + 10.0 * fit.coef[1]))
+        True
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            fitted = self._linear(covariates) * self.scale + np.where(
+                self._figures.one.any(axis=1), self._location, 0.0
+            )
+        return self._shaped(fitted)
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.regression import fit_regression
-    >>> x = np.arange(20.0)
-    >>> fit = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x)
-    >>> bool(np.allclose(fit.fitted_values([10.0]), fit.coef[0] + 10.0 * fit.coef[1]))
-    True
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        fitted = fit._linear(covariates) * fit.scale + np.where(fit._figures.one.any(axis=1), fit._location, 0.0)
-    return fit._shaped(fitted)
+    def residuals(self, Y: object = None, covariates: object = None, *, standardized: bool = False) -> FloatArray:
+        """``psi(lambda, y) - covariates coef``: (n, p), or (n,) where the fit was to one response.
 
+        Parameters
+        ----------
+        Y, covariates : array-like, optional
+            Responses and covariates of the same rows; default: the fitted rows of positive weight, while the fit has
+            them.
+        standardized : bool, default False
+            Divide by `scale`. The quotient is finite even where psi overflows or underflows.
 
-def residuals(
-    fit: RegressionModel, Y: object = None, covariates: object = None, *, standardized: bool = False
-) -> FloatArray:
-    """``psi(lambda, y) - covariates coef``: (n, p), or (n,) where the fit was to one response.
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> x = np.arange(20.0)
+        >>> fit = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x)
+        >>> bool(np.allclose(np.mean(fit.residuals(standardized=True) ** 2), 1.0))
+        True
+        """
+        standardized = as_flag("standardized", standardized)
+        if (Y is None) != (covariates is None):
+            raise ValueError("Y and covariates go together: pass both, or neither to use the data of the self")
+        if Y is None:
+            problem = self._remembered()
+            values = problem.values
+            matrix = values if isinstance(values, np.ndarray) else values.values
+        else:
+            matrix = read_fitted(Y, self.column_names, self.n_responses, what="Y").values
+        linear = self._linear(covariates, Y)
+        if matrix.shape != linear.shape:
+            raise ValueError(
+                f"Y has shape {matrix.shape}, the self and covariates ask for {linear.shape}; pass matching rows"
+            )
+        z = np.asarray(self.power_fit.transform(matrix.astype(np.float64).reshape(linear.shape)))
+        rest = z - linear
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._shaped(rest if standardized else rest * self.scale)
 
-    Parameters
-    ----------
-    Y, covariates : array-like, optional
-        Responses and covariates of the same rows; default: the fitted rows of positive weight, while the fit has them.
-    standardized : bool, default False
-        Divide by `scale`. The quotient is finite even where psi overflows or underflows.
+    def predict(
+        self,
+        covariates: object,
+        kind: Kind = "median",
+        *,
+        quantile: float = 0.5,
+        n_threads: int | None = None,
+    ) -> FloatArray:
+        """Predict responses on their own scale.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.regression import fit_regression
-    >>> x = np.arange(20.0)
-    >>> fit = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x)
-    >>> bool(np.allclose(np.mean(fit.residuals(standardized=True) ** 2), 1.0))
-    True
-    """
-    standardized = as_flag("standardized", standardized)
-    if (Y is None) != (covariates is None):
-        raise ValueError("Y and covariates go together: pass both, or neither to use the data of the fit")
-    if Y is None:
-        problem = fit._remembered()
-        values = problem.values
-        matrix = values if isinstance(values, np.ndarray) else values.values
-    else:
-        matrix = read_fitted(Y, fit.column_names, fit.n_responses, what="Y").values
-    linear = fit._linear(covariates, Y)
-    if matrix.shape != linear.shape:
-        raise ValueError(
-            f"Y has shape {matrix.shape}, the fit and covariates ask for {linear.shape}; pass matching rows"
+        Parameters
+        ----------
+        covariates : (m, k) array-like
+            Covariates, as in `fit_regression`; a data frame where the fit was by a formula.
+        kind : {"median", "mean", "quantile"}, default "median"
+            "median" is ``psi^-1(eta)``, eta = covariates coef; "quantile" is
+            ``psi^-1(eta + scale Phi^-1(quantile))``; "mean" is the integral of ``psi^-1(eta + scale z) phi(z)``, see
+            `PowerFit.inverse_mean`.
+        quantile : float, default 0.5
+            Between 0 and 1, for ``kind="quantile"``.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        (m, p) ndarray, or (m,) where the fit was to one response
+            NaN for responses that could not be fitted.
+
+        Notes
+        -----
+        The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson), and the normal model
+        puts some probability beyond it. A median or quantile there is the end of the domain: -shift
+        (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson, lambda > 2). Means are conditional on the
+        range. For -1 <= lambda < 0 (Box-Cox and the upper branch of Yeo-Johnson; 2 < lambda <= 3 for the lower) that
+        integral diverges at the end: it is cut at the valley between the bulk and the end, and infinite where there is
+        none, which is where the end is closer than ``2/sqrt(-lambda)`` scales.
+
+        Coefficients and scale are taken as known: quantiles bound new responses a little too tightly in small samples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=2000)
+        >>> fit = fit_regression(np.exp(1.0 + x + 0.5 * rng.normal(size=2000)), x, lmbda=0.0)
+        >>> bool(np.allclose(fit.predict([0.0]), np.exp(fit.coef[0])))
+        True
+        >>> bool(np.allclose(fit.predict([0.0], "mean"), np.exp(fit.coef[0] + fit.scale**2 / 2)))
+        True
+        """
+        as_number("quantile", quantile, "(0, 1)")
+        found = back_transform(
+            self.power_fit._table, self._linear(covariates), 1.0, kind, quantile, thread_count(n_threads)
         )
-    z = np.asarray(fit.power_fit.transform(matrix.astype(np.float64).reshape(linear.shape)))
-    rest = z - linear
-    with np.errstate(over="ignore", invalid="ignore"):
-        return fit._shaped(rest if standardized else rest * fit.scale)
-
-
-def predict(
-    fit: RegressionModel,
-    covariates: object,
-    kind: Kind = "median",
-    *,
-    quantile: float = 0.5,
-    n_threads: int | None = None,
-) -> FloatArray:
-    """Predict responses on their own scale.
-
-    Parameters
-    ----------
-    covariates : (m, k) array-like
-        Covariates, as in `fit_regression`; a data frame where the fit was by a formula.
-    kind : {"median", "mean", "quantile"}, default "median"
-        "median" is ``psi^-1(eta)``, eta = covariates coef; "quantile" is
-        ``psi^-1(eta + scale Phi^-1(quantile))``; "mean" is the integral of ``psi^-1(eta + scale z) phi(z)``, see
-        `PowerFit.inverse_mean`.
-    quantile : float, default 0.5
-        Between 0 and 1, for ``kind="quantile"``.
-    n_threads : int, optional
-        Threads to use; default: all CPUs of this process.
-
-    Returns
-    -------
-    (m, p) ndarray, or (m,) where the fit was to one response
-        NaN for responses that could not be fitted.
-
-    Notes
-    -----
-    The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson), and the normal model
-    puts some probability beyond it. A median or quantile there is the end of the domain: -shift
-    (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson, lambda > 2). Means are conditional on the
-    range. For -1 <= lambda < 0 (Box-Cox and the upper branch of Yeo-Johnson; 2 < lambda <= 3 for the lower) that
-    integral diverges at the end: it is cut at the valley between the bulk and the end, and infinite where there is
-    none, which is where the end is closer than ``2/sqrt(-lambda)`` scales.
-
-    Coefficients and scale are taken as known: quantiles bound new responses a little too tightly in small samples.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.regression import fit_regression
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=2000)
-    >>> fit = fit_regression(np.exp(1.0 + x + 0.5 * rng.normal(size=2000)), x, lmbda=0.0)
-    >>> bool(np.allclose(fit.predict([0.0]), np.exp(fit.coef[0])))
-    True
-    >>> bool(np.allclose(fit.predict([0.0], "mean"), np.exp(fit.coef[0] + fit.scale**2 / 2)))
-    True
-    """
-    as_number("quantile", quantile, "(0, 1)")
-    found = back_transformed(
-        fit.power_fit.columns, fit._linear(covariates), 1.0, kind, quantile, thread_count(n_threads)
-    )
-    return fit._shaped(found)
+        return self._shaped(found)

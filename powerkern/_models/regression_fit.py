@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import thread_count
-from powerkern._models import regression_applying
 from powerkern._models.design import Covariates
-from powerkern._models.regression_model import RegressionModel
+from powerkern._models.regression_applying import RegressionPredictions
 from powerkern._models.regression_problem import Figures, ResponseLikelihood
 from powerkern._results import json
 from powerkern._results.inference import (
@@ -19,10 +18,10 @@ from powerkern._results.inference import (
     LikelihoodRatio,
     Method,
     Optimum,
+    RoundedPowers,
     confidence_interval,
     curves,
     ratio_test,
-    rounded,
     standard_error_of,
 )
 from powerkern._results.power_fit import PowerFit
@@ -34,7 +33,7 @@ from powerkern._typing import FloatArray
 _FOUND = (Status.SCANNED, Status.MULTIMODAL)
 
 
-class RegressionFit(RegressionModel, json.Recorded):
+class RegressionFit(RegressionPredictions, RoundedPowers):
     """Power transforms of responses, each with its linear model of the covariates.
 
     Made by `fit_regression`. Arrays have one entry, or one column, per response. `save` and `to_json` do not keep how
@@ -89,14 +88,6 @@ class RegressionFit(RegressionModel, json.Recorded):
         fitted = np.count_nonzero(~is_failed(self.status))
         text = f"{fitted} of {self.n_responses} responses fitted to {len(self.covariate_names)} covariates"
         return f"RegressionFit(family={self.family!r}, {text})"
-
-    # --- applying ---------------------------------------------------------------------------------------
-
-    transform = regression_applying.transform
-    inverse_transform = regression_applying.inverse_transform
-    fitted_values = regression_applying.fitted_values
-    residuals = regression_applying.residuals
-    predict = regression_applying.predict
 
     # --- likelihood -------------------------------------------------------------------------------------
 
@@ -159,7 +150,7 @@ class RegressionFit(RegressionModel, json.Recorded):
         >>> bool(low[0] < 0.0 < high[0])
         True
         """
-        interval = confidence_interval(self.optimum, level, method, lambda: self._likelihood(n_threads))
+        interval = confidence_interval(self._optimum(), level, method, lambda: self._likelihood(n_threads))
         return interval.named(self.column_names)
 
     def standard_error(self) -> FloatArray:
@@ -199,13 +190,9 @@ class RegressionFit(RegressionModel, json.Recorded):
         >>> bool(test.pvalue[0] > 0.05)
         True
         """
-        return ratio_test(self.optimum, lmbda0, lambda: self._likelihood(n_threads))
+        return ratio_test(self._optimum(), lmbda0, lambda: self._likelihood(n_threads))
 
-    rounded = rounded
-
-    @property
-    def optimum(self) -> Optimum:
-        """The maxima of the likelihoods, for tests and rounded powers."""
+    def _optimum(self) -> Optimum:
         nll = np.where(np.isin(self.status, _FOUND), self.nll, np.nan)
         return Optimum(self.lmbda, nll, self.standard_error(), self.n_obs, each="response", names=self.column_names)
 
@@ -238,27 +225,27 @@ class RegressionFit(RegressionModel, json.Recorded):
         ['column', 'family', 'high', 'lmbda']
         """
         likelihood = None if self._problem is None else functools.cache(lambda: self._likelihood(n_threads))
-        found, notes = likelihood_entries(self.optimum, level, method, likelihood)
+        found, notes = likelihood_entries(self._optimum(), level, method, likelihood)
         rest = {"n_obs": self.n_obs, "rank": self.rank, "scale": self.scale, "status": np.array(self.status_text)}
         title = f"{self.n_responses} responses given {', '.join(self.covariate_names)}"
-        names = self.power_fit.labels.texts(self.n_responses)
+        names = self.power_fit._label_texts()
         return Summary(title, names, [{"family": np.array(self.families), **found}, rest], notes=notes)
 
     def _likelihood(self, n_threads: int | None) -> ResponseLikelihood:
-        return ResponseLikelihood(
-            self._remembered(), self.power_fit.columns, self._figures.own, thread_count(n_threads)
-        )
+        return ResponseLikelihood(self._remembered(), self.power_fit._table, self._figures.own, thread_count(n_threads))
 
-    def to_record(self) -> dict[str, Any]:
-        """The entries that JSON keeps."""
+    def _to_record(self) -> dict[str, Any]:
         figures = {name: getattr(self._figures, name) for name in ("scanned", "gamma", "rank", "one")}
-        rest = {"covariates": self._covariates.to_record(), "center": self._center, "power": self.power_fit.to_record()}
+        rest = {
+            "covariates": self._covariates.to_record(),
+            "center": self._center,
+            "power": self.power_fit._to_record(),
+        }
         return {**figures, **rest}
 
     @classmethod
-    def from_record(cls, record: Any) -> RegressionFit:
-        """The fit with these entries."""
-        power = PowerFit.from_record(json.as_record(record).get("power"))
+    def _from_record(cls, record: Any) -> RegressionFit:
+        power = PowerFit._from_record(json.as_record(record).get("power"))
         covariates = Covariates.from_record(record.get("covariates"))
         p, k = power.n_features, len(covariates.names)
         scanned, gamma, one = (
@@ -266,5 +253,5 @@ class RegressionFit(RegressionModel, json.Recorded):
         )
         rank = json.finite_in(record, "rank", (p,)).astype(np.int64)
         center = json.numbers_in(record, "center", (k,))
-        figures = Figures(power.columns.raw, scanned, gamma, rank, one, np.zeros(p, np.bool_))
+        figures = Figures(power._table.kernel_rows, scanned, gamma, rank, one, np.zeros(p, np.bool_))
         return cls(power, covariates, figures, center)

@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from powerkern._models.design import Covariates
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
-from powerkern._results.columns import Of, read_only
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import Interval
+from powerkern._results.json import Recorded
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import is_failed
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import BoolArray, FloatArray, IntArray
 
 
-class RegressionModel:
-    """A regression's parts and figures: the base of `RegressionFit`, for functions that become its methods."""
+class RegressionModel(Recorded):
+    """The attributes of `RegressionFit`, where they are described."""
 
     power_fit: PowerFit
+    family: str
+    n_responses: int
+    column_names: list[Any] | None
+    formula: str | None
+    intercept: bool
+    covariate_names: list[str]
+    lmbda: FloatArray
+    shift: FloatArray
+    n_obs: FloatArray
+    n_iter: IntArray
+    nll: FloatArray
+    llf: FloatArray
+    information: FloatArray
+    status: IntArray
+    rank: IntArray
+    scanned: Interval
+    scale: FloatArray
+    scale_unbiased: FloatArray
+    rss: FloatArray
+    coef: FloatArray
+
     _covariates: Covariates
     _figures: Figures
     _center: FloatArray
@@ -29,84 +49,90 @@ class RegressionModel:
 
     def __init__(
         self,
-        power: PowerFit,
+        power_fit: PowerFit,
         covariates: Covariates,
         figures: Figures,
         center: FloatArray,
         problem: Problem | None = None,
         data: FittedData | None = None,
     ) -> None:
+        """Make a fit from its parts.
+
+        Parameters
+        ----------
+        power_fit : PowerFit
+            The transforms of the responses.
+        covariates : Covariates
+            How covariates are read.
+        figures : Figures
+            The results of each response.
+        center : (k,) ndarray
+            Centers of the covariates.
+        problem, data : Problem and FittedData, optional
+            The data for which methods answer.
+        """
         vars(self).update(
-            power_fit=power, _covariates=covariates, _figures=figures, _center=center, _problem=problem, _data=data
+            _covariates=covariates,
+            _figures=figures,
+            _center=center,
+            _problem=problem,
+            _data=data,
+            power_fit=power_fit,
+            family=power_fit.family,
+            n_responses=power_fit.n_features,
+            column_names=power_fit.column_names,
+            formula=covariates.formula,
+            intercept=covariates.intercept,
+            covariate_names=list(covariates.names),
+            lmbda=power_fit.lmbda,
+            shift=power_fit.shift,
+            n_obs=power_fit.n_obs,
+            n_iter=power_fit.n_iter,
+            nll=power_fit.nll,
+            llf=-power_fit.nll,
+            information=power_fit.information,
+            status=power_fit.status,
+            rank=figures.rank,
+            scanned=Interval(*figures.scanned.T),
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_problem": None, "_data": None}  # a fit travels without the data it came from
-
-    family = Of[str]("power_fit.family")
-    families = Of[list[str]]("power_fit.families")
-    n_responses = Of[int]("power_fit.n_features")
-    column_names = Of["list[str] | None"]("power_fit.column_names")
-    formula = Of["str | None"]("_covariates.formula")
-    intercept = Of[bool]("_covariates.intercept")
-    lmbda = Of[FloatArray]("power_fit.lmbda")
-    lambdas = Of[Any]("power_fit.lambdas")
-    shift = Of[FloatArray]("power_fit.shift")
-    n_obs = Of[FloatArray]("power_fit.n_obs")
-    n_iter = Of[IntArray]("power_fit.n_iter")
-    nll = Of[FloatArray]("power_fit.nll")
-    information = Of[FloatArray]("power_fit.information")
-    status = Of[IntArray]("power_fit.status")
-    status_text = Of[list[str]]("power_fit.status_text")
-
-    @property
-    def rank(self) -> IntArray:
-        """Number of coefficients."""
-        return read_only(self._figures.rank)
-
-    @property
-    def covariate_names(self) -> list[str]:
-        """Names of the covariates, in the order of `coef`."""
-        return list(self._covariates.names)
-
-    @property
-    def llf(self) -> FloatArray:
-        """Log-likelihood at `lmbda`, without constants."""
-        return read_only(-self.nll)
-
-    @property
-    def scanned(self) -> Interval:
-        """Ends of the scan of lambda."""
-        return Interval(*map(read_only, self._figures.scanned.T))
-
-    @property
-    def scale(self) -> FloatArray:
-        """``sqrt(RSS/n)``."""
+        n_obs, failed = self.n_obs, is_failed(self.status)
+        left = n_obs - self.rank
         with np.errstate(over="ignore"):
-            return read_only(np.where(is_failed(self.status), np.nan, self.power_fit.scale * self._factor))
+            scale = np.where(failed, np.nan, power_fit.scale * self._factor)
+            rss = scale * scale * n_obs
+        unbiased = scale * np.sqrt(n_obs / np.where(left > 0.0, left, np.nan))
+        vars(self).update(scale=scale, scale_unbiased=unbiased, rss=rss)
+        vars(self).update(coef=self._coefficients(failed))
+        for array in (self.llf, self.rank, *self.scanned, self.scale, self.scale_unbiased, self.rss, self.coef):
+            array.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a fit travels without the data it came from
+        return type(self), (self.power_fit, self._covariates, self._figures, self._center)
 
     @property
-    def scale_unbiased(self) -> FloatArray:
-        """``sqrt(RSS/(n - rank))``; NaN where n - rank is not positive."""
-        left = self.n_obs - self.rank
-        return read_only(self.scale * np.sqrt(self.n_obs / np.where(left > 0.0, left, np.nan)))
+    def families(self) -> list[str]:
+        """The transform of each response."""
+        return self.power_fit.families
 
     @property
-    def rss(self) -> FloatArray:
-        """Residual sum of squares."""
-        with np.errstate(over="ignore"):
-            return read_only(self.scale * self.scale * self.n_obs)
+    def status_text(self) -> list[str]:
+        """The status of each response in words."""
+        return self.power_fit.status_text
 
     @property
-    def coef(self) -> FloatArray:
-        """Coefficients: (k, p)."""
+    def lambdas(self) -> Any:
+        """`lmbda` as a pandas series by the labels of the responses, if they have labels and pandas is installed."""
+        return self.power_fit.lambdas
+
+    def _coefficients(self, failed: BoolArray) -> FloatArray:
+        """Return the coefficients on the scale of raw psi: (k, p)."""
         gamma, center = self._figures.gamma.copy(), self._center
         if self._covariates.intercept:
             gamma[:, 0] -= sum_of_products(np.nan_to_num(gamma), center[np.newaxis])[:, 0]
         with np.errstate(over="ignore", invalid="ignore"):
             coef = gamma * self.scale[:, np.newaxis] + self._figures.one * self._location[:, np.newaxis]
-        coef[is_failed(self.status)] = np.nan
-        return read_only(coef.T)
+        coef[failed] = np.nan
+        return coef.T
 
     @property
     def _factor(self) -> FloatArray:
@@ -115,14 +141,14 @@ class RegressionModel:
 
     @property
     def _location(self) -> FloatArray:
-        """psi at the reference, which coefficients on the internal scale are relative to."""
+        """psi at the reference, to which coefficients on the internal scale refer."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(self.power_fit.loc * self._factor)
 
     @property
     def _raw(self) -> PowerFit:
         """The transform without the residual scale."""
-        return PowerFit(replace(self.power_fit.spec, standardize=False), self.power_fit.labels, self.power_fit.columns)
+        return self.power_fit._with_spec(standardize=False)
 
     def _linear(self, covariates: object, Y: object = None) -> FloatArray:
         """Return the linear model in residual scales above the reference, (m, p); rows are aligned with `Y`."""
@@ -135,7 +161,7 @@ class RegressionModel:
         return sum_of_products(rows - self._center, gamma)
 
     def _shaped(self, values: FloatArray) -> FloatArray:
-        return values[:, 0] if self.power_fit.labels.was_vector else values
+        return values[:, 0] if self.power_fit._labels.was_vector else values
 
     def _remembered(self, checked: bool = True) -> Problem:
         """The data of the fit; with `checked`, an error if the responses or weights were changed."""

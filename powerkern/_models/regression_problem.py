@@ -13,7 +13,7 @@ from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import Columns, shift_and_scale
 from powerkern._input.arrays import Matrix
 from powerkern._models.design import Basis, basis_of
-from powerkern._results.columns import ColumnResults
+from powerkern._results.column_table import ColumnTable
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.regression import fit as kernel
@@ -109,31 +109,31 @@ class ResponseLikelihood(NamedTuple):
     """The likelihood of the responses of a fit in their lambdas."""
 
     problem: Problem
-    columns: ColumnResults
+    table: ColumnTable
     #: Responses whose design has a basis of its own, see `Figures`.
     own: BoolArray
     n_threads: int
 
     def curve(self, lmbdas: FloatArray) -> FloatArray:
         """Negative log-likelihoods at every lambda: (p, len(lmbdas))."""
-        return self._profile(np.broadcast_to(lmbdas, (len(self.columns), lmbdas.size)))
+        return self._profile(np.broadcast_to(lmbdas, (len(self.table), lmbdas.size)))
 
     def at(self, lmbda: FloatArray) -> FloatArray:
         """Negative log-likelihoods at one lambda, or at one for each response."""
-        return self._profile(np.broadcast_to(lmbda.reshape(-1, 1), (len(self.columns), 1)))[:, 0]
+        return self._profile(np.broadcast_to(lmbda.reshape(-1, 1), (len(self.table), 1)))[:, 0]
 
     def ends(self, drop: FloatArray) -> FloatArray:
         """Ends of profile intervals."""
-        return self._figures(kernel.interval_columns, np.column_stack([self.columns.lmbda, drop]), 2)
+        return self._figures(kernel.interval_columns, np.column_stack([self.table.lmbda, drop]), 2)
 
     def _profile(self, lmbdas: FloatArray) -> FloatArray:
         g = self._figures(kernel.profile_columns, np.ascontiguousarray(lmbdas), lmbdas.shape[1])
-        g *= self.columns.n_obs[:, np.newaxis]
+        g *= self.table.n_obs[:, np.newaxis]
         return g
 
     def _figures(self, entry: Callable[..., None], at: FloatArray, width: int) -> FloatArray:
         """Figures (p, width) that an entry of `kernels.regression` computes; `at` has a row for each response."""
-        found = np.full((len(self.columns), width), np.nan)
+        found = np.full((len(self.table), width), np.nan)
         for columns, basis in self._bases():
 
             def compute(
@@ -142,7 +142,7 @@ class ResponseLikelihood(NamedTuple):
                 group: slice,
                 work: RegressionWork,
                 out: FloatArray,
-                code: int = int(self.columns.codes[columns[0]]),
+                code: int = int(self.table.family_codes[columns[0]]),
                 own: FloatArray = at[columns],
             ) -> None:
                 entry(block, design, code, own[group].copy(), work, out)
@@ -152,7 +152,7 @@ class ResponseLikelihood(NamedTuple):
 
     def _bases(self) -> list[tuple[NDArray[np.intp], Basis]]:
         """Responses that were fitted, by family and basis."""
-        fitted, codes = ~is_failed(self.columns.status), self.columns.codes
+        fitted, codes = ~is_failed(self.table.status), self.table.family_codes
         shared = (np.flatnonzero(fitted & ~self.own), self.problem.basis)
         return [
             (columns[codes[columns] == code], basis)

@@ -16,6 +16,7 @@ from powerkern._engine.by_column import measure_columns
 from powerkern._estimators.ties import sorted_with
 from powerkern._input import special
 from powerkern._results.central_null import LEVELS, SIZES, TABLE
+from powerkern._results.column_table import ColumnTable
 from powerkern._typing import FloatArray
 from powerkern.kernels.location.location import proposal2_columns
 from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED
@@ -41,10 +42,33 @@ class CentralNormality(NamedTuple):
     pvalue: FloatArray
 
 
+def measure_central_normality(
+    table: ColumnTable, values: NDArray[Any], weight: FloatArray, n_threads: int
+) -> CentralNormality:
+    """Test whether the central part of each column is normal once it is transformed.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The results of the fit.
+    values : (n, p) ndarray
+        The data.
+    weight : (n,) or (0,) ndarray
+        Their weights, if any.
+    n_threads : int
+        Threads to use.
+    """
+    rows = table.kernel_rows
+    figures = table.compute_by_family(
+        lambda code, at: np.column_stack(central_matrix(values[:, at], code, rows[at], weight, n_threads))
+    )
+    return CentralNormality(figures[:, 0], figures[:, 1])
+
+
 def central_matrix(
     values: NDArray[Any], family: int | None, results: FloatArray, weight: FloatArray, n_threads: int
 ) -> CentralNormality:
-    """The test for each column as it is transformed; as it is where the family is None."""
+    """Test each column as it is transformed, or untransformed if `family` is None."""
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
         columns, weights = sorted_with(block, weight)

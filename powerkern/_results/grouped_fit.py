@@ -3,69 +3,47 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from powerkern._engine.apply import transform_matrix
-from powerkern._engine.gather import Scratch
 from powerkern._engine.ragged import Groups
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.spec import FitSpec, UnknownGroups
-from powerkern._input import batches as _batches
+from powerkern._input import batches
 from powerkern._input.alignment import align_rows, labels_to_record
-from powerkern._input.arguments import domain_error, domain_error_in
-from powerkern._input.arrays import Matrix, as_choice, as_reals, column_label, output_type
+from powerkern._input.arrays import as_choice, as_reals, column_label
 from powerkern._input.frames import by_name, label_like, order_frame
 from powerkern._input.label_values import objects
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
 from powerkern._input.messages import shown, suggest_in_class
 from powerkern._input.reading import read_fitted, wrap_like_input
 from powerkern._input.wrapping import loaded
-from powerkern._results.columns import ColumnLabels, ColumnResults, FittedColumns, Of, Source
+from powerkern._results.column_labels import ColumnLabels
+from powerkern._results.column_table import ColumnTable
+from powerkern._results.column_warnings import warn_about_columns
 from powerkern._results.fitted_data import GroupedData
+from powerkern._results.group_transforms import transform_by_group
 from powerkern._results.inference import wald_interval
-from powerkern._results.inversion import (
-    Inversion,
-    OutOfRange,
-    first_without_inverse,
-    warn_of_lost_digits,
-    warn_of_values_without_inverse,
-)
+from powerkern._results.inversion import OutOfRange
 from powerkern._results.json import Recorded, damaged, entry, level_names_in, names_in, one_of
-from powerkern._results.likelihood import standard_error
-from powerkern._results.lost_digits import LostDigits
-from powerkern._results.power_fit import PowerFit, warn_of
+from powerkern._results.power_fit import PowerFit
 from powerkern._results.records import fit_of, record_of
 from powerkern._results.summary import Summary
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
 #: Groups that a message lists.
 _LISTED = 5
 
-T = TypeVar("T")
-
-
-class _ByGroup(Generic[T]):
-    """A figure of the columns of all groups, as an array with a row for each group."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self.__doc__ = f"`{name}` of each group and column, see `PowerFit`."
-
-    def __get__(self, fit: Any, owner: type) -> Any:
-        return self if fit is None else getattr(fit.columns, self._name).reshape(len(fit), -1)
-
 
 @suggest_in_class
-class GroupedFit(Recorded):
+class GroupedFit(Recorded, Mapping[Any, PowerFit]):
     """Power transforms fitted to the columns of each of many groups of rows.
 
     Made by `fit` with ``groups=``. Figures are arrays of shape (groups, columns), in the order of `groups`;
@@ -101,12 +79,32 @@ class GroupedFit(Recorded):
     True
     """
 
-    spec: FitSpec
-    labels: ColumnLabels
-    keys: Keys
-    columns: ColumnResults
+    family: str
+    estimator: Estimator
+    standardize: bool
+    column_names: list[Any] | None
+    group_names: list[str] | None
+    n_features: int
+    lmbda: FloatArray
+    loc: FloatArray
+    scale: FloatArray
+    log_factor: FloatArray
+    nll: FloatArray
+    information: FloatArray
+    n_obs: FloatArray
+    n_kept: FloatArray
+    status: IntArray
+    x_min: FloatArray
+    x_max: FloatArray
     pooled: PowerFit | None
-    source: Source
+    unknown: str
+    dropna: bool | None
+
+    _spec: FitSpec
+    _labels: ColumnLabels
+    _keys: Keys
+    _table: ColumnTable
+    _data: GroupedData | None
     _runs: Runs | None
 
     def __init__(
@@ -114,39 +112,60 @@ class GroupedFit(Recorded):
         spec: FitSpec,
         labels: ColumnLabels,
         keys: Keys,
-        columns: ColumnResults,
+        table: ColumnTable,
         pooled: PowerFit | None = None,
-        source: Source | None = None,
+        data: GroupedData | None = None,
         runs: Runs | None = None,
     ) -> None:
-        vars(self).update(
-            spec=spec,
-            labels=labels,
-            keys=keys,
-            columns=columns,
-            pooled=pooled,
-            source=source or Source(),
-            _runs=runs,
-        )
+        """Make a fit from its parts.
 
-    family = Of[str]("spec.family")
-    estimator = Of[Estimator]("spec.estimator")
-    standardize = Of[bool]("spec.standardize")
-    column_names = Of[list[Any] | None]("labels.names")
-    unknown = Of[str]("spec.unknown")
-    dropna = Of[bool | None]("spec.dropna")
-    group_names = Of[list[str] | None]("keys.names")
-    lmbda = _ByGroup[FloatArray]("lmbda")
-    loc = _ByGroup[FloatArray]("loc")
-    scale = _ByGroup[FloatArray]("scale")
-    log_factor = _ByGroup[FloatArray]("log_factor")
-    nll = _ByGroup[FloatArray]("nll")
-    information = _ByGroup[FloatArray]("information")
-    n_obs = _ByGroup[FloatArray]("n_obs")
-    n_kept = _ByGroup[FloatArray]("n_kept")
-    status = _ByGroup[IntArray]("status")
-    x_min = _ByGroup[FloatArray]("x_min")
-    x_max = _ByGroup[FloatArray]("x_max")
+        Parameters
+        ----------
+        spec : FitSpec
+            What was asked of the fit.
+        labels : ColumnLabels
+            The labels of its columns.
+        keys : Keys
+            The labels of the groups.
+        table : ColumnTable
+            The results of all columns of the first group, then of the second, and so on.
+        pooled : PowerFit, optional
+            The fit of all rows.
+        data, runs : GroupedData and Runs, optional
+            The data for which fits of groups answer, and the groups of its rows.
+        """
+
+        def by_group(figures: NDArray[Any]) -> NDArray[Any]:
+            return figures.reshape(len(keys), -1)
+
+        vars(self).update(
+            _spec=spec,
+            _labels=labels,
+            _keys=keys,
+            _table=table,
+            _data=data,
+            _runs=runs,
+            family=spec.family,
+            estimator=spec.estimator,
+            standardize=spec.standardize,
+            column_names=labels.names,
+            group_names=keys.names,
+            n_features=len(table) // len(keys),
+            lmbda=by_group(table.lmbda),
+            loc=by_group(table.loc),
+            scale=by_group(table.scale),
+            log_factor=by_group(table.log_factor),
+            nll=by_group(table.nll),
+            information=by_group(table.information),
+            n_obs=by_group(table.n_obs),
+            n_kept=by_group(table.n_kept),
+            status=by_group(table.status),
+            x_min=by_group(table.x_min),
+            x_max=by_group(table.x_max),
+            pooled=pooled,
+            unknown=spec.unknown,
+            dropna=spec.dropna,
+        )
 
     def __repr__(self) -> str:
         text = f"GroupedFit(family={self.family!r}, estimator={self.estimator!r}, {len(self)} groups"
@@ -160,7 +179,7 @@ class GroupedFit(Recorded):
         return f"{', '.join([text, *each, *rest])})"
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self._keys)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.groups)
@@ -175,24 +194,28 @@ class GroupedFit(Recorded):
     def __getitem__(self, label: Any) -> PowerFit:
         """The fit of one group, by its label: a tuple where groups have several keys."""
         try:
-            cells = label if self.keys.several else (label,)
-            if not isinstance(cells, tuple) or len(cells) != len(self.keys.categories):
-                raise TypeError(f"labels are tuples of {len(self.keys.categories)}")
+            cells = label if self._keys.several else (label,)
+            if not isinstance(cells, tuple) or len(cells) != len(self._keys.categories):
+                raise TypeError(f"labels are tuples of {len(self._keys.categories)}")
             columns = [[cell] for cell in cells]
-            code = int(self.keys.codes_of(columns).codes[0])
+            code = int(self._keys.codes_of(columns).codes[0])
         except (TypeError, ValueError) as error:
             raise KeyError(f"{shown(label)}: {error}") from None
         if code < 0:
             raise KeyError(f"{shown(label)} is none of the {len(self)} groups of the fit")
-        return self._fit_of(code)
+        return self._fit_of_group(code)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "source": Source(), "_runs": None}  # a fit travels without its data
+    def __reduce__(self) -> tuple[Any, ...]:  # a fit travels without its data
+        return type(self), (self._spec, self._labels, self._keys, self._table, self.pooled)
+
+    # a mapping compares its values, which are made anew for each access
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     @property
     def groups(self) -> list[Any]:
         """Labels of the groups."""
-        return self.keys.labels()
+        return self._keys.labels()
 
     @property
     def lambdas(self) -> Any:
@@ -204,23 +227,18 @@ class GroupedFit(Recorded):
             import pandas as pd
         except ImportError:
             return self.lmbda
-        columns = self.keys.columns()
-        index = pd.MultiIndex.from_arrays(columns) if self.keys.several else pd.Index(columns[0])
+        columns = self._keys.columns()
+        index = pd.MultiIndex.from_arrays(columns) if self._keys.several else pd.Index(columns[0])
         if self.group_names is not None:
             index = index.set_names(self.group_names)
         by_column = by_name(
-            np.arange(self.n_features), self.column_names or range(self.n_features), self.labels.level_names
+            np.arange(self.n_features), self.column_names or range(self.n_features), self._labels.level_names
         )
         return pd.DataFrame(self.lmbda, index=index, columns=by_column.index)
 
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return len(self.columns) // len(self)
-
     def without_data(self) -> GroupedFit:
-        """The fit without the data that it remembers."""
-        return GroupedFit(self.spec, self.labels, self.keys, self.columns, self.pooled)
+        """Return the fit without the data that it remembers."""
+        return GroupedFit(self._spec, self._labels, self._keys, self._table, self.pooled)
 
     # --- applied to data ----------------------------------------------------------------------------------
 
@@ -247,7 +265,7 @@ class GroupedFit(Recorded):
             As `PowerFit.transform`; labels that are missing, not as many as rows, or of another kind than those of the
             fit; a group that the fit has not seen, unless ``unknown`` is "nan" or "pooled".
         """
-        return self._applied(X, groups, n_threads, inverse=False)
+        return self._transform_rows(X, groups, n_threads)
 
     def inverse_transform(
         self,
@@ -276,79 +294,36 @@ class GroupedFit(Recorded):
             As `transform`.
         """
         as_choice("out_of_range", out_of_range, get_args(OutOfRange))
-        return self._applied(Z, groups, n_threads, inverse=True, out_of_range=out_of_range)
+        return self._transform_rows(Z, groups, n_threads, out_of_range)
 
-    def _applied(
-        self,
-        X: Any,
-        groups: GroupsLike | None,
-        n_threads: int | None,
-        *,
-        inverse: bool,
-        out_of_range: OutOfRange = "raise",
+    def _transform_rows(
+        self, X: Any, groups: GroupsLike | None, n_threads: int | None, out_of_range: OutOfRange | None = None
     ) -> Any:
-        """The images of all rows, or their inverse images, which `out_of_range` is for."""
-        threads, method = thread_count(n_threads), "inverse_transform" if inverse else "transform"
-        options = {"n_threads": n_threads, **({"out_of_range": out_of_range} if inverse else {})}
+        """Transform all rows, or undo that, with `out_of_range` for values without an inverse."""
+        threads, method = thread_count(n_threads), "transform" if out_of_range is None else "inverse_transform"
+        options = {"n_threads": n_threads, **({} if out_of_range is None else {"out_of_range": out_of_range})}
         again = functools.partial(getattr(self, method), groups=groups, **options)
-        lazily = _batches.applied(X, again, of_blank=lambda row: self._lenient().transform(row, groups))
+        lazily = batches.applied(X, again, of_blank=lambda row: self._dropping_missing_labels().transform(row, groups))
         if lazily is not None:
             return lazily
-        p, X = self.n_features, loaded(X)
-        matrix = read_fitted(without_names(X, self.keys.names), self.column_names, p)._replace(given=X)
-        values, columns = matrix.values, self.columns
-        runs = self._runs_of(X, groups, len(values))
-        placed, scratch, images, failed = Groups(runs, len(self)), Scratch(), Scratch(), []
-        lost_digits: list[LostDigits] = []
-        out = np.empty_like(values, dtype=output_type(values.dtype), subok=False)
-        direction = (inverse_direction if inverse else forward_direction)(self.standardize)
-        inversion = Inversion(columns, self.standardize, out_of_range, out.dtype) if inverse else None
-
-        def job(batch: slice, threads: int) -> None:
-            at = (placed.codes[batch, np.newaxis] * p + np.arange(p)).ravel()
-            block = placed.pad_batch(values, batch, scratch)
-            own = None if inversion is None else inversion.part(at)
-            codes, raw, fields = columns.codes[at], columns.raw[at], columns.fields[:, at]
-            image = images.block(*block.shape)
-            lost = transform_matrix(block.T, image.T, codes, direction, raw, threads, own, fields)
-            placed.scatter_batch(image, batch, out)
-            if lost.any():
-                failed.append(at[lost > 0])
-            if own is not None:
-                lost_digits.extend(own.lost_digits())
-
-        placed.for_each_batch(job, p, threads)
-        if failed:
-            at = np.sort(np.concatenate(failed))
-            if not inverse:
-                raise self._domain_error(matrix, runs, int(at[0]))
-            if out_of_range == "raise":
-                raise self._inverse_error(matrix, runs, int(at[0]), out.dtype)
-            warn_of_values_without_inverse(self._listed(at))
-        warn_of_lost_digits(sorted(lost_digits), lambda k: self._listed(np.array([k])), out.dtype)
-        if (runs.codes < 0).any():
-            out[runs.rows(runs.codes < 0)] = np.nan
-            unknown = runs.rows(runs.codes == UNKNOWN)
-            if unknown.size and self.pooled is not None and self.unknown == "pooled":
-                out[unknown] = getattr(self.pooled.without_data(), method)(values[unknown], **options)
+        X = loaded(X)
+        matrix = read_fitted(without_names(X, self.group_names), self.column_names, self.n_features)
+        matrix = matrix._replace(given=X)
+        runs = self._find_runs(X, groups, len(matrix.values))
+        out = transform_by_group(
+            matrix,
+            runs,
+            self._table,
+            standardize=self.standardize,
+            out_of_range=out_of_range,
+            names=self.column_names,
+            list_columns=self._list_columns,
+            n_threads=threads,
+        )
+        unknown = self._rows_for_pooled(runs)
+        if unknown is not None and self.pooled is not None:
+            out[unknown] = getattr(self.pooled.without_data(), method)(matrix.values[unknown], **options)
         return wrap_like_input(matrix, out)
-
-    def _domain_error(self, matrix: Matrix, runs: Runs, k: int) -> ValueError:
-        """The error for a value outside the domain in one of the columns of the groups."""
-        g, j = divmod(k, self.n_features)
-        chosen = np.zeros(len(matrix.values))
-        chosen[runs.rows(runs.codes == g)] = 1.0
-        return domain_error_in(matrix, j, matrix.names or self.column_names, chosen, self.columns.shift[k])
-
-    def _inverse_error(self, matrix: Matrix, runs: Runs, k: int, dtype: np.dtype[Any]) -> ValueError:
-        """Return the error for the first value without an inverse in one of the columns of the groups."""
-        g, j = divmod(k, self.n_features)
-        rows = np.sort(np.arange(len(matrix.values))[runs.rows(runs.codes == g)])
-        z = matrix.values[rows, j]
-        first = first_without_inverse(self.columns, k, z, self.standardize, dtype)
-        names = matrix.names or self.column_names
-        place = None if matrix.was_vector else j
-        return domain_error("without inverse", place, int(rows[first]), float(z[first]), names)
 
     def inverse_mean(self, mean: ArrayLike, sd: ArrayLike, groups: GroupsLike, *, n_threads: int | None = None) -> Any:
         """Mean of values whose transforms are normal, row by row: see `PowerFit.inverse_mean`.
@@ -372,18 +347,19 @@ class GroupedFit(Recorded):
         means, sds = as_reals("mean", mean), as_reals("sd", sd)
         if means.ndim not in (1, 2):
             raise ValueError(f"mean must have a row for each label, got shape {means.shape}")
-        if means.ndim == 1 and not self.labels.was_vector:  # a column of a frame
+        if means.ndim == 1 and not self._labels.was_vector:  # a column of a frame
             column = self.inverse_mean(means[:, np.newaxis], sds, groups, n_threads=n_threads)
             return label_like(column[:, 0], mean)
         sds = np.broadcast_to(sds[:, np.newaxis] if sds.ndim == 1 and means.ndim == 2 else sds, means.shape)
-        runs = self._runs_of(None, groups, len(means))
+        runs = self._find_runs(None, groups, len(means))
         out = np.full(means.shape, np.nan)
         order = Groups(runs, len(self))
         for k in range(order.codes.size):
             rows = order.rows(k)
-            out[rows] = self._fit_of(int(order.codes[k])).inverse_mean(means[rows], sds[rows], n_threads=n_threads)
-        unknown = runs.rows(runs.codes == UNKNOWN)
-        if unknown.size and self.pooled is not None and self.unknown == "pooled":
+            fit = self._fit_of_group(int(order.codes[k]))
+            out[rows] = fit.inverse_mean(means[rows], sds[rows], n_threads=n_threads)
+        unknown = self._rows_for_pooled(runs)
+        if unknown is not None and self.pooled is not None:
             out[unknown] = self.pooled.inverse_mean(means[unknown], sds[unknown], n_threads=n_threads)
         return label_like(out, mean)
 
@@ -404,17 +380,18 @@ class GroupedFit(Recorded):
             interval, unless no group has any, as with ``shrink=True``; of robust ones `n_kept`; `n_obs` and status.
             ``fit[label].summary()`` has more of one group.
         """
-        columns, entries, notes = self.columns, {"lmbda": self.columns.lmbda}, []
+        table, notes = self._table, []
+        entries: dict[str, NDArray[Any]] = {"lmbda": table.lmbda}
         if isinstance(self.estimator, ML):
-            se = standard_error(FittedColumns(self.spec, self.labels, columns))
+            se = PowerFit(self._spec, self._labels, table).standard_error()
             if not np.isnan(se).all():
-                interval = wald_interval(columns.lmbda, se, level)
+                interval = wald_interval(table.lmbda, se, level)
                 entries |= {"se": se, "low": interval.low, "high": interval.high}
                 notes = [f"low, high: Wald interval of level {level:g}"]
         else:
-            entries |= {"n_kept": columns.n_kept}
-        entries |= {"n_obs": columns.n_obs, "status": np.array(columns.status_text)}
-        return Summary(repr(self), [self._name(k) for k in range(len(columns))], [entries], notes=notes)
+            entries |= {"n_kept": table.n_kept}
+        entries |= {"n_obs": table.n_obs, "status": np.array(table.status_text)}
+        return Summary(repr(self), [self._name(k) for k in range(len(table))], [entries], notes=notes)
 
     def to_frame(self) -> Any:
         """The figures as a pandas data frame, indexed by the labels, and by the columns where there are several.
@@ -429,53 +406,61 @@ class GroupedFit(Recorded):
         except ImportError:
             raise ImportError("to_frame needs pandas: pip install pandas; the attributes do without") from None
         p = self.n_features
-        names = self.group_names or ["group"] * len(self.keys.categories)
-        levels = [np.repeat(objects(each), p) for each in self.keys.columns()]
+        names = self.group_names or ["group"] * len(self._keys.categories)
+        levels = [np.repeat(objects(each), p) for each in self._keys.columns()]
         if p > 1:
             labels = objects(self.column_names or range(p))
             levels, names = [*levels, np.tile(labels, len(self))], [*names, "column"]
         index = (
             pd.Index(levels[0], name=names[0]) if len(levels) == 1 else pd.MultiIndex.from_arrays(levels, names=names)
         )
-        columns = self.columns
-        figures = {name: getattr(columns, name) for name in ("lmbda", "loc", "scale", "n_obs", "n_kept")}
-        return pd.DataFrame({**figures, "status": columns.status_text}, index=index)
+        table = self._table
+        figures = {name: getattr(table, name) for name in ("lmbda", "loc", "scale", "n_obs", "n_kept")}
+        return pd.DataFrame({**figures, "status": table.status_text}, index=index)
 
     def _name(self, k: int) -> str:
         g, j = divmod(k, self.n_features)
-        label = self.keys.label(g)
+        label = self._keys.label(g)
         text = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
-        return text if self.n_features == 1 else f"{text}: {self.labels.texts(self.n_features)[j]}"
+        return text if self.n_features == 1 else f"{text}: {self._labels.texts(self.n_features)[j]}"
 
-    def _listed(self, columns: IntArray) -> str:
+    def _list_columns(self, columns: IntArray) -> str:
         """The first few of some columns of groups, for a message."""
-        p, names = self.n_features, self.labels.texts(self.n_features)
+        p, names = self.n_features, self._labels.texts(self.n_features)
         each = [
-            f"group {self.keys.label(k // p)!r}" + (f", column {names[k % p]}" if p > 1 else "")
+            f"group {self._keys.label(k // p)!r}" + (f", column {names[k % p]}" if p > 1 else "")
             for k in columns[:_LISTED].tolist()
         ]
         rest = columns.size - len(each)
         return "; ".join(each) + (f" and {rest} more" if rest else "")
 
-    def _lenient(self) -> GroupedFit:
-        """The fit that takes rows without a label."""
-        return GroupedFit(replace(self.spec, dropna=True, unknown="raise"), self.labels, self.keys, self.columns)
+    def _with_group_names(self, names: list[str]) -> GroupedFit:
+        """Return the fit whose labels are in the columns of these names."""
+        keys = replace(self._keys, names=names)
+        return GroupedFit(self._spec, self._labels, keys, self._table, self.pooled, self._data, self._runs)
+
+    def _dropping_missing_labels(self) -> GroupedFit:
+        """Return the fit with ``dropna=True``: rows without a label become NaN."""
+        return GroupedFit(replace(self._spec, dropna=True), self._labels, self._keys, self._table)
 
     # --- groups -------------------------------------------------------------------------------------------
 
-    def _fit_of(self, g: int) -> PowerFit:
-        """The fit of one group, with its rows if there are data."""
+    def _fit_of_group(self, g: int) -> PowerFit:
+        """Return the fit of one group, with its rows if there are data."""
         p = self.n_features
-        columns = self.columns.part(slice(g * p, (g + 1) * p))
-        if not isinstance(self.source.data, GroupedData) or self._runs is None:
-            return PowerFit(self.spec, self.labels, columns)
-        return PowerFit(
-            self.spec, self.labels, columns, Source(self.source.data.group(g, self._runs.rows(self._runs.codes == g)))
-        )
+        data = None
+        if self._data is not None and self._runs is not None:
+            data = self._data.group(g, self._runs.rows(self._runs.codes == g))
+        return PowerFit(self._spec, self._labels, self._table.take(slice(g * p, (g + 1) * p)), data)
 
-    def _runs_of(self, X: Any, groups: Any, n: int) -> Runs:
-        """The groups of rows; those that the fit has not seen only if they need not raise."""
-        runs = self.keys.runs_of(X, groups, n, self.dropna)
+    def _rows_for_pooled(self, runs: Runs) -> IntArray | None:
+        """Return the rows of other groups that the pooled fit is for, if there are any."""
+        unknown = runs.rows(runs.codes == UNKNOWN)
+        return unknown if unknown.size and self.unknown == "pooled" else None
+
+    def _find_runs(self, X: Any, groups: Any, n: int) -> Runs:
+        """Return the group of each row; raise for groups that the fit has not seen if `unknown` is "raise"."""
+        runs = self._keys.runs_of(X, groups, n, self.dropna)
         unknown = np.flatnonzero(runs.codes == UNKNOWN)
         if unknown.size and self.unknown == "raise":
             raise ValueError(
@@ -486,46 +471,50 @@ class GroupedFit(Recorded):
 
     # --- JSON ---------------------------------------------------------------------------------------------
 
-    def to_record(self) -> dict[str, Any]:
-        """The entries that JSON keeps."""
+    def _to_record(self) -> dict[str, Any]:
         return {
-            **self.keys.to_record(),
+            **self._keys.to_record(),
             "column_names": labels_to_record(self.column_names),
-            "level_names": labels_to_record(self.labels.level_names),
-            "vector": self.labels.was_vector,
+            "level_names": labels_to_record(self._labels.level_names),
+            "vector": self._labels.was_vector,
             "unknown": self.unknown,
             "dropna": self.dropna,
-            "fit": record_of(self.spec, ColumnLabels(), self.columns),
-            "pooled": None if self.pooled is None else self.pooled.to_record(),
+            "fit": record_of(self._spec, ColumnLabels(), self._table),
+            "pooled": None if self.pooled is None else self.pooled._to_record(),
         }
 
     @classmethod
-    def from_record(cls, record: Any) -> GroupedFit:
-        """The fit with these entries."""
+    def _from_record(cls, record: Any) -> GroupedFit:
         try:
             keys = Keys.from_record(record)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise damaged(f"the labels are no labels of groups: {error}") from None
         if not len(keys):
             raise damaged("there are no groups")
-        spec, _, columns = fit_of(entry(record, "fit"), len(keys))
-        if len(columns) % len(keys):
-            raise damaged(f"{len(columns)} columns do not go with {len(keys)} groups")
-        p = len(columns) // len(keys)
+        spec, _, table = fit_of(entry(record, "fit"), len(keys))
+        if len(table) % len(keys):
+            raise damaged(f"{len(table)} columns do not go with {len(keys)} groups")
+        p = len(table) // len(keys)
         vector = one_of(record, "vector", (True, False) if p == 1 else (False,))
-        names = names_in(record, "column_names", p)
-        labels = ColumnLabels(names, level_names_in(record), vector)
-        pooled = None if entry(record, "pooled") is None else PowerFit.from_record(record["pooled"])
-        unknown, dropna = (
-            one_of(record, "unknown", get_args(UnknownGroups)),
-            one_of(record, "dropna", (None, True, False)),
-        )
+        labels = ColumnLabels(names_in(record, "column_names", p), level_names_in(record), vector)
+        pooled = None if entry(record, "pooled") is None else PowerFit._from_record(record["pooled"])
+        unknown = one_of(record, "unknown", get_args(UnknownGroups))
+        dropna = one_of(record, "dropna", (None, True, False))
         if (pooled is not None and pooled.n_features != p) or (pooled is None and unknown == "pooled"):
             raise damaged("the pooled fit does not go with the groups")
-        return cls(replace(spec, unknown=unknown, dropna=dropna), labels, keys, columns, pooled)
+        return cls(replace(spec, unknown=unknown, dropna=dropna), labels, keys, table, pooled)
 
 
-def build_grouped_fit(fit: GroupedFit) -> GroupedFit:
-    """Emit the warnings of a new fit; return it."""
-    warn_of(fit.columns, fit._listed, fit.spec.may_overflow)
+def build_grouped_fit(
+    spec: FitSpec,
+    labels: ColumnLabels,
+    keys: Keys,
+    table: ColumnTable,
+    pooled: PowerFit | None = None,
+    data: GroupedData | None = None,
+    runs: Runs | None = None,
+) -> GroupedFit:
+    """Build a fit of groups, and emit its warnings; the arguments are those of `GroupedFit`."""
+    fit = GroupedFit(spec, labels, keys, table, pooled, data, runs)
+    warn_about_columns(table, fit._list_columns, spec.may_overflow)
     return fit

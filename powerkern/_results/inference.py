@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, Literal, NamedTuple, Protocol, get_args
@@ -172,35 +173,34 @@ def wald_interval(lmbda: ArrayLike, se: ArrayLike, level: float = 0.95) -> Inter
     return Interval(np.subtract(lmbda, width), np.add(lmbda, width))
 
 
-class Fitted(Protocol):
-    """A maximum likelihood fit."""
+class RoundedPowers(ABC):
+    """The method `rounded` of maximum likelihood fits."""
 
-    @property
-    def optimum(self) -> Optimum:
-        """The optimum."""
+    @abstractmethod
+    def _optimum(self) -> Optimum:
+        """Return the optimum of the fit, for tests and rounded powers."""
 
+    def rounded(self, *, level: float = 0.95) -> FloatArray:
+        """Return the first of the powers 1, 0, -1, 1/2, 1/3, -1/2, -1/3, 2, -2 inside the Wald interval, else lambda.
 
-def rounded(fit: Fitted, *, level: float = 0.95) -> FloatArray:
-    """Convenient powers: the first of 1, 0, -1, 1/2, 1/3, -1/2, -1/3, 2, -2 inside the Wald interval, else lambda.
+        Parameters
+        ----------
+        level : float, default 0.95
+            Confidence level of the intervals.
 
-    Parameters
-    ----------
-    level : float, default 0.95
-        Confidence level of the intervals.
+        Returns
+        -------
+        (p,) ndarray
+            lambda itself where none of them is inside. As R's ``car::powerTransform`` rounds, which has .33 for 1/3.
 
-    Returns
-    -------
-    (p,) ndarray
-        lambda itself where none of them is inside. As R's ``car::powerTransform`` rounds, which has .33 for 1/3.
-
-    Examples
-    --------
-    >>> import numpy as np, powerkern as pk
-    >>> fit = pk.fit(np.random.default_rng(0).lognormal(size=200), family="box-cox")
-    >>> fit.lmbda.round(3), fit.rounded()
-    (array([0.076]), array([0.]))
-    """
-    return fit.optimum.rounded(level)
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> fit = pk.fit(np.random.default_rng(0).lognormal(size=200), family="box-cox")
+        >>> fit.lmbda.round(3), fit.rounded()
+        (array([0.076]), array([0.]))
+        """
+        return self._optimum().rounded(level)
 
 
 def rounded_power(lmbda: ArrayLike, interval: Interval) -> FloatArray:

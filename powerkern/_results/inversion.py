@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._input.messages import warn
-from powerkern._results.columns import ColumnResults
+from powerkern._results.column_table import ColumnTable
 from powerkern._results.lost_digits import TOLERANCES, LostDigits, lost_digits, round_trip_errors
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray
@@ -29,7 +29,7 @@ _REMEDY = "keep the original values, or fit with bounds= on lambda"
 
 
 class Inversion:
-    """An inverse transform of `columns`: completes its images, and finds out which of them lack digits.
+    """An inverse transform of the columns of a table: completes its images, and finds those that lack digits.
 
     Where psi is flat, many x have one z. The z of an end of the fitted data becomes that end.
 
@@ -39,14 +39,14 @@ class Inversion:
 
     def __init__(
         self,
-        columns: ColumnResults,
+        table: ColumnTable,
         standardize: bool,
         out_of_range: OutOfRange,
         dtype: np.dtype[Any],
         numbers: NDArray[np.intp] | None = None,
     ) -> None:
-        """Prepare the inverse of a matrix that has these columns, or those with `numbers`."""
-        self._columns, self._standardize, self._dtype, self._numbers = columns, standardize, dtype, numbers
+        """Prepare the inverse of a matrix that has the columns of the table, or those at the positions `numbers`."""
+        self._table, self._standardize, self._dtype, self._numbers = table, standardize, dtype, numbers
         self._out_of_range, self._clip = out_of_range, out_of_range == "clip"
         self._ranges: deque[tuple[NDArray[np.intp], FloatArray, FloatArray]] = deque()
         watched, is_lossy = self._remembered("watched", self._find_watched)
@@ -57,21 +57,21 @@ class Inversion:
 
     def part(self, numbers: NDArray[np.intp]) -> Inversion:
         """Return the inversion of a matrix that has the columns with these numbers; they may repeat."""
-        return Inversion(self._columns, self._standardize, self._out_of_range, self._dtype, numbers)
+        return Inversion(self._table, self._standardize, self._out_of_range, self._dtype, numbers)
 
     def repair(self, j: int, z: NDArray[Any], x: FloatArray) -> int:
         """Replace images of column j that do not exist by NaN or the nearest end; return how many are lost.
 
         The image of an end of the data may round to the end of the range of psi: that is not lost.
         """
-        columns, j = self._columns, j if self._numbers is None else int(self._numbers[j])
+        table, j = self._table, j if self._numbers is None else int(self._numbers[j])
         low, high = self._transformed_ends[:, j]
-        rounding = 16.0 * np.finfo(self._dtype).eps * max(abs(low), abs(high), abs(columns.intercept[j]))
+        rounding = 16.0 * np.finfo(self._dtype).eps * max(abs(low), abs(high), abs(table.intercept[j]))
         missing = np.flatnonzero(~np.isfinite(x) & ~np.isnan(z))
         at = z[missing].astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):  # images of outliers, or of the ends, may be infinite
             inside = (low - rounding <= at) & (at <= high + rounding)
-            nearest = np.where((at >= high) | (at - low > high - at), columns.x_max[j], columns.x_min[j])
+            nearest = np.where((at >= high) | (at - low > high - at), table.x_max[j], table.x_min[j])
         x[missing] = np.where(inside | self._clip, nearest, np.nan)
         return 0 if self._clip else int(np.count_nonzero(~inside))
 
@@ -98,7 +98,7 @@ class Inversion:
         """Return the columns, by their numbers in the fit, of which values come back with too few digits."""
         if not self._ranges:
             return []
-        p = len(self._columns)
+        p = len(self._table)
         low, high = np.full(p, np.nan), np.full(p, np.nan)
         for numbers, lows, highs in self._ranges:
             low[numbers], high[numbers] = np.fmin(low[numbers], lows), np.fmax(high[numbers], highs)
@@ -108,13 +108,13 @@ class Inversion:
         suspects = np.flatnonzero(is_suspect if is_lossy is None else is_suspect | is_lossy & ~np.isnan(low))
         if not suspects.size:
             return []
-        part = self._columns.part(suspects)
+        part = self._table.take(suspects)
         found = lost_digits(part, low[suspects], high[suspects], self._standardize, self._dtype)
         return [each._replace(column=int(suspects[each.column])) for each in found]
 
     def _remembered(self, name: str, compute: Callable[[], Any]) -> Any:
-        """What is the same for every inverse transform of the columns: computed once."""
-        key, memo = (name, self._standardize, self._dtype), self._columns.memo
+        """Return what every inverse transform of the columns needs; it is computed once."""
+        key, memo = (name, self._standardize, self._dtype), self._table.inversion_cache
         if key not in memo:
             memo[key] = compute()
         return memo[key]
@@ -126,7 +126,7 @@ class Inversion:
 
     @np.errstate(over="ignore")
     def _read_ends(self) -> NDArray[Any]:
-        return np.array([self._columns.x_min, self._columns.x_max]).astype(self._dtype)
+        return np.array([self._table.x_min, self._table.x_max]).astype(self._dtype)
 
     @property
     def _images_of_ends(self) -> NDArray[Any]:
@@ -135,8 +135,8 @@ class Inversion:
 
     def _invert_ends(self) -> NDArray[Any]:
         ends = self._ends.copy()
-        self._columns.transform(ends, ends, forward_direction(self._standardize), 1)
-        self._columns.transform(ends, ends, inverse_direction(self._standardize), 1)
+        self._table.transform(ends, ends, forward_direction(self._standardize), 1)
+        self._table.transform(ends, ends, inverse_direction(self._standardize), 1)
         return ends
 
     @np.errstate(all="ignore")
@@ -148,15 +148,15 @@ class Inversion:
         ends = self._transformed_ends
         outwards = np.array([-1.0, 1.0])[:, np.newaxis] * (ends[1] - ends[0])
         z = ends + np.array(_STEPS_OUT)[:, np.newaxis, np.newaxis] * outwards  # (step, side, column)
-        x = z.reshape(-1, len(self._columns)).copy()
-        self._columns.transform(x, x, inverse_direction(self._standardize), 1)
-        x[:2] = self._columns.x_min, self._columns.x_max
-        errors = round_trip_errors(self._columns, x, self._standardize, self._dtype)
+        x = z.reshape(-1, len(self._table)).copy()
+        self._table.transform(x, x, inverse_direction(self._standardize), 1)
+        x[:2] = self._table.x_min, self._table.x_max
+        errors = round_trip_errors(self._table, x, self._standardize, self._dtype)
         is_safe = (np.isfinite(x) & (errors <= TOLERANCES[self._dtype])).reshape(z.shape)
         n_safe = np.logical_and.accumulate(is_safe, axis=0).sum(axis=0)
         bounds = np.take_along_axis(z, np.maximum(n_safe - 1, 0)[np.newaxis], axis=0)[0]
         bounds[n_safe == 0] = np.nan
-        bounds[:, is_failed(self._columns.status)] = np.inf * np.array([[-1.0], [1.0]])
+        bounds[:, is_failed(self._table.status)] = np.inf * np.array([[-1.0], [1.0]])
         return np.asarray(bounds)
 
     def _find_watched(self) -> tuple[FloatArray, NDArray[np.bool_] | None]:
@@ -166,7 +166,7 @@ class Inversion:
         """
         ends = self._ends.astype(np.float64)
         z = self._ends.copy()
-        self._columns.transform(z, z, forward_direction(self._standardize), 1)
+        self._table.transform(z, z, forward_direction(self._standardize), 1)
         z = np.where(self._images_of_ends == self._ends, np.nan, z.astype(np.float64))
         safe = self._find_safe_bounds()
         is_lossy = np.asarray(np.isnan(safe).any(axis=0))
@@ -176,7 +176,7 @@ class Inversion:
 
     @property
     def _transformed_ends(self) -> NDArray[Any]:
-        return np.asarray(self._remembered("transformed", lambda: transformed_ends(self._columns, self._standardize)))
+        return np.asarray(self._remembered("transformed", lambda: transformed_ends(self._table, self._standardize)))
 
 
 def _places(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -189,7 +189,7 @@ def _places(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]
 
 
 def _ranges(images: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The smallest and the largest value of each column, NaN aside: of narrow matrices many rows at once."""
+    """Return the smallest and the largest value of each column, NaN aside; takes many rows of narrow ones at once."""
     n, p = images.shape
     k = _WIDTH // p
     if k > 1 and n >= 2 * k and images.flags.c_contiguous:
@@ -200,10 +200,10 @@ def _ranges(images: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.fmin.reduce(images, axis=0), np.fmax.reduce(images, axis=0)
 
 
-def transformed_ends(columns: ColumnResults, standardize: bool) -> FloatArray:
-    """The transforms of the smallest and the largest fitted value of each column, (2, p)."""
-    ends = np.array([columns.x_min, columns.x_max])
-    columns.transform(ends, ends, forward_direction(standardize), 1)
+def transformed_ends(table: ColumnTable, standardize: bool) -> FloatArray:
+    """Transform the smallest and the largest fitted value of each column: (2, p)."""
+    ends = np.array([table.x_min, table.x_max])
+    table.transform(ends, ends, forward_direction(standardize), 1)
     return ends
 
 
@@ -215,26 +215,24 @@ def warn_of_values_without_inverse(where: str) -> None:
     )
 
 
-def first_without_inverse(
-    columns: ColumnResults, j: int, z: NDArray[Any], standardize: bool, dtype: np.dtype[Any]
-) -> int:
+def first_without_inverse(table: ColumnTable, j: int, z: NDArray[Any], standardize: bool, dtype: np.dtype[Any]) -> int:
     """Return the position of the first of the values `z` of column j that has no inverse."""
-    column, images = columns.part(slice(j, j + 1)), np.empty((len(z), 1), dtype=dtype)
+    column, images = table.take(slice(j, j + 1)), np.empty((len(z), 1), dtype=dtype)
     inversion = Inversion(column, standardize, "nan", dtype)
     column.transform(z[:, np.newaxis], images, inverse_direction(standardize), 1, inversion)
     return int(np.argmax(np.isnan(images[:, 0]) & ~np.isnan(z)))
 
 
 def describe_lost_digits(found: Sequence[LostDigits], label: Callable[[int], str]) -> str:
-    """The values of each column of which the inverse gives back too few digits, `label` naming the columns."""
+    """Describe the values of each column of which the inverse gives back too few digits; `label` names columns."""
     texts = [f"{label(each.column)} {each.text}" for each in found[:_N_DESCRIBED]]
     rest = f" and {len(found) - _N_DESCRIBED} more" if len(found) > _N_DESCRIBED else ""
     return ", ".join(texts) + rest
 
 
-def note_on_inverse(columns: ColumnResults, standardize: bool, label: Callable[[int], str]) -> list[str]:
-    """A note on the fitted columns whose inverse transform gives back too few digits of float64, if there are any."""
-    found = lost_digits(columns, columns.x_min, columns.x_max, standardize, _FLOAT64)
+def note_on_inverse(table: ColumnTable, standardize: bool, label: Callable[[int], str]) -> list[str]:
+    """Return a note on the columns whose inverse transform gives back too few digits of float64, if there are any."""
+    found = lost_digits(table, table.x_min, table.x_max, standardize, _FLOAT64)
     if not found:
         return []
     return [f"{describe_lost_digits(found, label)}: the inverse transform gives back {_few_digits(_FLOAT64)} there"]

@@ -54,12 +54,12 @@ class Recorded(ABC):
         raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted; a fit holds the results for its data")
 
     @abstractmethod
-    def to_record(self) -> dict[str, Any]:
+    def _to_record(self) -> dict[str, Any]:
         """The entries that JSON keeps: words, numbers, arrays, lists and tables of these."""
 
     @classmethod
     @abstractmethod
-    def from_record(cls, record: Any) -> Self:
+    def _from_record(cls, record: Any) -> Self:
         """The fit with these entries; ValueError where no fit can have them."""
 
     def save(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -104,7 +104,7 @@ class Recorded(ABC):
         True
         """
         head = {"format": f"powerkern.{type(self).__name__}", "version": VERSION}
-        text = json.dumps({**head, **_plain(self.to_record())}, allow_nan=False)
+        text = json.dumps({**head, **_plain(self._to_record())}, allow_nan=False)
         return f'{text[:-1]}, "digest": "{_digest(_parsed(text))}"}}'
 
     @classmethod
@@ -128,7 +128,7 @@ class Recorded(ABC):
         record = _record_in(_text_of(text))
         if record.get("format") != f"powerkern.{cls.__name__}":
             raise ValueError(f"not a fit: the JSON text was not written by {cls.__name__}.to_json")
-        return cls.from_record(_checked(record, cls.__name__, check))
+        return cls._from_record(_checked(record, cls.__name__, check))
 
 
 def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
@@ -166,7 +166,7 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
     if maker not in _HOMES:
         raise ValueError(f"not a fit: the JSON text in {os.fspath(path)} was not written by the save method of a fit")
     home = getattr(importlib.import_module(_HOMES[maker]), maker)
-    return home.from_record(_checked(record, maker, check))
+    return home._from_record(_checked(record, maker, check))
 
 
 def _text_of(text: str | os.PathLike[str]) -> str:

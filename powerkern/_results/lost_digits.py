@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from powerkern._results.columns import ColumnResults
+from powerkern._results.column_table import ColumnTable
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
-from powerkern.kernels.results import REF
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
 #: Relative errors of round trips that are not worth a warning: six digits of float64 are left, three of float32.
@@ -53,86 +52,86 @@ class LostDigits(NamedTuple):
 
 
 def lost_digits(
-    columns: ColumnResults, low: FloatArray, high: FloatArray, standardize: bool, dtype: np.dtype[Any]
+    table: ColumnTable, low: FloatArray, high: FloatArray, standardize: bool, dtype: np.dtype[Any]
 ) -> list[LostDigits]:
     """Find the columns that lose digits between their centres and the given smallest and largest values (NaN: none)."""
     ends = np.array([low, high])
-    errors = round_trip_errors(columns, ends, standardize, dtype)
+    errors = round_trip_errors(table, ends, standardize, dtype)
     is_lossy: BoolArray = errors > TOLERANCES[dtype]
     j, side = np.nonzero(is_lossy.T)
     if not j.size:
         return []
     last, n_digits = ends[side, j], np.floor(-np.log10(np.minimum(1.0, errors[side, j]))).astype(int)
-    first = _first_lossy(columns.part(j), last, standardize, dtype)
+    first = _first_lossy(table.take(j), last, standardize, dtype)
     return [
         LostDigits(*each) for each in zip(j.tolist(), first.tolist(), last.tolist(), n_digits.tolist(), strict=True)
     ]
 
 
 @np.errstate(all="ignore")
-def _first_lossy(columns: ColumnResults, ends: FloatArray, standardize: bool, dtype: np.dtype[Any]) -> FloatArray:
+def _first_lossy(table: ColumnTable, ends: FloatArray, standardize: bool, dtype: np.dtype[Any]) -> FloatArray:
     """Return the value of each column nearest to its centre, towards an end, whose round trip exceeds the tolerance."""
-    near, far = _log_positions(columns, _centers(columns)), _log_positions(columns, ends)
+    near, far = _log_positions(table, _centers(table)), _log_positions(table, ends)
     for _ in range(_N_HALVINGS):
         middle = 0.5 * (near + far)
-        x = _values_at(columns, middle)
-        is_lossy = round_trip_errors(columns, x[np.newaxis], standardize, dtype)[0] > TOLERANCES[dtype]
+        x = _values_at(table, middle)
+        is_lossy = round_trip_errors(table, x[np.newaxis], standardize, dtype)[0] > TOLERANCES[dtype]
         near, far = np.where(is_lossy, near, middle), np.where(is_lossy, middle, far)
-    return _values_at(columns, far)
+    return _values_at(table, far)
 
 
-def _log_positions(columns: ColumnResults, x: FloatArray) -> FloatArray:
+def _log_positions(table: ColumnTable, x: FloatArray) -> FloatArray:
     """Return the signed logs of values, one of each column, as its transform takes them."""
-    u = (x - columns.center) / columns.divisor
-    return np.where(columns.mirrored, np.copysign(np.log1p(abs(u)), u), np.log(u))
+    u = (x - table.center) / table.divisor
+    return np.where(table.mirrored, np.copysign(np.log1p(abs(u)), u), np.log(u))
 
 
-def _values_at(columns: ColumnResults, positions: FloatArray) -> FloatArray:
+def _values_at(table: ColumnTable, positions: FloatArray) -> FloatArray:
     """Return the values with these signed logs."""
-    u = np.where(columns.mirrored, np.copysign(np.expm1(abs(positions)), positions), np.exp(positions))
-    return np.asarray(columns.center + columns.divisor * u)
+    u = np.where(table.mirrored, np.copysign(np.expm1(abs(positions)), positions), np.exp(positions))
+    return np.asarray(table.center + table.divisor * u)
 
 
-def round_trip_errors(columns: ColumnResults, x: FloatArray, standardize: bool, dtype: np.dtype[Any]) -> FloatArray:
+def round_trip_errors(table: ColumnTable, x: FloatArray, standardize: bool, dtype: np.dtype[Any]) -> FloatArray:
     """Bound the relative errors of values (k, p) that are transformed, rounded to `dtype`, and transformed back.
 
     They are relative to |x|, or where 0 is inside the domain to the standard deviation of x at the centre of the column
     if that is larger. 0 for NaN, and for columns without a fit.
     """
     with np.errstate(all="ignore"):
-        rounding, log_slope, exponent, size = _rounding_at(columns, x, standardize, dtype)
+        rounding, log_slope, exponent, size = _rounding_at(table, x, standardize, dtype)
         change = rounding * np.exp(-log_slope)
-        rest = change * abs(exponent) / (columns.divisor * size)  # of the range of z, the part that rounding takes
-        anywhere = np.maximum(abs(x - columns.x_min), abs(x - columns.x_max))
+        rest = change * abs(exponent) / (table.divisor * size)  # of the range of z, the part that rounding takes
+        anywhere = np.maximum(abs(x - table.x_min), abs(x - table.x_max))
         change = np.where(rest < _MOST_OF_REST, change / (1.0 - rest), anywhere)
-        recentering = np.finfo(np.float64).eps * 2.0 * (abs(columns.center) + abs(x))  # of x = center + divisor u
-        errors = (change + recentering) / np.maximum(abs(x), _smallest_sizes(columns))
-    errors[np.isnan(x) | is_failed(columns.status)] = 0.0
+        recentering = np.finfo(np.float64).eps * 2.0 * (abs(table.center) + abs(x))  # of x = center + divisor u
+        errors = (change + recentering) / np.maximum(abs(x), _smallest_sizes(table))
+    errors[np.isnan(x) | is_failed(table.status)] = 0.0
     return np.asarray(np.where(np.isnan(errors), np.inf, errors))
 
 
-def _centers(columns: ColumnResults) -> FloatArray:
+def _centers(table: ColumnTable) -> FloatArray:
     """The values that are transformed to 0, inside the data."""
-    x = np.zeros((1, len(columns)))
-    columns.transform(x, x, inverse_direction(standardized=True), 1)
-    return np.asarray(np.clip(x[0], columns.x_min, columns.x_max))
+    x = np.zeros((1, len(table)))
+    table.transform(x, x, inverse_direction(standardized=True), 1)
+    return np.asarray(np.clip(x[0], table.x_min, table.x_max))
 
 
-def _smallest_sizes(columns: ColumnResults) -> FloatArray:
+def _smallest_sizes(table: ColumnTable) -> FloatArray:
     """The |x| below which errors are absolute: the standard deviation at the centre, or 0 where 0 ends the domain."""
-    log_slope = _rounding_at(columns, _centers(columns)[np.newaxis], True, np.dtype(np.float64))[1]
-    inside: BoolArray = columns.mirrored | (columns.center != 0.0)
+    log_slope = _rounding_at(table, _centers(table)[np.newaxis], True, np.dtype(np.float64))[1]
+    inside: BoolArray = table.mirrored | (table.center != 0.0)
     return np.where(inside, np.nan_to_num(np.exp(-log_slope[0]), nan=0.0, posinf=0.0), 0.0)
 
 
 def _rounding_at(
-    columns: ColumnResults, x: FloatArray, standardize: bool, dtype: np.dtype[Any]
+    table: ColumnTable, x: FloatArray, standardize: bool, dtype: np.dtype[Any]
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Bound the rounding of transformed values; also return ln z', exponents, and offset + |u|, u = rescaled x."""
     z = x.copy()
-    columns.transform(z, z, forward_direction(standardize), 1)
-    mirrored, ref, lmbda = columns.mirrored, columns.raw[:, REF], columns.lmbda
-    u, log_divisor = (x - columns.center) / columns.divisor, np.log(columns.divisor)
+    table.transform(z, z, forward_direction(standardize), 1)
+    mirrored, ref, lmbda = table.mirrored, table.ref, table.lmbda
+    u, log_divisor = (x - table.center) / table.divisor, np.log(table.divisor)
     offset, negative = np.where(mirrored, 1.0, 0.0), mirrored & (u < 0.0)
     exponent, size = np.where(negative, 2.0 - lmbda, lmbda), offset + abs(u)
     half_ulp = 0.5 * np.finfo(dtype).eps * abs(z)
@@ -141,10 +140,10 @@ def _rounding_at(
     # as in `kernels.transforms.yeojohnson_standardized`: from the reference if x has its sign, else from 0
     own = np.where(ref < 0.0, 2.0 - lmbda, lmbda)
     base = np.log(offset + abs(ref))
-    shift = np.where(mirrored, np.maximum(np.where(ref == 0.0, columns.log_factor, own * base), _SMALLEST_SHIFT), 0.0)
+    shift = np.where(mirrored, np.maximum(np.where(ref == 0.0, table.log_factor, own * base), _SMALLEST_SHIFT), 0.0)
     beside = ~mirrored | ((ref != 0.0) & ((ref < 0.0) == negative))
     psi_of_ref = np.where(own == 0.0, base, -np.expm1(-shift) / np.where(own == 0.0, 1.0, own))
-    start = columns.intercept - np.where(beside, 0.0, np.sign(ref) * columns.slope * psi_of_ref)
+    start = table.intercept - np.where(beside, 0.0, np.sign(ref) * table.slope * psi_of_ref)
     rounding = half_ulp + _ROUNDING * np.finfo(np.float64).eps * (abs(z) + abs(z - start) + abs(start))
-    log_slope = np.log(columns.slope) + (exponent - 1.0) * np.log(size) - log_divisor
+    log_slope = np.log(table.slope) + (exponent - 1.0) * np.log(size) - log_divisor
     return rounding, log_slope - np.where(beside, exponent * base, shift), exponent, size

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from powerkern._engine.by_column import measure_columns
 from powerkern._estimators.nearest_normal import kept_quantiles, sort_and_weigh
 from powerkern._input import special
+from powerkern._results.column_table import ColumnTable
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality.moments import (
     COUNT,
@@ -68,7 +69,7 @@ class Normality(NamedTuple):
 def moments_matrix(
     values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:
-    """`normality_columns` of each column, before and after it is transformed: (p, 2, N_NORMALITY)."""
+    """Measure each column before and after it is transformed: (p, 2, N_NORMALITY), see `normality_columns`."""
     quantiles = kept_quantiles(len(values))
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
@@ -84,10 +85,32 @@ def moments_matrix(
     return measure_columns(measure, values, 2 * N_NORMALITY, n_threads).reshape(-1, 2, N_NORMALITY)
 
 
-def normality_figures(found: FloatArray) -> NormalityFigures:
-    """The figures of `normality_columns`, with p-values."""
-    skewness, kurtosis = found[:, SKEWNESS], found[:, KURTOSIS]
-    return NormalityFigures(skewness, kurtosis, found[:, PPCC], dagostino_pearson(skewness, kurtosis, found[:, COUNT]))
+def measure_normality(table: ColumnTable, values: NDArray[Any], weight: FloatArray, n_threads: int) -> Normality:
+    """Measure how close to normal columns are before and after the transforms of a fit.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The results of the fit.
+    values : (n, p) ndarray
+        The data.
+    weight : (n,) or (0,) ndarray
+        Their weights, if any.
+    n_threads : int
+        Threads to use.
+    """
+    rows = table.kernel_rows
+    moments = table.compute_by_family(
+        lambda code, chosen: moments_matrix(values[:, chosen], code, rows[chosen], weight, n_threads)
+    )
+    return Normality(_normality_figures(moments[:, 0]), _normality_figures(moments[:, 1]))
+
+
+def _normality_figures(moments: FloatArray) -> NormalityFigures:
+    """Name the results of `normality_columns`, and add p-values."""
+    skewness, kurtosis = moments[:, SKEWNESS], moments[:, KURTOSIS]
+    pvalue = dagostino_pearson(skewness, kurtosis, moments[:, COUNT])
+    return NormalityFigures(skewness, kurtosis, moments[:, PPCC], pvalue)
 
 
 def pearson_normality(z: FloatArray, weight: FloatArray) -> float:

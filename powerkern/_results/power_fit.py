@@ -1,32 +1,45 @@
-"""The object that `powerkern.fit` returns, and its methods."""
+"""The object that `powerkern.fit` returns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from powerkern._engine.threads import thread_count
 from powerkern._estimators.spec import FitSpec
-from powerkern._input.arrays import column_labels, position_of
-from powerkern._input.frames import by_name
-from powerkern._input.messages import suggest_in_class, warn
-from powerkern._results import applying, back, inference, likelihood, outlying, records, reports
-from powerkern._results.applying import warn_overflow
-from powerkern._results.columns import FAR_FROM_ZERO, ColumnLabels, ColumnResults, FittedColumns, Source
+from powerkern._input import batches
+from powerkern._input.arrays import as_choice, column_label, column_labels, position_of
+from powerkern._input.frames import label_like
+from powerkern._input.messages import suggest_in_class
+from powerkern._input.reading import read_fitted, wrap_like_input
+from powerkern._results import records
+from powerkern._results.back_transform import (
+    align_with_fit,
+    inverse_means,
+    invert,
+    normal_quantiles,
+    standardize_normals,
+)
+from powerkern._results.column_labels import ColumnLabels
+from powerkern._results.column_table import ColumnTable
+from powerkern._results.column_warnings import warn_about_columns
+from powerkern._results.fit_description import FitDescription
 from powerkern._results.fitted_data import FittedData
-from powerkern._results.inference import Optimum
-from powerkern._results.inversion import OutOfRange
-from powerkern._results.json import Recorded
-from powerkern._status import Status
-from powerkern._typing import IntArray
+from powerkern._results.inversion import Inversion, OutOfRange, warn_of_lost_digits, warn_of_values_without_inverse
+from powerkern._results.likelihood import KeptData
+from powerkern._results.transforming import allocate_output, error_without_inverse, refuse_outside
+from powerkern.kernels.transforms.family import forward_direction, inverse_direction
 
 __all__ = ["OutOfRange", "PowerFit", "as_power_fit", "build_power_fit"]
 
 
 @suggest_in_class
-class PowerFit(FittedColumns, Recorded):
+class PowerFit(FitDescription):
     """Power transforms fitted to the columns of a matrix.
 
     Made by `fit`; `save` writes it to a file, which `powerkern.load` reads back. All arrays have one entry per column;
@@ -75,7 +88,9 @@ class PowerFit(FittedColumns, Recorded):
     n_iter : ndarray of int
         Evaluations of the likelihood or its derivatives, including those on a sample.
     status : ndarray of int
-        A `powerkern.Status` each; `status_text` has them in words.
+        A `powerkern.Status` each.
+    status_text : list of str
+        The same in words.
     route : list of str
         How the optimum was found: from sums over short columns, many in "lockstep", or of "one pass" over a long one,
         from moments about means ("two pass"), from "power sums" of a sketch, from "moments" that sites sent, or by a
@@ -105,122 +120,294 @@ class PowerFit(FittedColumns, Recorded):
     (lambda = -361) or all its values agree to 15 digits (years, tight clusters).
     """
 
-    # applied to data, and to normal distributions
-    transform = applying.transform
-    inverse_transform = applying.inverse_transform
-    inverse_mean = back.inverse_mean
-    inverse_quantile = back.inverse_quantile
-    # likelihood
-    profile = likelihood.profile
-    objective_curve = likelihood.objective_curve
-    confint = likelihood.confint
-    standard_error = likelihood.standard_error
-    lr_test = likelihood.lr_test
-    rounded = inference.rounded
-    rounded_fit = likelihood.rounded_fit
-    # description
-    normality = reports.normality
-    central_normality = reports.central_normality
-    summary = reports.summary
-    __repr__ = reports.as_text
-    _repr_html_ = reports.as_html
-    # outliers
-    weights = outlying.weights
-    outliers = outlying.outliers
-    cutoffs = outlying.cutoffs
-    standardized_cutoff = outlying.standardized_cutoff
+    # --- transforms ---------------------------------------------------------------------------------------
 
-    def __iter__(self) -> Iterator[Any]:
-        """Iterate over the columns' labels, or their positions where they have none, as `fit[...]` takes them."""
-        return iter(self.column_names or range(len(self)))
+    def transform(self, X: object, *, out: NDArray[Any] | None = None, n_threads: int | None = None) -> Any:
+        """Transform every column of `X`.
+
+        Parameters
+        ----------
+        X : (n, n_features) array-like, or (n,) where the fit was to one column
+            NaN stays NaN. Columns that could not be fitted are passed through unchanged. In a data
+            frame the fitted columns are found by name, and others are passed through.
+        out : ndarray, optional
+            Where to write; may be `X` itself, which is then overwritten only if every value is in the domain.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        ndarray, or the kind of `X`: data frame or series of pandas or polars, table, record batch or array of pyarrow
+            float32 for float32 input, else float64; same shape as `X`, and the order of its memory, by rows or by
+            columns, where it is an array. Data frames keep their index, names and order
+            of columns; of nullable columns, missing values are null. Tables that are read in batches are transformed
+            in batches, when they are read: a lazy frame of polars comes back as one, a data set, scanner, file or
+            RecordBatchReader of pyarrow and a relation of DuckDB as a `pyarrow.RecordBatchReader`, which can be read
+            once.
+
+        Raises
+        ------
+        TypeError
+            `out` for a table that is read in batches.
+        ValueError
+            Infinite values, values not above -shift under Box-Cox (naming column and row), or a wrong shape.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> X = np.random.default_rng(0).lognormal(size=(1000, 2))
+        >>> Z = pk.fit(X, family="box-cox").transform(X)
+        >>> bool(np.allclose(Z.mean(axis=0), 0)), bool(np.allclose(Z.std(axis=0), 1))
+        (True, True)
+        """
+        lazily = batches.applied(X, functools.partial(self.transform, n_threads=n_threads), out)
+        if lazily is not None:
+            return lazily
+        matrix = read_fitted(X, self.column_names, self.n_features)
+        result, target = allocate_output(matrix, out)
+        threads = thread_count(n_threads, matrix.values.size)
+        if out is not None:
+            if np.shares_memory(target, matrix.values):  # all or nothing: check before overwriting
+                counts = self._table.count_outside(matrix.values, threads)
+                refuse_outside(matrix, counts, self._table, self.column_names)
+            self._forget_data(target)
+        counts = self._table.transform(matrix.values, target, forward_direction(self.standardize), threads)
+        refuse_outside(matrix, counts, self._table, self.column_names)
+        return result if out is not None else wrap_like_input(matrix, result)
+
+    def inverse_transform(
+        self,
+        Z: object,
+        *,
+        out: NDArray[Any] | None = None,
+        n_threads: int | None = None,
+        out_of_range: OutOfRange = "nan",
+    ) -> Any:
+        """Undo `transform`.
+
+        Parameters
+        ----------
+        Z : (n, n_features) array-like, or (n,) where the fit was to one column
+            Transformed values; NaN stays NaN. Data frames are treated as by `transform`.
+        out : ndarray, optional
+            Where to write; may be `Z` itself.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+        out_of_range : {"nan", "raise", "clip"}, default "nan"
+            A power transform maps onto a half line unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson).
+            A value beyond its end has no inverse: it becomes NaN, with one warning; or a ValueError is raised; or
+            the value becomes the nearest end of the fitted data (`x_min` or `x_max`).
+
+        Returns
+        -------
+        ndarray, or the kind of `Z`: data frame or series of pandas or polars, table, record batch or array of pyarrow
+            float32 for float32 input, else float64; same shape as `Z`.
+
+        Warns
+        -----
+        UserWarning
+            Values that have no inverse. Once, listing columns, if the transform was so flat that fewer than six digits
+            of float64, or three of float32, of some values are left, and from which value on.
+
+        Notes
+        -----
+        Rounding z changes x by ``eps |z|/z'(x)``, which is large where psi is close to the end of its range. Digits
+        count relative to ``|x|``, or under Yeo-Johnson to the standard deviation of x at the centre of the column if
+        that is larger.
+        The transforms of `x_min` and `x_max` become exactly these.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> X = np.random.default_rng(0).normal(size=(100, 3))
+        >>> fit = pk.fit(X)
+        >>> bool(np.allclose(fit.inverse_transform(fit.transform(X)), X))
+        True
+        """
+        return self._invert(Z, out=out, n_threads=n_threads, out_of_range=out_of_range)
+
+    def _invert(
+        self,
+        Z: object,
+        *,
+        out: NDArray[Any] | None = None,
+        n_threads: int | None = None,
+        out_of_range: OutOfRange = "nan",
+        warns_of_digits: bool = True,
+    ) -> Any:
+        """Undo `transform`, as `inverse_transform` does, with or without its warning about lost digits."""
+        as_choice("out_of_range", out_of_range, get_args(OutOfRange))
+        again = functools.partial(
+            self._invert, n_threads=n_threads, out_of_range=out_of_range, warns_of_digits=warns_of_digits
+        )
+        lazily = batches.applied(Z, again, out)
+        if lazily is not None:
+            return lazily
+        matrix = read_fitted(Z, self.column_names, self.n_features)
+        result, target = allocate_output(matrix, out)
+        direction = inverse_direction(self.standardize)
+        inversion = Inversion(self._table, self.standardize, out_of_range, target.dtype)
+        threads = thread_count(n_threads, matrix.values.size)
+
+        def apply(to: NDArray[Any] | None) -> None:
+            lost = np.flatnonzero(self._table.transform(matrix.values, to, direction, threads, inversion))
+            if lost.size:
+                if out_of_range == "raise":
+                    raise error_without_inverse(
+                        matrix, int(lost[0]), self._table, self.standardize, self.column_names, target.dtype
+                    )
+                warn_of_values_without_inverse(self._list_columns(lost))
+
+        if out is not None:
+            if out_of_range == "raise" and np.shares_memory(target, matrix.values):
+                apply(None)  # all or nothing: check before overwriting
+            self._forget_data(target)
+        apply(target)
+        if warns_of_digits:
+            warn_of_lost_digits(inversion.lost_digits(), lambda j: column_label(j, self.column_names), target.dtype)
+        return result if out is not None else wrap_like_input(matrix, result)
+
+    def inverse_mean(self, mean: ArrayLike, sd: ArrayLike, *, n_threads: int | None = None) -> Any:
+        """Return the mean of values whose transforms are normal: the bias-corrected inverse of a predicted mean.
+
+        The plain inverse of a mean on the transformed scale is a median, ``psi^-1(mean)``. This is the integral of
+        ``psi^-1(mean + sd t) phi(t)``, phi the standard normal density.
+
+        Parameters
+        ----------
+        mean, sd : float or array-like
+            Mean and standard deviation (0: nothing is spread) on the scale of `transform`: standardised, or raw where
+            ``standardize=False``. They broadcast; the last axis stands for the columns of the fit, unless that is of
+            one vector: then arrays have any shape.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        ndarray, or the kind of `mean` or `sd`: a data frame or series of pandas or polars
+            Of the shape that `mean` and `sd` broadcast to, columns in the order of the fit; `mean` itself for columns
+            that could not be fitted.
+
+        Raises
+        ------
+        TypeError
+            `mean` or `sd` are not real numbers.
+        ValueError
+            `sd` is negative or infinite, or the shapes do not go with each other or with the columns.
+
+        Notes
+        -----
+        The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson). Probability beyond it
+        has no inverse: means are conditional on values in the range. For -1 <= lambda < 0 (the lower
+        branch of Yeo-Johnson: 2 < lambda <= 3) that integral diverges at the end, however little probability is near
+        it. It is then cut at the valley between the bulk and the end, where value times density is least; where there
+        is no valley (the end is closer than ``2/sqrt(-lambda)`` standard deviations) the mean is infinite.
+
+        Accurate to about 1e-12 by double exponential quadrature between the points where the integrand is not
+        analytic. R's ``forecast::InvBoxCox(biasadj=TRUE)`` has the first two terms of a series in `sd`.
+
+        See Also
+        --------
+        PowerFit.inverse_quantile : medians and other quantiles.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> x = np.random.default_rng(0).lognormal(size=200)
+        >>> fit = pk.fit(x, family="box-cox", lmbda=0.0, standardize=False)
+        >>> fit.inverse_mean([0.0, 1.0], 0.5) / np.exp([0.125, 1.125])
+        array([1., 1.])
+        """
+        was_vector = self._labels.was_vector
+        mean, sd = align_with_fit(mean, sd, self.column_names, was_vector)
+        z, scale, shape = standardize_normals(self._table, self.standardize, was_vector, mean, sd)
+        return label_like(inverse_means(self._table, z, scale, thread_count(n_threads)).reshape(shape), mean, sd)
+
+    def inverse_quantile(
+        self, mean: ArrayLike, sd: ArrayLike, quantile: ArrayLike, *, n_threads: int | None = None
+    ) -> Any:
+        """Return quantiles of values whose transforms are normal: ``psi^-1(mean + sd Phi^-1(quantile))``.
+
+        Parameters
+        ----------
+        mean, sd : float or array-like
+            As in `inverse_mean`.
+        quantile : float or array-like
+            Between 0 and 1; broadcasts with `mean` and `sd`.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        ndarray, or the kind of `mean` or `sd`: a data frame or series of pandas or polars
+            Of the shape that the arguments broadcast to, columns in the order of the fit. A quantile beyond the range
+            of psi is the end of the domain: -shift (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson,
+            lambda > 2).
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `inverse_mean`; or `quantile` is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> x = np.random.default_rng(0).lognormal(size=200)
+        >>> fit = pk.fit(x, family="box-cox", lmbda=0.0, standardize=False)
+        >>> fit.inverse_quantile(1.0, 0.5, [0.025, 0.5, 0.975]).round(3)
+        array([1.02 , 2.718, 7.243])
+        """
+        score, was_vector = normal_quantiles(quantile), self._labels.was_vector
+        mean, sd = align_with_fit(mean, sd, self.column_names, was_vector)
+        z, scale, shape = standardize_normals(self._table, self.standardize, was_vector, mean, sd, score.shape)
+        z = z + scale * np.broadcast_to(score, shape).reshape(z.shape)
+        return label_like(invert(self._table, z, thread_count(n_threads)).reshape(shape), mean, sd)
+
+    # --- some of the columns ------------------------------------------------------------------------------
 
     def __getitem__(self, column: Any) -> PowerFit:
-        """The fit of one column, by its name or position, or of several, by a slice or a list, with their data."""
+        """Return the fit of one column, by its name or position, or of several, by a slice or a list, with their data.
+
+        `column` is a label, a position, a slice of positions, or a list of labels and positions.
+        """
         if isinstance(column, slice):
-            return self._chosen(range(len(self))[column], alone=False)
+            return self._choose(range(len(self))[column], alone=False)
         is_list = hasattr(column, "__len__") and not isinstance(column, str | tuple)
-        named = not is_list and column in (self.column_names or ())  # a tuple: a label of several levels
-        alone = isinstance(column, str | int | np.integer) or named
-        asked: Any = [column] if alone else column
+        is_label = not is_list and column in (self.column_names or ())  # a tuple: a label of several levels
+        alone = isinstance(column, str | int | np.integer) or is_label
+        wanted: Any = [column] if alone else column
         try:
-            return self._chosen([position_of(one, self.column_names, len(self)) for one in asked], alone)
+            return self._choose([position_of(one, self.column_names, len(self)) for one in wanted], alone)
         except ValueError as error:
             raise KeyError(str(error)) from None
 
-    def _chosen(self, positions: Sequence[int], alone: bool) -> PowerFit:
-        """The fit of the columns at these positions, or of one as a vector, with their data."""
+    def _choose(self, positions: Sequence[int], alone: bool) -> PowerFit:
+        """Return the fit of the columns at these positions, or of one as a vector, with their data."""
         if not positions:
             raise KeyError("no column is chosen; a fit has at least one")
-        at = np.array(positions)
-        part, data = self.part(at), self.source.data
-        source = Source(data.part(at)) if isinstance(data, FittedData) else None
-        return PowerFit(part.spec, replace(part.labels, was_vector=alone), part.columns, source)
+        chosen = np.array(positions)
+        part = self._take(chosen)
+        data = self._data.part(chosen) if isinstance(self._data, FittedData) else None
+        return PowerFit(part._spec, replace(part._labels, was_vector=alone), part._table, data)
 
-    @property
-    def lambdas(self) -> Any:
-        """`lmbda` by name, see the class."""
-        return by_name(self.lmbda, self.column_names, self.labels.level_names)
+    # --- JSON ---------------------------------------------------------------------------------------------
 
-    @property
-    def optimum(self) -> Optimum:
-        """The maxima of the likelihoods, for tests and rounded powers."""
-        return likelihood.optimum(self)
-
-    def to_record(self) -> dict[str, Any]:
-        """The entries that JSON keeps."""
-        return records.record_of(self.spec, self.labels, self.columns)
+    def _to_record(self) -> dict[str, Any]:
+        return records.record_of(self._spec, self._labels, self._table)
 
     @classmethod
-    def from_record(cls, record: Any) -> PowerFit:
-        """The fit with these entries."""
+    def _from_record(cls, record: Any) -> PowerFit:
         return cls(*records.fit_of(record))
 
 
-def build_power_fit(
-    spec: FitSpec, labels: ColumnLabels, columns: ColumnResults, source: Source | None = None
-) -> PowerFit:
-    """Build the fit and emit its warnings."""
-    warn_of(columns, lambda at: column_labels(at, labels.names), spec.may_overflow)
-    return PowerFit(spec, labels, columns, source)
+def build_power_fit(spec: FitSpec, labels: ColumnLabels, table: ColumnTable, data: KeptData | None = None) -> PowerFit:
+    """Build a fit, and emit its warnings; the arguments are those of `PowerFit`."""
+    warn_about_columns(table, lambda positions: column_labels(positions, labels.names), spec.may_overflow)
+    return PowerFit(spec, labels, table, data)
 
 
 def as_power_fit(fit: object, name: str = "fit") -> PowerFit:
-    """An argument that must be a fit, once checked."""
+    """Return `fit`, or raise TypeError if it is not a `PowerFit`; `name` is what the message calls it."""
     if not isinstance(fit, PowerFit):
         raise TypeError(f"{name} must be a PowerFit, made by fit(X), got {type(fit).__name__}")
     return fit
-
-
-#: The statuses that are warned of, in this order.
-_WARNED = (
-    Status.CONSTANT,
-    Status.EMPTY,
-    Status.UNREPRESENTABLE,
-    Status.NO_SPREAD,
-    Status.TOO_FEW,
-    Status.EXACT,
-    Status.AT_END,
-    Status.NOT_CERTIFIED,
-    Status.UNRESOLVED,
-    Status.FEW_VALUES,
-    Status.TAIL_KEPT,
-    Status.NOT_SETTLED,
-)
-
-
-def warn_of(columns: ColumnResults, labels: Callable[[IntArray], str], may_overflow: bool) -> None:
-    """Emit one warning that lists the columns without a reliable fit, and those far from zero, by their `labels`.
-
-    If raw output may overflow, another one lists the columns in which it does.
-    """
-    status, far = columns.status, columns.far_from_zero
-    suspects = np.flatnonzero(status)  # not OK: mostly few, where a column of all results is slow to read
-    doubts = status[suspects]
-    met = set(doubts.tolist())
-    parts = [f"{labels(suspects[doubts == code])}: {code.sentence}" for code in _WARNED if code in met]
-    if far.size:
-        parts.append(f"{labels(far)}: {FAR_FROM_ZERO}")
-    if parts:
-        warn("; ".join(parts))
-    if may_overflow:
-        warn_overflow(columns, labels)

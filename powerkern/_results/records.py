@@ -15,7 +15,8 @@ from powerkern._estimators.estimators import ESTIMATORS, Estimator, options_of, 
 from powerkern._estimators.origin import FITTED
 from powerkern._estimators.spec import BEST, CRITERIA, FIT_FAMILIES, FitSpec
 from powerkern._input.alignment import labels_to_record
-from powerkern._results.columns import ColumnLabels, ColumnResults
+from powerkern._results.column_labels import ColumnLabels
+from powerkern._results.column_table import ColumnTable
 from powerkern._results.json import damaged, entry, level_names_in, names_in, numbers_in, one_of
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
@@ -33,7 +34,7 @@ _FINITE = (
 _ROUNDING = 1e-9
 
 
-def record_of(spec: FitSpec, labels: ColumnLabels, columns: ColumnResults) -> dict[str, Any]:
+def record_of(spec: FitSpec, labels: ColumnLabels, table: ColumnTable) -> dict[str, Any]:
     """The entries of a fit that JSON keeps."""
     return {
         "family": spec.family,
@@ -44,14 +45,14 @@ def record_of(spec: FitSpec, labels: ColumnLabels, columns: ColumnResults) -> di
         "vector": labels.was_vector,
         "origin": spec.origin,
         "asked": {name: getattr(spec, name) for name in _ASKED},
-        "families": columns.families if spec.family == BEST else None,
-        "unit_weights": columns.unit_weights,
-        "lmbda_error": columns.lmbda_error if columns.lmbda_error.any() else None,
-        "columns": dict(zip(FIELDS, columns.raw.T, strict=True)),
+        "families": table.families if spec.family == BEST else None,
+        "unit_weights": table.unit_weights,
+        "lmbda_error": table.lmbda_error if table.lmbda_error.any() else None,
+        "columns": dict(zip(FIELDS, table.kernel_rows.T, strict=True)),
     }
 
 
-def fit_of(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, ColumnResults]:
+def fit_of(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, ColumnTable]:
     """The fit that `record_of` made a record of; ValueError where its figures do not belong together.
 
     Options have an entry for each column of the data, results for each of them in each of `n_groups` groups.
@@ -80,7 +81,7 @@ def fit_of(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, Colum
         raise damaged("lmbda_error is negative")
     _check_figures(dict(zip(FIELDS, results.T, strict=True)), codes == FAMILIES["box-cox"])
     _require((results[:, STATUS] != Status.BRACKETED) | (error is not None), "a bracketed lambda has no lmbda_error")
-    return spec, labels, ColumnResults(results, codes, unit_weights=units, lmbda_error=error)
+    return spec, labels, ColumnTable(results, codes, unit_weights=units, lmbda_error=error)
 
 
 def _results(record: dict[str, Any]) -> FloatArray:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._results.central_normality import CentralNormality
 from powerkern._results.inference import (
     TESTED,
     Likelihood,
@@ -18,10 +19,13 @@ from powerkern._results.inference import (
     confidence_interval,
     ratio_test,
 )
+from powerkern._results.normality import Normality
 from powerkern._typing import FloatArray
 
 #: Rows that are printed.
 _SHOWN = 30
+#: Names of figures of normality that a summary shortens.
+_SHORTER = {"pvalue": "p_normal"}
 
 #: Descriptions of the tests among the entries of a likelihood.
 _NOTE_ON_TESTS = "lr, p: likelihood ratio tests of lambda = 0 and 1, chi-square with 1 degree of freedom"
@@ -82,14 +86,14 @@ class Summary:
         self.notes = list(notes)
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
-        """All entries of the table by name, an array each; "column" has the names of the columns."""
+        """Return all entries of the table by name, an array each; "column" has the names of the columns."""
         entries = {"column": self.names}
         for block in self.blocks:
             entries.update(block)
         return entries
 
     def to_frame(self) -> Any:
-        """The table as a pandas data frame, with the columns' names as its index.
+        """Return the table as a pandas data frame, with the columns' names as its index.
 
         Raises
         ------
@@ -105,10 +109,10 @@ class Summary:
         return pd.DataFrame(entries, index=index)
 
     def to_text(self, max_rows: int | None = _SHOWN) -> str:
-        """The table as text, at most `max_rows` columns of the data in it; None for all of them."""
-        parts = [self.title, *map(table_of, self._shown(max_rows)), *self._rest(max_rows)]
+        """Return the table as text, with at most `max_rows` columns of the data; None for all of them."""
+        parts = [self.title, *map(format_table, self._shown(max_rows)), *self._rest(max_rows)]
         if self.tests:
-            parts.append(table_of(_tests_entries(self.tests)))
+            parts.append(format_table(_tests_entries(self.tests)))
         if self.notes:
             parts.append("\n".join(self.notes))
         return "\n\n".join(parts)
@@ -124,13 +128,13 @@ class Summary:
         return f"<div>{''.join(parts)}</div>"
 
     def _shown(self, max_rows: int | None) -> list[dict[str, NDArray[Any]]]:
-        """The blocks with the names of the columns, at most `max_rows` of these."""
+        """Return the blocks with the names of the columns, at most `max_rows` of these."""
         return [
             {name: entry[:max_rows] for name, entry in {"column": self.names, **block}.items()} for block in self.blocks
         ]
 
     def _rest(self, max_rows: int | None) -> list[str]:
-        """A line on the columns that are not shown, if any."""
+        """Return a line on the columns that are not shown, if any."""
         left = 0 if max_rows is None else len(self.names) - max_rows
         return [f"... and {left} more columns: to_text(None), to_dict() or to_frame()"] if left > 0 else []
 
@@ -146,7 +150,7 @@ def likelihood_entries(
     method: Method | None,
     likelihood: Callable[[], Likelihood] | None,
 ) -> tuple[dict[str, FloatArray], list[str]]:
-    """The entries that every maximum likelihood fit has, and notes on them; without data no tests.
+    """Return the entries that every maximum likelihood fit has, and notes on them; without data no tests.
 
     "lr_0" and "p_0" are the test of lambda = 0 of each column; tests of all columns together are not entries.
     """
@@ -171,22 +175,46 @@ def _no_likelihood() -> Likelihood:
 
 
 def note_on_bootstrap(level: float) -> str:
-    """A note on the intervals of robust fits."""
+    """Return a note on the intervals of robust fits."""
     return f"se: by a bootstrap; low, high: lambda -+ Phi^-1({0.5 + 0.5 * level:g}) se, of level {level:g}"
 
 
-def texts_of(entry: NDArray[Any]) -> list[str]:
-    """The cells of an entry, a line each; numbers in five digits, empty for NaN."""
+def normality_entries(
+    figures: Normality, central: CentralNormality, n_drawn: int | None
+) -> tuple[dict[str, FloatArray], list[str]]:
+    """Return the entries on normality, and notes on them; `n_drawn` is the number of sampled rows, if any."""
+    entries = {}
+    for name, before, after in zip(figures.before._fields, figures.before, figures.after, strict=True):
+        short = _SHORTER.get(name, name)
+        entries[short], entries[f"{short}_after"] = before, after
+    entries["p_central"] = central.pvalue
+    notes = [
+        "p_normal: D'Agostino and Pearson's test, before and after the transform; p_central: of its central 80 %, after"
+    ]
+    if n_drawn is not None:
+        notes.append(f"figures of normality are of {n_drawn} rows, drawn at random")
+    return entries, notes
+
+
+def sampled_fraction(n_obs: FloatArray, values: NDArray[Any], weight: FloatArray) -> FloatArray:
+    """Return the fraction of the weight of each column, `n_obs`, that a sample of its rows has; 0 without values."""
+    present = ~np.isnan(values)
+    drawn: FloatArray = weight @ present if weight.size else np.count_nonzero(present, axis=0).astype(np.float64)
+    return np.divide(drawn, n_obs, out=np.zeros_like(drawn), where=n_obs > 0.0)
+
+
+def format_entry(entry: NDArray[Any]) -> list[str]:
+    """Return the cells of an entry as text, a line each; numbers in five digits, empty for NaN."""
     if entry.dtype.kind != "f":
         return [" ".join(str(value).splitlines()) for value in entry.tolist()]
     return ["" if value != value else f"{value + 0.0:.5g}" for value in entry.tolist()]
 
 
-def table_of(entries: Entries) -> str:
-    """Entries below their names, words on the left and numbers on the right."""
+def format_table(entries: Entries) -> str:
+    """Format entries below their names, words to the left and numbers to the right."""
     columns = []
     for name, entry in entries.items():
-        cells = [name, *texts_of(entry)]
+        cells = [name, *format_entry(entry)]
         width = max(map(len, cells))
         columns.append([cell.ljust(width) if entry.dtype.kind == "U" else cell.rjust(width) for cell in cells])
     return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
@@ -194,14 +222,14 @@ def table_of(entries: Entries) -> str:
 
 def html_table(entries: Entries) -> str:
     """Return entries as a table of HTML, with their names above."""
-    cells = [texts_of(entry) for entry in entries.values()]
+    cells = [format_entry(entry) for entry in entries.values()]
     rows = [("th", list(entries)), *(("td", list(row)) for row in zip(*cells, strict=True))]
     lines = (f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in row)}</tr>" for tag, row in rows)
     return f"<table>{''.join(lines)}</table>"
 
 
 def _tests_entries(tests: Mapping[str, LikelihoodRatio]) -> Entries:
-    """Tests of all columns together, a line each."""
+    """Return tests of all columns together as entries, a line each."""
     found = list(tests.values())
     return {
         "likelihood ratio test": np.array(list(tests)),

@@ -15,7 +15,8 @@ from powerkern._estimators.spec import FitSpec
 from powerkern._input.alignment import labels_to_record, matching_order, may_go_by_position
 from powerkern._input.arrays import as_choice, as_names, as_reals, column_label, column_labels, listed
 from powerkern._input.messages import warn
-from powerkern._results.columns import ColumnLabels, ColumnResults
+from powerkern._results.column_labels import ColumnLabels
+from powerkern._results.column_table import ColumnTable
 from powerkern._results.power_fit import PowerFit, build_power_fit
 from powerkern._status import Status
 from powerkern._typing import Bounds, FloatArray
@@ -256,7 +257,7 @@ class Server:
         self._read = {}
         spec = self._plan.spec
         spec = spec.with_columns(spec.per_column(len(results)))
-        columns = ColumnResults(results, spec.family, lmbda_error=error)
+        columns = ColumnTable(results, spec.family, lmbda_error=error)
         self._fit = build_power_fit(spec, ColumnLabels(self._columns), columns)
         rough = np.flatnonzero(results[:, STATUS] == Status.BRACKETED)
         if rough.size:

@@ -30,7 +30,7 @@ def check_fit(X: object, fit: object, *kinds: type) -> None:
 def by_column(X: object, fit: PowerFit | JointFit) -> PowerFit:
     """The transforms of single columns, of a fit that has them."""
     check_fit(X, fit, PowerFit, JointFit)
-    return fit.columns if isinstance(fit, JointFit) else fit
+    return fit.power_fit if isinstance(fit, JointFit) else fit
 
 
 def own_data(X: object, fit: PowerFit | RegressionFit | JointFit) -> tuple[tuple[Any, ...], PowerFit]:
@@ -70,7 +70,7 @@ def one_column(X: object, fit: PowerFit | JointFit, column: int | str) -> Column
 def column_of(matrix: Matrix, fit: PowerFit, j: int) -> Column:
     """Column j of the data and of the fit."""
     names = matrix.names or fit.column_names
-    values, part = matrix.values[:, j : j + 1], fit.part(slice(j, j + 1))
+    values, part = matrix.values[:, j : j + 1], fit._take(slice(j, j + 1))
     before = values[:, 0].astype(np.float64)
     known = ~np.isnan(before)
     if not known.any():

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from scipy.special import chdtri
 
 from powerkern._input.arrays import as_reals, column_label
-from powerkern._results.data import data_of
 from powerkern._results.power_fit import PowerFit
 from powerkern.plot._drawing import axes_of, ink, set_title
 from powerkern.plot._fits import check_fit, matrix_of, own_data, position, title_label
@@ -166,7 +165,7 @@ def objective_plot(
 
 def _spread_of_logs(fit: PowerFit, X: object, j: int) -> float:
     """MAD of ln x, or of sign(x) log1p(abs(x)), of the values as transformed; where it is 0 their range, or 1."""
-    values, _ = data_of(fit, X, None)
+    values, _ = fit._read_data(X)
     x = values[:, j].astype(np.float64)
     x = (x[~np.isnan(x)] - fit.center[j]) / fit.divisor[j]
     logs = np.log(x) if fit.families[j] == "box-cox" else np.copysign(np.log1p(np.abs(x)), x)

@@ -14,7 +14,8 @@ from powerkern._estimators.robust import Robust
 from powerkern._estimators.spec import BEST, ChunkOptions, FitSpec
 from powerkern._input.arrays import column_label, listed
 from powerkern._input.messages import did_you_mean
-from powerkern._results.columns import ColumnLabels, ColumnResults, Source
+from powerkern._results.column_labels import ColumnLabels
+from powerkern._results.column_table import ColumnTable
 from powerkern._results.power_fit import PowerFit, build_power_fit
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.transforms.family import FAMILIES
@@ -95,7 +96,7 @@ def fit_with(
     """
     job = ChunkJob.checked(family, estimator, task_threads, progress, **options)
     fit = job.fit(map_reduce, sample_weight)
-    return build_power_fit(fit.spec, fit.labels, fit.columns, fit.source)
+    return build_power_fit(fit._spec, fit._labels, fit._table, fit._data)
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,9 @@ class ChunkJob:
             fits = _Fits(passes, spec, self.n_threads)
             found = fits.better(self.column_names) if spec.family == BEST else fits.by(self.column_names)
         p, names = found.range.n_features, found.range.column_names
-        columns = ColumnResults(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error)
+        columns = ColumnTable(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error)
         labels = ColumnLabels(names, was_vector=found.range.was_vector)
-        return PowerFit(spec.with_columns(spec.per_column(p, names)), labels, columns, Source(sums=found.sums))
+        return PowerFit(spec.with_columns(spec.per_column(p, names)), labels, columns, found.sums)
 
 
 class _Found(NamedTuple):

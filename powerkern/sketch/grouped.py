@@ -19,7 +19,7 @@ from powerkern._input.arrays import Matrix, column_label
 from powerkern._input.frames import names_of
 from powerkern._input.labels import UNKNOWN, Keys, without_groups, without_names
 from powerkern._input.reading import read_chunk
-from powerkern._results.columns import ColumnLabels
+from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.grouped_fit import GroupedFit, build_grouped_fit
 from powerkern._typing import FloatArray, IntArray
 from powerkern.sketch.driver import ChunkJob
@@ -210,8 +210,7 @@ def fit_groups_with(
     spec = job.spec.with_columns(asked)
     with _groups_in_errors(keys, found.p, found.names):
         wide = replace(job, spec=spec.tiled(len(keys)), column_names=None).fit(on_groups)
-    fit = GroupedFit(spec, ColumnLabels(found.names), keys, wide.columns)
-    return build_grouped_fit(fit)
+    return build_grouped_fit(spec, ColumnLabels(found.names), keys, wide._table)
 
 
 @contextlib.contextmanager

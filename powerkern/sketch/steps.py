@@ -17,7 +17,8 @@ from powerkern._estimators.spec import FitSpec
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.arrays import Matrix, as_choice, check_n_features, column_label
 from powerkern._input.reading import read_chunk
-from powerkern._results.columns import ColumnLabels, ColumnResults, Source
+from powerkern._results.column_labels import ColumnLabels
+from powerkern._results.column_table import ColumnTable
 from powerkern._results.power_fit import PowerFit, build_power_fit
 from powerkern._typing import Bounds, FloatArray
 from powerkern.kernels.power_sums import ranges as kernels
@@ -280,7 +281,7 @@ def finish(
     asked = spec.per_column(grid.n_features, grid.column_names)
     results, sums = finish_results(total, spec, thread_count(n_threads))
     labels = ColumnLabels(grid.column_names, was_vector=grid.was_vector)
-    return build_power_fit(spec.with_columns(asked), labels, ColumnResults(results, grid.family), Source(sums=sums))
+    return build_power_fit(spec.with_columns(asked), labels, ColumnTable(results, grid.family), sums)
 
 
 def finish_results(total: Sketch, spec: FitSpec, n_threads: int) -> tuple[FloatArray, power_sums.PowerSums]:

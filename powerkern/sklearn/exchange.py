@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from powerkern._estimators.spec import FitSpec
 from powerkern._input.arrays import column_label
-from powerkern._results.columns import ColumnLabels, ColumnResults
+from powerkern._results.column_labels import ColumnLabels
+from powerkern._results.column_table import ColumnTable
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import Route, Status, is_failed
 from powerkern._typing import FloatArray
@@ -100,4 +101,4 @@ def fit_of(theirs: PowerTransformer) -> PowerFit:
         results[:, FIELDS.index(name)] = values
     names = list(theirs.feature_names_in_) if hasattr(theirs, "feature_names_in_") else None
     spec = FitSpec(family=theirs.method, standardize=theirs.standardize)
-    return PowerFit(spec, ColumnLabels(names), ColumnResults(results, theirs.method))
+    return PowerFit(spec, ColumnLabels(names), ColumnTable(results, theirs.method))

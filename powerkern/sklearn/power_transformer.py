@@ -20,7 +20,6 @@ from powerkern._fit import fit as fitting
 from powerkern._input.arguments import each_column, given_bounds
 from powerkern._input.arrays import as_reals, warn_of_columns
 from powerkern._input.messages import muted
-from powerkern._results.applying import invert
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inversion import OutOfRange
 from powerkern._results.power_fit import PowerFit
@@ -168,8 +167,7 @@ class PowerTransformer(PartTransformer):
             self._warn_where_sklearn_raises(fit)
         self.power_fit_ = fit.without_data()
         self.sketch_: sketch.Sketch | None = None
-        data = fit.source.data
-        self._rows = FittedRows(X, data if isinstance(data, FittedData) else None)
+        self._rows = FittedRows(X, fit._data if isinstance(fit._data, FittedData) else None)
         return self
 
     @available_if(_by_likelihood)  # type: ignore[untyped-decorator]
@@ -211,7 +209,7 @@ class PowerTransformer(PartTransformer):
     def _check_continued(self, seen: sketch.Sketch | None) -> None:
         """Raise if the parameters are not those with which rows were fitted, or summarised if there is a sketch."""
         fit = self.power_fit_
-        family, shift = (fit.family, fit.spec.shift) if seen is None else (seen.grid.family, seen.grid.shift)
+        family, shift = (fit.family, fit._spec.shift) if seen is None else (seen.grid.family, seen.grid.shift)
         if family != self.method:
             raise ValueError(
                 f"method is {self.method!r}, and the rows seen so far were fitted by {family!r}; "
@@ -266,8 +264,7 @@ class PowerTransformer(PartTransformer):
                 f"{self.power_fit_.n_features} features as input"
             )
         with muted() if self.method == "box-cox" else nullcontext():  # as scikit-learn: Yeo-Johnson's NaN are warned of
-            back: NDArray[np.floating] = invert(
-                self.power_fit_,
+            back: NDArray[np.floating] = self.power_fit_._invert(
                 Z,
                 out=self._target(Z),
                 n_threads=self.n_threads,

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from powerkern._engine.threads import thread_count
 from powerkern._input.messages import warn
-from powerkern._results.back import back_transformed
+from powerkern._results.back_transform import back_transform
 from powerkern._typing import FloatArray
 from powerkern.regression import fit_regression
 from powerkern.sklearn._compat import (
@@ -174,7 +174,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         threads = thread_count(self.n_threads)
         power = self.regression_fit_.power_fit
         flat = Z.reshape(len(Z), -1)
-        found = back_transformed(power.columns, flat, self._scale, self.kind, self.quantile, threads)
+        found = back_transform(power._table, flat, self._scale, self.kind, self.quantile, threads)
         return found.reshape(Z.shape)
 
     @property

@@ -7,18 +7,11 @@ import warnings
 
 import numpy as np
 import pytest
+from fits import family_codes, fit_from_rows, kernel_rows
 
 import powerkern as pk
-from powerkern import PowerFit
-from powerkern._estimators.spec import FitSpec
-from powerkern._results.columns import ColumnLabels, ColumnResults
 from powerkern.kernels.results import CENTER, DIVISOR
 from powerkern.kernels.transforms.family import FAMILIES
-
-
-def power_fit(family: str, columns: ColumnResults, standardize: bool = True) -> PowerFit:
-    """Return a fit with these results."""
-    return PowerFit(FitSpec(family=family, standardize=standardize), ColumnLabels(), columns)
 
 
 @pytest.mark.parametrize("n, p", [(1, 1), (3, 1000), (700, 500), (30_000, 3)])
@@ -27,7 +20,7 @@ def test_transforms_do_not_depend_on_how_the_matrix_lies(family, n, p):
     """More blocks than one each way; the values of a column in its own vector, whatever stands beside it."""
     x = np.exp(np.random.default_rng(n).normal(size=(n, p)))
     fit = pk.fit(x[:, :1] if n > 1 else np.array([[1.0], [2.0]]), family)
-    fit = power_fit(family, ColumnResults(np.repeat(fit.columns.raw, p, axis=0), family))
+    fit = fit_from_rows(np.repeat(kernel_rows(fit), p, axis=0), family)
     z = fit.transform(x)
     back = fit.inverse_transform(z)
     np.testing.assert_allclose(back, x, rtol=1e-12)
@@ -35,7 +28,7 @@ def test_transforms_do_not_depend_on_how_the_matrix_lies(family, n, p):
         out = np.empty_like(other)
         np.testing.assert_array_equal(fit.transform(other, out=out, n_threads=2), z)
         np.testing.assert_array_equal(fit.inverse_transform(out, n_threads=2), back)
-    single = power_fit(family, ColumnResults(fit.columns.raw[:1], family))
+    single = fit_from_rows(kernel_rows(fit)[:1], family)
     np.testing.assert_array_equal(single.transform(x[:, -1:]), z[:, -1:])
 
 
@@ -71,7 +64,7 @@ def test_threads_share_a_large_matrix_to_the_same_bits(n, p, family, extreme, dt
     rng = np.random.default_rng(p)
     x = rng.standard_gamma(3.0, (n, p))
     fit = pk.fit(x[:200, :1] if n > 7 else x[:, :200].T[:, :1], family)
-    fit = power_fit(family, ColumnResults(np.repeat(fit.columns.raw, p, axis=0), family))
+    fit = fit_from_rows(np.repeat(kernel_rows(fit), p, axis=0), family)
     x = x.astype(dtype, order=order)
     x[rng.integers(n, size=5), rng.integers(p, size=5)] = extreme if dtype is np.float64 else 1e-30
     z = np.vstack([fit.transform(part) for part in np.array_split(x, max(1, n // 50_000))])
@@ -87,7 +80,7 @@ def test_fits_that_travelled_and_parts_transform_alike():
     z = fit.transform(x)
     travelled = pickle.loads(pickle.dumps(fit))
     np.testing.assert_array_equal(travelled.transform(x), z)
-    np.testing.assert_array_equal(fit.part(np.array([2, 0])).transform(x[:, [2, 0]]), z[:, [2, 0]])
+    np.testing.assert_array_equal(fit[[2, 0]].transform(x[:, [2, 0]]), z[:, [2, 0]])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -121,15 +114,9 @@ def test_bits_do_not_depend_on_layout_threads_or_neighbors(family, n, p, standar
                 fit.inverse_transform(view, out=view, n_threads=2)
                 np.testing.assert_array_equal(view, back, err_msg=name)
         order = rng.permutation(p)
-        shuffled = PowerFit(
-            FitSpec(family=family, standardize=standardize),
-            ColumnLabels(),
-            ColumnResults(fit.columns.raw[order], family),
-        )
+        shuffled = fit_from_rows(kernel_rows(fit)[order], family, standardize=standardize)
         np.testing.assert_array_equal(shuffled.inverse_transform(z[:, order]), back[:, order])
-        single = PowerFit(
-            FitSpec(family=family, standardize=standardize), ColumnLabels(), ColumnResults(fit.columns.raw[-1:], family)
-        )
+        single = fit_from_rows(kernel_rows(fit)[-1:], family, standardize=standardize)
         np.testing.assert_array_equal(single.inverse_transform(z[:, -1:]), back[:, -1:])
         np.testing.assert_array_equal(single.inverse_transform(z[:, -1]), back[:, -1])
 
@@ -160,15 +147,13 @@ def test_columns_of_two_families_and_rescaled_ones_in_float32():
     rng = np.random.default_rng(6)
     x = np.exp(rng.normal(size=(400, 12))).astype(np.float32)
     fit = pk.fit(x, "best")
-    results = fit.columns.raw.copy()
+    results = kernel_rows(fit).copy()
     results[::4, CENTER] = -0.5
-    fit = power_fit("best", ColumnResults(results, fit.columns.codes))
+    fit = fit_from_rows(results, family_codes(fit))
     z = fit.transform(x)
     back = fit.inverse_transform(z)
     for j in range(12):
-        alone = PowerFit(
-            FitSpec(family="best"), ColumnLabels(), ColumnResults(results[j : j + 1], fit.columns.codes[j : j + 1])
-        )
+        alone = fit_from_rows(results[j : j + 1], family_codes(fit)[j : j + 1])
         np.testing.assert_array_equal(alone.transform(x[:, j : j + 1]), z[:, j : j + 1])
         np.testing.assert_array_equal(alone.inverse_transform(z[:, j : j + 1]), back[:, j : j + 1])
     own = x.copy()
@@ -182,9 +167,9 @@ def test_what_is_transformed_is_x_less_center_over_divisor(family, standardize, 
     """Along rows and by columns, rescaled columns beside others."""
     x = np.exp(np.random.default_rng(1).normal(size=(40, 30)))
     plain = pk.fit(x, family, standardize=standardize)
-    results = plain.columns.raw.copy()
+    results = kernel_rows(plain).copy()
     results[::2, CENTER], results[::3, DIVISOR] = -1.5, 4.0
-    rescaled = power_fit(family, ColumnResults(results, family), standardize)
+    rescaled = fit_from_rows(results, family, standardize=standardize)
     center, divisor = results[:, CENTER], results[:, DIVISOR]
     given = np.asarray(center + divisor * x, order=order)
     expected = plain.transform((given - center) / divisor)

@@ -19,6 +19,7 @@ from typing import ClassVar
 import numpy as np
 import processes
 import pytest
+from fits import kernel_rows
 
 import powerkern as pk
 from powerkern._engine import gather, threads
@@ -52,7 +53,7 @@ def test_results_do_not_depend_on_the_number_of_threads(family):
     x = abs(matrix()) if family == "box-cox" else matrix()
     fits = [pk.fit(x, family, n_threads=k) for k in N_THREADS]
     for fit, k in zip(fits, N_THREADS, strict=True):
-        np.testing.assert_array_equal(fit.columns.raw, fits[0].columns.raw)
+        np.testing.assert_array_equal(kernel_rows(fit), kernel_rows(fits[0]))
         z = fit.transform(x, n_threads=k)
         np.testing.assert_array_equal(z, fits[0].transform(x, n_threads=1))
         np.testing.assert_array_equal(fit.inverse_transform(z, n_threads=k), fit.inverse_transform(z, n_threads=1))
@@ -69,14 +70,14 @@ def test_a_few_long_columns_have_the_same_bits_for_any_number_of_threads(family,
     x = rng.lognormal(size=(n, p))
     x[::1000] = np.nan
     weight = rng.exponential(size=n) if weighted else None
-    expected = pk.fit(x, family, sample_weight=weight, n_threads=1).columns.raw
+    expected = kernel_rows(pk.fit(x, family, sample_weight=weight, n_threads=1))
     for given in (x, np.asfortranarray(x), x.astype(">f8"), np.repeat(x, 2, axis=0)[::2]):
         for n_threads in (2, 4):
             fit = pk.fit(given, family, sample_weight=weight, n_threads=n_threads)
-            np.testing.assert_array_equal(fit.columns.raw, expected)
-    single = [pk.fit(x.astype(np.float32), family, sample_weight=weight, n_threads=k).columns.raw for k in (1, 2)]
+            np.testing.assert_array_equal(kernel_rows(fit), expected)
+    single = [kernel_rows(pk.fit(x.astype(np.float32), family, sample_weight=weight, n_threads=k)) for k in (1, 2)]
     np.testing.assert_array_equal(*single)
-    shifted = [pk.fit(x, "box-cox", sample_weight=weight, shift=0.5, n_threads=k).columns.raw for k in (1, 2)]
+    shifted = [kernel_rows(pk.fit(x, "box-cox", sample_weight=weight, shift=0.5, n_threads=k)) for k in (1, 2)]
     np.testing.assert_array_equal(*shifted)
     assert not driver_threads()
 
@@ -96,12 +97,12 @@ def test_no_thread_waits_for_another_that_makes_scratch_space(kind, maker, monke
 
 def test_eight_python_threads_fit_at_once():
     data = [matrix(seed=seed) for seed in range(8)]
-    alone = [pk.fit(x, n_threads=1).columns.raw for x in data]
+    alone = [kernel_rows(pk.fit(x, n_threads=1)) for x in data]
     with ThreadPoolExecutor(8) as pool:
         fits = list(pool.map(lambda x: pk.fit(x, n_threads=2), data * 2))
         images = list(pool.map(lambda pair: pair[0].transform(pair[1]), zip(fits, data * 2, strict=True)))
     for fit, results, z, x in zip(fits, alone * 2, images, data * 2, strict=True):
-        np.testing.assert_array_equal(fit.columns.raw, results)
+        np.testing.assert_array_equal(kernel_rows(fit), results)
         np.testing.assert_array_equal(z, fit.transform(x, n_threads=1))
 
 
@@ -516,10 +517,11 @@ def test_ctrl_c_in_a_transform(n_threads):
         "x = np.random.default_rng(0).normal(size=(100, 1))\n"
         "fit = pk.fit(x)\n"
         "from powerkern._engine.apply import transform_matrix\n"
-        "transform_matrix(x, None, fit.columns.codes, 0, fit.columns.raw, 1)\n"  # compiles, which Ctrl-C would wait for
+        "codes, rows = fit._table.family_codes, fit._table.kernel_rows\n"
+        "transform_matrix(x, None, codes, 0, rows, 1)\n"  # compiles, which Ctrl-C would wait for
         "print('ready', flush=True)\n"
         "huge = np.broadcast_to(x[:1], (3 * 10**10, 1))\n"
-        f"transform_matrix(huge, None, fit.columns.codes, 0, fit.columns.raw, {n_threads})"
+        f"transform_matrix(huge, None, codes, 0, rows, {n_threads})"
     )
     _interrupt(code)
 

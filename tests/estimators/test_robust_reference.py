@@ -70,7 +70,7 @@ def fitted(file: str, family: str, **options: str) -> dict[str, PowerFit]:
         for names in by_size.values():
             X = np.column_stack([columns[name] for name in names])
             fit = pk.fit(X, family, pk.RewML(**options))
-            found |= {name: fit.part(slice(j, j + 1)) for j, name in enumerate(names)}
+            found |= {name: fit[j : j + 1] for j, name in enumerate(names)}
     return found
 
 

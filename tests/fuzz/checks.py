@@ -69,7 +69,7 @@ def check_fit(batch: Batch, fitted: Callable[[], pk.PowerFit]) -> Iterator[Findi
         return
     for j in range(fit.n_features):
         likelihood = Likelihood(batch.values[:, j], batch.weight, batch.family)
-        one = Fitted(fit.part(slice(j, j + 1)), likelihood, float(ends.low[j]), float(ends.high[j]))
+        one = Fitted(fit[j : j + 1], likelihood, float(ends.low[j]), float(ends.high[j]))
         for kind, text in _check_column(one, batch.values[:, j], images[:, j]):
             yield Finding(kind, f"{batch.name}:{j}", text)
 

@@ -20,6 +20,7 @@ import numpy as np
 import powerkern as pk
 from powerkern import Status
 from powerkern.sketch import fit_with
+from tests.support.fits import kernel_rows
 
 from . import columns
 from .checks import ROUNDINGS, TOLERANCE, Finding
@@ -99,7 +100,7 @@ def check(made: columns.Batch, index: int, seen: Counter[str]) -> Iterator[Findi
         except Exception as error:
             yield Finding("exception", f"{made.name}:*", repr(error))
             return
-    same = np.array([a.tobytes() == b.tobytes() for a, b in zip(fit.columns.raw, other.columns.raw, strict=True)])
+    same = np.array([a.tobytes() == b.tobytes() for a, b in zip(kernel_rows(fit), kernel_rows(other), strict=True)])
     for j in range(fit.n_features):
         name, status = f"{made.name}:{j}", Status(int(fit.status[j]))
         seen["certified" if status == Status.OK else status.name] += 1

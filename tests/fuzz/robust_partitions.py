@@ -21,6 +21,7 @@ import numpy as np
 import powerkern as pk
 from powerkern import Status
 from powerkern.sketch import fit_with
+from tests.support.fits import kernel_rows
 
 from .partitions import Engine
 
@@ -140,7 +141,7 @@ def outcome(case: Case, seed: int) -> Outcome:
         warnings.simplefilter("ignore", UserWarning)
         fit, other = (fit_with(Engine(chunks, k), case.family, case.estimator, n_threads=1) for k in (seed, seed + 1))
         whole = pk.fit(case.x, case.family, case.estimator, sample_weight=case.weight, n_threads=1)
-    same = fit.columns.raw.tobytes() == other.columns.raw.tobytes() and fit.lmbda_error == other.lmbda_error
+    same = kernel_rows(fit).tobytes() == kernel_rows(other).tobytes() and fit.lmbda_error == other.lmbda_error
     statuses = Status(int(fit.status[0])), Status(int(whole.status[0]))
     return Outcome(
         case,

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from tests.support.fits import fit_from_rows, kernel_rows
+
 pytest.importorskip("flint", reason="the oracle of the fuzz is python-flint's ball arithmetic")
 
 import powerkern as pk
@@ -85,17 +87,15 @@ def fitted():
     x = np.random.default_rng(3).lognormal(size=40)
     fit = pk.fit(x, "box-cox")
     low, high = (float(end[0]) for end in fit.confint())
-    return checks.Fitted(fit.part(slice(0, 1)), oracle.Likelihood(x, None, "box-cox"), low, high)
+    return checks.Fitted(fit[:1], oracle.Likelihood(x, None, "box-cox"), low, high)
 
 
 def _moved(fitted, field, by):
-    from powerkern._results.columns import ColumnResults
     from powerkern.kernels import results as fields
 
-    columns = fitted.fit.columns
-    raw = columns.raw.copy()
-    raw[0, getattr(fields, field)] += by
-    return fitted._replace(fit=fitted.fit.with_columns(ColumnResults(raw, columns.codes)))
+    rows = kernel_rows(fitted.fit).copy()
+    rows[0, getattr(fields, field)] += by
+    return fitted._replace(fit=fit_from_rows(rows, fitted.fit.family))
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_wrong_lambda_from_chunks_is_found(monkeypatch, error, kind):
 
     def slightly_wrong(*args, **options):
         fit = fit_with(*args, **options)
-        fit.columns.raw[:, LMBDA] += error
+        kernel_rows(fit)[:, LMBDA] += error
         return fit
 
     monkeypatch.setattr(partitions, "fit_with", slightly_wrong)

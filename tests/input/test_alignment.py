@@ -15,6 +15,7 @@ import xarray as xr
 
 import powerkern as pk
 import powerkern.xarray as pkx
+from powerkern._input.arguments import column_positions
 from powerkern.cellwise import wrap, wrapped_pca
 from powerkern.completion import fit_ratings, uv_decompose
 from powerkern.joint import fit_joint
@@ -411,13 +412,13 @@ def test_damaged_labels_are_refused(labels: Any) -> None:
 @pytest.mark.parametrize("columns", [[0, 2], [-3], [[0], [1]]])
 def test_positions_of_no_column_are_refused(columns: Any) -> None:
     with pytest.raises(ValueError, match=r"columns must be positions from 0 to 1, or a mask of 2 columns, got"):
-        pk.fit(VALUES).part(columns)
+        column_positions(columns, 2)
 
 
 @pytest.mark.parametrize("columns", ["a", [0.5], [[0], [1, 2]]])
 def test_columns_that_are_no_positions_are_refused(columns: Any) -> None:
     with pytest.raises(TypeError, match=r"columns must be positions from 0 to 1, or a mask of 2 columns, got"):
-        pk.fit(VALUES).part(columns)
+        column_positions(columns, 2)
 
 
 @pytest.mark.parametrize("several", ["yes", 1, False])

@@ -273,7 +273,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "joint.JointFit: confint method": lambda v: JOINT.confint(method=v),
     "joint.JointFit: rounded": lambda v: JOINT.rounded(level=v),
     "joint.JointFit: summary": lambda v: JOINT.summary(v),
-    "joint.JointFit: from_record": joint.JointFit.from_record,
+    "joint.JointFit: from_json": joint.JointFit.from_json,
     "regression.fit_regression: family": lambda v: regression.fit_regression(X[:, 0], X[:, 1], v),
     "regression.fit_regression: shift": lambda v: regression.fit_regression(X[:, 0], X[:, 1], shift=v),
     "regression.fit_regression: intercept": lambda v: regression.fit_regression(X[:, 0], X[:, 1], intercept=v),
@@ -286,9 +286,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "regression.RegressionFit: level": lambda v: REGRESSION.confint(level=v),
     "regression.RegressionFit: lr_test": REGRESSION.lr_test,
     "regression.RegressionFit: summary": lambda v: REGRESSION.summary(level=v),
-    "regression.RegressionFit: from_record": regression.RegressionFit.from_record,
-    "PowerFit: part": FIT.part,
-    "PowerFit: from_record": pk.PowerFit.from_record,
+    "regression.RegressionFit: from_json": regression.RegressionFit.from_json,
+    "PowerFit: from_json": pk.PowerFit.from_json,
     "PowerFit: standard_error": lambda v: ROBUST.standard_error(v),
 }
 

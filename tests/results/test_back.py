@@ -174,7 +174,7 @@ def test_shapes() -> None:
     assert vector.inverse_mean(np.zeros((0,)), 0.3).shape == (0,)
     assert matrix.inverse_mean(0.0 * np.ones(2), [[0.1], [0.2], [0.3]]).shape == (3, 2)
     assert matrix.inverse_quantile(np.zeros(2), 0.1, np.full((4, 3, 1), 0.5)).shape == (4, 3, 2)
-    each = [matrix.part(slice(j, j + 1)).inverse_mean([[0.2]], 0.3)[0, 0] for j in range(2)]
+    each = [matrix[j : j + 1].inverse_mean([[0.2]], 0.3)[0, 0] for j in range(2)]
     assert_array_equal(matrix.inverse_mean([0.2, 0.2], 0.3), each)
     many = np.linspace(-2.0, 2.0, 3000)
     assert_array_equal(vector.inverse_mean(many, 0.3)[::50], vector.inverse_mean(many[::50], 0.3))

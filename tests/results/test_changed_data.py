@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from fits import kernel_rows
 
 import powerkern as pk
 from powerkern._engine.fingerprints import fingerprint_columns
@@ -35,7 +36,7 @@ def figures(result):
     if isinstance(result, Summary):
         return [np.asarray(entry) for entry in result.to_dict().values()]
     if isinstance(result, pk.PowerFit):
-        return [result.columns.raw]
+        return [kernel_rows(result)]
     if isinstance(result, tuple):
         return [figure for part in result for figure in figures(part)]
     return [np.asarray(result)]
@@ -323,7 +324,7 @@ def test_results_cannot_be_set(kind):
     with pytest.raises(AttributeError, match=rf"{type(fit).__name__}.lmbda cannot be set: a fit holds .*; fit again"):
         fit.lmbda = np.zeros(3)
     with pytest.raises(AttributeError, match="cannot be deleted"):
-        del fit.spec
+        del fit.lmbda
     np.testing.assert_array_equal(fit.lmbda, before)
 
 

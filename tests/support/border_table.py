@@ -58,10 +58,6 @@ METHODS_WITHOUT_DATA = {
     "count": "is a tuple's",
     "index": "is a tuple's",
     "without_data": "drops the data",
-    "with_columns": "is internal",
-    "part": "is internal",
-    "to_record": "is internal",
-    "from_record": "is internal",
 }
 
 

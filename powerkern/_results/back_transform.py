@@ -1,4 +1,4 @@
-"""Methods of a fit that take normal distributions back to the scale of the data: medians, means and quantiles.
+"""Take normal distributions back to the scale of the data: medians, means and quantiles.
 
 A mean is the integral of ``psi^-1(z + sd t) phi(t)`` over the part of the line that is in the range of psi, which is
 analytic between the ends of the range, 0 of the data, where the branches of Yeo-Johnson meet, and infinity. On each
@@ -18,13 +18,12 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._engine.threads import thread_count
 from powerkern._input import special
 from powerkern._input.alignment import align_columns, align_rows
 from powerkern._input.arrays import as_choice, as_reals, is_real
-from powerkern._input.frames import label_like, names_of, order_frame
+from powerkern._input.frames import names_of, order_frame
 from powerkern._input.messages import shown
-from powerkern._results.columns import ColumnResults, FittedColumns
+from powerkern._results.column_table import ColumnTable
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.transforms.family import INVERSE_STANDARDIZED
@@ -39,154 +38,89 @@ _PIECE, _TAIL = (0.07, 52), (0.05, 72)
 _AT_ONCE = 1024
 
 
-def back_transformed(
-    columns: ColumnResults, z: FloatArray, sd: float | FloatArray, kind: str, quantile: float, n_threads: int
+def back_transform(
+    table: ColumnTable, z: FloatArray, sd: float | FloatArray, kind: str, quantile: float, n_threads: int
 ) -> FloatArray:
-    """Medians, means or quantiles of values whose standardised transforms are normal about `z`, (m, p), with `sd`."""
+    """Return medians, means or quantiles of values whose standardised transforms are normal.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The results of the fit.
+    z, sd : (m, p) ndarray
+        Means and standard deviations of the standardised transforms.
+    kind : {"median", "mean", "quantile"}
+        What to return.
+    quantile : float
+        Between 0 and 1, for "quantile".
+    n_threads : int
+        Threads to use.
+    """
     as_choice("kind", kind, get_args(Kind))
     if kind == "mean":
-        return _means(columns, z, np.broadcast_to(sd, z.shape), n_threads)
+        return inverse_means(table, z, np.broadcast_to(sd, z.shape), n_threads)
     if kind == "quantile":
-        z = z + sd * _normal_quantiles(quantile)
-    return _inverse(columns, z, n_threads)
+        z = z + sd * normal_quantiles(quantile)
+    return invert(table, z, n_threads)
 
 
-def inverse_mean(fit: FittedColumns, mean: ArrayLike, sd: ArrayLike, *, n_threads: int | None = None) -> Any:
-    """Mean of values whose transforms are normal: the bias-corrected inverse of a predicted mean.
-
-    The plain inverse of a mean on the transformed scale is a median, ``psi^-1(mean)``. This is the integral of
-    ``psi^-1(mean + sd t) phi(t)``, phi the standard normal density.
-
-    Parameters
-    ----------
-    mean, sd : float or array-like
-        Mean and standard deviation (0: nothing is spread) on the scale of `transform`: standardised, or raw where
-        ``standardize=False``. They broadcast; the last axis stands for the columns of the fit, unless that is of
-        one vector: then arrays have any shape.
-    n_threads : int, optional
-        Threads to use; default: all CPUs of this process.
-
-    Returns
-    -------
-    ndarray, or the kind of `mean` or `sd`: a data frame or series of pandas or polars
-        Of the shape that `mean` and `sd` broadcast to, columns in the order of the fit; `mean` itself for columns that
-        could not be fitted.
-
-    Raises
-    ------
-    TypeError
-        `mean` or `sd` are not real numbers.
-    ValueError
-        `sd` is negative or infinite, or the shapes do not go with each other or with the columns.
-
-    Notes
-    -----
-    The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson). Probability beyond it
-    has no inverse: means are conditional on values in the range. For -1 <= lambda < 0 (the lower
-    branch of Yeo-Johnson: 2 < lambda <= 3) that integral diverges at the end, however little probability is near
-    it. It is then cut at the valley between the bulk and the end, where value times density is least; where there
-    is no valley (the end is closer than ``2/sqrt(-lambda)`` standard deviations) the mean is infinite.
-
-    Accurate to about 1e-12 by double exponential quadrature between the points where the integrand is not
-    analytic. R's ``forecast::InvBoxCox(biasadj=TRUE)`` has the first two terms of a series in `sd`.
-
-    See Also
-    --------
-    PowerFit.inverse_quantile : medians and other quantiles.
-
-    Examples
-    --------
-    >>> import numpy as np, powerkern as pk
-    >>> x = np.random.default_rng(0).lognormal(size=200)
-    >>> fit = pk.fit(x, family="box-cox", lmbda=0.0, standardize=False)
-    >>> fit.inverse_mean([0.0, 1.0], 0.5) / np.exp([0.125, 1.125])
-    array([1., 1.])
-    """
-    mean, sd = _in_fitted_order(fit, mean, sd)
-    z, scale, shape = _standardized(fit, mean, sd, ())
-    return label_like(_means(fit.columns, z, scale, thread_count(n_threads)).reshape(shape), mean, sd)
-
-
-def inverse_quantile(
-    fit: FittedColumns, mean: ArrayLike, sd: ArrayLike, quantile: ArrayLike, *, n_threads: int | None = None
-) -> Any:
-    """Quantiles of values whose transforms are normal: ``psi^-1(mean + sd Phi^-1(quantile))``.
-
-    Parameters
-    ----------
-    mean, sd : float or array-like
-        As in `inverse_mean`.
-    quantile : float or array-like
-        Between 0 and 1; broadcasts with `mean` and `sd`.
-    n_threads : int, optional
-        Threads to use; default: all CPUs of this process.
-
-    Returns
-    -------
-    ndarray, or the kind of `mean` or `sd`: a data frame or series of pandas or polars
-        Of the shape that the arguments broadcast to, columns in the order of the fit. A quantile beyond the range of
-        psi is the end of the domain: -shift (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson, lambda > 2).
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `inverse_mean`; or `quantile` is not between 0 and 1.
-
-    Examples
-    --------
-    >>> import numpy as np, powerkern as pk
-    >>> x = np.random.default_rng(0).lognormal(size=200)
-    >>> fit = pk.fit(x, family="box-cox", lmbda=0.0, standardize=False)
-    >>> fit.inverse_quantile(1.0, 0.5, [0.025, 0.5, 0.975]).round(3)
-    array([1.02 , 2.718, 7.243])
-    """
-    at = _normal_quantiles(quantile)
-    mean, sd = _in_fitted_order(fit, mean, sd)
-    z, scale, shape = _standardized(fit, mean, sd, at.shape)
-    z = z + scale * np.broadcast_to(at, shape).reshape(z.shape)
-    return label_like(_inverse(fit.columns, z, thread_count(n_threads)).reshape(shape), mean, sd)
-
-
-def _standardized(
-    fit: FittedColumns, mean: ArrayLike, sd: ArrayLike, other: tuple[int, ...]
+def standardize_normals(
+    table: ColumnTable,
+    standardize: bool,
+    was_vector: bool,
+    mean: ArrayLike,
+    sd: ArrayLike,
+    other: tuple[int, ...] = (),
 ) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
-    """Means and standard deviations of standardised values, (m, p), and the shape that results have."""
+    """Return means and standard deviations on the standardised scale, (m, p) each, and the shape of results.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The results of the fit.
+    standardize, was_vector : bool
+        Whether the fit's transform standardises, and whether it was to one vector.
+    mean, sd : array-like
+        Means and standard deviations on the scale of the fit's transform.
+    other : tuple of int
+        The shape of another argument that broadcasts with both.
+    """
     center, spread = as_reals("mean", mean), as_reals("sd", sd)
     wrong = (spread < 0.0) | (spread == np.inf)
     if wrong.any():
         raise ValueError(f"sd must be finite, and not negative, got {spread[wrong][0]:g}")
     shape = _common_shape(center.shape, spread.shape, other)
-    p = fit.n_features
-    if not fit.labels.was_vector:
+    p = len(table)
+    if not was_vector:
         if not shape or shape[-1] not in (1, p):
             raise ValueError(f"the last axis of mean and sd stands for the {p} columns of the fit, got shape {shape}")
         shape = (*shape[:-1], p)
     z, scale = (np.array(np.broadcast_to(a, shape), dtype=np.float64).reshape(-1, p) for a in (center, spread))
-    if not fit.standardize:
+    if not standardize:
         with np.errstate(over="ignore"):
-            factor = np.exp(fit.log_factor)
-            z, scale = (z - fit.loc * factor) / (fit.scale * factor), scale / (fit.scale * factor)
+            factor = np.exp(table.log_factor)
+            z, scale = (z - table.loc * factor) / (table.scale * factor), scale / (table.scale * factor)
     return z, scale, shape
 
 
-def _in_fitted_order(fit: FittedColumns, mean: Any, sd: Any) -> tuple[Any, Any]:
+def align_with_fit(mean: Any, sd: Any, names: list[Any] | None, was_vector: bool) -> tuple[Any, Any]:
     """Return data frames, and series with one number per column, in the order of the columns of the fit.
 
     Rows of `sd` are put in the order of the rows of `mean`.
     """
-    if fit.labels.was_vector or (names_of(mean) is not None and names_of(sd) is not None):
+    if was_vector or (names_of(mean) is not None and names_of(sd) is not None):
         sd = align_rows(sd, mean, "sd", "mean")
 
     def align(value: Any, what: str) -> Any:
         if names_of(value) is not None:
-            return order_frame(value, fit.column_names, what)
-        return value if fit.labels.was_vector else align_columns(value, fit.column_names, what)
+            return order_frame(value, names, what)
+        return value if was_vector else align_columns(value, names, what)
 
     return align(mean, "mean"), align(sd, "sd")
 
 
 def _common_shape(mean: tuple[int, ...], sd: tuple[int, ...], quantile: tuple[int, ...]) -> tuple[int, ...]:
-    """The common shape of the arguments; an absent `quantile` has shape ()."""
+    """Return the common shape of the arguments; an absent `quantile` has shape ()."""
     try:
         return np.broadcast_shapes(mean, sd, quantile)
     except ValueError:
@@ -194,24 +128,25 @@ def _common_shape(mean: tuple[int, ...], sd: tuple[int, ...], quantile: tuple[in
         raise ValueError(f"the arguments must broadcast to a common shape; theirs are {given}") from None
 
 
-def _inverse(columns: ColumnResults, z: FloatArray, n_threads: int) -> FloatArray:
-    """The values whose standardised transforms are `z`; the end of the domain beyond the range of psi."""
-    found = _inverse_in_range(columns, z, n_threads)
-    return np.where(np.isnan(found) & ~np.isnan(z), _end_of_domain(columns), found)
+def invert(table: ColumnTable, z: FloatArray, n_threads: int) -> FloatArray:
+    """Return the values whose standardised transforms are `z`; beyond the range of psi, the end of the domain."""
+    found = _inverse_in_range(table, z, n_threads)
+    return np.where(np.isnan(found) & ~np.isnan(z), _end_of_domain(table), found)
 
 
-def _inverse_in_range(columns: ColumnResults, z: FloatArray, n_threads: int) -> FloatArray:
+def _inverse_in_range(table: ColumnTable, z: FloatArray, n_threads: int) -> FloatArray:
     out = np.empty_like(z)
-    columns.transform(z, out, INVERSE_STANDARDIZED, n_threads)
+    table.transform(z, out, INVERSE_STANDARDIZED, n_threads)
     return out
 
 
-def _end_of_domain(columns: ColumnResults) -> FloatArray:
-    """The end of the domain that psi maps to the end of its range."""
-    return np.where(columns.lmbda < 0.0, np.inf, np.where(columns.mirrored, -np.inf, -columns.shift))
+def _end_of_domain(table: ColumnTable) -> FloatArray:
+    """Return the end of the domain that psi maps to the end of its range."""
+    return np.where(table.lmbda < 0.0, np.inf, np.where(table.mirrored, -np.inf, -table.shift))
 
 
-def _normal_quantiles(quantile: ArrayLike) -> FloatArray:
+def normal_quantiles(quantile: ArrayLike) -> FloatArray:
+    """Return quantiles of the standard normal distribution; ValueError unless each is between 0 and 1."""
     if not isinstance(quantile, np.ndarray | list | tuple) and not is_real(quantile):
         raise ValueError(f"quantile must be between 0 and 1, got {shown(quantile)}")
     at = as_reals("quantile", quantile)
@@ -239,14 +174,14 @@ class _Side(NamedTuple):
     growth: FloatArray
 
 
-def _sides(columns: ColumnResults) -> tuple[_Side, _Side, FloatArray]:
+def _sides(table: ColumnTable) -> tuple[_Side, _Side, FloatArray]:
     """The upper and the lower branch, in terms of ``-z``, and where they meet."""
-    mirrored = columns.mirrored
-    lmbda, slope, intercept, ref = columns.lmbda, columns.slope, columns.intercept, columns.ref
+    mirrored = table.mirrored
+    lmbda, slope, intercept, ref = table.lmbda, table.slope, table.intercept, table.ref
     size = np.log1p(abs(ref))
     with np.errstate(all="ignore"):
         own = np.where(ref < 0.0, 2.0 - lmbda, lmbda)
-        growth = np.where(ref == 0.0, slope * np.exp(-columns.log_factor), slope * np.exp(-own * size))
+        growth = np.where(ref == 0.0, slope * np.exp(-table.log_factor), slope * np.exp(-own * size))
         zero = intercept - np.sign(ref) * slope * np.where(own == 0.0, size, -np.expm1(-own * size) / own)
         at_ref = (intercept, slope, size)
         at_zero = (zero, growth, np.zeros_like(size))
@@ -302,28 +237,28 @@ def _reach(side: _Side, center: FloatArray, sd: FloatArray, zero: FloatArray) ->
     )
 
 
-def _means(columns: ColumnResults, z: FloatArray, sd: FloatArray, n_threads: int) -> FloatArray:
-    """Means, given that values are in the range of psi (and not beyond a valley, see `PowerFit.inverse_mean`)."""
+def inverse_means(table: ColumnTable, z: FloatArray, sd: FloatArray, n_threads: int) -> FloatArray:
+    """Return means of values in the range of psi (and not beyond a valley, see `PowerFit.inverse_mean`)."""
     rows = max(1, _AT_ONCE // max(1, z.shape[1]))
     parts = [slice(i, i + rows) for i in range(0, len(z), rows)]
-    sides = _sides(columns)
-    return np.concatenate([np.empty((0, z.shape[1])), *(_mean(columns, sides, z[i], sd[i], n_threads) for i in parts)])
+    sides = _sides(table)
+    return np.concatenate([np.empty((0, z.shape[1])), *(_mean(table, sides, z[i], sd[i], n_threads) for i in parts)])
 
 
 def _mean(
-    columns: ColumnResults,
+    table: ColumnTable,
     sides: tuple[_Side, _Side, FloatArray],
     z: FloatArray,
     sd: FloatArray,
     n_threads: int,
 ) -> FloatArray:
-    """`_means` of a few rows."""
-    point = (sd == 0.0) | np.isinf(z) | is_failed(columns.status)
+    """`inverse_means` of a few rows."""
+    point = (sd == 0.0) | np.isinf(z) | is_failed(table.status)
     place, z, sd = z, np.where(np.isinf(z), 0.0, z), np.where(point, 1.0, sd)
     upper, lower, zero = sides
     up, down = _reach(upper, z, sd, zero), _reach(lower, -z, sd, -zero)
     with np.errstate(invalid="ignore", over="ignore"):
-        floor = np.where(columns.mirrored | (columns.lmbda <= 0.0), -down.limit, (upper.end - z) / sd)
+        floor = np.where(table.mirrored | (table.lmbda <= 0.0), -down.limit, (upper.end - z) / sd)
         kink = (zero - z) / sd
         middle = np.clip(0.0, floor, up.limit)
         high = np.minimum(up.limit, np.maximum(np.minimum(up.peak, up.limit), middle) + _REACH)
@@ -336,18 +271,18 @@ def _mean(
         wide = stop > start
         if not wide.any():
             continue
-        part, weight = _over(columns, z, sd, start, stop, middle, n_threads)
+        part, weight = _over(table, z, sd, start, stop, middle, n_threads)
         upmost, lowest = wide & tails[0] & (stop == high), wide & tails[1] & (start == low)
         if upmost.any():
-            part[upmost] = _over_tail(columns, upper, 1.0, z, sd, start, middle, weight, upmost)
+            part[upmost] = _over_tail(table, upper, 1.0, z, sd, start, middle, weight, upmost)
         if lowest.any():
-            part[lowest] = _over_tail(columns, lower, -1.0, z, sd, stop, middle, weight, lowest)
+            part[lowest] = _over_tail(table, lower, -1.0, z, sd, stop, middle, weight, lowest)
         with np.errstate(invalid="ignore", over="ignore"):  # parts beyond float64 of both signs: NaN
             total, mass = total + part, mass + weight
     with np.errstate(invalid="ignore", divide="ignore"):
         found = np.where(up.diverges & ~down.diverges, np.inf, total / mass)
         found = np.where(down.diverges & ~up.diverges, -np.inf, found)
-    return np.where(point, _inverse(columns, place, n_threads), found)
+    return np.where(point, invert(table, place, n_threads), found)
 
 
 def _rule(step: float, side: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -359,7 +294,7 @@ def _rule(step: float, side: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _over(
-    columns: ColumnResults,
+    table: ColumnTable,
     z: FloatArray,
     sd: FloatArray,
     start: FloatArray,
@@ -369,12 +304,12 @@ def _over(
 ) -> tuple[FloatArray, FloatArray]:
     """Integrals over a piece of values times density, and of the density, up to a common factor."""
     left, right, weight = (a[:, np.newaxis, np.newaxis] for a in _rule(*_PIECE))
-    end = _end_of_domain(columns)
+    end = _end_of_domain(table)
     with np.errstate(invalid="ignore", over="ignore"):
         width = stop - start
         t = np.where(left < right, start + width * left, stop - width * right)
         density = weight * width * np.exp(-0.5 * (t - middle) * (t + middle))
-        x = _inverse_in_range(columns, (z + sd * t).reshape(-1, z.shape[1]), n_threads).reshape(t.shape)
+        x = _inverse_in_range(table, (z + sd * t).reshape(-1, z.shape[1]), n_threads).reshape(t.shape)
         x = np.where(np.isnan(x) & np.isfinite(end), end, x)
         product = np.where(density > 0.0, x * density, 0.0)
     return _sum(product), _sum(density)
@@ -386,7 +321,7 @@ def _sum(nodes: FloatArray) -> FloatArray:
 
 
 def _over_tail(
-    columns: ColumnResults,
+    table: ColumnTable,
     side: _Side,
     sign: float,
     z: FloatArray,
@@ -415,5 +350,5 @@ def _over_tail(
     with np.errstate(over="ignore"):
         total = _sum(density) * longest / rest * np.exp(log_base + (np.log(spread) - log_unit) / m)
     inside = mass[chosen]
-    shift, divisor = columns.center[at], columns.divisor[at]
+    shift, divisor = table.center[at], table.divisor[at]
     return np.asarray(shift * inside + divisor * sign * (total - offset * inside))

@@ -1,0 +1,209 @@
+"""The results of a fit, by column: named arrays, made once from the rows that kernels write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine.apply import Completion, count_outside, transform_matrix
+from powerkern._status import Route, Status
+from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.kernels.results import CURVATURE, FIELDS, N_EVAL, NLL, STATUS
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
+from powerkern.kernels.transforms.matrix import fields_of
+
+#: Columns of a matrix.
+Chosen = slice | NDArray[np.intp]
+
+_FAMILY_NAMES = {code: name for name, code in FAMILIES.items()}
+_IS_MIRRORED = np.array([is_mirrored(code) for code in FAMILIES.values()])
+
+
+class ColumnTable:
+    """The results of a fit: read-only arrays with one entry per column.
+
+    Attributes
+    ----------
+    lmbda, loc, scale, log_factor, n_obs, x_min, x_max, lmbda0, objective, n_kept, center, divisor : (p,) ndarray
+        As `powerkern.PowerFit` describes them.
+    nll, information : (p,) ndarray
+        Negative log-likelihood at `lmbda` and its second derivative, both of all values kept.
+    status, n_iter : (p,) ndarray of int
+        A `powerkern.Status` each; evaluations of the objective.
+    ref, slope, intercept : (p,) ndarray
+        Standardised values are ``slope (psi(x) - psi(ref)) exp(-s) + intercept``, see `powerkern.PowerFit`.
+    kept_low, kept_high : (p,) ndarray
+        Smallest and largest value that a robust fit keeps.
+    route : (p,) ndarray
+        Codes of `powerkern.Route`, as kernels take them.
+    family_codes : (p,) ndarray of int
+        Codes of `kernels.transforms.family`.
+    unit_weights : (p,) ndarray or None
+        The weight that counts as one value, where weights are relative.
+    lmbda_error : (p,) ndarray
+        Bounds of the difference between lambda and the lambda of the rows in memory.
+    kernel_rows : (p, N_RESULTS) ndarray
+        The rows of `kernels.results.ColumnFit` that the arrays are views of; for calls of kernels only.
+    """
+
+    lmbda: FloatArray
+    loc: FloatArray
+    scale: FloatArray
+    log_factor: FloatArray
+    ref: FloatArray
+    slope: FloatArray
+    intercept: FloatArray
+    nll: FloatArray
+    information: FloatArray
+    n_obs: FloatArray
+    x_min: FloatArray
+    x_max: FloatArray
+    lmbda0: FloatArray
+    objective: FloatArray
+    n_kept: FloatArray
+    kept_low: FloatArray
+    kept_high: FloatArray
+    center: FloatArray
+    divisor: FloatArray
+    route: FloatArray
+
+    @np.errstate(over="ignore")  # of sums
+    def __init__(
+        self,
+        kernel_rows: FloatArray,
+        family: IntArray | str,
+        *,
+        unit_weights: FloatArray | None = None,
+        lmbda_error: FloatArray | None = None,
+    ) -> None:
+        """Name the fields of the rows that kernels wrote.
+
+        Parameters
+        ----------
+        kernel_rows : (p, N_RESULTS) ndarray
+            Rows of `kernels.results.ColumnFit`; kept, so nobody else may write to them.
+        family : str or (p,) ndarray of int
+            The family of all columns, or the code of each one's.
+        unit_weights, lmbda_error : (p,) ndarray, optional
+            See the class; default: weights are counts, and there is no error.
+        """
+        self.kernel_rows = kernel_rows
+        self.family_codes = np.full(len(kernel_rows), FAMILIES[family]) if isinstance(family, str) else family
+        self.unit_weights = unit_weights
+        self.lmbda_error = np.zeros(len(kernel_rows)) if lmbda_error is None else lmbda_error.view()
+        self.lmbda_error.flags.writeable = False
+        by_field = kernel_rows.T
+        by_field.flags.writeable = False  # views inherit this
+        vars(self).update(zip(FIELDS, by_field, strict=True))
+        whole_numbers = by_field[N_EVAL : STATUS + 1].astype(np.int64)
+        sums = by_field[NLL : CURVATURE + 1] * self.n_kept
+        whole_numbers.flags.writeable = sums.flags.writeable = False
+        self.n_iter, self.status = whole_numbers
+        self.nll, self.information = sums
+
+    def __len__(self) -> int:
+        return len(self.kernel_rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle_table, (self.kernel_rows, self.family_codes, self.unit_weights, self.lmbda_error)
+
+    # --- computed when first used -------------------------------------------------------------------------
+
+    @cached_property
+    def mirrored(self) -> BoolArray:
+        """Mask of the columns whose transform has a branch for negative values."""
+        return _read_only(_IS_MIRRORED[self.family_codes])
+
+    @cached_property
+    def shift(self) -> FloatArray:
+        """The number that Box-Cox adds to each column before the transform; 0 under Yeo-Johnson."""
+        return _read_only(np.where(self.mirrored, 0.0, 0.0 - self.center))
+
+    @cached_property
+    def row_fields(self) -> FloatArray:
+        """Parameters for transforms along rows, see `kernels.transforms.matrix.fields_of`."""
+        return fields_of(self.kernel_rows)
+
+    @cached_property
+    def inversion_cache(self) -> dict[Any, Any]:
+        """Quantities that every inverse transform of these columns needs, see `inversion.Inversion`."""
+        return {}
+
+    @property
+    def families(self) -> list[str]:
+        """The name of each column's family."""
+        return [_FAMILY_NAMES[code] for code in self.family_codes.tolist()]
+
+    @property
+    def status_text(self) -> list[str]:
+        """The status of each column in words."""
+        return [Status(code).sentence for code in self.status.tolist()]
+
+    @property
+    def route_labels(self) -> list[str]:
+        """The route of each column in words."""
+        return [Route(code).label for code in self.route.astype(np.int64).tolist()]
+
+    # --- other tables -------------------------------------------------------------------------------------
+
+    def take(self, columns: slice | IntArray) -> ColumnTable:
+        """Return a table of some of the columns, copied."""
+        return ColumnTable(
+            self.kernel_rows[columns].copy(),
+            self.family_codes[columns].copy(),
+            unit_weights=None if self.unit_weights is None else self.unit_weights[columns].copy(),
+            lmbda_error=self.lmbda_error[columns].copy(),
+        )
+
+    # --- kernels by family --------------------------------------------------------------------------------
+
+    def group_by_family(self) -> list[tuple[int, Chosen]]:
+        """Return the code of each family in use, with its columns."""
+        codes = np.unique(self.family_codes).tolist()
+        return [(code, slice(None) if len(codes) == 1 else np.flatnonzero(self.family_codes == code)) for code in codes]
+
+    def compute_by_family(self, function: Callable[[int, Chosen], FloatArray]) -> FloatArray:
+        """Call ``function(code, columns)`` for each family, and return its results in the order of the columns."""
+        parts = [(chosen, function(code, chosen)) for code, chosen in self.group_by_family()]
+        results = np.empty((len(self), *parts[0][1].shape[1:]))
+        for chosen, part in parts:
+            results[chosen] = part
+        return results
+
+    def transform(
+        self,
+        values: NDArray[Any],
+        out: NDArray[Any] | None,
+        direction: int,
+        n_threads: int,
+        completion: Completion | None = None,
+    ) -> IntArray:
+        """Transform every column of `values` into `out`; return the number of values without an image, by column.
+
+        The arguments are those of `_engine.apply.transform_matrix`.
+        """
+        rows, fields = self.kernel_rows, self.row_fields
+        return transform_matrix(values, out, self.family_codes, direction, rows, n_threads, completion, fields)
+
+    def count_outside(self, values: NDArray[Any], n_threads: int) -> IntArray:
+        """Return the number of values outside the domain of each column."""
+        return count_outside(values, self.family_codes, self.kernel_rows, n_threads)
+
+
+def _read_only(array: Any) -> Any:
+    """Return an array that nobody else holds, made read-only."""
+    array.flags.writeable = False
+    return array
+
+
+def _unpickle_table(
+    kernel_rows: FloatArray, family_codes: IntArray, unit_weights: FloatArray | None, lmbda_error: FloatArray
+) -> ColumnTable:
+    """Return a table with copies: joblib hands workers read-only maps of files, which kernels do not take."""
+    return ColumnTable(
+        np.array(kernel_rows), np.array(family_codes), unit_weights=unit_weights, lmbda_error=np.array(lmbda_error)
+    )

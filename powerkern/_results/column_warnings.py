@@ -1,0 +1,85 @@
+"""The warnings about columns of a new fit: lambdas in doubt, columns far from zero, raw output that overflows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._input.messages import warn
+from powerkern._results.column_table import ColumnTable
+from powerkern._results.inversion import transformed_ends
+from powerkern._status import Status
+from powerkern._typing import IntArray
+
+#: A larger |lambda| reflects the origin, not the shape, if the data are far from it relative to their width.
+_LARGE = 20.0
+#: The warning about such columns.
+FAR_FROM_ZERO = (
+    "lambda is large because of the unit and the distance from zero, not because of the shape; powerkern.fit with "
+    "origin='fit' (or, under Yeo-Johnson, estimator=ML(prestandardize='mad')) gives a lambda without this dependence"
+)
+#: The statuses that are warned of, in this order.
+_WARNED = (
+    Status.CONSTANT,
+    Status.EMPTY,
+    Status.UNREPRESENTABLE,
+    Status.NO_SPREAD,
+    Status.TOO_FEW,
+    Status.EXACT,
+    Status.AT_END,
+    Status.NOT_CERTIFIED,
+    Status.UNRESOLVED,
+    Status.FEW_VALUES,
+    Status.TAIL_KEPT,
+    Status.NOT_SETTLED,
+)
+
+
+def warn_about_columns(table: ColumnTable, labels: Callable[[IntArray], str], may_overflow: bool) -> None:
+    """Emit one warning that lists the columns without a reliable fit, and those far from zero.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The results.
+    labels : function
+        Returns the labels of columns, given by position, for the message.
+    may_overflow : bool
+        Emit another warning that lists the columns whose raw output overflows.
+    """
+    suspects, far = np.flatnonzero(table.status), find_far_from_zero(table)
+    parts = []
+    if suspects.size:
+        doubts = table.status[suspects]
+        known = set(doubts.tolist())
+        parts = [f"{labels(suspects[doubts == code])}: {code.sentence}" for code in _WARNED if code in known]
+    if far.size:
+        parts.append(f"{labels(far)}: {FAR_FROM_ZERO}")
+    if parts:
+        warn("; ".join(parts))
+    if may_overflow:
+        warn_about_overflow(table, labels)
+
+
+def warn_about_overflow(table: ColumnTable, labels: Callable[[IntArray], str]) -> None:
+    """Warn about columns whose unstandardised output overflows, which is possible where lambda was not bounded."""
+    overflows = np.flatnonzero(np.isinf(transformed_ends(table, standardize=False)).any(axis=0))
+    if overflows.size:
+        warn(f"{labels(overflows)}: raw values overflow; standardize=True stays finite")
+
+
+def find_far_from_zero(table: ColumnTable) -> NDArray[np.intp]:
+    """Return the columns whose lambda is large because they lie far from the pole of the transform, and are narrow.
+
+    The pole is 0 under Box-Cox; under Yeo-Johnson, 1 beyond 0.
+    """
+    large: NDArray[np.intp] = np.flatnonzero(np.abs(table.lmbda) > _LARGE)
+    if not large.size:
+        return large
+    center, divisor, mirrored = table.center[large], table.divisor[large], table.mirrored[large]
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = (table.x_min[large] - center) / divisor, (table.x_max[large] - center) / divisor
+        is_far = np.where(mirrored, 1.0 + np.maximum(np.maximum(low, -high), 0.0), low) > high - low
+    return np.asarray(large[is_far & (table.status[large] != Status.FIXED)])

@@ -1,0 +1,176 @@
+"""The attributes of `PowerFit`, which are set once, and fits of some of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.spec import FitSpec
+from powerkern._input.arguments import column_positions
+from powerkern._input.arrays import column_labels
+from powerkern._input.frames import by_name
+from powerkern._results.column_labels import ColumnLabels
+from powerkern._results.column_table import ColumnTable
+from powerkern._results.fitted_data import FittedData
+from powerkern._results.json import Recorded
+from powerkern._results.likelihood import KeptData
+from powerkern._typing import FloatArray, IntArray
+
+
+class FitAttributes(Recorded):
+    """The attributes of `PowerFit`, where they are described."""
+
+    family: str
+    estimator: Estimator
+    standardize: bool
+    column_names: list[Any] | None
+    n_features: int
+    lmbda: FloatArray
+    loc: FloatArray
+    scale: FloatArray
+    log_factor: FloatArray
+    nll: FloatArray
+    information: FloatArray
+    n_obs: FloatArray
+    n_iter: IntArray
+    status: IntArray
+    x_min: FloatArray
+    x_max: FloatArray
+    lmbda0: FloatArray
+    objective: FloatArray
+    n_kept: FloatArray
+    lmbda_error: FloatArray
+    center: FloatArray
+    divisor: FloatArray
+
+    _spec: FitSpec
+    _labels: ColumnLabels
+    _table: ColumnTable
+    _data: KeptData | None
+
+    def __init__(self, spec: FitSpec, labels: ColumnLabels, table: ColumnTable, data: KeptData | None = None) -> None:
+        """Make a fit from its parts.
+
+        Parameters
+        ----------
+        spec : FitSpec
+            What was asked of the fit.
+        labels : ColumnLabels
+            The labels of its columns.
+        table : ColumnTable
+            The results.
+        data : FittedData, PowerSums or MixedSums, optional
+            The data for which methods answer that are called without `X`.
+        """
+        vars(self).update(
+            _spec=spec,
+            _labels=labels,
+            _table=table,
+            _data=data,
+            family=spec.family,
+            estimator=spec.estimator,
+            standardize=spec.standardize,
+            column_names=labels.names,
+            n_features=len(table),
+            lmbda=table.lmbda,
+            loc=table.loc,
+            scale=table.scale,
+            log_factor=table.log_factor,
+            nll=table.nll,
+            information=table.information,
+            n_obs=table.n_obs,
+            n_iter=table.n_iter,
+            status=table.status,
+            x_min=table.x_min,
+            x_max=table.x_max,
+            lmbda0=table.lmbda0,
+            objective=table.objective,
+            n_kept=table.n_kept,
+            lmbda_error=table.lmbda_error,
+            center=table.center,
+            divisor=table.divisor,
+        )
+
+    @property
+    def shift(self) -> FloatArray:
+        """In shifted Box-Cox fits ``x + shift`` is transformed; else 0."""
+        return self._table.shift
+
+    @property
+    def families(self) -> list[str]:
+        """The transform of each column."""
+        return self._table.families
+
+    @property
+    def status_text(self) -> list[str]:
+        """The status of each column in words."""
+        return self._table.status_text
+
+    @property
+    def route(self) -> list[str]:
+        """How the optimum of each column was found."""
+        return self._table.route_labels
+
+    @property
+    def cutoff(self) -> float:
+        """Quantile of the normal distribution beyond which values are outliers: `cutoff` of the estimator."""
+        return self.estimator.cutoff
+
+    @property
+    def lambdas(self) -> Any:
+        """`lmbda` as a pandas series by the labels of the columns, if they have labels and pandas is installed."""
+        return by_name(self.lmbda, self.column_names, self._labels.level_names)
+
+    def __len__(self) -> int:
+        """Return the number of columns."""
+        return self.n_features
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the columns' labels, or their positions where they have none, as `fit[...]` takes them."""
+        return iter(self.column_names or range(len(self)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._spec, self._labels, self._table)  # a fit travels without the data it came from
+
+    def without_data(self) -> Self:
+        """Return the fit without the data that it remembers."""
+        return type(self)(self._spec, self._labels, self._table)
+
+    # --- for other parts of the package -------------------------------------------------------------------
+
+    def _label_texts(self) -> list[str]:
+        """Return the labels of the columns as text, or their positions."""
+        return self._labels.texts(self.n_features)
+
+    def _list_columns(self, positions: IntArray) -> str:
+        """Return the labels of some of the columns, for a message."""
+        return column_labels(positions, self.column_names)
+
+    def _with_table(self, table: ColumnTable, data: KeptData | None = None) -> Self:
+        """Return the fit with other results of its columns."""
+        return type(self)(self._spec, self._labels, table, data)
+
+    def _with_spec(self, **changes: Any) -> Self:
+        """Return the fit with other options, without its data."""
+        return type(self)(replace(self._spec, **changes), self._labels, self._table)
+
+    def _with_names(self, names: list[Any]) -> Self:
+        """Return the fit with other labels of its columns, without its data."""
+        return type(self)(self._spec, replace(self._labels, names=names), self._table)
+
+    def _take(self, columns: slice | IntArray) -> Self:
+        """Return the fit of some of the columns, without its data."""
+        chosen = column_positions(columns, self.n_features)
+        names = None if self.column_names is None else [self.column_names[j] for j in chosen]
+        labels = replace(self._labels, names=names, was_vector=False)
+        return type(self)(self._spec.part(chosen), labels, self._table.take(chosen))
+
+    def _forget_data(self, target: NDArray[Any]) -> None:
+        """Forget the data if they share memory with `target`, which is about to be overwritten."""
+        if isinstance(self._data, FittedData) and np.shares_memory(target, self._data.values):
+            vars(self)["_data"] = None

@@ -1,0 +1,126 @@
+"""Transforms of rows that belong to groups, each by the fit of its group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine.apply import transform_matrix
+from powerkern._engine.gather import Scratch
+from powerkern._engine.ragged import Groups
+from powerkern._input.arguments import domain_error, domain_error_in
+from powerkern._input.arrays import Matrix, output_type
+from powerkern._input.labels import Runs
+from powerkern._results.column_table import ColumnTable
+from powerkern._results.inversion import (
+    Inversion,
+    OutOfRange,
+    first_without_inverse,
+    warn_of_lost_digits,
+    warn_of_values_without_inverse,
+)
+from powerkern._results.lost_digits import LostDigits
+from powerkern._typing import IntArray
+from powerkern.kernels.transforms.family import forward_direction, inverse_direction
+
+
+def transform_by_group(
+    matrix: Matrix,
+    runs: Runs,
+    table: ColumnTable,
+    *,
+    standardize: bool,
+    out_of_range: OutOfRange | None,
+    names: list[Any] | None,
+    list_columns: Callable[[IntArray], str],
+    n_threads: int,
+) -> NDArray[Any]:
+    """Transform every row by the fit of its group; rows without a group become NaN.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The rows.
+    runs : Runs
+        Their groups; negative codes for rows without one.
+    table : ColumnTable
+        The results of all columns of the first group, then of the second, and so on.
+    standardize : bool
+        Transform to standardised values, or from them.
+    out_of_range : {"nan", "raise", "clip"} or None
+        Undo the transform, with this treatment of values without an inverse; None: transform.
+    names : list or None
+        Labels of the columns.
+    list_columns : function
+        Returns the labels of columns of groups, given by position in the table, for messages.
+    n_threads : int
+        Threads to use.
+
+    Raises
+    ------
+    ValueError
+        Values outside the domain, or values without an inverse if ``out_of_range="raise"``.
+    """
+    values, p = matrix.values, matrix.values.shape[1]
+    groups, scratch, images = Groups(runs, len(table) // p), Scratch(), Scratch()
+    out = np.empty_like(values, dtype=output_type(values.dtype), subok=False)
+    direction = (forward_direction if out_of_range is None else inverse_direction)(standardize)
+    inversion = None if out_of_range is None else Inversion(table, standardize, out_of_range, out.dtype)
+    failed: list[IntArray] = []
+    lost_digits: list[LostDigits] = []
+
+    def transform_batch(batch: slice, threads: int) -> None:
+        columns = (groups.codes[batch, np.newaxis] * p + np.arange(p)).ravel()
+        block = groups.pad_batch(values, batch, scratch)
+        completion = None if inversion is None else inversion.part(columns)
+        codes, rows, fields = table.family_codes[columns], table.kernel_rows[columns], table.row_fields[:, columns]
+        image = images.block(*block.shape)
+        n_lost = transform_matrix(block.T, image.T, codes, direction, rows, threads, completion, fields)
+        groups.scatter_batch(image, batch, out)
+        if n_lost.any():
+            failed.append(columns[n_lost > 0])
+        if completion is not None:
+            lost_digits.extend(completion.lost_digits())
+
+    groups.for_each_batch(transform_batch, p, n_threads)
+    if failed:
+        columns = np.sort(np.concatenate(failed))
+        first = int(columns[0])
+        if out_of_range is None:
+            raise _domain_error(matrix, runs, table, first, names)
+        if out_of_range == "raise":
+            raise _error_without_inverse(matrix, runs, table, first, standardize, names, out.dtype)
+        warn_of_values_without_inverse(list_columns(columns))
+    warn_of_lost_digits(sorted(lost_digits), lambda k: list_columns(np.array([k])), out.dtype)
+    if (runs.codes < 0).any():
+        out[runs.rows(runs.codes < 0)] = np.nan
+    return out
+
+
+def _domain_error(matrix: Matrix, runs: Runs, table: ColumnTable, k: int, names: list[Any] | None) -> ValueError:
+    """Return the error for the first value outside the domain of row k of the table."""
+    g, j = divmod(k, matrix.values.shape[1])
+    in_group = np.zeros(len(matrix.values))
+    in_group[runs.rows(runs.codes == g)] = 1.0
+    return domain_error_in(matrix, j, matrix.names or names, in_group, table.shift[k])
+
+
+def _error_without_inverse(
+    matrix: Matrix,
+    runs: Runs,
+    table: ColumnTable,
+    k: int,
+    standardize: bool,
+    names: list[Any] | None,
+    dtype: np.dtype[Any],
+) -> ValueError:
+    """Return the error for the first value without an inverse by row k of the table."""
+    g, j = divmod(k, matrix.values.shape[1])
+    rows = np.sort(np.arange(len(matrix.values))[runs.rows(runs.codes == g)])
+    z = matrix.values[rows, j]
+    first = first_without_inverse(table, k, z, standardize, dtype)
+    column = None if matrix.was_vector else j
+    return domain_error("without inverse", column, int(rows[first]), float(z[first]), matrix.names or names)

@@ -1,0 +1,44 @@
+"""The steps of `PowerFit.transform` and its inverse: where to write, and which values to refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._input.arguments import domain_error, domain_error_in
+from powerkern._input.arrays import Matrix, output_type
+from powerkern._input.reading import as_out
+from powerkern._results.column_table import ColumnTable
+from powerkern._results.inversion import first_without_inverse
+from powerkern._typing import IntArray
+
+
+def allocate_output(matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the array to return to the user, `out` if given, and a view of it as a matrix."""
+    dtype = output_type(matrix.values.dtype)
+    shape = matrix.values.shape[:1] if matrix.was_vector else matrix.values.shape
+    if out is None:
+        between, within = map(abs, matrix.values.strides)
+        by_column = matrix.values.flags.f_contiguous or between < within
+        out = np.empty(shape, dtype=dtype, order="F" if by_column else "C")
+    else:
+        out = as_out(out, shape, dtype, matrix.values)
+    return out, out.reshape(matrix.values.shape) if matrix.was_vector else out
+
+
+def refuse_outside(matrix: Matrix, counts: IntArray, table: ColumnTable, names: list[Any] | None) -> None:
+    """Raise for the first value outside the domain, if any column counts one."""
+    if counts.any():
+        j = int(np.argmax(counts > 0))
+        raise domain_error_in(matrix, j, matrix.names or names, shift=table.shift[j])
+
+
+def error_without_inverse(
+    matrix: Matrix, j: int, table: ColumnTable, standardize: bool, names: list[Any] | None, dtype: np.dtype[Any]
+) -> ValueError:
+    """Return the error for the first value of column j that has no inverse."""
+    z = matrix.values[:, j]
+    i = first_without_inverse(table, j, z, standardize, dtype)
+    return domain_error("without inverse", None if matrix.was_vector else j, i, float(z[i]), matrix.names or names)
