@@ -147,7 +147,8 @@ class Keys:
             raise ValueError("they are not in ascending order")
         if not isinstance(several, bool) or (not several and len(sizes) > 1):
             raise ValueError("they have several keys")
-        if names is not None and not (len(names) == len(sizes) and all(isinstance(name, str) for name in names)):
+        are_names = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        if names is not None and not (are_names and len(names) == len(sizes)):
             raise ValueError("their names do not go with them")
         return cls(names, categories, codes, several)
 

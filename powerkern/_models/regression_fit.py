@@ -41,6 +41,8 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
 
     Attributes
     ----------
+    power_fit : PowerFit
+        The transforms of the responses; `power_fit.transform` standardises by the residual scale.
     lmbda : (p,) ndarray
         The transformation parameter; 1 for a response that could not be fitted.
     lambdas : Series or ndarray
@@ -69,7 +71,9 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
     n_iter : (p,) ndarray of int
         Evaluations of the likelihood and its derivatives, those on a sample of the rows too.
     status : (p,) ndarray of int
-        A `powerkern.Status` each; `status_text` has them in words.
+        A `powerkern.Status` each.
+    status_text : list of str
+        The same in words.
     scanned : Interval
         Ends of the scan of lambda; NaN where lambda was given.
     family : str
@@ -78,8 +82,12 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         The transform of each response.
     shift : (p,) ndarray
         In shifted Box-Cox fits ``y + shift`` is transformed; else 0.
+    n_responses : int
+        Number of responses.
     column_names : list of str or None
         Names of the responses, where they had names.
+    intercept : bool
+        Whether the constant is among the covariates.
     formula : str or None
         The formula, if there was one.
     """

@@ -46,8 +46,10 @@ _LISTED = 5
 class GroupedFit(Recorded, Mapping[Any, PowerFit]):
     """Power transforms fitted to the columns of each of many groups of rows.
 
-    Made by `fit` with ``groups=``. Figures are arrays of shape (groups, columns), in the order of `groups`;
-    ``fit[label]`` is the `PowerFit` of one group, ``len(fit)`` their number, and a loop runs over their labels.
+    Made by `fit` with ``groups=``. It is a mapping from the labels of the groups to fits, in ascending order:
+    ``fit[label]`` is the `PowerFit` of one group, ``len(fit)`` the number of groups, and a loop runs over their labels,
+    as over those of a dictionary (`keys`, `values`, `items`, `get`). Figures of all groups are arrays of shape
+    (groups, columns).
 
     Attributes
     ----------
@@ -55,16 +57,18 @@ class GroupedFit(Recorded, Mapping[Any, PowerFit]):
         The labels in ascending order, tuples where groups have several keys.
     group_names : list of str or None
         The columns that held the labels, if they were given by name.
-    family, estimator, standardize, column_names
+    family, estimator, standardize, column_names, n_features
         As in `PowerFit`, the same for all groups.
     lambdas : DataFrame or ndarray
-        `lmbda` by group and column label.
-    lmbda, loc, scale, nll, information, n_obs, n_kept, status, x_min, x_max : (groups, columns) ndarray
+        `lmbda` as a table by group and column label, if pandas is installed.
+    lmbda, loc, scale, log_factor, nll, information, n_obs, n_kept, status, x_min, x_max : (groups, columns) ndarray
         As in `PowerFit`. Groups with too few values have the identity transform and a status that says so.
     pooled : PowerFit or None
         The fit of all rows, made for ``unknown="pooled"`` and ``shrink=True``.
     unknown : {"raise", "nan", "pooled"}
         The treatment of rows whose group the fit has not seen.
+    dropna : bool or None
+        The treatment of rows without a label, see `fit`.
 
     Examples
     --------

@@ -154,7 +154,7 @@ def test_ends_come_back_exactly_in_families_side_by_side() -> None:
     rng = np.random.default_rng(8)
     X = np.column_stack([rng.lognormal(0.0, 0.4, (300, 10)), rng.normal(size=(300, 10))])[:, rng.permutation(20)]
     fit = pk.fit(X, family="best")
-    assert len(set(fit.columns.families)) == 2
+    assert len(set(fit.families)) == 2
     back = fit.inverse_transform(fit.transform(X))
     assert_array_equal(back.min(axis=0), X.min(axis=0))
     assert_array_equal(back.max(axis=0), X.max(axis=0))
