@@ -87,10 +87,10 @@ def test_without_matplotlib_the_error_says_what_to_install():
 def test_joint_fits_are_drawn_column_by_column() -> None:
     X = np.random.default_rng(0).lognormal(size=(60, 2))
     joint = fit_joint(X, family="box-cox")
-    for one, other in ((qq_plot(X, joint, column=1), qq_plot(X, joint.columns, column=1)),):
+    for one, other in ((qq_plot(X, joint, column=1), qq_plot(X, joint.power_fit, column=1)),):
         for line, expected in zip(one.lines, other.lines, strict=True):
             assert np.array_equal(line.get_xydata(), expected.get_xydata())
-    cells = [cell_map(X, fit).images[0].get_array() for fit in (joint, joint.columns)]
+    cells = [cell_map(X, fit).images[0].get_array() for fit in (joint, joint.power_fit)]
     assert np.array_equal(cells[0], cells[1])
 
 
