@@ -1,4 +1,4 @@
-"""Tables that this process reads in batches of rows: of pyarrow, polars and DuckDB."""
+"""Tables that this process reads in batches of rows: of pyarrow, polars, DuckDB and Ibis."""
 
 from __future__ import annotations
 
@@ -29,20 +29,29 @@ class Batches(NamedTuple):
 
 
 def batches_of(X: Any) -> Batches | None:
-    """A reader of X in batches; None if X is not such a table, or can be read only once."""
+    """Return a reader of X in batches; None if X is not such a table, or can be read only once."""
+    if is_instance_by_name(X, "narwhals", "LazyFrame"):
+        return batches_of(X.to_native())
     return next((make(X) for module, names, make in _KINDS if is_instance_by_name(X, module, *names)), None)
 
 
 def applied(
     X: Any, function: Callable[[Any], Any], out: object = None, of_blank: Callable[[Any], Any] | None = None
 ) -> Any:
-    """`function` applied to each batch of X when it is read; None if X is in memory.
+    """Apply `function` to each batch of X when it is read; return None if X is in memory.
 
     `of_blank` (default: `function`), applied to a row of missing values, gives the types of the result. A lazy frame of
     polars comes back as such, anything else as a RecordBatchReader.
     """
-    if library(X) not in ("pyarrow", "polars", "duckdb"):
+    if library(X) not in ("pyarrow", "polars", "duckdb", "ibis", "narwhals"):
         return None
+    if is_instance_by_name(X, "narwhals", "LazyFrame"):
+        result = applied(X.to_native(), function, out, of_blank)
+        if library(result) != "polars":
+            return result
+        from powerkern._input.narwhals_frame import rewrapping
+
+        return rewrapping(X)(result)
     source = None if is_instance_by_name(X, "pyarrow", *_IN_MEMORY) else batches_of(X)
     if is_instance_by_name(X, "pyarrow", "RecordBatchReader"):
         source = Batches(_arrow_blank(X.schema), lambda names, rows: X)
@@ -143,6 +152,15 @@ def _lazy_frame(X: Any) -> Batches:
     return Batches(_polars_blank(X.collect_schema()), read)
 
 
+def _expression(X: Any) -> Batches:
+    def read(names: list[str] | None, rows: int) -> Iterator[Any]:
+        part = X if names is None else X.select(*names)
+        batches: Iterator[Any] = part.to_pyarrow_batches(chunk_size=rows)
+        return batches
+
+    return Batches(_arrow_blank(X.schema().to_pyarrow()), read)
+
+
 def _arrow_blank(schema: Any) -> Any:
     import pyarrow
 
@@ -164,4 +182,5 @@ _KINDS: tuple[tuple[str, tuple[str, ...], Callable[[Any], Batches]], ...] = (
     ("pyarrow", ("ParquetFile",), _file),
     ("duckdb", ("DuckDBPyRelation",), _relation),
     ("polars", ("LazyFrame",), _lazy_frame),
+    ("ibis", ("Table",), _expression),
 )

@@ -144,8 +144,7 @@ def wrap_by_narwhals(X: Any) -> NarwhalsFrame | None:
     """
     unwrap: Callable[[Any], Any] = nw.to_native
     if library(X) == "narwhals":
-        home, X = _namespace(X), X.to_native()
-        unwrap = functools.partial(_rewrap, home)
+        unwrap, X = rewrapping(X), X.to_native()
     elif library(X) == "pyarrow" and hasattr(X, "__arrow_c_array__"):
         X, unwrap = _as_chunked(X)
     try:
@@ -160,14 +159,11 @@ def wrap_by_narwhals(X: Any) -> NarwhalsFrame | None:
     return NarwhalsFrame(wrapped, False, unwrap) if isinstance(wrapped, nw.DataFrame) else None
 
 
-def _namespace(X: Any) -> Any:
-    """Return the module of narwhals whose objects X is one of: the main one, or one of its stable ones."""
+def rewrapping(X: Any) -> Callable[[Any], Any]:
+    """Return the function that wraps other objects as X is wrapped: by narwhals itself, or a stable version of it."""
     parts = type(X).__module__.split(".")
-    return importlib.import_module(".".join(parts[:3]) if parts[1] == "stable" else parts[0])
-
-
-def _rewrap(home: Any, wrapped: Any) -> Any:
-    return home.from_native(wrapped.to_native(), allow_series=True)
+    home = importlib.import_module(".".join(parts[:3]) if parts[1] == "stable" else parts[0])
+    return lambda other: home.from_native(nw.to_native(other, pass_through=True), allow_series=True)
 
 
 def _as_chunked(X: Any) -> tuple[Any, Callable[[Any], Any]]:

@@ -46,6 +46,15 @@ def relation(folder):
     return pytest.importorskip("duckdb").connect().sql(f"select * from '{folder}/*.parquet'")
 
 
+def expression(folder):
+    ibis = pytest.importorskip("ibis")
+    return ibis.polars.connect().read_parquet(folder / "*.parquet")
+
+
+def wrapped(make):
+    return lambda folder: pytest.importorskip("narwhals").from_native(make(folder))
+
+
 SOURCES = {
     "table": lambda folder: TABLE,
     "record batch": lambda folder: TABLE.combine_chunks().to_batches()[0],
@@ -55,6 +64,9 @@ SOURCES = {
     "scanner": lambda folder: dataset.dataset(folder).scanner(batch_size=70),
     "lazy frame": lambda folder: pytest.importorskip("polars").scan_parquet(folder / "*.parquet"),
     "relation": relation,
+    "expression of Ibis": expression,
+    "lazy frame of narwhals": wrapped(lambda folder: pytest.importorskip("polars").scan_parquet(folder / "*.parquet")),
+    "relation in narwhals": wrapped(relation),
 }
 sources = pytest.mark.parametrize("source", SOURCES)
 
@@ -68,7 +80,7 @@ def as_table(result):
     """What a transform gave, in memory."""
     if hasattr(result, "read_all"):
         return result.read_all()
-    return result.collect().to_arrow() if hasattr(result, "collect") else pa.table(result)
+    return pa.table(result.collect().to_arrow()) if hasattr(result, "collect") else pa.table(result)
 
 
 def assert_same(one, other):
@@ -113,6 +125,9 @@ def test_what_comes_back(folder):
     fit = pk.fit(TABLE.select(NUMERIC))
     lazily = fit.transform(SOURCES["lazy frame"](folder))
     assert isinstance(lazily, polars.LazyFrame)
+    again = fit.transform(SOURCES["lazy frame of narwhals"](folder))
+    assert isinstance(again, pytest.importorskip("narwhals").LazyFrame)
+    assert again.to_native().collect().equals(lazily.collect())
     assert lazily.collect_schema()["count"] == polars.Float64
     assert lazily.filter(polars.col("kind") == "z").collect().shape == (0, 5)
     stream = fit.transform(dataset.dataset(folder))
@@ -182,7 +197,9 @@ def test_bad_values_are_named_with_their_batch():
         fit.transform(polars.from_arrow(bad).lazy()).collect()
 
 
-@pytest.mark.parametrize("source", ["data set", "lazy frame", "relation"])
+@pytest.mark.parametrize(
+    "source", ["data set", "lazy frame", "relation", "expression of Ibis", "lazy frame of narwhals"]
+)
 def test_wrong_columns_are_an_error_at_once(source, folder):
     table = SOURCES[source](folder)
     with pytest.raises(TypeError, match=r"column 1 \('kind'\) holds text"):
