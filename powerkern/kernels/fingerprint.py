@@ -20,6 +20,7 @@ __all__ = ["JIT_DISABLED", "KEYS", "add_fingerprints"]
 _READ_BITS = Array("int64", 1, writable=False)
 #: Rows that share one table of keys; its 8 KB stay in the first-level cache.
 _PERIOD = 1024
+#: The lower half of 64 bits.
 _LOW = 0xFFFFFFFF
 #: The fractional part of the golden ratio times 2**64, odd, as a signed number: multiples differ in all bits.
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64

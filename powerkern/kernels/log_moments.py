@@ -37,12 +37,12 @@ from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.moments import BLOCK, add, joined, merge_tree, moments_of, part_of, weight_at
 from powerkern.kernels.plain_arguments import as_vector
 
-# Logs that log_var exponentiates at a time: the values stay in the first-level cache
+#: Logs that log_var exponentiates at a time: the values stay in the first-level cache.
 _SCRATCH = 1024
-# Variances below the first are computed again from values scaled up by the second, a power of two
+#: Variances below this are computed again from values times _MAGNIFIER: their terms may be subnormal.
 _TINY_VARIANCE = 1e-290
-_MAGNIFIER = 2.0**900
-_LOG_MAGNIFIER = 623.8324625039508
+#: A power of two, so that no digit is lost, and its log, 900 ln 2: squares are scaled by 2**1800.
+_MAGNIFIER, _LOG_MAGNIFIER = 2.0**900, 623.8324625039508
 _NONE = np.empty(0)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from powerkern._jit import kernel
 from powerkern._typing import FloatArray
 
-#: Distance from 1 to the next larger number, 2**-52, and its square root.
+#: Distance from 1 to the next larger number, 2**-52.
 EPS = 2.220446049250313e-16
+#: Its square root, 2**-26.
 SQRT_EPS = 1.4901161193847656e-08
 
-#: The smallest positive number with all 53 bits, 2**-1022, and the largest finite number.
+#: The smallest positive number with all 53 bits, 2**-1022.
 SMALLEST_NORMAL = 2.2250738585072014e-308
+#: The largest finite number, (2 - 2**-52) 2**1023.
 LARGEST = 1.7976931348623157e308
 
 

@@ -11,7 +11,7 @@ from powerkern._jit import COLUMN, ROWS, entry, inlined, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp import exp, polynomial
 
-# (erf(x)/x - 1) as a polynomial in x**2 <= 1, to 7e-18
+#: (erf(x)/x - 1) as a polynomial in x**2 <= 1, to 7e-18
 _P = (
     0.12837916709551256,
     -0.3761263890318355,
@@ -27,7 +27,7 @@ _P = (
     -7.801195822297999e-10,
 )
 
-# erfc(x) e**(x**2) as a polynomial in x - 2, 1 <= x <= 6, to 1e-17 e**(x**2)
+#: erfc(x) e**(x**2) as a polynomial in x - 2, 1 <= x <= 6, to 1e-17 e**(x**2)
 _Q = (
     0.2553956763105053,
     -0.10679646185349621,
@@ -52,7 +52,9 @@ _Q = (
     1.1723842200727881e-12,
 )
 _Q_EVEN, _Q_ODD = _Q[::2], _Q[1::2]
+#: End of the interval of _Q: from 5.93 on erf rounds to 1.
 _END = 6.0
+#: 1/sqrt(2): Phi(z) = (1 + erf(z/sqrt(2)))/2.
 SQRT_HALF = 0.7071067811865476
 
 

@@ -27,15 +27,17 @@ N = TypeVar("N", float, np.float32)
 
 #: log2(e): exponents of e times this are exponents of 2.
 LOG2_E = 1.4426950408889634
-# ln 2 in two parts; the first ends in 21 zero bits, so its product with any exponent is exact
+#: The first part of ln 2. It ends in 21 zero bits, so its product with any exponent is exact.
 LN2_HI = 6.93147180369123816490e-01
+#: The rest of ln 2.
 LN2_LO = 1.90821492927058770002e-10
-# Adding _ROUND rounds to an integer k; adding a further integer leaves that integer plus k in the low bits,
-# where a shift by 52 puts it into the exponent field
+#: 1.5 * 2**52. Adding it rounds to an integer k; adding a further integer leaves that integer plus k in the low bits,
+#: where a shift by 52 puts it into the exponent field.
 _ROUND = 6755399441055744.0
+#: The exponent field of 1.0.
 EXPONENT_BIAS = 1023.0
 
-# (e^r - 1 - r)/r**2 on |r| <= ln(2)/2, to 2.8e-18
+#: (e^r - 1 - r)/r**2 on |r| <= ln(2)/2, to 2.8e-18.
 _Q = (
     0.5,
     0.1666666666666667,
@@ -50,12 +52,14 @@ _Q = (
     2.0907926776858066e-09,
 )
 
-TINY = 5.551115123125783e-17  # 2**-54: below it ln(1 + x) and e^x - 1 round to x
-# beyond these exp is inf, or 0
-_EXP_MAX = 710.0
-_EXP_MIN = -746.0
-_RATIO_MAX = 1460.0  # the largest float64 over the smallest is e**1454
-_EXPM1_MIN = -50.0  # below about -37.5 expm1 rounds to -1
+#: 2**-54: below it ln(1 + x) and e^x - 1 round to x.
+TINY = 5.551115123125783e-17
+#: Beyond these exp is inf, or 0: the largest float64 is e**709.78, half of the smallest e**-745.13.
+_EXP_MAX, _EXP_MIN = 710.0, -746.0
+#: The largest float64 over the smallest is e**1454.
+_RATIO_MAX = 1460.0
+#: Below about -37.5 expm1 rounds to -1.
+_EXPM1_MIN = -50.0
 
 
 @inlined
@@ -296,7 +300,7 @@ def exp_lanes(t: Lanes) -> Lanes:
     return s * p + s
 
 
-# (2**f - 1)/f on |f| <= 1/2, to 1.3e-15 and, of float32, to 5e-7
+#: (2**f - 1)/f on |f| <= 1/2, to 1.3e-15 and, of float32, to 5e-7.
 _POWER2 = (
     0.6931471805599462,
     0.24022650695909856,

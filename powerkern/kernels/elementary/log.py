@@ -13,7 +13,7 @@ from powerkern._jit import bits_of, float_of, fma, inlined
 from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
 from powerkern.kernels.elementary.exp import EXPONENT_BIAS, LN2_HI, LN2_LO, TINY, polynomial
 
-# (2 atanh(s) - 2 s)/s**3 as a polynomial in s**2, |s| <= 3 - sqrt(8), to 2**-57.5/s**2
+#: (2 atanh(s) - 2 s)/s**3 as a polynomial in s**2, |s| <= 3 - sqrt(8), to 2**-57.5/s**2
 _P = (
     0.6666666666666734,
     0.39999999999414315,
@@ -24,7 +24,7 @@ _P = (
     0.14796106032664633,
 )
 
-# (2 atanh(s) - 2 s - 2/3 s**3)/s**5 as a polynomial in s**2, |s| <= 3 - sqrt(8), to 2**-73/s**4
+#: (2 atanh(s) - 2 s - 2/3 s**3)/s**5 as a polynomial in s**2, |s| <= 3 - sqrt(8), to 2**-73/s**4
 _R = (
     0.3999999999999998,
     0.2857142857144477,
@@ -36,15 +36,17 @@ _R = (
     0.11986917739939147,
 )
 
-_TWO_THIRDS_HI = 2.0 / 3.0
-_TWO_THIRDS_LO = 3.700743415417188e-17
-_ONE_BITS = 0x3FF0000000000000
-_SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
-_EXPONENT_MASK = 0x7FF0000000000000
-_MANTISSA_MASK = 0x000FFFFFFFFFFFFF
-# 2**52 as bits: an integer below 2**52 put into its mantissa converts to float64 by one subtraction
+#: 2/3 in double-double.
+_TWO_THIRDS_HI, _TWO_THIRDS_LO = 2.0 / 3.0, 3.700743415417188e-17
+#: The bits of 1.0 and of sqrt(1/2), between which and twice which mantissas are taken.
+_ONE_BITS, _SQRT_HALF_BITS = 0x3FF0000000000000, 0x3FE6A09E667F3BCD
+#: The exponent and the mantissa of a float64.
+_EXPONENT_MASK, _MANTISSA_MASK = 0x7FF0000000000000, 0x000FFFFFFFFFFFFF
+#: The bits of 2**52: an integer below 2**52 put into its mantissa converts to float64 by one subtraction of _TWO52.
 _TWO52_BITS = 0x4330000000000000
+#: 2**52.
 _TWO52 = 4503599627370496.0
+#: 2**54: it makes a subnormal number a normal one.
 _TWO54 = 18014398509481984.0
 
 

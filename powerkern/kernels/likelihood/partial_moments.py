@@ -23,8 +23,9 @@ from powerkern.kernels.likelihood.score_formulas import N_MOMENTS
 from powerkern.kernels.likelihood.scratch import WORK, Work
 from powerkern.kernels.transforms.family import log_offset
 
-# one row per column: the scaling that all sites agree on; logs are in units of SIGMA
+#: One row per column: the scaling that all sites agree on; logs are in units of SIGMA
 BOTH_SIGNS, REFERENCE, LOW, HIGH, NEG_HIGH, SIGMA = range(6)
+#: The length of such a row.
 N_SCALING = 6
 
 #: Moments at one exponent, and the mean of the logs with their signs.

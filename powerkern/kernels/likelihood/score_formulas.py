@@ -27,6 +27,7 @@ from powerkern.kernels.elementary.exp import expm1_minus_x, polynomial
 
 #: Total weight, means of y, y', y'', y''', sums of products about the means; or raw sums, before `central_moments`.
 WEIGHT, Y, Y1, Y2, Y3, YY, YY1, Y1Y1, YY2, YY3, Y1Y2 = range(11)
+#: Their number.
 N_MOMENTS = 11
 #: An array of moments, or a tuple of them.
 Moments: TypeAlias = Any

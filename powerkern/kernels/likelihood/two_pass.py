@@ -23,11 +23,14 @@ from powerkern.kernels.optimize.newton import NewtonState, newton_start, newton_
 from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 from powerkern.kernels.status_codes import FIXED, NOT_CERTIFIED, OK
 
+#: A guard against endless searches. 234 simulated columns take 5.0 evaluations on average, and the same with 15
+#: (report_constants two-pass).
 MAX_EVAL = 100
 
 #: Logs whose unit is below this belong to a tight cluster: there lambda = 1 is below 1e-6 of a unit from 0.
 _TIGHT = 2.0**-20
-#: Most values among which a reference is chosen.
+#: Most values among which a reference is chosen: it need only be a typical one. With 7 and 127 the errors of 234
+#: simulated columns are the same (report_constants two-pass).
 MOST_TYPICAL = 63
 #: Powers within e to plus and minus this can be squared: e^(2 300) is less than e^709, the largest float64.
 _MODERATE = 300.0

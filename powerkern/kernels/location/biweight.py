@@ -25,11 +25,13 @@ from powerkern.kernels.location.loc_scale import (
 )
 from powerkern.kernels.location.order_statistics import Sorted, mad_about, position_of, sorted_column
 
-#: Steps of the bisquare location, in units of its scale, that end it; and where Newton's steps may replace reweighting:
-#: for short steps, in units of the distance where influence ends, and a slope that is not flat.
+#: Steps of the bisquare location, in units of its scale, that end it: 500 roundings.
 _TOLERANCE = 1e-13
-_NEAR = 0.02
-_STEEP = 0.2
+#: Where Newton's steps may replace reweighting: for steps shorter than the first, in units of the distance where
+#: influence ends, if the slope is at least the second times the weight. Reweighting alone takes 17.8 iterations on 180
+#: simulated columns, 0.01, 0.02 and 0.04 take 4.2, 4.1 and 4.0 (report_constants bisquare). The slope is a guard that
+#: these columns do not need: where it is flat a Newton step may leave the root that reweighting reaches.
+_NEAR, _STEEP = 0.02, 0.2
 
 
 @reduction

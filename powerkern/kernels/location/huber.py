@@ -63,8 +63,9 @@ from powerkern.kernels.location.weights import (
     total_of,
 )
 
-#: The constant of robust fits, and beta of it as R's cellWise rounds it.
+#: The constant of robust fits, that of R's MASS.
 HUBER_K = 1.5
+#: Its beta (`beta_of`) as R's cellWise rounds it.
 CELLWISE_BETA = 1.556931 / 2.0
 
 #: Solves the equations of a location and a scale: (column, scale to start from, constants of the location and of the

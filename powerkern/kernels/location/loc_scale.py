@@ -21,13 +21,15 @@ IQR_DIVISOR = 1.3489795003921634
 #: Consistency factor for Qn: 1/(sqrt(2) Phi^-1(5/8)).
 QN_FACTOR = 2.2191444659850757
 
-#: Iterations after which an estimator gives up.
+#: A guard: iterations after which an estimator gives up. 53 + 60 bisections find all digits of a root that is within a
+#: factor of 2**60 from the start.
 MOST_ITERATIONS = 500
-#: A scale that falls below this multiple of its start has no root other than 0.
+#: A scale that falls below this multiple of its start is taken to have no root other than 0: far below any ratio of
+#: scales in data.
 VANISHED = 1e-60
 #: P(Z < -1.5): where clip positions are looked for first.
 TAIL = 0.067
-#: Values at this multiple of a distance are inside it.
+#: Values at this multiple of a distance are inside it, whatever its rounding.
 BEYOND = 1.0 + 1e-9
 
 

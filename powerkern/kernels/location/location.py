@@ -36,8 +36,10 @@ from powerkern.kernels.location.order_statistics import (
 from powerkern.kernels.location.proposal2 import huber_proposal2_of
 from powerkern.kernels.moments import moments_of
 
-#: Sizes beyond this, or below its inverse, are multiplied by _SHRINK, or divided by it, before they are squared.
+#: Sizes beyond this, or below its inverse, are multiplied by _SHRINK, or divided by it, before they are squared:
+#: squares of the rest, up to 1e280, can be added up.
 _LARGE = 1e140
+#: A power of two. It brings the largest float64 to 2**424 and the smallest to 2**-474, whose squares are ordinary.
 _SHRINK = 2.0**-600
 #: An eighth of the largest power of two: sums of values below it, over their total weight, do not overflow.
 _SUMMABLE = 2.0**1020

@@ -15,19 +15,20 @@ from powerkern._jit import COLUMN, COUNTS, INTEGER, REAL, ROWS, entry, kernel, r
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.elementary.constants import insert
 
-#: Values that are sorted; of more, those between two of a sample are kept.
-_FEW = 48
-_SAMPLE = 24
-#: Ranks in the sample between which the value is looked for.
-_BELOW, _ABOVE = 3, 4
-#: Where the weights of the location vanish, and squares of the scale are clipped, in units of the raw MAD.
+#: Up to _FEW values are sorted; of more, those between two of a sample of _SAMPLE are kept, from _BELOW ranks below the
+#: expected one to _ABOVE ranks above it. The result does not depend on them. A median of 100, 1,000 and 10,000 values
+#: takes 14, 5.9 and 4.3 comparisons each; with samples of 12 16, 7.6 and 6.4, of 48 23, 8.4 and 4.4, with twice the
+#: ranks 23, 9.8 and 7.8 (report_constants median).
+_FEW, _SAMPLE, _BELOW, _ABOVE = 48, 24, 3, 4
+#: Where the weights of the location vanish, and squares of the scale are clipped, in units of the raw MAD ([1]_).
 LOCATION_REACH, SCALE_REACH = 3.0, 2.5
 #: E min(Z**2, k**2) of a standard normal Z for k = 2.5 Phi^-1(3/4), which makes the scale consistent.
 SCALE_FACTOR = 0.8444720379134234
-#: Largest correlation that a tolerance ellipse is drawn for.
+#: Largest correlation that a tolerance ellipse is drawn for: a wider one would be a line.
 _NARROWEST = 0.99
 #: Residuals of predictions that are better than this are rounding errors, in units of the column's scale.
 _EXACT = 1e-12
+#: Ratios are at most this: their products with values below 1e8 do not overflow.
 _HUGE = 1e300
 
 

@@ -11,7 +11,8 @@ import math
 from powerkern._jit import INTEGER, ROWS, allocated, allocated_integers, entry, kernel, release
 from powerkern._typing import FloatArray, IntArray
 
-#: Added to squared distances, as a fraction of the largest: a twin does not outweigh all others.
+#: Added to squared distances, as a fraction of the largest: the weight of a twin is at most 100**2 times the least, not
+#: infinite. It is part of the definition, see above.
 _SOFTENING = 0.01
 
 

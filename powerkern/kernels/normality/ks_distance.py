@@ -11,6 +11,7 @@ from powerkern.kernels.location.order_statistics import n_present
 from powerkern.kernels.moments import moments_of
 from powerkern.kernels.normality.moments import scale_to_one
 
+#: The bits of 2**52: an integer below 2**52 put into its mantissa converts to float64 by one subtraction.
 _BITS_OF_2_52 = 0x4330000000000000
 
 

@@ -12,6 +12,7 @@ from powerkern.kernels.normality.plotting_positions import PlottingPositions, fr
 
 #: Positions of the statistics in a row that `normality_columns` writes.
 SKEWNESS, KURTOSIS, PPCC, COUNT = range(4)
+#: The length of such a row.
 N_NORMALITY = 4
 
 

@@ -40,13 +40,17 @@ OPTIMUM_LMBDA, OPTIMUM_VALUE, OPTIMUM_N_EVAL, OPTIMUM_STATUS, N_OPTIMUM = range(
 #: simulated columns, 2,000 of them clustered, they missed the minimum that steps of 0.26 find in two, by 5e-4 at most.
 _POINTS, _RADIUS = 17, 4.0
 _STEP = 2.0 * _RADIUS / (_POINTS - 1)
-#: Most steps from the start of the scan downwards and upwards, if it goes on: 200/sd(logs).
+#: A guard: most steps from the start of the scan downwards and upwards, if it goes on: 200/sd(logs). Of 60 nasty
+#: columns a tenth leaves the same minima (report_constants ppcc).
 _MOST_STEPS = 400
-#: An objective that changes by less over the whole scan does not distinguish lambdas: two distinct values.
+#: An objective that changes by less over the whole scan does not distinguish lambdas: two distinct values. 1e-7 and
+#: 1e-11 change nothing in 60 nasty columns (report_constants ppcc).
 _FLAT = 1e-9
-#: Another minimum makes a column multimodal if it is less than this many times as high as the lowest.
+#: Another minimum makes a column multimodal if it is less than this many times as high as the lowest, which defines the
+#: status. Of 60 nasty columns 1 is, with 4 in place of 2 3 would be (report_constants ppcc).
 _RIVAL = 2.0
-#: Tolerance of Brent's method, in units of 1/sd(logs), and most evaluations.
+#: Tolerance of Brent's method, in units of 1/sd(logs), and most evaluations. 60 nasty columns take 38.3 evaluations; a
+#: hundred times as much takes 32.9 (report_constants ppcc).
 _XTOL, _MAX_EVAL = 2.5e-10, 100
 #: Exponents of values of both signs need no common factor up to here: e**300 can be squared.
 _MODERATE = 300.0

@@ -15,7 +15,9 @@ from powerkern._jit import compiled_as, kernel
 from powerkern.kernels.elementary.constants import EPS, LARGEST
 from powerkern.kernels.optimize.status import CONVERGED, INVALID, MAX_EVAL, NOT_FINITE, RUNNING, check_limits
 
-_EXPANSION = 4.0  # growth of Newton's step cap while a side of the bracket is open
+#: Growth of Newton's step cap while a side of the bracket is open. 2 and 8 take as many evaluations, 5.0 of 234
+#: simulated columns (report_constants two-pass): it counts only far from the optimum.
+_EXPANSION = 4.0
 
 
 class NewtonState(NamedTuple):

@@ -31,7 +31,8 @@ MAX_EVAL = 2
 NOT_FINITE = 3
 #: The start was unusable: ``a < b`` does not hold, or an argument is not finite or not positive.
 INVALID = 4
-GOLDEN = 0.3819660112501051  # (3 - sqrt(5))/2, the squared inverse of the golden ratio
+#: (3 - sqrt(5))/2, the squared inverse of the golden ratio.
+GOLDEN = 0.3819660112501051
 
 
 class Minimum(NamedTuple):

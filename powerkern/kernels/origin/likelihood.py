@@ -32,15 +32,16 @@ from powerkern.kernels.likelihood.score_formulas import SERIES_REACH, phis
 LMBDA, ORIGIN, LOG_UNIT, N_PARAMETERS = range(4)
 #: Results beyond the parameters: L, the information of lambda with the others free, evaluations, certificate.
 LIKELIHOOD, INFORMATION, N_EVAL, CERTIFIED, N_FOUND = range(3, 8)
+#: Values in a block: its N_BLOCK rows, 48 KB, stay in the second-level cache.
 BLOCK = 256
-# rows of a block: logs a, 1/v, u; psi, its derivatives in (lambda, x0, ln s) and its second ones, in the order of the
-# upper triangle; the derivatives of J, from that in lambda (J itself) on, in the same order; rows for products; v^m
+#: Rows of a block: logs a, 1/v, u; psi, its derivatives in (lambda, x0, ln s) and its second ones, in the order of the
+#: upper triangle; the derivatives of J, from that in lambda (J itself) on, in the same order; rows for products; v^m
 _A, _R, _U, _PSI, _FIRST, _SECOND, _JACOBIAN, _WEIGHTED, _POWER, N_BLOCK = 0, 1, 2, 3, 4, 7, 13, 19, 23, 24
 # the terms of which sums are taken: psi and its derivatives, and J and its derivatives
 _TERMS = _WEIGHTED - _PSI
-# sums over values: weights; the terms; psi times psi and its derivatives; products of first derivatives
+#: Sums over values: weights; the terms; psi times psi and its derivatives; products of first derivatives
 _SUMS, _TIMES, _CROSS, N_SUMS = 1, 17, 27, 33
-# L, its gradient and the upper triangle of its Hessian, x0 in units of s
+#: L, its gradient and the upper triangle of its Hessian, x0 in units of s
 GRADIENT, HESSIAN, N_AT = 1, 4, 10
 
 

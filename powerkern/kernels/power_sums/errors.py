@@ -27,7 +27,8 @@ from powerkern.kernels.power_sums.sample import Nodes, Sample
 _MOVED = 2.0**-11
 #: In grids that reach farther than this the logs may have been rounded relative to the reference they had before.
 _NARROW = 0.0625
-#: Independent roundings are taken to come to less than this many of their standard deviations.
+#: Independent roundings are taken to come to less than this many of their standard deviations: a normal variable
+#: exceeds 8 with probability 1e-15.
 _SIGMAS = 8.0
 
 

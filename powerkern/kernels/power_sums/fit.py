@@ -23,7 +23,8 @@ from powerkern.kernels.results import STATUS, write_identity, write_range
 from powerkern.kernels.status_codes import CONSTANT, EMPTY, ROUTE_POWER_SUMS, UNRESOLVED
 from powerkern.kernels.transforms.family import log_offset
 
-#: Lambda is certified where the bound on its error is below this, times |lambda| where that exceeds 1.
+#: Lambda is certified where the bound on its error is below this, times |lambda| where that exceeds 1: the accuracy
+#: that the guide promises.
 TOLERANCE = 1e-11
 #: And where the bound on the relative error of the standard deviation is below this: standardised values share it.
 SD_TOLERANCE = 5e-11

@@ -15,9 +15,9 @@ from powerkern.kernels.elementary.constants import EPS
 
 #: Power sums of a bin, and nodes of its Gauss rule.
 N_POWERS, N_NODES = 8, 4
-#: Mean squares about the bin's mean below the first, and of higher polynomials below the second, are rounding.
-ONE_NODE = 1e-15
-_FEWER_NODES = 1e-13
+#: Mean squares about the bin's mean below the first, and of higher polynomials below the second, are rounding: a few
+#: EPS in sums of terms up to 1, to which the recursion of the polynomials adds.
+ONE_NODE, _FEWER_NODES = 1e-15, 1e-13
 #: Nodes are at most this far from the middle of the bin.
 _BEYOND = 1.0 + 1e-6
 

@@ -12,19 +12,22 @@ from powerkern.kernels.likelihood.logs import centered_log, offset_log
 from powerkern.kernels.power_sums.ranges import R_COUNT, R_MAX, R_MIN, mean_log, spread_of
 from powerkern.kernels.transforms.family import log_offset
 
-# a column's grid: +-1 if all values have that sign and are held as logs of |x| relative to REF, 0 if as signed logs;
-# bins of width 2**EXPONENT, numbered from FIRST; the extremes of all data; sums are whole numbers of 2**QUANTUM
+#: A column's grid: +-1 if all values have that sign and are held as logs of |x| relative to REF, 0 if as signed logs;
+#: bins of width 2**EXPONENT, numbered from FIRST; the extremes of all data; sums are whole numbers of 2**QUANTUM
 G_SIGN, G_REF, G_EXPONENT, G_FIRST, G_BINS, G_MIN, G_MAX, G_QUANTUM = range(8)
+#: The length of a grid.
 N_GRID = 8
-#: Bins are at most this wide, times 1/|m|; m is expected to be at most this, over the spread of the logs.
+#: Bins are at most this wide, times 1/|m|: the rule's relative error is then at most 3e-13 (`errors`).
 WIDTH = 0.16
+#: m is expected to be at most this, over the spread of the logs. A grid for which it is larger is refined.
 _EXPECTED = 2.0
 #: Exponents of the widths of bins; logs are below 2**10, so that wider bins are never needed.
 NARROWEST, WIDEST = -1000.0, 11.0
-#: The ends of a grid are at most 2**_DIGITS bins from its origin.
+#: The ends of a grid are at most 2**_DIGITS bins from its origin: numbers of bins are exact, with two bits to spare.
 _DIGITS = 50.0
-#: Bins per column, at first and where a grid is refined.
+#: Bins per column at first: 4096 times eight sums are 256 KB.
 MAX_BINS = 4096
+#: And where a grid is refined: 4 MB.
 MAX_REFINED = 65536
 #: Logs of the references of Box-Cox streams are multiples of this. Coarse, so that narrow chunks share one reference;
 #: fine, so that the rounding of logs relative to it, 2**-53 of them, is small beside the distance of two doubles.

@@ -29,12 +29,15 @@ from powerkern.kernels.regression.likelihood import (
 from powerkern.kernels.regression.response import Column
 from powerkern.kernels.status_codes import AT_END, EXACT, MULTIMODAL, NOT_CERTIFIED, SCANNED
 
-#: A step of the scan as a fraction of 1/sd of the logs; beyond the first `STEPS`, steps grow by this factor.
+#: A step of the scan as a fraction of 1/sd of the logs; beyond the first `STEPS`, steps grow by this factor. Steps of
+#: 0.25 and 1 find the same minima in 60 simulated columns, and so do factors of 1.25 and 3 (report_constants
+#: regression).
 _STEP, GROWTH = 0.5, 1.5
-#: After a step below this, times the square root of the unexplained part, Taylor's series is within rounding.
+#: After a step below this, times the square root of the unexplained part, Taylor's series is within rounding. With
+#: half, double and ten times lambda changes by 4e-13, 4e-13 and 1e-11 at most (the same report).
 _SHORT = 2e-4
+#: A guard against endless searches: with 15, too, results are the same (the same report).
 MAX_EVAL = 60
-
 #: Rows of the grid of a scan.
 _MU, _G, _D1 = range(3)
 

@@ -13,15 +13,21 @@ from powerkern.kernels.robust.qq_column import evaluate
 from powerkern.kernels.robust.scratch import RobustWork
 from powerkern.kernels.robust.search import AT_HIGH, AT_LOW, HIGH, LOW, LOWEST, MAX_EVAL, VALUE, LocalMinimum, Stop
 
-#: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
+#: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced. This and
+#: the following constants are chosen by trial on 160 nasty columns of 12 to 40 values (`tests.fuzz.starts`), which take
+#: 64.5 evaluations and end at most 7e-8 above the lowest minimum. With half 65.4, with double 63.4 and 1e-7.
 _WIDE = 0.13
-#: Where such a search looks at first about the minimum that is expected, and later: parts of the way to either end of
-#: the interval; and the share of an interval that evenly spaced points leave.
+#: Where such a search looks at first about the minimum that is expected: parts of the way to either end of the
+#: interval, each about 0.4 of the next one, so that the interval shrinks as much whatever the error of the expectation.
 _PARTS = (-0.5, -0.18, -0.07, -0.025, 0.025, 0.07, 0.18, 0.5)
+#: And where it looks later, when the expectation is better.
 _CLOSER = (-0.4, -0.1, -0.03, -0.002, 0.002, 0.03, 0.1, 0.4)
+#: The share of an interval that evenly spaced points leave.
 _EVENLY = 2.0 / (LANES + 1.0)
 #: It may end where the minima of two cubics differ by no more than this, in lambda and the objective, and curvatures
-#: beside each other by no more than that share of them.
+#: beside each other by no more than that share of them. Half, double and ten times the first change nothing; a tenth
+#: and ten times the second take 65.0 and 63.9 evaluations, no tolerance at all 72.6; half and double of the third
+#: change nothing.
 _OFF, _SURE, _STEADY = 5e-6, 3e-10, 0.15
 
 

@@ -40,7 +40,9 @@ from powerkern.kernels.robust.search import (
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, transform_sorted
 
 _OK = int(Status.OK)
-#: Cells of the search as narrow as this are not divided; the objective is taken to be lower inside by at most this.
+#: Cells of the search as narrow as the first are not divided; the objective is taken to be lower inside by at most the
+#: second. 60 nasty columns take 58.9 evaluations and all find the lowest minimum, as they do with half (72.6) and
+#: double (49.1) the width, and with half and double the second (58.6, 58.9; report_constants carroll).
 _NARROW, _HIDDEN = 0.03, 0.01
 
 

@@ -40,9 +40,9 @@ from powerkern.kernels.robust.search import (
 
 _OK = int(Status.OK)
 _NOT_CERTIFIED = int(Status.NOT_CERTIFIED)
-#: Fits in ever wider intervals.
+#: A guard: most fits in ever wider intervals. Each doubles the distance of an end from 1.
 _MAX_FITS = 20
-#: The interval is widened where lambda is that near to an end, as a fraction of its length.
+#: The interval is widened where lambda is that near to an end, as a fraction of its length: R's rule.
 _END = 0.05
 
 

@@ -36,9 +36,9 @@ from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 _OK, _NOT_CERTIFIED = int(Status.OK), int(Status.NOT_CERTIFIED)
 _NOT_SETTLED = int(Status.NOT_SETTLED)
 _ONE_PASS = int(Route.ONE_PASS)
-#: Reweighting steps until the values kept settle.
+#: A guard: reweighting steps until the values kept settle.
 MAX_TURNS = 50
-#: Fits of so many values start from the optimum of one in _STRIDE.
+#: Fits of so many values start from the optimum of one in _STRIDE, whose evaluations cost a sixteenth.
 _LONG, _STRIDE = 2048, 16
 
 

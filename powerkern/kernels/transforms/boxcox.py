@@ -55,7 +55,7 @@ from powerkern.kernels.transforms.branch import (
     write_bounds,
 )
 
-# between these bounds nothing that follows overflows or is subnormal
+#: Between this and LARGE nothing that follows overflows or is subnormal.
 _SMALL = 1e-290
 _LOG_SMALL, _LOG_LARGE = math.log(_SMALL), math.log(LARGE)
 
@@ -186,6 +186,7 @@ def boxcox_unstandardized(z: float, fit: Fit) -> float:
 # rows of an array of constants, after those of the bounds
 _LMBDA, _M, _INVERSE, _INVERSE_LO = range(2, 6)
 _SLOPE, _OFFSET, _REF, _REF_INVERSE = 2, *range(5, 8)
+#: Rows of the constants of inverses.
 _SLOPE_INVERSE, _REF_K, _REF_M = 3, 6, 7
 
 

@@ -23,7 +23,7 @@ from powerkern.kernels.elementary.log import extended_log, short_log1p, split_on
 
 _LN2 = math.log(2.0)
 
-# Where |a| < 1500, b_m(a) rounds to a for any |m| below this: one exponent stands for all of them
+#: Where |a| < 1500, b_m(a) rounds to a for any |m| below this: one exponent stands for all of them.
 _FLAT = 2.0**-100
 
 #: Below this |t|, (e**t - 1)/t and ln(1 + t)/t are 1 to within 2**-65
@@ -35,16 +35,16 @@ NOISELESS = 2.0**10
 #: ln(1 + m y) where 1 + m y has been lost to rounding: the last value of the range that can be distinguished.
 LOG_END = -54.0 * _LN2
 
-# The cheaper logarithm is off by 2**-57, which the transform multiplies by m and its inverse divides by m:
-# for |m| within these bounds that stays below half an ulp
-_MODERATE_MAX = 4.0
-_MODERATE_MIN = 0.125
-# Near 1 it is off by 2**-54.5 of its cube only: its quotient a, by any m, is good to half an ulp of e**a within these
+#: The cheaper logarithm is off by 2**-57, which the transform multiplies by m and its inverse divides by m:
+#: for |m| within these bounds that stays below half an ulp.
+_MODERATE_MAX, _MODERATE_MIN = 4.0, 0.125
+#: Near 1 it is off by 2**-54.5 of its cube only: its quotient a, by any m, is good to half an ulp of e**a within these.
 _NEAR_ONE, _MODERATE_LOG = 0.34, 12.0
 
+#: Exponents m are at most 1e290 < 2**964.
 _LARGEST_SCALE = 965.0
 
-# e**t is an ordinary number for |t| up to this
+#: e**t is an ordinary number for |t| up to this, with a factor e**28 to either end of float64.
 _LARGEST_EXPONENT = 680.0
 
 #: Down to e**-DEEP, 1 + m y has digits left.

@@ -16,6 +16,7 @@ BAND = 1024
 #: Shorter rows, and shorter columns, are joined where no memory is between them: the last block of each would be too
 #: short, and of columns constants would be copied as many times as there are values.
 SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
+#: Bytes of a cache line.
 _LINE_BYTES = 64
 
 

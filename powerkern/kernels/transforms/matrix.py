@@ -78,9 +78,11 @@ from powerkern.kernels.transforms.lines import (
 
 #: The rows of `found`, after LOW and HIGH.
 EXTREME = 2
+#: Their number.
 N_FOUND = 3
 #: More rows of `found`, if ends are restored: marks, and bounds of `N_WATCHED` kinds.
 BEYOND, INNER_LOW, INNER_HIGH, SAFE_LOW, SAFE_HIGH, Z_MIN, Z_MAX, WATCHED_MIN, WATCHED_MAX = range(3, 12)
+#: Kinds of bounds.
 N_WATCHED = 8
 #: Values that are searched together for those outside inner bounds: few parts of a block have any.
 _SCANNED = 32

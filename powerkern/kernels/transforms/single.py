@@ -34,9 +34,10 @@ from powerkern.kernels.transforms.branch import (
     write_bounds,
 )
 
+#: ln 2.
 _LN2 = 0.6931471805599453
 
-# (e^r - 1 - r)/r on |r| <= ln(2)/2, to 2**-37.5 of e^r - 1
+#: (e^r - 1 - r)/r on |r| <= ln(2)/2, to 2**-37.5 of e^r - 1
 _Q = (
     0.4999999999973758,
     0.16666666754300258,
@@ -46,25 +47,31 @@ _Q = (
     0.0001990492050745133,
     2.4882460521046112e-05,
 )
-# (2 atanh(s) - 2 s)/s**3 as a polynomial in s**2, |s| <= 3 - sqrt(8), to 2**-37.4 of the logarithm
+#: (2 atanh(s) - 2 s)/s**3 as a polynomial in s**2, |s| <= 3 - sqrt(8), to 2**-37.4 of the logarithm
 _P = (0.6666666583643224, 0.400003010978791, 0.2853913464152548, 0.23551794671303766)
 
-# the largest float32, and half of the smallest
+#: The largest float32.
 _LARGEST = 3.4028234663852886e38
+#: Half of the smallest float32.
 _TINY = 7.006492321624085e-46
 _LOG_LARGEST, _LOG_TINY = math.log(_LARGEST) - 1e-9, math.log(_TINY)
 
-# a slope up to this, divided or multiplied by an exponent, neither overflows nor underflows
+#: A slope up to this, divided or multiplied by an exponent, neither overflows nor underflows.
 _SLOPE_MAX = 1e290
-# up to _DEEP, products with e^t stay within float64; up to _STEEP, errors of t do not show
+#: Up to _DEEP, products with e^t stay within float64. Up to _STEEP, errors of t do not show: the logarithm is good to
+#: 2**-37.4, times 2**7 that is 2**-30, and float32 rounds to 2**-24.
 _STEEP, _DEEP = 128.0, 600.0
-# up to here e^t is an ordinary number of float64
+#: Up to here e^t is an ordinary number of float64.
 _UNCHECKED = 690.0
-# rounding of the exact value 1 + m y = e^t does not show above e^-_NEAR_END = 2**-18
+#: Rounding of the exact value 1 + m y = e^t does not show above e^-_NEAR_END = 2**-18.
 _NEAR_END = 12.5
+#: An exponent multiplies errors of 2**-53 in logarithms: 2**-37 is well below the rounding of float32, 2**-24.
 _LARGEST_EXPONENT = 65536.0
+#: 1 + m y at least 2**-20 has lost 20 of 53 digits, and has more than the 24 of float32; far above 1 it must not
+#: overflow.
 _SMALLEST_RATIO, _LARGEST_RATIO = 2.0**-20, 1e250
-# ln of (1 + |x0|)**m between which the inverse of Yeo-Johnson is measured from 0
+#: ln of (1 + |x0|)**m between which the inverse of Yeo-Johnson is measured from 0: below e^-8 more than 11 digits of
+#: 1 + m y would cancel; above e^40 = 2**58 nothing is left of those of 0.
 _NEAR_ORIGIN, _FAR_ORIGIN = 8.0, 40.0
 
 

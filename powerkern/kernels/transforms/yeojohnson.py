@@ -44,7 +44,7 @@ from powerkern.kernels.transforms.branch import (
 )
 
 LOG_LARGE = math.log(LARGE)
-# (e**a - 1)/2 is finite up to here
+#: (e**a - 1)/2 is finite up to here: ln(2 * 1.8e308) = 710.5.
 _LARGEST_LOG = 710.0
 
 # --- one value at a time ----------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def yeojohnson_dx(x: float, lmbda: float) -> float:
 
 # --- blocks of ordinary values ----------------------------------------------------------------------
 
-# rows of an array of constants, after those of the bounds; of pairs, the first is for x >= 0
+#: Rows of an array of constants, after those of the bounds; of pairs, the first is for x >= 0.
 _LMBDA, _LOWER_M_LO = 2, 3
 _M, _INVERSE, _INVERSE_LO = range(4, 10, 2)
 

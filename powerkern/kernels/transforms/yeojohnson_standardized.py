@@ -34,11 +34,11 @@ from powerkern.kernels.transforms.yeojohnson import LOG_LARGE, ordinary_size, se
 #     Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)),
 # where each e^t that would overflow is combined with e^-S.
 
-# e^-S as a factor of its own is kept below e^700
+#: e^-S as a factor of its own is kept below e^700: the largest float64 is 18,000 times as large.
 _SMALLEST_SHIFT = -700.0
-# the smallest positive number
+#: The smallest positive number.
 _SMALLEST = 5e-324
-# e^S is kept below e^700
+#: e^S is kept below e^700.
 _LARGEST_GROWTH = 700.0
 
 
@@ -154,8 +154,9 @@ def yeojohnson_unstandardized(z: float, fit: Fit) -> float:
 
 # --- blocks of ordinary values ----------------------------------------------------------------------
 
-# rows of an array of constants, after those of the bounds; of pairs, the first is for x >= 0
+#: Rows of an array of constants, after those of the bounds; of pairs, the first is for x >= 0.
 _REF, _OFFSET, _M, _INVERSE, _SLOPE, _SIZE_INVERSE = 2, 3, 4, 6, 8, 9
+#: Rows of the constants of inverses.
 _SLOPE_INVERSE, _ZERO, _GROWTH, _EXPONENT, _LOG_BASE = 4, 5, 8, 10, 11
 
 
