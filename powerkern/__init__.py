@@ -7,10 +7,10 @@ from powerkern._input.importing import import_late
 if TYPE_CHECKING:  # `as` says to type checkers that a name is public
     from powerkern._estimators.adaptive_rewml import AdaptiveRewML as AdaptiveRewML
     from powerkern._estimators.carroll import Carroll as Carroll
-    from powerkern._estimators.likelihood import ML as ML
+    from powerkern._estimators.central_ml import CentralML as CentralML
+    from powerkern._estimators.ml import ML as ML
     from powerkern._estimators.mtl import MTL as MTL
-    from powerkern._estimators.normality import PPCC as PPCC
-    from powerkern._estimators.origin import CentralML as CentralML
+    from powerkern._estimators.ppcc import PPCC as PPCC
     from powerkern._estimators.rewml import RewML as RewML
     from powerkern._estimators.rewml import RewMLNR as RewMLNR
     from powerkern._fit.fit import fit as fit
@@ -22,10 +22,10 @@ if TYPE_CHECKING:  # `as` says to type checkers that a name is public
 #: The public names by the modules that define them; they are imported when first used: the command line needs none.
 _NAMES = {
     "_estimators.carroll": ("Carroll",),
-    "_estimators.likelihood": ("ML",),
+    "_estimators.ml": ("ML",),
     "_estimators.mtl": ("MTL",),
-    "_estimators.normality": ("PPCC",),
-    "_estimators.origin": ("CentralML",),
+    "_estimators.ppcc": ("PPCC",),
+    "_estimators.central_ml": ("CentralML",),
     "_estimators.adaptive_rewml": ("AdaptiveRewML",),
     "_estimators.rewml": ("RewML", "RewMLNR"),
     "_fit.fit": ("fit",),

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Unpack, get_args
 
 import numpy as np
 
-from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.base import Estimator
 from powerkern._estimators.shift import given_shift
 from powerkern._estimators.spec import ChunkOptions
 from powerkern._input import frames

@@ -15,7 +15,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.base import Estimator
 from powerkern._estimators.spec import ChunkOptions
 from powerkern._input.arrays import check_n_features, naming
 from powerkern._input.messages import suggest_keywords

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.base import Estimator
 from powerkern._fit.fit import fit as fit_in_memory
 from powerkern._input.alignment import align_rows
 from powerkern._input.arrays import listed, naming

@@ -155,8 +155,7 @@ def _fitted_by_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
 def _fitted_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     """The fit of a table, by `fit_chunks` if it is large and sums and counts are enough, and the table."""
     estimator = estimator_of(args)
-    whole = isinstance(estimator, pk.PPCC) or (isinstance(estimator, pk.ML) and estimator != pk.ML())
-    whole = whole or args.origin is not None or args.criterion == "central"
+    whole = not estimator.fits_chunks or args.origin is not None or args.criterion == "central"
     if whole or not files.is_longer(args.data, LARGE):
         return fitted(args)
     found = _found(args, keep=False)

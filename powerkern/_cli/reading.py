@@ -11,7 +11,8 @@ from typing import Any
 
 import powerkern as pk
 from powerkern._cli.arguments import ESTIMATORS, FAMILIES, OPTIONS
-from powerkern._estimators.estimators import Estimator, with_options
+from powerkern._estimators.base import Estimator
+from powerkern._estimators.estimators import with_options
 from powerkern._input.arguments import place_of
 from powerkern._input.messages import Rewording, did_you_mean
 from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Selection, TextFormat, sentences

@@ -49,9 +49,9 @@ def fit_vector_robustly(x: FloatArray, family: int, entries: Entries, options: O
     family : int
         Its code in `kernels.transforms.family`.
     entries : Entries
-        The entries of the estimator's `solver()`.
+        The entries of the estimator.
     options : Options
-        Its options.
+        Its options, `RobustEstimator.kernel_options`.
     """
     out = np.empty((1, N_RESULTS))
     work = new_robust_work(x.size)

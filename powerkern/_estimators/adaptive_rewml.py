@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from powerkern._estimators.options import CHANGE_POINTS, CUTOFF, SEARCH_RANGE, SEARCHES, CheckedOptions
+from powerkern._estimators.options import CHANGE_POINTS, CUTOFF, SEARCH_RANGE, SEARCHES
 from powerkern._estimators.rewml import n_steps
-from powerkern._estimators.robust import Robust, robust
-from powerkern.kernels.robust.options import ADAPTIVE_QQ
+from powerkern._estimators.robust import RobustEstimator, kernel_options
+from powerkern.kernels.robust.adaptive_rewml import ENTRIES
+from powerkern.kernels.robust.fit import Entries
+from powerkern.kernels.robust.options import ADAPTIVE_QQ, Options
 from powerkern.kernels.robust.qq import C
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 
@@ -17,7 +19,7 @@ _RULES = {"none": NOT_RECTIFIED, "one": QUARTILES, "both": BOTH}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class AdaptiveRewML(CheckedOptions):
+class AdaptiveRewML(RobustEstimator):
     r"""`RewML` with two starts and cut-offs that the data choose, ``estimator="robust"``.
 
     It departs from the paper [1]_ in four ways, for smaller errors:
@@ -91,18 +93,25 @@ class AdaptiveRewML(CheckedOptions):
     name: ClassVar[str] = "robust"
     keeps_all: ClassVar[bool] = False
     fits_origin: ClassVar[bool] = True
+    criterion: ClassVar[int] = ADAPTIVE_QQ
+    entries: ClassVar[Entries] = ENTRIES
 
     @property
     def sets_unit(self) -> bool:
         """Whether the option `prestandardize` was given."""
         return self.prestandardize is not None
 
-    def solver(self) -> Robust:
-        """Return the estimator as kernels run it."""
+    @property
+    def widens_small_samples(self) -> bool:
+        """See `Estimator`."""
+        return True
+
+    @property
+    def kernel_options(self) -> Options:
+        """The options as kernels take them."""
         rule = _RULES[self.rectify]
         lower, upper = self.change_points
-        return robust(
-            ADAPTIVE_QQ,
+        return kernel_options(
             self.cutoff,
             self.prestandardize or "mad",
             self.search_range,

@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from powerkern._estimators.options import CUTOFF, SEARCH_RANGE, CheckedOptions
-from powerkern._estimators.robust import Robust, robust
-from powerkern.kernels.robust.options import CARROLL
+from powerkern._estimators.options import CUTOFF, SEARCH_RANGE
+from powerkern._estimators.robust import RobustEstimator, kernel_options
+from powerkern._estimators.robust_bounds import rescale_by_huber
+from powerkern._typing import FloatArray
+from powerkern.kernels.robust.carroll import ENTRIES
+from powerkern.kernels.robust.fit import Entries
+from powerkern.kernels.robust.options import CARROLL, Options
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Carroll(CheckedOptions):
+class Carroll(RobustEstimator):
     r"""Maximum likelihood with Huber's scale in place of the standard deviation [1]_, ``estimator="carroll"``.
 
     lambda minimises ``ln scale - (lambda - 1) mean(J)``. Location and scale are those of Huber's least favourable
@@ -48,7 +52,14 @@ class Carroll(CheckedOptions):
     search_range: Sequence[float] = SEARCH_RANGE
 
     name: ClassVar[str] = "carroll"
+    criterion: ClassVar[int] = CARROLL
+    entries: ClassVar[Entries] = ENTRIES
 
-    def solver(self) -> Robust:
-        """Return the estimator as kernels run it."""
-        return robust(CARROLL, self.cutoff, self.prestandardize, self.search_range)
+    @property
+    def kernel_options(self) -> Options:
+        """The options as kernels take them."""
+        return kernel_options(self.cutoff, self.prestandardize, self.search_range)
+
+    def rescale(self, again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: FloatArray) -> None:
+        """Take location and scale at other lambdas under Huber's least favourable density."""
+        rescale_by_huber(again, kept, before, family, weight)

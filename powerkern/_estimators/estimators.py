@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from typing import Any, get_args
+from typing import Any
 
 from powerkern._estimators.adaptive_rewml import AdaptiveRewML
+from powerkern._estimators.base import Estimator
 from powerkern._estimators.carroll import Carroll
-from powerkern._estimators.likelihood import ML
+from powerkern._estimators.central_ml import CentralML
+from powerkern._estimators.ml import ML
 from powerkern._estimators.mtl import MTL
-from powerkern._estimators.normality import PPCC
-from powerkern._estimators.origin import CentralML
+from powerkern._estimators.ppcc import PPCC
 from powerkern._estimators.rewml import RewML, RewMLNR
 from powerkern._input.arrays import as_choice
 
-#: How lambda is found.
-Estimator = ML | CentralML | AdaptiveRewML | RewML | RewMLNR | Carroll | MTL | PPCC
-
+_KINDS: tuple[type[Estimator], ...] = (ML, CentralML, AdaptiveRewML, RewML, RewMLNR, Carroll, MTL, PPCC)
 #: The estimators by name: the short forms of their objects with default options.
-ESTIMATORS: dict[str, type[Estimator]] = {kind.name: kind for kind in get_args(Estimator)}
+ESTIMATORS = {kind.name: kind for kind in _KINDS}
 
 
 def as_estimator(estimator: object) -> Estimator:
@@ -32,7 +31,7 @@ def as_estimator(estimator: object) -> Estimator:
     ValueError
         No name of an estimator; the nearest one is suggested.
     """
-    if isinstance(estimator, Estimator):
+    if isinstance(estimator, Estimator):  # objects and names are both allowed
         return estimator
     if isinstance(estimator, type) and issubclass(estimator, Estimator):
         raise TypeError(f"estimator is the class {estimator.__name__}; pass an object, {estimator.__name__}()")
@@ -52,4 +51,4 @@ def with_options(name: str, options: Mapping[str, Any]) -> Estimator:
 
 def options_of(estimator: Estimator) -> dict[str, Any]:
     """Return the options of an estimator by name, as `with_options` takes them."""
-    return asdict(estimator)
+    return asdict(estimator)  # type: ignore[call-overload]

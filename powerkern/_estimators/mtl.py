@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from powerkern._estimators.options import CUTOFF, SEARCH_RANGE, CheckedOptions
-from powerkern._estimators.robust import Robust, robust
-from powerkern.kernels.robust.options import TRIMMED, UNTIL_SETTLED
+from powerkern._estimators.options import CUTOFF, SEARCH_RANGE
+from powerkern._estimators.robust import RobustEstimator, kernel_options
+from powerkern.kernels.robust.fit import Entries
+from powerkern.kernels.robust.options import TRIMMED, UNTIL_SETTLED, Options
+from powerkern.kernels.robust.trimmed import ENTRIES
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class MTL(CheckedOptions):
+class MTL(RobustEstimator):
     """Maximum trimmed likelihood, ``estimator="mtl"``: of the best ``h n`` consecutive order statistics [1]_.
 
     lambda and the window minimise ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` of the values inside. It breaks down with
@@ -50,14 +52,12 @@ class MTL(CheckedOptions):
 
     name: ClassVar[str] = "mtl"
     keeps_all: ClassVar[bool] = False
+    criterion: ClassVar[int] = TRIMMED
+    entries: ClassVar[Entries] = ENTRIES
 
-    def solver(self) -> Robust:
-        """Return the estimator as kernels run it."""
-        return robust(
-            TRIMMED,
-            self.cutoff,
-            self.prestandardize,
-            self.search_range,
-            fraction=self.h,
-            n_reweight=UNTIL_SETTLED,
+    @property
+    def kernel_options(self) -> Options:
+        """The options as kernels take them."""
+        return kernel_options(
+            self.cutoff, self.prestandardize, self.search_range, fraction=self.h, n_reweight=UNTIL_SETTLED
         )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import fields
-from typing import Any, ClassVar, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
@@ -30,39 +29,6 @@ SEARCHES = {"global": GLOBAL, "brent": BRENT}
 PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}
 FIRST_WEIGHTS = ("rectified", "plain")
 RECTIFY = ("none", "one", "both")
-
-
-class CheckedOptions:
-    """Base of estimators, frozen data classes whose fields are options: checked, and shown unless they are defaults."""
-
-    name: ClassVar[str]
-    cutoff: Any
-    keeps_all: ClassVar[bool] = True  #: whether it leaves no value out
-    has_likelihood: ClassVar[bool] = False  #: whether lambda maximises the likelihood of all values
-    fits_origin: ClassVar[bool] = False  #: whether ``origin="fit"`` goes with it
-    needs_origin: ClassVar[bool] = False  #: whether it is defined with ``origin="fit"`` only
-    needs_order: ClassVar[bool] = False  #: whether it needs all values of a column in their order
-
-    @property
-    def sets_unit(self) -> bool:
-        """Whether the option `prestandardize` was given, which an origin and a unit that are fitted make useless."""
-        return False
-
-    def __post_init__(self) -> None:
-        """Replace every field by its checked value in plain types of Python."""
-        for name, default in self._defaults().items():
-            value = getattr(self, name)
-            if not (value is None and default is None):  # by the convention
-                object.__setattr__(self, name, _CHECKS[name](name, value))
-
-    def __repr__(self) -> str:
-        given = ((name, default, getattr(self, name)) for name, default in self._defaults().items())
-        options = ", ".join(f"{name}={value!r}" for name, default, value in given if value != default)
-        return f"{type(self).__name__}({options})"
-
-    @classmethod
-    def _defaults(cls) -> dict[str, Any]:
-        return {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
 
 
 def checked_cutoff(name: str, value: object) -> float:
@@ -118,7 +84,7 @@ def _pair(name: str, value: object) -> tuple[float, float]:
 
 
 #: Every option by name: takes its name and value, and returns the value or raises.
-_CHECKS: dict[str, Callable[[str, object], object]] = {
+OPTION_CHECKS: dict[str, Callable[[str, object], object]] = {
     "adaptive_cutoff": as_flag,
     "c": _number_in("(0, inf)"),
     "change_points": _quartiles,

@@ -39,17 +39,13 @@ _LARGEST = float(np.finfo(np.float64).max)
 #: Relative error of references that are powers of e.
 _REFERENCE_ERROR = 2.0**-51
 
-#: Columns as long as this are fitted from sketches, on grids for a sample of about _GUESSED rows.
-SKETCHED_FROM = 1_000_000
+#: Rows of the sample that predicts the ranges of columns.
 _GUESSED = 2**15
 #: Columns copied at a time to be read again.
 _COPIED = 8
-#: Profiles of columns as long as _LONG at _MANY lambdas, and intervals, come from sketches.
-_LONG = 32_768
-_MANY = 4
 
 
-def fit_matrix(
+def fit_long_columns(
     values: Columns,
     family: int,
     lmbda: FloatArray,
@@ -57,10 +53,11 @@ def fit_matrix(
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
-    """`by_column.fit_matrix`; long columns from power sums, in one pass where a sample predicts their ranges."""
+    """Fit columns of many rows from power sums, in one pass where a sample predicts their ranges.
+
+    As `by_column.fit_matrix`. Columns whose sums do not resolve lambda are fitted from their values.
+    """
     n = len(values)
-    if n < SKETCHED_FROM:
-        return by_column.fit_matrix(values, family, lmbda, weight, n_threads, progress)
     step = max(1, n // _GUESSED)
     guess = widened(range_matrix(values[::step], family, weight[::step].copy(), n_threads), family)
     cells = grids_for(guess, family, total=float(weight.sum()) if weight.size else n)
@@ -140,10 +137,10 @@ def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
     return cells
 
 
-def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
-    """`by_column.profile_matrix`, from power sums where that is faster."""
-    if values.shape[0] < _LONG or lmbdas.size < _MANY:
-        return by_column.profile_matrix(values, family, lmbdas, weight, n_threads)
+def profile_long_columns(
+    values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """As `by_column.profile_matrix`, from power sums; columns whose sums are too coarse from their values."""
     largest = float(np.maximum(abs(lmbdas), abs(2.0 - lmbdas)).max())
     found = range_matrix(values, family, weight, n_threads)
     sums = _summed(values, family, found, weight, n_threads, largest)
@@ -153,12 +150,10 @@ def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: Flo
     return g
 
 
-def interval_matrix(
+def find_long_intervals(
     values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:
-    """`by_column.interval_matrix`, from power sums where that is faster."""
-    if values.shape[0] < _LONG:
-        return by_column.interval_matrix(values, family, lmbda, drop, weight, n_threads)
+    """As `by_column.interval_matrix`, from power sums; columns whose sums do not resolve lambda from their values."""
     sums = _summed(values, family, range_matrix(values, family, weight, n_threads), weight, n_threads)
     ends = sums.interval(lmbda, drop, n_threads)
     coarse = sums.fit(np.full(len(lmbda), np.nan), n_threads)[0][:, STATUS] == Status.UNRESOLVED

@@ -13,11 +13,12 @@ from powerkern._estimators.options import (
     SEARCH_RANGE,
     SEARCHES,
     SETTLED,
-    CheckedOptions,
 )
-from powerkern._estimators.robust import Robust, robust
+from powerkern._estimators.robust import RobustEstimator, kernel_options
 from powerkern._input.messages import shown
-from powerkern.kernels.robust.options import CELLWISE_QQ, QQ, UNTIL_SETTLED
+from powerkern.kernels.robust import cellwise, rewml
+from powerkern.kernels.robust.fit import Entries
+from powerkern.kernels.robust.options import CELLWISE_QQ, QQ, UNTIL_SETTLED, Options
 from powerkern.kernels.robust.qq import C
 from powerkern.kernels.transforms.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
 
@@ -28,8 +29,8 @@ def n_steps(n_reweight: int | str) -> int:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Reweighted(CheckedOptions):
-    """Options and solver that `RewML` and `RewMLNR` have in common."""
+class Reweighted(RobustEstimator):
+    """Options and kernels that `RewML` and `RewMLNR` have in common."""
 
     convention: str = "paper"
     cutoff: float = CUTOFF
@@ -53,15 +54,34 @@ class Reweighted(CheckedOptions):
         if self.convention == "cellwise" and not low < 1.0 < high:
             raise ValueError(f"search_range must contain 1 with convention='cellwise', got {shown(self.search_range)}")
 
-    def solver(self) -> Robust:
-        """Return the estimator as kernels run it."""
-        cellwise = self.convention == "cellwise"
-        return robust(
-            CELLWISE_QQ if cellwise else QQ,
+    @property
+    def as_r(self) -> bool:
+        """Whether R's conventions hold."""
+        return self.convention == "cellwise"
+
+    @property
+    def widens_small_samples(self) -> bool:
+        """See `Estimator`."""
+        return not self.as_r
+
+    @property
+    def criterion(self) -> int:
+        """See `RobustEstimator`."""
+        return CELLWISE_QQ if self.as_r else QQ
+
+    @property
+    def entries(self) -> Entries:
+        """See `RobustEstimator`."""
+        return cellwise.ENTRIES if self.as_r else rewml.ENTRIES
+
+    @property
+    def kernel_options(self) -> Options:
+        """The options as kernels take them."""
+        return kernel_options(
             self.cutoff,
-            self.prestandardize or ("median" if cellwise else "mad"),
+            self.prestandardize or ("median" if self.as_r else "mad"),
             self.search_range,
-            search=SEARCHES[self.search or ("brent" if cellwise else "global")],
+            search=SEARCHES[self.search or ("brent" if self.as_r else "global")],
             n_reweight=n_steps(self.n_reweight),
             c=self.c,
         )
@@ -140,20 +160,17 @@ class RewML(Reweighted):
 
     name: ClassVar[str] = "rewml"
 
-    def solver(self) -> Robust:
-        """Return the estimator as kernels run it."""
-        rule = CELLWISE if self.convention == "cellwise" else QUARTILES
+    @property
+    def kernel_options(self) -> Options:
+        """The options as kernels take them."""
+        rule = CELLWISE if self.as_r else QUARTILES
         first_weights = self.first_weights or CONVENTIONS[self.convention]
         lower, upper = self.change_points
-        criterion, options = super().solver()
-        return Robust(
-            criterion,
-            options._replace(
-                rule=rule,
-                first_rule=NOT_RECTIFIED if first_weights == "plain" else rule,
-                lower_tail=lower,
-                upper_tail=1.0 - upper,
-            ),
+        return super().kernel_options._replace(
+            rule=rule,
+            first_rule=NOT_RECTIFIED if first_weights == "plain" else rule,
+            lower_tail=lower,
+            upper_tail=1.0 - upper,
         )
 
 

@@ -1,89 +1,85 @@
-"""Runs estimators that resist outliers: sorts columns, fits them by `kernels.robust` and evaluates objectives."""
+"""`RobustEstimator`: sorts columns, fits them by `kernels.robust` and evaluates objectives."""
 
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import measure_columns
-from powerkern._engine.gather import Columns
+from powerkern._engine.gather import Columns, shift_and_scale
+from powerkern._estimators.base import ColumnSpec, Estimator, Run
 from powerkern._estimators.options import CHANGE_POINTS, PRESTANDARDIZE, normal_quantile
+from powerkern._estimators.origin import OriginFit, find_origin
+from powerkern._estimators.robust_bounds import move_lambda, rescale_by_ratio
+from powerkern._estimators.standard_units import usable
 from powerkern._estimators.ties import fit_beyond_ties, sorted_with, without_ties
 from powerkern._input import special
+from powerkern._input.arrays import Matrix
 from powerkern._typing import FloatArray
-from powerkern.kernels.results import N_RESULTS
-from powerkern.kernels.robust import adaptive_rewml, carroll, cellwise, rewml, trimmed
-from powerkern.kernels.robust.fit import Entries
-from powerkern.kernels.robust.options import ADAPTIVE_QQ, CARROLL, CELLWISE_QQ, GLOBAL, QQ, TRIMMED, Options
+from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, N_RESULTS
+from powerkern.kernels.robust.options import CELLWISE_QQ, GLOBAL, Options
 from powerkern.kernels.robust.qq import C
 from powerkern.kernels.robust.scratch import new_robust_work
+from powerkern.kernels.transforms.family import is_mirrored
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 
+#: How often the values that a robust fit keeps are chosen anew for its origin.
+_ROUNDS = 2
 #: How many values count as a degree of freedom of standardised values: found by simulation, see the guide.
 _VALUES_PER_DEGREE = 4.0
 
 
-#: The entries for each criterion.
-_ENTRIES = {
-    QQ: rewml.ENTRIES,
-    ADAPTIVE_QQ: adaptive_rewml.ENTRIES,
-    CELLWISE_QQ: cellwise.ENTRIES,
-    CARROLL: carroll.ENTRIES,
-    TRIMMED: trimmed.ENTRIES,
-}
+class RobustEstimator(Estimator):
+    """An estimator that `kernels.robust` runs: its options are those of the kernels, and a criterion chooses these."""
 
+    cutoff: float
+    prestandardize: Any
 
-class Robust(NamedTuple):
-    """A robust estimator as kernels run it."""
-
-    criterion: int
-    options: Options
+    #: The code of its kernels, in `kernels.robust.options`.
+    criterion: Any
+    #: The compiled functions of the estimator.
+    entries: Any
 
     @property
-    def entries(self) -> Entries:
-        """The compiled functions of the estimator."""
-        return _ENTRIES[self.criterion]
+    @abstractmethod
+    def kernel_options(self) -> Options:
+        """The options as kernels take them."""
 
     @property
     def fits_ties(self) -> bool:
         """Whether columns in which most values are equal are fitted to the others: not by R's conventions."""
         return self.criterion != CELLWISE_QQ
 
-    def fit(
-        self, values: Columns, family: int, weight: FloatArray, n_threads: int, progress: bool = False
-    ) -> FloatArray:
-        """Fit every column; return the results, of shape (p, N_RESULTS)."""
-        scratch = _Scratch(values.shape[0], weight.size > 0)
+    def fit_values(self, values: Columns, family: int, weight: FloatArray, run: Run) -> FloatArray:
+        """See `Estimator`."""
+        scratch, options = _Scratch(values.shape[0], weight), self.kernel_options
+        entries, fits_ties = self.entries, self.fits_ties
 
         def fit(block: FloatArray, group: slice) -> FloatArray:
             columns, weights = sorted_with(block, weight)
             out = fit_sorted(columns, weights)
-            if self.fits_ties:
+            if fits_ties:
                 fit_beyond_ties(fit_sorted, columns, weights, out)
             return out
 
         def fit_sorted(columns: FloatArray, weights: FloatArray | None) -> FloatArray:
             out = np.empty((len(columns), N_RESULTS))
-            self.entries.fit(columns, weights, family, self.options, scratch.work, out)
+            entries.fit(columns, weights, family, options, scratch.work, out)
             return out
 
-        return measure_columns(fit, values, N_RESULTS, n_threads, progress)
+        return measure_columns(fit, values, N_RESULTS, run.n_threads, run.progress)
 
     def objective(
-        self,
-        values: Columns,
-        family: int,
-        lmbdas: FloatArray,
-        weight: FloatArray,
-        n_threads: int,
-        routes: FloatArray,
+        self, values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int, routes: FloatArray
     ) -> FloatArray:
         """Evaluate the objective of every column, by the route of its fit, at every lambda: shape (p, len(lmbdas))."""
-        scratch = _Scratch(values.shape[0], weight.size > 0)
+        scratch, options = _Scratch(values.shape[0], weight), self.kernel_options
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
             columns, weights = sorted_with(block, weight)
@@ -95,21 +91,59 @@ class Robust(NamedTuple):
 
         def at_sorted(columns: FloatArray, weights: FloatArray | None, routes: FloatArray) -> FloatArray:
             out = np.empty((len(columns), lmbdas.size))
-            self.entries.at(lmbdas, columns, weights, family, self.options, routes, scratch.work, out)
+            self.entries.at(lmbdas, columns, weights, family, options, routes, scratch.work, out)
             return out
 
         return measure_columns(evaluate, values, lmbdas.size, n_threads)
+
+    def results_at(
+        self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: FloatArray, n_threads: int
+    ) -> FloatArray:
+        """Return `results` at other lambdas, of the values kept; the scale keeps its factor, or is Huber's."""
+        return move_lambda(
+            lmbda, columns, family, results, weight, n_threads, leaves_out_ties=True, rescale=self.rescale
+        )
+
+    def rescale(self, again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: FloatArray) -> None:
+        """Correct location and scale of fits at other lambdas: the standard deviation times its factor before."""
+        rescale_by_ratio(again, kept, before, family, weight)
+
+    # --- with origin="fit" --------------------------------------------------------------------------------
+
+    def at_origin(self, family: int) -> RobustEstimator:
+        """Return the estimator for rescaled columns, which it does not standardise again."""
+        return replace(self, prestandardize="none") if is_mirrored(family) else self  # type: ignore[type-var]
+
+    def fit_origin(self, values: Columns, family: int, weight: FloatArray, asked: ColumnSpec, run: Run) -> OriginFit:
+        """Find origins by ranks, then of the values that the estimator keeps, which are chosen anew `_ROUNDS` times."""
+        threads, estimator = Run(run.n_threads), self.at_origin(family)
+        origin = find_origin(values, family, weight, run.n_threads, central=True, progress=run.progress)
+        for _ in range(_ROUNDS):
+            rescaled = shift_and_scale(values, 0.0 - origin.center, origin.divisor)
+            fitted = estimator.fit_values(rescaled, family, weight, threads)
+            kept = np.ascontiguousarray(fitted[:, [KEPT_LOW, KEPT_HIGH]].T)
+            again = find_origin(rescaled, family, weight, run.n_threads, kept=kept)
+            center, divisor = origin.center + origin.divisor * again.center, origin.divisor * again.divisor
+            center, divisor = usable(center, divisor, (origin.center, origin.divisor))  # units of subnormals underflow
+            origin = again._replace(center=center, divisor=divisor)
+        return origin
+
+    def fit_at_origin(
+        self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
+    ) -> FloatArray:
+        """Fit the rescaled columns."""
+        return self.at_origin(family).fit_values(rescaled, family, matrix.weight, Run(run.n_threads))
 
 
 class _Scratch(threading.local):
     """Arrays of each thread."""
 
-    def __init__(self, n: int, weighted: bool) -> None:
-        self.work = new_robust_work(n, weighted)
+    def __init__(self, n: int, weight: FloatArray) -> None:
+        self.work = new_robust_work(n, weight.size > 0)
 
 
-def robust(criterion: int, cutoff: float, prestandardize: str, search_range: Sequence[float], **changes: Any) -> Robust:
-    """Return the solver of an estimator that neither rectifies nor reweights, with changes to its kernel's options."""
+def kernel_options(cutoff: float, prestandardize: str, search_range: Sequence[float], **changes: Any) -> Options:
+    """Return options of the kernels that neither rectify nor reweight, with changes to them."""
     low, high = search_range
     options = Options(
         rule=NOT_RECTIFIED,
@@ -126,7 +160,7 @@ def robust(criterion: int, cutoff: float, prestandardize: str, search_range: Seq
         upper_tail=1.0 - CHANGE_POINTS[1],
         first_rule=NOT_RECTIFIED,
     )
-    return Robust(criterion, options._replace(**changes))
+    return options._replace(**changes)
 
 
 def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 
 from powerkern._engine.by_column import fit_matrix, measure_columns
 from powerkern._engine.gather import Columns
-from powerkern._estimators.nearest_normal import NearestNormal
-from powerkern._estimators.robust import Robust
 from powerkern._estimators.ties import sorted_with
 from powerkern._typing import FloatArray
 from powerkern.kernels.location.huber import likelihood_columns, weighted_likelihood_columns
@@ -32,7 +33,6 @@ from powerkern.kernels.results import (
     SLOPE,
     STATUS,
 )
-from powerkern.kernels.robust.options import CARROLL
 from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED, log_offset
 from powerkern.kernels.transforms.gather import APPLY
 
@@ -40,36 +40,70 @@ from powerkern.kernels.transforms.gather import APPLY
 _AT_LAMBDA = [LMBDA, LOC, SCALE, LOG_FACTOR, REF, SLOPE, INTERCEPT, NLL, CURVATURE, STATUS, N_EVAL]
 
 
-def moved_to(
+#: Correct the location and the scale of fits at other lambdas: (fits, their rescaled columns, results before, family,
+#: weight), in place.
+Rescale: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, int, FloatArray], None]
+
+
+def move_lambda(
     lmbda: FloatArray,
     columns: Columns,
     family: int,
-    estimator: Robust | NearestNormal,
     results: FloatArray,
     weight: FloatArray,
     n_threads: int,
+    *,
+    leaves_out_ties: bool = False,
+    rescale: Rescale | None = None,
 ) -> FloatArray:
-    """Results at other lambdas, of the values that each column keeps: location and scale by the estimator's rule."""
+    """Return results at other lambdas, of the values that each column keeps.
+
+    Parameters
+    ----------
+    lmbda : (p,) ndarray
+        The lambdas.
+    columns : (n, p) ndarray or AffineView
+        The columns that were fitted.
+    family : int
+        A code of `kernels.transforms.family`.
+    results : (p, N_RESULTS) ndarray
+        The results before.
+    weight : (n,) ndarray
+        One weight a row; empty for none.
+    n_threads : int
+        Largest number of threads at work.
+    leaves_out_ties : bool
+        Leave out a value that has more than half of the weight of its column.
+    rescale : callable, optional
+        The estimator's location and scale. Default: mean and standard deviation of the values kept.
+    """
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
-        found, lmbdas = results[group].copy(), lmbda[group]
-        low, high, center, divisor = found[:, [KEPT_LOW, KEPT_HIGH, CENTER, DIVISOR]].T[:, :, np.newaxis]
-        tied = [j for j in range(len(block)) if isinstance(estimator, Robust) and _leave_out_ties(block[j], weight)]
+        before, lmbdas = results[group].copy(), lmbda[group]
+        low, high, center, divisor = before[:, [KEPT_LOW, KEPT_HIGH, CENTER, DIVISOR]].T[:, :, np.newaxis]
+        tied = [j for j in range(len(block)) if leaves_out_ties and _leave_out_ties(block[j], weight)]
         block[(block < low) | (block > high)] = np.nan
         kept = (block - center) / divisor
-        again = _fitted(kept, family, lmbdas, weight)
-        if isinstance(estimator, Robust):
-            if estimator.criterion == CARROLL:
-                restandardize(again, *huber_of_standardized(kept, family, again, weight))
-            else:  # the scale is the standard deviation, or a multiple of it
-                before = _fitted(kept, family, found[:, LMBDA], weight)
-                restandardize(again, 0.0, _ratio_of_scales(found, before, family))
+        again = _fit_rows(kept, family, lmbdas, weight)
+        if rescale is not None:
+            rescale(again, kept, before, family, weight)
         again[:, NLL] += np.log(divisor[:, 0])
-        again[np.ix_(tied, [NLL, CURVATURE])] *= (again[tied, N_OBS] / found[tied, N_KEPT])[:, np.newaxis]
-        found[:, _AT_LAMBDA] = again[:, _AT_LAMBDA]
-        return found
+        again[np.ix_(tied, [NLL, CURVATURE])] *= (again[tied, N_OBS] / before[tied, N_KEPT])[:, np.newaxis]
+        before[:, _AT_LAMBDA] = again[:, _AT_LAMBDA]
+        return before
 
     return measure_columns(measure, columns, N_RESULTS, n_threads)
+
+
+def rescale_by_ratio(again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: FloatArray) -> None:
+    """Multiply the standard deviations of fits by the factor that the scale of each column had before."""
+    at_lambda_before = _fit_rows(kept, family, before[:, LMBDA], weight)
+    restandardize(again, 0.0, _ratio_of_scales(before, at_lambda_before, family))
+
+
+def rescale_by_huber(again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: FloatArray) -> None:
+    """Take location and scale under Huber's least favourable density."""
+    restandardize(again, *huber_of_standardized(kept, family, again, weight))
 
 
 def _leave_out_ties(column: FloatArray, weight: FloatArray) -> bool:
@@ -99,7 +133,7 @@ def _ratio_of_scales(results: FloatArray, others: FloatArray, family: int) -> Fl
     return np.asarray(others[:, SLOPE] / results[:, SLOPE] * np.exp(log_ratio))
 
 
-def _fitted(rows: FloatArray, family: int, lmbda: FloatArray, weight: FloatArray) -> FloatArray:
+def _fit_rows(rows: FloatArray, family: int, lmbda: FloatArray, weight: FloatArray) -> FloatArray:
     """Results of the rows at given lambdas."""
     return fit_matrix(rows.T, family, np.ascontiguousarray(lmbda), weight, 1)
 

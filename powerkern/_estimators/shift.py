@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._estimators.bisection import largest_float
 from powerkern._input.arguments import each_column
+from powerkern._input.arrays import Matrix
 from powerkern._input.messages import shown
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.results import CENTER, DIVISOR, KEPT_HIGH, KEPT_LOW, NLL, X_MAX, X_MIN
@@ -54,6 +55,16 @@ def to_own_units(results: FloatArray, shift: FloatArray, divisor: FloatArray | N
     results[:, [X_MIN, X_MAX]] = results[:, [X_MIN, X_MAX]] * divisor[:, np.newaxis] - shift[:, np.newaxis]
     for column, sign in ((KEPT_LOW, -1.0), (KEPT_HIGH, 1.0)):
         results[:, column] = sign * _largest(sign * results[:, column], sign * shift, divisor)
+
+
+def express_in_data_units(
+    results: FloatArray, matrix: Matrix, shift: FloatArray, divisor: FloatArray | None = None
+) -> None:
+    """Translate the results of ``(values + shift)/divisor`` to the units of the matrix, in place, with exact ranges."""
+    if divisor is None and not shift.any():
+        return
+    to_own_units(results, shift, divisor)
+    results[:, [X_MIN, X_MAX]] = extremes(matrix.values, matrix.weight)
 
 
 def extremes(values: NDArray[Any], weight: FloatArray) -> FloatArray:

@@ -13,10 +13,11 @@ from typing import Any, Literal, NamedTuple, Self, TypedDict, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._estimators.estimators import Estimator, as_estimator
-from powerkern._estimators.likelihood import ML
+from powerkern._estimators.base import ColumnSpec, Estimator
+from powerkern._estimators.estimators import as_estimator
+from powerkern._estimators.fitted_origin import FITTED, WithOrigin
 from powerkern._estimators.limits import LambdaLimit
-from powerkern._estimators.origin import FITTED
+from powerkern._estimators.ml import ML
 from powerkern._estimators.shift import given_shift
 from powerkern._input.arguments import as_pair, given_bounds, given_lambdas, output_limit
 from powerkern._input.arrays import as_choice, as_flag, as_reals
@@ -59,29 +60,6 @@ class FitOptions(ChunkOptions, total=False):
     origin: str | None
     non_numeric: NonNumeric
     progress: bool
-
-
-class ColumnSpec(NamedTuple):
-    """What is asked of each column: arrays with one entry per column."""
-
-    #: Given lambdas; NaN where lambda is to be found.
-    lmbda: FloatArray
-    shift: FloatArray
-    limit: LambdaLimit
-
-    def tiled(self, n_groups: int) -> ColumnSpec:
-        """The same for every one of `n_groups` groups whose columns stand side by side."""
-        bounds = _tile(self.limit.bounds, n_groups)
-        limit = self.limit._replace(bounds=bounds)
-        return ColumnSpec(_tile(self.lmbda, n_groups), _tile(self.shift, n_groups), limit)
-
-
-def _tile(each: FloatArray, k: int) -> FloatArray:
-    """`numpy.tile` along the last axis, in a tenth of its time."""
-    *rows, p = each.shape
-    tiled = np.empty((*rows, k, p))
-    tiled[...] = each[..., np.newaxis, :]
-    return tiled.reshape(*rows, k * p)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -139,6 +117,11 @@ class FitSpec:
         return spec
 
     @property
+    def method(self) -> Estimator:
+        """The estimator that fits: the one that was asked for, or the one that ``origin="fit"`` makes of it."""
+        return self.estimator if self.origin is None else WithOrigin(self.estimator)
+
+    @property
     def may_overflow(self) -> bool:
         """Whether nothing keeps raw transformed values from overflowing."""
         return not self.standardize and (self.lmbda is not None or not self.estimator.has_likelihood)
@@ -165,7 +148,7 @@ class FitSpec:
         ends = zip(self.bounds or (), columns.limit.bounds, strict=False)
         return replace(
             self,
-            lmbda=_plain(self.lmbda, columns.lmbda),
+            lmbda=None if np.isnan(columns.lmbda).all() else _plain(self.lmbda, columns.lmbda),
             shift=_plain(self.shift, columns.shift) if columns.shift.any() else 0.0,
             bounds=self.bounds and tuple(_plain(given, end) for given, end in ends),
         )
@@ -344,7 +327,7 @@ CONFLICTS: tuple[Conflict, ...] = (
     ),
     Conflict(
         "estimator",
-        lambda spec, rows: rows.in_chunks and spec.estimator.has_likelihood and spec.estimator.sets_unit,
+        lambda spec, rows: rows.in_chunks and not spec.estimator.fits_chunks,
         lambda spec: "ML(prestandardize=...) needs the rows in memory: pk.fit(X, ...), not chunks of them",
     ),
     Conflict(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.apply import transform_matrix
 from powerkern._engine.by_column import fit_matrix
+from powerkern._estimators.base import ColumnSpec, Estimator, Run
 from powerkern._estimators.spec import CENTRAL, LIKELIHOOD
+from powerkern._input.arrays import Matrix
 from powerkern._results.central_normality import central_matrix
 from powerkern._results.normality import moments_matrix, pearson_normality
 from powerkern._status import Status, is_failed
@@ -25,26 +27,34 @@ _LEVEL = 0.05
 _COMPARED = 64
 
 
-def best_family(
-    fitted_as: Callable[[int], FloatArray],
-    values: NDArray[Any],
-    weight: FloatArray,
-    robust: bool,
-    criterion: str,
-    n_threads: int,
-) -> tuple[FloatArray, IntArray]:
-    """Results of the family that is better by the criterion, column by column, and its code."""
-    results, other = fitted_as(YEO_JOHNSON), fitted_as(BOX_COX)
+class BestOf(NamedTuple):
+    """An estimator in both families, of which each column takes the better one.
 
-    def compared(at: BoolArray) -> BoolArray:
-        distance = _DISTANCES[criterion]
-        return _box_cox_is_nearer(values, weight, np.flatnonzero(at), other[at], results[at], distance, n_threads)
+    It stands above the results of fits, by which the families are compared.
+    """
 
-    better = box_cox_is_better(other, results, compared if robust or criterion != LIKELIHOOD else None)
-    families = np.full(len(results), YEO_JOHNSON)
-    families[better] = BOX_COX
-    results[better] = other[better]
-    return results, families
+    estimator: Estimator
+    criterion: str
+
+    def fit_columns(self, matrix: Matrix, asked: ColumnSpec, run: Run) -> tuple[FloatArray, IntArray]:
+        """Fit every column; return the results by the better family, and the code of that family."""
+        results, other = (self.estimator.fit_columns(matrix, code, asked, run) for code in (YEO_JOHNSON, BOX_COX))
+        values, weight = matrix.values, matrix.weight
+
+        def compared(at: BoolArray) -> BoolArray:
+            distance = _DISTANCES[self.criterion]
+            return _box_cox_is_nearer(
+                values, weight, np.flatnonzero(at), other[at], results[at], distance, run.n_threads
+            )
+
+        by_likelihood = self.criterion == LIKELIHOOD and not self.estimator.is_robust
+        better = box_cox_is_better(other, results, None if by_likelihood else compared)
+        families = np.full(len(results), YEO_JOHNSON)
+        families[better] = BOX_COX
+        results[better] = other[better]
+        if self.criterion == CENTRAL:
+            keep_untransformed(results, families, values, weight, run.n_threads)
+        return results, families
 
 
 def box_cox_is_better(
@@ -122,10 +132,10 @@ def _off_center(
 _DISTANCES = {LIKELIHOOD: _nll, CENTRAL: _off_center, "ppcc": _bend, "pearson": _pearson}
 
 
-def leave_alone(
+def keep_untransformed(
     results: FloatArray, families: IntArray, values: NDArray[Any], weight: FloatArray, n_threads: int
 ) -> None:
-    """Set lambda to 1 where the central part of a column is nearer to normal as it is, or not normal transformed."""
+    """Set lambda to 1 where the untransformed column is closer to normal in its centre, or the transform fails."""
     fitted = ~is_failed(results[:, STATUS]) & (results[:, STATUS] >= 0)
     left = np.zeros(len(results), dtype=np.bool_)
     for code in (BOX_COX, YEO_JOHNSON):

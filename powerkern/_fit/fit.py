@@ -8,7 +8,7 @@ from typing import Unpack, overload
 from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.base import Estimator, Run
 from powerkern._estimators.spec import LIKELIHOOD, FitOptions, FitSpec, UnknownGroups
 from powerkern._fit.columns import fit_columns
 from powerkern._fit.groups import fit_groups
@@ -171,7 +171,7 @@ def fit(
         unknown=unknown,
         shrink=shrink,
     )
-    threads = thread_count(n_threads)
+    run = Run(thread_count(n_threads), progress)
     rows, groups_of_rows = (X, None) if groups is None else without_groups(X, groups, dropna)
     matrix = read(rows, sample_weight, column_names=column_names, non_numeric=non_numeric)
     levels = None if column_names is not None else _frames.level_names(rows)
@@ -179,6 +179,6 @@ def fit(
     asked = spec.per_column(matrix.values.shape[1], matrix.names, matrix.values.dtype)
     spec, data = spec.with_columns(asked), FittedData.remember(matrix, X, sample_weight)
     if groups_of_rows is not None:
-        return fit_groups(matrix, groups_of_rows, spec, asked, labels, data, threads, progress)
-    columns = fit_columns(matrix, spec, asked, threads, progress)
-    return build_power_fit(spec, labels, columns, data.take_prints(threads))
+        return fit_groups(matrix, groups_of_rows, spec, asked, labels, data, run)
+    columns = fit_columns(matrix, spec, asked, run)
+    return build_power_fit(spec, labels, columns, data.take_prints(run.n_threads))

@@ -9,7 +9,8 @@ import numpy as np
 
 from powerkern._engine.gather import Scratch
 from powerkern._engine.ragged import Groups
-from powerkern._estimators.spec import ColumnSpec, FitSpec
+from powerkern._estimators.base import ColumnSpec, Run
+from powerkern._estimators.spec import FitSpec
 from powerkern._fit.columns import fit_columns
 from powerkern._fit.shrinkage import shrunk
 from powerkern._input.arguments import place_of
@@ -31,8 +32,7 @@ def fit_groups(
     asked: ColumnSpec,
     labels: ColumnLabels,
     data: FittedData,
-    n_threads: int,
-    progress: bool,
+    run: Run,
 ) -> GroupedFit:
     """Fit every group of the rows of a matrix, and all of them together where that is asked for.
 
@@ -48,19 +48,17 @@ def fit_groups(
         The labels of the columns.
     data : FittedData
         The data as the fit remembers them.
-    n_threads : int
-        Largest number of threads at work.
-    progress : bool
-        Show a progress bar.
+    run : Run
+        Threads and progress.
     """
     keys, runs = labels_of_rows
     check_rows(runs, len(matrix.values))
     grouped = data.grouped(len(keys))
-    fit_at = functools.partial(_fit_each_group, matrix, runs, keys, spec, asked, n_threads, progress)
+    fit_at = functools.partial(_fit_each_group, matrix, runs, keys, spec, asked, run)
     columns, pooled = fit_at(data=grouped), None
     if spec.unknown == "pooled" or spec.shrink:
         labelled = _rows_of(matrix, runs.rows(runs.codes >= 0)) if (runs.codes == MISSING).any() else matrix
-        pooled = PowerFit(spec, labels, fit_columns(labelled, spec, asked, n_threads))
+        pooled = PowerFit(spec, labels, fit_columns(labelled, spec, asked, Run(run.n_threads)))
         if spec.shrink:
             columns = shrunk(columns, pooled._table, fit_at)
     return build_grouped_fit(spec, labels, keys, columns, pooled, grouped, runs)
@@ -72,8 +70,7 @@ def _fit_each_group(
     keys: Keys,
     spec: FitSpec,
     asked: ColumnSpec,
-    n_threads: int,
-    progress: bool,
+    run: Run,
     given: FloatArray | None = None,
     data: GroupedData | None = None,
 ) -> ColumnTable:
@@ -95,7 +92,7 @@ def _fit_each_group(
         if given is not None:
             each = each._replace(lmbda=given[at].ravel())
         try:
-            found = fit_columns(part, spec, each, threads)
+            found = fit_columns(part, spec, each, Run(threads))
         except ValueError as error:
             raise _placed(error, groups, batch, matrix, keys) from None
         shape = raw[at].shape
@@ -117,7 +114,7 @@ def _fit_each_group(
                 data.record_group(int(groups.codes[k]), part)
             fit_side_by_side(part, slice(k, k + 1), threads)
 
-    groups.for_each_batch(fit_each if matrix.weight.size else fit_batch, p, n_threads, progress)
+    groups.for_each_batch(fit_each if matrix.weight.size else fit_batch, p, run.n_threads, run.progress)
     flat = raw.reshape(-1, N_RESULTS)
     return ColumnTable(flat, families.ravel(), unit_weights=units.ravel() if has_units else None)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from powerkern._engine.gather import shift_and_scale
 from powerkern._engine.products import combine, cross
-from powerkern._estimators.power_sums import fit_matrix
+from powerkern._estimators.routes import maximize_likelihood
 from powerkern._input.arrays import column_labels
 from powerkern._models.design import Basis, Covariates
 from powerkern._models.joint_likelihood import (
@@ -111,7 +111,7 @@ def lowest_minimum(
 def _single_fits(rows: Rows, family: int, shift: FloatArray, n_threads: int) -> FloatArray:
     """Results of every column by itself, (p, N_RESULTS)."""
     given = np.full(rows.values.shape[1], np.nan)
-    results = fit_matrix(shift_and_scale(rows.values, shift), family, given, rows.weight, n_threads)
+    results = maximize_likelihood(shift_and_scale(rows.values, shift), family, given, rows.weight, n_threads)
     failed = np.flatnonzero(is_failed(results[:, STATUS]))
     if failed.size:
         why = Status(int(results[failed[0], STATUS])).sentence

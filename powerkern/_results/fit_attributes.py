@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.base import Estimator
 from powerkern._estimators.spec import FitSpec
 from powerkern._input.arguments import column_positions
 from powerkern._input.arrays import column_labels

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.likelihood import ML
 from powerkern._estimators.options import checked_cutoff
 from powerkern._input.arrays import as_matrix, column_label
 from powerkern._input.messages import suggest_in_class
@@ -211,7 +210,7 @@ class FitDescription(FitInference):
         if X is not None and sample is not None:
             raise ValueError("pass the data as X, or rows drawn from them as sample, not both")
         shape, notes_on_shape = self._normality_entries(X, sample, sample_weight, n_threads)
-        if isinstance(self.estimator, ML):
+        if self.estimator.has_likelihood:
             weights_of_X = sample_weight if sample is None else None
             found, notes = self._likelihood_entries(level, method, X, weights_of_X, n_threads)
         else:

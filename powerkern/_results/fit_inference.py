@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.likelihood import ML
 from powerkern._estimators.limits import FOUND
 from powerkern._estimators.power_sums import MixedSums, PowerSums
 from powerkern._input.arguments import as_whole
@@ -36,9 +35,8 @@ from powerkern._results.likelihood import (
     SumsLikelihood,
     build_likelihood,
     columns_as_transformed,
+    evaluate_objective,
     find_optimum,
-    find_solver,
-    objective_of_solver,
     read_data,
     replace_rounded,
 )
@@ -142,13 +140,13 @@ class FitInference(FitAttributes, RoundedPowers):
         >>> bool(fit.objective_curve(np.linspace(-3.0, 3.0, 601)).min() >= fit.objective[0])
         True
         """
-        solver = find_solver(self._spec)
-        if solver is None:
+        if self.estimator.has_likelihood:
             curve = self.profile(lmbdas, X, sample_weight=sample_weight, n_threads=n_threads)
             return curve / (self.n_kept if curve.ndim == 1 else self.n_kept[:, None])
         values, weight = self._read_data(X, sample_weight, n_threads)
         columns, threads = columns_as_transformed(self._spec, self._table, values), thread_count(n_threads)
-        return curves(lambda at: objective_of_solver(solver, self._table, columns, weight, at, threads), lmbdas)
+        estimator = self._spec.method
+        return curves(lambda at: evaluate_objective(estimator, self._table, columns, weight, at, threads), lmbdas)
 
     def confint(
         self,
@@ -199,7 +197,7 @@ class FitInference(FitAttributes, RoundedPowers):
         array([-0.0543, 0.2071])
         """
         refuse_number(X)
-        with_origin, by_bootstrap = self._spec.origin is not None, not isinstance(self.estimator, ML)
+        with_origin, by_bootstrap = self._spec.origin is not None, not self.estimator.has_likelihood
         method = method or ("bootstrap" if by_bootstrap else "wald" if with_origin else "profile")
         if method == "profile" and with_origin:
             raise ValueError("intervals of lambda fitted with its origin are made with method='wald', not 'profile'")
@@ -265,8 +263,7 @@ class FitInference(FitAttributes, RoundedPowers):
         >>> bool(0.5 < robust.standard_error()[0] / likely.standard_error()[0] < 2.0)
         True
         """
-        solver = find_solver(self._spec)
-        if solver is None:
+        if self.estimator.has_likelihood:
             return np.where(np.isin(self.status, LIKELIEST), standard_error_of(self.information), np.nan)
         replicates = as_whole("replicates", replicates, _FEWEST_REPLICATES)
         values, weight = self._read_data(X, sample_weight, n_threads)
@@ -274,7 +271,7 @@ class FitInference(FitAttributes, RoundedPowers):
         threads = thread_count(n_threads)
 
         def errors(code: int, at: Any) -> FloatArray:
-            return bootstrap_errors(solver, values[:, at], shift[at], weight, code, replicates, threads)
+            return bootstrap_errors(self._spec.method, values[:, at], shift[at], weight, code, replicates, threads)
 
         return np.where(np.isin(self.status, FOUND), self._table.compute_by_family(errors), np.nan)
 
@@ -391,7 +388,7 @@ class FitInference(FitAttributes, RoundedPowers):
         return build_likelihood(self._spec, self._table, values, weight, threads)
 
     def _optimum(self) -> Optimum:
-        if not isinstance(self.estimator, ML):
+        if not self.estimator.has_likelihood:
             name = self.estimator.name
             raise ValueError(f"tests and rounded powers of lambda: for estimator='mle' only, not for {name!r}")
         return find_optimum(self._table, self.column_names, self.standard_error())

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.ragged import Groups
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.estimators import Estimator
-from powerkern._estimators.likelihood import ML
+from powerkern._estimators.base import Estimator
 from powerkern._estimators.spec import FitSpec, UnknownGroups
 from powerkern._input import batches
 from powerkern._input.alignment import align_rows, labels_to_record
@@ -386,7 +385,7 @@ class GroupedFit(Recorded, Mapping[Any, PowerFit]):
         """
         table, notes = self._table, []
         entries: dict[str, NDArray[Any]] = {"lmbda": table.lmbda}
-        if isinstance(self.estimator, ML):
+        if self.estimator.has_likelihood:
             se = PowerFit(self._spec, self._labels, table).standard_error()
             if not np.isnan(se).all():
                 interval = wald_interval(table.lmbda, se, level)

@@ -10,11 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.by_column import likelihoods
 from powerkern._engine.gather import Columns, shift_and_scale
-from powerkern._estimators.likelihood import ML
-from powerkern._estimators.nearest_normal import NearestNormal
-from powerkern._estimators.origin import WithOrigin, with_origin
-from powerkern._estimators.power_sums import MixedSums, PowerSums, fit_matrix, interval_matrix, profile_matrix
-from powerkern._estimators.robust import Robust
+from powerkern._estimators.base import Estimator
+from powerkern._estimators.power_sums import MixedSums, PowerSums
+from powerkern._estimators.routes import find_intervals, maximize_likelihood, profile_likelihood
 from powerkern._estimators.shift import to_own_units
 from powerkern._estimators.spec import FitSpec
 from powerkern._input.arguments import domain_error_in
@@ -83,7 +81,7 @@ def read_data(
 
 def columns_as_transformed(spec: FitSpec, table: ColumnTable, values: NDArray[Any]) -> Columns:
     """Return the columns as the estimator takes them: shifted and divided, but not as robust estimators rescale."""
-    if isinstance(spec.estimator, ML) or spec.origin is not None:
+    if spec.estimator.has_likelihood or spec.origin is not None:
         return shift_and_scale(values, 0.0 - table.center, table.divisor)
     return shift_and_scale(values, table.shift)
 
@@ -92,15 +90,10 @@ def build_likelihood(
     spec: FitSpec, table: ColumnTable, values: NDArray[Any], weight: FloatArray, n_threads: int
 ) -> DataLikelihood:
     """Return the likelihood of the data; for robust fits, of the values that they keep."""
-    if isinstance(spec.estimator, ML):
+    if spec.estimator.has_likelihood:
         return DataLikelihood(table, columns_as_transformed(spec, table, values), weight, n_threads, table.divisor)
     kept = np.where((values >= table.kept_low) & (values <= table.kept_high), values, np.nan)
     return DataLikelihood(table, (kept - table.center) / table.divisor, weight, n_threads, table.divisor)
-
-
-def find_solver(spec: FitSpec) -> Robust | NearestNormal | WithOrigin | None:
-    """Return what found lambda; None for maximum likelihood."""
-    return spec.estimator.solver() if spec.origin is None else with_origin(spec.estimator)
 
 
 def find_optimum(table: ColumnTable, names: list[Any] | None, standard_error: FloatArray) -> Optimum:
@@ -109,8 +102,8 @@ def find_optimum(table: ColumnTable, names: list[Any] | None, standard_error: Fl
     return Optimum(table.lmbda, nll, standard_error, table.n_obs, names=names)
 
 
-def objective_of_solver(
-    solver: Robust | NearestNormal | WithOrigin,
+def evaluate_objective(
+    estimator: Estimator,
     table: ColumnTable,
     columns: Columns,
     weight: FloatArray,
@@ -123,7 +116,7 @@ def objective_of_solver(
     """
 
     def objective(code: int, chosen: Any) -> FloatArray:
-        return solver.objective(columns[:, chosen], code, lmbdas, weight, n_threads, table.route[chosen].copy())
+        return estimator.objective(columns[:, chosen], code, lmbdas, weight, n_threads, table.route[chosen].copy())
 
     return table.compute_by_family(objective)
 
@@ -152,7 +145,7 @@ class DataLikelihood:
         """Return negative log-likelihoods at every lambda: (p, len(lmbdas))."""
 
         def curve(code: int, at: Any) -> FloatArray:
-            return profile_matrix(self.values[:, at], code, lmbdas, self.weight, self.n_threads)
+            return profile_likelihood(self.values[:, at], code, lmbdas, self.weight, self.n_threads)
 
         g: FloatArray = self.table.compute_by_family(curve) + np.reshape(np.log(self.unit), (-1, 1))
         g *= self.table.n_kept[:, None]
@@ -174,7 +167,7 @@ class DataLikelihood:
         lmbda = self.table.lmbda
 
         def ends(code: int, at: Any) -> FloatArray:
-            return interval_matrix(self.values[:, at], code, lmbda[at], drop[at], self.weight, self.n_threads)
+            return find_intervals(self.values[:, at], code, lmbda[at], drop[at], self.weight, self.n_threads)
 
         return self.table.compute_by_family(ends)
 
@@ -182,7 +175,7 @@ class DataLikelihood:
         """Return the results of every column at another lambda, (p, N_RESULTS)."""
 
         def fit(code: int, at: Any) -> FloatArray:
-            return fit_matrix(self.values[:, at], code, lmbda[at], self.weight, self.n_threads)
+            return maximize_likelihood(self.values[:, at], code, lmbda[at], self.weight, self.n_threads)
 
         rows = self.table.compute_by_family(fit)
         to_own_units(rows, 0.0 - self.table.center, self.table.divisor)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import measure_columns
-from powerkern._estimators.nearest_normal import kept_quantiles, sort_and_weigh
+from powerkern._estimators.plotting_positions import kept_quantiles, sort_and_weigh
 from powerkern._input import special
 from powerkern._results.column_table import ColumnTable
 from powerkern._typing import FloatArray

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._estimators.adaptive_rewml import AdaptiveRewML
-from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.base import Estimator
 from powerkern._estimators.options import normal_quantile
-from powerkern._estimators.rewml import Reweighted
 from powerkern._estimators.robust import small_sample_cutoff
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.inference import Interval
@@ -40,8 +38,7 @@ def standardized_cutoffs(estimator: Estimator, table: ColumnTable, cutoff: float
         Quantile of the normal distribution.
     """
     normal = np.full(len(table), normal_quantile(cutoff))
-    as_r = isinstance(estimator, Reweighted) and estimator.convention == "cellwise"
-    if as_r or not isinstance(estimator, AdaptiveRewML | Reweighted):
+    if not estimator.widens_small_samples:
         return normal
     units = table.unit_weights
     n_kept = table.n_kept if units is None else table.n_kept / units

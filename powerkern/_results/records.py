@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._estimators.estimators import ESTIMATORS, Estimator, options_of, with_options
-from powerkern._estimators.origin import FITTED
+from powerkern._estimators.base import Estimator
+from powerkern._estimators.estimators import ESTIMATORS, options_of, with_options
+from powerkern._estimators.fitted_origin import FITTED
 from powerkern._estimators.spec import BEST, CRITERIA, FIT_FAMILIES, FitSpec
 from powerkern._input.alignment import labels_to_record
 from powerkern._results.column_labels import ColumnLabels

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._estimators.nearest_normal import NearestNormal
-from powerkern._estimators.origin import WithOrigin
-from powerkern._estimators.robust import Robust, weight_of_one
+from powerkern._estimators.base import Estimator, Run
+from powerkern._estimators.robust import weight_of_one
 from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray
@@ -38,7 +37,7 @@ _ONE_SIGMA = (0.15865525393145705, 0.8413447460685429)
 
 
 def bootstrap_errors(
-    estimator: Robust | NearestNormal | WithOrigin,
+    estimator: Estimator,
     values: NDArray[Any],
     shift: FloatArray,
     weight: FloatArray,
@@ -62,7 +61,7 @@ def bootstrap_errors(
         factor = np.array(
             [_draw(values[:, j].astype(np.float64) + shift[j], weight, uniform, drawn[j - start]) for j in part]
         )
-        fits = estimator.fit(drawn.reshape(-1, uniform.shape[1]).T, family, NO_WEIGHTS, n_threads)
+        fits = estimator.fit_values(drawn.reshape(-1, uniform.shape[1]).T, family, NO_WEIGHTS, Run(n_threads))
         lmbda = np.where(is_failed(fits[:, STATUS]), np.nan, fits[:, LMBDA]).reshape(len(part), replicates)
         errors[part.start : part.stop] = factor * _spread(lmbda)
     return errors

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.apply import map_blocks
 from powerkern._engine.threads import thread_count
+from powerkern._estimators.base import Estimator
 from powerkern._estimators.bisection import largest_float
-from powerkern._estimators.estimators import Estimator, as_estimator
+from powerkern._estimators.estimators import as_estimator
 from powerkern._fit.fit import fit
 from powerkern._input import special
 from powerkern._input.arguments import as_number

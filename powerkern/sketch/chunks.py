@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import progress_bar
-from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.base import Estimator
 from powerkern._estimators.spec import ChunkOptions
 from powerkern._input import frames
 from powerkern._input.arrays import naming

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack, cast
 
 import numpy as np
 
 from powerkern._engine.threads import progress_bar, thread_count
-from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.base import Estimator
 from powerkern._estimators.power_sums import MixedSums, PowerSums
-from powerkern._estimators.robust import Robust
+from powerkern._estimators.robust import RobustEstimator
 from powerkern._estimators.spec import BEST, ChunkOptions, FitSpec
 from powerkern._input.arrays import column_label, listed
 from powerkern._input.messages import did_you_mean
@@ -165,9 +165,8 @@ class _Fits(NamedTuple):
     def by(self, names: tuple[str, ...] | None) -> _Found:
         """The fit of every column by the family of the specification."""
         spec = self.spec
-        solver = spec.estimator.solver()
-        if solver is not None:
-            return self._robustly(solver, names)
+        if not spec.estimator.has_likelihood:
+            return self._robustly(names)
 
         found = self.passes(RangePass, family=spec.family, shift=spec.shift, column_names=names)
         passes = self._passes_after(found, names)
@@ -180,13 +179,13 @@ class _Fits(NamedTuple):
         results, sums = finish_results(total, spec, self.n_threads)
         return _Found(found, results, np.full(len(results), FAMILIES[spec.family]), total, sums)
 
-    def _robustly(self, solver: Robust, names: tuple[str, ...] | None) -> _Found:
+    def _robustly(self, names: tuple[str, ...] | None) -> _Found:
         spec = self.spec
         first = self.passes(SamplePass, family=spec.family, shift=spec.shift, column_names=names)
         asked = spec.per_column(first.range.n_features, first.range.column_names)
         passes = self._passes_after(first.range, names)
         limit = asked.limit._replace(ymax=np.inf)
-        results, error = fit_robust(passes, solver, first, limit, self.n_threads)
+        results, error = fit_robust(passes, cast(RobustEstimator, spec.estimator), first, limit, self.n_threads)
         unit = first.unit if first.weighted and (first.unit < 1.0).any() else None
         families = np.full(len(results), FAMILIES[spec.family])
         return _Found(first.range, results, families, error=error, unit_weights=unit)

@@ -11,7 +11,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.base import Estimator
 from powerkern._estimators.spec import ChunkOptions
 from powerkern._input.alignment import matching_order
 from powerkern._input.arguments import place_of

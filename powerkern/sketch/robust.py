@@ -18,7 +18,7 @@ import numpy as np
 
 from powerkern._engine.threads import SERIAL_VALUES, for_each
 from powerkern._estimators.limits import LambdaLimit, apply_limit
-from powerkern._estimators.robust import Robust
+from powerkern._estimators.robust import RobustEstimator
 from powerkern._estimators.shift import to_own_units
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import N_RESULTS
@@ -34,7 +34,7 @@ _N_DIVISIONS = 2
 
 
 def fit_robust(
-    passes: Passes, estimator: Robust, first: Sample, limit: LambdaLimit, n_threads: int
+    passes: Passes, estimator: RobustEstimator, first: Sample, limit: LambdaLimit, n_threads: int
 ) -> tuple[FloatArray, FloatArray]:
     """Results of every column, and bounds on the difference in lambda from a fit of the rows in memory.
 

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._estimators.robust import Robust
-from powerkern._estimators.robust_bounds import huber_of_standardized, moved_to, restandardize
+from powerkern._estimators.base import Run
+from powerkern._estimators.robust import RobustEstimator
+from powerkern._estimators.robust_bounds import huber_of_standardized, restandardize
 from powerkern._estimators.ties import count_ties
 from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._status import Route, Status
@@ -105,12 +106,12 @@ def _options_of(options: Options, row: FloatArray) -> Options:
 class Column(CountedColumn):
     """The state of the fit of one column."""
 
-    def __init__(self, first: Sample, j: int, estimator: Robust, family: int) -> None:
+    def __init__(self, first: Sample, j: int, estimator: RobustEstimator, family: int) -> None:
         super().__init__(first, j)
         self.family, self.estimator = family, estimator
         self.weighted, self.unit = first.weighted, float(first.unit[j]) if first.weighted else 1.0
         self.ends, self.n_rows = first.ends[j], float(first.range.count[j])
-        self.options: Options = estimator.options
+        self.options: Options = estimator.kernel_options
         self.begun = np.empty(N_RESULTS)  # the fit to points, for its start
         self.tie, self.tied = np.nan, 0.0
         self.lmbda, self.interval = np.nan, np.full(5, np.nan)
@@ -174,7 +175,7 @@ class Column(CountedColumn):
             self._fit_points()
             if not self.is_fitted:
                 self.begun = whole
-        self.options = _options_of(self.estimator.options, self.begun)
+        self.options = _options_of(self.estimator.kernel_options, self.begun)
         self.lmbda = float(self.begun[LMBDA0])
 
     def compare(self) -> None:
@@ -186,7 +187,7 @@ class Column(CountedColumn):
             w /= self.unit
             row = self.fitted_points(self.search, x, w)
             if not is_identity(row):
-                self.others.append(Points(x, w, row, _options_of(self.estimator.options, row)))
+                self.others.append(Points(x, w, row, _options_of(self.estimator.kernel_options, row)))
 
     def _fit_points(self) -> None:
         others = self.untied
@@ -194,7 +195,7 @@ class Column(CountedColumn):
         self.x, self.w, self.cell = equal_points(others)
         self.w /= self.unit
         self.work = new_robust_work(self.x.size, weighted=True)
-        self.search = self.estimator.options
+        self.search = self.estimator.kernel_options
         self.begun = self.fitted_points(self.search, self.x, self.w)
         if not self.weighted and self.is_fitted and self.search.search == GLOBAL and self.has_cut_off:
             self._search_where_lower()
@@ -273,7 +274,7 @@ class Column(CountedColumn):
         found = [(self.lmbda, self.options.first_rule)]
         if self.has_cut_off and 0 < self._n_fits < MAX_TURNS:
             for n in range(1, self._n_fits):
-                sooner = self.estimator.options._replace(n_reweight=n)
+                sooner = self.estimator.kernel_options._replace(n_reweight=n)
                 found.append((float(self.fitted_points(sooner, self.x, self.w)[LMBDA]), NOT_RECTIFIED))
             return found
         return [*found, (float(self.begun[LMBDA]), NOT_RECTIFIED)]
@@ -374,7 +375,7 @@ class Column(CountedColumn):
     def _found(self) -> FloatArray:
         if self.is_whole:
             x, weight = self._rows()
-            whole: FloatArray = self.estimator.fit(x[:, None], self.family, weight, 1)[0]
+            whole: FloatArray = self.estimator.fit_values(x[:, None], self.family, weight, Run(1))[0]
             self.whole = whole
             return whole
         if not (self.is_fitted and self.row.size) or is_identity(self.row):
@@ -415,7 +416,7 @@ class Column(CountedColumn):
         given = np.array([lmbda])
         if self.is_whole:
             x, weight = self._rows()
-            row: FloatArray = moved_to(given, x[:, None], self.family, self.estimator, self.whole[None], weight, 1)[0]
+            row: FloatArray = self.estimator.results_at(given, x[:, None], self.family, self.whole[None], weight, 1)[0]
             return row
         return self._finished(self.sums.fit(given, 1)[0][0])
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from powerkern._estimators.estimators import ESTIMATORS, Estimator
+from powerkern._estimators.base import Estimator
+from powerkern._estimators.estimators import ESTIMATORS
 from powerkern._estimators.spec import UnknownGroups
 from powerkern._fit import fit as fitting
 from powerkern._input import frames

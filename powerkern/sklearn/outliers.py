@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.base import Estimator
 from powerkern._input.arrays import Matrix, as_choice, is_real
 from powerkern._input.messages import shown
 from powerkern._typing import FloatArray

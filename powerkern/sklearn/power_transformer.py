@@ -13,8 +13,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern import sketch
-from powerkern._estimators.estimators import ESTIMATORS, Estimator
-from powerkern._estimators.likelihood import ML
+from powerkern._estimators.base import Estimator
+from powerkern._estimators.estimators import ESTIMATORS
+from powerkern._estimators.ml import ML
 from powerkern._estimators.shift import given_shift
 from powerkern._fit import fit as fitting
 from powerkern._input.arguments import each_column, given_bounds

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import optimize, special
 
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
-from powerkern._estimators.nearest_normal import normal_quantiles, sort_and_weigh
+from powerkern._estimators.plotting_positions import normal_quantiles, sort_and_weigh
 from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray

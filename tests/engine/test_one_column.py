@@ -95,7 +95,7 @@ def test_one_column_alone_is_fitted_robustly_as_in_a_matrix(name):
     estimator = ESTIMATORS[name]()
     x = np.random.default_rng(1).normal(size=60)
     x[::20] += 9.0
-    solver, fit = estimator.solver(), pk.fit(x, estimator=name)
-    found = fit_vector_robustly(x, FAMILIES["yeo-johnson"], solver.entries, solver.options)
+    fit = pk.fit(x, estimator=name)
+    found = fit_vector_robustly(x, FAMILIES["yeo-johnson"], estimator.entries, estimator.kernel_options)
     assert (found.lmbda, found.lmbda0, found.center) == (fit.lmbda[0], fit.lmbda0[0], fit.center[0])
     assert (x == np.random.default_rng(1).normal(size=60)).sum() == 57  # not sorted in place

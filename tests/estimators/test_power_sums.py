@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import powerkern as pk
 from powerkern import Status
 from powerkern._engine import threads
-from powerkern._estimators import power_sums, ranges
+from powerkern._estimators import power_sums, ranges, routes
 from powerkern.kernels.power_sums import ranges as sketch
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE, STATUS
 from powerkern.kernels.transforms.family import FAMILIES as FAMILY_CODES
@@ -21,8 +21,8 @@ FAMILIES = ("yeo-johnson", "box-cox")
 @pytest.fixture
 def tall(monkeypatch):
     """Take columns of a thousand values for long ones, and look at few of them to guess their ranges."""
-    monkeypatch.setattr(power_sums, "SKETCHED_FROM", 1000)
-    monkeypatch.setattr(power_sums, "_LONG", 1000)
+    monkeypatch.setattr(routes, "SKETCHED_FROM", 1000)
+    monkeypatch.setattr(routes, "_LONG", 1000)
     for module in (power_sums, ranges):
         monkeypatch.setattr(module, "BLOCK_ROWS", 700)
     monkeypatch.setattr(power_sums, "_GUESSED", 100)
@@ -34,8 +34,8 @@ def direct(monkeypatch):
 
     def run(function):
         with monkeypatch.context() as patch:
-            patch.setattr(power_sums, "SKETCHED_FROM", 10**12)
-            patch.setattr(power_sums, "_LONG", 10**12)
+            patch.setattr(routes, "SKETCHED_FROM", 10**12)
+            patch.setattr(routes, "_LONG", 10**12)
             return function()
 
     return run
@@ -192,7 +192,7 @@ def test_of_several_reasons_to_refuse_a_column_infinity_is_named(tall, infinite,
         found = ranges.range_matrix(values, FAMILY_CODES["box-cox"], np.asarray(weight, float), n_threads)
         assert_array_equal(found[:5, sketch.R_COUNT], [BAD_INFINITE] * 3 + [BAD_NOT_POSITIVE, 5000])
     some = np.asarray(X[:, :4], order=order)
-    found = power_sums.fit_matrix(some, FAMILY_CODES["box-cox"], np.full(4, np.nan), np.empty(0), n_threads)
+    found = routes.maximize_likelihood(some, FAMILY_CODES["box-cox"], np.full(4, np.nan), np.empty(0), n_threads)
     assert_array_equal(found[:, STATUS], [BAD_INFINITE] * 3 + [BAD_NOT_POSITIVE])
 
 
@@ -211,7 +211,7 @@ def test_long_columns_show_their_progress(tall, capsys, monkeypatch):
 
 
 def test_what_counts_as_long_does_not_depend_on_threads(direct):
-    x = np.random.default_rng(0).normal(size=power_sums.SKETCHED_FROM)
+    x = np.random.default_rng(0).normal(size=routes.SKETCHED_FROM)
     one = pk.fit(x, n_threads=1)
     assert_array_equal(kernel_rows(pk.fit(x, n_threads=2)), kernel_rows(one))
     assert not np.array_equal(kernel_rows(direct(lambda: pk.fit(x))), kernel_rows(one))  # another way

@@ -135,7 +135,7 @@ def test_reweighting_is_as_defined(family, column, name):
     assert (fit.center[0], fit.divisor[0]) == pytest.approx(
         (center, divisor) if family == "yeo-johnson" else (0.0, 1.0)
     )
-    options = estimator.solver().options
+    options = estimator.kernel_options
     cutoff = oracles.normal_quantile(fit.cutoff)
     ddof, points = int(rule == "cellwise"), getattr(estimator, "change_points", (0.25, 0.75))
     taken = "both" if fit.route == ["refit both sides"] else rule

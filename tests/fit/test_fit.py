@@ -386,7 +386,7 @@ def test_vectors_and_one_column_matrices():
 def test_every_public_name_is_documented():
     members = inspect.getmembers(PowerFit, inspect.isfunction)
     methods = [function for name, function in members if not name.startswith("_")]
-    for function in [fitting.fit, fitting.transform, fitting.inverse_transform, *methods]:
+    for function in [fitting.fit, *methods]:
         assert inspect.getdoc(function), function
     assert {"transform", "inverse_transform", "profile", "confint", "to_json"} <= {f.__name__ for f in methods}
 

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 import powerkern as pk
-from powerkern._estimators.nearest_normal import NearestNormal
-from powerkern._estimators.robust import Robust
+from powerkern._estimators.base import Run
 from powerkern.sketch import fit_chunks, fit_groups, fit_groups_with, fit_with
 from powerkern.sketch.grouped import _Labels
 
@@ -123,8 +122,6 @@ def test_chunks_with_other_columns_are_refused(other: tuple[list[str] | None, in
     assert labels.merged(_Labels(None, ["a", "b"], 2)).names == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    "fit", [pk.fit, fit_chunks, fit_with, fit_groups, fit_groups_with, Robust.fit, NearestNormal.fit]
-)
+@pytest.mark.parametrize("fit", [pk.fit, fit_chunks, fit_with, fit_groups, fit_groups_with, Run])
 def test_no_progress_is_shown_unless_it_is_asked_for(fit: object) -> None:
     assert inspect.signature(fit).parameters["progress"].default is False  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
-from powerkern._estimators.nearest_normal import normal_quantiles
+from powerkern._estimators.plotting_positions import normal_quantiles
 from powerkern.kernels.location import weights as counts
 from powerkern.kernels.normality import plotting_positions
 from powerkern.kernels.robust import qq, trimmed

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from powerkern._estimators.nearest_normal import normal_quantiles, sort_and_weigh
+from powerkern._estimators.plotting_positions import normal_quantiles, sort_and_weigh
 from powerkern.kernels.normality import moments
 
 rng = np.random.default_rng(20240601)

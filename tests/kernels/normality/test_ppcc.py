@@ -9,7 +9,7 @@ import oracles
 import pytest
 from scipy import stats
 
-from powerkern._estimators.nearest_normal import normal_quantiles, sort_and_weigh
+from powerkern._estimators.plotting_positions import normal_quantiles, sort_and_weigh
 from powerkern._jit import JIT_DISABLED
 from powerkern._status import Status
 from powerkern.kernels.normality.ppcc import N_OPTIMUM, maximize_ppcc_columns, new_search_work, second_minimum

@@ -45,8 +45,8 @@ def fitted(x, family, estimator="robust", **options):
     x = np.sort(np.asarray(x, dtype=float))[None, :]
     work = new_robust_work(x.size)
     out = np.full((1, N_RESULTS), np.nan)
-    solver = ESTIMATORS[estimator](**options).solver()
-    solver.entries.fit(x.copy(), None, CODES[family], solver.options, work, out)
+    chosen = ESTIMATORS[estimator](**options)
+    chosen.entries.fit(x.copy(), None, CODES[family], chosen.kernel_options, work, out)
     return out[0]
 
 
@@ -154,8 +154,8 @@ def test_work_serves_columns_of_any_length():
         row[: x.size] = np.sort(x)
     work = new_robust_work(31)
     out = np.full((4, N_RESULTS), np.nan)
-    solver = ESTIMATORS["robust"]().solver()
-    solver.entries.fit(columns, None, YEO_JOHNSON, solver.options, work, out)
+    chosen = ESTIMATORS["robust"]()
+    chosen.entries.fit(columns, None, YEO_JOHNSON, chosen.kernel_options, work, out)
     for row, x in zip(out, xs, strict=True):
         np.testing.assert_array_equal(row, fitted(x, "yeo-johnson"))
 

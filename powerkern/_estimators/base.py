@@ -1,0 +1,188 @@
+"""`Estimator`: what every estimator of lambda promises, to fits, results, chunks and the command line."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine.gather import Columns, shift_and_scale
+from powerkern._estimators.limits import LambdaLimit, apply_limit
+from powerkern._estimators.options import OPTION_CHECKS
+from powerkern._estimators.origin import OriginFit
+from powerkern._estimators.shift import express_in_data_units
+from powerkern._input.arrays import Matrix
+from powerkern._typing import FloatArray
+
+
+class Run(NamedTuple):
+    """How a fit runs."""
+
+    n_threads: int
+    progress: bool = False
+
+
+class ColumnSpec(NamedTuple):
+    """What is asked of each column: arrays with one entry per column."""
+
+    #: Given lambdas; NaN where lambda is to be found.
+    lmbda: FloatArray
+    shift: FloatArray
+    limit: LambdaLimit
+
+    @classmethod
+    def free(cls, p: int) -> ColumnSpec:
+        """Nothing is asked of any of p columns."""
+        bounds = np.repeat([[-math.inf], [math.inf]], p, axis=1)
+        return cls(np.full(p, math.nan), np.zeros(p), LambdaLimit(math.inf, False, bounds))
+
+    def tiled(self, n_groups: int) -> ColumnSpec:
+        """The same for every one of `n_groups` groups whose columns stand side by side."""
+        limit = self.limit._replace(bounds=_tile(self.limit.bounds, n_groups))
+        return ColumnSpec(_tile(self.lmbda, n_groups), _tile(self.shift, n_groups), limit)
+
+
+def _tile(each: FloatArray, k: int) -> FloatArray:
+    """`numpy.tile` along the last axis, in a tenth of its time."""
+    *rows, p = each.shape
+    tiled = np.empty((*rows, k, p))
+    tiled[...] = each[..., np.newaxis, :]
+    return tiled.reshape(*rows, k * p)
+
+
+class Estimator(ABC):
+    """An estimator of lambda: a frozen dataclass whose fields are its options.
+
+    Options are checked, and left out of the representation while they are defaults. A subclass names itself, says what
+    it promises by the class attributes below, and implements `fit_values` and `objective`. `powerkern.fit` calls
+    `fit_columns`.
+    """
+
+    name: ClassVar[str]
+    #: Quantile of the normal distribution beyond which values are outliers: an option, or a constant.
+    cutoff: Any
+    #: Whether it leaves no value out.
+    keeps_all: ClassVar[bool] = True
+    #: Whether lambda maximises the likelihood of all values, so that tests, given lambdas and `ymax` make sense.
+    has_likelihood: ClassVar[bool] = False
+    #: Whether it resists outliers.
+    is_robust: ClassVar[bool] = True
+    #: Whether ``origin="fit"`` goes with it.
+    fits_origin: ClassVar[bool] = False
+    #: Whether it is defined with ``origin="fit"`` only.
+    needs_origin: ClassVar[bool] = False
+    #: Whether it needs all values of a column in their order.
+    needs_order: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Replace every field by its checked value in plain types of Python."""
+        for name, default in self._defaults().items():
+            value = getattr(self, name)
+            if not (value is None and default is None):  # by the convention
+                object.__setattr__(self, name, OPTION_CHECKS[name](name, value))
+
+    def __repr__(self) -> str:
+        given = ((name, default, getattr(self, name)) for name, default in self._defaults().items())
+        options = ", ".join(f"{name}={value!r}" for name, default, value in given if value != default)
+        return f"{type(self).__name__}({options})"
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        return {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
+
+    @property
+    def sets_unit(self) -> bool:
+        """Whether the option `prestandardize` was given, which an origin and a unit that are fitted make useless."""
+        return False
+
+    @property
+    def fits_chunks(self) -> bool:
+        """Whether summaries of chunks of rows are enough."""
+        return not (self.needs_order or self.needs_origin)
+
+    @property
+    def widens_small_samples(self) -> bool:
+        """Whether the cut-off for outliers is a quantile of Student's t in short columns, see `PowerFit.outliers`."""
+        return False
+
+    def fit_columns(self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run) -> FloatArray:
+        """Fit every column; return the results in the units of the data, (p, N_RESULTS).
+
+        Parameters
+        ----------
+        matrix : Matrix
+            The data, with the weights of the rows.
+        family : int
+            A code of `kernels.transforms.family`.
+        asked : ColumnSpec
+            What is asked of each column.
+        run : Run
+            Threads and progress.
+        """
+        columns = shift_and_scale(matrix.values, asked.shift)
+        results = self.fit_values(columns, family, matrix.weight, run)
+        self.keep_within(results, columns, family, matrix, asked, run)
+        express_in_data_units(results, matrix, asked.shift)
+        return results
+
+    @abstractmethod
+    def fit_values(self, values: Columns, family: int, weight: FloatArray, run: Run) -> FloatArray:
+        """Fit every column with a free lambda; return the results in the units of `values`, (p, N_RESULTS)."""
+
+    @abstractmethod
+    def objective(
+        self, values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int, routes: FloatArray
+    ) -> FloatArray:
+        """Evaluate what lambda minimises, for every column at every lambda, (p, len(lmbdas)).
+
+        Parameters
+        ----------
+        values : (n, p) ndarray or AffineView
+            The columns as the estimator sees them.
+        family : int
+            A code of `kernels.transforms.family`.
+        lmbdas : (k,) ndarray
+            Where to evaluate.
+        weight : (n,) ndarray
+            One weight a row; empty for none.
+        n_threads : int
+            Largest number of threads at work.
+        routes : (p,) ndarray
+            How each column was fitted, on which the objective may depend.
+        """
+
+    def keep_within(
+        self, results: FloatArray, columns: Columns, family: int, matrix: Matrix, asked: ColumnSpec, run: Run
+    ) -> None:
+        """Move lambdas beyond the bounds to them, in place."""
+
+        def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
+            return self.results_at(bounded, columns[:, at], family, results[at], matrix.weight, run.n_threads)
+
+        apply_limit(refit, family, results, None, asked.limit._replace(ymax=math.inf), asked.lmbda)
+
+    def results_at(
+        self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: FloatArray, n_threads: int
+    ) -> FloatArray:
+        """Return `results` at other lambdas, of the values that each column keeps."""
+        raise NotImplementedError(f"{type(self).__name__} has no results at given lambdas")
+
+    # --- with origin="fit" --------------------------------------------------------------------------------
+
+    def fit_origin(self, values: Columns, family: int, weight: FloatArray, asked: ColumnSpec, run: Run) -> OriginFit:
+        """Find the origin and the unit of every column."""
+        raise NotImplementedError(f"{type(self).__name__} fits no origin")
+
+    def at_origin(self, family: int) -> Estimator:
+        """Return the estimator for columns that an origin and a unit have rescaled."""
+        return self
+
+    def fit_at_origin(
+        self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
+    ) -> FloatArray:
+        """Fit columns that an origin and a unit have rescaled; return the results in their units."""
+        raise NotImplementedError(f"{type(self).__name__} fits no origin")

@@ -1,0 +1,107 @@
+"""Maximum likelihood of the central values, weighted by rank, with their origin and unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from powerkern._engine.by_column import measure_columns
+from powerkern._engine.gather import Columns
+from powerkern._estimators.base import ColumnSpec, Estimator, Run
+from powerkern._estimators.options import CUTOFF
+from powerkern._estimators.origin import OriginFit, central_weights, find_origin
+from powerkern._estimators.robust_bounds import restandardize
+from powerkern._estimators.routes import maximize_likelihood
+from powerkern._estimators.standard_units import moments_of
+from powerkern._estimators.ties import sorted_with
+from powerkern._input.arrays import Matrix
+from powerkern._status import Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.results import OBJECTIVE, STATUS
+from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED, is_mirrored
+from powerkern.kernels.transforms.gather import APPLY
+
+#: Standard deviation of a normal variable with these weights: of Yeo-Johnson's, and of Box-Cox's.
+_SPREAD_OF_NORMAL = 0.663089054088512, 0.661607583771256
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CentralML(Estimator):
+    r"""Maximum likelihood of the central values, ``estimator="central-mle"``; only with ``origin="fit"``.
+
+    Values count by their rank [1]_: with :math:`q = |2p - 1|`, p from 0 (smallest) to 1, Yeo-Johnson's weights are 1 up
+    to q = 0.54 and :math:`\tfrac12 + \tfrac12 \cos(\pi (q - 0.54)/0.46)` beyond, Box-Cox's are 1 up to q = 0.8 and 0
+    beyond. A value of rank i of n has the mean weight of :math:`p = (c + 1/6)/(n + 1/3)`, :math:`i - 1 \le c \le i`,
+    so that a row of weight w counts as w rows. `loc` is the weighted mean; `scale` is the weighted standard
+    deviation over that of a normal distribution with the same weights.
+
+    Parameters
+    ----------
+    cutoff : float, default 0.995
+        Values beyond this quantile of the fitted normal distribution, on either side, are outliers.
+
+    References
+    ----------
+    .. [1] A. Zwanenburg and S. Löck, "Location and scale-invariant power transformations", Machine Learning 115, 2026.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> x = np.append(1000.0 + np.random.default_rng(0).gamma(3.0, size=195), [1030.0] * 5)
+    >>> fit = pk.fit(x, estimator=pk.CentralML(), origin="fit")
+    >>> fit.outliers(x)[-5:].sum()
+    np.int64(5)
+    """
+
+    cutoff: float = CUTOFF
+
+    name: ClassVar[str] = "central-mle"
+    fits_origin: ClassVar[bool] = True
+    needs_origin: ClassVar[bool] = True
+
+    def fit_values(self, values: Columns, family: int, weight: FloatArray, run: Run) -> FloatArray:
+        """Refuse: `FitSpec.checked` lets it through with an origin only."""
+        raise NotImplementedError("CentralML fits columns with their origins")
+
+    def objective(
+        self, values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int, routes: FloatArray
+    ) -> FloatArray:
+        """Refuse: the origin moves with lambda."""
+        raise ValueError(f"estimator={self.name!r} has no objective curve: its origin moves with lambda")
+
+    def fit_origin(self, values: Columns, family: int, weight: FloatArray, asked: ColumnSpec, run: Run) -> OriginFit:
+        """See `Estimator`."""
+        return find_origin(values, family, weight, run.n_threads, central=True, progress=run.progress)
+
+    def fit_at_origin(
+        self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
+    ) -> FloatArray:
+        """Take lambda from the search for the origin; standardise by weights by rank."""
+        results = _standardize_centrally(rescaled, family, origin.lmbda, matrix.weight, run.n_threads)
+        results[:, OBJECTIVE] = np.where(np.isnan(origin.lmbda), results[:, OBJECTIVE], -origin.likelihood)
+        return results
+
+
+def _standardize_centrally(
+    u: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """Results of rescaled columns at given lambdas, standardised by weights by rank."""
+    results = maximize_likelihood(u, family, lmbda, weight, n_threads)
+    fitted, box_cox = results[:, STATUS] == Status.FIXED, not is_mirrored(family)
+
+    @np.errstate(all="ignore")
+    def measure(block: FloatArray, group: slice) -> FloatArray:
+        columns, weights = sorted_with(block, weight)
+        w = central_weights(columns, weights, box_cox)
+        APPLY[family, FORWARD_STANDARDIZED](columns, results[group], np.zeros(len(columns), dtype=np.int64))
+        center, spread = moments_of(columns, w)
+        return np.column_stack([center, spread / _SPREAD_OF_NORMAL[box_cox]])
+
+    mean, sd = measure_columns(measure, u, 2, n_threads).T
+    fine = fitted & np.isfinite(mean) & (sd > 0.0) & np.isfinite(sd)
+    mean, sd = np.where(fine, mean, 0.0), np.where(fine, sd, 1.0)
+    restandardize(results, mean, sd)
+    results[fitted, STATUS] = Status.SCANNED
+    return results

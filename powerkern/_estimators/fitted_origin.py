@@ -1,0 +1,57 @@
+"""`WithOrigin`: an estimator that fits the origin and the unit of each column, too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from powerkern._engine.gather import Columns, shift_and_scale
+from powerkern._estimators.base import ColumnSpec, Estimator, Run
+from powerkern._estimators.origin import mark_origin
+from powerkern._estimators.shift import express_in_data_units
+from powerkern._input.arrays import Matrix
+from powerkern._typing import FloatArray
+
+#: The one value of ``origin=`` beside None.
+FITTED = "fit"
+
+
+@dataclass(frozen=True, repr=False)
+class WithOrigin(Estimator):
+    """The estimator that ``origin="fit"`` makes of another: it transforms ``(x - center)/divisor``, both found first.
+
+    It is used in place of `inner`, whose options, name and promises a fit shows.
+    """
+
+    inner: Estimator
+
+    def __post_init__(self) -> None:
+        """There are no options to check."""
+
+    @property
+    def cutoff(self) -> Any:
+        """See `Estimator`."""
+        return self.inner.cutoff
+
+    def fit_columns(self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run) -> FloatArray:
+        """Find origins and units, fit the rescaled columns, and express their results in the units of the data."""
+        origin = self.inner.fit_origin(matrix.values, family, matrix.weight, asked, run)
+        shift = 0.0 - origin.center
+        rescaled = shift_and_scale(matrix.values, shift, origin.divisor)
+        results = self.inner.fit_at_origin(rescaled, family, origin, matrix, asked, run)
+        express_in_data_units(results, matrix, shift, origin.divisor)
+        mark_origin(results, origin)
+        if not self.inner.has_likelihood:  # whose lambdas are within the bounds already
+            self.inner.keep_within(results, matrix.values, family, matrix, asked, run)
+        return results
+
+    def fit_values(self, values: Columns, family: int, weight: FloatArray, run: Run) -> FloatArray:
+        """See `Estimator`."""
+        matrix = Matrix(values, None, False, weight)
+        return self.fit_columns(matrix, family, ColumnSpec.free(values.shape[1]), run)
+
+    def objective(
+        self, values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int, routes: FloatArray
+    ) -> FloatArray:
+        """Evaluate the objective of the inner estimator, for columns that are rescaled already."""
+        return self.inner.at_origin(family).objective(values, family, lmbdas, weight, n_threads, routes)

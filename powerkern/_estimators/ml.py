@@ -1,0 +1,122 @@
+"""Maximum likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine.gather import Columns, shift_and_scale
+from powerkern._estimators.base import ColumnSpec, Estimator, Run
+from powerkern._estimators.limits import apply_limit
+from powerkern._estimators.options import CUTOFF
+from powerkern._estimators.origin import OriginFit, find_origin
+from powerkern._estimators.routes import maximize_likelihood, profile_likelihood
+from powerkern._estimators.shift import express_in_data_units
+from powerkern._estimators.standard_units import STANDARDIZED, scaled_by
+from powerkern._input.arrays import Matrix, as_choice
+from powerkern._status import Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.results import CURVATURE, STATUS
+from powerkern.kernels.transforms.family import is_mirrored
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ML(Estimator):
+    r"""Maximum likelihood, ``estimator="mle"``: lambda minimises the negative log-likelihood of the transformed values.
+
+    .. math:: g(\lambda) = \tfrac{1}{2} \ln \operatorname{Var} \psi_\lambda(x) - (\lambda - 1)\, \overline J
+
+    ([1]_, eq. (8), per observation), see `powerkern.fit`. g is strictly convex: its only optimum is found as the root
+    of its derivative. A single value can carry lambda anywhere.
+
+    Parameters
+    ----------
+    prestandardize : {"none", "mad", "std"}, default "none"
+        Yeo-Johnson bends about zero: its lambda depends on where that is and on the unit. "mad" transforms
+        ``(x - median)/MAD`` (MAD with 1.4826; the standard deviation where it is 0), "std" ``(x - mean)/sd``, with
+        1/n: lambda is then the same for ``a + b x``, b > 0. Box-Cox, whose lambda does not depend on the unit, is not
+        standardised. See also ``powerkern.fit(X, origin="fit")``.
+
+    References
+    ----------
+    .. [1] G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964, 211-252.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> pk.fit(np.arange(10.0)).estimator
+    ML()
+    """
+
+    prestandardize: str = "none"
+
+    name: ClassVar[str] = "mle"
+    cutoff: ClassVar[float] = CUTOFF
+    has_likelihood: ClassVar[bool] = True
+    is_robust: ClassVar[bool] = False
+    fits_origin: ClassVar[bool] = True
+
+    @property
+    def sets_unit(self) -> bool:
+        """Whether columns are standardised before they are fitted."""
+        return self.prestandardize != "none"
+
+    def __post_init__(self) -> None:
+        as_choice("prestandardize", self.prestandardize, STANDARDIZED)
+
+    @property
+    def fits_chunks(self) -> bool:
+        """Whether summaries of chunks of rows are enough: they hold no medians."""
+        return not self.sets_unit
+
+    def fit_columns(self, matrix: Matrix, family: int, asked: ColumnSpec, run: Run) -> FloatArray:
+        """See `Estimator`."""
+        values, weight, shift, divisor = matrix.values, matrix.weight, asked.shift, None
+        if self.prestandardize != "none" and is_mirrored(family):
+            center, divisor = scaled_by(self.prestandardize, values, weight, run.n_threads)
+            shift = 0.0 - center
+        columns = shift_and_scale(values, shift, divisor)
+        results = maximize_likelihood(columns, family, asked.lmbda, weight, run.n_threads, run.progress)
+        self.keep_within(results, columns, family, matrix, asked, run)
+        express_in_data_units(results, matrix, shift, divisor)
+        return results
+
+    def fit_values(self, values: Columns, family: int, weight: FloatArray, run: Run) -> FloatArray:
+        """See `Estimator`."""
+        return maximize_likelihood(
+            values, family, np.full(values.shape[1], np.nan), weight, run.n_threads, run.progress
+        )
+
+    def keep_within(
+        self, results: FloatArray, columns: Columns, family: int, matrix: Matrix, asked: ColumnSpec, run: Run
+    ) -> None:
+        """Move lambdas to the bounds, and to where raw transformed values stay within `ymax`, in place."""
+
+        def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
+            return maximize_likelihood(columns[:, at], family, bounded, matrix.weight, run.n_threads)
+
+        apply_limit(refit, family, results, matrix.names, asked.limit, asked.lmbda)
+
+    def objective(
+        self, values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int, routes: FloatArray
+    ) -> FloatArray:
+        """Evaluate g, see the class."""
+        return profile_likelihood(values, family, lmbdas, weight, n_threads)
+
+    def fit_origin(self, values: Columns, family: int, weight: FloatArray, asked: ColumnSpec, run: Run) -> OriginFit:
+        """Find the likeliest origin, unit and lambda, lambda as given or within its bounds."""
+        lmbda = np.where(np.isnan(asked.lmbda), asked.limit.bounds, asked.lmbda)
+        return find_origin(values, family, weight, run.n_threads, lmbda=lmbda, progress=run.progress)
+
+    def fit_at_origin(
+        self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
+    ) -> FloatArray:
+        """Fit lambda; its information is that where origin and unit follow it."""
+        results = maximize_likelihood(rescaled, family, asked.lmbda, matrix.weight, run.n_threads, run.progress)
+        self.keep_within(results, rescaled, family, matrix, asked, run)
+        optimal = (results[:, STATUS] == Status.OK) & np.isfinite(origin.information)
+        results[optimal, CURVATURE] = origin.information[optimal]
+        return results

@@ -1,0 +1,60 @@
+"""Plotting positions of sorted columns: normal scores of their values, by their weights."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from powerkern._estimators.ties import sorted_with
+from powerkern._input import special
+from powerkern._typing import FloatArray
+from powerkern.kernels.location.weights import new_frequency_work
+from powerkern.kernels.normality.plotting_positions import weigh_columns
+
+#: Return the normal quantiles of that number of values, see `normal_quantiles`.
+Quantiles: TypeAlias = Callable[[int], FloatArray]
+#: Normal quantiles that are kept for later columns: 8 MB.
+_KEPT = 2**20
+
+
+def sort_and_weigh(
+    block: FloatArray, weight: FloatArray, quantiles: Quantiles
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the sorted rows of a block with their plotting positions and totals, as `positions_of` takes them.
+
+    With weights, tied values are merged: results do not depend on the order of rows, nor on how the weight of a value
+    is divided among rows. Without, positions are the normal quantiles of the rows, one row of them if all rows have
+    equally many values.
+    """
+    columns, weights = sorted_with(block, weight)
+    n = block.shape[1]
+    if weights is not None:
+        positions, totals = np.zeros((2, *block.shape)), np.zeros((len(block), 2))
+        weigh_columns(columns, weights, new_frequency_work(n), positions, totals)
+        return columns, positions, totals
+    totals = np.empty((0, 2))
+    if not np.isnan(columns[:, -1]).any():
+        return columns, quantiles(n)[np.newaxis, np.newaxis], totals
+    positions = np.zeros((1, *block.shape))
+    for j, count in enumerate(np.count_nonzero(~np.isnan(columns), axis=1)):
+        positions[0, j, :count] = quantiles(count)
+    return columns, positions, totals
+
+
+def kept_quantiles(n: int) -> Quantiles:
+    """Return `normal_quantiles` with a cache of the last results: 8 MB, or one column of `n` values."""
+    return functools.lru_cache(maxsize=1 + _KEPT // max(n, 1))(normal_quantiles)
+
+
+def normal_quantiles(n: int) -> FloatArray:
+    """Return normal quantiles at Filliben's (1975) medians of n uniform order statistics, with a mean square of 1."""
+    if n < 2:
+        return np.zeros(n)
+    medians = (np.arange(1, (n + 1) // 2 + 1) - 0.3175) / (n + 0.365)
+    medians[0] = 1.0 - 0.5 ** (1.0 / n)
+    lower = special.ndtri(medians)
+    q = np.concatenate([lower, -lower[: n // 2][::-1]])
+    return np.asarray(q * np.sqrt(n / (q @ q)))

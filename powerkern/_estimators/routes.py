@@ -1,0 +1,70 @@
+"""Which algorithm finds the likelihood, its maximum and its intervals, for which length of columns.
+
+=====================  ===============================================================================================
+rows                   algorithm
+=====================  ===============================================================================================
+up to 512              lockstep: Halley's iteration, one column per vector lane (`kernels.likelihood.lockstep`)
+513 to 999,999         one pass: Halley's iteration on sums over the logs (`kernels.likelihood.one_pass`)
+from 1,000,000 on      power sums over blocks of rows (`powerkern._estimators.power_sums`)
+any                    two passes (`kernels.likelihood.two_pass`): columns that the first two defer, because they are
+                       tightly clustered, of enormous range, or short without their missing values
+=====================  ===============================================================================================
+
+@REASONS@
+The first boundary, `LOCKSTEP_MAX`, is applied by ``_engine.by_column.fit_part``, to the groups of columns that a thread
+takes; `_engine.ragged` pads short groups of rows up to it. The others are here.
+"""
+
+from __future__ import annotations
+
+from powerkern._engine import by_column
+from powerkern._engine.gather import Columns
+from powerkern._estimators.power_sums import find_long_intervals, fit_long_columns, profile_long_columns
+from powerkern._typing import FloatArray
+
+#: Rows from which a column is fitted from power sums.
+SKETCHED_FROM = 1_000_000
+#: Rows from which profiles at _MANY lambdas, and intervals, come from power sums.
+_LONG = 32_768
+_MANY = 4
+
+
+def maximize_likelihood(
+    values: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n_threads: int, progress: bool = False
+) -> FloatArray:
+    """Fit every column by maximum likelihood, or evaluate it at given lambdas: (p, N_RESULTS).
+
+    Parameters
+    ----------
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    family : int
+        Its code in `kernels.transforms.family`.
+    lmbda : (p,) ndarray
+        Given lambdas; NaN where lambda is to be fitted.
+    weight : (n,) ndarray
+        One weight a row; empty for none.
+    n_threads : int
+        Largest number of threads at work.
+    progress : bool
+        Show a progress bar.
+    """
+    fit = by_column.fit_matrix if len(values) < SKETCHED_FROM else fit_long_columns
+    return fit(values, family, lmbda, weight, n_threads, progress)
+
+
+def profile_likelihood(
+    values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """Return g of every column at every lambda, (p, len(lmbdas)); arguments as in `maximize_likelihood`."""
+    is_short = len(values) < _LONG or lmbdas.size < _MANY
+    profile = by_column.profile_matrix if is_short else profile_long_columns
+    return profile(values, family, lmbdas, weight, n_threads)
+
+
+def find_intervals(
+    values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """Return the two lambdas of each column at which g exceeds its minimum, at `lmbda`, by `drop`: (p, 2)."""
+    find = by_column.interval_matrix if len(values) < _LONG else find_long_intervals
+    return find(values, family, lmbda, drop, weight, n_threads)
