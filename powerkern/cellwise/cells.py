@@ -17,8 +17,8 @@ from powerkern._input.arguments import as_number, as_whole, refuse_infinite
 from powerkern._input.arrays import as_choice, as_flag, as_matrix, check_n_features, position_of
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.cellwise.checking import DataCheck, check_data
-from powerkern.cellwise.neighbors import Neighbors, Relations, by_pairs, by_wrapping, in_parts
-from powerkern.cellwise.wrapping import columns_of
+from powerkern.cellwise.neighbors import Neighbors, Relations, relate_by_pairs, relate_by_wrapping, run_in_parts
+from powerkern.cellwise.wrapping import map_columns
 from powerkern.kernels.location.loc_scale import MAD_FACTOR
 from powerkern.kernels.multivariate.cells import deshrink_columns, one_step_columns, predict_columns
 
@@ -140,14 +140,14 @@ class DDCFit(Cells):
         Cells
             For all rows and the columns kept.
         """
-        part, threads = self._kept(X), thread_count(n_threads)
+        part, threads = self._select_columns(X), thread_count(n_threads)
         matrix = as_matrix(part)
         refuse_infinite(matrix)
-        z = _standardized(matrix.values, self.loc, self.scale, threads)
-        predicted = _predictions(_without_outliers(z, self.cutoff), self._rule.relations, threads)
-        return _labelled(part, _judged(part, z, predicted, self._rule))
+        z = _standardize_columns(matrix.values, self.loc, self.scale, threads)
+        predicted = _predict_cells(_mask_outliers(z, self.cutoff), self._rule.relations, threads)
+        return _label_like_input(part, _judge_cells(part, z, predicted, self._rule))
 
-    def _kept(self, X: Any) -> Any:
+    def _select_columns(self, X: Any) -> Any:
         """The columns kept."""
         part = frames.columns_named(X, self.column_names)
         if part is not X or (self.column_names and frames.names_of(X) == self.column_names):
@@ -264,21 +264,21 @@ def ddc(
         raise ValueError("check_data leaves no column, or no row, of X: " + " ".join(check.messages[:2]))
     cutoff = math.sqrt(chdtri(1, 1.0 - quantile))
     loc, scale = one_step(check.values, threads)
-    z = _standardized(check.values, loc, scale, threads)
-    u = _without_outliers(z, cutoff)
+    z = _standardize_columns(check.values, loc, scale, threads)
+    u = _mask_outliers(z, cutoff)
     found = search
     if search == "auto":
         found = "pairs" if loc.size <= MANY_COLUMNS else "wrapped"
     if found == "pairs":
-        relations = by_pairs(u, quantile, least, own, threads, progress)
+        relations = relate_by_pairs(u, quantile, least, own, threads, progress)
     else:
-        relations = by_wrapping(z, least, most, own, threads, progress)
-    predicted = _predictions(u, relations, threads)
-    deshrinkage, residual_scale = _deshrinkage(z, predicted, cutoff, threads)
+        relations = relate_by_wrapping(z, least, most, own, threads, progress)
+    predicted = _predict_cells(u, relations, threads)
+    deshrinkage, residual_scale = _estimate_deshrinkage(z, predicted, cutoff, threads)
     rule = _Rule(loc, scale, relations, deshrinkage, residual_scale, 0.0, 1.0, cutoff)
-    cells = _judged(check.part, z, predicted, rule)
-    rule = _with_rows(rule, cells.row_outlyingness)
-    cells = _labelled(check.part, _judged_rows(cells, rule))
+    cells = _judge_cells(check.part, z, predicted, rule)
+    rule = _add_row_scale(rule, cells.row_outlyingness)
+    cells = _label_like_input(check.part, _judge_rows(cells, rule))
     return DDCFit(
         **vars(cells), check=check, search=found, include_self=own, loc=loc, scale=scale, deshrinkage=deshrinkage,
         residual_scale=residual_scale, cutoff=cutoff, connected=np.diff(relations.first) > 0, _rule=rule,
@@ -300,7 +300,7 @@ def one_step(values: NDArray[Any], n_threads: int) -> tuple[FloatArray, FloatArr
     return figures[:, 0].copy(), figures[:, 1].copy()
 
 
-def _standardized(values: NDArray[Any], loc: FloatArray, scale: FloatArray, n_threads: int) -> FloatArray:
+def _standardize_columns(values: NDArray[Any], loc: FloatArray, scale: FloatArray, n_threads: int) -> FloatArray:
     """The standardized columns as rows, (p, n)."""
 
     def change(part: FloatArray, group: slice) -> None:
@@ -308,17 +308,17 @@ def _standardized(values: NDArray[Any], loc: FloatArray, scale: FloatArray, n_th
             part -= loc[group, None]
             part /= scale[group, None]
 
-    return columns_of(values, change, n_threads)
+    return map_columns(values, change, n_threads)
 
 
-def _without_outliers(z: FloatArray, cutoff: float) -> FloatArray:
+def _mask_outliers(z: FloatArray, cutoff: float) -> FloatArray:
     return np.where(np.abs(z) <= cutoff, z, np.nan)
 
 
 # --- predictions ------------------------------------------------------------------------------------------
 
 
-def _predictions(u: FloatArray, relations: Relations, n_threads: int) -> FloatArray:
+def _predict_cells(u: FloatArray, relations: Relations, n_threads: int) -> FloatArray:
     """Predictions from the neighbors of each column, still shrunken, (p, n); 0 for columns without neighbors."""
     predicted = np.empty(u.shape)
     weights = np.abs(relations.correlations)
@@ -330,25 +330,27 @@ def _predictions(u: FloatArray, relations: Relations, n_threads: int) -> FloatAr
         work = np.empty(u.shape[1])
         predict_columns(u, part.start, part.stop, first, others, weights, slopes, work, predicted[part])
 
-    in_parts(predict, u.shape, n_threads)
+    run_in_parts(predict, u.shape, n_threads)
     return predicted
 
 
-def _deshrinkage(z: FloatArray, predicted: FloatArray, cutoff: float, n_threads: int) -> tuple[FloatArray, FloatArray]:
+def _estimate_deshrinkage(
+    z: FloatArray, predicted: FloatArray, cutoff: float, n_threads: int
+) -> tuple[FloatArray, FloatArray]:
     """Deshrinkage factor of each column, and the scale of its residuals after it."""
     figures = np.empty((z.shape[0], 2))
 
     def measure(part: slice) -> None:
         deshrink_columns(z[part], predicted[part], cutoff, np.empty((2, z.shape[1])), figures[part])
 
-    in_parts(measure, z.shape, n_threads)
+    run_in_parts(measure, z.shape, n_threads)
     return figures[:, 0].copy(), figures[:, 1].copy()
 
 
 # --- cells and rows ---------------------------------------------------------------------------------------
 
 
-def _judged(part: Any, z: FloatArray, shrunken: FloatArray, rule: _Rule) -> Cells:
+def _judge_cells(part: Any, z: FloatArray, shrunken: FloatArray, rule: _Rule) -> Cells:
     """The cells of the matrix `part`, from its standardized columns and their shrunken predictions."""
     predicted = shrunken * rule.deshrinkage[:, None]
     residuals = np.ascontiguousarray(((z - predicted) / rule.residual_scale[:, None]).T)
@@ -360,12 +362,17 @@ def _judged(part: Any, z: FloatArray, shrunken: FloatArray, rule: _Rule) -> Cell
         imputed = imputed[:, 0]
     unjudged = np.zeros(len(residuals), dtype=bool)
     cells = Cells(
-        expected, residuals, flagged, frames.replace_columns(part, part, imputed), _outlying(residuals), unjudged
+        expected,
+        residuals,
+        flagged,
+        frames.replace_columns(part, part, imputed),
+        _row_outlyingness(residuals),
+        unjudged,
     )
-    return _judged_rows(cells, rule)
+    return _judge_rows(cells, rule)
 
 
-def _outlying(residuals: FloatArray) -> FloatArray:
+def _row_outlyingness(residuals: FloatArray) -> FloatArray:
     """Mean over the cells of each row of the distribution function of their squared residuals; NaN without cells."""
     probability = np.sort(
         erf(np.abs(residuals) * math.sqrt(0.5)), axis=1
@@ -374,7 +381,7 @@ def _outlying(residuals: FloatArray) -> FloatArray:
     return np.asarray(np.where(n > 0, np.nansum(probability, axis=1), np.nan) / np.maximum(n, 1))
 
 
-def _with_rows(rule: _Rule, outlying: FloatArray) -> _Rule:
+def _add_row_scale(rule: _Rule, outlying: FloatArray) -> _Rule:
     """The rule with median and nMAD of the rows' outlyingness; with nMAD 0, no row deviates."""
     known = outlying[~np.isnan(outlying)]
     center = float(np.median(known))
@@ -382,13 +389,13 @@ def _with_rows(rule: _Rule, outlying: FloatArray) -> _Rule:
     return rule._replace(row_center=center, row_scale=spread if spread > 0.0 else math.inf)
 
 
-def _judged_rows(cells: Cells, rule: _Rule) -> Cells:
+def _judge_rows(cells: Cells, rule: _Rule) -> Cells:
     """Cells with standardized outlyingness of rows, and flags."""
     outlying = (cells.row_outlyingness - rule.row_center) / rule.row_scale
     return replace(cells, row_outlyingness=outlying, flagged_rows=outlying > rule.cutoff)
 
 
-def _labelled(part: Any, cells: Cells) -> Cells:
+def _label_like_input(part: Any, cells: Cells) -> Cells:
     """Cells with the index and the names of the data, where these are a data frame."""
     figures = {name: frames.labelled(part, values) for name, values in vars(cells).items() if name != "imputed"}
     return replace(cells, **figures)  # imputed ones have them

@@ -59,19 +59,19 @@ class DataCheck:
         return columns + [f"row {i} {why}." for i, why in sorted(self.dropped_rows.items())]
 
     def __str__(self) -> str:
-        sentences, kept = self.messages, f"Kept: {_counted(self.rows.size, 'row')}, {self._kept_columns}."
+        sentences, kept = self.messages, f"Kept: {_count_phrase(self.rows.size, 'row')}, {self._kept_columns}."
         if len(sentences) > _MOST_SENTENCES:
             rest = f"... and {len(sentences) - _MOST_SENTENCES + 1} more, in `messages`."
             sentences = [*sentences[: _MOST_SENTENCES - 1], rest]
         return "\n".join([*sentences, kept])
 
     def __repr__(self) -> str:
-        kept = f"{_counted(self.rows.size, 'row')} and {self._kept_columns} kept"
+        kept = f"{_count_phrase(self.rows.size, 'row')} and {self._kept_columns} kept"
         return f"DataCheck({kept}, {len(self.dropped_rows)} and {len(self.dropped_columns)} dropped)"
 
     @property
     def _kept_columns(self) -> str:
-        return _counted(self.columns.size, "column")
+        return _count_phrase(self.columns.size, "column")
 
 
 def check_data(
@@ -169,10 +169,18 @@ class _Check:
         n_columns = columns.size + len(self._why_columns)
         part = frames.select(self._given, rows, columns)
         return DataCheck(
-            columns, rows, self._why_columns, self._why_rows, self._left(), names, self._names, n_columns, part
+            columns,
+            rows,
+            self._why_columns,
+            self._why_rows,
+            self._remaining_values(),
+            names,
+            self._names,
+            n_columns,
+            part,
         )
 
-    def _left(self) -> FloatArray:
+    def _remaining_values(self) -> FloatArray:
         if self._rows.all() and self._columns.all():
             return self._values
         return np.asarray(self._values[np.ix_(self._rows, self._columns)])
@@ -202,12 +210,12 @@ class _Check:
         self._rows &= ~gone
 
     def drop_discrete(self, most: int, n_threads: int) -> None:
-        counts = self._of_left(lambda values: _distinct(values, n_threads))
+        counts = self._measure_remaining(lambda values: _count_distinct(values, n_threads))
         few = f"and columns with {most} or fewer are taken for discrete"
-        self._drop_columns(counts <= most, lambda j: f"has {_counted(int(counts[j]), 'distinct value')}, {few}")
+        self._drop_columns(counts <= most, lambda j: f"has {_count_phrase(int(counts[j]), 'distinct value')}, {few}")
 
     def drop_constant(self, least: float, n_threads: int) -> None:
-        scale = self._of_left(lambda values: _nmad(values, n_threads))
+        scale = self._measure_remaining(lambda values: _nmad(values, n_threads))
         why = (
             f"has a median absolute deviation of at most {least:g}: at least half of its values are nearly equal, or "
             "its unit is large; lower min_scale to keep it"
@@ -215,11 +223,11 @@ class _Check:
         if self._rows.any():
             self._drop_columns(~(scale > least), lambda j: why)
 
-    def _of_left(self, measure: Any) -> FloatArray:
+    def _measure_remaining(self, measure: Any) -> FloatArray:
         """A figure of each column, NaN for those already dropped."""
         figures = np.full(self._columns.size, np.nan)
         if self._columns.any() and self._rows.any():
-            figures[self._columns] = measure(self._left())
+            figures[self._columns] = measure(self._remaining_values())
         return figures
 
     def _drop_columns(self, gone: BoolArray, why: Any) -> None:
@@ -228,7 +236,7 @@ class _Check:
         self._columns &= ~gone
 
 
-def _counted(n: int, what: str) -> str:
+def _count_phrase(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
@@ -237,7 +245,7 @@ def _nmad(values: NDArray[Any], n_threads: int) -> FloatArray:
     return location_results(Matrix(values, None, False), "median-mad", n_threads=n_threads)[:, 1]
 
 
-def _distinct(values: NDArray[Any], n_threads: int) -> FloatArray:
+def _count_distinct(values: NDArray[Any], n_threads: int) -> FloatArray:
     """Number of distinct values of each column, NaN aside."""
 
     def count(block: FloatArray, group: slice) -> FloatArray:

@@ -16,8 +16,8 @@ from powerkern._input.arrays import Matrix, as_flag, as_matrix, as_reals
 from powerkern._input.reading import read_fitted
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.cellwise.constants import wrap_constants
-from powerkern.cellwise.standardization import is_usable, mcd, standardization, warn_of_scales
-from powerkern.cellwise.wrapping import unit_rows, wrapped_scores
+from powerkern.cellwise.standardization import estimate_standardization, is_usable, mcd, warn_of_scales
+from powerkern.cellwise.wrapping import normalize_rows, wrap_scores
 
 #: Default number of components: as many as explain this share of the variance, up to a maximum.
 _SHARE = 0.8
@@ -83,7 +83,7 @@ class WrappedPCA:
 
     def transform(self, X: object) -> Any:
         """Scores of the rows of `X`, (n, k); a missing value counts as the center of its column."""
-        scores = self._centered(X) @ self.components.T
+        scores = self._center_rows(X) @ self.components.T
         return frames.labelled(X, scores, _component_names(self.eigenvalues.size))
 
     def inverse_transform(self, scores: object) -> FloatArray:
@@ -98,13 +98,13 @@ class WrappedPCA:
 
     def distances(self, X: object) -> tuple[Any, Any]:
         """Score distances and orthogonal distances of the rows of `X`."""
-        _, inside, outside = _distances(self._centered(X), self.components, self.eigenvalues)
+        _, inside, outside = _distances(self._center_rows(X), self.components, self.eigenvalues)
         return frames.labelled(X, inside), frames.labelled(X, outside)
 
-    def _centered(self, X: object) -> FloatArray:
+    def _center_rows(self, X: object) -> FloatArray:
         matrix = read_fitted(X, self.column_names, self.center.size)
         refuse_infinite(matrix)
-        return _centered(matrix, self.center, self.divisor, is_usable(self.scale))
+        return _center_rows(matrix, self.center, self.divisor, is_usable(self.scale))
 
 
 def wrapped_pca(
@@ -193,21 +193,21 @@ def wrapped_pca(
         raise ValueError(f"n_components must be from 1 to {largest}, the smaller side of X, got {n_components}")
     quantile = as_number("quantile", quantile, "(0, 1)")
     constants = wrap_constants(b, c)
-    found = standardization(matrix, method, constants, threads)
+    found = estimate_standardization(matrix, method, constants, threads)
     usable = is_usable(found.scale)
     if not usable.any():
         raise ValueError("no column of X has a positive, finite scale; there are no components")
     warn_of_scales(found.scale, matrix.names, "left out of the components")
     units = np.where(usable, found.scale, 1.0)
     divisor = units if as_flag("standardize", standardize) else np.ones(units.size)
-    block = wrapped_scores(matrix.values, found, constants, threads)
+    block = wrap_scores(matrix.values, found, constants, threads)
     center = np.where(usable, found.loc + units * block.mean(axis=1), 0.0)
-    unit_rows(block, threads)
+    normalize_rows(block, threads)
     block[~usable] = 0.0
     block *= (units / divisor)[:, None]
-    values, components, total = _eigen(block, n_components, threads)
+    values, components, total = _eigendecompose(block, n_components, threads)
     components[:, ~usable] = 0.0  # they are, to rounding
-    centered = _centered(matrix, center, divisor, usable)
+    centered = _center_rows(matrix, center, divisor, usable)
     scores, inside, outside = _distances(centered, components, values)
     return WrappedPCA(
         components, values, values / total, center, divisor, found.loc, found.scale,
@@ -221,7 +221,9 @@ def _component_names(k: int) -> list[str]:
     return [f"PC{i}" for i in range(1, k + 1)]
 
 
-def _eigen(block: FloatArray, n_components: int | None, n_threads: int) -> tuple[FloatArray, FloatArray, float]:
+def _eigendecompose(
+    block: FloatArray, n_components: int | None, n_threads: int
+) -> tuple[FloatArray, FloatArray, float]:
     """Eigenvalues and eigenvectors (rows) of ``block block'``, the largest first, and the sum of all eigenvalues."""
     from scipy.linalg import eigh  # costs a third of the time to import powerkern
 
@@ -238,16 +240,16 @@ def _eigen(block: FloatArray, n_components: int | None, n_threads: int) -> tuple
         raise ValueError(f"n_components is {n_components}, and the wrapped data have {rank} dimensions; take fewer")
     values, vectors = values[:rank], vectors[:, :rank]
     rows = vectors.T if p <= n else (block @ vectors / np.sqrt(values)).T
-    return np.ascontiguousarray(values), _signed(rows), total
+    return np.ascontiguousarray(values), _fix_signs(rows), total
 
 
-def _signed(rows: FloatArray) -> FloatArray:
+def _fix_signs(rows: FloatArray) -> FloatArray:
     """Rows with signs that make the largest entry of each positive."""
     largest = np.take_along_axis(rows, np.argmax(np.abs(rows), axis=1)[:, None], axis=1)
     return np.ascontiguousarray(rows * np.sign(largest))
 
 
-def _centered(matrix: Matrix, center: FloatArray, divisor: FloatArray, usable: BoolArray) -> FloatArray:
+def _center_rows(matrix: Matrix, center: FloatArray, divisor: FloatArray, usable: BoolArray) -> FloatArray:
     """Centered rows over the divisors; 0 for missing values and columns left out."""
     with np.errstate(over="ignore"):  # farther than float64 goes: the largest number, below
         centered = (np.asarray(matrix.values, dtype=np.float64) - center) / divisor

@@ -73,11 +73,11 @@ def wrap_constants(b: float = 1.5, c: float = 4.0) -> WrapConstants:
     corner, end = as_number("b", b, "(0, inf)"), as_number("c", c, "(0, 40)")
     if not corner < end:
         raise ValueError(f"b must be below c, got b={b} and c={c}")
-    return _optimal(corner, end)
+    return _solve_constants(corner, end)
 
 
 @lru_cache(maxsize=64)
-def _optimal(b: float, c: float) -> WrapConstants:
+def _solve_constants(b: float, c: float) -> WrapConstants:
     """`wrap_constants` for valid numbers."""
     from scipy.optimize import brentq
 

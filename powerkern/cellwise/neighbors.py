@@ -43,7 +43,7 @@ class Relations(NamedTuple):
     slopes: FloatArray
 
 
-def in_parts(
+def run_in_parts(
     job: Callable[[slice], None], shape: tuple[int, int], n_threads: int, step: int = _PART, progress: bool = False
 ) -> None:
     """Call `job` for a few of (p, n) columns at a time, from the last; the cost of each is proportional to p."""
@@ -53,7 +53,9 @@ def in_parts(
         run_parallel(job, parts, (n, p * p), n_threads, bar)
 
 
-def by_pairs(u: FloatArray, quantile: float, least: float, own: bool, n_threads: int, progress: bool) -> Relations:
+def relate_by_pairs(
+    u: FloatArray, quantile: float, least: float, own: bool, n_threads: int, progress: bool
+) -> Relations:
     """The columns correlated with each column, and the slopes on them, pair by pair."""
     p, n = u.shape
     correlation = np.zeros((p, p))
@@ -64,25 +66,25 @@ def by_pairs(u: FloatArray, quantile: float, least: float, own: bool, n_threads:
         pair_correlations(u, part.start, part.stop, limit, np.empty((3, n)), rows)
         correlation[part] = rows
 
-    in_parts(correlate, u.shape, n_threads, progress=progress)
+    run_in_parts(correlate, u.shape, n_threads, progress=progress)
     correlation += correlation.T
-    chosen = [_ordered(row, least) for row in correlation]
-    relations = _joined(chosen, [row[one] for row, one in zip(correlation, chosen, strict=True)], None, own)
+    chosen = [_select_correlated(row, least) for row in correlation]
+    relations = _join_lists(chosen, [row[one] for row, one in zip(correlation, chosen, strict=True)], None, own)
 
     def regress(part: slice) -> None:
         first, others, _, slopes = relations
         neighbor_slopes(u, part.start, part.stop, first, others, cutoff, np.empty((2, n)), slopes)
 
-    in_parts(regress, u.shape, n_threads)
+    run_in_parts(regress, u.shape, n_threads)
     if own:
         relations.slopes[relations.first[:-1][np.diff(relations.first) > 0]] = 1.0
     return relations
 
 
-def by_wrapping(z: FloatArray, least: float, most: int, own: bool, n_threads: int, progress: bool) -> Relations:
+def relate_by_wrapping(z: FloatArray, least: float, most: int, own: bool, n_threads: int, progress: bool) -> Relations:
     """The columns correlated with each column, and the slopes on them, from products of the wrapped columns."""
     p = z.shape[0]
-    w, present = _wrapped_rows(z, n_threads)
+    w, present = _wrap_rows(z, n_threads)
     squares = w * w
     totals = squares.sum(axis=1)
     chosen: list[Any] = [None] * p
@@ -99,14 +101,14 @@ def by_wrapping(z: FloatArray, least: float, most: int, own: bool, n_threads: in
             slope = product / theirs
         for row, j in enumerate(range(part.start, part.stop)):
             correlation[row, j] = 0.0
-            chosen[j] = _ordered(correlation[row], least)[:most]
+            chosen[j] = _select_correlated(correlation[row], least)[:most]
             correlations[j], slopes[j] = correlation[row, chosen[j]], slope[row, chosen[j]]
 
-    in_parts(correlate, z.shape, n_threads, _PANEL, progress)
-    return _joined(chosen, correlations, slopes, own)
+    run_in_parts(correlate, z.shape, n_threads, _PANEL, progress)
+    return _join_lists(chosen, correlations, slopes, own)
 
 
-def _wrapped_rows(z: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray | None]:
+def _wrap_rows(z: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray | None]:
     """Centered psi of the standardized columns, 0 where missing, and an indicator of values if any is missing."""
     w = z.copy()
     constants = wrap_constants().array
@@ -123,14 +125,14 @@ def _wrapped_rows(z: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray
     return w, (~missing).astype(np.float64) if missing.any() else None
 
 
-def _ordered(correlation: FloatArray, least: float) -> IntArray:
+def _select_correlated(correlation: FloatArray, least: float) -> IntArray:
     """Positions of correlations of at least this size, the largest first."""
     size = np.abs(correlation)
     large = np.flatnonzero(size >= least)
     return large[np.argsort(-size[large], kind="stable")]
 
 
-def _joined(chosen: list[Any], correlations: list[Any], slopes: list[Any] | None, own: bool) -> Relations:
+def _join_lists(chosen: list[Any], correlations: list[Any], slopes: list[Any] | None, own: bool) -> Relations:
     """The lists of all columns joined; with `own`, the column itself comes first in each non-empty list."""
     p = len(chosen)
     if own:

@@ -25,7 +25,7 @@ from powerkern.location import METHODS, LocationScale, measure_location
 _N_RESULTS = 4
 
 
-def standardization(matrix: Matrix, method: str, constants: WrapConstants, n_threads: int) -> LocationScale:
+def estimate_standardization(matrix: Matrix, method: str, constants: WrapConstants, n_threads: int) -> LocationScale:
     """Location and scale by the named method; infinite values are refused."""
     as_choice("method", method, ("wrapping", "mcd", *METHODS))
     if method in METHODS:
@@ -37,7 +37,7 @@ def standardization(matrix: Matrix, method: str, constants: WrapConstants, n_thr
     return LocationScale(results[:, 0].copy(), results[:, 1].copy(), n_iter, status)
 
 
-def given_standardization(
+def check_standardization(
     loc: ArrayLike, scale: ArrayLike, p: int, names: Sequence[Any] | None = None
 ) -> LocationScale:
     """Return location and scale of p columns as the caller gives them, checked and aligned with the labels `names`."""
@@ -90,9 +90,9 @@ def _mcd_factors(n_max: int) -> FloatArray:
     """
     n = np.maximum(np.arange(n_max + 1), 1)
     share = np.minimum((n // 2 + 1) / n, 1.0)
-    final = _of_central(np.array([2.0 * ndtr(KEPT) - 1.0]))[0]
+    final = _central_part_factor(np.array([2.0 * ndtr(KEPT) - 1.0]))[0]
     small = 1.0 + (2.0 + 0.5 * np.log(n) + np.where(n % 2, 8.5 / n, 0.0)) / n
-    return _read_only(np.vstack([_of_central(share), final * small]))
+    return _read_only(np.vstack([_central_part_factor(share), final * small]))
 
 
 @lru_cache(maxsize=16)
@@ -108,7 +108,7 @@ def _step_factors(constants: WrapConstants, n_max: int) -> FloatArray:
     return _read_only(math.sqrt(weight / square) * (1.0 + small / n))
 
 
-def _of_central(share: FloatArray) -> FloatArray:
+def _central_part_factor(share: FloatArray) -> FloatArray:
     """Consistency factor for the standard deviation of the central part of a normal distribution."""
     q = ndtri(0.5 * (1.0 + share))
     with np.errstate(invalid="ignore"):

@@ -19,7 +19,12 @@ from powerkern._input.arrays import Matrix, as_choice, as_matrix
 from powerkern._input.reading import read_fitted, wrap_like_input
 from powerkern._typing import FloatArray
 from powerkern.cellwise.constants import WrapConstants, wrap_constants
-from powerkern.cellwise.standardization import given_standardization, is_usable, standardization, warn_of_scales
+from powerkern.cellwise.standardization import (
+    check_standardization,
+    estimate_standardization,
+    is_usable,
+    warn_of_scales,
+)
 from powerkern.kernels.multivariate.wrapping import wrap_columns
 from powerkern.location import LocationScale
 
@@ -187,9 +192,9 @@ def fit_wrap(
     if (loc is None) != (scale is None):
         raise ValueError("loc and scale are given together, or neither is")
     if loc is not None and scale is not None:
-        found = given_standardization(loc, scale, matrix.values.shape[1], matrix.names)
+        found = check_standardization(loc, scale, matrix.values.shape[1], matrix.names)
     else:
-        found = standardization(matrix, method, constants, threads)
+        found = estimate_standardization(matrix, method, constants, threads)
     warn_of_scales(found.scale, matrix.names, "left as they are")
     return Wrapped(None, found.loc, found.scale, found.status, constants, missing, matrix.names)
 
@@ -229,7 +234,7 @@ def wrapped_correlation(
     >>> print(f"{np.corrcoef(X, rowvar=False)[0, 1]:.3f} {wrapped_correlation(X)[0, 1]:.3f}")
     0.017 0.892
     """
-    return _robust_correlation(X, b, c, method, n_threads, "correlations")[0]
+    return _correlate_wrapped(X, b, c, method, n_threads, "correlations")[0]
 
 
 def wrapped_covariance(
@@ -247,28 +252,28 @@ def wrapped_covariance(
     >>> np.sqrt(np.diag(wrapped_covariance(X))).round(1)
     array([1. , 9.8])
     """
-    correlation, scale = _robust_correlation(X, b, c, method, n_threads, "covariances")
+    correlation, scale = _correlate_wrapped(X, b, c, method, n_threads, "covariances")
     with np.errstate(over="ignore", invalid="ignore"):  # variances beyond float64 are infinite
         return np.asarray(correlation * np.outer(scale, scale))
 
 
-def _robust_correlation(
+def _correlate_wrapped(
     X: object, b: float, c: float, method: str, n_threads: int | None, wanted: str
 ) -> tuple[FloatArray, FloatArray]:
     """The correlation matrix of wrapped columns, and their scales; warns where those are not positive."""
     matrix, threads = as_matrix(X), thread_count(n_threads)
     constants = wrap_constants(b, c)
-    found = standardization(matrix, method, constants, threads)
+    found = estimate_standardization(matrix, method, constants, threads)
     warn_of_scales(found.scale, matrix.names, f"their {wanted} are NaN")
-    block = wrapped_scores(matrix.values, found, constants, threads)
-    unit_rows(block, threads)
+    block = wrap_scores(matrix.values, found, constants, threads)
+    normalize_rows(block, threads)
     correlation = np.clip(products.gram(block, threads), -1.0, 1.0)
     known = ~np.isnan(np.diag(correlation))
     np.fill_diagonal(correlation, np.where(known, 1.0, np.nan))
     return correlation, found.scale
 
 
-def wrapped_scores(values: NDArray[Any], found: LocationScale, constants: WrapConstants, n_threads: int) -> FloatArray:
+def wrap_scores(values: NDArray[Any], found: LocationScale, constants: WrapConstants, n_threads: int) -> FloatArray:
     """psi of the standardized columns, as rows, (p, n); 0 for missing values and columns without a scale."""
     usable = is_usable(found.scale)
 
@@ -278,10 +283,10 @@ def wrapped_scores(values: NDArray[Any], found: LocationScale, constants: WrapCo
         part[~usable[group]] = 0.0
         np.nan_to_num(part, copy=False)
 
-    return columns_of(values, change, n_threads)
+    return map_columns(values, change, n_threads)
 
 
-def columns_of(values: NDArray[Any], change: Callable[[FloatArray, slice], None], n_threads: int) -> FloatArray:
+def map_columns(values: NDArray[Any], change: Callable[[FloatArray, slice], None], n_threads: int) -> FloatArray:
     """The columns of a matrix as rows of an array, each group modified in place by ``change(rows, group)``."""
     out = np.empty((values.shape[1], values.shape[0]))
     scratch = Scratch()
@@ -295,7 +300,7 @@ def columns_of(values: NDArray[Any], change: Callable[[FloatArray, slice], None]
     return out
 
 
-def unit_rows(block: FloatArray, n_threads: int) -> None:
+def normalize_rows(block: FloatArray, n_threads: int) -> None:
     """Center the rows and divide them by their lengths, in place; constant rows become NaN."""
 
     def job(group: slice) -> None:

@@ -66,14 +66,14 @@ def test_a_row_without_values_is_no_inlier():
 
 
 def test_a_correlation_at_the_limit_counts():
-    from powerkern.cellwise.neighbors import _ordered
+    from powerkern.cellwise.neighbors import _select_correlated
 
-    assert _ordered(np.array([0.5, -0.75, 0.25, 0.4]), 0.5).tolist() == [1, 0]
+    assert _select_correlated(np.array([0.5, -0.75, 0.25, 0.4]), 0.5).tolist() == [1, 0]
 
 
 def test_a_residual_at_the_cutoff_is_not_flagged():
     one = np.ones(1)
     rule = cells._Rule(0.0 * one, one, None, one, one, 0.0, 1.0, 2.0)
     z = np.array([[-2.0, 2.0, np.nextafter(2.0, 3.0), 0.0]])
-    judged = cells._judged(z.T, z, np.zeros_like(z), rule)
+    judged = cells._judge_cells(z.T, z, np.zeros_like(z), rule)
     assert judged.flagged.ravel().tolist() == [False, False, True, False]
