@@ -1,4 +1,4 @@
-"""Deviating cells: each cell is compared with its prediction from the other cells of its row."""
+"""Detect deviating cells (DDC) by comparing each cell with its prediction from the other cells of its row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from powerkern.cellwise.wrapping import map_columns
 from powerkern.kernels.location.loc_scale import MAD_FACTOR
 from powerkern.kernels.multivariate.cells import deshrink_columns, one_step_columns, predict_columns
 
-#: Largest number of columns for which search="auto" takes pairs.
+#: Largest number of columns for which search="auto" correlates the columns pair by pair.
 MANY_COLUMNS = 750
 _SEARCHES = ("auto", "pairs", "wrapped")
 
@@ -31,7 +31,8 @@ _SEARCHES = ("auto", "pairs", "wrapped")
 class Cells:
     """Predictions, residuals and flags for all given rows and the columns that `check_data` keeps.
 
-    Arrays for arrays; frames and series with the index and the names of the data for data frames.
+    The attributes are arrays if the data are an array. If the data are a data frame, they are data frames and series
+    with its index and column names.
 
     Attributes
     ----------
@@ -63,7 +64,7 @@ class Cells:
 
 
 class _Rule(NamedTuple):
-    """Everything needed to judge a row."""
+    """Estimates that are needed to judge the cells of a row; see `DDCFit` for their meaning."""
 
     loc: FloatArray
     scale: FloatArray
@@ -77,12 +78,12 @@ class _Rule(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DDCFit(Cells):
-    """Deviating cells of the rows and columns kept by `check_data`, and the rule to judge new rows; see `ddc`.
+    """Deviating cells of the fitted data, and the rule that judges new rows; returned by `ddc`.
 
     Attributes
     ----------
     predicted, residuals, flagged, imputed, row_outlyingness, flagged_rows
-        As in `Cells`, of the data fitted.
+        As in `Cells`, for the fitted data.
     check : DataCheck
         The columns and rows kept, and the reasons for dropping others.
     search : {"pairs", "wrapped"}
@@ -118,7 +119,18 @@ class DDCFit(Cells):
         return self.check.column_names
 
     def neighbors(self, column: int | str) -> Neighbors:
-        """The columns that predict this one, given by its name or its position among the columns kept."""
+        """Return the columns that predict a column.
+
+        Parameters
+        ----------
+        column : int or str
+            Name of the column, or its position among the columns kept.
+
+        Returns
+        -------
+        Neighbors
+            Their positions, correlations and slopes.
+        """
         j = position_of(column, self.column_names, self.loc.size)
         first, others, correlations, slopes = self._rule.relations
         part = slice(first[j] + (self.include_self and self.connected[j]), first[j + 1])
@@ -148,7 +160,7 @@ class DDCFit(Cells):
         return _label_like_input(part, _judge_cells(part, z, predicted, self._rule))
 
     def _select_columns(self, X: Any) -> Any:
-        """The columns kept."""
+        """Return the columns of `X` that the fit kept; raise if `X` does not match the fitted data."""
         part = frames.columns_named(X, self.column_names)
         if part is not X or (self.column_names and frames.names_of(X) == self.column_names):
             return part
@@ -178,16 +190,16 @@ def ddc(
     X : (n, p) array-like
         Array or data frame; NaN is missing. `check_data` drops the columns and rows that cannot be used.
     quantile : float, default 0.99
-        Share of regular cells that are not flagged: with it, ``cutoff = sqrt(chi2_1^-1(quantile))``.
+        Fraction of regular cells that are not flagged; ``cutoff = sqrt(chi2_1^-1(quantile))``.
     min_correlation : float, default 0.5
         Columns with at least this absolute robust correlation predict each other.
     include_self : bool, default True
         Whether a cell takes part in its own prediction, with weight 1, unless it is an outlier of its column.
     search : {"auto", "pairs", "wrapped"}, default "auto"
-        Correlations pair by pair, or from products of wrapped columns [2]_, much faster for many columns. "auto" takes
-        pairs up to 750 columns.
+        How to compute correlations: "pairs" takes the columns pair by pair; "wrapped" multiplies wrapped columns [2]_,
+        which is much faster for many columns. "auto" uses pairs for up to 750 columns.
     n_neighbors : int, default 100
-        Largest number of columns that predict one, with the wrapped search.
+        Largest number of columns that predict a column in the wrapped search.
     max_missing, max_discrete, min_scale
         As in `check_data`.
     n_threads : int, optional
@@ -204,7 +216,8 @@ def ddc(
     Raises
     ------
     TypeError, ValueError
-        X that does not hold real numbers, or infinite ones; an unsuitable option; no usable column or row.
+        If `X` has values that are not real numbers or are infinite, if an option is unsuitable, or if no column or no
+        row is usable.
 
     See Also
     --------
@@ -289,7 +302,7 @@ def ddc(
 
 
 def one_step(values: NDArray[Any], n_threads: int) -> tuple[FloatArray, FloatArray]:
-    """One-step location and scale of each column, from median and MAD."""
+    """Return the one-step M-estimates of location and scale of each column, started from median and MAD; see `ddc`."""
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
         out = np.empty((block.shape[0], 2))
@@ -301,7 +314,17 @@ def one_step(values: NDArray[Any], n_threads: int) -> tuple[FloatArray, FloatArr
 
 
 def _standardize_columns(values: NDArray[Any], loc: FloatArray, scale: FloatArray, n_threads: int) -> FloatArray:
-    """The standardized columns as rows, (p, n)."""
+    """Return the standardized columns as rows, (p, n).
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The data; NaN is missing.
+    loc, scale : (p,) ndarray
+        Location and scale of each column, in its units.
+    n_threads : int
+        Number of threads.
+    """
 
     def change(part: FloatArray, group: slice) -> None:
         with np.errstate(over="ignore"):  # infinite: as outlying as a cell can be
@@ -312,6 +335,7 @@ def _standardize_columns(values: NDArray[Any], loc: FloatArray, scale: FloatArra
 
 
 def _mask_outliers(z: FloatArray, cutoff: float) -> FloatArray:
+    """Replace standardized values beyond `cutoff` by NaN."""
     return np.where(np.abs(z) <= cutoff, z, np.nan)
 
 
@@ -319,7 +343,10 @@ def _mask_outliers(z: FloatArray, cutoff: float) -> FloatArray:
 
 
 def _predict_cells(u: FloatArray, relations: Relations, n_threads: int) -> FloatArray:
-    """Predictions from the neighbors of each column, still shrunken, (p, n); 0 for columns without neighbors."""
+    """Predict cells from the neighbors of their column, without undoing the shrinkage, (p, n).
+
+    Cells of columns without neighbors are predicted as 0.
+    """
     predicted = np.empty(u.shape)
     weights = np.abs(relations.correlations)
     first = np.require(relations.first, requirements="W")  # as kernels take them
@@ -337,7 +364,25 @@ def _predict_cells(u: FloatArray, relations: Relations, n_threads: int) -> Float
 def _estimate_deshrinkage(
     z: FloatArray, predicted: FloatArray, cutoff: float, n_threads: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Deshrinkage factor of each column, and the scale of its residuals after it."""
+    """Return the deshrinkage factor of each column and the scale of its residuals after deshrinkage.
+
+    Parameters
+    ----------
+    z : (p, n) ndarray
+        Standardized columns, as rows.
+    predicted : (p, n) ndarray
+        Shrunken predictions of `z`.
+    cutoff : float
+        Largest absolute standardized residual of a regular cell.
+    n_threads : int
+        Number of threads.
+
+    Returns
+    -------
+    deshrinkage : (p,) ndarray
+    residual_scale : (p,) ndarray
+        In units of the scale of the column.
+    """
     figures = np.empty((z.shape[0], 2))
 
     def measure(part: slice) -> None:
@@ -351,7 +396,19 @@ def _estimate_deshrinkage(
 
 
 def _judge_cells(part: Any, z: FloatArray, shrunken: FloatArray, rule: _Rule) -> Cells:
-    """The cells of the matrix `part`, from its standardized columns and their shrunken predictions."""
+    """Return the predictions, residuals and flags of the cells and rows of `part`.
+
+    Parameters
+    ----------
+    part : (n, p) ndarray or data frame
+        The data, in the form in which the user passed them.
+    z : (p, n) ndarray
+        Their standardized columns, as rows.
+    shrunken : (p, n) ndarray
+        Shrunken predictions of `z`.
+    rule : _Rule
+        The fitted rule.
+    """
     predicted = shrunken * rule.deshrinkage[:, None]
     residuals = np.ascontiguousarray(((z - predicted) / rule.residual_scale[:, None]).T)
     expected = rule.loc + rule.scale * predicted.T
@@ -373,7 +430,7 @@ def _judge_cells(part: Any, z: FloatArray, shrunken: FloatArray, rule: _Rule) ->
 
 
 def _row_outlyingness(residuals: FloatArray) -> FloatArray:
-    """Mean over the cells of each row of the distribution function of their squared residuals; NaN without cells."""
+    """Return the mean of F(residual**2) over the cells of each row, F as in `ddc`; NaN for rows without cells."""
     probability = np.sort(
         erf(np.abs(residuals) * math.sqrt(0.5)), axis=1
     )  # sorted: the sum does not depend on the order of columns
@@ -382,7 +439,10 @@ def _row_outlyingness(residuals: FloatArray) -> FloatArray:
 
 
 def _add_row_scale(rule: _Rule, outlying: FloatArray) -> _Rule:
-    """The rule with median and nMAD of the rows' outlyingness; with nMAD 0, no row deviates."""
+    """Set the row center and scale of the rule to the median and normalized MAD of `outlying`.
+
+    If the MAD is 0, the scale is infinite, so that no row is flagged.
+    """
     known = outlying[~np.isnan(outlying)]
     center = float(np.median(known))
     spread = MAD_FACTOR * float(np.median(np.abs(known - center)))
@@ -390,12 +450,12 @@ def _add_row_scale(rule: _Rule, outlying: FloatArray) -> _Rule:
 
 
 def _judge_rows(cells: Cells, rule: _Rule) -> Cells:
-    """Cells with standardized outlyingness of rows, and flags."""
+    """Standardize the outlyingness of the rows of `cells` by the rule, and flag outlying rows."""
     outlying = (cells.row_outlyingness - rule.row_center) / rule.row_scale
     return replace(cells, row_outlyingness=outlying, flagged_rows=outlying > rule.cutoff)
 
 
 def _label_like_input(part: Any, cells: Cells) -> Cells:
-    """Cells with the index and the names of the data, where these are a data frame."""
+    """Give all results the index and column names of `part`, if it is a data frame."""
     figures = {name: frames.labelled(part, values) for name, values in vars(cells).items() if name != "imputed"}
-    return replace(cells, **figures)  # imputed ones have them
+    return replace(cells, **figures)  # `imputed` has its labels already

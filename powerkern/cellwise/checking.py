@@ -1,4 +1,4 @@
-"""Columns and rows that cellwise methods cannot use, with the reasons."""
+"""Select the columns and rows that cellwise methods can use, and give the reasons for dropping the others."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from powerkern._input.arrays import Matrix, as_matrix, column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.location import location_results
 
-#: Sentences that `str` of a `DataCheck` shows; `messages` has all.
+#: Largest number of sentences in `str` of a `DataCheck`; `messages` has all of them.
 _MOST_SENTENCES = 15
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DataCheck:
-    """Columns and rows that `check_data` keeps, and its reasons for dropping the rest; prints as sentences.
+    """Columns and rows that `check_data` keeps, and its reasons for dropping the rest; prints as a list of sentences.
 
     Attributes
     ----------
     columns, rows : ndarray of int
         Positions of the columns and rows kept.
     dropped_columns, dropped_rows : dict of int to str
-        Positions of those dropped, with the reason.
+        Position of each dropped column or row, with the reason.
     values : (len(rows), len(columns)) ndarray
         The values kept.
     column_names : list of str or None
@@ -39,7 +39,7 @@ class DataCheck:
     n_columns : int
         Number of columns of the data.
     part : ndarray or data frame
-        The rows and columns kept, as given.
+        The rows and columns kept, of the type that was passed in.
     """
 
     columns: IntArray
@@ -54,7 +54,7 @@ class DataCheck:
 
     @property
     def messages(self) -> list[str]:
-        """A sentence for each column and row dropped."""
+        """One sentence for each dropped column and row."""
         columns = [f"{column_label(j, self.names)} {why}." for j, why in sorted(self.dropped_columns.items())]
         return columns + [f"row {i} {why}." for i, why in sorted(self.dropped_rows.items())]
 
@@ -82,9 +82,9 @@ def check_data(
     min_scale: float = 1e-12,
     n_threads: int | None = None,
 ) -> DataCheck:
-    """Columns and rows that cellwise methods can use, and the reasons for dropping others.
+    """Find the columns and rows that cellwise methods can use, and say why the others are dropped.
 
-    Dropped are, in this order [1]_:
+    These are dropped, in this order [1]_:
 
     1. columns of a data frame that do not hold numbers;
     2. columns that number the rows, from 0 or from 1;
@@ -99,7 +99,7 @@ def check_data(
     X : (n, p) array-like
         Array or data frame; NaN is missing.
     max_missing : float, default 0.5
-        Largest share of missing values that a column, or a row, may have.
+        Largest fraction of missing values that a column or a row may have.
     max_discrete : int, default 3
         Largest number of distinct values of a discrete column.
     min_scale : float, default 1e-12
@@ -146,7 +146,7 @@ def check_data(
 
 
 class _Check:
-    """The columns and rows left after each step."""
+    """State of `check_data`: the columns and rows that are still kept, and the reasons for dropping the others."""
 
     def __init__(self, X: Any) -> None:
         positions, names = frames.numeric_positions(X)
@@ -181,6 +181,7 @@ class _Check:
         )
 
     def _remaining_values(self) -> FloatArray:
+        """Return the values of the rows and columns that are still kept."""
         if self._rows.all() and self._columns.all():
             return self._values
         return np.asarray(self._values[np.ix_(self._rows, self._columns)])
@@ -224,7 +225,7 @@ class _Check:
             self._drop_columns(~(scale > least), lambda j: why)
 
     def _measure_remaining(self, measure: Any) -> FloatArray:
-        """A figure of each column, NaN for those already dropped."""
+        """Apply `measure` to the remaining values; columns that are already dropped get NaN."""
         figures = np.full(self._columns.size, np.nan)
         if self._columns.any() and self._rows.any():
             figures[self._columns] = measure(self._remaining_values())
@@ -237,6 +238,7 @@ class _Check:
 
 
 def _count_phrase(n: int, what: str) -> str:
+    """Return `n` and the noun `what`, in the plural unless n is 1."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
@@ -246,11 +248,11 @@ def _nmad(values: NDArray[Any], n_threads: int) -> FloatArray:
 
 
 def _count_distinct(values: NDArray[Any], n_threads: int) -> FloatArray:
-    """Number of distinct values of each column, NaN aside."""
+    """Count the distinct values of each column, not counting NaN."""
 
     def count(block: FloatArray, group: slice) -> FloatArray:
         block.sort(axis=1)
-        steps = (block[:, 1:] > block[:, :-1]).sum(axis=1)  # NaN, at the end, is above nothing
+        steps = (block[:, 1:] > block[:, :-1]).sum(axis=1)  # NaN is last, and every comparison with it is false
         return np.asarray((steps + ~np.isnan(block[:, 0]))[:, None], dtype=np.float64)
 
     return measure_columns(count, values, 1, n_threads)[:, 0]

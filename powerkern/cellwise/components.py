@@ -1,4 +1,4 @@
-"""Robust principal components from wrapped data, with the distances and cut-offs of the outlier map."""
+"""Compute robust principal components of wrapped data, with the distances and cut-offs of the outlier map."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from powerkern.cellwise.constants import wrap_constants
 from powerkern.cellwise.standardization import estimate_standardization, is_usable, mcd, warn_of_scales
 from powerkern.cellwise.wrapping import normalize_rows, wrap_scores
 
-#: Default number of components: as many as explain this share of the variance, up to a maximum.
+#: By default, as many components as explain the fraction _SHARE of the variance, but at most _MOST.
 _SHARE = 0.8
 _MOST = 10
 #: Eigenvalues below this multiple of the largest count as zero.
@@ -39,18 +39,19 @@ class WrappedPCA:
     explained_variance_ratio : (k,) ndarray
         `eigenvalues` over the sum of all eigenvalues.
     center, divisor : (p,) ndarray
-        Subtracted from a row, and dividing it (1 unless ``standardize``), before projection.
+        Before projection, `center` is subtracted from a row and the result is divided by `divisor` (1 unless
+        ``standardize``).
     loc, scale : (p,) ndarray
         Robust location and scale of the columns.
     scores : (n, k) ndarray or data frame
-        Scores of the unwrapped data, in which outliers show. Of a data frame these and the distances have its index,
-        and the components are called "PC1", "PC2", ...
+        Scores of the unwrapped data, in which outliers show. If the data are a data frame, the scores and distances
+        have its index, and the components are called "PC1", "PC2", ...
     score_distances, orthogonal_distances : (n,) ndarray or series
-        Distance within the space of the components, in its standard deviations, and distance from that space.
+        Distance within the space of the components, in standard deviations of the scores, and distance from that space.
     score_cutoff, orthogonal_cutoff : float
         Cut-offs beyond which a row is an outlier.
     quantile : float
-        Share of regular rows below either cut-off.
+        Fraction of regular rows below each cut-off.
     column_names : list of str or None
         Names of the columns.
     """
@@ -78,16 +79,16 @@ class WrappedPCA:
 
     @property
     def outliers(self) -> Any:
-        """Rows of the fitted data beyond either cut-off."""
+        """Mask of the fitted rows that lie beyond either cut-off."""
         return (self.score_distances > self.score_cutoff) | (self.orthogonal_distances > self.orthogonal_cutoff)
 
     def transform(self, X: object) -> Any:
-        """Scores of the rows of `X`, (n, k); a missing value counts as the center of its column."""
+        """Return the scores of the rows of `X`, (n, k); a missing value is replaced by the center of its column."""
         scores = self._center_rows(X) @ self.components.T
         return frames.labelled(X, scores, _component_names(self.eigenvalues.size))
 
     def inverse_transform(self, scores: object) -> FloatArray:
-        """Points of the component space with these scores, (n, p), in the units of the data."""
+        """Return the points of the component space that have these scores, (n, p), in the units of the data."""
         given, k = as_reals("scores", scores), self.eigenvalues.size
         if given.shape[-1:] != (k,):
             raise ValueError(f"scores must have {k} columns, one a component, got shape {given.shape}")
@@ -97,11 +98,12 @@ class WrappedPCA:
         return np.asarray(self.center + self.divisor * (given @ self.components))
 
     def distances(self, X: object) -> tuple[Any, Any]:
-        """Score distances and orthogonal distances of the rows of `X`."""
+        """Return the score distances and the orthogonal distances of the rows of `X`."""
         _, inside, outside = _distances(self._center_rows(X), self.components, self.eigenvalues)
         return frames.labelled(X, inside), frames.labelled(X, outside)
 
     def _center_rows(self, X: object) -> FloatArray:
+        """Read `X` and return its centered and divided rows; see the function `_center_rows`."""
         matrix = read_fitted(X, self.column_names, self.center.size)
         refuse_infinite(matrix)
         return _center_rows(matrix, self.center, self.divisor, is_usable(self.scale))
@@ -118,33 +120,33 @@ def wrapped_pca(
     quantile: float = 0.975,
     n_threads: int | None = None,
 ) -> WrappedPCA:
-    """Robust principal components: the eigenvectors of the correlation of wrapped data.
+    """Compute robust principal components: the eigenvectors of the correlation of wrapped data.
 
     The components are the eigenvectors of `wrapped_correlation` (of `wrapped_covariance` with ``standardize=False``),
-    found from the smaller of the two products of the wrapped data with themselves. The data themselves, unwrapped, are
-    then projected, so that outliers show: with t the scores of a row, y the row less the center (over the scales) and P
-    the components,
+    computed from the smaller of the two products of the wrapped data with themselves. The original data, not wrapped,
+    are then projected, so that outliers show. With t the scores of a row, y the row less the center (over the scales)
+    and P the components, the distances are:
 
     - score distance: ``sqrt(sum t_k**2 / eigenvalue_k)``, cut off at the root of a quantile of chi-square with k
       degrees of freedom;
     - orthogonal distance: ``|y - P' t|``, cut off at ``(m + s z)**(3/2)``, with m and s the univariate MCD of the
       distances to the power 2/3, which are about normal (Wilson and Hilferty), and z the normal quantile [2]_.
 
-    Rows far out in the space of the components only are good leverage points; far from it only, orthogonal outliers;
-    both, bad leverage points. `powerkern.plot.outlier_map` draws them.
+    A row with only a large score distance is a good leverage point. A row with only a large orthogonal distance is an
+    orthogonal outlier. A row with both is a bad leverage point. `powerkern.plot.outlier_map` draws the distances.
 
     Parameters
     ----------
     X : (n, p) array-like
         Array or data frame. Missing values (NaN) count as the center of their column.
     n_components : int, optional
-        How many; by default as many as have 80 % of the variance, at most 10.
+        Number of components. The default is as many as explain 80 % of the variance, but at most 10.
     standardize : bool, default True
         Divide columns by their robust scales.
     b, c, method
         As in `wrap`.
     quantile : float, default 0.975
-        Share of regular rows below either cut-off.
+        Fraction of regular rows below each cut-off.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 
@@ -218,13 +220,18 @@ def wrapped_pca(
 
 
 def _component_names(k: int) -> list[str]:
+    """Return the names "PC1" to "PCk"."""
     return [f"PC{i}" for i in range(1, k + 1)]
 
 
 def _eigendecompose(
     block: FloatArray, n_components: int | None, n_threads: int
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Eigenvalues and eigenvectors (rows) of ``block block'``, the largest first, and the sum of all eigenvalues."""
+    """Return eigenvalues and eigenvectors of ``block block'``, the largest first, and the sum of all eigenvalues.
+
+    The eigenvectors are rows. If `n_components` is None, enough are returned to explain the fraction _SHARE of the
+    variance.
+    """
     from scipy.linalg import eigh  # costs a third of the time to import powerkern
 
     p, n = block.shape
@@ -244,14 +251,24 @@ def _eigendecompose(
 
 
 def _fix_signs(rows: FloatArray) -> FloatArray:
-    """Rows with signs that make the largest entry of each positive."""
+    """Multiply rows by 1 or -1 so that the entry of largest absolute value in each is positive."""
     largest = np.take_along_axis(rows, np.argmax(np.abs(rows), axis=1)[:, None], axis=1)
     return np.ascontiguousarray(rows * np.sign(largest))
 
 
 def _center_rows(matrix: Matrix, center: FloatArray, divisor: FloatArray, usable: BoolArray) -> FloatArray:
-    """Centered rows over the divisors; 0 for missing values and columns left out."""
-    with np.errstate(over="ignore"):  # farther than float64 goes: the largest number, below
+    """Return the centered rows over the divisors; missing values and unusable columns become 0.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data, (n, p).
+    center, divisor : (p,) ndarray
+        Subtracted from each row, and dividing it.
+    usable : (p,) ndarray of bool
+        Columns with a positive, finite scale.
+    """
+    with np.errstate(over="ignore"):  # nan_to_num below turns an overflow into the largest float64
         centered = (np.asarray(matrix.values, dtype=np.float64) - center) / divisor
     centered[:, ~usable] = 0.0
     return np.nan_to_num(centered, copy=False)
@@ -260,7 +277,7 @@ def _center_rows(matrix: Matrix, center: FloatArray, divisor: FloatArray, usable
 def _distances(
     centered: FloatArray, components: FloatArray, eigenvalues: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Scores, score distances and orthogonal distances."""
+    """Return the scores, score distances and orthogonal distances of centered rows."""
     scores = centered @ components.T
     outside, lengths = _lengths(centered - scores @ components), _lengths(centered)
     outside[outside <= _ZERO * lengths.max(initial=0.0)] = 0.0
@@ -277,6 +294,6 @@ def _lengths(rows: FloatArray) -> FloatArray:
 
 
 def _orthogonal_cutoff(outside: FloatArray, quantile: float) -> float:
-    """Cut-off of the orthogonal distances, 0 if they are all 0."""
+    """Return the cut-off of the orthogonal distances `outside`, by Wilson and Hilferty; 0 if all of them are 0."""
     loc, scale = mcd((outside ** (2.0 / 3.0))[:, None])[0, :2]
     return float(max(loc + scale * ndtri(quantile), 0.0) ** 1.5)

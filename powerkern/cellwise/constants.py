@@ -39,7 +39,7 @@ class WrapConstants:
 
 
 def wrap_constants(b: float = 1.5, c: float = 4.0) -> WrapConstants:
-    """The constants q1 and q2 of the wrapping function for given b and c.
+    """Return the constants q1 and q2 of the wrapping function for given b and c.
 
     ``psi(z) = z`` for ``|z| < b``, ``q1 tanh(q2 (c - |z|)) sign(z)`` for ``b <= |z| <= c``, and 0 beyond [1]_.
     q1 makes psi continuous at b: ``q1 tanh(q2 (c - b)) = b``. q2 makes it the most efficient function of this form at
@@ -78,7 +78,7 @@ def wrap_constants(b: float = 1.5, c: float = 4.0) -> WrapConstants:
 
 @lru_cache(maxsize=64)
 def _solve_constants(b: float, c: float) -> WrapConstants:
-    """`wrap_constants` for valid numbers."""
+    """Compute `wrap_constants` for b and c that have been checked."""
     from scipy.optimize import brentq
 
     most = 30.0 / (c - b) + 2.0 * b + 2.0
@@ -91,14 +91,14 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
 def _imbalance(q2: float, b: float, c: float) -> float:
-    """``q1 B - 2 q2 A``, with the q1 that makes psi continuous."""
+    """Return ``q1 B - 2 q2 A``, with the q1 that makes psi continuous; it vanishes at the optimal q2."""
     constants = WrapConstants(b, c, b / math.tanh(q2 * (c - b)), q2)
     a, slope = moments(constants)[1:]
     return float(constants.q1 * slope - 2.0 * q2 * a)
 
 
 def moments(constants: WrapConstants) -> tuple[float, float, float]:
-    """``E psi(Z)/Z``, ``E psi(Z)**2`` and ``E Z psi(Z)`` for standard normal Z."""
+    """Return ``E psi(Z)/Z``, ``E psi(Z)**2`` and ``E Z psi(Z)`` for standard normal Z."""
     b, c, q1, q2 = constants.array
     half = 0.5 * (c - b)
     z = b + half * (_NODES + 1.0)

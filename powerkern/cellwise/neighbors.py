@@ -1,4 +1,4 @@
-"""Correlated columns, pair by pair or from products of wrapped columns, and the slopes on them."""
+"""Find the correlated columns, pair by pair or from products of wrapped columns, and the slopes on them."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from powerkern.cellwise.constants import wrap_constants
 from powerkern.kernels.multivariate.cells import neighbor_slopes, pair_correlations
 from powerkern.kernels.multivariate.wrapping import wrap_columns
 
-#: Columns that a thread takes at once.
+#: Number of columns in a task.
 _PART = 4
-#: The same for products with all other columns.
+#: Number of columns in a task that multiplies them with all other columns.
 _PANEL = 64
 
 
 class Neighbors(NamedTuple):
-    """Columns that predict one column, the most correlated first."""
+    """Columns that predict a column, the most correlated first."""
 
     #: Positions among the columns kept.
     columns: IntArray
-    #: Robust correlations with them.
+    #: Robust correlations of these columns with the predicted one.
     correlations: FloatArray
-    #: Slopes on them, between standardized columns.
+    #: Slopes of the predicted column on these columns, all standardized.
     slopes: FloatArray
 
 
 class Relations(NamedTuple):
-    """Neighbors of all columns, concatenated: column j has ``first[j]:first[j + 1]``."""
+    """Neighbors of all columns, concatenated; those of column j are the elements ``first[j]:first[j + 1]``."""
 
     first: IntArray
     neighbors: IntArray
@@ -46,7 +46,21 @@ class Relations(NamedTuple):
 def run_in_parts(
     job: Callable[[slice], None], shape: tuple[int, int], n_threads: int, step: int = _PART, progress: bool = False
 ) -> None:
-    """Call `job` for a few of (p, n) columns at a time, from the last; the cost of each is proportional to p."""
+    """Run `job` on groups of columns in parallel, starting with the last columns.
+
+    Parameters
+    ----------
+    job : callable
+        Called with the slice of columns of each group.
+    shape : (int, int)
+        Numbers of columns and rows, (p, n). The cost of a column is taken to be proportional to p.
+    n_threads : int
+        Number of threads.
+    step : int
+        Number of columns in a group.
+    progress : bool
+        Show a progress bar over the columns.
+    """
     p, n = shape
     parts = [(slice(start, min(start + step, p)),) for start in range(0, p, step)][::-1]
     with progress_bar(p, " columns", progress) as bar:
@@ -56,7 +70,23 @@ def run_in_parts(
 def relate_by_pairs(
     u: FloatArray, quantile: float, least: float, own: bool, n_threads: int, progress: bool
 ) -> Relations:
-    """The columns correlated with each column, and the slopes on them, pair by pair."""
+    """Find the neighbors of each column and the slopes on them, pair by pair.
+
+    Parameters
+    ----------
+    u : (p, n) ndarray
+        Standardized columns, as rows; outliers and missing values are NaN.
+    quantile : float
+        Probability that fixes the ellipse of the correlation and the cut-off of the slope; see `ddc`.
+    least : float
+        Smallest absolute correlation of neighbors.
+    own : bool
+        Whether a column is also its own neighbor.
+    n_threads : int
+        Number of threads.
+    progress : bool
+        Show a progress bar.
+    """
     p, n = u.shape
     correlation = np.zeros((p, p))
     limit, cutoff = float(chdtri(2, 1.0 - quantile)), math.sqrt(chdtri(1, 1.0 - quantile))
@@ -82,7 +112,23 @@ def relate_by_pairs(
 
 
 def relate_by_wrapping(z: FloatArray, least: float, most: int, own: bool, n_threads: int, progress: bool) -> Relations:
-    """The columns correlated with each column, and the slopes on them, from products of the wrapped columns."""
+    """Find the neighbors of each column and the slopes on them, from products of the wrapped columns.
+
+    Parameters
+    ----------
+    z : (p, n) ndarray
+        Standardized columns, as rows; missing values are NaN.
+    least : float
+        Smallest absolute correlation of neighbors.
+    most : int
+        Largest number of neighbors of a column.
+    own : bool
+        Whether a column is also its own neighbor.
+    n_threads : int
+        Number of threads.
+    progress : bool
+        Show a progress bar.
+    """
     p = z.shape[0]
     w, present = _wrap_rows(z, n_threads)
     squares = w * w
@@ -109,7 +155,10 @@ def relate_by_wrapping(z: FloatArray, least: float, most: int, own: bool, n_thre
 
 
 def _wrap_rows(z: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray | None]:
-    """Centered psi of the standardized columns, 0 where missing, and an indicator of values if any is missing."""
+    """Return the centered psi of standardized columns, and an indicator of observed values.
+
+    Missing values become 0. The indicator is None if no value is missing.
+    """
     w = z.copy()
     constants = wrap_constants().array
 
@@ -126,14 +175,24 @@ def _wrap_rows(z: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray | 
 
 
 def _select_correlated(correlation: FloatArray, least: float) -> IntArray:
-    """Positions of correlations of at least this size, the largest first."""
+    """Return the positions of correlations of absolute value at least `least`, the largest first."""
     size = np.abs(correlation)
     large = np.flatnonzero(size >= least)
     return large[np.argsort(-size[large], kind="stable")]
 
 
 def _join_lists(chosen: list[Any], correlations: list[Any], slopes: list[Any] | None, own: bool) -> Relations:
-    """The lists of all columns joined; with `own`, the column itself comes first in each non-empty list."""
+    """Concatenate the lists of neighbors of all columns.
+
+    Parameters
+    ----------
+    chosen : list of (k_j,) ndarray
+        Positions of the neighbors of each column.
+    correlations, slopes : list of (k_j,) ndarray
+        Correlations and slopes of these neighbors. If `slopes` is None, the slopes are left uninitialised.
+    own : bool
+        Put the column itself, with correlation and slope 1, first in each non-empty list.
+    """
     p = len(chosen)
     if own:
         chosen = [np.append(j, one) if len(one) else one for j, one in enumerate(chosen)]

@@ -1,4 +1,4 @@
-"""Robust location and scale of columns: univariate MCD, one wrapping M-step, or any method of `powerkern.location`."""
+"""Estimate robust location and scale of columns: MCD, one wrapping M-step, or any method of `powerkern.location`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,19 @@ _N_RESULTS = 4
 
 
 def estimate_standardization(matrix: Matrix, method: str, constants: WrapConstants, n_threads: int) -> LocationScale:
-    """Location and scale by the named method; infinite values are refused."""
+    """Estimate location and scale of each column; raise for infinite values.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data, (n, p); NaN is missing.
+    method : str
+        "wrapping", "mcd", or a method of `powerkern.location.location_scale`.
+    constants : WrapConstants
+        Constants of psi, for "wrapping".
+    n_threads : int
+        Number of threads.
+    """
     as_choice("method", method, ("wrapping", "mcd", *METHODS))
     if method in METHODS:
         return measure_location(matrix, method, n_threads=n_threads)
@@ -40,7 +52,17 @@ def estimate_standardization(matrix: Matrix, method: str, constants: WrapConstan
 def check_standardization(
     loc: ArrayLike, scale: ArrayLike, p: int, names: Sequence[Any] | None = None
 ) -> LocationScale:
-    """Return location and scale of p columns as the caller gives them, checked and aligned with the labels `names`."""
+    """Check locations and scales that the user passes, and broadcast them to one per column.
+
+    Parameters
+    ----------
+    loc, scale : float or (p,) array-like
+        Location and scale, in the units of the columns. A series is aligned with `names`.
+    p : int
+        Number of columns.
+    names : sequence, optional
+        Labels of the columns.
+    """
     both = [as_reals(what, align_columns(value, names, what)) for what, value in (("loc", loc), ("scale", scale))]
     for what, value in zip(("loc", "scale"), both, strict=True):
         if value.shape not in ((), (p,)) or not np.isfinite(value).all():
@@ -52,17 +74,21 @@ def check_standardization(
 
 
 def is_usable(scale: FloatArray) -> BoolArray:
-    """Scales that are positive and finite."""
+    """Return which scales are positive and finite."""
     return (scale > 0.0) & (scale < np.inf)
 
 
 def warn_of_scales(scale: FloatArray, names: list[str] | None, consequence: str) -> None:
-    """Warn once, naming the columns without a positive, finite scale."""
+    """Issue one warning that names the columns without a positive, finite scale and the `consequence` for them."""
     warn_of_columns([(~is_usable(scale), f"no positive, finite scale; {consequence}")], names)
 
 
 def mcd(values: NDArray[Any], n_threads: int = 1, *, step: WrapConstants | None = None) -> FloatArray:
-    """Location, scale, 0 and status of every column by the reweighted MCD, and one M-step if given its psi; (p, 4)."""
+    """Estimate location and scale of every column by the reweighted MCD.
+
+    The result has shape (p, 4); its columns are location, scale, 0 and status. If `step` is given, one M-step with this
+    psi follows.
+    """
     n = values.shape[0]
     factors = np.array(_mcd_factors(n))
     step_factors = None if step is None else np.array(_step_factors(step, n))
@@ -83,7 +109,7 @@ def mcd(values: NDArray[Any], n_threads: int = 1, *, step: WrapConstants | None 
 
 @lru_cache(maxsize=16)
 def _mcd_factors(n_max: int) -> FloatArray:
-    """Consistency factors of the raw and the final MCD scale of n = 0, ..., n_max normal values, (2, n_max + 1).
+    """Return the consistency factors of the raw and the final MCD scale for n = 0, ..., n_max values, (2, n_max + 1).
 
     The final factor also removes the small-sample bias, by a curve through the means of 200,000 samples at each of 21
     sizes.
@@ -97,7 +123,7 @@ def _mcd_factors(n_max: int) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def _step_factors(constants: WrapConstants, n_max: int) -> FloatArray:
-    """Consistency factor of the weighted standard deviation of n = 0, ..., n_max normal values, (n_max + 1,).
+    """Return the consistency factor of the weighted standard deviation for n = 0, ..., n_max values, (n_max + 1,).
 
     It also removes the small-sample bias for b = 1.5 and c = 4, by a curve through the means of 26,000 to 400,000
     samples at each of 18 sizes.
@@ -109,7 +135,7 @@ def _step_factors(constants: WrapConstants, n_max: int) -> FloatArray:
 
 
 def _central_part_factor(share: FloatArray) -> FloatArray:
-    """Consistency factor for the standard deviation of the central part of a normal distribution."""
+    """Return the consistency factor of the standard deviation of the central fraction `share` of normal values."""
     q = ndtri(0.5 * (1.0 + share))
     with np.errstate(invalid="ignore"):
         density = np.where(np.isinf(q), 0.0, q * np.exp(-0.5 * q * q) / math.sqrt(2.0 * math.pi))
@@ -117,5 +143,6 @@ def _central_part_factor(share: FloatArray) -> FloatArray:
 
 
 def _read_only(factors: FloatArray) -> FloatArray:
+    """Make an array read-only, because it is cached, and return it."""
     factors.flags.writeable = False
     return factors

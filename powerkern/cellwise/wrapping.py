@@ -1,4 +1,4 @@
-"""Wrapping: columns pulled in towards their centers, so that classical methods become robust to outlying cells."""
+"""Wrap columns, that is, pull outlying cells towards the center, so that classical methods become robust to them."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def wrap(
     loc, scale : float or (p,) array-like, optional
         Known locations and scales, in place of estimates; given together.
     missing : {"keep", "center"}, default "keep"
-        Missing values stay missing, or become the location of their column, as far outliers do.
+        Missing values stay missing ("keep"), or become the location of their column ("center"), as far outliers do.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it.
 
@@ -186,7 +186,20 @@ def fit_wrap(
     scale: ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Wrapped:
-    """Fit `wrap` to a matrix that has been read, without the wrapped values."""
+    """Compute the location, scale and constants of `wrap` for a matrix, but not the wrapped values.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data, (n, p).
+    b, c, method, missing, loc, scale, n_threads
+        As in `wrap`.
+
+    Returns
+    -------
+    Wrapped
+        Its ``values`` are None.
+    """
     constants, threads = wrap_constants(b, c), thread_count(n_threads)
     as_choice("missing", missing, _MISSING)
     if (loc is None) != (scale is None):
@@ -205,7 +218,7 @@ def fit_wrap(
 def wrapped_correlation(
     X: object, b: float = 1.5, c: float = 4.0, *, method: str = "wrapping", n_threads: int | None = None
 ) -> FloatArray:
-    """Robust correlation matrix: the product-moment correlations of the wrapped columns.
+    """Return a robust correlation matrix: the product-moment correlations of the wrapped columns.
 
     The matrix is positive semidefinite and costs one product of matrices.
 
@@ -240,9 +253,23 @@ def wrapped_correlation(
 def wrapped_covariance(
     X: object, b: float = 1.5, c: float = 4.0, *, method: str = "wrapping", n_threads: int | None = None
 ) -> FloatArray:
-    """Robust covariance matrix: `wrapped_correlation` times the products of the robust scales.
+    """Return a robust covariance matrix: `wrapped_correlation` times the products of the robust scales.
 
-    The diagonal holds the squared robust scales. Arguments, errors and warnings are those of `wrapped_correlation`.
+    The diagonal holds the squared robust scales. Errors and warnings are the same as in `wrapped_correlation`.
+
+    Parameters
+    ----------
+    X : (n, p) array-like
+        Array or data frame. Missing values (NaN) count as the location of their column, like far outliers.
+    b, c, method
+        As in `wrap`.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process. Results do not depend on it.
+
+    Returns
+    -------
+    (p, p) ndarray
+        In products of the units of the columns; NaN for columns without a positive scale.
 
     Examples
     --------
@@ -260,7 +287,17 @@ def wrapped_covariance(
 def _correlate_wrapped(
     X: object, b: float, c: float, method: str, n_threads: int | None, wanted: str
 ) -> tuple[FloatArray, FloatArray]:
-    """The correlation matrix of wrapped columns, and their scales; warns where those are not positive."""
+    """Return the correlations of the wrapped columns and their scales; warn about columns without a positive scale.
+
+    Parameters
+    ----------
+    X : (n, p) array-like
+        The data.
+    b, c, method, n_threads
+        As in `wrap`.
+    wanted : str
+        Name of the results, for the warning.
+    """
     matrix, threads = as_matrix(X), thread_count(n_threads)
     constants = wrap_constants(b, c)
     found = estimate_standardization(matrix, method, constants, threads)
@@ -274,7 +311,21 @@ def _correlate_wrapped(
 
 
 def wrap_scores(values: NDArray[Any], found: LocationScale, constants: WrapConstants, n_threads: int) -> FloatArray:
-    """psi of the standardized columns, as rows, (p, n); 0 for missing values and columns without a scale."""
+    """Return psi of the standardized columns, as rows, (p, n).
+
+    Missing values, and columns without a positive scale, become 0.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The data.
+    found : LocationScale
+        Location and scale of each column.
+    constants : WrapConstants
+        Constants of psi.
+    n_threads : int
+        Number of threads.
+    """
     usable = is_usable(found.scale)
 
     def change(part: FloatArray, group: slice) -> None:
@@ -287,7 +338,7 @@ def wrap_scores(values: NDArray[Any], found: LocationScale, constants: WrapConst
 
 
 def map_columns(values: NDArray[Any], change: Callable[[FloatArray, slice], None], n_threads: int) -> FloatArray:
-    """The columns of a matrix as rows of an array, each group modified in place by ``change(rows, group)``."""
+    """Return the columns of a matrix as rows; ``change(rows, group)`` modifies each group of them in place."""
     out = np.empty((values.shape[1], values.shape[0]))
     scratch = Scratch()
 
