@@ -17,8 +17,8 @@ from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_featur
 from powerkern._input.frames import labelled
 from powerkern._input.messages import shown, warn
 from powerkern._typing import FloatArray
-from powerkern.completion.descent import Held, Settings, descend, epoch_of, start
-from powerkern.completion.epochs import half_epoch, packed
+from powerkern.completion.descent import Held, Settings, descend, make_epoch, start
+from powerkern.completion.epochs import half_epoch, pack_observed
 from powerkern.completion.normalization import NORMALIZATIONS, Normalization, rms, unit_of
 from powerkern.kernels.multivariate.completion import coordinate_rows, least_squares_rows
 
@@ -128,7 +128,7 @@ class UVDecomposition:
                [3., 6., 9.]])
         """
         root = self._normalization.root
-        return self._normalization.restored((self.U / root) @ (self.V / root), self._row_offset)
+        return self._normalization.restore((self.U / root) @ (self.V / root), self._row_offset)
 
     def complete(self, M: object) -> FloatArray:
         """`M`, of the shape of the decomposed matrix, with NaN replaced by estimates.
@@ -139,9 +139,9 @@ class UVDecomposition:
         if values.shape != self.shape:
             raise ValueError(f"M has shape {values.shape}, the decomposed matrix {self.shape}; fold_in takes new rows")
         rows = np.asarray(align_rows(self._rows, M, "the decomposed matrix", "M"))
-        return np.where(np.isnan(values), self.reconstruct()[rows][:, self._positions(values, names)], values)
+        return np.where(np.isnan(values), self.reconstruct()[rows][:, self._match_columns(values, names)], values)
 
-    def _positions(self, values: FloatArray, names: list[Any] | None) -> NDArray[np.intp] | slice:
+    def _match_columns(self, values: FloatArray, names: list[Any] | None) -> NDArray[np.intp] | slice:
         """Return the column of the decomposed matrix that each column of `values` is, by their names."""
         known = self._column_names
         order = None if names is None or known is None else matching_order(known, names)
@@ -166,18 +166,18 @@ class UVDecomposition:
         given, names = _read(M)
         if given.shape[1] != self.shape[1]:
             raise ValueError(f"M has {given.shape[1]} columns, the decomposed matrix has {self.shape[1]}")
-        positions = self._positions(given, names)
+        positions = self._match_columns(given, names)
         values = np.empty_like(given)
         values[:, positions] = given
         threads = thread_count(n_threads)
         row_offset, root = self._normalization.row_offsets(values), self._normalization.root
-        rest = self._normalization.normalized(values, row_offset)
+        rest = self._normalization.normalize_rows(values, row_offset)
         unit = unit_of(rest)  # new rows may be of another size
-        cells = packed(rest / unit, threads)
+        cells = pack_observed(rest / unit, threads)
         Vt, U = np.ascontiguousarray(self.V.T) / root, np.zeros((values.shape[0], self.rank))
         for _ in range(_FOLD_PASSES):
             half_epoch(least_squares_rows, cells, Vt, U, self.ridge / root / root, 1.0, threads)
-        estimates = self._normalization.restored((U * unit) @ Vt.T, row_offset)
+        estimates = self._normalization.restore((U * unit) @ Vt.T, row_offset)
         return np.where(np.isnan(given), estimates[:, positions], given)
 
 
@@ -302,13 +302,13 @@ def uv_decompose(
     """
     values, names = _read(M)
     shape = values.shape
-    rank = _rank(rank, shape)
+    rank = _check_rank(rank, shape)
     kernel = _KERNELS[as_choice("method", method, _KERNELS)]
     settings = Settings(
         rank=rank,
         kernel=kernel,
-        init=as_choice("init", init, _STARTS) if isinstance(init, str) else _factors(init, rank, shape),
-        order=as_choice("order", order, _ORDERS) if isinstance(order, str) else _elements(order, rank, shape),
+        init=as_choice("init", init, _STARTS) if isinstance(init, str) else _check_factors(init, rank, shape),
+        order=as_choice("order", order, _ORDERS) if isinstance(order, str) else _check_order(order, rank, shape),
         damping=as_number("damping", damping, "[0.01, 1]"),
         ridge=as_number("ridge", ridge, "[0, inf)"),
         criterion=as_choice("criterion", criterion, _CRITERIA),
@@ -329,7 +329,7 @@ def uv_decompose(
         as_choice("normalize", normalize, NORMALIZATIONS)
     warn_empty(values, names)
     generator = as_generator(random_state)
-    held = _held_out(values, as_number("validation_fraction", validation_fraction, "[0, 0.9]"), generator)
+    held = _select_held_out(values, as_number("validation_fraction", validation_fraction, "[0, 0.9]"), generator)
     result = _decompose(values, held, normalize, settings, n_starts, generator)
     return replace(result, _rows=labelled(M, np.arange(shape[0])), _column_names=names)
 
@@ -389,17 +389,20 @@ def _decompose(
     fitted[held] = math.nan
     normalization = Normalization.of(fitted, normalize)
     row_offset, root = normalization.row_offsets(fitted), normalization.root
-    rest = normalization.normalized(values, row_offset)
+    rest = normalization.normalize_rows(values, row_offset)
     out = Held(*held, rest[held])
     rest[held] = math.nan
     inner = settings._replace(ridge=settings.ridge / root / root)
-    rows, cols = packed(rest, settings.n_threads), packed(np.ascontiguousarray(rest.T), settings.n_threads)
+    rows, cols = (
+        pack_observed(rest, settings.n_threads),
+        pack_observed(np.ascontiguousarray(rest.T), settings.n_threads),
+    )
     unseen = [np.diff(cells.start) == 0 for cells in (rows, cols)]
     runs = []
     for _ in range(n_starts):
         U, Vt = start(rest, rows.value, inner, root, generator)
         U[unseen[0]], Vt[unseen[1]] = 0.0, 0.0
-        runs.append(descend(U, Vt, epoch_of(rows, cols, inner, generator), out, inner, rms(rows.value)))
+        runs.append(descend(U, Vt, make_epoch(rows, cols, inner, generator), out, inner, rms(rows.value)))
     best = min(runs, key=lambda run: run.score)
     with np.errstate(over="ignore"):  # squared errors beyond float64 are infinite
         history, validation_history = (
@@ -418,7 +421,7 @@ def _decompose(
     )
 
 
-def _held_out(
+def _select_held_out(
     values: FloatArray, fraction: float, generator: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Positions of a random fraction of the entries: at least one unless it is 0, and not all of them."""
@@ -456,14 +459,14 @@ def warn_empty(values: FloatArray, names: list[str] | None) -> None:
         warn(f"no entries in {text}: their estimates are the offsets of normalize alone")
 
 
-def _rank(rank: object, shape: tuple[int, int]) -> int:
+def _check_rank(rank: object, shape: tuple[int, int]) -> int:
     checked = as_whole("rank", rank)
     if checked > min(shape):
         raise ValueError(f"rank is {checked}, but M has shape {shape}; use at most {min(shape)}")
     return checked
 
 
-def _elements(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.int64]:
+def _check_order(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.int64]:
     """Elements to visit, as `follow` takes them: (0, i, s) is U[i, s], and (1, j, s) is V[s, j]."""
     visits = []
     if not isinstance(order, Iterable):
@@ -481,7 +484,7 @@ def _elements(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.int64
     return np.array(visits, dtype=np.int64)
 
 
-def _factors(init: Any, rank: int, shape: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
+def _check_factors(init: Any, rank: int, shape: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
     """Given factors to start from, checked."""
     if not isinstance(init, tuple | list) or len(init) != 2:
         raise TypeError("init must be 'random', 'mean' or a pair (U, V) of arrays")

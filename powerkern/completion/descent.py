@@ -70,7 +70,7 @@ def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: S
         moves = []
         if settings.criterion == "change":  # as fractions of the root mean square of the factor
             moves = [abs(new - old) / (rms(new) or 1.0) for old, new in zip(before, (U, Vt), strict=True)]
-        converged = _stands_still(history, moves, settings.tol, size)
+        converged = _has_converged(history, moves, settings.tol, size)
         if held.value.size:
             errors.append(rms(held.value - products(U, Vt, held.row, held.column)))
             if errors[-1] == min(errors):
@@ -82,7 +82,7 @@ def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: S
     return Run(*kept, history, errors, best or len(history), converged)
 
 
-def _stands_still(history: list[float], moves: list[FloatArray], tol: float, size: float) -> bool:
+def _has_converged(history: list[float], moves: list[FloatArray], tol: float, size: float) -> bool:
     """Whether the fit is exact, or the criterion (the moves, if given) changes by no more than `tol`."""
     if history[-1] <= ROUNDING * size:
         return True
@@ -91,14 +91,14 @@ def _stands_still(history: list[float], moves: list[FloatArray], tol: float, siz
     return tol > 0.0 and len(history) > 1 and abs(history[-2] - history[-1]) <= tol * history[-2]
 
 
-def epoch_of(rows: Cells, cols: Cells, settings: Settings, generator: np.random.Generator) -> Epoch:
+def make_epoch(rows: Cells, cols: Cells, settings: Settings, generator: np.random.Generator) -> Epoch:
     """One epoch: half of it on several threads after the other half, or single elements in the order asked for."""
     if isinstance(settings.order, str) and settings.order != "permuted":
-        return _by_halves(rows, cols, settings)
-    return _one_by_one(rows, cols, settings, generator)
+        return _make_half_epochs(rows, cols, settings)
+    return _make_element_epochs(rows, cols, settings, generator)
 
 
-def _by_halves(rows: Cells, cols: Cells, settings: Settings) -> Epoch:
+def _make_half_epochs(rows: Cells, cols: Cells, settings: Settings) -> Epoch:
     """One factor, then the other, on several threads."""
 
     def epoch(U: FloatArray, Vt: FloatArray) -> float:
@@ -111,11 +111,11 @@ def _by_halves(rows: Cells, cols: Cells, settings: Settings) -> Epoch:
     return epoch
 
 
-def _one_by_one(rows: Cells, cols: Cells, settings: Settings, generator: np.random.Generator) -> Epoch:
+def _make_element_epochs(rows: Cells, cols: Cells, settings: Settings, generator: np.random.Generator) -> Epoch:
     """Single elements."""
     m, n_cells = rows.start.size - 1, rows.value.size
     permuted = isinstance(settings.order, str)
-    elements = _all_elements(rows, cols, settings.rank) if permuted else settings.order
+    elements = _list_elements(rows, cols, settings.rank) if permuted else settings.order
     row_of = np.repeat(np.arange(m), np.diff(rows.start))
     by_row = (rows.start, rows.column, np.arange(n_cells))
     by_column = (cols.start, cols.column, np.argsort(rows.column, kind="stable"))
@@ -129,7 +129,7 @@ def _one_by_one(rows: Cells, cols: Cells, settings: Settings, generator: np.rand
     return epoch
 
 
-def _all_elements(rows: Cells, cols: Cells, rank: int) -> NDArray[np.int64]:
+def _list_elements(rows: Cells, cols: Cells, rank: int) -> NDArray[np.int64]:
     """Every element of both factors, as `update_elements` takes them."""
     parts = []
     for factor, cells in enumerate((rows, cols)):

@@ -35,10 +35,12 @@ class Entries(NamedTuple):
 def read(ratings: Any, weight: ArrayLike | None) -> Entries:
     """Checked ratings from any form, without missing ones and ones of weight 0."""
     is_sparse = hasattr(ratings, "tocoo")
-    row, column, values = _stored(ratings) if is_sparse else _three(ratings)
+    row, column, values = _read_sparse(ratings) if is_sparse else _read_triplet(ratings)
     value = numbers(values, "ratings").astype(np.float64)
     weights = (
-        None if weight is None else weights_of(align_rows(weight, _rows_of(ratings), "weight", "ratings"), value.size)
+        None
+        if weight is None
+        else check_weights(align_rows(weight, _row_labels(ratings), "weight", "ratings"), value.size)
     )
     kept = ~np.isnan(value) if weights is None else ~np.isnan(value) & (weights > 0.0)
     infinite = np.isinf(value) & kept
@@ -49,7 +51,7 @@ def read(ratings: Any, weight: ArrayLike | None) -> Entries:
     if is_sparse:
         rows, columns = (np.arange(size) for size in ratings.shape)
     else:
-        (rows, row), (columns, column) = _coded(row, "rows"), _coded(column, "columns")
+        (rows, row), (columns, column) = _encode_labels(row, "rows"), _encode_labels(column, "columns")
     if weights is None or not value.size:
         return Entries(rows, columns, row, column, value, None, 1.0)
     mean = float(weights[kept].mean())
@@ -60,12 +62,12 @@ def read(ratings: Any, weight: ArrayLike | None) -> Entries:
 _PARTS = ("the column labels", "the values")
 
 
-def _rows_of(ratings: Any) -> Any:
+def _row_labels(ratings: Any) -> Any:
     """Return the part of ratings whose row labels count."""
     return ratings[0] if isinstance(ratings, tuple | list) and ratings else ratings
 
 
-def _stored(ratings: Any) -> list[NDArray[Any]]:
+def _read_sparse(ratings: Any) -> list[NDArray[Any]]:
     """Rows, columns and values stored in a sparse matrix."""
     sparse = ratings.tocoo()
     if len(sparse.shape) != 2:
@@ -73,7 +75,7 @@ def _stored(ratings: Any) -> list[NDArray[Any]]:
     return [np.asarray(sparse.row, dtype=np.intp), np.asarray(sparse.col, dtype=np.intp), np.asarray(sparse.data)]
 
 
-def _three(ratings: Any) -> list[NDArray[Any]]:
+def _read_triplet(ratings: Any) -> list[NDArray[Any]]:
     """Rows, columns and values, from a data frame or a sequence of three."""
     refuse_foreign(ratings, "ratings")
     if hasattr(ratings, "columns") and hasattr(ratings, "__getitem__"):
@@ -121,7 +123,7 @@ def _as_labels(given: Any) -> NDArray[Any]:
     return labels
 
 
-def _coded(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _encode_labels(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
     try:
         distinct, position = np.unique(labels, return_inverse=True)
     except TypeError:
@@ -132,14 +134,14 @@ def _coded(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], NDArray[np.in
     return distinct, position
 
 
-def weights_of(weight: ArrayLike, n: int) -> FloatArray:
+def check_weights(weight: ArrayLike, n: int) -> FloatArray:
     """One weight for each of n ratings, checked."""
     if np.shape(weight) != (n,):
         raise ValueError(f"weight has shape {np.shape(weight)}, and there are {n} ratings; pass one weight for each")
     return as_weights(weight, n, "weight")
 
 
-def positions(labels: NDArray[Any], given: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def find_labels(labels: NDArray[Any], given: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Positions of labels, and whether each is known."""
     wanted = _as_labels(given)
     kinds = {array.dtype.kind in "biuf" for array in (labels, wanted) if array.dtype.kind in "biufUS" and array.size}

@@ -30,7 +30,7 @@ def half_epoch(
     return squares
 
 
-def until_still(epoch: Callable[[], FloatArray], tol: float) -> None:
+def run_until_converged(epoch: Callable[[], FloatArray], tol: float) -> None:
     """Call `epoch`, which returns sums of squared residuals, until the root of their total changes by at most `tol`."""
     before = math.inf
     for _ in range(_MAX_EPOCHS):
@@ -40,7 +40,7 @@ def until_still(epoch: Callable[[], FloatArray], tol: float) -> None:
         before = error
 
 
-def packed(values: FloatArray, n_threads: int) -> Cells:
+def pack_observed(values: FloatArray, n_threads: int) -> Cells:
     """The observed cells, row after row."""
     n_rows, n_columns = values.shape
     start = np.zeros(n_rows + 1, dtype=np.int64)

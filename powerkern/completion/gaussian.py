@@ -55,10 +55,10 @@ class Gaussian:
         """Number of components."""
         return int(self.mean.size)
 
-    def completed(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+    def complete_rows(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
         """Rows with NaN replaced by conditional means, and the residual of each value given the others of its row."""
         residuals = np.empty_like(values)
-        deviations, _ = _expectation(self, values, residuals, n_threads)
+        deviations, _ = _run_e_step(self, values, residuals, n_threads)
         return np.where(np.isnan(values), deviations + self.mean, values), residuals
 
 
@@ -101,22 +101,22 @@ class GaussianPath:
         n, p = values.shape
         return float(_row_work(values) * n + n * p * p / 8 + p**3) * _EPOCHS * _STEPS
 
-    def improved(self, start: FittedGaussian | None, shrinkage: float) -> FittedGaussian:
+    def refine(self, start: FittedGaussian | None, shrinkage: float) -> FittedGaussian:
         """The distribution after some more epochs with this shrinkage."""
         p = self._values.shape[1]
-        fitted = start or self.started(Gaussian(np.zeros(p), np.eye(p), shrinkage))
+        fitted = start or self.start_from(Gaussian(np.zeros(p), np.eye(p), shrinkage))
         for _ in range(_EPOCHS):
-            maximized = _maximized(fitted, shrinkage, self._n_threads)
-            fitted = self.started(_relaxed(fitted.model, maximized, self._farther))
+            maximized = _maximize(fitted, shrinkage, self._n_threads)
+            fitted = self.start_from(_over_relax(fitted.model, maximized, self._farther))
         return fitted
 
-    def started(self, model: Gaussian) -> FittedGaussian:
+    def start_from(self, model: Gaussian) -> FittedGaussian:
         """A distribution of other rows, with the expectation of these."""
-        deviations, spread = _expectation(model, self._values, _NO_RESIDUALS, self._n_threads)
+        deviations, spread = _run_e_step(model, self._values, _NO_RESIDUALS, self._n_threads)
         return FittedGaussian(model, deviations, spread)
 
 
-def _maximized(fitted: FittedGaussian, shrinkage: float, n_threads: int) -> Gaussian:
+def _maximize(fitted: FittedGaussian, shrinkage: float, n_threads: int) -> Gaussian:
     """M-step: the distribution with the expected moments of the rows, plus the shrinkage."""
     shift = fitted.deviations.mean(axis=0)
     centered = np.subtract(fitted.deviations.T, shift[:, None], order="C")
@@ -125,7 +125,7 @@ def _maximized(fitted: FittedGaussian, shrinkage: float, n_threads: int) -> Gaus
     return Gaussian(fitted.model.mean + shift, covariance, shrinkage)
 
 
-def _relaxed(before: Gaussian, after: Gaussian, farther: float) -> Gaussian:
+def _over_relax(before: Gaussian, after: Gaussian, farther: float) -> Gaussian:
     """An over-relaxed step: steps of expectation-maximization are short where much is missing.
 
     The plain step if the covariance, less half of the shrinkage, would no longer be positive definite.
@@ -140,14 +140,14 @@ def _relaxed(before: Gaussian, after: Gaussian, farther: float) -> Gaussian:
     return Gaussian(after.mean + farther * (after.mean - before.mean), covariance, after.shrinkage)
 
 
-def _expectation(
+def _run_e_step(
     model: Gaussian, values: FloatArray, residuals: FloatArray, n_threads: int
 ) -> tuple[FloatArray, FloatArray]:
     """E-step: deviations of completed rows from the mean, sum of conditional covariances; fills `residuals`."""
     n, p = values.shape
     given, deviations = values - model.mean, np.empty((n, p))
     covariance = np.require(model.covariance, requirements="W")  # a fitted estimator may be a read-only memory map
-    precision = _inverse(covariance)
+    precision = _invert(covariance)
     work = _row_work(values)
     height = max(p, -(-n // _BLOCKS), int(_BLOCK_WORK / work))
     blocks = slices(slice(0, n), height)
@@ -160,10 +160,10 @@ def _expectation(
 
     run_parallel(job, [(block,) for block in blocks], (n, int(work) // _CHEAP), n_threads)
     by_precision, by_covariance = sums.sum(axis=0)
-    spread = _symmetric(by_precision)
+    spread = _symmetrize(by_precision)
     if counts.any():
         explained = combine(
-            covariance, combine(_symmetric(by_covariance), covariance, None, n_threads), None, n_threads
+            covariance, combine(_symmetrize(by_covariance), covariance, None, n_threads), None, n_threads
         )
         spread += counts.sum() * covariance - explained
     return deviations, spread
@@ -177,14 +177,14 @@ def _row_work(values: FloatArray) -> float:
     return float(smaller**3 + 2 * p * smaller + p)
 
 
-def _symmetric(lower: FloatArray) -> FloatArray:
+def _symmetrize(lower: FloatArray) -> FloatArray:
     """The symmetric matrix with this lower triangle."""
     whole = lower + lower.T
     np.fill_diagonal(whole, lower.diagonal())
     return np.asarray(whole)
 
 
-def _inverse(matrix: FloatArray) -> FloatArray:
+def _invert(matrix: FloatArray) -> FloatArray:
     """Inverse of a positive definite matrix."""
     factor, _ = cholesky(matrix)
     return gram(np.ascontiguousarray(invert_lower(factor).T))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from powerkern._engine.products import cross
 from powerkern._typing import FloatArray
-from powerkern.completion.epochs import half_epoch, packed, until_still
+from powerkern.completion.epochs import half_epoch, pack_observed, run_until_converged
 from powerkern.completion.normalization import means, products, rms
 from powerkern.kernels.multivariate.completion import least_squares_rows
 
@@ -41,11 +41,11 @@ class LowRank:
         """Number of components."""
         return int(self.Vt.shape[1])
 
-    def completed(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+    def complete_rows(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
         """Rows with NaN replaced by estimates, and the residuals of the observed values."""
         bias = biases(values, self.caution)[:, None]
         U, Vt = np.zeros((values.shape[0], self.rank)), np.require(self.Vt, requirements="W")  # may be a read-only map
-        half_epoch(least_squares_rows, packed(values - bias, n_threads), Vt, U, self.ridge, 1.0, n_threads)
+        half_epoch(least_squares_rows, pack_observed(values - bias, n_threads), Vt, U, self.ridge, 1.0, n_threads)
         estimates = cross(U, Vt, n_threads) + bias
         return np.where(np.isnan(values), estimates, values), values - estimates
 
@@ -73,7 +73,10 @@ class LowRankPath:
         self._caution = _caution(values)
         self._bias = biases(values, self._caution)
         rest = values - self._bias[:, None]
-        self._rows, self._columns = packed(rest, n_threads), packed(np.ascontiguousarray(rest.T), n_threads)
+        self._rows, self._columns = (
+            pack_observed(rest, n_threads),
+            pack_observed(np.ascontiguousarray(rest.T), n_threads),
+        )
         self._shape = values.shape
         self._size = rms(self._rows.value)
         self._tol = tol
@@ -83,7 +86,7 @@ class LowRankPath:
         """Approximate number of multiplications in an epoch."""
         return float(self._rows.value.size) * rank * (rank + 4.0) + sum(self._shape) * rank**3 / 3.0
 
-    def grown(self, start: FittedLowRank | None, rank: int, generator: np.random.Generator) -> FittedLowRank:
+    def add_components(self, start: FittedLowRank | None, rank: int, generator: np.random.Generator) -> FittedLowRank:
         """`start` with random components added."""
         given = (start.U, start.model.Vt) if start else [np.empty((size, 0)) for size in self._shape]
         size = math.sqrt(self._size / math.sqrt(rank))
@@ -92,7 +95,7 @@ class LowRankPath:
         )
         return FittedLowRank(LowRank(Vt, 0.0, 0.0, self._caution), U, self._bias)
 
-    def improved(self, start: FittedLowRank, shrinkage: float) -> FittedLowRank:
+    def refine(self, start: FittedLowRank, shrinkage: float) -> FittedLowRank:
         """The fit with another ridge, after epochs until its error settles."""
         ridge = shrinkage * sum(map(math.sqrt, self._shape))
         U, Vt = start.U.copy(), start.model.Vt.copy()
@@ -101,7 +104,7 @@ class LowRankPath:
             half_epoch(least_squares_rows, self._rows, Vt, U, ridge, 1.0, self._n_threads)
             return half_epoch(least_squares_rows, self._columns, U, Vt, ridge, 1.0, self._n_threads)
 
-        until_still(epoch, self._tol)
+        run_until_converged(epoch, self._tol)
         return FittedLowRank(LowRank(Vt, shrinkage, ridge, self._caution), U, self._bias)
 
 

@@ -40,7 +40,7 @@ class Donors:
         """From rows, their completion and its residuals."""
         return cls(np.ascontiguousarray(completed.T), values, residuals)
 
-    def estimates(
+    def estimate_gaps(
         self, values: FloatArray, completed: FloatArray, asked: NDArray[np.bool_], n_neighbors: int, n_threads: int
     ) -> tuple[FloatArray, FloatArray]:
         """Two estimates of the gaps in `values`: the neighbors' mean, and `completed` plus its mean error there.
@@ -51,7 +51,7 @@ class Donors:
         parts = self.completed, self.values, self.residuals
         columns, donors, residuals = (np.require(part, requirements="W") for part in parts)  # may be read-only maps
 
-        reach = self._reach(n_neighbors)
+        reach = self._count_candidates(n_neighbors)
 
         def job(rows: slice) -> None:
             outputs = means[rows], corrections[rows]
@@ -61,7 +61,7 @@ class Donors:
         run_parallel(job, blocks, (values.size, self.values.shape[0] // 16 + 1), n_threads)
         return np.where(np.isnan(means), completed, means), completed + corrections
 
-    def _reach(self, n_neighbors: int) -> int:
+    def _count_candidates(self, n_neighbors: int) -> int:
         """Twice the number of rows that on average include `n_neighbors` with a value."""
         share = np.count_nonzero(~np.isnan(self.values)) / self.values.size
         return min(math.ceil(2.0 * n_neighbors / share), _FARTHEST)

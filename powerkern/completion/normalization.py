@@ -50,7 +50,7 @@ class Normalization:
             return plain
         if kind in ("columns-first", "average"):  # rows do not come before columns
             return replace(plain, offset=means(values / unit, 0) * (0.5 if kind == "average" else 1.0))
-        rest = plain.normalized(values, plain.row_offsets(values))
+        rest = plain.normalize_rows(values, plain.row_offsets(values))
         offset = means(rest, 0)
         if not each:
             return replace(plain, offset=offset)
@@ -58,11 +58,11 @@ class Normalization:
         scale[scale <= ROUNDING * np.abs(offset)] = 1.0  # constant, or nothing observed
         return replace(plain, offset=offset, scale=scale)
 
-    def with_mean_square_1(self, values: FloatArray) -> Normalization:
+    def scale_to_mean_square_1(self, values: FloatArray) -> Normalization:
         """The same, with the scale of the whole matrix where columns have none of their own."""
         if self.kind == "zscores":
             return self
-        rest = self.normalized(values, self.row_offsets(values))
+        rest = self.normalize_rows(values, self.row_offsets(values))
         return replace(self, scale=self.scale * (rms(rest[~np.isnan(rest)]) or 1.0))
 
     @property
@@ -78,11 +78,11 @@ class Normalization:
             return 0.5 * means(values / self.unit, 1)
         return means(values / self.unit, 1) if self.kind in ("rows", "both") else np.zeros(values.shape[0])
 
-    def normalized(self, values: FloatArray, row_offset: FloatArray) -> FloatArray:
+    def normalize_rows(self, values: FloatArray, row_offset: FloatArray) -> FloatArray:
         """Normalized rows."""
         return np.asarray((values / self.unit - row_offset[:, None] - self.offset) / self.scale)
 
-    def restored(self, rows: FloatArray, row_offset: FloatArray) -> FloatArray:
+    def restore(self, rows: FloatArray, row_offset: FloatArray) -> FloatArray:
         """Values whose normalized rows these are."""
         return np.asarray((rows * self.scale + self.offset + row_offset[:, None]) * self.unit)
 

@@ -17,8 +17,8 @@ from powerkern._input.arguments import as_generator, as_number
 from powerkern._input.arrays import as_reals, is_whole
 from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
-from powerkern.completion.entries import Entries, positions, read, weights_of
-from powerkern.completion.epochs import half_epoch, until_still
+from powerkern.completion.entries import Entries, check_weights, find_labels, read
+from powerkern.completion.epochs import half_epoch, run_until_converged
 from powerkern.completion.normalization import rms, unit_of
 from powerkern.kernels.multivariate.completion import Cells, least_squares_rows
 
@@ -92,7 +92,7 @@ class RatingModel:
         labels that are text, or text for numbers, are a TypeError. Series are aligned by their index.
         """
         columns = align_rows(columns, rows, "columns", "rows")
-        (i, known), (j, known_too) = positions(self.rows, rows), positions(self.columns, columns)
+        (i, known), (j, known_too) = find_labels(self.rows, rows), find_labels(self.columns, columns)
         if not _do_broadcast(i, j):
             raise ValueError(f"rows has shape {i.shape} and columns {j.shape}; pass as many of both, or one of either")
         products = np.einsum("...k,...k->...", self.U[i], self.V.T[j])
@@ -118,8 +118,8 @@ class RatingModel:
         given, found = np.asarray(columns), as_reals("values", values)
         if given.ndim != 1 or given.shape != found.shape or not np.isfinite(found).all():
             raise ValueError("columns and values must be two arrays of one length, the values finite numbers")
-        j, known = positions(self.columns, columns)
-        root = np.sqrt(np.full(found.size, self._mean_weight) if weight is None else weights_of(weight, found.size))
+        j, known = find_labels(self.columns, columns)
+        root = np.sqrt(np.full(found.size, self._mean_weight) if weight is None else check_weights(weight, found.size))
         one = math.sqrt(self.ridge / self.bias_ridge)
         other = np.vstack([np.where(known, self.V[:, j], 0.0), np.full(j.size, one)]) * root
         rest = (found - self.mean - np.where(known, self.column_bias[j], 0.0)) * root
@@ -148,7 +148,7 @@ class FoldedRow:
 
     def predict(self, columns: ArrayLike) -> FloatArray:
         """Estimates of its ratings of columns, by their labels."""
-        j, known = positions(self.model.columns, columns)
+        j, known = find_labels(self.model.columns, columns)
         by_column = self.model.column_bias[j] + np.einsum("k,...k->...", self.u, self.model.V.T[j])
         return np.asarray(self.model.mean + self.bias + np.where(known, by_column, 0.0))
 
@@ -238,9 +238,9 @@ def fit_ratings(
     held = np.zeros(given.value.size, dtype=bool)
     held[generator.permutation(held.size)[: min(int(_HELD_OUT * held.size), _ENOUGH)]] = True
     fold = _Fold(_Fit(entries.at(~held), threads), entries.at(held))
-    best = fold.chosen(rank, shrinkage, generator)
+    best = fold.choose(rank, shrinkage, generator)
     whole = _Fit(entries, threads)
-    final = whole.improved(best, _FINAL_TOL)
+    final = whole.refine(best, _FINAL_TOL)
     root = math.sqrt(unit)
     return RatingModel(
         rows=given.rows,
@@ -346,14 +346,14 @@ class _Fit:
         n, p = self.entries.rows.size, self.entries.columns.size
         return _Model(np.zeros((n, 1)), np.zeros((p, 1)), ridge, ridge)
 
-    def improved(self, model: _Model, tol: float = _TOL) -> _Model:
+    def refine(self, model: _Model, tol: float = _TOL) -> _Model:
         """The model after epochs until its error settles; it is changed in place."""
 
         def epoch() -> FloatArray:
             self._half_epoch(self._by_row, self.entries.column, model.Vt, model.U, model)
             return self._half_epoch(self._by_column, self.entries.row, model.U, model.Vt, model)
 
-        until_still(epoch, tol)
+        run_until_converged(epoch, tol)
         return model
 
     def _half_epoch(
@@ -388,33 +388,35 @@ class _Fold(NamedTuple):
     fit: _Fit
     held: Entries
 
-    def chosen(self, rank: int | str, shrinkage: float | None, generator: np.random.Generator) -> _Model:
+    def choose(self, rank: int | str, shrinkage: float | None, generator: np.random.Generator) -> _Model:
         """The model with the smallest error on the held-out entries."""
-        biases = self._judged(self.fit.biases(1.0))
-        best = current = self._walked(biases, lambda model, ridge: model.with_ridges(ridge, ridge), 1.0, 2.0)
+        biases = self._evaluate(self.fit.biases(1.0))
+        best = current = self._search_path(biases, lambda model, ridge: model.with_ridges(ridge, ridge), 1.0, 2.0)
         self.fit.residual = self.fit.error(best, self.fit.entries)
         s, failures = shrinkage or _FIRST, 0
         for r in _RANKS if rank == "auto" else (int(rank),):
             if failures == _PATIENCE or not 0 < r <= self.fit.largest_rank:
                 break
-            current = self._judged(self._grown(current, r, s * self.fit.unit, generator))
+            current = self._evaluate(self._add_components(current, r, s * self.fit.unit, generator))
             if shrinkage is None:
-                current = self._walked(
+                current = self._search_path(
                     current, lambda model, s: model.with_ridges(s * self.fit.unit, model.bias_ridge), s, _STEP
                 )
             s = current.ridge / self.fit.unit
             gained = rank != "auto" or current.error < best.error - best.standard_error
             best, failures = (current, 0) if gained else (best, failures + 1)
-        return self._walked(best, lambda model, own: model.with_ridges(model.ridge, own), best.bias_ridge, 2.0)
+        return self._search_path(best, lambda model, own: model.with_ridges(model.ridge, own), best.bias_ridge, 2.0)
 
-    def _walked(self, start: _Model, changed: Callable[[_Model, float], _Model], setting: float, step: float) -> _Model:
+    def _search_path(
+        self, start: _Model, changed: Callable[[_Model, float], _Model], setting: float, step: float
+    ) -> _Model:
         """The best model along a path of a setting, each starting from the one before: down, or else up."""
         best = start
         for factor in (1.0 / step, step):
             current, s = start, setting
             for _ in range(_MOST_STEPS):
                 s *= factor
-                current = self._judged(changed(current, s))
+                current = self._evaluate(changed(current, s))
                 if not current.error < best.error * (1.0 - _GAIN):
                     break
                 best = current
@@ -422,8 +424,8 @@ class _Fold(NamedTuple):
                 break
         return best
 
-    def _judged(self, model: _Model) -> _Model:
-        fitted = self.fit.improved(model)
+    def _evaluate(self, model: _Model) -> _Model:
+        fitted = self.fit.refine(model)
         squares = self.fit.squares(fitted, self.held)
         share = np.full(squares.size, 1.0) if self.held.weight is None else self.held.weight
         share = share / share.sum()
@@ -432,7 +434,7 @@ class _Fold(NamedTuple):
         standard_error = float(np.linalg.norm(share * (squares - mean))) / (2.0 * error) if error > 0.0 else 0.0
         return fitted._replace(error=error, standard_error=standard_error)
 
-    def _grown(self, model: _Model, rank: int, ridge: float, generator: np.random.Generator) -> _Model:
+    def _add_components(self, model: _Model, rank: int, ridge: float, generator: np.random.Generator) -> _Model:
         """A model with random components added, and another ridge."""
         grown = model.with_ridges(ridge, model.bias_ridge)
         added = rank + 1 - model.U.shape[1]

@@ -59,11 +59,11 @@ class Completion:
     n_neighbors: int
     validation_rmse: float
 
-    def completed(self, values: FloatArray, n_threads: int) -> FloatArray:
+    def complete_rows(self, values: FloatArray, n_threads: int) -> FloatArray:
         """Rows with NaN replaced by estimates."""
-        rows, _ = self.model.completed(values, n_threads)
+        rows, _ = self.model.complete_rows(values, n_threads)
         if self.donors is not None:
-            near = self.donors.estimates(values, rows, np.isnan(values), self.n_neighbors, n_threads)
+            near = self.donors.estimate_gaps(values, rows, np.isnan(values), self.n_neighbors, n_threads)
             rows = self.weights[0] * rows + self.weights[1] * near[0] + self.weights[2] * near[1]
         return np.where(np.isnan(values), rows, values)
 
@@ -109,19 +109,19 @@ def choose(
     n_threads : int
     """
     if rows := _rows_for_gaussian(values, budget):
-        values_fitted = values[_sample(len(values), rows, generator)]
-        folds = list(_folds(values_fitted, generator))
-        model, models = _gaussian(values_fitted, folds, n_threads)
+        values_fitted = values[_sample_rows(len(values), rows, generator)]
+        folds = list(_make_folds(values_fitted, generator))
+        model, models = _choose_gaussian(values_fitted, folds, n_threads)
     else:
-        folds = list(_folds(values, generator))
-        model, models = _low_rank(values, folds, budget, generator, n_threads)
+        folds = list(_make_folds(values, generator))
+        model, models = _choose_low_rank(values, folds, budget, generator, n_threads)
     if not folds:
         return Completion(model, None, np.array([1.0, 0.0, 0.0]), n_neighbors, math.nan)
-    weights, rmse = _weights(folds, models, n_neighbors, generator, n_threads)
+    weights, rmse = _choose_weights(folds, models, n_neighbors, generator, n_threads)
     if weights[0] == 1.0:
         return Completion(model, None, weights, n_neighbors, rmse)
-    rows = values[_sample(len(values), _DONORS, generator)]
-    donors = Donors.of(rows, *model.completed(rows, n_threads))
+    rows = values[_sample_rows(len(values), _DONORS, generator)]
+    donors = Donors.of(rows, *model.complete_rows(rows, n_threads))
     return Completion(model, donors, weights, n_neighbors, rmse)
 
 
@@ -136,24 +136,24 @@ def _rows_for_gaussian(values: FloatArray, budget: float) -> int:
     return rows if entries >= p * (p + 1) / 2 else 0
 
 
-def _gaussian(values: FloatArray, folds: list[_Fold], n_threads: int) -> tuple[Model, Sequence[Model]]:
+def _choose_gaussian(values: FloatArray, folds: list[_Fold], n_threads: int) -> tuple[Model, Sequence[Model]]:
     """The distribution with the best shrinkage, fitted to all entries, and fitted to each fold."""
     path = GaussianPath(values, n_threads)
     if not folds:
-        return path.improved(None, path.first).model, []
+        return path.refine(None, path.first).model, []
     paths = [GaussianPath(fold.values, n_threads) for fold in folds]
-    found = _search(paths, [None] * len(folds), path.first, path.step, folds)
-    start = path.started(found.fitted[0].model)
-    return path.improved(start, found.setting).model, found.models
+    found = _search_both_ways(paths, [None] * len(folds), path.first, path.step, folds)
+    start = path.start_from(found.fitted[0].model)
+    return path.refine(start, found.setting).model, found.models
 
 
-def _low_rank(
+def _choose_low_rank(
     values: FloatArray, folds: list[_Fold], budget: float, generator: np.random.Generator, n_threads: int
 ) -> tuple[Model, Sequence[Model]]:
     """The decomposition with the best rank and shrinkage, fitted to all entries, and fitted to each fold."""
     path = LowRankPath(values, n_threads, _FINAL_TOL)
     if not folds:
-        return path.improved(path.grown(None, 1, generator), path.first).model, []
+        return path.refine(path.add_components(None, 1, generator), path.first).model, []
     paths = [LowRankPath(fold.values, n_threads) for fold in folds]
     best, latest, failures, spent = _NOTHING, _NOTHING, 0, 0.0
     for rank in (rank for rank in _RANKS if rank <= min(values.shape)):
@@ -161,28 +161,32 @@ def _low_rank(
         if failures == _PATIENCE or (rank > 1 and spent > budget):
             break
         starts = latest.fitted or [None] * len(folds)
-        grown = [one.grown(start, rank, generator) for one, start in zip(paths, starts, strict=True)]
+        grown = [one.add_components(start, rank, generator) for one, start in zip(paths, starts, strict=True)]
         first = latest.setting * path.step if latest.fitted else path.first
-        latest = _search(paths, grown, first, path.step, folds)
+        latest = _search_both_ways(paths, grown, first, path.step, folds)
         failures = 0 if latest.error < (1.0 - _GAIN) * best.error else failures + 1
         best = min(best, latest, key=lambda found: found.error)
-    return path.improved(best.fitted[0], best.setting).model, best.models
+    return path.refine(best.fitted[0], best.setting).model, best.models
 
 
-def _search(paths: Sequence[Any], starts: Sequence[Any], first: float, step: float, folds: list[_Fold]) -> _Chosen:
+def _search_both_ways(
+    paths: Sequence[Any], starts: Sequence[Any], first: float, step: float, folds: list[_Fold]
+) -> _Chosen:
     """The best setting going down or, if that is the first, going up."""
-    down = _along(paths, starts, (first * step**-k for k in range(_MAX_STEPS)), folds)
+    down = _search_along(paths, starts, (first * step**-k for k in range(_MAX_STEPS)), folds)
     if down.setting < first:
         return down
-    up = _along(paths, down.fitted, (first * step**k for k in range(1, _MAX_STEPS)), folds)
+    up = _search_along(paths, down.fitted, (first * step**k for k in range(1, _MAX_STEPS)), folds)
     return min(down, up, key=lambda found: found.error)
 
 
-def _along(paths: Sequence[Any], starts: Sequence[Any], settings: Iterable[float], folds: list[_Fold]) -> _Chosen:
+def _search_along(
+    paths: Sequence[Any], starts: Sequence[Any], settings: Iterable[float], folds: list[_Fold]
+) -> _Chosen:
     """The best of a path, followed as long as the error falls, each fit starting from the one before."""
     best, fitted = _NOTHING, starts
     for setting in settings:
-        fitted = [path.improved(start, setting) for path, start in zip(paths, fitted, strict=True)]
+        fitted = [path.refine(start, setting) for path, start in zip(paths, fitted, strict=True)]
         rest = (one.at(fold.row, fold.column) - fold.truth for one, fold in zip(fitted, folds, strict=True))
         error = sum(float(np.sum(each**2)) for each in rest)
         gained = error < (1.0 - _GAIN) * best.error
@@ -195,7 +199,7 @@ def _along(paths: Sequence[Any], starts: Sequence[Any], settings: Iterable[float
 # --- held-out entries -----------------------------------------------------------------------------------
 
 
-def _folds(values: FloatArray, generator: np.random.Generator) -> Iterator[_Fold]:
+def _make_folds(values: FloatArray, generator: np.random.Generator) -> Iterator[_Fold]:
     """Random disjoint sets of held-out entries: several where entries are few, none where there is only one."""
     row, column = np.nonzero(~np.isnan(values))
     held = min(max(1, int(_HELD_OUT * row.size)), _MOST)
@@ -207,7 +211,7 @@ def _folds(values: FloatArray, generator: np.random.Generator) -> Iterator[_Fold
         yield _Fold(kept, row[cells], column[cells], values[row[cells], column[cells]])
 
 
-def _sample(n: int, size: int, generator: np.random.Generator) -> Any:
+def _sample_rows(n: int, size: int, generator: np.random.Generator) -> Any:
     """A random sample of rows, in order; all if there are no more."""
     return slice(None) if size >= n else np.sort(generator.choice(n, size, replace=False))
 
@@ -215,16 +219,16 @@ def _sample(n: int, size: int, generator: np.random.Generator) -> Any:
 # --- neighbors -----------------------------------------------------------------------------------------
 
 
-def _weights(
+def _choose_weights(
     folds: list[_Fold], models: Sequence[Model], n_neighbors: int, generator: np.random.Generator, n_threads: int
 ) -> tuple[FloatArray, float]:
     """The weights of the three estimates of a `Completion`, and the RMSE of their blend."""
     estimates, truth = [], []
     for fold, model in zip(folds, models, strict=True):
-        used = np.arange(len(fold.values))[_sample(len(fold.values), _DONORS, generator)]
+        used = np.arange(len(fold.values))[_sample_rows(len(fold.values), _DONORS, generator)]
         judged = np.intersect1d(used[:_JUDGED], fold.row)
         values = fold.values[used]
-        rows, residuals = model.completed(values, n_threads)
+        rows, residuals = model.complete_rows(values, n_threads)
         inside = np.isin(fold.row, judged)
         place = np.searchsorted(judged, fold.row[inside]), fold.column[inside]
         truth.append(fold.truth[inside])
@@ -234,7 +238,7 @@ def _weights(
             asked = np.zeros((judged.size, values.shape[1]), dtype=bool)
             asked[place] = True
             donors = Donors.of(values, rows, residuals)
-            near = donors.estimates(values[some], rows[some], asked, n_neighbors, n_threads)
+            near = donors.estimate_gaps(values[some], rows[some], asked, n_neighbors, n_threads)
             estimates[-1] = np.column_stack([estimates[-1], *(estimate[place] for estimate in near)])
     weights = simplex_weights(np.vstack(estimates), np.concatenate(truth))
     rest = np.vstack(estimates) @ weights - np.concatenate(truth)

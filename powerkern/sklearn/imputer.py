@@ -179,8 +179,8 @@ class UVImputer(FloatTransformer):
 
     def _choose(self, values: FloatArray, seed: int) -> None:
         warn_empty(values, feature_names(self))
-        self._normalization = Normalization.of(values, self.normalize).with_mean_square_1(values)
-        rows = self._normalization.normalized(values, self._normalization.row_offsets(values))
+        self._normalization = Normalization.of(values, self.normalize).scale_to_mean_square_1(values)
+        rows = self._normalization.normalize_rows(values, self._normalization.row_offsets(values))
         generator, threads = np.random.default_rng(seed), thread_count(self.n_threads)
         found = choose(rows, self.n_neighbors, self.budget * 1e9, generator, threads)
         self.rank_, self.shrinkage_ = found.model.rank, found.model.shrinkage
@@ -221,9 +221,9 @@ class UVImputer(FloatTransformer):
         if self.rank != "auto":
             return self.decomposition_.fold_in(values, n_threads=self.n_threads)
         row_offset = self._normalization.row_offsets(values)
-        rows = self._normalization.normalized(values, row_offset)
-        completed = self._completion.completed(rows, thread_count(self.n_threads))
-        return self._normalization.restored(completed, row_offset)
+        rows = self._normalization.normalize_rows(values, row_offset)
+        completed = self._completion.complete_rows(rows, thread_count(self.n_threads))
+        return self._normalization.restore(completed, row_offset)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the RMSE, in units of `scale_`, on a fifth of the values of `X`, which it hides; `y` is ignored.

@@ -77,8 +77,8 @@ def test_ranks_that_gain_less_than_a_standard_error_are_not_worth_their_time(mon
     assert 1 < model.rank < 24
     assert model.validation_rmse < one.validation_rmse - standard_error
     assert more.validation_rmse > model.validation_rmse - 2.0 * standard_error
-    judged = _Fold._judged
-    monkeypatch.setattr(_Fold, "_judged", lambda self, model: judged(self, model)._replace(standard_error=0.0))
+    judged = _Fold._evaluate
+    monkeypatch.setattr(_Fold, "_evaluate", lambda self, model: judged(self, model)._replace(standard_error=0.0))
     greedy = fit_ratings((i, j, value), random_state=0)
     assert greedy.validation_rmse > model.validation_rmse - 1.2 * standard_error
     assert greedy.rank > model.rank or fall == 1.0

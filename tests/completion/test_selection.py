@@ -27,7 +27,7 @@ def chosen(values, seed=0, n_threads=1, budget=1e9, n_neighbors=10):
 
 
 def error(found, full, mask, n_threads=1):
-    estimates = found.completed(np.where(mask, nan, full), n_threads)
+    estimates = found.complete_rows(np.where(mask, nan, full), n_threads)
     return np.sqrt(np.mean((estimates - full)[mask] ** 2))
 
 
@@ -54,7 +54,7 @@ def test_epochs_of_expectation_maximisation(missing):
         step = epoch(values, mean, covariance, 0.1)
         farther = 1.0 + min(2.5 * np.isnan(values).mean(), 0.7)
         mean, covariance = mean + farther * (step[0] - mean), covariance + farther * (step[1] - covariance)
-    found = GaussianPath(values, 1).improved(None, 0.1).model
+    found = GaussianPath(values, 1).refine(None, 0.1).model
     np.testing.assert_allclose(found.mean, mean, atol=1e-11)
     np.testing.assert_allclose(found.covariance, covariance, atol=1e-11)
 
@@ -62,17 +62,17 @@ def test_epochs_of_expectation_maximisation(missing):
 def test_a_step_that_would_go_too_far_is_one_of_expectation_maximisation():
     values, _, _ = matrix(rank=2, noise=0.0, missing=0.3)
     path = GaussianPath(values, 1)
-    start = path.improved(path.improved(None, 1.0), 0.1)
+    start = path.refine(path.refine(None, 1.0), 0.1)
     path._farther = 0.0
-    exact = path.improved(start, 1e-6).model
+    exact = path.refine(start, 1e-6).model
     path._farther = 1e6
-    np.testing.assert_array_equal(path.improved(start, 1e-6).model.covariance, exact.covariance)
+    np.testing.assert_array_equal(path.refine(start, 1e-6).model.covariance, exact.covariance)
     assert np.linalg.eigvalsh(exact.covariance)[0] > 0.0
 
 
 def test_without_gaps_it_is_the_sample():
     _, full, _ = matrix()
-    found = GaussianPath(full, 1).improved(None, 0.05).model
+    found = GaussianPath(full, 1).refine(None, 0.05).model
     np.testing.assert_allclose(found.covariance, np.cov(full.T, bias=True) + 0.05 * np.eye(12), atol=1e-12)
 
 
@@ -80,9 +80,9 @@ def test_estimates_of_single_entries_are_those_of_rows():
     values, _, mask = matrix()
     row, column = np.nonzero(mask)
     path = LowRankPath(values, 1, tol=1e-12)
-    low = path.improved(path.grown(None, 2, np.random.default_rng(0)), 0.1)
-    for fitted, tolerance in ((GaussianPath(values, 1).improved(None, 0.1), 1e-12), (low, 1e-3)):
-        rows, residuals = fitted.model.completed(values, 1)
+    low = path.refine(path.add_components(None, 2, np.random.default_rng(0)), 0.1)
+    for fitted, tolerance in ((GaussianPath(values, 1).refine(None, 0.1), 1e-12), (low, 1e-3)):
+        rows, residuals = fitted.model.complete_rows(values, 1)
         np.testing.assert_allclose(fitted.at(row, column), rows[row, column], atol=tolerance)
         assert (np.isnan(residuals) == mask).all()
         np.testing.assert_array_equal(rows[~mask], values[~mask])
@@ -96,7 +96,7 @@ def test_a_normal_distribution_where_entries_suffice():
     found = chosen(values)
     assert isinstance(found.model, Gaussian)
     assert found.model.rank == 12
-    told, _ = Gaussian(np.zeros(12), np.cov(full.T), 0.0).completed(values, 1)
+    told, _ = Gaussian(np.zeros(12), np.cov(full.T), 0.0).complete_rows(values, 1)
     assert error(found, full, mask) < 1.1 * np.sqrt(np.mean((told - full)[mask] ** 2))
 
 
@@ -155,9 +155,9 @@ def test_a_small_budget_takes_fewer_rows_or_none():
 def test_threads_and_seeds(size):
     values, full, mask = matrix(**size)
     one = chosen(values)
-    filled = one.completed(values, 1)
+    filled = one.complete_rows(values, 1)
     for n_threads in (2, 5):
-        np.testing.assert_array_equal(chosen(values, n_threads=n_threads).completed(values, n_threads), filled)
+        np.testing.assert_array_equal(chosen(values, n_threads=n_threads).complete_rows(values, n_threads), filled)
     errors = [error(chosen(values, seed=seed), full, mask) for seed in range(3)]
     assert max(errors) < 1.02 * min(errors)
 
@@ -167,7 +167,7 @@ def test_threads_and_seeds(size):
 )
 def test_hardly_anything_to_learn_from(values):
     values = np.array(values)
-    filled = chosen(values).completed(values, 1)
+    filled = chosen(values).complete_rows(values, 1)
     assert np.isfinite(filled).all()
     np.testing.assert_array_equal(filled[~np.isnan(values)], values[~np.isnan(values)])
 
