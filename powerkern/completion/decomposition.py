@@ -31,13 +31,13 @@ _STARTS = ("random", "mean", "means")
 _ORDERS = ("fixed", "columns-first", "permuted")
 _CRITERIA = ("rmse", "change")
 
-#: Least-squares passes that fold in new rows; each brings ill-determined directions nearer to their optimum.
+#: Number of least-squares passes that fold in new rows; each moves ill-determined directions closer to their optimum.
 _FOLD_PASSES = 3
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class UVDecomposition:
-    """M ~ U V, made by `uv_decompose`.
+    """A decomposition M ~ U V, made by `uv_decompose`.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class UVDecomposition:
     history : (n_epochs,) ndarray
         Root mean square error (RMSE) on the entries fitted to after each epoch, for the normalized matrix.
     validation_history : (n_epochs,) ndarray
-        The same on the entries held out; empty if there were none.
+        RMSE on the held-out entries after each epoch; empty if there were none.
     epoch : int
         The epoch of U and V: the last or, with entries held out, the one with the smallest validation RMSE.
     converged : bool
@@ -66,13 +66,13 @@ class UVDecomposition:
     ridge: float
     _normalization: Normalization
     _row_offset: FloatArray
-    #: Positions of the rows of the matrix, a series if they have labels, and the labels of its columns.
+    #: Positions of the rows of the matrix, as a series if the rows have labels; then the labels of the columns.
     _rows: Any = None
     _column_names: list[Any] | None = None
 
     @property
     def normalize(self) -> str | None:
-        """As given."""
+        """The argument `normalize` of `uv_decompose`."""
         return self._normalization.kind
 
     @property
@@ -115,7 +115,7 @@ class UVDecomposition:
         return f"UVDecomposition(shape={self.shape}, rank={self.rank}, rmse={self.rmse:.6g}, epoch={self.epoch})"
 
     def reconstruct(self) -> FloatArray:
-        """Estimates of all entries: U V with offsets and scales restored.
+        """Return the estimates of all entries: U V with offsets and scales restored.
 
         Examples
         --------
@@ -131,7 +131,7 @@ class UVDecomposition:
         return self._normalization.restore((self.U / root) @ (self.V / root), self._row_offset)
 
     def complete(self, M: object) -> FloatArray:
-        """`M`, of the shape of the decomposed matrix, with NaN replaced by estimates.
+        """Return `M` with NaN replaced by estimates; `M` must have the shape of the decomposed matrix.
 
         Labels of rows and columns are aligned with those of the decomposed matrix.
         """
@@ -142,7 +142,7 @@ class UVDecomposition:
         return np.where(np.isnan(values), self.reconstruct()[rows][:, self._match_columns(values, names)], values)
 
     def _match_columns(self, values: FloatArray, names: list[Any] | None) -> NDArray[np.intp] | slice:
-        """Return the column of the decomposed matrix that each column of `values` is, by their names."""
+        """Return the position in the decomposed matrix of each column of `values`, matched by name."""
         known = self._column_names
         order = None if names is None or known is None else matching_order(known, names)
         if order is None:
@@ -150,11 +150,12 @@ class UVDecomposition:
         return slice(None) if order is None else np.array(order)
 
     def fold_in(self, M: object, *, n_threads: int | None = None) -> FloatArray:
-        """Rows, old or new, with NaN replaced by estimates.
+        """Return rows, old or new, with NaN replaced by estimates.
 
-        Each row of `M`, (k, n), is fitted to its own entries by least squares (with the decomposition's ridge), V held
-        fixed. Where they do not determine it, the shortest solution is taken; a row without entries becomes
-        `column_offset`. Columns with labels are aligned. Results do not depend on `n_threads`, bit for bit.
+        Each row of `M`, (k, n), is fitted to its own entries by least squares with V held fixed and with the ridge of
+        the decomposition. If the entries do not determine the fit, the shortest solution is taken. A row without
+        entries becomes `column_offset`. Columns with labels are aligned. Results do not depend on `n_threads`, bit for
+        bit.
 
         Examples
         --------
@@ -216,33 +217,34 @@ def uv_decompose(
     rank : int
         Number of components, at most min(m, n).
     method : {"cd", "als"}, default "cd"
-        Coordinate descent, which improves one element at a time ([1]_, section 9.4; its cost grows as `rank`), or
-        alternating least squares, which solves for a whole row of U or column of V ([2]_; fewer epochs, but the cost of
-        one grows as ``rank**2``).
+        "cd" is coordinate descent, which improves one element at a time ([1]_, section 9.4); the cost of an epoch is
+        proportional to `rank`. "als" is alternating least squares, which solves for a whole row of U or column of V
+        ([2]_); it needs fewer epochs, but the cost of an epoch grows as ``rank**2``.
     normalize : {None, "rows", "columns", "both", "columns-first", "average", "zscores"}
-        First subtract the means of rows, of columns, of rows and then of columns ("both"), or of columns and then of
-        rows ("columns-first"); "average": half of the sum of the row's mean and the column's; "zscores": subtract the
-        means of the columns and divide by their standard deviations. Means are of the observed entries; all is undone
-        in `UVDecomposition.reconstruct`.
+        Offsets to subtract first: the means of rows, of columns, of rows and then of columns ("both"), or of columns
+        and then of rows ("columns-first"). "average" subtracts half of the sum of the row mean and the column mean.
+        "zscores" subtracts the column means and divides by the standard deviations. Means are over the observed
+        entries. `UVDecomposition.reconstruct` undoes the normalization.
     init : {"random", "mean", "means"} or (U, V), default "random"
-        Start from normal variates whose products have the entries' root mean square; from the constant
-        ``sqrt(abs(mean)/d)``, with ``U V = mean`` (all components start equal: for "cd" only); from the average of the
-        row's mean and the column's, which has rank 2 (further components have U = 0 and a random V); or from given
-        factors.
+        Starting factors. "random": normal variates, such that the elements of U V have the root mean square of the
+        entries. "mean": the constant ``sqrt(abs(mean)/rank)``, so that ``U V = mean``; all components start equal,
+        which only "cd" can resolve. "means": the average of the row mean and the column mean, which has rank 2;
+        further components have U = 0 and a random V.
     n_starts : int, default 1
-        Random starts to try; the one with the smallest (validation) RMSE is returned.
+        Number of random starts; the result with the smallest (validation) RMSE is returned.
     order : {"fixed", "columns-first", "permuted"} or sequence of ("U" or "V", row, column), default "fixed"
-        The factor improved first in an epoch: U, of the rows of M, or V, of its columns. With "cd" also a new random
-        permutation of all elements of both in every epoch, or the given elements in this order (either on one thread).
+        Order of updates in an epoch: U before V ("fixed") or V before U ("columns-first"). "cd" also allows a new
+        random permutation of all elements of both factors in every epoch ("permuted"), or a sequence of elements to
+        update in this order; both run on one thread.
     damping : float from 0.01 to 1, default 1
         Fraction of the way to its optimum that an element moves.
     ridge : float, default 0
-        Penalty on the factors' squares.
+        Penalty on the squares of the factors.
     criterion : {"rmse", "change"}, default "rmse"
-        The quantity compared with `tol`: the relative change of the RMSE between epochs, or the largest change of an
-        element as a fraction of its factor's root mean square.
+        The quantity compared with `tol`: the relative change of the RMSE between epochs ("rmse"), or the largest change
+        of an element as a fraction of the root mean square of its factor ("change").
     tol : float, default 1e-4
-        Stop when an epoch changes the criterion by no more than this; 0: do not.
+        Stop when the criterion is at most this after an epoch; 0 disables the test.
     max_epochs : int, default 200
         Maximum number of epochs.
     validation_fraction : float from 0 to 0.9, default 0
@@ -251,7 +253,7 @@ def uv_decompose(
     patience : int, default 5
         With entries held out, stop after this many epochs without a new smallest RMSE on them.
     random_state : int, numpy.random.Generator or None
-        Seed of starts, permutations and held-out entries; None: different each time.
+        Seed of starts, permutations and held-out entries; None gives a different result each time.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. U and V do not depend on it, bit for bit.
 
@@ -384,7 +386,23 @@ def _decompose(
     n_starts: int,
     generator: np.random.Generator,
 ) -> UVDecomposition:
-    """The best of several starts, without the entries that are held out; inside, entries are of order 1."""
+    """Return the best decomposition over several starts, fitted without the held-out entries.
+
+    Parameters
+    ----------
+    values : (m, n) ndarray
+        The matrix; NaN is missing.
+    held : pair of (k,) ndarray
+        Rows and columns of the held-out entries.
+    normalize : str or None
+        As in `uv_decompose`.
+    settings : Settings
+        Options of the descent; the ridge is in the units of `values`. Inside, entries are scaled to order 1.
+    n_starts : int
+        Number of starts.
+    generator : numpy.random.Generator
+        Source of random starts and permutations.
+    """
     fitted = values.copy()
     fitted[held] = math.nan
     normalization = Normalization.of(fitted, normalize)
@@ -424,7 +442,7 @@ def _decompose(
 def _select_held_out(
     values: FloatArray, fraction: float, generator: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Positions of a random fraction of the entries: at least one unless it is 0, and not all of them."""
+    """Return the rows and columns of a random fraction of the entries, at least one and not all if it is not 0."""
     if fraction == 0.0:
         return np.empty(0, np.intp), np.empty(0, np.intp)
     row, column = np.nonzero(~np.isnan(values))
@@ -448,7 +466,7 @@ def _read(M: object, what: str = "M") -> tuple[FloatArray, list[str] | None]:
 
 
 def warn_empty(values: FloatArray, names: list[str] | None) -> None:
-    """Refuse a matrix without entries; warn of rows and columns without entries."""
+    """Raise if the matrix has no entries; warn about rows and columns without entries."""
     missing = np.isnan(values)
     if missing.all():
         raise ValueError("M has no entries (all are missing); there is nothing to decompose")
@@ -460,6 +478,7 @@ def warn_empty(values: FloatArray, names: list[str] | None) -> None:
 
 
 def _check_rank(rank: object, shape: tuple[int, int]) -> int:
+    """Return `rank`; raise unless it is a whole number from 1 to the smaller dimension of `shape`."""
     checked = as_whole("rank", rank)
     if checked > min(shape):
         raise ValueError(f"rank is {checked}, but M has shape {shape}; use at most {min(shape)}")
@@ -467,7 +486,7 @@ def _check_rank(rank: object, shape: tuple[int, int]) -> int:
 
 
 def _check_order(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.int64]:
-    """Elements to visit, as `follow` takes them: (0, i, s) is U[i, s], and (1, j, s) is V[s, j]."""
+    """Return the elements to update as `update_elements` takes them: (0, i, s) is U[i, s]; (1, j, s) is V[s, j]."""
     visits = []
     if not isinstance(order, Iterable):
         raise TypeError(f"order must be 'fixed', 'permuted' or a sequence of elements, got {shown(order)}")
@@ -485,7 +504,7 @@ def _check_order(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.in
 
 
 def _check_factors(init: Any, rank: int, shape: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
-    """Given factors to start from, checked."""
+    """Read the pair (U, V) of starting factors of the user; raise unless shapes match and no value is missing."""
     if not isinstance(init, tuple | list) or len(init) != 2:
         raise TypeError("init must be 'random', 'mean' or a pair (U, V) of arrays")
     factors = _read(init[0], "U")[0], _read(init[1], "V")[0]

@@ -1,4 +1,4 @@
-"""The descent of a UV decomposition from one start: epochs that improve U with V held fixed, and V with U."""
+"""Descend to a UV decomposition from one start, by epochs that improve U with V held fixed, and V with U."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from powerkern.kernels.multivariate.completion import Cells, update_elements
 
 
 class Settings(NamedTuple):
-    """The arguments of `uv_decompose` that the descent needs, checked; `ridge` applies to the normalized matrix."""
+    """Checked arguments of `uv_decompose` that the descent needs; `ridge` applies to the normalized matrix."""
 
     rank: int
     kernel: Any
@@ -32,7 +32,7 @@ class Settings(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Entries held out."""
+    """The held-out entries: their positions and normalized values."""
 
     row: NDArray[np.intp]
     column: NDArray[np.intp]
@@ -40,7 +40,7 @@ class Held(NamedTuple):
 
 
 class Run(NamedTuple):
-    """The descent from one start: the factors returned, and the RMSE after each epoch."""
+    """Result of the descent from one start: the best factors, and the RMSE after each epoch."""
 
     U: FloatArray
     Vt: FloatArray
@@ -51,16 +51,32 @@ class Run(NamedTuple):
 
     @property
     def score(self) -> float:
-        """The error by which the best of several starts is chosen."""
+        """The error by which the best of several starts is selected."""
         return min(self.validation_history, default=self.history[-1])
 
 
-#: Improves both factors in place; returns the RMSE on the entries fitted to.
+#: Signature of a function that improves both factors in place and returns the RMSE on the entries fitted to.
 Epoch = Callable[[FloatArray, FloatArray], float]
 
 
 def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: Settings, size: float) -> Run:
-    """Run epochs until the criterion settles, or the validation RMSE rises; `size` is the RMS of the entries."""
+    """Run epochs until the criterion converges, the validation RMSE stops falling, or `max_epochs` is reached.
+
+    Parameters
+    ----------
+    U : (m, rank) ndarray
+        Left factor to start from; modified in place.
+    Vt : (n, rank) ndarray
+        Transpose of the right factor to start from; modified in place.
+    epoch : callable
+        Improves both factors in place and returns the RMSE.
+    held : Held
+        Held-out entries; there may be none.
+    settings : Settings
+        Options of the descent.
+    size : float
+        Root mean square of the entries fitted to.
+    """
     history: list[float] = []
     errors: list[float] = []
     best, kept, converged = 0, (U, Vt), False
@@ -83,7 +99,21 @@ def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: S
 
 
 def _has_converged(history: list[float], moves: list[FloatArray], tol: float, size: float) -> bool:
-    """Whether the fit is exact, or the criterion (the moves, if given) changes by no more than `tol`."""
+    """Return whether the fit is exact or the criterion changes by no more than `tol`.
+
+    Parameters
+    ----------
+    history : list of float
+        RMSE after each epoch.
+    moves : list of ndarray
+        Change of each element of either factor in the last epoch, as a fraction of the root mean square of the factor.
+        If
+        the list is empty, the criterion is the relative change of the RMSE.
+    tol : float
+        Tolerance; 0 accepts only exact fits.
+    size : float
+        Root mean square of the entries; an RMSE below the rounding of it is exact.
+    """
     if history[-1] <= ROUNDING * size:
         return True
     if moves:
@@ -92,14 +122,24 @@ def _has_converged(history: list[float], moves: list[FloatArray], tol: float, si
 
 
 def make_epoch(rows: Cells, cols: Cells, settings: Settings, generator: np.random.Generator) -> Epoch:
-    """One epoch: half of it on several threads after the other half, or single elements in the order asked for."""
+    """Return the function that runs one epoch in the order of updates that `settings` asks for.
+
+    Parameters
+    ----------
+    rows, cols : Cells
+        The observed entries packed by row, and packed by column.
+    settings : Settings
+        Options of the descent.
+    generator : numpy.random.Generator
+        Source of permutations.
+    """
     if isinstance(settings.order, str) and settings.order != "permuted":
         return _make_half_epochs(rows, cols, settings)
     return _make_element_epochs(rows, cols, settings, generator)
 
 
 def _make_half_epochs(rows: Cells, cols: Cells, settings: Settings) -> Epoch:
-    """One factor, then the other, on several threads."""
+    """Return an epoch that improves one factor, then the other, each on several threads."""
 
     def epoch(U: FloatArray, Vt: FloatArray) -> float:
         halves = [(rows, Vt, U), (cols, U, Vt)]
@@ -112,7 +152,17 @@ def _make_half_epochs(rows: Cells, cols: Cells, settings: Settings) -> Epoch:
 
 
 def _make_element_epochs(rows: Cells, cols: Cells, settings: Settings, generator: np.random.Generator) -> Epoch:
-    """Single elements."""
+    """Return an epoch that updates single elements on one thread.
+
+    Parameters
+    ----------
+    rows, cols : Cells
+        The observed entries packed by row, and packed by column.
+    settings : Settings
+        Options of the descent. Its `order` is "permuted" or an array of elements.
+    generator : numpy.random.Generator
+        Source of permutations.
+    """
     m, n_cells = rows.start.size - 1, rows.value.size
     permuted = isinstance(settings.order, str)
     elements = _list_elements(rows, cols, settings.rank) if permuted else settings.order
@@ -130,7 +180,7 @@ def _make_element_epochs(rows: Cells, cols: Cells, settings: Settings, generator
 
 
 def _list_elements(rows: Cells, cols: Cells, rank: int) -> NDArray[np.int64]:
-    """Every element of both factors, as `update_elements` takes them."""
+    """Return every element of both factors, as `update_elements` takes them."""
     parts = []
     for factor, cells in enumerate((rows, cols)):
         i, k = np.divmod(np.arange((cells.start.size - 1) * rank), rank)
@@ -141,7 +191,21 @@ def _list_elements(rows: Cells, cols: Cells, rank: int) -> NDArray[np.int64]:
 def start(
     values: FloatArray, entries: FloatArray, settings: Settings, root: float, generator: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """U and the transpose of V to start from; `root` is the unit of given factors."""
+    """Return U and the transpose of V to start from.
+
+    Parameters
+    ----------
+    values : (m, n) ndarray
+        The normalized matrix; NaN is missing.
+    entries : (k,) ndarray
+        Its observed values.
+    settings : Settings
+        Options of the descent; `init` names the start, or is a pair of factors.
+    root : float
+        Unit of the factors, by which factors in `init` are divided.
+    generator : numpy.random.Generator
+        Source of random starts.
+    """
     d, init, shape = settings.rank, settings.init, values.shape
     if not isinstance(init, str):
         U, V = init

@@ -1,4 +1,4 @@
-"""Reads ratings from sparse matrices, three arrays, or data frames."""
+"""Read ratings from sparse matrices, three arrays, or data frames."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from powerkern._typing import FloatArray
 
 
 class Entries(NamedTuple):
-    """Known entries: labels of rows and columns; for each entry the positions of its labels, its value and weight."""
+    """Known entries, with the labels of rows and columns.
+
+    Each entry has the positions of its row and column among the labels, its value, and its weight.
+    """
 
     rows: NDArray[Any]
     columns: NDArray[Any]
@@ -27,13 +30,13 @@ class Entries(NamedTuple):
     mean_weight: float
 
     def at(self, chosen: NDArray[np.bool_]) -> Entries:
-        """Some of the entries."""
+        """Return the entries that the mask `chosen` selects."""
         weight = None if self.weight is None else self.weight[chosen]
         return self._replace(row=self.row[chosen], column=self.column[chosen], value=self.value[chosen], weight=weight)
 
 
 def read(ratings: Any, weight: ArrayLike | None) -> Entries:
-    """Checked ratings from any form, without missing ones and ones of weight 0."""
+    """Read ratings of any accepted form; drop missing ratings and ratings of weight 0."""
     is_sparse = hasattr(ratings, "tocoo")
     row, column, values = _read_sparse(ratings) if is_sparse else _read_triplet(ratings)
     value = numbers(values, "ratings").astype(np.float64)
@@ -58,17 +61,17 @@ def read(ratings: Any, weight: ArrayLike | None) -> Entries:
     return Entries(rows, columns, row, column, value, weights[kept] / mean, mean)
 
 
-#: Names of the second and the third part of ratings in messages.
+#: Names of the second and third of the three arrays of ratings, for messages.
 _PARTS = ("the column labels", "the values")
 
 
 def _row_labels(ratings: Any) -> Any:
-    """Return the part of ratings whose row labels count."""
+    """Return the part of `ratings` that carries the row labels."""
     return ratings[0] if isinstance(ratings, tuple | list) and ratings else ratings
 
 
 def _read_sparse(ratings: Any) -> list[NDArray[Any]]:
-    """Rows, columns and values stored in a sparse matrix."""
+    """Return the rows, columns and values stored in a sparse matrix."""
     sparse = ratings.tocoo()
     if len(sparse.shape) != 2:
         raise ValueError(f"ratings have {len(sparse.shape)} dimensions; pass a sparse matrix of two")
@@ -76,7 +79,7 @@ def _read_sparse(ratings: Any) -> list[NDArray[Any]]:
 
 
 def _read_triplet(ratings: Any) -> list[NDArray[Any]]:
-    """Rows, columns and values, from a data frame or a sequence of three."""
+    """Return rows, columns and values of ratings in a data frame or a sequence of three arrays."""
     refuse_foreign(ratings, "ratings")
     if hasattr(ratings, "columns") and hasattr(ratings, "__getitem__"):
         names = ratings.column_names if hasattr(ratings, "column_names") else ratings.columns  # Arrow has both
@@ -106,7 +109,7 @@ def _read_triplet(ratings: Any) -> list[NDArray[Any]]:
 
 
 def _as_labels(given: Any) -> NDArray[Any]:
-    """Return labels as an array in which integers of every size and type are exact, and text is text."""
+    """Convert labels to an array that keeps integers of every size exact, and text as text."""
     labels = np.asarray(given)
     if labels.dtype.kind == "O" and labels.size and all(map(is_whole_label, labels.flat)):
         whole = list(map(int, labels.flat))
@@ -124,6 +127,7 @@ def _as_labels(given: Any) -> NDArray[Any]:
 
 
 def _encode_labels(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the distinct labels in increasing order, and the position of each label among them."""
     try:
         distinct, position = np.unique(labels, return_inverse=True)
     except TypeError:
@@ -135,14 +139,14 @@ def _encode_labels(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], NDArr
 
 
 def check_weights(weight: ArrayLike, n: int) -> FloatArray:
-    """One weight for each of n ratings, checked."""
+    """Return one weight for each of n ratings; raise if there are not n valid weights."""
     if np.shape(weight) != (n,):
         raise ValueError(f"weight has shape {np.shape(weight)}, and there are {n} ratings; pass one weight for each")
     return as_weights(weight, n, "weight")
 
 
 def find_labels(labels: NDArray[Any], given: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Positions of labels, and whether each is known."""
+    """Return the position of each given label in `labels`, and whether it is there at all."""
     wanted = _as_labels(given)
     kinds = {array.dtype.kind in "biuf" for array in (labels, wanted) if array.dtype.kind in "biufUS" and array.size}
     if len(kinds) > 1:

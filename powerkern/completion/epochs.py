@@ -1,4 +1,4 @@
-"""Epochs of a decomposition, by halves on several threads: one factor improved with the other held fixed."""
+"""Run epochs of a decomposition by halves on several threads: improve one factor with the other held fixed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,25 @@ _MAX_EPOCHS = 100
 def half_epoch(
     kernel: Any, cells: Cells, other: FloatArray, own: FloatArray, ridge: float, damping: float, n_threads: int
 ) -> FloatArray:
-    """Improve all rows of `own`; returns the (weighted) sum of squared residuals of each."""
+    """Improve all rows of one factor in place; return the (weighted) sum of squared residuals of each row.
+
+    Parameters
+    ----------
+    kernel : compiled function
+        Updates a group of rows: `coordinate_rows` or `least_squares_rows`.
+    cells : Cells
+        Observed entries, packed by the rows of `own`.
+    other : (p, rank) ndarray
+        The factor held fixed.
+    own : (n, rank) ndarray
+        The factor to improve.
+    ridge : float
+        Penalty on squared elements.
+    damping : float
+        Fraction of the step to the optimum that is taken, from 0 to 1.
+    n_threads : int
+        Number of threads.
+    """
     n_rows = own.shape[0]
     squares = np.empty(n_rows)
 
@@ -31,7 +49,10 @@ def half_epoch(
 
 
 def run_until_converged(epoch: Callable[[], FloatArray], tol: float) -> None:
-    """Call `epoch`, which returns sums of squared residuals, until the root of their total changes by at most `tol`."""
+    """Repeat `epoch` until the RMSE changes by at most `tol`, relatively, or _MAX_EPOCHS is reached.
+
+    `epoch` returns sums of squared residuals; the root of their total is compared.
+    """
     before = math.inf
     for _ in range(_MAX_EPOCHS):
         error = math.sqrt(float(epoch().sum()))
@@ -41,7 +62,7 @@ def run_until_converged(epoch: Callable[[], FloatArray], tol: float) -> None:
 
 
 def pack_observed(values: FloatArray, n_threads: int) -> Cells:
-    """The observed cells, row after row."""
+    """Return the observed entries of a matrix, packed row by row."""
     n_rows, n_columns = values.shape
     start = np.zeros(n_rows + 1, dtype=np.int64)
     np.cumsum(n_columns - np.count_nonzero(np.isnan(values), axis=1), out=start[1:])

@@ -1,8 +1,8 @@
-"""A normal distribution of rows, fitted by expectation-maximization: a UV decomposition of full rank.
+"""Fit a normal distribution to rows by expectation-maximization: a UV decomposition of full rank.
 
 A covariance V^T V + shrinkage I models rows as u V plus noise, u standard normal. Conditional means are then u V with u
 fitted to the observed values of the row under a ridge. There are as many components as columns, and the update of V
-accounts for the uncertainty of each row's u.
+accounts for the uncertainty of the u of each row.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from powerkern._engine.threads import run_parallel
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.conditional import conditional_rows
 
-#: Rows are summed in this many blocks, whatever the number of threads; a block has at least as many rows as there are
-#: columns, and takes at least this many multiplications.
+#: Rows are summed in at most _BLOCKS blocks, whatever the number of threads, so that results do not depend on it. A
+#: block has at least as many rows as there are columns, and at least _BLOCK_WORK multiplications.
 _BLOCKS, _BLOCK_WORK = 16, 60_000
-#: Epochs from one shrinkage to the next.
+#: Number of epochs at each shrinkage.
 _EPOCHS = 2
-#: Over-relaxation of a step of EM: this multiple of the missing share, up to a maximum.
+#: Over-relaxation of a step of EM: _FARTHER times the fraction of missing entries, but at most _FARTHEST.
 _FARTHER, _FARTHEST = 2.5, 0.7
-#: Steps along a path, as assumed in the estimate of work.
+#: Number of shrinkages that the estimate of work assumes.
 _STEPS = 8
-#: Multiplications that take as long as one pass over a value.
+#: Number of multiplications that take as long as one pass over a value.
 _CHEAP = 128
 _NO_RESIDUALS = np.empty((0, 0))
 
@@ -56,7 +56,7 @@ class Gaussian:
         return int(self.mean.size)
 
     def complete_rows(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-        """Rows with NaN replaced by conditional means, and the residual of each value given the others of its row."""
+        """Replace NaN by conditional means; also return the residual of each value given the others of its row."""
         residuals = np.empty_like(values)
         deviations, _ = _run_e_step(self, values, residuals, n_threads)
         return np.where(np.isnan(values), deviations + self.mean, values), residuals
@@ -64,7 +64,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class FittedGaussian:
-    """A distribution, and the rows that it was fitted to as it completes them.
+    """A distribution, and the completion of the rows that it was fitted to.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class FittedGaussian:
     deviations : (n, p) ndarray
         Completed rows less the mean.
     spread : (p, p) ndarray
-        The sum of their conditional covariances.
+        The sum of the conditional covariances of the rows.
     """
 
     model: Gaussian
@@ -80,12 +80,12 @@ class FittedGaussian:
     spread: FloatArray
 
     def at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
-        """Estimates of missing entries."""
+        """Return the estimates of missing entries."""
         return np.asarray(self.deviations[row, column] + self.model.mean[column])
 
 
 class GaussianPath:
-    """Distributions fitted to one matrix with smaller and smaller shrinkage, each starting from the one before."""
+    """Distributions fitted to one matrix with decreasing shrinkage, each started from the previous fit."""
 
     #: The first shrinkage, large for z-scores, and the factor from one to the next.
     first, step = 0.3, math.sqrt(10.0)
@@ -97,12 +97,12 @@ class GaussianPath:
 
     @staticmethod
     def work(values: FloatArray) -> float:
-        """Approximate number of multiplications along the path."""
+        """Return the approximate number of multiplications along the path."""
         n, p = values.shape
         return float(_row_work(values) * n + n * p * p / 8 + p**3) * _EPOCHS * _STEPS
 
     def refine(self, start: FittedGaussian | None, shrinkage: float) -> FittedGaussian:
-        """The distribution after some more epochs with this shrinkage."""
+        """Return the distribution after _EPOCHS more epochs with this shrinkage."""
         p = self._values.shape[1]
         fitted = start or self.start_from(Gaussian(np.zeros(p), np.eye(p), shrinkage))
         for _ in range(_EPOCHS):
@@ -111,13 +111,13 @@ class GaussianPath:
         return fitted
 
     def start_from(self, model: Gaussian) -> FittedGaussian:
-        """A distribution of other rows, with the expectation of these."""
+        """Run the E-step of `model`, which may come from other rows, on the rows of this path."""
         deviations, spread = _run_e_step(model, self._values, _NO_RESIDUALS, self._n_threads)
         return FittedGaussian(model, deviations, spread)
 
 
 def _maximize(fitted: FittedGaussian, shrinkage: float, n_threads: int) -> Gaussian:
-    """M-step: the distribution with the expected moments of the rows, plus the shrinkage."""
+    """Run the M-step: return the distribution with the expected moments of the rows, plus the shrinkage."""
     shift = fitted.deviations.mean(axis=0)
     centered = np.subtract(fitted.deviations.T, shift[:, None], order="C")
     covariance = (gram(centered, n_threads) + fitted.spread) / centered.shape[1]
@@ -126,9 +126,9 @@ def _maximize(fitted: FittedGaussian, shrinkage: float, n_threads: int) -> Gauss
 
 
 def _over_relax(before: Gaussian, after: Gaussian, farther: float) -> Gaussian:
-    """An over-relaxed step: steps of expectation-maximization are short where much is missing.
+    """Return the over-relaxed step from `before` to `after`; plain steps of EM are short if many values are missing.
 
-    The plain step if the covariance, less half of the shrinkage, would no longer be positive definite.
+    Return the plain step if the covariance, less half of the shrinkage, would no longer be positive definite.
     """
     covariance = after.covariance + farther * (after.covariance - before.covariance)
     diagonal = covariance.diagonal() - farther * (after.shrinkage - before.shrinkage)
@@ -143,7 +143,19 @@ def _over_relax(before: Gaussian, after: Gaussian, farther: float) -> Gaussian:
 def _run_e_step(
     model: Gaussian, values: FloatArray, residuals: FloatArray, n_threads: int
 ) -> tuple[FloatArray, FloatArray]:
-    """E-step: deviations of completed rows from the mean, sum of conditional covariances; fills `residuals`."""
+    """Run the E-step: return the completed rows less the mean, and the sum of their conditional covariances.
+
+    Parameters
+    ----------
+    model : Gaussian
+        The distribution.
+    values : (n, p) ndarray
+        The rows; NaN is missing.
+    residuals : (n, p) ndarray
+        Receives the residual of each value given the others of its row; empty if they are not wanted.
+    n_threads : int
+        Number of threads.
+    """
     n, p = values.shape
     given, deviations = values - model.mean, np.empty((n, p))
     covariance = np.require(model.covariance, requirements="W")  # a fitted estimator may be a read-only memory map
@@ -170,7 +182,7 @@ def _run_e_step(
 
 
 def _row_work(values: FloatArray) -> float:
-    """Approximate number of multiplications in the expectation of a row."""
+    """Return the approximate number of multiplications in the E-step of a row."""
     p = values.shape[1]
     missing = np.count_nonzero(np.isnan(values)) / values.shape[0]
     smaller = min(missing, p - missing)
@@ -178,13 +190,13 @@ def _row_work(values: FloatArray) -> float:
 
 
 def _symmetrize(lower: FloatArray) -> FloatArray:
-    """The symmetric matrix with this lower triangle."""
+    """Return the symmetric matrix with this lower triangle."""
     whole = lower + lower.T
     np.fill_diagonal(whole, lower.diagonal())
     return np.asarray(whole)
 
 
 def _invert(matrix: FloatArray) -> FloatArray:
-    """Inverse of a positive definite matrix."""
+    """Invert a positive definite matrix."""
     factor, _ = cholesky(matrix)
     return gram(np.ascontiguousarray(invert_lower(factor).T))

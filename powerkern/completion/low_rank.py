@@ -1,4 +1,4 @@
-"""Decompositions of low rank with a bias for each row, u V + b, fitted by alternating least squares."""
+"""Fit decompositions of low rank with a bias for each row, u V + b, by alternating least squares."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from powerkern.kernels.multivariate.completion import least_squares_rows
 
 @dataclass(frozen=True)
 class LowRank:
-    """Components, and the shrinkage of the rows' biases and coefficients.
+    """A decomposition of low rank: components, and the shrinkage of the biases and coefficients of rows.
 
     Attributes
     ----------
@@ -27,8 +27,9 @@ class LowRank:
     shrinkage : float
         The ridge in units of sqrt(n) + sqrt(p).
     ridge : float
+        Penalty on squared coefficients.
     caution : float
-        The bias of a row is the sum of its values over their number plus this.
+        The bias of a row is the sum of its values over ``n_values + caution``.
     """
 
     Vt: FloatArray
@@ -42,7 +43,7 @@ class LowRank:
         return int(self.Vt.shape[1])
 
     def complete_rows(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-        """Rows with NaN replaced by estimates, and the residuals of the observed values."""
+        """Replace NaN by estimates; also return the residuals of the observed values."""
         bias = biases(values, self.caution)[:, None]
         U, Vt = np.zeros((values.shape[0], self.rank)), np.require(self.Vt, requirements="W")  # may be a read-only map
         half_epoch(least_squares_rows, pack_observed(values - bias, n_threads), Vt, U, self.ridge, 1.0, n_threads)
@@ -59,12 +60,12 @@ class FittedLowRank:
     bias: FloatArray
 
     def at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
-        """Estimates of entries."""
+        """Return the estimates of entries."""
         return np.asarray(products(self.U, self.model.Vt, row, column) + self.bias[row])
 
 
 class LowRankPath:
-    """Decompositions of one matrix by rank and ridge, each starting from the one before."""
+    """Decompositions of one matrix by rank and ridge, each started from the previous fit."""
 
     #: The first shrinkage, and the factor from one to the next.
     first, step = 0.14, math.sqrt(2.0)
@@ -83,11 +84,11 @@ class LowRankPath:
         self._n_threads = n_threads
 
     def work(self, rank: int) -> float:
-        """Approximate number of multiplications in an epoch."""
+        """Return the approximate number of multiplications in an epoch."""
         return float(self._rows.value.size) * rank * (rank + 4.0) + sum(self._shape) * rank**3 / 3.0
 
     def add_components(self, start: FittedLowRank | None, rank: int, generator: np.random.Generator) -> FittedLowRank:
-        """`start` with random components added."""
+        """Return `start` with random components added, up to `rank`."""
         given = (start.U, start.model.Vt) if start else [np.empty((size, 0)) for size in self._shape]
         size = math.sqrt(self._size / math.sqrt(rank))
         U, Vt = (
@@ -96,7 +97,7 @@ class LowRankPath:
         return FittedLowRank(LowRank(Vt, 0.0, 0.0, self._caution), U, self._bias)
 
     def refine(self, start: FittedLowRank, shrinkage: float) -> FittedLowRank:
-        """The fit with another ridge, after epochs until its error settles."""
+        """Run epochs with this shrinkage until the error converges."""
         ridge = shrinkage * sum(map(math.sqrt, self._shape))
         U, Vt = start.U.copy(), start.model.Vt.copy()
 
@@ -109,13 +110,13 @@ class LowRankPath:
 
 
 def biases(values: FloatArray, caution: float) -> FloatArray:
-    """Means of rows, drawn towards 0."""
+    """Return the means of rows, shrunken towards 0: the sum of the observed values over ``n_values + caution``."""
     count = np.count_nonzero(~np.isnan(values), axis=1)
     return np.asarray(np.nansum(values, axis=1) / np.maximum(count + caution, 1.0))
 
 
 def _caution(values: FloatArray) -> float:
-    """Variance within rows over the variance of their means; infinite where rows do not differ."""
+    """Return the variance within rows over the variance of their means; infinite if rows do not differ."""
     seen = ~np.isnan(values)
     count = np.count_nonzero(seen, axis=1)
     of_rows = means(values, 1)

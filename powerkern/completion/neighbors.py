@@ -1,4 +1,4 @@
-"""Estimates of the gaps in a row from the rows nearest to it."""
+"""Estimate missing values of a row from the rows nearest to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from powerkern._engine.threads import run_parallel
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.neighbors import neighbor_means
 
-#: Rows that are handled together by one thread.
+#: Number of rows in a task.
 _ROWS = 64
 #: Maximum number of nearest rows considered.
 _FARTHEST = 256
@@ -21,14 +21,14 @@ _FARTHEST = 256
 
 @dataclass(frozen=True)
 class Donors:
-    """Rows whose values fill gaps in others.
+    """Rows whose values fill the gaps of other rows.
 
     Attributes
     ----------
     completed : (p, m) ndarray
-        Their columns, completed by a model.
+        The columns of the donors, completed by a model.
     values, residuals : (m, p) ndarray
-        Their values, and the residuals of the model; NaN where missing.
+        The values of the donors, and the residuals of the model; NaN where missing.
     """
 
     completed: FloatArray
@@ -37,15 +37,28 @@ class Donors:
 
     @classmethod
     def of(cls, values: FloatArray, completed: FloatArray, residuals: FloatArray) -> Donors:
-        """From rows, their completion and its residuals."""
+        """Make donors from rows, their completion, and its residuals."""
         return cls(np.ascontiguousarray(completed.T), values, residuals)
 
     def estimate_gaps(
         self, values: FloatArray, completed: FloatArray, asked: NDArray[np.bool_], n_neighbors: int, n_threads: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Two estimates of the gaps in `values`: the neighbors' mean, and `completed` plus its mean error there.
+        """Return two estimates of gaps: the mean of the neighbors, and `completed` plus its mean error there.
 
         Both are `completed` where no neighbor has a value, or where no estimate is asked for.
+
+        Parameters
+        ----------
+        values : (n, p) ndarray
+            The rows; NaN is missing.
+        completed : (n, p) ndarray
+            Their completion by the model.
+        asked : (n, p) ndarray of bool
+            Entries to estimate.
+        n_neighbors : int
+            Number of neighbors to average.
+        n_threads : int
+            Number of threads.
         """
         means, corrections = np.where(asked, np.nan, completed), np.zeros_like(completed)
         parts = self.completed, self.values, self.residuals
@@ -62,6 +75,6 @@ class Donors:
         return np.where(np.isnan(means), completed, means), completed + corrections
 
     def _count_candidates(self, n_neighbors: int) -> int:
-        """Twice the number of rows that on average include `n_neighbors` with a value."""
+        """Return twice the number of donors of which `n_neighbors` have a value on average, at most _FARTHEST."""
         share = np.count_nonzero(~np.isnan(self.values)) / self.values.size
         return min(math.ceil(2.0 * n_neighbors / share), _FARTHEST)

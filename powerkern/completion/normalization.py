@@ -1,4 +1,4 @@
-"""Normalization of a matrix before completion: offsets, scales, and limits beyond which values are not believed."""
+"""Normalize a matrix before completion: offsets, scales, and limits beyond which values are treated as outliers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from powerkern._typing import FloatArray
 
 NORMALIZATIONS = ("rows", "columns", "both", "columns-first", "average", "zscores")
-#: A spread below this multiple of the size of the values is rounding.
+#: A standard deviation below this multiple of the absolute values is rounding error.
 ROUNDING = 1e-15
 #: Consistency factor of the median absolute deviation for normal data.
 _MAD = 1.482602218505602
@@ -26,10 +26,10 @@ class Normalization:
     Attributes
     ----------
     kind : str or None
-        One of `NORMALIZATIONS`; None: no offsets.
+        One of `NORMALIZATIONS`, or None for no offsets.
     unit : (p,) ndarray
-        Powers of 4 that values are divided by first, so that no square over- or underflows: with "zscores" one for
-        each column, otherwise the same for all.
+        Powers of 4 by which values are divided first, so that no square overflows or underflows. "zscores" has a unit
+        for each column; otherwise all are equal.
     offset, scale : (p,) ndarray
         Offsets and scales of columns, in these units.
     """
@@ -41,7 +41,7 @@ class Normalization:
 
     @classmethod
     def of(cls, values: FloatArray, kind: str | None) -> Normalization:
-        """The normalization of a matrix; NaN is missing."""
+        """Compute the normalization of a matrix; NaN is missing."""
         p = values.shape[1]
         each = kind == "zscores"
         unit = np.array([unit_of(column) for column in values.T]) if each else np.full(p, unit_of(values))
@@ -59,7 +59,7 @@ class Normalization:
         return replace(plain, offset=offset, scale=scale)
 
     def scale_to_mean_square_1(self, values: FloatArray) -> Normalization:
-        """The same, with the scale of the whole matrix where columns have none of their own."""
+        """Return a copy that scales the matrix to mean square 1, unless columns have scales already ("zscores")."""
         if self.kind == "zscores":
             return self
         rest = self.normalize_rows(values, self.row_offsets(values))
@@ -71,7 +71,7 @@ class Normalization:
         return 1.0 if self.kind == "zscores" else math.sqrt(self.unit[0])
 
     def row_offsets(self, values: FloatArray) -> FloatArray:
-        """Offsets of rows, in units; zeros if none are subtracted."""
+        """Return the offsets of rows, (n,), in units; zeros if none are subtracted."""
         if self.kind == "columns-first":
             return means(values / self.unit - self.offset, 1)
         if self.kind == "average":
@@ -79,19 +79,20 @@ class Normalization:
         return means(values / self.unit, 1) if self.kind in ("rows", "both") else np.zeros(values.shape[0])
 
     def normalize_rows(self, values: FloatArray, row_offset: FloatArray) -> FloatArray:
-        """Normalized rows."""
+        """Return ``(values/unit - row_offset - offset)/scale``."""
         return np.asarray((values / self.unit - row_offset[:, None] - self.offset) / self.scale)
 
     def restore(self, rows: FloatArray, row_offset: FloatArray) -> FloatArray:
-        """Values whose normalized rows these are."""
+        """Undo `normalize_rows`."""
         return np.asarray((rows * self.scale + self.offset + row_offset[:, None]) * self.unit)
 
 
 def limits(values: FloatArray, reach: float | None) -> FloatArray:
-    """Limits of the values of each column that are believed, (2, p).
+    """Return the limits of each column, (2, p), beyond which values are treated as outliers.
 
-    They lie `reach` scales from the median: 1.4826 times the median deviation of the values on that side or, where that
-    is 0, of all values that differ from the median; None: there are no limits.
+    The limits lie `reach` scales from the median. The scale of a side is 1.4826 times the median deviation of the
+    values on that side or, if that is 0, of all values that differ from the median. If `reach` is None, the limits are
+    infinite.
     """
     ends = np.full((2, values.shape[1]), [[-math.inf], [math.inf]])
     if reach is None:
@@ -111,27 +112,38 @@ def limits(values: FloatArray, reach: float | None) -> FloatArray:
 
 
 def _median(x: FloatArray) -> float:
+    """Return the median, 0 if `x` is empty."""
     return float(np.median(x)) if x.size else 0.0
 
 
 def means(values: FloatArray, axis: int) -> FloatArray:
-    """Means of the observed entries; 0 where there are none."""
+    """Return the means of the observed entries along `axis`; 0 if there are none."""
     seen = ~np.isnan(values)
     return np.asarray(np.sum(values, axis=axis, where=seen) / np.maximum(np.count_nonzero(seen, axis=axis), 1))
 
 
 def unit_of(values: FloatArray) -> float:
-    """A power of 4 near the largest absolute value."""
+    """Return a power of 4 near the largest absolute value, 1 if all values are 0."""
     largest = float(np.fmax.reduce(np.abs(values), axis=None, initial=0.0))
     exponent = math.frexp(largest)[1] - 1 if largest > 0.0 else 0
     return math.ldexp(1.0, exponent - exponent % 2)
 
 
 def rms(x: FloatArray) -> float:
-    """Root mean square."""
+    """Return the root mean square."""
     return math.sqrt(float(np.mean(x * x)))
 
 
 def products(U: FloatArray, Vt: FloatArray, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
-    """Entries of U V."""
+    """Return some entries of U V.
+
+    Parameters
+    ----------
+    U : (m, rank) ndarray
+        Left factor.
+    Vt : (n, rank) ndarray
+        Transpose of the right factor.
+    row, column : (k,) ndarray of int
+        Positions of the entries.
+    """
     return np.asarray(np.einsum("ij,ij->i", U[row], Vt[column]))

@@ -1,4 +1,4 @@
-"""The rank of a decomposition, chosen by the error on entries that are held out."""
+"""Choose the rank of a decomposition by the error on held-out entries."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class RankProfile(NamedTuple):
 
     #: The ranks tried.
     ranks: NDArray[np.int64]
-    #: RMSE of each on the entries fitted to.
+    #: RMSE of each rank on the entries fitted to.
     rmse: FloatArray
-    #: RMSE of each on the entries held out.
+    #: RMSE of each rank on the held-out entries.
     validation_rmse: FloatArray
     #: The rank with the smallest validation RMSE.
     best: int
-    #: Where that curve bends: the rank at which it is farthest below the straight line from its first point to its
-    #: best.
+    #: The bend of the validation curve: the rank at which the curve is farthest below the straight line from its first
+    #: point to its minimum.
     elbow: int
 
 
@@ -41,7 +41,7 @@ def rank_profile(
     random_state: Any = None,
     **options: Any,
 ) -> RankProfile:
-    """Errors of decompositions of several ranks on the same held-out entries.
+    """Compute the errors of decompositions of several ranks on the same held-out entries.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ def rank_profile(
     Returns
     -------
     RankProfile
-        Both `best` and `elbow` are estimates from one random split: where they differ, the ranks between them are as
-        good a guess.
+        Both `best` and `elbow` are estimates from one random split. If they differ, every rank between them is as good
+        a choice.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Models of ratings, few of which are known: biases and a decomposition, fitted to the known entries."""
+"""Model ratings of which few are known: biases and a decomposition, fitted to the known entries."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from powerkern.completion.epochs import half_epoch, run_until_converged
 from powerkern.completion.normalization import rms, unit_of
 from powerkern.kernels.multivariate.completion import Cells, least_squares_rows
 
-#: Fraction of the ratings held out, and their maximum number.
+#: Fraction of the ratings held out, and the largest number held out.
 _HELD_OUT, _ENOUGH = 0.1, 100_000
-#: Ranks tried, and how many in succession may gain less than a standard error.
+#: Ranks tried. The search stops after _PATIENCE successive ranks that gain less than a standard error.
 _RANKS, _PATIENCE = (1, 2, 3, 5, 8, 12, 16, 24, 32, 48, 64), 2
 #: Relative gain that one more step of a ridge must bring.
 _GAIN = 1e-3
 #: The first shrinkage, the factor from one to the next, and the maximum number of steps.
 _FIRST, _STEP, _MOST_STEPS = 0.5, math.sqrt(2.0), 20
 _TOL, _FINAL_TOL = 2e-4, 1e-6
-#: Entries whose factors are gathered at a time: for all entries they may not fit in memory.
+#: Number of entries whose factors are gathered at a time; those of all entries may not fit in memory.
 _AT_A_TIME = 1 << 20
 
 
@@ -42,22 +42,22 @@ class RatingModel:
     Attributes
     ----------
     rows, columns : (n,), (p,) ndarray
-        Labels of the rows and of the columns that have ratings, in increasing order; of a sparse matrix: their numbers,
-        from 0, with or without ratings.
+        Labels of the rows and of the columns that have ratings, in increasing order. For a sparse matrix they are the
+        indices of all rows and columns, from 0, with or without ratings.
     mean : float
         Mean of all ratings.
     row_bias, column_bias : (n,), (p,) ndarray
-        How much more than the mean a row gives and a column gets.
+        Deviations from the mean of the ratings that a row gives and that a column receives.
     U, V : (n, rank), (rank, p) ndarray
         The factors.
     shrinkage : float
-        As chosen or given; it determines `ridge`.
+        The shrinkage, chosen by the fit or passed to it; it determines `ridge`.
     ridge, bias_ridge : float
         Penalties on squared factors and biases, in units of the weights.
     rmse : float
         Root mean square error on the ratings fitted to.
     validation_rmse : float
-        The same on the ratings held out while rank and shrinkage were chosen.
+        Root mean square error on the ratings held out while rank and shrinkage were chosen.
     """
 
     rows: NDArray[Any]
@@ -86,10 +86,10 @@ class RatingModel:
         )
 
     def predict(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
-        """Estimates of pairs of a row and a column, given by labels that broadcast against each other.
+        """Return estimates for pairs of a row and a column, given by labels that broadcast against each other.
 
-        A row or column without ratings has no bias and no factors: of two such the estimate is the mean. Numbers for
-        labels that are text, or text for numbers, are a TypeError. Series are aligned by their index.
+        A row or column without ratings has no bias and no factors. If neither has ratings, the estimate is the mean.
+        Numbers for labels that are text, or text for numbers, are a TypeError. Series are aligned by their index.
         """
         columns = align_rows(columns, rows, "columns", "rows")
         (i, known), (j, known_too) = find_labels(self.rows, rows), find_labels(self.columns, columns)
@@ -100,16 +100,16 @@ class RatingModel:
         return np.asarray(self.mean + bias + np.where(known & known_too, products, 0.0))
 
     def fold_in(self, columns: ArrayLike, values: ArrayLike, weight: ArrayLike | None = None) -> FoldedRow:
-        """A row that was not fitted to, from its ratings of some columns: a ridge regression, V held fixed.
+        """Fit a new row to its ratings of some columns, by a ridge regression with V held fixed.
 
         Parameters
         ----------
         columns : (k,) array-like of labels
-            The columns that it has rated; columns without other ratings inform its bias only.
+            The columns that the row has rated. Columns that the fit did not see inform only the bias.
         values : (k,) array-like
-            Its ratings.
+            Ratings of these columns.
         weight : (k,) array-like, optional
-            Their weights; default: the mean weight of the ratings fitted to, 1 where these have none.
+            Weights of these ratings. The default is the mean weight in the fit, 1 if the fit had no weights.
         """
         values, weight = (
             align_rows(values, columns, "values", "columns"),
@@ -137,9 +137,9 @@ class FoldedRow:
     ----------
     model : RatingModel
     bias : float
-        How much more than the mean it gives.
+        Deviation of its ratings from the mean.
     u : (rank,) ndarray
-        Its factors.
+        Factors of the row.
     """
 
     model: RatingModel
@@ -147,7 +147,7 @@ class FoldedRow:
     u: FloatArray
 
     def predict(self, columns: ArrayLike) -> FloatArray:
-        """Estimates of its ratings of columns, by their labels."""
+        """Return estimates of the ratings of columns, given by label."""
         j, known = find_labels(self.model.columns, columns)
         by_column = self.model.column_bias[j] + np.einsum("k,...k->...", self.u, self.model.V.T[j])
         return np.asarray(self.model.mean + self.bias + np.where(known, by_column, 0.0))
@@ -162,7 +162,7 @@ def fit_ratings(
     random_state: Any = None,
     n_threads: int | None = None,
 ) -> RatingModel:
-    r"""Biases and a decomposition of a matrix of which few entries are known, without a dense matrix.
+    r"""Fit biases and a decomposition to a matrix of which few entries are known, without forming a dense matrix.
 
     Minimises over the known entries, by alternating least squares,
 
@@ -174,19 +174,19 @@ def fit_ratings(
     Parameters
     ----------
     ratings : sparse matrix or array of scipy, or (row, column, value)
-        The stored entries, zeros among them, or three arrays of one length, or a data frame of three columns: labels of
-        rows and columns, of any kind that can be sorted, and values. A pair may occur more than once (entries stored
-        twice are not summed). NaN is missing.
+        Of a sparse matrix, the stored entries count, also zeros. Otherwise three arrays of one length, or a data frame
+        of three columns: labels of rows, labels of columns, and values. Labels may be of any type that can be sorted. A
+        pair may occur more than once (entries stored twice are not summed). NaN is missing.
     rank : "auto" or int, default "auto"
-        Number of components, 0 for biases alone; "auto": chosen by the error on ratings that are held out.
+        Number of components, 0 for biases alone. "auto" chooses it by the error on held-out ratings.
     shrinkage : float > 0, optional
-        The ridge in units of ``w s (sqrt(k) + sqrt(l))``, with w the mean weight, s the RMSE of biases alone, and k and
-        l the mean numbers of ratings of a row and of a column, without the held-out ratings; default: chosen in the
-        same way.
+        The ridge in units of ``w s (sqrt(k) + sqrt(l))``. w is the mean weight, s the RMSE of biases alone, and k and l
+        are the mean numbers of ratings of a row and of a column, without the held-out ratings. By default it is chosen
+        by the error on held-out ratings.
     weight : array-like, optional
         Non-negative weights of the entries, in their order. Only their ratios matter for the estimates.
     random_state : int, numpy.random.Generator or None
-        Seed of the held-out ratings and of the factors' start.
+        Seed of the choice of held-out ratings and of the random starts.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
 
@@ -260,6 +260,7 @@ def fit_ratings(
 
 
 def _check_options(rank: int | str, shrinkage: float | None, entries: Entries) -> None:
+    """Raise unless rank and shrinkage are valid for these entries and there are enough ratings."""
     if not ((isinstance(rank, str) and rank == "auto") or (is_whole(rank) and int(rank) >= 0)):
         raise ValueError(f"rank must be 'auto' or a whole number of at least 0, got {shown(rank)}")
     if shrinkage is not None:
@@ -283,23 +284,23 @@ def _do_broadcast(*arrays: NDArray[Any]) -> bool:
 
 
 class _Model(NamedTuple):
-    """Factors with the biases, in units of `one`, as their last column."""
+    """Factors of a model; the last column of each holds the biases, in units of `one`."""
 
     U: FloatArray
     Vt: FloatArray
     ridge: float
     bias_ridge: float
-    #: RMSE on the entries held out, and its standard error.
+    #: RMSE on the held-out entries, and its standard error.
     error: float = math.nan
     standard_error: float = math.nan
 
     @property
     def one(self) -> float:
-        """Unit of the biases in the factors, such that one ridge serves both."""
+        """Unit of the biases in the factors, chosen so that one ridge serves both."""
         return math.sqrt(self.ridge / self.bias_ridge)
 
     def with_ridges(self, ridge: float, bias_ridge: float) -> _Model:
-        """The same estimates with other ridges."""
+        """Return a copy with the same estimates and other ridges."""
         other = _Model(self.U.copy(), self.Vt.copy(), ridge, bias_ridge)
         for factor in other.U, other.Vt:
             factor[:, -1] *= self.one / other.one
@@ -307,7 +308,7 @@ class _Model(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """The entries row after row (or column after column): starts, indices in the other factor, original places."""
+    """The entries sorted by row (or by column): starts, indices in the other factor, and original positions."""
 
     start: NDArray[np.int64]
     joined: NDArray[np.int32]
@@ -315,6 +316,7 @@ class _Side(NamedTuple):
 
     @classmethod
     def of(cls, own: NDArray[np.intp], other: NDArray[np.intp], n: int) -> _Side:
+        """Sort entries with positions `own` in this factor, of n rows, and `other` in the other factor."""
         order = np.argsort(own, kind="stable")
         start = np.zeros(n + 1, dtype=np.int64)
         np.cumsum(np.bincount(own, minlength=n), out=start[1:])
@@ -338,16 +340,16 @@ class _Fit:
 
     @property
     def unit(self) -> float:
-        """The ridge at a shrinkage of 1."""
+        """The ridge that corresponds to a shrinkage of 1."""
         return max(self.residual, np.finfo(float).tiny) * self._breadth
 
     def biases(self, ridge: float) -> _Model:
-        """Biases alone, to begin with."""
+        """Return a model with zero biases and no components, to start from."""
         n, p = self.entries.rows.size, self.entries.columns.size
         return _Model(np.zeros((n, 1)), np.zeros((p, 1)), ridge, ridge)
 
     def refine(self, model: _Model, tol: float = _TOL) -> _Model:
-        """The model after epochs until its error settles; it is changed in place."""
+        """Run epochs until the error converges; the model is changed in place and returned."""
 
         def epoch() -> FloatArray:
             self._half_epoch(self._by_row, self.entries.column, model.Vt, model.U, model)
@@ -359,7 +361,21 @@ class _Fit:
     def _half_epoch(
         self, side: _Side, joined: NDArray[np.intp], other: FloatArray, own: FloatArray, model: _Model
     ) -> FloatArray:
-        """One factor and its biases improved, the other factor and its biases held fixed."""
+        """Improve one factor and its biases in place, with the other factor and its biases held fixed.
+
+        Parameters
+        ----------
+        side : _Side
+            The entries, sorted by the rows of `own`.
+        joined : (k,) ndarray of int
+            Positions in `other` of the entries, in their original order.
+        other : (p, rank + 1) ndarray
+            The factor held fixed, with its biases.
+        own : (n, rank + 1) ndarray
+            The factor to improve, with its biases.
+        model : _Model
+            The model, for its ridge and unit of biases.
+        """
         value = (self._rest - other[joined, -1] * model.one)[side.order]
         across = other.copy()
         across[:, -1] = model.one
@@ -369,7 +385,7 @@ class _Fit:
         return half_epoch(least_squares_rows, cells, across, own, model.ridge, 1.0, self._n_threads)
 
     def squares(self, model: _Model, entries: Entries) -> FloatArray:
-        """Squared errors on entries."""
+        """Return the squared error of the model on each entry."""
         squares = np.empty(entries.value.size)
         for part in slices(slice(0, squares.size), _AT_A_TIME):
             u, v = model.U[entries.row[part]], model.Vt[entries.column[part]]
@@ -378,18 +394,18 @@ class _Fit:
         return squares
 
     def error(self, model: _Model, entries: Entries) -> float:
-        """RMSE on entries."""
+        """Return the RMSE of the model on entries."""
         return math.sqrt(float(np.average(self.squares(model, entries), weights=entries.weight)))
 
 
 class _Fold(NamedTuple):
-    """The choice of a model: fits to some entries, judged by others."""
+    """Choice of a model: fits to some entries, evaluated on the held-out entries."""
 
     fit: _Fit
     held: Entries
 
     def choose(self, rank: int | str, shrinkage: float | None, generator: np.random.Generator) -> _Model:
-        """The model with the smallest error on the held-out entries."""
+        """Return the model with the smallest error on the held-out entries."""
         biases = self._evaluate(self.fit.biases(1.0))
         best = current = self._search_path(biases, lambda model, ridge: model.with_ridges(ridge, ridge), 1.0, 2.0)
         self.fit.residual = self.fit.error(best, self.fit.entries)
@@ -410,7 +426,21 @@ class _Fold(NamedTuple):
     def _search_path(
         self, start: _Model, changed: Callable[[_Model, float], _Model], setting: float, step: float
     ) -> _Model:
-        """The best model along a path of a setting, each starting from the one before: down, or else up."""
+        """Move a setting down, or else up, while the held-out error falls; return the best model.
+
+        Each fit starts from the previous one.
+
+        Parameters
+        ----------
+        start : _Model
+            The evaluated model to start from.
+        changed : callable
+            ``changed(model, setting)`` returns a copy of the model with this setting.
+        setting : float
+            Setting of `start`.
+        step : float
+            Factor between successive settings, greater than 1.
+        """
         best = start
         for factor in (1.0 / step, step):
             current, s = start, setting
@@ -425,6 +455,7 @@ class _Fold(NamedTuple):
         return best
 
     def _evaluate(self, model: _Model) -> _Model:
+        """Refine a model, and set its error on the held-out entries and the standard error of this."""
         fitted = self.fit.refine(model)
         squares = self.fit.squares(fitted, self.held)
         share = np.full(squares.size, 1.0) if self.held.weight is None else self.held.weight
@@ -435,7 +466,19 @@ class _Fold(NamedTuple):
         return fitted._replace(error=error, standard_error=standard_error)
 
     def _add_components(self, model: _Model, rank: int, ridge: float, generator: np.random.Generator) -> _Model:
-        """A model with random components added, and another ridge."""
+        """Return a copy of a model with random components added and another ridge.
+
+        Parameters
+        ----------
+        model : _Model
+            The model to extend.
+        rank : int
+            Number of components of the result.
+        ridge : float
+            Penalty on the squared factors of the result.
+        generator : numpy.random.Generator
+            Source of the components.
+        """
         grown = model.with_ridges(ridge, model.bias_ridge)
         added = rank + 1 - model.U.shape[1]
         size = math.sqrt(self.fit.residual / math.sqrt(rank))

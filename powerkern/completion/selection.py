@@ -1,4 +1,4 @@
-"""The choice of a model, and its blend with neighbors, by the error on held-out entries."""
+"""Choose a model, and its blend with neighbors, by the error on held-out entries."""
 
 from __future__ import annotations
 
@@ -16,41 +16,43 @@ from powerkern.completion.gaussian import Gaussian, GaussianPath
 from powerkern.completion.low_rank import LowRank, LowRankPath
 from powerkern.completion.neighbors import Donors
 
-#: Fraction of the entries held out of each fold, number wanted in all, and maximum number of folds.
+#: Fraction of the entries held out of each fold, number wanted over all folds, and maximum number of folds.
 _HELD_OUT, _ENOUGH, _MAX_FOLDS = 0.1, 450, 5
-#: Relative gain that one more step along a path must bring.
+#: Relative fall of the error that one more step along a path must bring.
 _GAIN = 0.002
 #: Maximum number of entries held out of a fold.
 _MOST = 50_000
-#: Maximum number of steps along a path, the ranks tried, and how many in succession may gain nothing.
+#: Maximum number of steps along a path, number of successive ranks without gain that end the search, and ranks tried.
 _MAX_STEPS, _PATIENCE = 14, 2
 _RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100)
 #: Approximate number of epochs in the search for the shrinkage of a rank.
 _FITS = 40
 #: Relative change of the error at which the last fit of a decomposition stops.
 _FINAL_TOL = 1e-5
-#: Maximum number of rows to look for neighbors among, and of rows on which weights are chosen.
+#: Maximum number of rows searched for neighbors, and of rows on which weights are chosen.
 _DONORS, _JUDGED = 8192, 2048
 
 
-#: A model that completes rows.
+#: Models that complete rows.
 Model = Gaussian | LowRank
 
 
 @dataclass(frozen=True)
 class Completion:
-    """A model, rows to borrow from, and the weights of three estimates.
+    """A model, donor rows, and the weights of three estimates.
 
     Attributes
     ----------
     model : Model
     donors : Donors or None
-        None where neighbors have no weight.
+        None if neighbors have no weight.
     weights : (3,) ndarray
-        Of the model's estimate, the neighbors' mean, and the model's estimate plus its mean error at the neighbors.
+        Weights of the estimate of the model, of the mean of the neighbors, and of the estimate of the model plus its
+        mean
+        error at the neighbors.
     n_neighbors : int
     validation_rmse : float
-        On the held-out entries; NaN if there were none.
+        RMSE on the held-out entries; NaN if there were none.
     """
 
     model: Model
@@ -60,7 +62,7 @@ class Completion:
     validation_rmse: float
 
     def complete_rows(self, values: FloatArray, n_threads: int) -> FloatArray:
-        """Rows with NaN replaced by estimates."""
+        """Replace NaN in rows by estimates."""
         rows, _ = self.model.complete_rows(values, n_threads)
         if self.donors is not None:
             near = self.donors.estimate_gaps(values, rows, np.isnan(values), self.n_neighbors, n_threads)
@@ -78,7 +80,7 @@ class _Fold(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """The best point of a path: its squared error, its setting, and the fit to each fold."""
+    """The best point of a path: its squared error, its setting, and the fits to all folds."""
 
     error: float
     setting: float
@@ -95,18 +97,21 @@ _NOTHING = _Chosen(math.inf, math.nan, [])
 def choose(
     values: FloatArray, n_neighbors: int, budget: float, generator: np.random.Generator, n_threads: int
 ) -> Completion:
-    """The completion of a normalized matrix with the smallest error on held-out entries.
+    """Choose the completion of a normalized matrix by the error on held-out entries.
 
     Parameters
     ----------
     values : (n, p) ndarray
         NaN is missing; at least one entry is observed.
     n_neighbors : int
-        Rows to borrow from; 0: none.
+        Number of neighbors to average; 0 for none.
     budget : float
-        Multiplications for the choice of a model; a choice that would need more is made on a random sample of rows.
+        Number of multiplications for the choice of a model. If it would need more, it is made on a random sample of
+        rows.
     generator : numpy.random.Generator
+        Source of folds, samples and starts.
     n_threads : int
+        Number of threads.
     """
     if rows := _rows_for_gaussian(values, budget):
         values_fitted = values[_sample_rows(len(values), rows, generator)]
@@ -129,7 +134,7 @@ def choose(
 
 
 def _rows_for_gaussian(values: FloatArray, budget: float) -> int:
-    """Number of rows to fit a normal distribution to; 0 if their entries are fewer than its parameters."""
+    """Return the number of rows to fit a normal distribution to; 0 if it has more parameters than they have entries."""
     n, p = values.shape
     rows = min(n, int(n * budget / GaussianPath.work(values)))
     entries = np.count_nonzero(~np.isnan(values)) * (rows / n)
@@ -137,7 +142,7 @@ def _rows_for_gaussian(values: FloatArray, budget: float) -> int:
 
 
 def _choose_gaussian(values: FloatArray, folds: list[_Fold], n_threads: int) -> tuple[Model, Sequence[Model]]:
-    """The distribution with the best shrinkage, fitted to all entries, and fitted to each fold."""
+    """Choose the shrinkage of a normal distribution; return its fit to all entries and its fits to the folds."""
     path = GaussianPath(values, n_threads)
     if not folds:
         return path.refine(None, path.first).model, []
@@ -150,7 +155,21 @@ def _choose_gaussian(values: FloatArray, folds: list[_Fold], n_threads: int) -> 
 def _choose_low_rank(
     values: FloatArray, folds: list[_Fold], budget: float, generator: np.random.Generator, n_threads: int
 ) -> tuple[Model, Sequence[Model]]:
-    """The decomposition with the best rank and shrinkage, fitted to all entries, and fitted to each fold."""
+    """Choose rank and shrinkage of a decomposition; return its fit to all entries and its fits to the folds.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The matrix; NaN is missing.
+    folds : list of _Fold
+        The matrix with different entries held out.
+    budget : float
+        Largest number of multiplications.
+    generator : numpy.random.Generator
+        Source of random components.
+    n_threads : int
+        Number of threads.
+    """
     path = LowRankPath(values, n_threads, _FINAL_TOL)
     if not folds:
         return path.refine(path.add_components(None, 1, generator), path.first).model, []
@@ -172,7 +191,21 @@ def _choose_low_rank(
 def _search_both_ways(
     paths: Sequence[Any], starts: Sequence[Any], first: float, step: float, folds: list[_Fold]
 ) -> _Chosen:
-    """The best setting going down or, if that is the first, going up."""
+    """Return the best setting along a path that goes down from `first` or, if `first` is the best there, up from it.
+
+    Parameters
+    ----------
+    paths : sequence of GaussianPath or LowRankPath
+        Path of each fold.
+    starts : sequence
+        Fit of each fold to start from.
+    first : float
+        Setting to start from.
+    step : float
+        Factor between successive settings, greater than 1.
+    folds : list of _Fold
+        Held-out entries.
+    """
     down = _search_along(paths, starts, (first * step**-k for k in range(_MAX_STEPS)), folds)
     if down.setting < first:
         return down
@@ -183,7 +216,19 @@ def _search_both_ways(
 def _search_along(
     paths: Sequence[Any], starts: Sequence[Any], settings: Iterable[float], folds: list[_Fold]
 ) -> _Chosen:
-    """The best of a path, followed as long as the error falls, each fit starting from the one before."""
+    """Fit each setting, started from the previous fit, while the held-out error falls; return the best.
+
+    Parameters
+    ----------
+    paths : sequence of GaussianPath or LowRankPath
+        Path of each fold.
+    starts : sequence
+        Fit of each fold to start from.
+    settings : iterable of float
+        Settings in the order in which to try them.
+    folds : list of _Fold
+        Held-out entries.
+    """
     best, fitted = _NOTHING, starts
     for setting in settings:
         fitted = [path.refine(start, setting) for path, start in zip(paths, fitted, strict=True)]
@@ -200,7 +245,7 @@ def _search_along(
 
 
 def _make_folds(values: FloatArray, generator: np.random.Generator) -> Iterator[_Fold]:
-    """Random disjoint sets of held-out entries: several where entries are few, none where there is only one."""
+    """Yield random disjoint sets of held-out entries: several if there are few entries, none if there is only one."""
     row, column = np.nonzero(~np.isnan(values))
     held = min(max(1, int(_HELD_OUT * row.size)), _MOST)
     times = min(-(-_ENOUGH // held), _MAX_FOLDS, row.size - 1)
@@ -212,7 +257,7 @@ def _make_folds(values: FloatArray, generator: np.random.Generator) -> Iterator[
 
 
 def _sample_rows(n: int, size: int, generator: np.random.Generator) -> Any:
-    """A random sample of rows, in order; all if there are no more."""
+    """Return a sorted random sample of row indices, or a slice of all rows if there are at most `size`."""
     return slice(None) if size >= n else np.sort(generator.choice(n, size, replace=False))
 
 
@@ -222,7 +267,21 @@ def _sample_rows(n: int, size: int, generator: np.random.Generator) -> Any:
 def _choose_weights(
     folds: list[_Fold], models: Sequence[Model], n_neighbors: int, generator: np.random.Generator, n_threads: int
 ) -> tuple[FloatArray, float]:
-    """The weights of the three estimates of a `Completion`, and the RMSE of their blend."""
+    """Choose the weights of the three estimates of a `Completion`; return them and the RMSE of their blend.
+
+    Parameters
+    ----------
+    folds : list of _Fold
+        Held-out entries.
+    models : sequence of Model
+        Model fitted to each fold.
+    n_neighbors : int
+        Number of neighbors to average; 0 for none.
+    generator : numpy.random.Generator
+        Source of samples of rows.
+    n_threads : int
+        Number of threads.
+    """
     estimates, truth = [], []
     for fold, model in zip(folds, models, strict=True):
         used = np.arange(len(fold.values))[_sample_rows(len(fold.values), _DONORS, generator)]
@@ -246,9 +305,9 @@ def _choose_weights(
 
 
 def simplex_weights(estimates: FloatArray, truth: FloatArray) -> FloatArray:
-    """Non-negative weights of columns that sum to 1 and minimize the squared error; of equal columns the first.
+    """Return the non-negative weights of columns that sum to 1 and minimize the squared error; ties take the first.
 
-    The minimum is inside a face of the simplex, where the gradient along the face vanishes: all faces are tried.
+    The minimum lies inside a face of the simplex, where the gradient along the face vanishes. All faces are tried.
     """
     errors = estimates - truth[:, None]
     products = errors.T @ errors
