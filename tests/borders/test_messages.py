@@ -162,8 +162,8 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
             "bounds": {"bounds": ([0.0, 0.0, 1.0, 0.0], 1.0)},
         }.items()
     },
-    "Wrapper": functools.partial(_estimator, "Wrapper"),
-    "Wrapper, median-mad": functools.partial(_estimator, "Wrapper", method="median-mad"),
+    "WrappingTransformer": functools.partial(_estimator, "WrappingTransformer"),
+    "WrappingTransformer, median-mad": functools.partial(_estimator, "WrappingTransformer", method="median-mad"),
     "DDC": functools.partial(_estimator, "DDC"),
     "UVImputer": functools.partial(_estimator, "UVImputer", random_state=0),
     "OutlierProbability": functools.partial(
