@@ -12,13 +12,17 @@ from numpy.typing import NDArray
 from powerkern._engine.apply import Completion, count_outside, transform_matrix
 from powerkern._status import Route, Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern.kernels.results import CURVATURE, FIELDS, N_EVAL, NLL, STATUS
+from powerkern.kernels.results import FIELDS, N_EVAL
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.kernels.transforms.matrix import fields_of
 
 #: Columns of a matrix.
 Chosen = slice | NDArray[np.intp]
 
+#: The fields of a row, as the table calls them.
+_NAMES = tuple(
+    {"nll": "mean_nll", "curvature": "mean_curvature", "status": "status_codes"}.get(name, name) for name in FIELDS
+)
 _FAMILY_NAMES = {code: name for name, code in FAMILIES.items()}
 _IS_MIRRORED = np.array([is_mirrored(code) for code in FAMILIES.values()])
 
@@ -30,22 +34,16 @@ class ColumnTable:
     ----------
     lmbda, loc, scale, log_factor, n_obs, x_min, x_max, lmbda0, objective, n_kept, center, divisor : (p,) ndarray
         As `powerkern.PowerFit` describes them.
-    nll, information : (p,) ndarray
-        Negative log-likelihood at `lmbda` and its second derivative, both of all values kept.
-    status, n_iter : (p,) ndarray of int
-        A `powerkern.Status` each; evaluations of the objective.
+    mean_nll, mean_curvature : (p,) ndarray
+        `nll` and `information`, per observation.
     ref, slope, intercept : (p,) ndarray
         Standardised values are ``slope (psi(x) - psi(ref)) exp(-s) + intercept``, see `powerkern.PowerFit`.
     kept_low, kept_high : (p,) ndarray
         Smallest and largest value that a robust fit keeps.
-    route : (p,) ndarray
-        Codes of `powerkern.Route`, as kernels take them.
-    family_codes : (p,) ndarray of int
-        Codes of `kernels.transforms.family`.
+    route, status_codes : (p,) ndarray
+        Codes of `powerkern.Route` and of `powerkern.Status`, as kernels have them.
     unit_weights : (p,) ndarray or None
         The weight that counts as one value, where weights are relative.
-    lmbda_error : (p,) ndarray
-        Bounds of the difference between lambda and the lambda of the rows in memory.
     kernel_rows : (p, N_RESULTS) ndarray
         The rows of `kernels.results.ColumnFit` that the arrays are views of; for calls of kernels only.
     """
@@ -57,8 +55,8 @@ class ColumnTable:
     ref: FloatArray
     slope: FloatArray
     intercept: FloatArray
-    nll: FloatArray
-    information: FloatArray
+    mean_nll: FloatArray
+    mean_curvature: FloatArray
     n_obs: FloatArray
     x_min: FloatArray
     x_max: FloatArray
@@ -70,8 +68,8 @@ class ColumnTable:
     center: FloatArray
     divisor: FloatArray
     route: FloatArray
+    status_codes: FloatArray
 
-    @np.errstate(over="ignore")  # of sums
     def __init__(
         self,
         kernel_rows: FloatArray,
@@ -89,29 +87,54 @@ class ColumnTable:
         family : str or (p,) ndarray of int
             The family of all columns, or the code of each one's.
         unit_weights, lmbda_error : (p,) ndarray, optional
-            See the class; default: weights are counts, and there is no error.
+            As the attributes; default: weights are counts, and there is no error.
         """
         self.kernel_rows = kernel_rows
-        self.family_codes = np.full(len(kernel_rows), FAMILIES[family]) if isinstance(family, str) else family
         self.unit_weights = unit_weights
-        self.lmbda_error = np.zeros(len(kernel_rows)) if lmbda_error is None else lmbda_error.view()
-        self.lmbda_error.flags.writeable = False
+        self._family, self._lmbda_error = family, lmbda_error
         by_field = kernel_rows.T
         by_field.flags.writeable = False  # views inherit this
-        vars(self).update(zip(FIELDS, by_field, strict=True))
-        whole_numbers = by_field[N_EVAL : STATUS + 1].astype(np.int64)
-        sums = by_field[NLL : CURVATURE + 1] * self.n_kept
-        whole_numbers.flags.writeable = sums.flags.writeable = False
-        self.n_iter, self.status = whole_numbers
-        self.nll, self.information = sums
+        vars(self).update(zip(_NAMES, by_field, strict=True))
 
     def __len__(self) -> int:
         return len(self.kernel_rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle_table, (self.kernel_rows, self.family_codes, self.unit_weights, self.lmbda_error)
+        return _unpickle_table, (self.kernel_rows, self._family, self.unit_weights, self._lmbda_error)
 
     # --- computed when first used -------------------------------------------------------------------------
+
+    @cached_property
+    def family_codes(self) -> IntArray:
+        """The code of each column's family, see `kernels.transforms.family`."""
+        return np.full(len(self), FAMILIES[self._family]) if isinstance(self._family, str) else self._family
+
+    @cached_property
+    def status(self) -> IntArray:
+        """A `powerkern.Status` for each column."""
+        return _read_only(self.status_codes.astype(np.int64))
+
+    @cached_property
+    @np.errstate(over="ignore")
+    def nll(self) -> FloatArray:
+        """Negative log-likelihood of each column at `lmbda`."""
+        return _read_only(self.mean_nll * self.n_kept)
+
+    @cached_property
+    @np.errstate(over="ignore")
+    def information(self) -> FloatArray:
+        """Second derivative of `nll` in lambda."""
+        return _read_only(self.mean_curvature * self.n_kept)
+
+    @cached_property
+    def n_iter(self) -> IntArray:
+        """Evaluations of the likelihood or its derivatives."""
+        return _read_only(self.kernel_rows[:, N_EVAL].astype(np.int64))
+
+    @cached_property
+    def lmbda_error(self) -> FloatArray:
+        """Bounds of the difference between lambda and the lambda of the rows in memory."""
+        return _read_only(np.zeros(len(self)) if self._lmbda_error is None else self._lmbda_error.view())
 
     @cached_property
     def mirrored(self) -> BoolArray:
@@ -154,9 +177,9 @@ class ColumnTable:
         """Return a table of some of the columns, copied."""
         return ColumnTable(
             self.kernel_rows[columns].copy(),
-            self.family_codes[columns].copy(),
+            self._family if isinstance(self._family, str) else self._family[columns].copy(),
             unit_weights=None if self.unit_weights is None else self.unit_weights[columns].copy(),
-            lmbda_error=self.lmbda_error[columns].copy(),
+            lmbda_error=None if self._lmbda_error is None else self._lmbda_error[columns].copy(),
         )
 
     # --- kernels by family --------------------------------------------------------------------------------
@@ -201,9 +224,7 @@ def _read_only(array: Any) -> Any:
 
 
 def _unpickle_table(
-    kernel_rows: FloatArray, family_codes: IntArray, unit_weights: FloatArray | None, lmbda_error: FloatArray
+    kernel_rows: FloatArray, family: IntArray | str, unit_weights: FloatArray | None, lmbda_error: FloatArray | None
 ) -> ColumnTable:
-    """Return a table with copies: joblib hands workers read-only maps of files, which kernels do not take."""
-    return ColumnTable(
-        np.array(kernel_rows), np.array(family_codes), unit_weights=unit_weights, lmbda_error=np.array(lmbda_error)
-    )
+    """Return a table with a copy of the rows: joblib gives workers read-only maps of files, which kernels refuse."""
+    return ColumnTable(np.array(kernel_rows), family, unit_weights=unit_weights, lmbda_error=lmbda_error)

@@ -34,17 +34,12 @@ class FitAttributes(Recorded):
     loc: FloatArray
     scale: FloatArray
     log_factor: FloatArray
-    nll: FloatArray
-    information: FloatArray
     n_obs: FloatArray
-    n_iter: IntArray
-    status: IntArray
     x_min: FloatArray
     x_max: FloatArray
     lmbda0: FloatArray
     objective: FloatArray
     n_kept: FloatArray
-    lmbda_error: FloatArray
     center: FloatArray
     divisor: FloatArray
 
@@ -81,20 +76,40 @@ class FitAttributes(Recorded):
             loc=table.loc,
             scale=table.scale,
             log_factor=table.log_factor,
-            nll=table.nll,
-            information=table.information,
             n_obs=table.n_obs,
-            n_iter=table.n_iter,
-            status=table.status,
             x_min=table.x_min,
             x_max=table.x_max,
             lmbda0=table.lmbda0,
             objective=table.objective,
             n_kept=table.n_kept,
-            lmbda_error=table.lmbda_error,
             center=table.center,
             divisor=table.divisor,
         )
+
+    @property
+    def nll(self) -> FloatArray:
+        """Negative log-likelihood of each column at `lmbda`."""
+        return self._table.nll
+
+    @property
+    def information(self) -> FloatArray:
+        """Second derivative of `nll` in lambda."""
+        return self._table.information
+
+    @property
+    def n_iter(self) -> IntArray:
+        """Evaluations of the likelihood or its derivatives."""
+        return self._table.n_iter
+
+    @property
+    def status(self) -> IntArray:
+        """A `powerkern.Status` for each column."""
+        return self._table.status
+
+    @property
+    def lmbda_error(self) -> FloatArray:
+        """Bounds of the difference between `lmbda` and the lambda of the rows in memory."""
+        return self._table.lmbda_error
 
     @property
     def shift(self) -> FloatArray:

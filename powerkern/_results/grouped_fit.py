@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
@@ -92,8 +93,6 @@ class GroupedFit(Recorded, Mapping[Any, PowerFit]):
     loc: FloatArray
     scale: FloatArray
     log_factor: FloatArray
-    nll: FloatArray
-    information: FloatArray
     n_obs: FloatArray
     n_kept: FloatArray
     status: IntArray
@@ -158,8 +157,6 @@ class GroupedFit(Recorded, Mapping[Any, PowerFit]):
             loc=by_group(table.loc),
             scale=by_group(table.scale),
             log_factor=by_group(table.log_factor),
-            nll=by_group(table.nll),
-            information=by_group(table.information),
             n_obs=by_group(table.n_obs),
             n_kept=by_group(table.n_kept),
             status=by_group(table.status),
@@ -214,6 +211,16 @@ class GroupedFit(Recorded, Mapping[Any, PowerFit]):
     # a mapping compares its values, which are made anew for each access
     __eq__ = object.__eq__
     __hash__ = object.__hash__
+
+    @cached_property
+    def nll(self) -> FloatArray:
+        """`nll` of each group and column, see `PowerFit`."""
+        return self._table.nll.reshape(len(self), -1)
+
+    @cached_property
+    def information(self) -> FloatArray:
+        """`information` of each group and column, see `PowerFit`."""
+        return self._table.information.reshape(len(self), -1)
 
     @property
     def groups(self) -> list[Any]:
