@@ -21,7 +21,7 @@ extensions = [
     "sphinx-mathjax-offline",  # brings MathJax and its fonts along
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
-    "sphinx_design",  # cards and grids
+    "sphinx_design",  # cards, grids and dropdowns
     "numpydoc",
     "matplotlib.sphinxext.plot_directive",
     "myst_parser",  # CHANGELOG.md
@@ -69,8 +69,8 @@ toc_object_entries_show_parents = "hide"  # "confint()" beside the page, not "Po
 autodoc_typehints = "none"  # the docstrings say shapes and domains, which the signatures cannot
 # Half a gigabyte that only signatures need, and that the extra of the documentation leaves out.
 autodoc_mock_imports = [name for name in ("flwr", "pyspark", "ray") if find_spec(name) is None]
-nitpicky = True  # a reference that leads nowhere is a warning, and so an error,
-nitpick_ignore_regex = [("py:obj", ".*")]  # but for single backticks, of which many are arguments
+nitpicky = True  # a broken reference is a warning, and so an error,
+nitpick_ignore_regex = [("py:obj", ".*")]  # except single backticks: many of them are names of arguments
 numpydoc_show_class_members = False  # autodoc lists them; both together warn
 
 html_theme = "pydata_sphinx_theme"
@@ -78,7 +78,7 @@ html_title = "powerkern"
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 6,
     "navbar_persistent": ["search-button"],
     "navbar_end": ["version-switcher", "theme-switcher"],
     "switcher": {"json_url": "_static/versions.json", "version_match": release},
@@ -86,15 +86,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "secondary_sidebar_items": {"**": ["page-toc"]},
 }
-html_sidebars = {page: [] for page in ("index", "faq", "citing", "migrating", "quickstart", "changelog", "versions")}
-for _page in (
-    "accuracy",
-    "benchmarks",
-    "contributing",
-    "numerics",
-):  # long pages with none below them: their own sections
-    html_sidebars[_page] = ["localtoc.html"]
-    html_theme_options["secondary_sidebar_items"][_page] = []
+html_sidebars = {"**": ["sections.html"], "index": []}  # _templates/sections.html
 html_show_sourcelink = False
 
 

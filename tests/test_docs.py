@@ -22,7 +22,8 @@ from pages import ROOT, blocks
 import powerkern
 from powerkern.__main__ import main
 
-WRITTEN = (page for folder in (".", "api", "guide") for page in sorted((ROOT / "docs" / folder).glob("*.rst")))
+FOLDERS = (".", "api", "contributing", "guide", "project", "research")
+WRITTEN = (page for folder in FOLDERS for page in sorted((ROOT / "docs" / folder).glob("*.rst")))
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(page for page in WRITTEN if page.stem != "sg_execution_times")]
 IDS = [page.relative_to(ROOT).as_posix() for page in PAGES]
 

@@ -73,6 +73,6 @@ draw(ESTIMATORS, 60)
 # The paper and R cut at 2.6 scales in every step, which costs clean data twice the error of maximum likelihood. By
 # default the cut-off is further out where no more values are beyond it than in a normal sample: here one value alone is
 # left out from 3.6 scales on. With R's rules the curve for Box-Cox ends beside 0: the first cut, on the rectified
-# transform, leaves out some values of the sample itself. :doc:`/guide/robust` compares their errors.
+# transform, leaves out some values of the sample itself. :doc:`/research/robust_study` compares their errors.
 
 draw(CONVENTIONS, 20)

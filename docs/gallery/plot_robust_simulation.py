@@ -116,7 +116,7 @@ figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center
 # - Adaptive RewML stays near the truth for outliers far out; it is weakest where they are close to a tail: at k
 #   = 4 to 6. Change points at the quartiles, as in the paper, reduce the error there by up to half compared with R's
 #   code.
-# - Without outliers its mean squared error is 1.2 to 1.3 times the error of maximum likelihood (:doc:`/guide/robust`
+# - Without outliers its mean squared error is 1.2 to 1.3 times the error of maximum likelihood (:doc:`/research/robust_study`
 #   has a larger simulation).
 # - Without rectification (RewMLnr) it breaks down earlier: outliers hide where the transform flattens them.
 # - The trimmed likelihood (MTL) fails where more than its share are outliers, and trims clean samples too: under
