@@ -9,7 +9,7 @@ wines, before and after.
 # %%
 # Fit
 # ---
-# The measurements are positive, so Box-Cox; its lambda does not depend on their units.
+# The measurements are positive, so we use Box-Cox. Its lambda does not depend on their units.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -46,7 +46,8 @@ for name, (low, middle, high) in zip(X.columns, np.asarray(quantiles).T, strict=
 # %%
 # Which powers?
 # -------------
-# Lambdas of all thirteen measurements with their intervals: most hold a round number, such as 0, the logarithm.
+# Lambdas of all thirteen measurements with their intervals. Most intervals contain a round number, such as 0, the
+# logarithm.
 
 forest_plot(wines, pk.fit(wines, family="box-cox"))
 plt.show()

@@ -1,6 +1,6 @@
 """
-Find cells that are wrong where they stand
-==========================================
+Find cells that are wrong in their row
+======================================
 
 A few cells of scikit-learn's wine data are exchanged between wines: every value is ordinary in its column, but wrong in
 its row. Detecting deviating cells (Rousseeuw and Van den Bossche 2018) compares each cell with its prediction from the
@@ -33,8 +33,8 @@ while exchanged.sum() < 40:
 # %%
 # Found by their rows
 # -------------------
-# Judged by its column alone, one exchanged cell in five stands out; judged by the other cells of its row, three in
-# four.
+# Judged by its column alone, one exchanged cell in five stands out. Judged by the other cells of its row, three in four
+# do.
 
 fit = ddc(X, min_correlation=0.3)
 alone = ddc(X, min_correlation=1.0)

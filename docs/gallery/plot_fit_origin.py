@@ -2,8 +2,8 @@
 Fit the origin of columns far from zero
 =======================================
 
-The same skewed values, once near zero and once a thousand away. A power transform of the latter is nearly an
-exponential, and lambda says how far away zero is. With the origin fitted, lambda says how skewed the values are.
+The same skewed values are placed once near zero and once a thousand away. Far from zero, a power transform is nearly
+an exponential, and lambda says how far away zero is. With a fitted origin, lambda says how skewed the values are.
 """
 
 # %%
@@ -28,8 +28,8 @@ print(plain.lmbda.round(3), fitted.lmbda.round(3))
 # %%
 # The likelihood along the origin
 # -------------------------------
-# For each origin, the best lambda. It is highest inside the data, where Yeo-Johnson is an S, and has another maximum
-# below them, where it is a power.
+# The likelihood at the best lambda, for each origin. It is highest inside the data, where Yeo-Johnson is S-shaped. It
+# has another maximum below the data, where Yeo-Johnson is a power.
 
 origins = np.linspace(x.min() - 2.0, x.max() + 1.0, 300)
 unit = fitted.divisor[0]

@@ -40,8 +40,8 @@ print(f"lambda of the response alone:  {marginal.transformer_.lambdas_[0]:.2f}")
 print(f"lambda given the features:     {given_features.lambda_:.2f}")
 
 # %%
-# Predictions of new rows, over the truth. The first model predicts NaN where a prediction is beyond the range of the
-# transform; those are left out, in its favour.
+# Predictions of new rows against the truth. The first model predicts NaN for a prediction beyond the range of the
+# transform. These rows are left out, in its favour.
 
 fig, axes = plt.subplots(1, 2, figsize=(7, 3.8), layout="constrained", sharex=True, sharey=True)
 warnings.simplefilter("ignore")  # it counts those predictions

@@ -3,8 +3,8 @@ See why outliers spoil the scaling of outlier scores
 ====================================================
 
 A rule that turns outlier scores into probabilities fits a distribution to the scores and calls the values beyond it
-outlying. The first figure of Röchner et al. (2024) shows how outliers spoil the fit: they enlarge the standard
-deviation, so the density is too wide for the inliers, and outliers seem less remarkable than they are.
+outlying. The first figure of Röchner et al. (2024) shows how outliers spoil the fit. They enlarge the standard
+deviation, so the density is too wide for the inliers, and outliers look less unusual than they are.
 :func:`powerkern.plot.score_plot` draws this figure for any scores and rules: the histogram with the fitted densities,
 and below it the residual of each bin.
 """
@@ -12,7 +12,7 @@ and below it the residual of each bin.
 # %%
 # Outliers
 # --------
-# Distances to the tenth neighbor, of 475 points of a normal cloud and of 25 far from it.
+# Distances to the tenth neighbor, for 475 points of a normal cloud and 25 points far from it.
 
 import matplotlib.pyplot as plt
 import numpy as np

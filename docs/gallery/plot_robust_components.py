@@ -2,8 +2,8 @@
 Transform before robust principal components
 ============================================
 
-Robust principal components assume that most rows are about normal. Skewed columns are not, and rows in their long
-tails pass for outliers. After a robust transform the columns are normal in the center, and the rows that still stand
+Robust principal components assume that most rows are about normal. Skewed columns are not, so rows in their long
+tails look like outliers. After a robust transform the columns are normal in the center, and the rows that still stand
 out deserve a look (Raymaekers and Rousseeuw 2024, section 4.3, do this for 20,000 stars).
 """
 
@@ -32,7 +32,7 @@ print(f"outlying cells: {fit.outliers(X).mean():.1%}")
 # Outlier maps
 # ------------
 # Distances within the space of the components, and from it. Points right of the vertical line are far out along the
-# components; points above the horizontal one do not follow them.
+# components. Points above the horizontal line lie off the space of the components.
 
 figure, axes = plt.subplots(1, 2, figsize=(7, 3.8), layout="constrained")
 for ax, (label, values) in zip(axes, {"as they are": X, "transformed": fit.transform(X)}.items(), strict=True):
@@ -48,7 +48,7 @@ for ax, (label, values) in zip(axes, {"as they are": X, "transformed": fit.trans
 # %%
 # The start of a column
 # ---------------------
-# The objective over which RewML first searches, for the column with the most outlying cells. A second minimum nearly as
+# The objective that RewML minimises first, for the column with the most outlying cells. A second minimum nearly as
 # low would make the start doubtful.
 
 ax = objective_plot(X, fit, column=int(np.argmax(fit.outliers(X).mean(axis=0))))

@@ -2,15 +2,15 @@
 Show outliers that maximum likelihood hides
 ===========================================
 
-Raymaekers and Rousseeuw show robust transforms on the data of a car magazine, with electric cars among petrol ones and
-sports cars among family cars. Here are simulated cars like them: three skewed columns with a few odd cars.
+Raymaekers and Rousseeuw show robust transforms on the data of a car magazine, with electric cars among petrol cars and
+sports cars among family cars. Here are simulated cars of that kind: three skewed columns with a few odd cars.
 """
 
 # %%
 # Some cars
 # ---------
 # Fuel economy (miles per gallon) is close to normal but for six electric and hybrid cars; weights (kg) and prices (GBP)
-# are skewed, and a few are of another kind.
+# are skewed, and a few cars are of another kind.
 
 import matplotlib.pyplot as plt
 import numpy as np

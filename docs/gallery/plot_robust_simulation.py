@@ -3,14 +3,14 @@ Compare estimators under contamination
 ======================================
 
 The simulation of Raymaekers and Rousseeuw (2021, section 3): in samples of 100 values whose transforms are normal, a
-share of the values is moved to one point k standard deviations out. How far from the truth is lambda?
+fraction of the values is moved to one point k standard deviations out. How far from the truth is lambda?
 """
 
 # %%
 # Samples
 # -------
-# Normal values, a share of them set to k (or -k, where lambda > 1), and taken back through the inverse transform. All
-# replicates are the columns of one matrix: each estimator is one call.
+# A fraction of normal values is set to k (or to -k for lambda > 1). All values are then transformed back. The
+# replicates are the columns of one matrix, so that each estimator is one call.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -91,8 +91,8 @@ for ax in axes[-1]:
 figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 # %%
-# Against the share of outliers at k = 10
-# ---------------------------------------
+# Against the fraction of outliers at k = 10
+# ------------------------------------------
 
 figure, axes = plt.subplots(len(CASES), 2, figsize=(7, 10), layout="constrained", sharex=True)
 for case, (left, right) in zip(CASES, axes, strict=True):
@@ -113,11 +113,11 @@ figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center
 # -----------
 # - A few outliers move maximum likelihood far, and Carroll's estimator nearly as far, since it bounds the influence of
 #   a residual but does not remove it.
-# - Adaptive RewML stays near the truth for outliers far out; it is weakest where they are close to a tail: at k
-#   = 4 to 6. Change points at the quartiles, as in the paper, reduce the error there by up to half compared with R's
-#   code.
-# - Without outliers its mean squared error is 1.2 to 1.3 times the error of maximum likelihood (:doc:`/research/robust_study`
-#   has a larger simulation).
-# - Without rectification (RewMLnr) it breaks down earlier: outliers hide where the transform flattens them.
-# - The trimmed likelihood (MTL) fails where more than its share are outliers, and trims clean samples too: under
-#   Box-Cox their upper tail, so that lambda is biased without outliers.
+# - Adaptive RewML stays near the truth for outliers far out. It is weakest if they are close to a
+#   tail, at k = 4 to 6. Change points at the quartiles, as in the paper, reduce the error there by up to half compared
+#   with R's code.
+# - Without outliers its mean squared error is 1.2 to 1.3 times the error of maximum likelihood. A larger simulation is
+#   in :doc:`/research/robust_study`.
+# - Without rectification (RewMLnr) it breaks down earlier, because outliers hide where the transform flattens them.
+# - The trimmed likelihood (MTL) fails if there are more outliers than it trims. It trims clean samples, too. Under
+#   Box-Cox it trims their upper tail, so that lambda is biased even without outliers.

@@ -4,7 +4,7 @@ Fit in one pass without losing digits
 
 One way to fit data that are spread over chunks or sites is to send three sums for each lambda that the search visits:
 the number of values, the sum of their transforms, and the sum of the squared transforms. The variance is a difference
-of the latter two, and loses all its digits where it is small beside the mean. Sketches (:doc:`/guide/chunks`) also
+of the latter two, and loses all its digits if it is small relative to the mean. Sketches (:doc:`/guide/chunks`) also
 take one pass, serve all lambdas at once, and lose no digits.
 
 The data are those of a published example: 100 values from a normal distribution with mean 10,000 and standard
@@ -14,7 +14,7 @@ deviation 0.001, here at four sites.
 # %%
 # The likelihood from sums of squares
 # -----------------------------------
-# Every site sums up, the server adds. All formulas are right, all sums in double precision.
+# Every site computes sums, and the server adds them. All formulas are correct, and all sums are in double precision.
 
 from functools import reduce
 
@@ -54,7 +54,7 @@ ours = fit.profile(near)[0]
 print(f"{len(parts[0].to_bytes())} bytes per site")
 
 # %%
-# It is the likelihood of the pooled values, and so is its minimum, far from where one would look:
+# Sketches give the likelihood of the pooled values, with the same minimum, far from where one would look:
 
 pooled = pk.fit(np.concatenate(sites), "box-cox")
 print(f"largest difference of the likelihoods: {np.abs(ours - pooled.profile(near)[0]).max():.1e}")

@@ -42,8 +42,9 @@ classifiers = {
 # The tables
 # ----------
 # Accuracy in percent with columns that are only scaled (the pair (1, 1) of the map), and the percentage points that
-# each of the three optima gains. These are the best of many scores, and so too good. The full optimum is never below
-# the others; the diagonal one, whose two lambdas were never scored together, can be below no transform.
+# each of the three optima gains. These are the best of many scores, and therefore too optimistic. The full optimum is
+# never below the other two. The diagonal optimum can be below no transform, because its two lambdas were never scored
+# together.
 
 searches = {}
 print(f"{'':36s} scaled  spherical  diagonal  full")
