@@ -44,6 +44,10 @@ class Frame(ABC):
     def objects(self, j: int) -> Any:
         """Return column `j` as Python objects."""
 
+    def encode(self) -> tuple[NDArray[Any], list[Any] | None]:
+        """Return the values of a series; or codes of its distinct values, -1 where one is missing, and these values."""
+        raise NotImplementedError
+
     @abstractmethod
     def series(self, j: int) -> Any:
         """Return column `j` as its library has columns."""

@@ -1,4 +1,4 @@
-"""Labels of NumPy, pandas, polars, pyarrow and lists as arrays of one kind each."""
+"""Labels of arrays, lists and data frames as arrays of one kind each."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from powerkern._input.arrays import is_masked_array
 from powerkern._input.foreign import library
+from powerkern._input.wrapping import as_frame
 from powerkern._typing import BoolArray
 
 #: Kinds of labels, by the kind of their NumPy type.
@@ -27,18 +28,10 @@ def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
         if getattr(found, "tz", None) is not None:
             found = found.tz_convert("UTC").tz_localize(None)
         return codes, _from_objects(np.asarray(found, dtype=object)) if found.dtype.kind != "M" else found.to_numpy()
-    if own == "polars" and (column.null_count() or str(column.dtype).startswith(("String", "Cat", "Enum", "Utf8"))):
-        import polars
-
-        found = column.drop_nulls().unique()
-        codes = column.replace_strict(found, polars.int_range(len(found), eager=True), default=-1)
-        return codes.fill_null(-1).to_numpy(), _from_objects(objects(found.to_list()))
-    if own == "pyarrow":
-        whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-        coded = whole if hasattr(whole, "dictionary") else whole.dictionary_encode()
-        return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), _from_objects(
-            objects(coded.dictionary.to_pylist())
-        )
+    frame = None if own == "pandas" else as_frame(column)
+    if frame is not None:
+        values, distinct = frame.encode()
+        return values, None if distinct is None else _from_objects(objects(distinct))
     if is_masked_array(column):
         values = column.astype(object).filled(None)
     else:
@@ -140,6 +133,11 @@ def _kind_of(kind: type) -> str | None:
     return "numbers" if issubclass(kind, Real) else None
 
 
+def _as_exact(cell: Any, method: str, convert: Any) -> Any:
+    """Return a date or duration as NumPy has it; those of pandas have nanoseconds, which NumPy would drop."""
+    return getattr(cell, method)() if hasattr(cell, method) else convert(cell)
+
+
 def _from_objects(cells: NDArray[Any]) -> NDArray[Any]:
     """Different labels as an array of one type, in which they are still different."""
     _check_kinds(cells)
@@ -149,9 +147,9 @@ def _from_objects(cells: NDArray[Any]) -> NDArray[Any]:
         if kind == "text":
             found = np.array(cells.tolist(), dtype=np.str_)
         elif kind == "dates":
-            found = np.array([np.datetime64(cell) for cell in cells.tolist()])
+            found = np.array([_as_exact(cell, "to_datetime64", np.datetime64) for cell in cells.tolist()])
         elif kind == "durations":
-            found = np.array([np.timedelta64(cell) for cell in cells.tolist()])
+            found = np.array([_as_exact(cell, "to_timedelta64", np.timedelta64) for cell in cells.tolist()])
         elif kind == "booleans":
             found = cells.astype(np.bool_)
         elif all(isinstance(cell, Integral) for cell in cells):

@@ -89,6 +89,20 @@ class NarwhalsFrame(Frame):
     def objects(self, j: int) -> Any:
         return self._columns[j].to_list()
 
+    def encode(self) -> tuple[NDArray[Any], list[Any] | None]:
+        one, dtype = self._columns[0], self._dtypes[0]
+        has_missing_values = isinstance(dtype, nw.Date | nw.Datetime | nw.Duration)  # in NumPy: NaT
+        if has_missing_values or (type(dtype) in (*_NUMPY_TYPES, nw.Boolean) and not one.null_count()):
+            return one.to_numpy(), None
+        if one.implementation.is_pyarrow() and isinstance(dtype, nw.Categorical):  # it need not be of text
+            coded = one.to_native().combine_chunks()
+            return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
+        distinct = one.drop_nulls().unique().to_list()
+        if not distinct:
+            return np.full(len(one), -1), distinct
+        codes = one.replace_strict(distinct, list(range(len(distinct))), default=-1, return_dtype=nw.Int64)
+        return codes.to_numpy(), distinct
+
     def series(self, j: int) -> Any:
         return self._columns[j].to_native()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import subprocess
 import sys
 
@@ -193,6 +194,47 @@ def test_flags_come_as_frames(kind):
     flags = pk.fit(native).outliers(native)
     assert type(flags) is type(native)
     assert_array_equal(narwhals.from_native(flags).to_numpy(), pk.fit(X).outliers(X))
+
+
+# --- labels of groups ---------------------------------------------------------------------------------
+
+DAYS = np.array(["2026-01-02", "2026-01-01", "2026-01-02", "NaT"] * 5, dtype="M8[D]")
+MOMENTS = DAYS.astype("M8[ns]") + np.arange(20) % 2
+LABELS = {
+    "text": ["b", "a", "b", None] * 5,
+    "whole numbers beyond 2**53": [2**60 + 1, 2**60, 2**60 + 1, None] * 5,
+    "booleans": [True, False, True, None] * 5,
+    "numbers": [1.5, -2.0, 1.5, None] * 5,
+    "days": DAYS,
+    "nanoseconds": MOMENTS,
+    "durations": (DAYS - np.datetime64("2026-01-01")).astype("m8[ns]") + np.arange(20) % 2,
+}
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow", "categories", "narwhals"])
+@pytest.mark.parametrize("labels", LABELS)
+def test_labels_of_groups(kind, labels):
+    values = LABELS[labels]
+    column = pa.chunked_array([pa.array(values)])
+    if kind != "pyarrow":
+        column = pl.Series(values=column)
+    if kind == "categories":
+        column = pa.array(values).dictionary_encode()
+    if kind == "narwhals":
+        column = narwhals.from_native(column, series_only=True)
+    column_of_pandas = pd.Series(values, dtype="Int64" if "beyond" in labels else None)
+    expected = pk.fit(X[:20], groups=column_of_pandas, dropna=True)
+    fit = pk.fit(X[:20], groups=column, dropna=True)
+    assert_array_equal(np.asarray(list(fit)), np.asarray(list(expected)))
+    assert_array_equal(fit.lmbda, expected.lmbda)
+
+
+def test_times_of_day_are_no_labels():
+    times = pl.Series([datetime.time(hour) for hour in range(20)])
+    with pytest.raises(
+        TypeError, match=r"groups has the label datetime\.time\(\d+, 0\), a time; labels are numbers, text"
+    ):
+        pk.fit(X[:20], groups=times)
 
 
 # --- Modin --------------------------------------------------------------------------------------------
