@@ -54,24 +54,45 @@ class LostDigits(NamedTuple):
 def lost_digits(
     table: ColumnTable, low: FloatArray, high: FloatArray, standardize: bool, dtype: np.dtype[Any]
 ) -> list[LostDigits]:
-    """Find the columns that lose digits between their centres and the given smallest and largest values (NaN: none)."""
+    """Find the columns that lose digits between their centres and the given smallest and largest values (NaN: none).
+
+    A column is in the list once for each direction, away from its centre, in which digits are lost. If they are lost at
+    the centre itself, it is in the list once, for the direction away from the end of the fitted data that keeps them.
+    """
+
+    def is_lossy(of: ColumnTable, x: FloatArray) -> BoolArray:
+        return np.asarray(round_trip_errors(of, x, standardize, dtype) > TOLERANCES[dtype])
+
     ends = np.array([low, high])
-    errors = round_trip_errors(table, ends, standardize, dtype)
-    is_lossy: BoolArray = errors > TOLERANCES[dtype]
-    j, side = np.nonzero(is_lossy.T)
-    if not j.size:
+    lossy = is_lossy(table, ends)
+    at = np.flatnonzero(lossy.any(axis=0))
+    if not at.size:
         return []
-    last, n_digits = ends[side, j], np.floor(-np.log10(np.minimum(1.0, errors[side, j]))).astype(int)
-    first = _first_lossy(table.take(j), last, standardize, dtype)
-    return [
-        LostDigits(*each) for each in zip(j.tolist(), first.tolist(), last.tolist(), n_digits.tolist(), strict=True)
-    ]
+    part, ends, lossy = table.take(at), ends[:, at], lossy[:, at]
+    center, least, most = _centers(part), part.x_min, part.x_max
+    at_center, at_least, at_most = is_lossy(part, np.array([center, least, most]))
+    is_upward = np.where(at_center, ~at_least | at_most, ends >= center)  # the direction of each end
+    start = np.where(at_center, np.where(is_upward[0], least, most), center)
+    down = np.where(lossy & ~is_upward, ends, np.inf).min(axis=0)
+    up = np.where(lossy & is_upward, ends, -np.inf).max(axis=0)
+    found: list[LostDigits] = []
+    for last, far in ((down, np.inf), (up, -np.inf)):
+        k = np.flatnonzero(last != far)
+        chosen, outermost = part.take(k), last[k]
+        first = _first_lossy(chosen, start[k], outermost, standardize, dtype)
+        errors = round_trip_errors(chosen, outermost[np.newaxis], standardize, dtype)[0]
+        n_digits = np.floor(-np.log10(np.minimum(1.0, errors))).astype(int)
+        each = zip(at[k].tolist(), first.tolist(), outermost.tolist(), n_digits.tolist(), strict=True)
+        found.extend(LostDigits(*values) for values in each)
+    return sorted(found)
 
 
 @np.errstate(all="ignore")
-def _first_lossy(table: ColumnTable, ends: FloatArray, standardize: bool, dtype: np.dtype[Any]) -> FloatArray:
-    """Return the value of each column nearest to its centre, towards an end, whose round trip exceeds the tolerance."""
-    near, far = _log_positions(table, _centers(table)), _log_positions(table, ends)
+def _first_lossy(
+    table: ColumnTable, starts: FloatArray, ends: FloatArray, standardize: bool, dtype: np.dtype[Any]
+) -> FloatArray:
+    """Return the value of each column nearest to its start, towards its end, whose round trip exceeds the tolerance."""
+    near, far = _log_positions(table, starts), _log_positions(table, ends)
     for _ in range(_N_HALVINGS):
         middle = 0.5 * (near + far)
         x = _values_at(table, middle)
