@@ -139,15 +139,15 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
     matrix = as_matrix(X)
     refuse_infinite(matrix)
     p = matrix.values.shape[1]
-    unit = _units(matrix.values) if cov is None else np.ones(p)  # so that no square over- or underflows
+    unit = _column_units(matrix.values) if cov is None else np.ones(p)  # so that no square over- or underflows
     if loc is None or cov is None:
         mean, sample_cov = _moments(matrix.values, unit)
     with np.errstate(over="ignore"):  # infinitely far, in units of a column of tiny values
-        center = mean if loc is None else _fitting("loc", loc, (p,), matrix.names) / unit
-    covariance = sample_cov if cov is None else _fitting("cov", cov, (p, p), matrix.names)
+        center = mean if loc is None else _check_shape("loc", loc, (p,), matrix.names) / unit
+    covariance = sample_cov if cov is None else _check_shape("cov", cov, (p, p), matrix.names)
     if not np.allclose(covariance, covariance.T, atol=0.0):
         raise ValueError("cov is not symmetric; pass a covariance matrix")
-    whiten = _whitener(covariance, matrix.names)
+    whiten = _make_whitener(covariance, matrix.names)
     squares = np.empty(len(matrix.values))
     for rows, block in _row_blocks(matrix.values):
         z = whiten(block / unit - center)
@@ -173,7 +173,7 @@ def _has_missing(values: NDArray[Any]) -> bool:
         return bool(np.isnan(np.sum(values, dtype=np.float64)))
 
 
-def _units(values: NDArray[Any]) -> FloatArray:
+def _column_units(values: NDArray[Any]) -> FloatArray:
     """Powers of 2 near the largest magnitude of each column."""
     largest = np.zeros(values.shape[1])
     for _, block in _row_blocks(values):
@@ -206,7 +206,7 @@ def _complete_rows(values: NDArray[Any], unit: FloatArray) -> Iterator[FloatArra
         yield (block[~np.isnan(block).any(axis=1)] if _has_missing(block) else block) / unit
 
 
-def _fitting(what: str, given: ArrayLike, shape: tuple[int, ...], names: Sequence[Any] | None) -> FloatArray:
+def _check_shape(what: str, given: ArrayLike, shape: tuple[int, ...], names: Sequence[Any] | None) -> FloatArray:
     """Return numbers of a shape, one for each column along each axis, aligned with the labels `names`."""
     array = as_reals(what, align_columns(given, names, what))
     if array.shape != shape or not np.isfinite(array).all():
@@ -214,19 +214,19 @@ def _fitting(what: str, given: ArrayLike, shape: tuple[int, ...], names: Sequenc
     return array
 
 
-def _whitener(cov: FloatArray, names: Sequence[str] | None) -> Callable[[FloatArray], FloatArray]:
+def _make_whitener(cov: FloatArray, names: Sequence[str] | None) -> Callable[[FloatArray], FloatArray]:
     """Return the function that whitens deviations: rows of X in, a column for each row out."""
     from scipy.linalg import blas, lapack  # costs a third of the time to import powerkern
 
     scale = np.sqrt(np.maximum(np.diag(cov), 0.0))
     if not (scale > 0.0).all():
-        raise _singular(int(np.argmin(scale)), names, "has no variance")
+        raise _singular_error(int(np.argmin(scale)), names, "has no variance")
     factor, stopped = lapack.dpotrf(cov / np.outer(scale, scale), lower=True)
     pivots = np.diag(factor) ** 2
     small = pivots < _SINGULAR * scale.size
     if stopped or small.any():
         j = stopped - 1 if stopped else int(np.argmax(small))
-        raise _singular(j, names, "depends linearly on the columns before it")
+        raise _singular_error(j, names, "depends linearly on the columns before it")
 
     def whiten(deviations: FloatArray) -> FloatArray:
         return cast(FloatArray, blas.dtrsm(1.0, factor, (deviations / scale).T, lower=1, overwrite_b=1))
@@ -234,7 +234,7 @@ def _whitener(cov: FloatArray, names: Sequence[str] | None) -> Callable[[FloatAr
     return whiten
 
 
-def _singular(j: int, names: Sequence[str] | None, why: str) -> ValueError:
+def _singular_error(j: int, names: Sequence[str] | None, why: str) -> ValueError:
     return ValueError(f"the covariance is singular: {column_label(j, names)} {why}; leave it out, or pass cov")
 
 
@@ -288,7 +288,7 @@ def ks_distance(
     given = np.full((2, p), np.nan)
     for row, (what, value) in zip(given, (("loc", loc), ("scale", scale)), strict=True):
         if value is not None:
-            row[:] = _fitting(what, np.full(p, value) if np.ndim(value) == 0 else value, (p,), matrix.names)
+            row[:] = _check_shape(what, np.full(p, value) if np.ndim(value) == 0 else value, (p,), matrix.names)
     if (given[1] <= 0.0).any():
         raise ValueError("scale must be positive")
 

@@ -78,8 +78,8 @@ def brier_score(y_true: ArrayLike, y_prob: ArrayLike, *, stratum: Stratum = "all
     >>> brier_score([0, 0, 1], [0.0, 0.5, 1.0], stratum="outliers")
     0.0
     """
-    cases = _cases(y_true, y_prob)
-    return _pick(cases, _over_scores(cases, (cases.p - cases.y[:, None]) ** 2), stratum)
+    cases = _read_cases(y_true, y_prob)
+    return _select_stratum(cases, _average_scores(cases, (cases.p - cases.y[:, None]) ** 2), stratum)
 
 
 def sharpness_error(y_true: ArrayLike | None, y_prob: ArrayLike, *, stratum: Stratum = "all") -> float | FloatArray:
@@ -96,9 +96,9 @@ def sharpness_error(y_true: ArrayLike | None, y_prob: ArrayLike, *, stratum: Str
     """
     if y_true is None and stratum != "all":
         raise ValueError(f"stratum={shown(stratum)} needs labels: pass y_true")
-    cases = _cases(y_true, y_prob)
+    cases = _read_cases(y_true, y_prob)
     entropy = -(special.xlogy(cases.p, cases.p) + special.xlog1py(1.0 - cases.p, -cases.p)) / np.log(2.0)
-    return _pick(cases, _over_scores(cases, entropy), stratum)
+    return _select_stratum(cases, _average_scores(cases, entropy), stratum)
 
 
 # --- means over bins ------------------------------------------------------------------------------------
@@ -139,8 +139,8 @@ def refinement_error(
     >>> refinement_error([0, 0, 0, 1], [0.1, 0.2, 0.9, 0.9])
     0.25
     """
-    cases = _cases(y_true, y_prob)
-    return _pick(cases, _over_bins(cases, strategy, n_bins)[0], stratum)
+    cases = _read_cases(y_true, y_prob)
+    return _select_stratum(cases, _average_bins(cases, strategy, n_bins)[0], stratum)
 
 
 def calibration_error(
@@ -162,8 +162,8 @@ def calibration_error(
     >>> calibration_error([0, 0, 0, 1], [0.25, 0.25, 0.25, 0.25])
     0.0
     """
-    cases = _cases(y_true, y_prob)
-    return _pick(cases, _over_bins(cases, strategy, n_bins)[1], stratum)
+    cases = _read_cases(y_true, y_prob)
+    return _select_stratum(cases, _average_bins(cases, strategy, n_bins)[1], stratum)
 
 
 def reliability_diagram(
@@ -192,13 +192,13 @@ def reliability_diagram(
     >>> diagram.edges.tolist(), diagram.frequency.tolist()
     ([0.0, 0.5, 1.0], [0.5, 0.5])
     """
-    cases = _cases(y_true, y_prob)
+    cases = _read_cases(y_true, y_prob)
     if cases.p.shape[1] > 1:
         raise ValueError(f"y_prob has {cases.p.shape[1]} columns; a reliability diagram is of one method")
     (k,) = _bin_numbers([n_bins])
-    profile = _profile(cases.p[:, 0], cases.y)
+    profile = _make_profile(cases.p[:, 0], cases.y)
     first, edges = _CUTS[as_choice("strategy", strategy, _CUTS)](profile, k)
-    count, outliers, total = _sums(profile, first)
+    count, outliers, total = _bin_sums(profile, first)
     with np.errstate(invalid="ignore"):
         return ReliabilityDiagram(edges, count, total / count, outliers / count)
 
@@ -237,7 +237,7 @@ def skill_score(error: ArrayLike, reference: ArrayLike) -> Any:
     2.0
     """
     reference = align_rows(order_frame(reference, names_of(error), "reference"), error, "reference", "error")
-    own, other = _errors("error", error), _errors("reference", reference)
+    own, other = _check_errors("error", error), _check_errors("reference", reference)
     with np.errstate(divide="ignore", invalid="ignore"):
         score = np.where(own == other, 0.0, np.log2(other) - np.log2(own))
     return float(score) if score.ndim == 0 else label_like(score, error, reference)
@@ -271,7 +271,7 @@ def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
     >>> harmonic_improvement_score([[0.1, 0.2], [0.3, 0.2]])
     array([0.66666667, 1.2 ])
     """
-    table = _errors("errors", errors)
+    table = _check_errors("errors", errors)
     if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
         raise ValueError(f"errors must be a matrix of finite numbers, a row for each method, got shape {table.shape}")
     largest = table.max()
@@ -282,7 +282,7 @@ def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
     return np.asarray(table.shape[1] / ratio.sum(axis=1))
 
 
-def _errors(what: str, errors: ArrayLike) -> FloatArray:
+def _check_errors(what: str, errors: ArrayLike) -> FloatArray:
     values = np.asarray(as_reals(what, errors), dtype=np.float64)
     if not (values >= 0.0).all():
         raise ValueError(f"{what} must not be negative or NaN")
@@ -300,15 +300,15 @@ class _Cases(NamedTuple):
     was_vector: bool
 
 
-def _cases(y_true: ArrayLike | None, y_prob: ArrayLike) -> _Cases:
+def _read_cases(y_true: ArrayLike | None, y_prob: ArrayLike) -> _Cases:
     p, was_vector = as_probabilities("y_prob", y_prob, missing=False)
-    y = np.zeros(p.shape[0]) if y_true is None else _labels(align_rows(y_true, y_prob, "y_true", "y_prob"))
+    y = np.zeros(p.shape[0]) if y_true is None else _read_labels(align_rows(y_true, y_prob, "y_true", "y_prob"))
     if y.size != p.shape[0]:
         raise ValueError(f"y_true has {y.size} labels for {p.shape[0]} rows of y_prob; pass one label per row")
     return _Cases(y, p, was_vector)
 
 
-def _labels(y_true: ArrayLike) -> FloatArray:
+def _read_labels(y_true: ArrayLike) -> FloatArray:
     matrix = as_matrix(y_true, what="y_true")
     y = np.asarray(matrix.values, dtype=np.float64)
     if y.shape[1] > 1:
@@ -325,12 +325,12 @@ def _fractions(n: FloatArray, outliers: FloatArray) -> FloatArray:
         return np.stack([part / part.sum() for part in (n, outliers, n - outliers)])
 
 
-def _over_scores(cases: _Cases, values: FloatArray) -> FloatArray:
+def _average_scores(cases: _Cases, values: FloatArray) -> FloatArray:
     """Means over all scores, outliers and inliers: (k, 3)."""
     return (_fractions(np.ones(cases.y.size), cases.y) @ values).T
 
 
-def _pick(cases: _Cases, table: FloatArray, stratum: str) -> float | FloatArray:
+def _select_stratum(cases: _Cases, table: FloatArray, stratum: str) -> float | FloatArray:
     """The column of one stratum, as a number if a vector was given."""
     at = _STRATA.index(as_choice("stratum", stratum, _STRATA))
     if np.isnan(table[0, at]):
@@ -350,13 +350,13 @@ class _Profile(NamedTuple):
     total: FloatArray
 
 
-def _profile(p: FloatArray, y: FloatArray) -> _Profile:
+def _make_profile(p: FloatArray, y: FloatArray) -> _Profile:
     values, where, count = np.unique(p, return_inverse=True, return_counts=True)
     sums = (count, np.bincount(where, weights=y), count * values)
     return _Profile(values, *(np.concatenate([[0.0], np.cumsum(part)]) for part in sums))
 
 
-def _sums(profile: _Profile, first: NDArray[np.int64]) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _bin_sums(profile: _Profile, first: NDArray[np.int64]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Number of scores, outliers among them, and sum of probabilities, of each bin."""
     return np.diff(profile.through[first]), np.diff(profile.outliers[first]), np.diff(profile.total[first])
 
@@ -398,16 +398,16 @@ def _bin_numbers(n_bins: int | Iterable[int]) -> list[int]:
     return [as_whole("n_bins", k) for k in numbers]
 
 
-def _over_bins(cases: _Cases, strategy: str, n_bins: int | Iterable[int]) -> tuple[FloatArray, FloatArray]:
+def _average_bins(cases: _Cases, strategy: str, n_bins: int | Iterable[int]) -> tuple[FloatArray, FloatArray]:
     """Refinement and calibration errors over all scores, outliers and inliers: (k, 3) each."""
     cut = _CUTS[as_choice("strategy", strategy, _CUTS)]
     numbers = _bin_numbers(n_bins)
     errors = np.zeros((2, cases.p.shape[1], 3))
     for j in range(cases.p.shape[1]):
-        profile = _profile(cases.p[:, j], cases.y)
+        profile = _make_profile(cases.p[:, j], cases.y)
         for k in numbers:
             first = cut(profile, k)[0]
-            count, outliers, total = _sums(profile, first[np.diff(first, prepend=-1) > 0])  # without empty bins
+            count, outliers, total = _bin_sums(profile, first[np.diff(first, prepend=-1) > 0])  # without empty bins
             frequency = outliers / count
             values = np.stack([2.0 * frequency * (1.0 - frequency), abs(frequency - total / count)])
             errors[:, j] += values @ _fractions(count, outliers).T / len(numbers)

@@ -38,23 +38,23 @@ class Rule(NamedTuple):
     scale: str
     trim: float
 
-    def through(self, power: PowerFit) -> Rule:
+    def for_transformed_scores(self, power: PowerFit) -> Rule:
         """The rule for transformed scores."""
         if isinstance(self.center, str):
             return self
         return self._replace(center=power.transform(self.center[None, :])[0])
 
 
-def rule_of(
+def make_rule(
     center: str | ArrayLike, scale: str, method: str, trim: object, p: int, names: Sequence[Any] | None
 ) -> Rule:
     """Return the validated arguments for p detectors, which have these names, or none."""
     as_choice("method", method, METHODS)
     as_choice("scale", scale, SCALES)
-    return Rule(_center_of(align_columns(center, names, "center"), p), scale, as_number("trim", trim, "[0, 1)"))
+    return Rule(_check_center(align_columns(center, names, "center"), p), scale, as_number("trim", trim, "[0, 1)"))
 
 
-def _center_of(center: str | ArrayLike, p: int) -> str | FloatArray:
+def _check_center(center: str | ArrayLike, p: int) -> str | FloatArray:
     """The validated center: a word, or a number for each of p detectors."""
     if isinstance(center, str):
         return as_choice("center", center, _CENTERS)
@@ -67,7 +67,7 @@ def _center_of(center: str | ArrayLike, p: int) -> str | FloatArray:
     return np.full(p, given, dtype=np.float64)
 
 
-def moments_by(method: str, rule: Rule, scores: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
+def estimate_moments(method: str, rule: Rule, scores: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
     """Return mu and sigma of scores, or of transformed scores, by a method."""
     if method == "linear":
         return _extent(scores, n_threads)
@@ -76,7 +76,7 @@ def moments_by(method: str, rule: Rule, scores: Matrix, n_threads: int) -> tuple
         return mu, sigma * bessel_factor(scores.values, 1, n_threads)
     if method in PROPOSALS:
         return _proposal2(scores, method, n_threads)
-    return _by_rule(rule, scores, n_threads)
+    return _apply_rule(rule, scores, n_threads)
 
 
 def _extent(matrix: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
@@ -102,7 +102,7 @@ def _proposal2(scores: Matrix, method: str, n_threads: int) -> tuple[FloatArray,
     return np.where(spread == 0.0, start, mu), np.where(spread == 0.0, 0.0, sigma)
 
 
-def _by_rule(rule: Rule, scores: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
+def _apply_rule(rule: Rule, scores: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
     """Center and scale; about a given center, standard deviations are root mean squares."""
     given = not isinstance(rule.center, str)
     center = "mean" if given else rule.center
@@ -129,7 +129,7 @@ def _trimmed_moments(scores: Matrix, n_threads: int, trim: float) -> tuple[Float
     return mean, sd
 
 
-def warn_of(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | None) -> None:
+def warn_about_columns(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | None) -> None:
     """Warn once, naming the detectors whose probabilities are degenerate."""
     flat = "0 throughout" if method == "linear" else "1 above the location and 0 elsewhere"
     troubles = [(sigma == 0.0, f"the scores have scale 0: probabilities are {flat}")]

@@ -23,7 +23,7 @@ from powerkern._input.reading import read_fitted, wrap_like_input
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.elementary.erf import gaussian_probabilities
-from powerkern.outliers.rules import CHOOSING, METHODS, moments_by, rule_of, warn_of
+from powerkern.outliers.rules import CHOOSING, METHODS, estimate_moments, make_rule, warn_about_columns
 
 #: At least this multiple of the contamination lies above mu. Below 2, few scores have probabilities other than 0 and 1;
 #: above 4, they are too flat where detectors are good.
@@ -84,7 +84,7 @@ class ScoreScaling:
         ndarray or data frame
             Like `scores`: a data frame for a data frame, float32 for float32, else float64.
         """
-        return self._mapped(scores, _MAPS[self.method].probability, n_threads)
+        return self._map_scores(scores, _MAPS[self.method].probability, n_threads)
 
     def cdf(self, scores: object, *, n_threads: int | None = None) -> Any:
         """CDF of the scores under the fitted rule; arguments and result as in `probability`.
@@ -98,7 +98,7 @@ class ScoreScaling:
         >>> fit_scaling([1.0, 2.0, 3.0, 4.0, 5.0], center="median").cdf([1.0, 3.0])
         array([0.08867178, 0.5 ])
         """
-        return self._mapped(scores, _MAPS[self.method].cdf, n_threads)
+        return self._map_scores(scores, _MAPS[self.method].cdf, n_threads)
 
     def score_at(self, probability: float) -> FloatArray:
         """The inverse of the map: the largest float64 of each detector with at most this probability, from 0 to 1.
@@ -121,13 +121,13 @@ class ScoreScaling:
         found = largest_float(is_within, -np.finfo(np.float64).max, self.mu.size)
         return np.where(np.isnan(self.mu), np.nan, found)
 
-    def _mapped(self, scores: object, change: _Map, n_threads: int | None) -> Any:
+    def _map_scores(self, scores: object, change: _Map, n_threads: int | None) -> Any:
         """Scores, transformed if the rule has a transform, and mapped by `change`; -inf becomes 0 and inf 1."""
         matrix = read_fitted(scores, self.column_names, self.mu.size, what="scores")
         threads = thread_count(n_threads)
         values, infinite = matrix.values, None
         if self.power is not None or np.isnan(self.mu).any():  # otherwise `change` handles infinite scores
-            values, infinite = _finite(values)
+            values, infinite = _mask_infinite(values)
         if self.power is not None:
             values = self.power.transform(values, n_threads=threads)
 
@@ -217,7 +217,7 @@ def fit_scaling(
     >>> scaling.probability([0.2, 0.3, 0.4])
     array([0. , 0.79198684, 0.9995474 ])
     """
-    return scaling_of_matrix(
+    return fit_scaling_to_matrix(
         as_matrix(scores, what="scores"),
         center,
         scale,
@@ -229,7 +229,7 @@ def fit_scaling(
     )
 
 
-def scaling_of_matrix(
+def fit_scaling_to_matrix(
     scores: Matrix,
     center: str | ArrayLike,
     scale: str,
@@ -242,8 +242,8 @@ def scaling_of_matrix(
 ) -> ScoreScaling:
     """Fit the map to scores that have been read; messages use the labels of the matrix."""
     share = None if contamination is None else as_number("contamination", contamination, "(0, 0.5]")
-    matrix = scores._replace(values=_finite(scores.values)[0])
-    rule = rule_of(center, scale, method, trim, matrix.values.shape[1], matrix.names)
+    matrix = scores._replace(values=_mask_infinite(scores.values)[0])
+    rule = make_rule(center, scale, method, trim, matrix.values.shape[1], matrix.names)
     threads, estimator = thread_count(n_threads), as_estimator(estimator)
     power, used, measured = None, rule, matrix
     if method == "yeo-johnson":
@@ -251,14 +251,14 @@ def scaling_of_matrix(
         power = fit(values, "yeo-johnson", estimator, column_names=matrix.names, n_threads=threads)
         # infinite in units of a robust scale: as far as numbers go
         transformed = np.nan_to_num(power.transform(matrix.values, n_threads=threads), copy=False, nan=np.nan)
-        measured, used = matrix._replace(values=transformed), rule.through(power)
-    mu, sigma = moments_by(method, used, measured, threads)
+        measured, used = matrix._replace(values=transformed), rule.for_transformed_scores(power)
+    mu, sigma = estimate_moments(method, used, measured, threads)
     if share is not None:
         mu = np.minimum(mu, _quantile(measured.values, 1.0 - _ROOM * share))
     scaling = ScoreScaling(method, rule.center, scale, mu, sigma, power, matrix.names, share)
     if share is not None:
-        scaling.sigma = _calibrated_sigma(scaling, scores.values, share, threads)
-    warn_of(method, mu, scaling.sigma, matrix.names)
+        scaling.sigma = _calibrate_sigma(scaling, scores.values, share, threads)
+    warn_about_columns(method, mu, scaling.sigma, matrix.names)
     return scaling
 
 
@@ -384,7 +384,7 @@ def _quantile(values: NDArray[Any], level: float) -> FloatArray:
         return np.asarray(np.nanquantile(values.astype(np.float64), max(level, 0.0), axis=0))
 
 
-def _calibrated_sigma(scaling: ScoreScaling, scores: NDArray[Any], share: float, n_threads: int) -> FloatArray:
+def _calibrate_sigma(scaling: ScoreScaling, scores: NDArray[Any], share: float, n_threads: int) -> FloatArray:
     """The largest sigma of each detector at which the mean probability is at least `share`; 0 if there is none.
 
     The mean probability falls as sigma grows.
@@ -404,7 +404,7 @@ def _calibrated_sigma(scaling: ScoreScaling, scores: NDArray[Any], share: float,
 # --- infinite scores -------------------------------------------------------------------------------------
 
 
-def _finite(values: NDArray[Any]) -> tuple[NDArray[Any], BoolArray | None]:
+def _mask_infinite(values: NDArray[Any]) -> tuple[NDArray[Any], BoolArray | None]:
     """The values with NaN for infinite ones, and where these are; None where there are none."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(values, dtype=np.float64)):  # faster than a look at each

@@ -16,8 +16,8 @@ from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.cellwise import DDCFit
 from powerkern.joint import JointFit
-from powerkern.plot._drawing import axes_of, faint, ink, key_above, mixed, most_names, shortened
-from powerkern.plot._fits import by_column, check_fit, matrix_of, row_names
+from powerkern.plot._drawing import count_names, draw_key_above, faint, get_axes, ink, mix_colors, shorten
+from powerkern.plot._fits import check_fit, column_transforms, read_columns, row_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +83,7 @@ def cell_map(
     1.0
     """
     check_fit(X, fit, PowerFit, JointFit, DDCFit)
-    drawn = _of_deviations(X, fit) if isinstance(fit, DDCFit) else _of_transforms(X, by_column(X, fit))
+    drawn = _read_deviations(X, fit) if isinstance(fit, DDCFit) else _read_transforms(X, column_transforms(X, fit))
     z = drawn.values if cutoff is not None else drawn.values * drawn.scaling
     cutoff = drawn.cutoff if cutoff is None else cutoff
     if not (is_real(cutoff) and 0.0 < cutoff < np.inf):
@@ -91,14 +91,14 @@ def cell_map(
     if not (isinstance(max_shape, Sequence) and len(max_shape) == 2 and all(is_whole(k) and k >= 1 for k in max_shape)):
         raise ValueError(f"max_shape must be two whole numbers of at least 1, rows and columns, got {shown(max_shape)}")
     rows, columns = (-(-size // limit) for size, limit in zip(z.shape, max_shape, strict=True))
-    ax = axes_of(ax)
-    draw_cells(ax, furthest_out(z, rows, columns), z.shape, cutoff, 2.0 * _cutoff_of_blocks(cutoff, rows * columns))
+    ax = get_axes(ax)
+    draw_cells(ax, block_extremes(z, rows, columns), z.shape, cutoff, 2.0 * _cutoff_of_blocks(cutoff, rows * columns))
     marks = [_mark_missing(ax, z, drawn.failed), _mark_failed(ax, drawn.failed), _mark_rows(ax, drawn.rows)]
     if any(marks):
-        key_above(ax, handles=[mark for mark in marks if mark])
-    _name(ax.xaxis, "column", drawn.names, z.shape[1], columns)
+        draw_key_above(ax, handles=[mark for mark in marks if mark])
+    _label_axis(ax.xaxis, "column", drawn.names, z.shape[1], columns)
     ax.figure.canvas.figure.draw_without_rendering()  # settles the layout: turned names leave less height for rows
-    _name(ax.yaxis, "row", row_names(X), len(z), rows)
+    _label_axis(ax.yaxis, "row", row_names(X), len(z), rows)
     return ax
 
 
@@ -116,10 +116,10 @@ class _Drawn(NamedTuple):
     rows: IntArray
 
 
-def _of_transforms(X: object, fit: PowerFit) -> _Drawn:
+def _read_transforms(X: object, fit: PowerFit) -> _Drawn:
     if not fit.standardize:
         raise ValueError("a cell map needs standardized values: fit with standardize=True")
-    matrix = matrix_of(X, fit)
+    matrix = read_columns(X, fit)
     failed = is_failed(fit.status)
     z = fit.transform(matrix.values).astype(np.float64)
     z[:, failed] = np.nan  # not on a standardized scale
@@ -128,7 +128,7 @@ def _of_transforms(X: object, fit: PowerFit) -> _Drawn:
     return _Drawn(z, cutoff, cutoff / own, names, failed, np.empty(0, dtype=np.int64))
 
 
-def _of_deviations(X: object, fit: DDCFit) -> _Drawn:
+def _read_deviations(X: object, fit: DDCFit) -> _Drawn:
     cells = fit.predict(X)
     failed = np.zeros(fit.loc.size, dtype=bool)
     rows = np.flatnonzero(cells.flagged_rows)
@@ -190,7 +190,7 @@ def _cutoff_of_blocks(cutoff: float, n_cells: int) -> float:
     return float(-ndtri(-0.5 * np.expm1(within))) if within else float(cutoff)  # 0: it is rarer than float64 can say
 
 
-def furthest_out(values: FloatArray, rows: int, columns: int) -> FloatArray:
+def block_extremes(values: FloatArray, rows: int, columns: int) -> FloatArray:
     """The value of largest magnitude in each block of cells, NaN aside; the last blocks may be smaller."""
     row_starts, column_starts = np.arange(0, values.shape[0], rows), np.arange(0, values.shape[1], columns)
 
@@ -211,17 +211,17 @@ def _mark_failed(ax: Axes, failed: BoolArray) -> Any:
     return span
 
 
-def _name(axis: Any, what: str, names: list[Any] | None, n: int, block: int) -> None:
+def _label_axis(axis: Any, what: str, names: list[Any] | None, n: int, block: int) -> None:
     """Label an axis: names, as many as there is room for, or a noun, and the size of blocks."""
     names = None if names is None or are_default(names) else names
     if names is not None:
-        room, across = most_names(axis.axes, what == "column"), what == "column"
+        room, across = count_names(axis.axes, what == "column"), what == "column"
         at = np.arange(0, n, max(block, -(-n // room)))
-        labels = [shortened(str(names[j]), _LABEL) for j in at]
+        labels = [shorten(str(names[j]), _LABEL) for j in at]
         turned = across and len(labels) * (1 + max(map(len, labels))) > 1.5 * room
         if turned:  # a third of the height is theirs at most
-            longest = max(8, most_names(axis.axes, across=False))
-            labels = [shortened(label, longest) for label in labels]
+            longest = max(8, count_names(axis.axes, across=False))
+            labels = [shorten(label, longest) for label in labels]
         axis.set_ticks(at, labels, parse_math=False, rotation=90 if turned else 0)
     label = "" if names else what
     axis.set_label_text(label if block == 1 else f"{what} in blocks of {block:,}")
@@ -231,9 +231,9 @@ def _cell_colors(ax: Axes, *, blocks: bool) -> Any:
     """Blue, grey, red, the further from grey the further from the background, light or dark."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    normal = mixed(ink(ax), ax.get_facecolor(), 0.1)
-    low, high = (mixed(color, ink(ax), 0.75) for color in ("tab:blue", "tab:red"))
+    normal = mix_colors(ink(ax), ax.get_facecolor(), 0.1)
+    low, high = (mix_colors(color, ink(ax), 0.75) for color in ("tab:blue", "tab:red"))
     start = 0.0 if blocks else 0.4  # the furthest of many normal values is often beyond the cutoff, and stays pale
-    near_low, near_high = (mixed(far, normal, start) for far in (low, high))
+    near_low, near_high = (mix_colors(far, normal, start) for far in (low, high))
     nodes = [(0.0, low), (0.499, near_low), (0.499, normal), (0.501, normal), (0.501, near_high), (1.0, high)]
     return LinearSegmentedColormap.from_list("cells", nodes, N=1025)

@@ -28,7 +28,7 @@ def pyplot() -> Any:
     return plt
 
 
-def axes_of(ax: Axes | None, **figure_options: Any) -> Axes:
+def get_axes(ax: Axes | None, **figure_options: Any) -> Axes:
     """The axes given, or the axes of a new figure."""
     plt = pyplot()
     if ax is None:
@@ -50,17 +50,17 @@ def ink(ax: Axes) -> Any:
 
 def faint(ax: Axes) -> tuple[float, ...]:
     """A grey between the colors of text and background, for comparisons."""
-    return mixed(ink(ax), ax.get_facecolor(), 0.4)
+    return mix_colors(ink(ax), ax.get_facecolor(), 0.4)
 
 
-def mixed(color: Any, other: Any, share: float) -> tuple[float, ...]:
+def mix_colors(color: Any, other: Any, share: float) -> tuple[float, ...]:
     """A color with this share of the first and the rest of the other."""
     from matplotlib.colors import to_rgb
 
     return tuple(share * a + (1.0 - share) * b for a, b in zip(to_rgb(color), to_rgb(other), strict=True))
 
 
-def key_above(ax: Axes, **options: Any) -> None:
+def draw_key_above(ax: Axes, **options: Any) -> None:
     """A legend above an image, in as many columns as its width holds beside a bar of colors."""
     room = 0.75 * ax.get_window_extent().width
     for n_columns in (3, 2, 1):
@@ -72,7 +72,7 @@ def key_above(ax: Axes, **options: Any) -> None:
             return
 
 
-def most_names(ax: Axes, across: bool) -> int:
+def count_names(ax: Axes, across: bool) -> int:
     """How many names there is room for along the axes, in lines one below the other, or turned and side by side."""
     extent, size = ax.get_window_extent(), ax.xaxis.label.get_fontsize() * ax.figure.dpi / 72.0
     return max(1, int(0.6 * (extent.width if across else extent.height) / size))
@@ -86,14 +86,14 @@ def set_title(ax: Axes, label: str, lmbda: float) -> None:
     if title.get_window_extent().width <= room:
         return
     while True:
-        title.set_text(f"{shortened(label, length)}\n{detail}")
+        title.set_text(f"{shorten(label, length)}\n{detail}")
         width = title.get_window_extent().width
         if width <= room or length <= _SHORTEST:
             return
         length = max(_SHORTEST, min(length - 1, int(length * room / width)))
 
 
-def shortened(label: str, length: int) -> str:
+def shorten(label: str, length: int) -> str:
     """A label of at most `length` characters, with an ellipsis in place of its middle."""
     if len(label) <= length:
         return label

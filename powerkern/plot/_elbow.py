@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from powerkern.completion import RankProfile
-from powerkern.plot._drawing import axes_of, faint, ink
+from powerkern.plot._drawing import faint, get_axes, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ def elbow_plot(profile: RankProfile, *, ax: Axes | None = None) -> Axes:
     """
     if not isinstance(profile, RankProfile):
         raise TypeError(f"profile must be a RankProfile, got {type(profile).__name__}")
-    ax = axes_of(ax)
+    ax = get_axes(ax)
     ax.plot(profile.ranks, profile.rmse, ".-", color=faint(ax), label="fitted to")
     ax.plot(profile.ranks, profile.validation_rmse, ".-", color="C0", label="held out")
     error = dict(zip(profile.ranks.tolist(), profile.validation_rmse.tolist(), strict=True))

@@ -27,20 +27,20 @@ def check_fit(X: object, fit: object, *kinds: type) -> None:
     raise TypeError(f"fit must be {wanted}, got {type(fit).__name__}{swapped}")
 
 
-def by_column(X: object, fit: PowerFit | JointFit) -> PowerFit:
+def column_transforms(X: object, fit: PowerFit | JointFit) -> PowerFit:
     """The transforms of single columns, of a fit that has them."""
     check_fit(X, fit, PowerFit, JointFit)
     return fit.power_fit if isinstance(fit, JointFit) else fit
 
 
-def own_data(X: object, fit: PowerFit | RegressionFit | JointFit) -> tuple[tuple[Any, ...], PowerFit]:
+def fit_arguments(X: object, fit: PowerFit | RegressionFit | JointFit) -> tuple[tuple[Any, ...], PowerFit]:
     """Arguments for methods of a fit that may need its data again, and the transforms of its single columns."""
     if isinstance(fit, RegressionFit):
         if X is not None:
             raise ValueError("X must be None for a RegressionFit, which keeps its own data")
         return (), fit.power_fit
-    power = by_column(X, fit)
-    return ((None if X is None else matrix_of(X, power).values),), power
+    power = column_transforms(X, fit)
+    return ((None if X is None else read_columns(X, power).values),), power
 
 
 class NoValuesError(ValueError):
@@ -60,14 +60,14 @@ class Column(NamedTuple):
     kept: BoolArray
 
 
-def one_column(X: object, fit: PowerFit | JointFit, column: int | str) -> Column:
+def select_column(X: object, fit: PowerFit | JointFit, column: int | str) -> Column:
     """One column, by position or by name, of the data and of the fit."""
-    fit = by_column(X, fit)
-    matrix = matrix_of(X, fit)
-    return column_of(matrix, fit, position(column, matrix, fit))
+    fit = column_transforms(X, fit)
+    matrix = read_columns(X, fit)
+    return read_column(matrix, fit, find_column(column, matrix, fit))
 
 
-def column_of(matrix: Matrix, fit: PowerFit, j: int) -> Column:
+def read_column(matrix: Matrix, fit: PowerFit, j: int) -> Column:
     """Column j of the data and of the fit."""
     names = matrix.names or fit.column_names
     values, part = matrix.values[:, j : j + 1], fit._take(slice(j, j + 1))
@@ -79,8 +79,8 @@ def column_of(matrix: Matrix, fit: PowerFit, j: int) -> Column:
     return Column(
         label=title_label(j, names),
         lmbda=float(fit.lmbda[j]),
-        before=standardized(before[known]),
-        after=after if fit.standardize else standardized(after),
+        before=standardize_values(before[known]),
+        after=after if fit.standardize else standardize_values(after),
         kept=part.weights(values)[known, 0] > 0.0,
     )
 
@@ -98,7 +98,7 @@ def row_names(X: Any) -> list[str] | None:
     return list(map(str, index))
 
 
-def standardized(values: FloatArray) -> FloatArray:
+def standardize_values(values: FloatArray) -> FloatArray:
     """Less their mean, divided by their standard deviation unless that is 0."""
     largest = np.abs(values).max(initial=0.0)
     scaled = values / np.ldexp(0.5, np.frexp(largest)[1])  # squares near the largest number would overflow
@@ -106,23 +106,23 @@ def standardized(values: FloatArray) -> FloatArray:
     return result
 
 
-def matrix_of(X: object, fit: PowerFit) -> Matrix:
+def read_columns(X: object, fit: PowerFit) -> Matrix:
     """X, checked to have the columns of the fit."""
     return read_fitted(X, fit.column_names, fit.n_features)
 
 
-def position(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:
+def find_column(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:
     """Position of a column."""
     return position_of(column, (matrix.names if matrix is not None else None) or fit.column_names, fit.n_features)
 
 
-def positions(columns: Sequence[int | str] | None, matrix: Matrix | None, fit: PowerFit) -> list[int]:
+def find_columns(columns: Sequence[int | str] | None, matrix: Matrix | None, fit: PowerFit) -> list[int]:
     """Positions of columns; all by default."""
     if columns is None:
         return list(range(fit.n_features))
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise TypeError(f"columns must be a sequence of positions or names, got {shown(columns)}")
-    chosen = [position(column, matrix, fit) for column in listed(columns)]
+    chosen = [find_column(column, matrix, fit) for column in listed(columns)]
     if not chosen:
         raise ValueError("columns is empty; leave it out to draw all of them")
     return chosen

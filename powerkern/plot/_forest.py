@@ -11,8 +11,8 @@ from powerkern._input.messages import shown
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
-from powerkern.plot._drawing import axes_of, figure_width, ink, shortened
-from powerkern.plot._fits import check_fit, own_data, positions
+from powerkern.plot._drawing import figure_width, get_axes, ink, shorten
+from powerkern.plot._fits import check_fit, find_columns, fit_arguments
 from powerkern.regression import RegressionFit
 
 if TYPE_CHECKING:
@@ -75,21 +75,19 @@ def forest_plot(
     ends = np.asarray(limits)
     if ends.shape != (2,) or ends.dtype.kind not in "iuf" or not -np.inf < ends[0] < ends[1] < np.inf:
         raise ValueError(f"limits must be two finite numbers, the smaller one first, got {shown(limits)}")
-    data, single = own_data(X, fit)
-    order = np.array(positions(columns, None, single))
+    data, single = fit_arguments(X, fit)
+    order = np.array(find_columns(columns, None, single))
     if sort:
         order = order[np.argsort(-fit.lmbda[order])]
     unknown = np.full(fit.lmbda.shape, np.nan)
     intervals = (unknown, unknown) if level is None else fit.confint(*data, level=level)
-    ax = axes_of(ax, figsize=(6.4, max(2.4, _FRAME + _LINE * order.size)))
+    ax = get_axes(ax, figsize=(6.4, max(2.4, _FRAME + _LINE * order.size)))
     low, high = (np.asarray(end)[order] for end in intervals)
     _draw_estimates(ax, fit.lmbda[order], low, high, ends, hollow=level is not None)
     for value in (0.0, 1.0):
         ax.axvline(value, color=ink(ax), linewidth=0.8, linestyle="--", alpha=0.5, zorder=0.5)
     names, length = fit.column_names, int(_LABEL * figure_width(ax))
-    ax.set_yticks(
-        range(order.size), [shortened(str(names[j] if names else j), length) for j in order], parse_math=False
-    )
+    ax.set_yticks(range(order.size), [shorten(str(names[j] if names else j), length) for j in order], parse_math=False)
     ax.set(xlabel="lambda" if level is None else f"lambda, {100 * level:g}% interval")
     ax.set_ylim(order.size - 0.5, -0.5)
     return ax

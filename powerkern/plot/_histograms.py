@@ -13,15 +13,15 @@ from powerkern._input.messages import shown
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
-from powerkern.plot._drawing import axes_of, ink, mixed, pyplot, set_title
+from powerkern.plot._drawing import get_axes, ink, mix_colors, pyplot, set_title
 from powerkern.plot._fits import (
     Column,
     NoValuesError,
-    by_column,
-    column_of,
-    matrix_of,
-    one_column,
-    positions,
+    column_transforms,
+    find_columns,
+    read_column,
+    read_columns,
+    select_column,
     title_label,
 )
 from powerkern.plot._qq import draw_qq
@@ -64,8 +64,8 @@ def histogram_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0
     >>> [patch.get_label() for patch in ax.patches]
     ['before', 'after']
     """
-    one = one_column(X, fit, column)
-    ax = axes_of(ax)
+    one = select_column(X, fit, column)
+    ax = get_axes(ax)
     _draw_histograms(ax, one)
     ax.legend()
     set_title(ax, one.label, one.lmbda)
@@ -112,17 +112,17 @@ def before_after_plot(
     >>> before_after_plot(X, pk.fit(X), columns=[0, 3, 4]).shape
     (3, 2)
     """
-    draw = _checked_kinds(kinds, band)
-    fit = by_column(X, fit)
-    matrix = matrix_of(X, fit)
-    chosen = positions(columns, matrix, fit)
+    draw = _check_kinds(kinds, band)
+    fit = column_transforms(X, fit)
+    matrix = read_columns(X, fit)
+    chosen = find_columns(columns, matrix, fit)
     panels = _new_panels(len(chosen), len(draw)) if ax is None else np.asarray(ax, dtype=object)
     if panels.shape != (len(chosen), len(draw)):
         raise ValueError(f"ax must be an array of {len(chosen)} x {len(draw)} axes, got shape {panels.shape}")
     legends = False
     for j, axes in zip(chosen, panels, strict=True):
         try:
-            one = column_of(matrix, fit, j)
+            one = read_column(matrix, fit, j)
         except NoValuesError:
             _write_no_values(axes, title_label(j, matrix.names or fit.column_names))
             continue
@@ -144,7 +144,7 @@ def _write_no_values(axes: Sequence[Axes], label: str) -> None:
         panel.text(0.5, 0.5, "no values", ha="center", va="center", transform=panel.transAxes, color=ink(panel))
 
 
-def _checked_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[Axes, Column], None]]:
+def _check_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[Axes, Column], None]]:
     draw: dict[str, Callable[[Axes, Column], None]] = {
         "histogram": _draw_histograms,
         "qq": lambda ax, one: draw_qq(ax, one, band=band),
@@ -178,7 +178,7 @@ def _new_panels(k: int, width: int) -> NDArray[Any]:
 
 def _draw_histograms(ax: Axes, one: Column) -> None:
     edges = _edges(one.after.size)
-    _draw_histogram(ax, one.before, edges, "before", fill=True, color=mixed(ink(ax), ax.get_facecolor(), 0.25))
+    _draw_histogram(ax, one.before, edges, "before", fill=True, color=mix_colors(ink(ax), ax.get_facecolor(), 0.25))
     _draw_histogram(ax, one.after, edges, "after", color="C0", linewidth=1.5)
     z = np.linspace(-_REACH, _REACH, 201)
     ax.plot(z, np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi), color=ink(ax), linewidth=0.8, label="normal")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._input.arrays import as_reals, listed
 from powerkern._typing import FloatArray
-from powerkern.plot._drawing import axes_of, ink, key_above
+from powerkern.plot._drawing import draw_key_above, get_axes, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,31 +73,31 @@ def lambda_map(
         raise ValueError(f"scores must be a table of two lists of lambdas, got shape {table.shape}")
     if np.isnan(table).all():
         raise ValueError("no pair of lambdas has a score")
-    ax = axes_of(ax)
+    ax = get_axes(ax)
     mesh = ax.pcolormesh(*axes, table.T, shading="nearest")
     ax.figure.colorbar(mesh, ax=ax, label="score")
-    points = {**_optima(table, axes), **given}
+    points = {**_find_optima(table, axes), **given}
     for (name, (first, second)), marker in zip(points.items(), _MARKS * len(points), strict=False):
-        score = table[_closest(axes[0], first), _closest(axes[1], second)]
+        score = table[_index_of_closest(axes[0], first), _index_of_closest(axes[1], second)]
         style = {"markeredgecolor": ink(ax), "markerfacecolor": ax.get_facecolor(), "markersize": 9, "clip_on": False}
         ax.plot(first, second, marker, label=f"{name}: {score:.4g}", linestyle="", zorder=3, **style)
     ax.set(xlabel="lambda of the first column", ylabel="lambda of the second column")
-    key_above(ax)
+    draw_key_above(ax)
     return ax
 
 
-def _optima(table: FloatArray, axes: list[FloatArray]) -> dict[str, FloatArray]:
+def _find_optima(table: FloatArray, axes: list[FloatArray]) -> dict[str, FloatArray]:
     """The pairs of lambdas that searches would find, by name."""
     i, j = np.unravel_index(int(np.nanargmax(table)), table.shape)
     found = {"full": np.array([axes[0][i], axes[1][j]])}
     equal, first, second = np.intersect1d(axes[0], axes[1], return_indices=True)
     if equal.size and not np.isnan(along := table[first, second]).all():
         found["spherical"] = np.repeat(equal[np.nanargmax(along)], 2)
-    column, row = table[:, _closest(axes[1], 1.0)], table[_closest(axes[0], 1.0)]
+    column, row = table[:, _index_of_closest(axes[1], 1.0)], table[_index_of_closest(axes[0], 1.0)]
     if not (np.isnan(column).all() or np.isnan(row).all()):
         found["diagonal"] = np.array([axes[0][np.nanargmax(column)], axes[1][np.nanargmax(row)]])
     return found
 
 
-def _closest(axis: FloatArray, lmbda: float) -> int:
+def _index_of_closest(axis: FloatArray, lmbda: float) -> int:
     return int(np.argmin(abs(axis - lmbda)))

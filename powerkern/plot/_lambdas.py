@@ -10,8 +10,8 @@ from scipy.special import chdtri
 
 from powerkern._input.arrays import as_reals, column_label
 from powerkern._results.power_fit import PowerFit
-from powerkern.plot._drawing import axes_of, ink, set_title
-from powerkern.plot._fits import check_fit, matrix_of, own_data, position, title_label
+from powerkern.plot._drawing import get_axes, ink, set_title
+from powerkern.plot._fits import check_fit, find_column, fit_arguments, read_columns, title_label
 from powerkern.regression import RegressionFit
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def profile_plot(
     True
     """
     check_fit(X, fit, PowerFit, RegressionFit)
-    data, power = own_data(X, fit)
-    j = position(column, None, power)
+    data, power = fit_arguments(X, fit)
+    j = find_column(column, None, power)
     low, high = (float(np.asarray(end)[j]) for end in fit.confint(*data, level=level))
     if lmbdas is None:
         if not np.isfinite(high - low):
@@ -81,7 +81,7 @@ def profile_plot(
             raise ValueError(f"{label} has no likelihood interval ({fit.status_text[j]}); pass lmbdas")
         lmbdas = np.linspace(low - 0.5 * (high - low), high + 0.5 * (high - low), 101)
     points = as_reals("lmbdas", lmbdas)
-    ax = axes_of(ax)
+    ax = get_axes(ax)
     ax.plot(points, -fit.profile(points, *data)[j], color="C0")
     ax.axvline(fit.lmbda[j], color="C1", label="maximum")
     if np.isfinite(high - low):
@@ -140,8 +140,8 @@ def objective_plot(
     True
     """
     check_fit(X, fit, PowerFit)
-    values = None if X is None else matrix_of(X, fit).values
-    j = position(column, None, fit)
+    values = None if X is None else read_columns(X, fit).values
+    j = find_column(column, None, fit)
     if np.isnan(fit.objective[j]):
         raise ValueError(f"{column_label(j, fit.column_names)} has no objective ({fit.status_text[j]})")
     start, end = fit.lmbda0[j], fit.lmbda[j]
@@ -152,7 +152,7 @@ def objective_plot(
     curve = fit.objective_curve(points, values)[j]
     inner = curve[1:-1]
     lowest = 1 + np.flatnonzero((inner <= curve[:-2]) & (inner < curve[2:]))
-    ax = axes_of(ax)
+    ax = get_axes(ax)
     ax.plot(points, curve, color="C0")
     ax.plot(points[lowest], curve[lowest], "o", color="C0", markersize=4, label="local minima")
     ax.axvline(start, color="C2", linestyle="--", label=f"start: {start:.3g}")

@@ -15,7 +15,7 @@ from powerkern._typing import FloatArray
 from powerkern.cellwise import WrappedPCA
 from powerkern.outliers import fit_scaling, reliability_diagram
 from powerkern.outliers.measures import Strategy
-from powerkern.plot._drawing import axes_of, faint, ink, label_points
+from powerkern.plot._drawing import faint, get_axes, ink, label_points
 from powerkern.plot._fits import check_fit, row_names
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10,
     inside, outside = map(np.asarray, distances)
     beyond = np.fmax(inside / fit.score_cutoff, outside / (fit.orthogonal_cutoff or np.inf))
     texts, chosen = _row_labels(align_rows(labels, X, "labels"), row_names(X), beyond)
-    ax = axes_of(ax)
+    ax = get_axes(ax)
     far = beyond > 1.0
     for rows, label, color in ((~far, "regular", faint(ax)), (far, "outlying", "C3")):
         ax.plot(inside[rows], outside[rows], ".", label=label, color=color)
@@ -170,7 +170,7 @@ def score_plot(
     if not (np.diff(edges) > 0.0).all():
         raise ValueError("bins must be ascending edges, each once; leave out those that are repeated")
     share = np.histogram(values, edges)[0] / values.size
-    ax = axes_of(ax)
+    ax = get_axes(ax)
     below = _axes_below(ax)
     ax.stairs(share / np.diff(edges), edges, fill=True, color=faint(ax), alpha=0.5, label="scores")
     fine = np.linspace(edges[0], edges[-1], _POINTS)
@@ -228,7 +228,7 @@ def reliability_plot(
     'fraction of outliers'
     """
     diagram = reliability_diagram(y_true, y_prob, strategy=strategy, n_bins=n_bins)
-    ax = axes_of(ax)
+    ax = get_axes(ax)
     diagonal = {"color": ink(ax), "linewidth": 0.8, "linestyle": "--", "alpha": 0.6}
     ax.plot([0.0, 1.0], [0.0, 1.0], label="calibrated", **diagonal)
     full = diagram.n_scores > 0.0

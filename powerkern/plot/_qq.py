@@ -12,8 +12,8 @@ from powerkern._results.power_fit import PowerFit
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.joint import JointFit
 from powerkern.plot._band import normal_scores, simultaneous_band
-from powerkern.plot._drawing import axes_of, faint, ink, set_title
-from powerkern.plot._fits import Column, check_fit, matrix_of, one_column, position, title_label
+from powerkern.plot._drawing import faint, get_axes, ink, set_title
+from powerkern.plot._fits import Column, check_fit, find_column, read_columns, select_column, title_label
 from powerkern.regression import RegressionFit, fit_regression
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def qq_plot(
     >>> [line.get_label() for line in ax.lines[:2]]
     ['before', 'after']
     """
-    return _finished(axes_of(ax), one_column(X, fit, column), band, "standardized value")
+    return _draw_qq_axes(get_axes(ax), select_column(X, fit, column), band, "standardized value")
 
 
 def residual_plot(
@@ -128,8 +128,8 @@ def residual_plot(
     """
     check_fit(Y, fit, RegressionFit)
     power = fit.power_fit
-    matrix = matrix_of(Y, power)
-    j = position(column, matrix, power)
+    matrix = read_columns(Y, power)
+    j = find_column(column, matrix, power)
     plain = fit_regression(
         matrix.values[:, j], X, fit.families[j], formula=fit.formula,
         intercept=fit.formula is not None or fit.intercept, lmbda=1.0, shift=power.shift[j],
@@ -142,13 +142,13 @@ def residual_plot(
         raise ValueError(f"{label}: no row has a residual, before and after; too many values are missing")
     kept = np.ones(np.count_nonzero(known), dtype=bool)
     one = Column(label, float(power.lmbda[j]), before[known], after[known], kept)
-    return _finished(axes_of(ax), one, band, "standardized residual")
+    return _draw_qq_axes(get_axes(ax), one, band, "standardized residual")
 
 
 # --- parts --------------------------------------------------------------------------------------------
 
 
-def _finished(ax: Axes, one: Column, band: float | None, ylabel: str) -> Axes:
+def _draw_qq_axes(ax: Axes, one: Column, band: float | None, ylabel: str) -> Axes:
     """The QQ plot of one column, with labels, legend and title."""
     draw_qq(ax, one, band=band, ylabel=ylabel)
     ax.legend()

@@ -21,7 +21,7 @@ from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
 from powerkern.location import location_scale
 from powerkern.outliers.combining import COMBINATIONS, combine_probabilities
-from powerkern.outliers.scaling import scaling_of_matrix
+from powerkern.outliers.scaling import fit_scaling_to_matrix
 from powerkern.sklearn.reading import note_features
 
 #: Probability above which rows are outliers if the detector has no share of its own: three standard deviations.
@@ -135,7 +135,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         fitted = [detector.fit(X, *given) for detector in self._unfitted()]
         self.detector_ = fitted if self._is_several else fitted[0]
         scores = np.column_stack([self._training_scores(detector, X) for detector in fitted])
-        self.scaling_ = scaling_of_matrix(
+        self.scaling_ = fit_scaling_to_matrix(
             Matrix(scores, _names_of(fitted), False),
             self.center,
             self.scale,
@@ -164,11 +164,11 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """-1 for outliers, 1 for inliers, by `contamination` or `threshold`; ValueError for a row without a score."""
-        return self._labels(self._outlyingness(self._scores(X)))
+        return self._read_labels(self._outlyingness(self._scores(X)))
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit, and judge the training data as `predict` does, by the scores behind `probability_`."""
-        return self._labels(self.fit(X, y)._training)
+        return self._read_labels(self.fit(X, y)._training)
 
     # --- decisions --------------------------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
             self._limits = np.array([_upper_quantile(column, float(self.contamination)) for column in scores.T])
         else:
             self._limits = np.array([self._own_limit(detector, j) for j, detector in enumerate(self._detectors)])
-        self._units = np.maximum(_nmad(scores), np.finfo(np.float64).tiny)
+        self._column_units = np.maximum(_nmad(scores), np.finfo(np.float64).tiny)
         self._training = self._outlyingness(scores)
         if self._by_probability:
             limit = float(self.threshold)  # type: ignore[arg-type]
@@ -219,7 +219,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
             return limit
         return max(limit, float(self.scaling_.score_at(_CAUTIOUS)[j]))
 
-    def _labels(self, score: FloatArray) -> NDArray[np.int64]:
+    def _read_labels(self, score: FloatArray) -> NDArray[np.int64]:
         unknown = np.isnan(score)
         if unknown.any():
             raise ValueError(
@@ -244,7 +244,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         if not self._is_several:
             return scores[:, 0]
         with np.errstate(over="ignore"):
-            margins = (scores - self._limits) / self._units
+            margins = (scores - self._limits) / self._column_units
         return np.asarray(combine_probabilities(ndtr(margins), self.combination))
 
     def _training_scores(self, detector: Any, X: Any) -> FloatArray:

@@ -12,7 +12,7 @@ from pictured import responses, skewed
 import powerkern as pk
 from powerkern.plot import before_after_plot, histogram_plot, qq_plot, residual_plot
 from powerkern.plot._band import simultaneous_band
-from powerkern.plot._drawing import shortened
+from powerkern.plot._drawing import shorten
 from powerkern.regression import fit_regression
 
 # --- QQ plots ----------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_titles_fit_their_axes():
 
 @pytest.mark.parametrize(("label", "length", "expected"), [("abcdefghij", 7, "abc…hij"), ("abcdef", 6, "abcdef")])
 def test_labels_are_shortened_in_the_middle(label, length, expected):
-    assert shortened(label, length) == expected
+    assert shorten(label, length) == expected
 
 
 def test_lines_and_text_follow_a_dark_style():
