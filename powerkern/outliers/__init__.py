@@ -1,4 +1,4 @@
-"""Outlier probabilities from the scores of detectors, measures of their quality, and distances that find outliers."""
+"""Convert outlier scores to probabilities, measure the quality of probabilities, and compute distances of outliers."""
 
 from __future__ import annotations
 

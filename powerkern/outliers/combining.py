@@ -1,4 +1,4 @@
-"""Combined probabilities of several detectors."""
+"""Combine the outlier probabilities of several detectors."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ COMBINATIONS = ("mean", "median", "maximum", "minimum")
 
 
 def combine_probabilities(P: object, method: str = "mean") -> Any:
-    """Probability of being an outlier for each row, combined over several detectors.
+    """Combine the probabilities of several detectors that a row is an outlier.
 
     Parameters
     ----------
     P : (n, k) array-like
-        Probabilities of being an outlier, one column for each detector, as of `outlier_probability`. NaN is missing:
-        the other detectors decide.
+        Probabilities of being an outlier, one column for each detector, such as those from `outlier_probability`. NaN
+        is missing; the other detectors decide.
     method : {"mean", "median", "maximum", "minimum"}, default "mean"
-        "mean" [1]_ is as calibrated as its parts; "median" ignores a detector that fails; with "maximum" one detector
-        is enough for an outlier, with "minimum" all must agree.
+        "mean" [1]_ is as well calibrated as the detectors are. "median" ignores a detector that fails. With "maximum",
+        one detector is enough to declare an outlier. With "minimum", all must agree.
 
     Returns
     -------
     (n,) ndarray, or a series with the index of a data frame
-        Between the smallest and the largest of the row; NaN if all are missing. The order of the detectors does not
-        matter.
+        Combined probabilities, between the smallest and the largest of the row; NaN if all are missing. The order of
+        the detectors does not matter.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def combine_probabilities(P: object, method: str = "mean") -> Any:
     as_choice("method", method, COMBINATIONS)
     p, _ = as_probabilities("P", P, missing=True)
     if method == "mean":
-        total = np.nansum(np.sort(p, axis=1), axis=1)  # in ascending order: the order of the columns does not matter
+        total = np.nansum(np.sort(p, axis=1), axis=1)  # sorted, so that the sum does not depend on the order of columns
         with np.errstate(invalid="ignore"):
             mean = total / np.count_nonzero(~np.isnan(p), axis=1)
         combined = np.asarray(np.minimum(mean, np.fmax.reduce(p, axis=1)))
@@ -66,7 +66,7 @@ def combine_probabilities(P: object, method: str = "mean") -> Any:
 
 
 def as_probabilities(what: str, given: object, *, missing: bool) -> tuple[FloatArray, bool]:
-    """Probabilities as a matrix, and whether they were a vector; NaN is refused unless it may be missing."""
+    """Read probabilities as a matrix, and return whether they were a vector; accept NaN only if `missing`."""
     matrix = as_matrix(given, what=what)
     p = np.ascontiguousarray(matrix.values, dtype=np.float64)
     outside = ~((p >= 0.0) & (p <= 1.0)) & ~(missing & np.isnan(p))

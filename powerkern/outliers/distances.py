@@ -1,4 +1,4 @@
-"""Distances that find outliers: z-scores, Mahalanobis and Kolmogorov-Smirnov distances."""
+"""Compute distances that reveal outliers: z-scores, Mahalanobis and Kolmogorov-Smirnov distances."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from powerkern.location import location_scale
 
 #: A covariance is singular if the squared multiple correlation of a column with the others exceeds 1 - p times this.
 _SINGULAR = 1e-14
-#: Most values in a block of rows of `mahalanobis`, and most products of one with a matrix: about .1 s each on one core.
+#: Largest number of values in a block of rows of `mahalanobis`, and of multiplications of a block by a matrix. Each
+#: takes about 0.1 s on one core.
 _BLOCK_VALUES, _BLOCK_PRODUCTS = 1 << 22, 1 << 31
 
 
@@ -29,14 +30,14 @@ _BLOCK_VALUES, _BLOCK_PRODUCTS = 1 << 22, 1 << 31
 
 
 def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int | None = None, **constants: Any) -> Any:
-    """Distance of each value from the location of its column, in units of its scale: ``(x - loc)/scale``.
+    """Return the distance of each value from the location of its column in units of its scale: ``(x - loc)/scale``.
 
     Parameters
     ----------
     X : (n, p) or (n,) array-like
-        Numbers; NaN is missing, and stays NaN.
+        The data. NaN is missing and stays NaN.
     method : str, default "mean-sd"
-        Location and scale, any method of `powerkern.location.location_scale`. "median-mad" makes robust z-scores.
+        Method for location and scale, any of `powerkern.location.location_scale`. "median-mad" gives robust z-scores.
     ddof : int, default 0
         A standard deviation divides by ``n - ddof``, as in `scipy.stats.zscore`.
     n_threads : int, optional
@@ -87,7 +88,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int 
 
 
 def bessel_factor(values: NDArray[Any], ddof: int, n_threads: int) -> FloatArray:
-    """Ratio of the standard deviations with divisors n - ddof and n, for each column; NaN for too few values."""
+    """Return the ratio of the standard deviations with divisors n - ddof and n, by column; NaN for too few values."""
 
     def count(block: FloatArray, group: slice) -> FloatArray:
         return np.asarray(np.count_nonzero(~np.isnan(block), axis=1)[:, None], dtype=np.float64)
@@ -101,7 +102,7 @@ def bessel_factor(values: NDArray[Any], ddof: int, n_threads: int) -> FloatArray
 
 
 def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None = None) -> Any:
-    """Mahalanobis distance of each row from a location, ``sqrt((x - loc)^T cov^-1 (x - loc))``.
+    """Return the Mahalanobis distance of each row from a location, ``sqrt((x - loc)^T cov^-1 (x - loc))``.
 
     Parameters
     ----------
@@ -110,9 +111,9 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
     loc : (p,) array-like, optional
         Location; by default the mean of the complete rows.
     cov : (p, p) array-like, optional
-        Covariance matrix; by default of the complete rows about their mean, with divisor n - 1. Outliers do not
-        mask each other with a robust location and covariance, such as ``location_`` and ``covariance_`` of
-        `sklearn.covariance.MinCovDet`.
+        Covariance matrix; by default that of the complete rows, with divisor n - 1. A robust location and covariance,
+        such as ``location_`` and ``covariance_`` of `sklearn.covariance.MinCovDet`, keep outliers from masking each
+        other.
 
     Returns
     -------
@@ -139,10 +140,10 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
     matrix = as_matrix(X)
     refuse_infinite(matrix)
     p = matrix.values.shape[1]
-    unit = _column_units(matrix.values) if cov is None else np.ones(p)  # so that no square over- or underflows
+    unit = _column_units(matrix.values) if cov is None else np.ones(p)  # so that no square overflows or underflows
     if loc is None or cov is None:
         mean, sample_cov = _moments(matrix.values, unit)
-    with np.errstate(over="ignore"):  # infinitely far, in units of a column of tiny values
+    with np.errstate(over="ignore"):  # in units of a column of tiny values, loc may be infinite
         center = mean if loc is None else _check_shape("loc", loc, (p,), matrix.names) / unit
     covariance = sample_cov if cov is None else _check_shape("cov", cov, (p, p), matrix.names)
     if not np.allclose(covariance, covariance.T, atol=0.0):
@@ -156,9 +157,9 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
 
 
 def _row_blocks(values: NDArray[Any]) -> Iterator[tuple[slice, FloatArray]]:
-    """Iterate over blocks of rows, in float64 and row-major, so that sums run in one order for any layout.
+    """Iterate over blocks of rows, in float64 and row-major, so that sums run in the same order for any memory layout.
 
-    Products of a block with a (p, p) matrix take at most about a tenth of a second, so that an interrupt is noticed.
+    The product of a block with a (p, p) matrix takes at most about 0.1 s, so that interrupts are handled in time.
     """
     n, p = values.shape
     length = max(1, min(_BLOCK_VALUES // p, _BLOCK_PRODUCTS // p**2))
@@ -168,13 +169,13 @@ def _row_blocks(values: NDArray[Any]) -> Iterator[tuple[slice, FloatArray]]:
 
 
 def _has_missing(values: NDArray[Any]) -> bool:
-    """Whether there may be NaN: a sum shows it, faster than checking each value."""
+    """Return whether the sum of values is NaN. False proves that none is missing, faster than testing each value."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isnan(np.sum(values, dtype=np.float64)))
 
 
 def _column_units(values: NDArray[Any]) -> FloatArray:
-    """Powers of 2 near the largest magnitude of each column."""
+    """Return a power of 2 near the largest absolute value of each column."""
     largest = np.zeros(values.shape[1])
     for _, block in _row_blocks(values):
         np.fmax(largest, np.fmax.reduce(np.abs(block), axis=0), out=largest)
@@ -182,7 +183,7 @@ def _column_units(values: NDArray[Any]) -> FloatArray:
 
 
 def _moments(values: NDArray[Any], unit: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance (with divisor n - 1) of the complete rows, in multiples of the units."""
+    """Return the mean and covariance (with divisor n - 1) of the complete rows, in multiples of the units."""
     p = values.shape[1]
     n, total = 0, np.zeros(p)
     for complete in _complete_rows(values, unit):
@@ -207,7 +208,19 @@ def _complete_rows(values: NDArray[Any], unit: FloatArray) -> Iterator[FloatArra
 
 
 def _check_shape(what: str, given: ArrayLike, shape: tuple[int, ...], names: Sequence[Any] | None) -> FloatArray:
-    """Return numbers of a shape, one for each column along each axis, aligned with the labels `names`."""
+    """Return finite numbers of the required shape; raise if `given` is anything else.
+
+    Parameters
+    ----------
+    what : str
+        Name of the argument, for messages.
+    given : array-like
+        One number for each column along each axis. Labels are aligned with `names`.
+    shape : tuple of int
+        Required shape.
+    names : sequence or None
+        Labels of the columns.
+    """
     array = as_reals(what, align_columns(given, names, what))
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"{what} must be finite numbers of shape {shape}, got an array of shape {array.shape}")
@@ -215,7 +228,7 @@ def _check_shape(what: str, given: ArrayLike, shape: tuple[int, ...], names: Seq
 
 
 def _make_whitener(cov: FloatArray, names: Sequence[str] | None) -> Callable[[FloatArray], FloatArray]:
-    """Return the function that whitens deviations: rows of X in, a column for each row out."""
+    """Return a function that whitens deviations: it takes rows of X, and returns a column for each row."""
     from scipy.linalg import blas, lapack  # costs a third of the time to import powerkern
 
     scale = np.sqrt(np.maximum(np.diag(cov), 0.0))
@@ -235,6 +248,7 @@ def _make_whitener(cov: FloatArray, names: Sequence[str] | None) -> Callable[[Fl
 
 
 def _singular_error(j: int, names: Sequence[str] | None, why: str) -> ValueError:
+    """Return the error for a singular covariance; `why` says what is wrong with column j."""
     return ValueError(f"the covariance is singular: {column_label(j, names)} {why}; leave it out, or pass cov")
 
 
@@ -244,24 +258,25 @@ def _singular_error(j: int, names: Sequence[str] | None, why: str) -> ValueError
 def ks_distance(
     X: ArrayLike, loc: ArrayLike | None = None, scale: ArrayLike | None = None, *, n_threads: int | None = None
 ) -> float | FloatArray:
-    """Kolmogorov-Smirnov distance of each column from a normal distribution, by default the one fitted to it.
+    """Return the Kolmogorov-Smirnov distance of each column from a normal distribution, by default the fitted one.
 
-    ``max_i max(i/n - F(x_i), F(x_i) - (i - 1)/n)`` for the ascending ``x_i``, with ``F(x) = Phi((x - loc)/scale)``.
+    The distance is ``max_i max(i/n - F(x_i), F(x_i) - (i - 1)/n)`` for the ascending ``x_i``, with ``F(x) = Phi((x -
+    loc)/scale)``.
 
     Parameters
     ----------
     X : (n, p) or (n,) array-like
         The columns. NaN is missing.
     loc, scale : float or (p,) array-like, optional
-        Mean and standard deviation of the distribution; default: those of the column, with n - 1.
+        Mean and standard deviation of the distribution; default: those of the column, with divisor n - 1.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 
     Returns
     -------
     float or (p,) ndarray
-        Between 1/(2n) and 1, a number for one column; NaN for a column that is constant or without two values, unless
-        its distribution is given.
+        Distance between 1/(2n) and 1; a float if `X` is one column. NaN for a column that is constant or has fewer than
+        two values, unless its distribution is given.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Quality of outlier probabilities: the Brier score and its components."""
+"""Measure the quality of outlier probabilities: the Brier score and its components."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from powerkern.outliers.combining import as_probabilities
 Stratum = Literal["all", "outliers", "inliers"]
 Strategy = Literal["equal-area", "equal-count", "equal-width"]
 
-#: Numbers of bins over which refinement and calibration errors are averaged.
+#: Default numbers of bins; refinement and calibration errors are averaged over them.
 N_BINS = range(5, 21)
 
 _STRATA = ("all", "outliers", "inliers")
@@ -34,9 +34,9 @@ class ReliabilityDiagram(NamedTuple):
     edges: FloatArray
     #: Number of scores in each bin.
     n_scores: FloatArray
-    #: Their mean probability; NaN for an empty bin.
+    #: Mean probability in each bin; NaN for an empty bin.
     mean_prob: FloatArray
-    #: The fraction of outliers among them; NaN for an empty bin.
+    #: Fraction of outliers in each bin; NaN for an empty bin.
     frequency: FloatArray
 
 
@@ -44,7 +44,7 @@ class ReliabilityDiagram(NamedTuple):
 
 
 def brier_score(y_true: ArrayLike, y_prob: ArrayLike, *, stratum: Stratum = "all") -> float | FloatArray:
-    """Mean squared difference of probability and label, ``mean((p - y)**2)`` [1]_.
+    """Return the mean squared difference of probability and label, ``mean((p - y)**2)`` [1]_.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def brier_score(y_true: ArrayLike, y_prob: ArrayLike, *, stratum: Stratum = "all
     y_prob : (n,) or (n, k) array-like
         Probabilities of being an outlier; for several methods, one column per method.
     stratum : {"all", "outliers", "inliers"}, default "all"
-        The scores to average over: all, or one true label's.
+        The scores to average over: all, or those with one true label.
 
     Returns
     -------
@@ -83,10 +83,10 @@ def brier_score(y_true: ArrayLike, y_prob: ArrayLike, *, stratum: Stratum = "all
 
 
 def sharpness_error(y_true: ArrayLike | None, y_prob: ArrayLike, *, stratum: Stratum = "all") -> float | FloatArray:
-    """Mean entropy of the probabilities in bits, ``mean(-p log2 p - (1 - p) log2(1 - p))``.
+    """Return the mean entropy of the probabilities in bits, ``mean(-p log2 p - (1 - p) log2(1 - p))``.
 
-    0 for a method that always says 0 or 1, right or wrong; 1 for one that always says 1/2. Arguments and result are as
-    in `brier_score`; `y_true` may be None, unless there is a stratum.
+    The error is 0 for a method whose probabilities are all 0 or 1, right or wrong, and 1 for a method that always says
+    1/2. Arguments and result are as in `brier_score`, but `y_true` may be None if `stratum` is "all".
 
     Examples
     --------
@@ -112,21 +112,22 @@ def refinement_error(
     strategy: Strategy = "equal-area",
     n_bins: int | Iterable[int] = N_BINS,
 ) -> float | FloatArray:
-    """Mean Gini impurity of the labels in bins of similar probability, ``sum_b w_b 2 o_b (1 - o_b)``.
+    """Return the mean Gini impurity of the labels in bins of similar probability, ``sum_b w_b 2 o_b (1 - o_b)``.
 
-    o_b is the fraction of outliers in bin b and ``w_b = n_b/n`` its fraction of the scores; for a stratum, its fraction
-    of the scores with that label.
+    o_b is the fraction of outliers in bin b, and ``w_b = n_b/n`` is the fraction of the scores that lie in bin b. For a
+    stratum, w_b is the fraction of the scores with that label that lie in bin b.
 
     Parameters
     ----------
     y_true, y_prob, stratum
         As in `brier_score`, with its errors.
     strategy : {"equal-area", "equal-count", "equal-width"}, default "equal-area"
-        Partition of [0, 1] into bins. "equal-area": from the left, each bin is as wide as it can be with its number of
-        scores times its width at most a common area, the smallest that the number of bins allows; so bins are narrow
-        where scores abound and wide where they are rare. Equal probabilities always share a bin.
+        Partition of [0, 1] into bins. With "equal-area", bins are made from the left, each as wide as possible while
+        its number of scores times its width is at most a common area. This area is the smallest that the number of bins
+        allows. So bins are narrow where scores are many and wide where they are few. Equal probabilities always share a
+        bin.
     n_bins : int or iterable of int, default 5 to 20
-        Number of bins, or several numbers, over which results are averaged.
+        Number of bins, or several numbers of bins, over which results are averaged.
 
     Returns
     -------
@@ -151,10 +152,20 @@ def calibration_error(
     strategy: Strategy = "equal-area",
     n_bins: int | Iterable[int] = N_BINS,
 ) -> float | FloatArray:
-    """Mean distance of probabilities from frequencies in bins, ``sum_b w_b |o_b - mean(p in b)|``.
+    """Return the mean distance of probabilities from frequencies in bins, ``sum_b w_b |o_b - mean(p in b)|``.
 
-    Arguments, bins and weights are as in `refinement_error`. The error is 0 when in every bin the mean probability is
-    the fraction of outliers; `reliability_diagram` has the bins themselves.
+    The error is 0 if the mean probability in every bin is the fraction of outliers there. `reliability_diagram` returns
+    the bins.
+
+    Parameters
+    ----------
+    y_true, y_prob, stratum, strategy, n_bins
+        As in `refinement_error`; so are the bins and the weights w_b.
+
+    Returns
+    -------
+    float or (k,) ndarray
+        One value per column for a matrix.
 
     Examples
     --------
@@ -169,7 +180,7 @@ def calibration_error(
 def reliability_diagram(
     y_true: ArrayLike, y_prob: ArrayLike, *, strategy: Strategy = "equal-area", n_bins: int = 10
 ) -> ReliabilityDiagram:
-    """Mean probability and fraction of outliers in bins of probability.
+    """Return the mean probability and the fraction of outliers in bins of probability.
 
     Parameters
     ----------
@@ -183,7 +194,7 @@ def reliability_diagram(
     Returns
     -------
     ReliabilityDiagram
-        Bins are ``[edge, next edge)``, and the last one holds 1, as in `numpy.histogram`.
+        Bins are ``[edge, next edge)``; the last bin also holds 1, as in `numpy.histogram`.
 
     Examples
     --------
@@ -207,18 +218,18 @@ def reliability_diagram(
 
 
 def skill_score(error: ArrayLike, reference: ArrayLike) -> Any:
-    """Compare an error with that of a reference method, in powers of two: ``-log2(error/reference)`` [1]_.
+    """Compare an error with the error of a reference method, in powers of two: ``-log2(error/reference)`` [1]_.
 
     Parameters
     ----------
     error, reference : float or array-like
-        Errors such as `brier_score`, not negative; they broadcast against each other. Labels are aligned.
+        Non-negative errors, such as results of `brier_score`. They broadcast against each other. Labels are aligned.
 
     Returns
     -------
-    float or ndarray, or the kind of `error` or `reference`: a data frame or series of pandas or polars
-        1 for half the error of the reference, -1 for twice that error. 0 where both are 0; inf or -inf where only the
-        error, or only the reference, is 0.
+    float, ndarray, or a data frame or series like `error` or `reference`
+        1 for half the error of the reference, -1 for twice that error. The score is 0 if both are 0, inf if only the
+        error is 0, and -inf if only the reference is 0.
 
     Raises
     ------
@@ -244,21 +255,21 @@ def skill_score(error: ArrayLike, reference: ArrayLike) -> Any:
 
 
 def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
-    """Return the harmonic mean of each method's errors, relative to the average method.
+    """Return the harmonic mean of the errors of each method, relative to the average method.
 
-    With m errors M_j of a method, and the means A_j of each over all methods, the score is ``m / sum_j (A_j/M_j)``. A
-    very small error in one respect counts for much.
+    The score is ``m / sum_j (A_j/M_j)``, with M_j the m errors of the method and A_j the mean of error j over all
+    methods. One very small error lowers the score a lot.
 
     Parameters
     ----------
     errors : (k, m) array-like
-        A row for each method, a column for each measure; not negative.
+        Non-negative errors; a row for each method, a column for each measure.
 
     Returns
     -------
     (k,) ndarray
-        Less than 1 is better than the average method. 0 for a method with an error of 0; an error that is 0 for all
-        methods counts as average.
+        A score below 1 is better than the average method. A method with an error of 0 has score 0. An error that is 0
+        for all methods counts as average.
 
     Raises
     ------
@@ -275,7 +286,7 @@ def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
     if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
         raise ValueError(f"errors must be a matrix of finite numbers, a row for each method, got shape {table.shape}")
     largest = table.max()
-    table = table / (largest if largest > 0.0 else 1.0)  # relative errors count only, and no sum may overflow
+    table = table / (largest if largest > 0.0 else 1.0)  # only relative errors matter; scaled so that no sum overflows
     average = table.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(average == 0.0, 1.0, average / table)
@@ -283,6 +294,7 @@ def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
 
 
 def _check_errors(what: str, errors: ArrayLike) -> FloatArray:
+    """Return errors as float64; raise if one is negative or NaN."""
     values = np.asarray(as_reals(what, errors), dtype=np.float64)
     if not (values >= 0.0).all():
         raise ValueError(f"{what} must not be negative or NaN")
@@ -301,6 +313,7 @@ class _Cases(NamedTuple):
 
 
 def _read_cases(y_true: ArrayLike | None, y_prob: ArrayLike) -> _Cases:
+    """Read labels and probabilities, aligned by row; without labels, all cases count as inliers."""
     p, was_vector = as_probabilities("y_prob", y_prob, missing=False)
     y = np.zeros(p.shape[0]) if y_true is None else _read_labels(align_rows(y_true, y_prob, "y_true", "y_prob"))
     if y.size != p.shape[0]:
@@ -309,6 +322,7 @@ def _read_cases(y_true: ArrayLike | None, y_prob: ArrayLike) -> _Cases:
 
 
 def _read_labels(y_true: ArrayLike) -> FloatArray:
+    """Return labels as 0.0 and 1.0; raise for any other value."""
     matrix = as_matrix(y_true, what="y_true")
     y = np.asarray(matrix.values, dtype=np.float64)
     if y.shape[1] > 1:
@@ -320,18 +334,18 @@ def _read_labels(y_true: ArrayLike) -> FloatArray:
 
 
 def _fractions(n: FloatArray, outliers: FloatArray) -> FloatArray:
-    """Weights of scores or bins in each stratum, one per row; NaN in a stratum without members."""
+    """Return the weight of each score or bin in each stratum, one stratum per row; NaN in a stratum without members."""
     with np.errstate(invalid="ignore"):
         return np.stack([part / part.sum() for part in (n, outliers, n - outliers)])
 
 
 def _average_scores(cases: _Cases, values: FloatArray) -> FloatArray:
-    """Means over all scores, outliers and inliers: (k, 3)."""
+    """Return the means of `values` over all scores, over outliers and over inliers, (k, 3)."""
     return (_fractions(np.ones(cases.y.size), cases.y) @ values).T
 
 
 def _select_stratum(cases: _Cases, table: FloatArray, stratum: str) -> float | FloatArray:
-    """The column of one stratum, as a number if a vector was given."""
+    """Return the column of one stratum, as a number if the probabilities were a vector; raise if it has no members."""
     at = _STRATA.index(as_choice("stratum", stratum, _STRATA))
     if np.isnan(table[0, at]):
         raise ValueError(f"y_true has no {stratum}: their errors are not defined")
@@ -342,7 +356,7 @@ def _select_stratum(cases: _Cases, table: FloatArray, stratum: str) -> float | F
 
 
 class _Profile(NamedTuple):
-    """Distinct probabilities in ascending order, and cumulated sums up to each, preceded by 0."""
+    """Distinct probabilities in ascending order, and cumulative sums up to each, starting with 0."""
 
     values: FloatArray
     through: FloatArray
@@ -351,24 +365,26 @@ class _Profile(NamedTuple):
 
 
 def _make_profile(p: FloatArray, y: FloatArray) -> _Profile:
+    """Sort and count the distinct probabilities; see `_Profile`."""
     values, where, count = np.unique(p, return_inverse=True, return_counts=True)
     sums = (count, np.bincount(where, weights=y), count * values)
     return _Profile(values, *(np.concatenate([[0.0], np.cumsum(part)]) for part in sums))
 
 
 def _bin_sums(profile: _Profile, first: NDArray[np.int64]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Number of scores, outliers among them, and sum of probabilities, of each bin."""
+    """Return the number of scores, the number of outliers and the sum of probabilities of each bin."""
     return np.diff(profile.through[first]), np.diff(profile.outliers[first]), np.diff(profile.total[first])
 
 
 def _equal_area(profile: _Profile, k: int) -> tuple[NDArray[np.int64], FloatArray]:
+    """Cut a profile into at most k bins such that the largest number of scores times width is as small as possible."""
     first, edges = np.empty(k + 1, dtype=np.int64), np.empty(k + 1)
     found = equal_area_bins(profile.values, profile.through[1:].astype(np.int64), k, first, edges)
     return first[: found + 1], edges[: found + 1]
 
 
 def _equal_count(profile: _Profile, k: int) -> tuple[NDArray[np.int64], FloatArray]:
-    """Cuts where the number of scores up to them comes nearest to 1/k, 2/k, ... of all."""
+    """Cut a profile where the number of scores up to the cut is nearest to 1/k, 2/k, ... of all."""
     middles = (profile.through[1:] + profile.through[:-1]) / 2.0
     inner = np.searchsorted(middles, np.arange(1, k) * profile.through[-1] / k)
     inner = np.unique(inner[(inner > 0) & (inner < profile.values.size)])
@@ -377,13 +393,15 @@ def _equal_count(profile: _Profile, k: int) -> tuple[NDArray[np.int64], FloatArr
 
 
 def _equal_width(profile: _Profile, k: int) -> tuple[NDArray[np.int64], FloatArray]:
+    """Cut a profile into k bins of equal width."""
     edges = np.linspace(0.0, 1.0, k + 1)
     first = np.searchsorted(profile.values, edges)
     first[-1] = profile.values.size
     return first, edges
 
 
-#: How to cut a profile into at most k bins: indices of their first distinct values, and their edges.
+#: Functions that cut a profile into at most k bins, and return the index of the first distinct value of each bin, and
+#: the edges of the bins.
 _CUTS: dict[str, Callable[[_Profile, int], tuple[NDArray[np.int64], FloatArray]]] = {
     "equal-area": _equal_area,
     "equal-count": _equal_count,
@@ -392,6 +410,7 @@ _CUTS: dict[str, Callable[[_Profile, int], tuple[NDArray[np.int64], FloatArray]]
 
 
 def _bin_numbers(n_bins: int | Iterable[int]) -> list[int]:
+    """Return the requested numbers of bins as a list of positive integers."""
     numbers = listed(n_bins) if isinstance(n_bins, Iterable) else [n_bins]
     if not numbers:
         raise ValueError("n_bins is empty; give at least one number of bins")
@@ -399,7 +418,7 @@ def _bin_numbers(n_bins: int | Iterable[int]) -> list[int]:
 
 
 def _average_bins(cases: _Cases, strategy: str, n_bins: int | Iterable[int]) -> tuple[FloatArray, FloatArray]:
-    """Refinement and calibration errors over all scores, outliers and inliers: (k, 3) each."""
+    """Return refinement and calibration errors over all scores, over outliers and over inliers, (k, 3) each."""
     cut = _CUTS[as_choice("strategy", strategy, _CUTS)]
     numbers = _bin_numbers(n_bins)
     errors = np.zeros((2, cases.p.shape[1], 3))

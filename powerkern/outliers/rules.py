@@ -1,4 +1,4 @@
-"""Location and scale of outlier scores, by the rules of `powerkern.outliers.outlier_probability`."""
+"""Estimate location and scale of outlier scores by the rules of `powerkern.outliers.outlier_probability`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from powerkern.location import location_results, measure_location
 from powerkern.outliers.distances import bessel_factor
 
 METHODS = ("gaussian", "huber", "tukey", "linear", "gamma", "robust-gamma", "yeo-johnson")
-#: Methods with a choice of center and scale.
+#: Methods that use the arguments `center` and `scale`.
 CHOOSING = ("gaussian", "robust-gamma", "yeo-johnson")
 _CENTERS = ("mean", "median", "trimmed")
-#: Names of the scales in `location_scale`; "trimmed-sd" is taken after trimming.
+#: Names of the scales in `location_scale`; "trimmed-sd" is the standard deviation after trimming.
 SCALES = {"sd": "sd", "nmad": "mad", "niqr": "niqr", "trimmed-sd": "sd"}
 #: Names and constants of proposal 2 in `location_scale`, with Huber's T and with Tukey's biweight.
 PROPOSALS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -32,14 +32,14 @@ PROPOSALS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class Rule(NamedTuple):
-    """Center (a word or numbers), scale, and the fraction of the scores that trimmed ones leave out."""
+    """Center (a word or numbers), scale, and the fraction of the scores that trimmed estimates leave out."""
 
     center: str | FloatArray
     scale: str
     trim: float
 
     def for_transformed_scores(self, power: PowerFit) -> Rule:
-        """The rule for transformed scores."""
+        """Return the rule with numbers given as center transformed like the scores."""
         if isinstance(self.center, str):
             return self
         return self._replace(center=power.transform(self.center[None, :])[0])
@@ -48,14 +48,24 @@ class Rule(NamedTuple):
 def make_rule(
     center: str | ArrayLike, scale: str, method: str, trim: object, p: int, names: Sequence[Any] | None
 ) -> Rule:
-    """Return the validated arguments for p detectors, which have these names, or none."""
+    """Return the checked arguments of a rule.
+
+    Parameters
+    ----------
+    center, scale, method, trim
+        As in `outlier_probability`.
+    p : int
+        Number of detectors.
+    names : sequence or None
+        Labels of the detectors, with which a labelled `center` is aligned.
+    """
     as_choice("method", method, METHODS)
     as_choice("scale", scale, SCALES)
     return Rule(_check_center(align_columns(center, names, "center"), p), scale, as_number("trim", trim, "[0, 1)"))
 
 
 def _check_center(center: str | ArrayLike, p: int) -> str | FloatArray:
-    """The validated center: a word, or a number for each of p detectors."""
+    """Return the center: a word, or an array of one number for each of p detectors; raise for anything else."""
     if isinstance(center, str):
         return as_choice("center", center, _CENTERS)
     given = np.asarray(center)
@@ -68,7 +78,19 @@ def _check_center(center: str | ArrayLike, p: int) -> str | FloatArray:
 
 
 def estimate_moments(method: str, rule: Rule, scores: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
-    """Return mu and sigma of scores, or of transformed scores, by a method."""
+    """Return mu and sigma of each detector.
+
+    Parameters
+    ----------
+    method : str
+        As in `outlier_probability`.
+    rule : Rule
+        Center and scale, for the methods that use them.
+    scores : Matrix
+        The scores, or the transformed scores for "yeo-johnson", (n, p).
+    n_threads : int
+        Number of threads.
+    """
     if method == "linear":
         return _extent(scores, n_threads)
     if method == "gamma":
@@ -80,7 +102,7 @@ def estimate_moments(method: str, rule: Rule, scores: Matrix, n_threads: int) ->
 
 
 def _extent(matrix: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
-    """Minimum and range of each column."""
+    """Return the minimum and the range of each column; raise if the range overflows."""
 
     def ends(block: FloatArray, group: slice) -> FloatArray:
         low = np.fmin.reduce(block, axis=1)
@@ -95,7 +117,7 @@ def _extent(matrix: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _proposal2(scores: Matrix, method: str, n_threads: int) -> tuple[FloatArray, FloatArray]:
-    """Huber's proposal 2, started from median and nMAD; median and 0 where nMAD is 0."""
+    """Return Huber's proposal 2, started from median and nMAD; return the median and 0 for columns whose nMAD is 0."""
     name, constants = PROPOSALS[method]
     start, spread = location_results(scores, "median-mad", n_threads=n_threads)[:, :2].T
     mu, sigma = measure_location(scores, name, n_threads=n_threads, **constants)
@@ -103,7 +125,7 @@ def _proposal2(scores: Matrix, method: str, n_threads: int) -> tuple[FloatArray,
 
 
 def _apply_rule(rule: Rule, scores: Matrix, n_threads: int) -> tuple[FloatArray, FloatArray]:
-    """Center and scale; about a given center, standard deviations are root mean squares."""
+    """Return the center and scale of a rule; standard deviations about a given center are root mean squares."""
     given = not isinstance(rule.center, str)
     center = "mean" if given else rule.center
     constants: dict[str, Any] = {"fraction": rule.trim, "sides": "upper"} if center == "trimmed" else {}
@@ -118,7 +140,7 @@ def _apply_rule(rule: Rule, scores: Matrix, n_threads: int) -> tuple[FloatArray,
 
 
 def _trimmed_moments(scores: Matrix, n_threads: int, trim: float) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard deviation of each column without its largest scores."""
+    """Return the mean and standard deviation of each column without its floor(trim n) largest scores."""
     values = np.array(scores.values, dtype=np.float64)
     order = np.argsort(values, axis=0)  # NaN last
     n = np.count_nonzero(~np.isnan(values), axis=0)
@@ -130,10 +152,20 @@ def _trimmed_moments(scores: Matrix, n_threads: int, trim: float) -> tuple[Float
 
 
 def warn_about_columns(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | None) -> None:
-    """Warn once, naming the detectors whose probabilities are degenerate."""
+    """Issue one warning that names the detectors whose probabilities are degenerate.
+
+    Parameters
+    ----------
+    method : str
+        As in `outlier_probability`.
+    mu, sigma : (p,) ndarray
+        Location and scale of each detector.
+    names : list of str or None
+        Names of the detectors.
+    """
     flat = "0 throughout" if method == "linear" else "1 above the location and 0 elsewhere"
     troubles = [(sigma == 0.0, f"the scores have scale 0: probabilities are {flat}")]
-    if method == "linear":  # location_scale has warned of the others
+    if method == "linear":  # for other methods, location_scale has warned already
         troubles.append((np.isnan(mu), "no scores"))
     if method.endswith("gamma"):
         troubles.append(((mu <= 0.0) & (sigma > 0.0), "the gamma rule needs a positive mean: probabilities are NaN"))

@@ -1,4 +1,4 @@
-"""Outlier scores to probabilities of being an outlier."""
+"""Convert outlier scores to probabilities of being an outlier."""
 
 from __future__ import annotations
 
@@ -25,31 +25,32 @@ from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.elementary.erf import gaussian_probabilities
 from powerkern.outliers.rules import CHOOSING, METHODS, estimate_moments, make_rule, warn_about_columns
 
-#: At least this multiple of the contamination lies above mu. Below 2, few scores have probabilities other than 0 and 1;
-#: above 4, they are too flat where detectors are good.
+#: At least the fraction _ROOM times contamination of the scores lies above mu. Below 2, few probabilities differ from 0
+#: and 1. Above 4, probabilities of good detectors are too flat.
 _ROOM = 3.0
 _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 
 
 @dataclass(eq=False, repr=False)
 class ScoreScaling:
-    """Map from outlier scores to probabilities, fitted by `fit_scaling`, or made from a known mu and sigma.
+    """Map from outlier scores to probabilities, fitted by `fit_scaling` or made from known mu and sigma.
 
     Attributes
     ----------
     method, scale : str
-        The rule.
+        Method and scale of the rule; see `outlier_probability`.
     center : str or (p,) ndarray
-        Its center, a word or the numbers given.
+        Center of the rule: a word, or a number for each detector.
     contamination : float or None
-        Expected share of outliers, if `sigma` is calibrated to one.
+        Expected fraction of outliers to which `sigma` is calibrated; None if it is not calibrated.
     mu, sigma : (p,) ndarray
-        Location and scale of the scores of each detector: minimum and range for "linear", mean and standard deviation
-        (with n - 1) for "gamma", of the transformed scores for "yeo-johnson". NaN for a detector without finite scores.
+        Location and scale of the scores of each detector. They are minimum and range for "linear", mean and standard
+        deviation (with divisor n - 1) for "gamma", and refer to the transformed scores for "yeo-johnson". NaN for a
+        detector without finite scores.
     power : PowerFit or None
         The transform of "yeo-johnson".
     column_names : list of str or None
-        Names of the detectors, where the scores had names.
+        Names of the detectors, if the scores had names.
     """
 
     method: str
@@ -70,12 +71,12 @@ class ScoreScaling:
         return f"ScoreScaling(method={self.method!r}{rule}, detectors={self.mu.size})"
 
     def probability(self, scores: object, *, n_threads: int | None = None) -> Any:
-        """Probabilities of being an outlier.
+        """Return the probabilities of being an outlier.
 
         Parameters
         ----------
         scores : (n, p) or (n,) array-like
-            New or the same scores of the p detectors. NaN stays NaN; -inf becomes 0 and inf 1.
+            Scores of the p detectors, fitted or new. NaN stays NaN, -inf becomes 0, and inf becomes 1.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -87,10 +88,11 @@ class ScoreScaling:
         return self._map_scores(scores, _MAPS[self.method].probability, n_threads)
 
     def cdf(self, scores: object, *, n_threads: int | None = None) -> Any:
-        """CDF of the scores under the fitted rule; arguments and result as in `probability`.
+        """Return the CDF of the scores under the fitted rule; arguments and result are as in `probability`.
 
-        It is normal; uniform for "linear", gamma for the gamma rules, and normal after the transform for "yeo-johnson".
-        Where sigma is 0, it is a step at mu, for "linear" 0. `powerkern.plot.score_plot` draws its density.
+        The distribution is uniform for "linear", gamma for the gamma rules, normal after the transform for
+        "yeo-johnson", and normal for all other rules. If sigma is 0, the CDF is a step at mu, or 0 for "linear".
+        `powerkern.plot.score_plot` draws the density.
 
         Examples
         --------
@@ -101,9 +103,10 @@ class ScoreScaling:
         return self._map_scores(scores, _MAPS[self.method].cdf, n_threads)
 
     def score_at(self, probability: float) -> FloatArray:
-        """The inverse of the map: the largest float64 of each detector with at most this probability, from 0 to 1.
+        """Return the largest score (float64) of each detector whose probability is at most `probability`.
 
-        NaN for a detector without finite scores.
+        This is the inverse of the map. `probability` is from 0 to 1. The result is NaN for a detector without finite
+        scores.
 
         Examples
         --------
@@ -115,14 +118,14 @@ class ScoreScaling:
 
         def is_within(scores: FloatArray) -> BoolArray:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of scores that no transform reaches
+                warnings.simplefilter("ignore")  # about scores outside the range of the transform
                 return ~np.asarray(self.probability(scores[None, :], n_threads=1)[0] > probability)
 
         found = largest_float(is_within, -np.finfo(np.float64).max, self.mu.size)
         return np.where(np.isnan(self.mu), np.nan, found)
 
     def _map_scores(self, scores: object, change: _Map, n_threads: int | None) -> Any:
-        """Scores, transformed if the rule has a transform, and mapped by `change`; -inf becomes 0 and inf 1."""
+        """Transform the scores if the rule has a transform, and map them by `change`; -inf becomes 0, inf becomes 1."""
         matrix = read_fitted(scores, self.column_names, self.mu.size, what="scores")
         threads = thread_count(n_threads)
         values, infinite = matrix.values, None
@@ -140,22 +143,25 @@ class ScoreScaling:
         return wrap_like_input(matrix, result)
 
 
-# --- maps of the rules, which change columns (rows of a block) in place ------------------------------------
+# --- maps of the rules; each modifies the columns (rows of a block) in place ------------------------------------
 
 _Map = Callable[[FloatArray, FloatArray, FloatArray], None]
 
 
 def _gaussian(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
+    """Replace scores by the probabilities of the Gaussian rule."""
     gaussian_probabilities(block, mu[:, 0].copy(), sigma[:, 0].copy())  # copies can be written to
 
 
 def _gaussian_cdf(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
+    """Replace scores by the normal CDF; a step at mu if sigma is 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         spread = special.ndtr((block - mu) / sigma)
     block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
 
 
 def _linear(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
+    """Replace scores by ``(s - mu)/sigma``, clipped to [0, 1]; finite scores become 0 if sigma is 0."""
     block -= mu
     block /= np.where(sigma == 0.0, 1.0, sigma)
     block[(sigma == 0.0) & np.isfinite(block)] = 0.0
@@ -163,7 +169,7 @@ def _linear(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
 
 
 def _gamma(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
-    """Gamma CDF above the mean, rescaled to start at 0; a step if there is no variance."""
+    """Replace scores by the gamma CDF above the mean, rescaled to start at 0; a step if there is no variance."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
         above = np.maximum(block, mu) / mu  # NaN stays NaN
@@ -173,6 +179,7 @@ def _gamma(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
 
 
 def _gamma_cdf(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
+    """Replace scores by the gamma CDF; a step at mu if sigma is 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
         spread = special.gammainc(shape, np.maximum(block, 0.0) / mu * shape)
@@ -180,7 +187,7 @@ def _gamma_cdf(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
 
 
 class _Maps(NamedTuple):
-    """How a rule makes probabilities, and its distribution function."""
+    """Functions that map scores to the probabilities and to the CDF of a rule."""
 
     probability: _Map
     cdf: _Map
@@ -206,7 +213,19 @@ def fit_scaling(
 ) -> ScoreScaling:
     """Fit the map from scores to probabilities that `outlier_probability` applies, for use on new scores.
 
-    Arguments, errors and warnings are those of `outlier_probability`.
+    Errors and warnings are the same as in `outlier_probability`.
+
+    Parameters
+    ----------
+    scores : (n, p) or (n,) array-like
+        Scores, the larger the more outlying; one column for each detector.
+    center, scale, method, contamination, trim, estimator, n_threads
+        As in `outlier_probability`.
+
+    Returns
+    -------
+    ScoreScaling
+        With ``probability``, ``cdf`` and ``score_at`` for new scores.
 
     Examples
     --------
@@ -240,7 +259,15 @@ def fit_scaling_to_matrix(
     estimator: Estimator | str,
     n_threads: int | None,
 ) -> ScoreScaling:
-    """Fit the map to scores that have been read; messages use the labels of the matrix."""
+    """Fit the map to scores that have been read; messages use the labels of the matrix.
+
+    Parameters
+    ----------
+    scores : Matrix
+        The scores, (n, p).
+    center, scale, method, contamination, trim, estimator, n_threads
+        As in `outlier_probability`.
+    """
     share = None if contamination is None else as_number("contamination", contamination, "(0, 0.5]")
     matrix = scores._replace(values=_mask_infinite(scores.values)[0])
     rule = make_rule(center, scale, method, trim, matrix.values.shape[1], matrix.names)
@@ -249,7 +276,7 @@ def fit_scaling_to_matrix(
     if method == "yeo-johnson":
         values = matrix.values[:, 0] if matrix.was_vector else matrix.values
         power = fit(values, "yeo-johnson", estimator, column_names=matrix.names, n_threads=threads)
-        # infinite in units of a robust scale: as far as numbers go
+        # values that overflow in units of a robust scale become the largest float64
         transformed = np.nan_to_num(power.transform(matrix.values, n_threads=threads), copy=False, nan=np.nan)
         measured, used = matrix._replace(values=transformed), rule.for_transformed_scores(power)
     mu, sigma = estimate_moments(method, used, measured, threads)
@@ -273,58 +300,61 @@ def outlier_probability(
     estimator: Estimator | str = "robust",
     n_threads: int | None = None,
 ) -> Any:
-    r"""Probability of being an outlier for each score of a detector.
+    r"""Return the probability of being an outlier for each score of a detector.
 
     The Gaussian rule [1]_ [2]_, with a location mu and a scale sigma of the scores s, is
 
     .. math:: P(s) = \max\Bigl(0, \operatorname{erf} \frac{s - \mu}{\sigma \sqrt 2}\Bigr):
 
-    for scores above mu, the probability that an N(mu, sigma**2) variable is closer to mu than s; 0 below.
+    for scores above mu, the probability that an N(mu, sigma**2) variable is closer to mu than s; 0 for scores below mu.
 
-    By default these probabilities are not calibrated: they assume no share of outliers, and a quarter of normal scores
-    without any outlier are above 1/2. `contamination` calibrates them; the user guide has the Brier scores.
+    By default these probabilities are not calibrated. They assume no fraction of outliers, and a quarter of normal
+    scores without any outlier get a probability above 1/2. `contamination` calibrates them; the user guide has the
+    Brier scores.
 
     Parameters
     ----------
     scores : (n, p) or (n,) array-like
-        Scores, the larger the more outlying; one column for each detector. NaN is missing, and stays NaN. A score of
-        inf is a certain outlier, probability 1, and -inf a certain inlier, 0; both are left out where mu and sigma are
-        found.
+        Scores, the larger the more outlying; one column for each detector. NaN is missing and stays NaN. A score of inf
+        has probability 1 and a score of -inf has probability 0; both are left out of the estimation of mu and sigma.
     center : {"mean", "median", "trimmed"}, float or (p,) array-like, default "mean"
-        mu of "gaussian", "robust-gamma" and "yeo-johnson"; "trimmed": the mean without the floor(trim n) largest
-        scores. A number is mu itself, in units of the scores, such as 1 for local outlier factors.
+        Estimator of mu for "gaussian", "robust-gamma" and "yeo-johnson". "trimmed" is the mean without the
+        floor(trim n) largest scores. A number is mu itself, in units of the scores, such as 1 for local outlier
+        factors.
     scale : {"nmad", "niqr", "sd", "trimmed-sd"}, default "nmad"
-        sigma of the same rules: 1.4826 times the median of ``|s - median(s)|`` (about the median, whatever the center),
-        the interquartile range over 1.3490, or the standard deviation (with n), of all scores or without the
-        floor(trim n) largest. About a center that is a number, standard deviations are root mean squares.
+        Estimator of sigma for the same rules. "nmad" is 1.4826 times the median of ``|s - median(s)|``, for any
+        `center`. "niqr" is the interquartile range over 1.3490. "sd" is the standard deviation (with divisor n) of all
+        scores, and "trimmed-sd" that without the floor(trim n) largest. If `center` is a number, standard deviations
+        are root mean squares about it.
     method : str, default "gaussian"
         The rule:
 
         "gaussian"
-            With `center` and `scale`. Mean and standard deviation make the classical rule of [1]_; mean and nMAD
-            balance the errors best in the study of [2]_.
+            The rule above, with `center` and `scale`. Mean and standard deviation give the classical rule of [1]_. Mean
+            and nMAD balance the errors best in the study of [2]_.
         "huber", "tukey"
             mu and sigma by Huber's proposal 2: ``sum psi((s - mu)/sigma) = 0`` with Huber's psi (k = 1.345) or Tukey's
-            biweight (c = 4.685), and ``sum min(((s - mu)/sigma)**2, 1.5**2) = 0.7785 (n - 1)``. Median and 0 where
-            nMAD is 0.
+            biweight (c = 4.685), and ``sum min(((s - mu)/sigma)**2, 1.5**2) = 0.7785 (n - 1)``. If nMAD is 0, mu is the
+            median and sigma is 0.
         "linear"
-            ``(s - min)/(max - min)``, kept in [0, 1] for new scores.
+            ``(s - min)/(max - min)``, clipped to [0, 1] for new scores.
         "gamma"
             ``max(0, (F(s) - F(mu))/(1 - F(mu)))``, F the gamma distribution with the mean and the variance (with n - 1)
             of the scores [1]_; for scores with a positive mean.
         "robust-gamma"
-            The same with `center` and `scale` for mean and standard deviation.
+            Like "gamma", with `center` and `scale` in place of mean and standard deviation.
         "yeo-johnson"
-            Yeo-Johnson transform of the scores [3]_, then "gaussian": for scores that are skewed even without outliers.
+            A Yeo-Johnson transform of the scores [3]_, then "gaussian". It suits scores that are skewed even without
+            outliers.
     contamination : float, optional
-        Expected share of outliers, above 0 and at most 1/2. In place of `scale` or the rule's own, sigma is then the
-        scale at which the mean probability is this share, and mu is at most the quantile ``1 - 3 contamination``, so
-        that there is such a scale.
+        Expected fraction of outliers, above 0 and at most 1/2. If given, sigma is the scale at which the mean
+        probability is this fraction; `scale` and the scale of the rule are not used. mu is at most the quantile ``1 - 3
+        contamination``, so that such a scale exists.
     trim : float, default 0.1
-        Fraction of the scores, the largest, that "trimmed" and "trimmed-sd" leave out; at least 0 and below 1.
+        Fraction of the largest scores that "trimmed" and "trimmed-sd" leave out; at least 0 and below 1.
     estimator : Estimator or str, default "robust"
-        How "yeo-johnson" fits its transform, any of `powerkern.fit`. By default robustly: maximum likelihood ("mle")
-        takes outliers for skewness, and transforms them away.
+        Estimator of the transform of "yeo-johnson", any of `powerkern.fit`. The default is robust because maximum
+        likelihood ("mle") takes outliers for skewness and transforms them away.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it.
 
@@ -378,16 +408,27 @@ def outlier_probability(
 
 
 def _quantile(values: NDArray[Any], level: float) -> FloatArray:
-    """Quantile of each column, the minimum for a level below 0; NaN for columns without values."""
+    """Return the quantile of each column, the minimum if `level` is negative; NaN for columns without values."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
         return np.asarray(np.nanquantile(values.astype(np.float64), max(level, 0.0), axis=0))
 
 
 def _calibrate_sigma(scaling: ScoreScaling, scores: NDArray[Any], share: float, n_threads: int) -> FloatArray:
-    """The largest sigma of each detector at which the mean probability is at least `share`; 0 if there is none.
+    """Return the largest sigma of each detector at which the mean probability is at least `share`; 0 if there is none.
 
     The mean probability falls as sigma grows.
+
+    Parameters
+    ----------
+    scaling : ScoreScaling
+        The scaling to calibrate; its `sigma` is overwritten during the search.
+    scores : (n, p) ndarray
+        The scores.
+    share : float
+        Expected fraction of outliers.
+    n_threads : int
+        Number of threads.
     """
     given = scaling.sigma
 
@@ -405,9 +446,9 @@ def _calibrate_sigma(scaling: ScoreScaling, scores: NDArray[Any], share: float, 
 
 
 def _mask_infinite(values: NDArray[Any]) -> tuple[NDArray[Any], BoolArray | None]:
-    """The values with NaN for infinite ones, and where these are; None where there are none."""
+    """Return the values with infinite ones replaced by NaN, and the mask of infinite ones; None if there are none."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.sum(values, dtype=np.float64)):  # faster than a look at each
+        if np.isfinite(np.sum(values, dtype=np.float64)):  # faster than testing each value
             return values, None
     infinite = np.isinf(values)
     return (np.where(infinite, np.nan, values), infinite) if infinite.any() else (values, None)
