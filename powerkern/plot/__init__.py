@@ -1,7 +1,7 @@
-"""Pictures of fits, drawn with matplotlib.
+"""Draw pictures of fits with matplotlib.
 
-The data come first, the fit second. Each function draws on the axes given as `ax`, or on a new figure, and
-returns them. Colors of text, lines and backgrounds follow matplotlib's style, light or dark.
+The data come first, the fit second. Each function draws on the axes passed as `ax`, or on a new figure, and returns
+the axes. Colors of text, lines and backgrounds follow the style of matplotlib, light or dark.
 """
 
 from powerkern._input.messages import suggest_keywords

@@ -1,4 +1,4 @@
-"""The band that holds a whole normal QQ plot with a given probability."""
+"""Compute the band that contains a whole normal QQ plot with a given probability."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from scipy.special import betainc, betaincinv, ndtri
 
 from powerkern._typing import FloatArray, IntArray
 
-#: Simulated samples that set the local level.
+#: Number of simulated samples from which the local level is computed.
 _SAMPLES = 2000
-#: Order statistics of each half of a large sample at which the band is taken.
+#: Number of order statistics in each half of a large sample at which the band is computed.
 _PER_HALF = 60
 
 
 class Band(NamedTuple):
-    """The ends of the band at some of the normal scores."""
+    """Lower and upper ends of the band at a selection of normal scores."""
 
     scores: FloatArray
     low: FloatArray
@@ -25,18 +25,18 @@ class Band(NamedTuple):
 
 
 def normal_scores(ranks: FloatArray | IntArray, n: int) -> FloatArray:
-    """Approximate medians of order statistics of n normal values."""
+    """Return the approximate medians of the order statistics `ranks` of n normal values."""
     return np.asarray(ndtri((ranks - 1.0 / 3.0) / (n + 1.0 / 3.0)))
 
 
 @lru_cache(maxsize=256)
 def simultaneous_band(n: int, level: float) -> Band:
-    """The band of `n` independent standard normal values.
+    """Return the simultaneous band of `n` independent standard normal values.
 
-    Each order statistic has the same probability of leaving it, ``U_(i) ~ Beta(i, n + 1 - i)``; that probability is
-    such that all of them stay inside with probability `level` (the tail-sensitive band of Aldor-Noiman, Brown, Buja,
-    Rolke and Stine, "The power to see: a new graphical test of normality", The American Statistician 67, 2013,
-    249-260). It is found from 2,000 samples of a generator with a fixed seed, as there.
+    Each order statistic, ``U_(i) ~ Beta(i, n + 1 - i)``, leaves the band with the same probability. That probability is
+    such that all of them stay inside with probability `level`. This is the tail-sensitive band of Aldor-Noiman, Brown,
+    Buja, Rolke and Stine, "The power to see: a new graphical test of normality", The American Statistician 67, 2013,
+    249-260. As in the paper, it is computed by simulation, here with 2,000 samples and a fixed seed.
     """
     ranks = _ranks(n)
     low = ndtri(betaincinv(ranks, n + 1 - ranks, 0.5 * _local_level(n, level)))
@@ -44,14 +44,14 @@ def simultaneous_band(n: int, level: float) -> Band:
 
 
 def _ranks(n: int) -> IntArray:
-    """All ranks, or those near the ends and ever fewer towards the middle; mirrored ones together."""
+    """Return the ranks at which the band is computed: all, or a selection that is denser at the ends and symmetric."""
     half = np.unique(np.geomspace(1, (n + 1) / 2, _PER_HALF).astype(np.int64))
     ranks: IntArray = np.union1d(half, n + 1 - half)
     return ranks
 
 
 def _local_level(n: int, level: float) -> float:
-    """Probability with which each order statistic may leave its interval."""
+    """Return the probability with which each order statistic leaves its interval."""
     ranks = _ranks(n)
     # gaps between uniform order statistics are gamma variables over their sum
     gaps = np.diff(np.concatenate(([0], ranks, [n + 1])))

@@ -1,4 +1,4 @@
-"""Maps of the cells of a matrix."""
+"""Draw maps of the cells of a matrix."""
 
 from __future__ import annotations
 
@@ -34,39 +34,41 @@ def cell_map(
     max_shape: tuple[int, int] = (200, 100),
     ax: Axes | None = None,
 ) -> Axes:
-    """Map of the cells of a matrix, with outlying cells in color.
+    """Draw a map of the cells of a matrix, with outlying cells in color.
 
-    Colors show transformed, standardized values, or residuals from the predictions of `powerkern.cellwise.ddc`, with a
-    mark to the right of each row that deviates as a whole.
+    Colors show transformed, standardized values, or residuals from the predictions of `powerkern.cellwise.ddc`. For the
+    latter, a mark to the right of a row shows that it deviates as a whole.
 
-    A cell is grey up to the cutoff, then red (high) or blue (low), the stronger the further out, and strongest from
-    twice the cutoff on. Missing cells are dotted, columns that could not be fitted hatched. Rows of a data frame with
-    an index are named. A large matrix is drawn in blocks of cells, each in the color of its cell furthest out, so that
-    none is lost: the scale takes into account that the largest of many normal values is large, and the strongest
-    blocks are enlarged where they would be too small to see.
+    A cell is grey up to the cutoff. Beyond it, the cell is red (high) or blue (low). The color gets stronger with the
+    distance and is strongest from twice the cutoff on. Missing cells are dotted, and columns that could not be fitted
+    are hatched. Rows of a data frame with an index are named.
+
+    A large matrix is drawn in blocks of cells, each in the color of its most outlying cell, so that no outlier is lost.
+    The color scale allows for the fact that the largest of many normal values is large. The strongest blocks are
+    enlarged if they would be too small to see.
 
     Parameters
     ----------
     X : (n, p) array-like
         The data.
     fit : PowerFit, JointFit or DDCFit
-        The fit. Transforms are made with ``standardize=True``, and preferably robust (``estimator="robust"``), since
-        outliers in a maximum likelihood fit hide themselves. Of a `powerkern.cellwise.DDCFit` the columns that it
-        kept are drawn, and all rows of `X`, judged by `powerkern.cellwise.DDCFit.predict`.
+        The fit. A power transform needs ``standardize=True`` and should be robust (``estimator="robust"``), since
+        outliers distort a maximum likelihood fit until they no longer stand out. For a `powerkern.cellwise.DDCFit`, the
+        columns that it kept and all rows of `X` are drawn, as `powerkern.cellwise.DDCFit.predict` judges them.
     cutoff : float, optional
-        How far out is outlying; default: the normal quantile at the `cutoff` of the fit, 2.576 unless its estimator has
-        another, beyond which lies one normal value in a hundred. Columns that are too short for it (see
-        `PowerFit.standardized_cutoff`) are scaled down until it is theirs.
+        Absolute value beyond which a cell is outlying. The default is the normal quantile at the `cutoff` of the fit:
+        2.576, which one normal value in a hundred exceeds, unless the estimator has another cutoff. By default, columns
+        that are too short for it (see `PowerFit.standardized_cutoff`) are scaled so that their own cutoff maps to it.
     max_shape : (int, int), default (200, 100)
-        Largest number of rows and columns to draw; more are drawn as blocks, whose size the axes name.
+        Largest number of rows and columns to draw. A larger matrix is drawn in blocks; the axes name their size.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure.
 
     Returns
     -------
     matplotlib Axes
-        Its first image holds a number for each cell or block: 0 up to the cutoff, 1 (-1) from twice the cutoff (of
-        blocks, see above) on, NaN where nothing is known.
+        Its first image holds a number for each cell or block: 0 up to the cutoff, 1 (or -1) from twice the cutoff on,
+        and NaN where nothing is known. The cutoff of a block is adjusted to its size.
 
     References
     ----------
@@ -106,29 +108,31 @@ def cell_map(
 
 
 class _Drawn(NamedTuple):
-    """Standardized values with their cutoff, column names, columns not fitted, and rows that deviate as a whole."""
+    """Standardized values to draw, with their cutoff, scaling and column names, failed columns and deviating rows."""
 
     values: FloatArray
     cutoff: float
-    scaling: FloatArray  #: of each column, that brings its own cutoff there
+    scaling: FloatArray  #: factor of each column that maps its own cutoff to `cutoff`
     names: list[str] | None
     failed: BoolArray
     rows: IntArray
 
 
 def _read_transforms(X: object, fit: PowerFit) -> _Drawn:
+    """Return the standardized values of a power transform; raise unless it standardizes."""
     if not fit.standardize:
         raise ValueError("a cell map needs standardized values: fit with standardize=True")
     matrix = read_columns(X, fit)
     failed = is_failed(fit.status)
     z = fit.transform(matrix.values).astype(np.float64)
-    z[:, failed] = np.nan  # not on a standardized scale
+    z[:, failed] = np.nan  # these values are not standardized
     cutoff = float(ndtri(fit.cutoff))
     own, names = fit.standardized_cutoff(), matrix.names or fit.column_names
     return _Drawn(z, cutoff, cutoff / own, names, failed, np.empty(0, dtype=np.int64))
 
 
 def _read_deviations(X: object, fit: DDCFit) -> _Drawn:
+    """Return the residuals of cells, with the rows that deviate as a whole."""
     cells = fit.predict(X)
     failed = np.zeros(fit.loc.size, dtype=bool)
     rows = np.flatnonzero(cells.flagged_rows)
@@ -136,7 +140,7 @@ def _read_deviations(X: object, fit: DDCFit) -> _Drawn:
 
 
 def _mark_rows(ax: Axes, rows: IntArray) -> Any:
-    """Point at rows from the right."""
+    """Draw an arrowhead to the right of each of these rows."""
     if not rows.size:
         return None
     beside = {"transform": ax.get_yaxis_transform(), "clip_on": False}
@@ -145,7 +149,7 @@ def _mark_rows(ax: Axes, rows: IntArray) -> Any:
 
 
 def _mark_missing(ax: Axes, z: FloatArray, failed: BoolArray) -> Any:
-    """Dots behind the cells, seen where there is none."""
+    """Draw dots on the background, which show through missing cells."""
     if not np.isnan(z[:, ~failed]).any():
         return None
     from matplotlib.patches import Patch
@@ -156,7 +160,21 @@ def _mark_missing(ax: Axes, z: FloatArray, failed: BoolArray) -> Any:
 
 
 def draw_cells(ax: Axes, z: FloatArray, shape: tuple[int, ...], cutoff: float, darkest: float) -> None:
-    """Draw standardized values, one for each cell or block of a matrix of this shape, with a bar of their colors."""
+    """Draw standardized values as an image, with a color bar.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        The axes to draw on.
+    z : (k, l) ndarray
+        One value for each cell or block; NaN is missing.
+    shape : (int, int)
+        Shape of the matrix of cells; blocks are drawn if it differs from the shape of `z`.
+    cutoff : float
+        Absolute value up to which a cell is grey.
+    darkest : float
+        Absolute value from which the color is strongest.
+    """
     excess = np.clip((np.abs(z) - cutoff) / (darkest - cutoff), 0.0, 1.0) * np.sign(z)
     extent = (-0.5, shape[1] - 0.5, shape[0] - 0.5, -0.5)
     image = ax.imshow(
@@ -175,7 +193,7 @@ def draw_cells(ax: Axes, z: FloatArray, shape: tuple[int, ...], cutoff: float, d
 
 
 def _enlarge_darkest(ax: Axes, excess: FloatArray, extent: tuple[float, float, float, float]) -> None:
-    """Squares on the darkest blocks, which may be too small to see."""
+    """Draw squares on the blocks with the strongest color, which may be too small to see."""
     left, right, bottom, top = extent
     rows, columns = np.nonzero(np.abs(excess) == 1.0)
     x = left + (columns + 0.5) * (right - left) / excess.shape[1]
@@ -185,13 +203,13 @@ def _enlarge_darkest(ax: Axes, excess: FloatArray, extent: tuple[float, float, f
 
 
 def _cutoff_of_blocks(cutoff: float, n_cells: int) -> float:
-    """Cutoff for the most extreme of n normal values with the tail probability of a single one."""
+    """Return the cutoff that the most extreme of n normal values exceeds as often as one value exceeds `cutoff`."""
     within = np.log1p(-2.0 * ndtr(-cutoff)) / n_cells
-    return float(-ndtri(-0.5 * np.expm1(within))) if within else float(cutoff)  # 0: it is rarer than float64 can say
+    return float(-ndtri(-0.5 * np.expm1(within))) if within else float(cutoff)  # 0: the probability underflows
 
 
 def block_extremes(values: FloatArray, rows: int, columns: int) -> FloatArray:
-    """The value of largest magnitude in each block of cells, NaN aside; the last blocks may be smaller."""
+    """Return the value of largest magnitude in each block of cells, ignoring NaN; the last blocks may be smaller."""
     row_starts, column_starts = np.arange(0, values.shape[0], rows), np.arange(0, values.shape[1], columns)
 
     def extreme(of: Any) -> FloatArray:
@@ -203,7 +221,7 @@ def block_extremes(values: FloatArray, rows: int, columns: int) -> FloatArray:
 
 
 def _mark_failed(ax: Axes, failed: BoolArray) -> Any:
-    """Hatch the columns without a scale."""
+    """Hatch the columns without a scale; return the artist of the last one, or None."""
     style = {"facecolor": ax.get_facecolor(), "edgecolor": faint(ax), "hatch": "///", "linewidth": 0.0}
     at, span = np.flatnonzero(failed), None
     for run in np.split(at, np.flatnonzero(np.diff(at) > 1) + 1) if at.size else []:
@@ -212,14 +230,28 @@ def _mark_failed(ax: Axes, failed: BoolArray) -> Any:
 
 
 def _label_axis(axis: Any, what: str, names: list[Any] | None, n: int, block: int) -> None:
-    """Label an axis: names, as many as there is room for, or a noun, and the size of blocks."""
+    """Label an axis with as many names as fit, or with a noun; also give the size of blocks.
+
+    Parameters
+    ----------
+    axis : matplotlib Axis
+        The axis to label.
+    what : {"column", "row"}
+        The noun.
+    names : list or None
+        Name of each column or row.
+    n : int
+        Number of columns or rows.
+    block : int
+        Number of columns or rows in a block.
+    """
     names = None if names is None or are_default(names) else names
     if names is not None:
         room, across = count_names(axis.axes, what == "column"), what == "column"
         at = np.arange(0, n, max(block, -(-n // room)))
         labels = [shorten(str(names[j]), _LABEL) for j in at]
         turned = across and len(labels) * (1 + max(map(len, labels))) > 1.5 * room
-        if turned:  # a third of the height is theirs at most
+        if turned:  # turned names take at most a third of the height
             longest = max(8, count_names(axis.axes, across=False))
             labels = [shorten(label, longest) for label in labels]
         axis.set_ticks(at, labels, parse_math=False, rotation=90 if turned else 0)
@@ -228,7 +260,7 @@ def _label_axis(axis: Any, what: str, names: list[Any] | None, n: int, block: in
 
 
 def _cell_colors(ax: Axes, *, blocks: bool) -> Any:
-    """Blue, grey, red, the further from grey the further from the background, light or dark."""
+    """Return a color map from blue over grey to red; colors farther from grey contrast more with the background."""
     from matplotlib.colors import LinearSegmentedColormap
 
     normal = mix_colors(ink(ax), ax.get_facecolor(), 0.1)

@@ -1,4 +1,4 @@
-"""Axes, colors, titles, keys and labels of points, shared by all pictures."""
+"""Axes, colors, titles, legends and labels of points, shared by all pictures."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from powerkern._typing import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: A label is not shortened to fewer characters.
+#: Smallest number of characters to which a label is shortened.
 _SHORTEST = 8
-#: Where the label of a point may lie: distances in points, nearest first, and directions.
+#: Candidate positions of the label of a point: distances in points, nearest first, and directions.
 _DISTANCES = (3.0, 10.0, 20.0, 35.0, 55.0, 80.0)
 _DIRECTIONS = np.pi / 4.0 * np.array([1, 7, 3, 5, 0, 2, 6, 4])
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot, or an ImportError that says how to install it."""
+    """Import matplotlib.pyplot; raise an ImportError that says how to install it if it is missing."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -29,7 +29,7 @@ def pyplot() -> Any:
 
 
 def get_axes(ax: Axes | None, **figure_options: Any) -> Axes:
-    """The axes given, or the axes of a new figure."""
+    """Return `ax`, or the axes of a new figure if it is None."""
     plt = pyplot()
     if ax is None:
         ax = plt.subplots(layout="constrained", **figure_options)[1]
@@ -44,24 +44,24 @@ def figure_width(ax: Axes) -> float:
 
 
 def ink(ax: Axes) -> Any:
-    """The color of text on these axes, whether the style is light or dark."""
+    """Return the color of text on these axes, which depends on whether the style is light or dark."""
     return ax.xaxis.label.get_color()
 
 
 def faint(ax: Axes) -> tuple[float, ...]:
-    """A grey between the colors of text and background, for comparisons."""
+    """Return a grey between the colors of text and background, for elements to compare with."""
     return mix_colors(ink(ax), ax.get_facecolor(), 0.4)
 
 
 def mix_colors(color: Any, other: Any, share: float) -> tuple[float, ...]:
-    """A color with this share of the first and the rest of the other."""
+    """Return the mixture of two colors; `share` is the fraction of the first."""
     from matplotlib.colors import to_rgb
 
     return tuple(share * a + (1.0 - share) * b for a, b in zip(to_rgb(color), to_rgb(other), strict=True))
 
 
 def draw_key_above(ax: Axes, **options: Any) -> None:
-    """A legend above an image, in as many columns as its width holds beside a bar of colors."""
+    """Draw a legend above an image, in as many columns as fit beside a color bar."""
     room = 0.75 * ax.get_window_extent().width
     for n_columns in (3, 2, 1):
         key = ax.legend(
@@ -73,13 +73,13 @@ def draw_key_above(ax: Axes, **options: Any) -> None:
 
 
 def count_names(ax: Axes, across: bool) -> int:
-    """How many names there is room for along the axes, in lines one below the other, or turned and side by side."""
+    """Return how many names fit along the axes: on lines below each other or, if `across`, turned and side by side."""
     extent, size = ax.get_window_extent(), ax.xaxis.label.get_fontsize() * ax.figure.dpi / 72.0
     return max(1, int(0.6 * (extent.width if across else extent.height) / size))
 
 
 def set_title(ax: Axes, label: str, lmbda: float) -> None:
-    """A title as wide as the axes at most: on one line, on two, or with the middle of the label left out."""
+    """Set a title at most as wide as the axes: on one line, on two, or with the middle of the label left out."""
     detail = f"lambda = {lmbda:.3g}"
     title = ax.set_title(f"{label}, {detail}", parse_math=False)
     room, length = ax.get_window_extent().width, len(label)
@@ -94,7 +94,7 @@ def set_title(ax: Axes, label: str, lmbda: float) -> None:
 
 
 def shorten(label: str, length: int) -> str:
-    """A label of at most `length` characters, with an ellipsis in place of its middle."""
+    """Shorten a label to at most `length` characters by an ellipsis in place of its middle."""
     if len(label) <= length:
         return label
     tail = (length - 1) // 2
@@ -102,11 +102,24 @@ def shorten(label: str, length: int) -> str:
 
 
 def label_points(ax: Axes, points: FloatArray, chosen: Sequence[int], texts: Sequence[str]) -> None:
-    """Write texts beside the chosen points, over no other text or legend, and over no point where there is room.
+    """Label the chosen points without covering other labels, the legend or, if possible, other points.
 
-    Each text takes the nearest free place inside the axes; one that is not next to its point gets a line to it.
+    Each label takes the nearest free place inside the axes. A label that is not next to its point is connected to it by
+    a
+    line.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        The axes to draw on; they have a legend.
+    points : (n, 2) ndarray
+        Coordinates of all points, in units of the data.
+    chosen : sequence of int
+        Positions of the points to label.
+    texts : sequence of str
+        Label of each chosen point.
     """
-    ax.figure.canvas.figure.draw_without_rendering()  # settles the layout, in which the places are free
+    ax.figure.canvas.figure.draw_without_rendering()  # settles the layout, on which the free places depend
     at, unit = ax.transData.transform(points), ax.figure.dpi / 72.0
     frame, taken = ax.get_window_extent(), np.array([ax.get_legend().get_window_extent().extents])
     for i, text in zip(chosen, texts, strict=True):
@@ -126,7 +139,17 @@ def label_points(ax: Axes, points: FloatArray, chosen: Sequence[int], texts: Seq
 
 
 def _boxes(point: FloatArray, width: float, height: float, unit: float) -> FloatArray:
-    """Left, lower, right and upper ends of the places for a text, nearest first."""
+    """Return the left, lower, right and upper ends of the candidate places for a label, nearest first, (m, 4).
+
+    Parameters
+    ----------
+    point : (2,) ndarray
+        The labelled point, in pixels.
+    width, height : float
+        Size of the label, in pixels.
+    unit : float
+        Number of pixels in a typographic point.
+    """
     direction = np.column_stack([np.cos(_DIRECTIONS), np.sin(_DIRECTIONS)])
     corner = np.where(np.abs(direction) < 0.1, -0.5, np.where(direction < 0.0, -1.0, 0.0)) * [width, height]
     lower = np.concatenate([point + corner + distance * unit * direction for distance in _DISTANCES])
@@ -134,6 +157,6 @@ def _boxes(point: FloatArray, width: float, height: float, unit: float) -> Float
 
 
 def _overlaps(boxes: FloatArray, others: FloatArray) -> FloatArray:
-    """How many of the others each box overlaps."""
+    """Return the number of boxes in `others` that each box overlaps."""
     apart = (boxes[:, np.newaxis, :2] >= others[:, 2:]) | (boxes[:, np.newaxis, 2:] <= others[:, :2])
     return np.asarray((~apart.any(axis=2)).sum(axis=1), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Errors of decompositions by their rank."""
+"""Draw the errors of decompositions by rank."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 def elbow_plot(profile: RankProfile, *, ax: Axes | None = None) -> Axes:
-    """Elbow plot: errors of decompositions, on entries fitted to and on entries held out, against the rank.
+    """Draw an elbow plot: errors of decompositions, on entries fitted to and on held-out entries, against the rank.
 
-    The first falls with every component, the second as long as components predict the entries held out: the best rank
-    has the smallest error, and the elbow lies farthest below the dotted line from the first point to the best.
+    The error on the entries fitted to falls with every component. The error on the held-out entries falls as long as
+    components help to predict them. The best rank has the smallest held-out error. The elbow lies farthest below the
+    dotted line from the first point to the best rank.
 
     Parameters
     ----------
@@ -27,8 +28,8 @@ def elbow_plot(profile: RankProfile, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        Its lines are the errors on the entries fitted to, those on the entries held out, the straight line, and the
-        marks of the best rank and of the elbow.
+        Its lines are the errors on the entries fitted to, the errors on the held-out entries, the straight line, and
+        the marks of the best rank and of the elbow.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Fits and their columns: what pictures are drawn from."""
+"""Read the fits and columns from which pictures are drawn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from powerkern.regression import RegressionFit
 
 
 def check_fit(X: object, fit: object, *kinds: type) -> None:
-    """Raise a TypeError unless the second argument is a fit of one of these kinds."""
+    """Raise a TypeError unless `fit` is of one of these types; say so if it was swapped with `X`."""
     if isinstance(fit, kinds):
         return
     *first, last = (f"a {kind.__name__}" for kind in kinds)
@@ -28,13 +28,13 @@ def check_fit(X: object, fit: object, *kinds: type) -> None:
 
 
 def column_transforms(X: object, fit: PowerFit | JointFit) -> PowerFit:
-    """The transforms of single columns, of a fit that has them."""
+    """Return the power transforms of the single columns of a fit."""
     check_fit(X, fit, PowerFit, JointFit)
     return fit.power_fit if isinstance(fit, JointFit) else fit
 
 
 def fit_arguments(X: object, fit: PowerFit | RegressionFit | JointFit) -> tuple[tuple[Any, ...], PowerFit]:
-    """Arguments for methods of a fit that may need its data again, and the transforms of its single columns."""
+    """Return the data as arguments for methods of `fit` that may need them, and the transforms of its columns."""
     if isinstance(fit, RegressionFit):
         if X is not None:
             raise ValueError("X must be None for a RegressionFit, which keeps its own data")
@@ -48,27 +48,27 @@ class NoValuesError(ValueError):
 
 
 class Column(NamedTuple):
-    """The observed values of one column, before and after its transform."""
+    """Observed values of one column, before and after its transform."""
 
     label: str
     lmbda: float
-    #: Less their mean and divided by their standard deviation.
+    #: Values before the transform, standardized by their mean and standard deviation.
     before: FloatArray
-    #: Standardized by the fit, or like `before` if it does not standardize.
+    #: Values after the transform, standardized by the fit or, if it does not standardize, like `before`.
     after: FloatArray
-    #: The values that the fit kept.
+    #: Mask of the values that the fit kept.
     kept: BoolArray
 
 
 def select_column(X: object, fit: PowerFit | JointFit, column: int | str) -> Column:
-    """One column, by position or by name, of the data and of the fit."""
+    """Return one column of the data, by position or name, before and after its transform."""
     fit = column_transforms(X, fit)
     matrix = read_columns(X, fit)
     return read_column(matrix, fit, find_column(column, matrix, fit))
 
 
 def read_column(matrix: Matrix, fit: PowerFit, j: int) -> Column:
-    """Column j of the data and of the fit."""
+    """Return column j of the data, before and after its transform; raise NoValuesError if it has no values."""
     names = matrix.names or fit.column_names
     values, part = matrix.values[:, j : j + 1], fit._take(slice(j, j + 1))
     before = values[:, 0].astype(np.float64)
@@ -86,12 +86,12 @@ def read_column(matrix: Matrix, fit: PowerFit, j: int) -> Column:
 
 
 def title_label(j: int, names: Sequence[Any] | None) -> str:
-    """Name of a column in titles."""
+    """Return the name of a column for titles."""
     return f"column {j}" if names is None or are_default(names) else str(names[j])
 
 
 def row_names(X: Any) -> list[str] | None:
-    """The index of a pandas data frame, unless it only counts."""
+    """Return the index of a pandas data frame as strings, or None if it only counts the rows."""
     index = getattr(X, "index", None)
     if index is None or not hasattr(index, "is_unique") or type(index).__name__ == "RangeIndex":
         return None
@@ -99,7 +99,7 @@ def row_names(X: Any) -> list[str] | None:
 
 
 def standardize_values(values: FloatArray) -> FloatArray:
-    """Less their mean, divided by their standard deviation unless that is 0."""
+    """Subtract the mean, and divide by the standard deviation unless it is 0."""
     largest = np.abs(values).max(initial=0.0)
     scaled = values / np.ldexp(0.5, np.frexp(largest)[1])  # squares near the largest number would overflow
     result: FloatArray = (scaled - scaled.mean()) / (scaled.std() or 1.0)
@@ -107,17 +107,17 @@ def standardize_values(values: FloatArray) -> FloatArray:
 
 
 def read_columns(X: object, fit: PowerFit) -> Matrix:
-    """X, checked to have the columns of the fit."""
+    """Read `X`; raise if it does not have the columns of the fit."""
     return read_fitted(X, fit.column_names, fit.n_features)
 
 
 def find_column(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:
-    """Position of a column."""
+    """Return the position of a column that is given by position or name."""
     return position_of(column, (matrix.names if matrix is not None else None) or fit.column_names, fit.n_features)
 
 
 def find_columns(columns: Sequence[int | str] | None, matrix: Matrix | None, fit: PowerFit) -> list[int]:
-    """Positions of columns; all by default."""
+    """Return the positions of columns; of all columns if `columns` is None."""
     if columns is None:
         return list(range(fit.n_features))
     if isinstance(columns, str) or not isinstance(columns, Iterable):

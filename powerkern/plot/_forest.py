@@ -1,4 +1,4 @@
-"""Lambdas of many columns with their intervals."""
+"""Draw the lambdas of many columns with their intervals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from powerkern.regression import RegressionFit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Names of columns are shortened to this number of characters per inch of the figure's width.
+#: Names of columns are shortened to this number of characters per inch of the width of the figure.
 _LABEL = 4.0
 #: Height of a line, and of the space above and below all lines, in inches.
 _LINE, _FRAME = 0.24, 1.0
@@ -34,33 +34,33 @@ def forest_plot(
     limits: tuple[float, float] = (-5.0, 5.0),
     ax: Axes | None = None,
 ) -> Axes:
-    """Lambda of every column with its interval, one line for each.
+    """Draw lambda of every column with its interval, one line for each column.
 
     Dashed lines mark lambda = 1, no transform, and 0, the logarithm (of Box-Cox).
 
     Parameters
     ----------
     X : (n, p) array-like or None
-        The fitted data. None where the fit still has them, and for a `RegressionFit`, which keeps its own.
+        The fitted data. Pass None if the fit still has them, and for a `RegressionFit`, which keeps its data.
     fit : PowerFit, RegressionFit or JointFit
         The fit.
     columns : sequence of int or str, optional
-        Which columns, by position or by name, from above; default: all.
+        Columns to draw, from top to bottom, by position or by name; default: all.
     level : float or None, default 0.95
-        Confidence level of the intervals, by the fit's `confint`; None draws none.
+        Confidence level of the intervals, which `fit.confint` computes; None draws no intervals.
     sort : bool, default False
-        Order the columns by lambda, the greatest above.
+        Order the columns by lambda, the largest on top.
     limits : (float, float), default (-5, 5)
-        Widest range of the axis of lambda. A lambda beyond it is an arrowhead at the edge with its value in the right
-        margin, so that one extreme lambda does not squeeze all others.
+        Widest range of the axis of lambda. A lambda beyond it is drawn as an arrowhead at the edge, with its value in
+        the right margin, so that one extreme lambda does not compress the rest of the picture.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure, as high as it has columns.
 
     Returns
     -------
     matplotlib Axes
-        Its first collection holds the intervals, its first line the lambdas. Columns without an interval (lambda given,
-        at a bound, not fitted) have a hollow marker.
+        Its first collection holds the intervals, its first line the lambdas. A column without an interval (because
+        lambda was given, is at a bound, or was not fitted) has a hollow marker.
 
     Examples
     --------
@@ -96,7 +96,19 @@ def forest_plot(
 def _draw_estimates(
     ax: Axes, lmbda: FloatArray, low: FloatArray, high: FloatArray, limits: FloatArray, *, hollow: bool
 ) -> None:
-    """Intervals and markers, within the limits; arrowheads with their values beyond them."""
+    """Draw intervals and markers within the limits, and arrowheads with the values of lambdas beyond them.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        The axes to draw on.
+    lmbda, low, high : (k,) ndarray
+        Lambda of each column and the ends of its interval; NaN if there is no interval.
+    limits : (2,) ndarray
+        Range of lambda to draw.
+    hollow : bool
+        Whether markers of columns without an interval are hollow.
+    """
     lines, bounded = np.arange(lmbda.size), ~np.isnan(high - low)
     ax.hlines(lines[bounded], *(np.clip(end[bounded], *limits) for end in (low, high)), color="C0", linewidth=1.5)
     inside = (lmbda >= limits[0]) & (lmbda <= limits[1])
@@ -108,7 +120,19 @@ def _draw_estimates(
 
 
 def _draw_beyond(ax: Axes, line: int, lmbda: float, low: float, high: float) -> None:
-    """An arrowhead at the edge; the value in the right margin, where no line runs."""
+    """Draw an arrowhead at the edge, and the value in the right margin, where there is no line.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        The axes to draw on.
+    line : int
+        Vertical position.
+    lmbda : float
+        The value, outside of the limits.
+    low, high : float
+        Limits of lambda.
+    """
     edge, marker = (low, "<") if lmbda < low else (high, ">")
     ax.plot(edge, line, marker, color="C3", markersize=6, clip_on=False)
     ax.annotate(

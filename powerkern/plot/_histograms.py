@@ -1,4 +1,4 @@
-"""Histograms before and after, and many columns in one figure."""
+"""Draw histograms before and after, and many columns in one figure."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from powerkern.plot._qq import draw_qq
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Histograms reach from -4 to 4 standard deviations; what lies beyond is counted in the legend.
+#: Histograms extend from -4 to 4 standard deviations; the legend counts the values beyond.
 _REACH = 4.0
-#: Bins of a histogram at least, and at most.
+#: Smallest and largest number of bins of a histogram.
 _FEWEST_BINS, _MOST_BINS = 8, 80
-#: Width and height of a panel in inches, with its labels; room for those at the left, right, bottom and top.
+#: Width and height of a panel with its labels, and margins for labels at left, right, bottom and top, in inches.
 _PANEL, _ROOM = (3.0, 2.7), (0.62, 0.1, 0.5, 0.5)
-#: Panels in a row of a figure, and in a figure.
+#: Largest number of panels in a row of a figure, and in a figure.
 _PANELS_IN_A_ROW, _MOST_PANELS = 4, 200
 
 
 def histogram_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0, ax: Axes | None = None) -> Axes:
-    """Histograms of one column before and after its transform, with the normal density.
+    """Draw histograms of one column before and after its transform, with the normal density.
 
-    Both are standardized as in `qq_plot`, share their bins, and have area 1 but for the values beyond four standard
-    deviations, which the legend counts.
+    Both are standardized as in `qq_plot` and use the same bins. Their area is 1 less the fraction of values beyond four
+    standard deviations, which the legend counts.
 
     Parameters
     ----------
@@ -81,18 +81,18 @@ def before_after_plot(
     band: float | None = 0.95,
     ax: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
-    """Many columns in one figure, before and after: a histogram and a QQ plot each, or one of the two.
+    """Draw many columns in one figure, before and after: a histogram, a QQ plot, or both for each.
 
     Parameters
     ----------
     X, fit, band
         As in `qq_plot`.
     columns : sequence of int or str, optional
-        Which columns, by position or by name; default: all.
+        Columns to draw, by position or by name; default: all.
     kinds : sequence of {"histogram", "qq"}, default ("histogram", "qq")
-        What to draw of each column.
+        Kinds of panels to draw for each column.
     ax : (k, len(kinds)) array-like of matplotlib Axes, optional
-        Where to draw, a row for each column; default: a new figure.
+        Axes to draw on, a row for each column; default: a new figure.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def before_after_plot(
 
 
 def _write_no_values(axes: Sequence[Axes], label: str) -> None:
-    """Leave the panels of a column without values empty, and say so in them."""
+    """Write "no values" into the panels of a column without values."""
     axes[0].set_title(label, parse_math=False)
     for panel in axes:
         panel.set(xticks=[], yticks=[])
@@ -145,6 +145,7 @@ def _write_no_values(axes: Sequence[Axes], label: str) -> None:
 
 
 def _check_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[Axes, Column], None]]:
+    """Return the function that draws each kind of panel; raise for unknown kinds."""
     draw: dict[str, Callable[[Axes, Column], None]] = {
         "histogram": _draw_histograms,
         "qq": lambda ax, one: draw_qq(ax, one, band=band),
@@ -156,14 +157,17 @@ def _check_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[Axe
 
 
 def _new_panels(k: int, width: int) -> NDArray[Any]:
-    """Axes of a new figure, in groups of `width`, which lie beside each other; without axes that stay empty."""
+    """Make a figure; return its axes in k rows, one for each column.
+
+    The `width` panels of a column lie beside each other. Axes that would stay empty are removed.
+    """
     if k * width > _MOST_PANELS:
         raise ValueError(f"{k * width:,} panels do not fit into a figure, {_MOST_PANELS} do: choose columns=")
     in_a_row = min(k, max(1, _PANELS_IN_A_ROW // width))
     n_rows, n_columns = -(-k // in_a_row), in_a_row * width
     (w, h), (left, right, bottom, top) = _PANEL, _ROOM
     width_all, height_all = w * n_columns, h * n_rows
-    room = {  # given, not sought by matplotlib's layouts, which take seconds for thirty columns
+    room = {  # explicit, because the layout engines of matplotlib take seconds for thirty columns
         "left": left / width_all, "right": 1.0 - right / width_all, "wspace": (left + right) / (w - left - right),
         "bottom": bottom / height_all, "top": 1.0 - top / height_all, "hspace": (bottom + top) / (h - bottom - top),
     }  # fmt: skip
@@ -177,6 +181,7 @@ def _new_panels(k: int, width: int) -> NDArray[Any]:
 
 
 def _draw_histograms(ax: Axes, one: Column) -> None:
+    """Draw both histograms of a column and the normal density."""
     edges = _edges(one.after.size)
     _draw_histogram(ax, one.before, edges, "before", fill=True, color=mix_colors(ink(ax), ax.get_facecolor(), 0.25))
     _draw_histogram(ax, one.after, edges, "after", color="C0", linewidth=1.5)
@@ -186,6 +191,21 @@ def _draw_histograms(ax: Axes, one: Column) -> None:
 
 
 def _draw_histogram(ax: Axes, values: FloatArray, edges: FloatArray, label: str, **style: Any) -> None:
+    """Draw one histogram as a density; its label counts the values beyond the outer edges.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        The axes to draw on.
+    values : (n,) ndarray
+        Standardized values.
+    edges : (k + 1,) ndarray
+        Edges of the bins.
+    label : str
+        Name for the legend.
+    **style
+        Options of `matplotlib.axes.Axes.stairs`.
+    """
     counts = np.histogram(values, edges)[0]
     beyond = values.size - int(counts.sum())
     text = f"{label} ({beyond:,} beyond)" if beyond else label
@@ -193,6 +213,6 @@ def _draw_histogram(ax: Axes, values: FloatArray, edges: FloatArray, label: str,
 
 
 def _edges(n: int) -> FloatArray:
-    """Edges of bins over the reach, as wide as Freedman and Diaconis have them for n normal values."""
+    """Return edges of bins from -_REACH to _REACH, as wide as the rule of Freedman and Diaconis for n normal values."""
     width = 2.0 * 1.349 / np.cbrt(n)
     return np.linspace(-_REACH, _REACH, int(np.clip(2.0 * _REACH / width, _FEWEST_BINS, _MOST_BINS)) + 1)

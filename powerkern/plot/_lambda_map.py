@@ -1,4 +1,4 @@
-"""Maps of the scores of pairs of lambdas."""
+"""Draw maps of the scores of pairs of lambdas."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ def lambda_map(
     marks: Mapping[str, ArrayLike] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Heat map of the scores of pairs of lambdas, with the optima of searches that see only part of it.
+    """Draw a heat map of the scores of pairs of lambdas, with the optima of searches that see only part of it.
 
-    Marked are the full optimum, the best of all pairs; the spherical optimum, the best pair of equal lambdas; and the
-    diagonal optimum, which has for each column the best lambda with the other column at 1 (or at the lambda of the map
-    that is closest to 1).
+    Three optima are marked. The full optimum is the best of all pairs. The spherical optimum is the best pair of equal
+    lambdas. The diagonal optimum has for each column the best lambda with the other column at 1, or at the lambda of
+    the map that is closest to 1.
 
     Parameters
     ----------
     scores : (m, k) array-like
-        Scores, greater being better; the first lambda changes from row to row: `grid_scores_` of a
-        `powerkern.sklearn.SupervisedPowerTransformer`. NaN for pairs that have none.
+        Scores; larger is better. Row i belongs to the i-th lambda of the first column. `grid_scores_` of a
+        `powerkern.sklearn.SupervisedPowerTransformer` is such a table. NaN marks pairs without a score.
     lmbdas : pair of (m,) and (k,) array-like
-        Increasing lambdas: `grid_lambdas_`. There is no spherical optimum unless both have a lambda in common.
+        Increasing lambdas of both columns, such as `grid_lambdas_`. Without a common lambda there is no spherical
+        optimum.
     marks : dict of str to (2,) array-like, optional
         Further pairs to mark, by name.
     ax : matplotlib Axes, optional
@@ -48,7 +49,7 @@ def lambda_map(
     Returns
     -------
     matplotlib Axes
-        The labels of the marks have their scores; a further mark has the score of the closest pair.
+        The labels of the marks show their scores; an additional mark shows the score of the closest pair.
 
     References
     ----------
@@ -87,7 +88,7 @@ def lambda_map(
 
 
 def _find_optima(table: FloatArray, axes: list[FloatArray]) -> dict[str, FloatArray]:
-    """The pairs of lambdas that searches would find, by name."""
+    """Return the pairs of lambdas that full, spherical and diagonal searches find, by name."""
     i, j = np.unravel_index(int(np.nanargmax(table)), table.shape)
     found = {"full": np.array([axes[0][i], axes[1][j]])}
     equal, first, second = np.intersect1d(axes[0], axes[1], return_indices=True)
@@ -100,4 +101,5 @@ def _find_optima(table: FloatArray, axes: list[FloatArray]) -> dict[str, FloatAr
 
 
 def _index_of_closest(axis: FloatArray, lmbda: float) -> int:
+    """Return the index of the lambda closest to `lmbda`."""
     return int(np.argmin(abs(axis - lmbda)))

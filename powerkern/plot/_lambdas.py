@@ -1,4 +1,4 @@
-"""Pictures of lambda: its likelihood, and the objective of robust fits."""
+"""Draw pictures of lambda: its likelihood, and the objective of robust fits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: Range of lambda on both sides of the optimum, in units of the inverse spread of the logs.
+#: Range of lambda on both sides of the optimum, in units of one over the MAD of the logs.
 _REACH = 2.5
 
 
@@ -31,23 +31,23 @@ def profile_plot(
     lmbdas: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Profile log-likelihood of one column's lambda, with its likelihood interval.
+    """Draw the profile log-likelihood of lambda of one column, with its likelihood interval.
 
-    The horizontal line lies half a chi-square quantile below the maximum; it cuts the curve at the ends of the
-    interval that `PowerFit.confint` gives. It is the picture that R's ``MASS::boxcox`` draws.
+    The horizontal line lies half a chi-square quantile below the maximum. It cuts the curve at the ends of the interval
+    that `PowerFit.confint` returns. ``MASS::boxcox`` of R draws the same picture.
 
     Parameters
     ----------
     X : (n, p) array-like or None
-        The fitted data. None where the fit still has them, and for a `RegressionFit`, which keeps its own.
+        The fitted data. Pass None if the fit still has them, and for a `RegressionFit`, which keeps its data.
     fit : PowerFit or RegressionFit
-        The fit, of columns alone or given covariates.
+        The fit, with or without covariates.
     column : int or str, default 0
-        Which column, or response, by position or by name.
+        The column, or response, by position or by name.
     level : float, default 0.95
         Confidence level of the interval.
     lmbdas : (k,) array-like, optional
-        Where to evaluate; default: 101 points, twice as wide as the interval.
+        Lambdas at which to evaluate; default: 101 points over a range twice as wide as the interval.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure.
 
@@ -104,7 +104,7 @@ def objective_plot(
     lmbdas: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Objective of the estimator over lambda for one column, with its minima and the start and end of the fit.
+    """Draw the objective of the estimator over lambda for one column, with its minima and the start and end of the fit.
 
     The objective of a robust fit (see `PowerFit.objective_curve`) often has several minima; the picture shows whether
     the chosen one stands out.
@@ -116,13 +116,13 @@ def objective_plot(
     fit : PowerFit
         The fit.
     lmbdas : (k,) array-like, optional
-        Where to evaluate; default: 600 points as far as 2.5 from `lmbda0` and `lmbda`, in units of the spread (MAD)
-        of the logs that the transform takes.
+        Lambdas at which to evaluate. The default is 600 points from 2.5/s below to 2.5/s above `lmbda0` and `lmbda`,
+        with s the spread (MAD) of the logs that the transform takes.
 
     Returns
     -------
     matplotlib Axes
-        Its lines are the curve, the minima on it, and two vertical ones, at `lmbda0` and at `lmbda`.
+        Its lines are the curve, the minima on it, and two vertical lines at `lmbda0` and at `lmbda`.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def objective_plot(
 
 
 def _spread_of_logs(fit: PowerFit, X: object, j: int) -> float:
-    """MAD of ln x, or of sign(x) log1p(abs(x)), of the values as transformed; where it is 0 their range, or 1."""
+    """Return the MAD of ln x, or of sign(x) log1p(abs(x)), x the centered and scaled values; if 0, their range, or 1."""
     values, _ = fit._read_data(X)
     x = values[:, j].astype(np.float64)
     x = (x[~np.isnan(x)] - fit.center[j]) / fit.divisor[j]

@@ -1,4 +1,4 @@
-"""Pictures of outliers: maps of distances, densities that scaling rules assume, reliability diagrams."""
+"""Draw pictures of outliers: maps of distances, densities that scaling rules assume, reliability diagrams."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from powerkern.plot._fits import check_fit, row_names
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Default rules of `score_plot`: the classical one and a robust one.
+#: Default rules of `score_plot`: the classical rule and a robust one.
 _RULES: Mapping[str, Mapping[str, Any]] = {"mean + sd": {"scale": "sd"}, "mean + nMAD": {}}
-#: Points at which a density is drawn.
+#: Number of points at which a density is drawn.
 _POINTS = 400
-#: Area of all markers of a reliability diagram together, in square points.
+#: Total area of the markers of a reliability diagram, in square points.
 _MARKERS = 600.0
 
 
 def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10, ax: Axes | None = None) -> Axes:
-    """Outlier map of robust principal components: orthogonal distances over score distances.
+    """Draw the outlier map of robust principal components: orthogonal distances over score distances.
 
-    The lines are the cut-offs. Regular rows lie to the lower left of both; good leverage points to the right,
-    orthogonal outliers above, bad leverage points beyond both [1]_.
+    The lines are the cut-offs. Regular rows lie to the lower left of both. Good leverage points lie to the right,
+    orthogonal outliers above, and bad leverage points beyond both [1]_.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10,
     fit : WrappedPCA
         The components, by `powerkern.cellwise.wrapped_pca`.
     labels : int or sequence of str, default 10
-        How many of the most distant outliers to label, by the index of a data frame `X` or else by the number of their
-        row; or a label for every row, with which all outliers are labelled.
+        Number of the most distant outliers to label, by the index of a data frame `X` or otherwise by the row number.
+        Alternatively a label for every row; all outliers are then labelled.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure.
 
@@ -96,7 +96,7 @@ def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10,
 def _row_labels(
     labels: Sequence[str] | int, names: list[str] | None, beyond: FloatArray
 ) -> tuple[Sequence[str], Sequence[int]]:
-    """The label of each row, and the rows to label, the most distant first."""
+    """Return the label of each row, and the positions of the rows to label, the most distant first."""
     far = np.flatnonzero(beyond > 1.0)
     far = far[np.argsort(-beyond[far], kind="stable")]
     if isinstance(labels, int | np.integer):
@@ -114,28 +114,28 @@ def score_plot(
     bins: Any = "auto",
     ax: Axes | None = None,
 ) -> Axes:
-    """Histogram of outlier scores with the densities fitted by rules, and the residuals below.
+    """Draw a histogram of outlier scores with the densities that rules fit, and the residuals below.
 
-    A rule suits if its density follows the histogram on the side of the inliers and leaves the outliers, to the right,
-    as residuals. Outliers enlarge a standard deviation, so that the density is too wide for the inliers [1]_.
+    A rule is suitable if its density follows the histogram of the inliers and leaves the outliers, to the right, as
+    residuals. Outliers inflate a standard deviation, so that its density is too wide for the inliers [1]_.
 
     Parameters
     ----------
     scores : (n,) array-like
-        Scores of one detector, the larger the more outlying. NaN and infinite ones are left out.
+        Scores of one detector, the larger the more outlying. NaN and infinite scores are left out.
     rules : dict, optional
         Arguments of `powerkern.outliers.fit_scaling` for each rule, by the name that the legend shows. By default mean
         with standard deviation, and mean with nMAD.
     bins : int, sequence or str, default "auto"
         As in `numpy.histogram_bin_edges`.
     ax : matplotlib Axes, optional
-        A subplot, the room of which is divided; default: a new figure.
+        A subplot, whose area is divided into two axes; default: a new figure.
 
     Returns
     -------
     matplotlib Axes
-        One line for each rule, its density. The last axes of the figure have the residuals of each rule: in every bin,
-        density of the histogram minus mean density by the rule.
+        Its lines are the densities of the rules. The last axes of the figure show the residuals of each rule: in every
+        bin, the density of the histogram minus the mean density of the rule.
 
     References
     ----------
@@ -187,7 +187,7 @@ def score_plot(
 
 
 def _axes_below(ax: Axes) -> Axes:
-    """New axes in the lower part of the room of `ax`, which shrinks."""
+    """Divide the area of `ax`; return new axes in its lower part."""
     spec = ax.get_subplotspec()
     if spec is None:
         raise ValueError("ax must be a subplot, whose room is divided; it was placed by hand")
@@ -205,7 +205,7 @@ def reliability_plot(
     n_bins: int = 10,
     ax: Axes | None = None,
 ) -> Axes:
-    """Reliability diagram of outlier probabilities: fraction of outliers against mean probability, bin by bin.
+    """Draw a reliability diagram of outlier probabilities: fraction of outliers against mean probability, by bin.
 
     Parameters
     ----------
@@ -217,8 +217,8 @@ def reliability_plot(
     Returns
     -------
     matplotlib Axes
-        A marker for each bin, its area proportional to the number of scores; on the dashed diagonal, probabilities are
-        frequencies.
+        A marker for each bin, whose area is proportional to the number of scores. On the dashed diagonal, probabilities
+        equal frequencies.
 
     Examples
     --------

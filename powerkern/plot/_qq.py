@@ -1,4 +1,4 @@
-"""Normal QQ plots: of columns before and after, of residuals."""
+"""Draw normal QQ plots of columns before and after, and of residuals."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from powerkern.regression import RegressionFit, fit_regression
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Points nearer to each other than this, in standard deviations on both axes, are drawn as one: far out, in the same
-#: proportion to their distance from the center.
+#: Points closer to each other than this on both axes are drawn as one. The unit is a standard deviation near the
+#: center, and the distance from the center far out.
 _STEP = 0.005
 
 
@@ -32,30 +32,30 @@ def qq_plot(
     band: float | None = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Normal QQ plot of one column before and after its transform.
+    """Draw a normal QQ plot of one column before and after its transform.
 
-    The sorted values, less their mean and divided by their standard deviation, over the normal scores
-    ``Phi^-1((i - 1/3)/(n + 1/3))``. Normal values lie on the diagonal. Values after a fit with
-    ``standardize=True`` are drawn as `PowerFit.transform` gives them, so that a robust fit shows outliers as such:
-    values that it left out are red, and the blue stripe holds the values that it kept (`PowerFit.weights`).
+    The sorted values, standardized by their mean and standard deviation, are drawn over the normal scores
+    ``Phi^-1((i - 1/3)/(n + 1/3))``. Normal values lie on the diagonal. Values after a fit with ``standardize=True`` are
+    drawn as `PowerFit.transform` returns them, so that a robust fit shows outliers as such. Values that it left out are
+    red, and the blue stripe contains the values that it kept (`PowerFit.weights`).
 
     Parameters
     ----------
-    X : (n, p) array-like, or (n,) where the fit was to one column
+    X : (n, p) array-like, or (n,) if the fit was to one column
         The data; missing values are left out.
     fit : PowerFit or JointFit
         The fit.
     column : int or str, default 0
-        Which column, by position or by name.
+        The column, by position or by name.
     band : float or None, default 0.95
-        Probability with which the grey band holds all points of a normal sample at once [1]_; None draws no band.
+        Probability with which the grey band contains all points of a normal sample [1]_; None draws no band.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure.
 
     Returns
     -------
     matplotlib Axes
-        Its first two lines are the points before and after; the third one, the values left out, if there are any.
+        Its first two lines are the points before and after. A third line holds the values left out, if there are any.
 
     Notes
     -----
@@ -92,23 +92,24 @@ def residual_plot(
     band: float | None = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Normal QQ plot of the residuals of one response, untransformed and transformed.
+    """Draw a normal QQ plot of the residuals of one response, untransformed and transformed.
 
-    The sorted residuals over their standard deviation (``sqrt(RSS/n)``), over the normal scores
-    ``Phi^-1((i - 1/3)/(n + 1/3))``: of the linear model of the untransformed response (lambda = 1), and of the fit.
+    The sorted residuals, divided by their standard deviation (``sqrt(RSS/n)``), are drawn over the normal scores
+    ``Phi^-1((i - 1/3)/(n + 1/3))``. One set belongs to the linear model of the untransformed response (lambda = 1), the
+    other to the fit.
 
     Parameters
     ----------
     Y : (n, p) or (n,) array-like
         The responses.
     X : (n, k) or (n,) array-like
-        The covariates, or the data frame that the fit's formula was evaluated in.
+        The covariates, or the data frame in which the formula of the fit is evaluated.
     fit : RegressionFit
         The fit.
     column, ax
         As in `qq_plot`.
     band : float or None, default 0.95
-        Probability with which the grey band would hold all points, were the residuals independent; see `qq_plot`.
+        Probability with which the grey band contains all points if the residuals are independent; see `qq_plot`.
 
     Returns
     -------
@@ -149,7 +150,19 @@ def residual_plot(
 
 
 def _draw_qq_axes(ax: Axes, one: Column, band: float | None, ylabel: str) -> Axes:
-    """The QQ plot of one column, with labels, legend and title."""
+    """Draw the QQ plot of one column, with labels, legend and title.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        The axes to draw on.
+    one : Column
+        The column.
+    band : float or None
+        Probability of the band.
+    ylabel : str
+        Label of the vertical axis.
+    """
     draw_qq(ax, one, band=band, ylabel=ylabel)
     ax.legend()
     set_title(ax, one.label, one.lmbda)
@@ -157,13 +170,25 @@ def _draw_qq_axes(ax: Axes, one: Column, band: float | None, ylabel: str) -> Axe
 
 
 def draw_qq(ax: Axes, one: Column, *, band: float | None, ylabel: str = "standardized value") -> None:
-    """Sorted values before and after, with the diagonal, and the band around it."""
+    """Draw sorted values before and after, the diagonal, and the band around it.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        The axes to draw on.
+    one : Column
+        The column.
+    band : float or None
+        Probability with which the band contains all points of a normal sample; None draws no band.
+    ylabel : str
+        Label of the vertical axis.
+    """
     every = np.ones(one.before.size, dtype=bool)
     order = np.argsort(one.after)
     after, kept = one.after[order], one.kept[order]
     rings = {"marker": "o", "markersize": 5.0, "markerfacecolor": "none", "markeredgewidth": 0.8}
     _draw_points(ax, np.sort(one.before), every, label="before", color=faint(ax), **rings)
-    dots = {"marker": ".", "markersize": 5.0, "markeredgewidth": 0.0}  # within the rings where they cover them
+    dots = {"marker": ".", "markersize": 5.0, "markeredgewidth": 0.0}  # small enough to fit into the rings
     _draw_points(ax, after, every, label="after", color="C0", **dots)
     if not kept.all():
         _draw_points(ax, after, ~kept, label="left out of the fit", color="C3", **dots)
@@ -180,7 +205,7 @@ def draw_qq(ax: Axes, one: Column, *, band: float | None, ylabel: str = "standar
 
 
 def _draw_points(ax: Axes, values: FloatArray, chosen: BoolArray, **style: Any) -> None:
-    """The chosen sorted values: the first point in each cell of a fine grid, and the last point."""
+    """Draw the chosen ones of sorted values: the first point in each cell of a fine grid, and the last point."""
     points = np.stack([normal_scores(np.arange(1, values.size + 1), values.size)[chosen], values[chosen]])
     cells = np.floor(np.arcsinh(points) / _STEP)
     seen = np.concatenate([[True], (np.diff(cells) != 0.0).any(axis=0)])
