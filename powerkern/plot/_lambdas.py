@@ -164,7 +164,7 @@ def objective_plot(
 
 
 def _spread_of_logs(fit: PowerFit, X: object, j: int) -> float:
-    """Return the MAD of ln x, or of sign(x) log1p(abs(x)), x the centered and scaled values; if 0, their range, or 1."""
+    """Return the MAD of ln x, or of sign(x) log1p(abs(x)), x the centered, scaled values; if 0, their range, or 1."""
     values, _ = fit._read_data(X)
     x = values[:, j].astype(np.float64)
     x = (x[~np.isnan(x)] - fit.center[j]) / fit.divisor[j]
