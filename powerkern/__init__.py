@@ -15,8 +15,8 @@ if TYPE_CHECKING:  # `as` says to type checkers that a name is public
     from powerkern._estimators.rewml import RewMLNR as RewMLNR
     from powerkern._fit.fit import fit as fit
     from powerkern._results.grouped_fit import GroupedFit as GroupedFit
-    from powerkern._results.json import load as load
     from powerkern._results.power_fit import PowerFit as PowerFit
+    from powerkern._results.stored_fit import load as load
     from powerkern._status import Status as Status
 
 #: The public names by the modules that define them; they are imported when first used: the command line needs none.
@@ -30,7 +30,7 @@ _NAMES = {
     "_estimators.rewml": ("RewML", "RewMLNR"),
     "_fit.fit": ("fit",),
     "_results.grouped_fit": ("GroupedFit",),
-    "_results.json": ("load",),
+    "_results.stored_fit": ("load",),
     "_results.power_fit": ("PowerFit",),
     "_status": ("Status",),
 }

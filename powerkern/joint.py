@@ -22,7 +22,6 @@ from powerkern._input.messages import suggest_keywords, warn
 from powerkern._input.reading import read, read_fitted
 from powerkern._models.joint_rows import Rows, covariates_of, design_of, joint_likelihood, rows_of
 from powerkern._models.joint_search import FittedLikelihood, Found, found_of, lowest_minimum
-from powerkern._results import json
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import (
     Interval,
@@ -36,6 +35,7 @@ from powerkern._results.inference import (
 )
 from powerkern._results.inversion import OutOfRange
 from powerkern._results.power_fit import PowerFit
+from powerkern._results.stored_fit import StoredFit
 from powerkern._results.summary import Summary, likelihood_entries
 from powerkern._status import JointStatus
 from powerkern._typing import FloatArray
@@ -162,7 +162,7 @@ def fit_joint(
     return JointFit(found, rows, data.take_prints(threads))
 
 
-class JointFit(json.Recorded, RoundedPowers):
+class JointFit(StoredFit, RoundedPowers):
     """Power transforms fitted to columns together. Made by `fit_joint`.
 
     Attributes

@@ -27,7 +27,7 @@ from powerkern._input.arrays import Matrix, as_flag, as_matrix
 from powerkern._input.foreign import library
 from powerkern._input.messages import shown, warn
 from powerkern._input.wrapping import as_frame
-from powerkern._results.json import damaged
+from powerkern._results.json_entries import damaged
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.regression import likelihood
 

@@ -21,7 +21,7 @@ from powerkern._models.joint_likelihood import (
     start_of,
 )
 from powerkern._models.joint_rows import Rows
-from powerkern._results import json
+from powerkern._results import json_entries
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import JointStatus, Status, is_failed
 from powerkern._typing import FloatArray, IntArray
@@ -64,23 +64,23 @@ class Found(NamedTuple):
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Found:
         """The fit from a record of JSON; ValueError if it holds figures that no fit can produce."""
-        columns = PowerFit._from_record(json.as_record(record).get("columns"))
+        columns = PowerFit._from_record(json_entries.as_record(record).get("columns"))
         p = columns.n_features
         covariates = Covariates.from_record(record.get("covariates"))
         kept = record.get("kept")
         if not (isinstance(kept, list) and kept and all(k in range(len(covariates.names)) for k in kept)):
-            raise json.damaged("kept does not say which of the covariates")
-        unknown = json.entry(record, "lmbda_cov") is None
+            raise json_entries.damaged("kept does not say which of the covariates")
+        unknown = json_entries.entry(record, "lmbda_cov") is None
         return cls(
             columns,
-            np.full((p, p), np.nan) if unknown else json.covariance_in(record, "lmbda_cov", p),
-            float(json.finite_in(record, "llf", ())),
-            json.finite_in(record, "coef", (len(kept), p)),
-            json.covariance_in(record, "cov", p),
+            np.full((p, p), np.nan) if unknown else json_entries.covariance_in(record, "lmbda_cov", p),
+            float(json_entries.finite_in(record, "llf", ())),
+            json_entries.finite_in(record, "coef", (len(kept), p)),
+            json_entries.covariance_in(record, "cov", p),
             covariates,
             np.array(kept, dtype=np.int64),
-            json.whole_in(record, "n_iter"),
-            JointStatus(json.whole_in(record, "status", len(JointStatus) - 1)),
+            json_entries.whole_in(record, "n_iter"),
+            JointStatus(json_entries.whole_in(record, "status", len(JointStatus) - 1)),
         )
 
 

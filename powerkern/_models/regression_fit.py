@@ -12,7 +12,6 @@ from powerkern._engine.threads import thread_count
 from powerkern._models.design import Covariates
 from powerkern._models.regression_applying import RegressionPredictions
 from powerkern._models.regression_problem import Figures, ResponseLikelihood
-from powerkern._results import json
 from powerkern._results.inference import (
     Interval,
     LikelihoodRatio,
@@ -24,6 +23,7 @@ from powerkern._results.inference import (
     ratio_test,
     standard_error_of,
 )
+from powerkern._results.json_entries import as_record, finite_in, numbers_in
 from powerkern._results.power_fit import PowerFit
 from powerkern._results.summary import Summary, likelihood_entries
 from powerkern._status import Status, is_failed
@@ -253,13 +253,13 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
 
     @classmethod
     def _from_record(cls, record: Any) -> RegressionFit:
-        power = PowerFit._from_record(json.as_record(record).get("power"))
+        power = PowerFit._from_record(as_record(record).get("power"))
         covariates = Covariates.from_record(record.get("covariates"))
         p, k = power.n_features, len(covariates.names)
         scanned, gamma, one = (
-            json.numbers_in(record, name, (p, width)) for name, width in (("scanned", 2), ("gamma", k), ("one", k))
+            numbers_in(record, name, (p, width)) for name, width in (("scanned", 2), ("gamma", k), ("one", k))
         )
-        rank = json.finite_in(record, "rank", (p,)).astype(np.int64)
-        center = json.numbers_in(record, "center", (k,))
+        rank = finite_in(record, "rank", (p,)).astype(np.int64)
+        center = numbers_in(record, "center", (k,))
         figures = Figures(power._table.kernel_rows, scanned, gamma, rank, one, np.zeros(p, np.bool_))
         return cls(power, covariates, figures, center)

@@ -10,13 +10,13 @@ from powerkern._models.design import Covariates
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import Interval
-from powerkern._results.json import Recorded
 from powerkern._results.power_fit import PowerFit
+from powerkern._results.stored_fit import StoredFit
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 
 
-class RegressionModel(Recorded):
+class RegressionModel(StoredFit):
     """The attributes of `RegressionFit`, where they are described."""
 
     power_fit: PowerFit

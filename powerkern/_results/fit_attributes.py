@@ -17,12 +17,12 @@ from powerkern._input.frames import by_name
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.fitted_data import FittedData
-from powerkern._results.json import Recorded
 from powerkern._results.likelihood import KeptData
+from powerkern._results.stored_fit import StoredFit
 from powerkern._typing import FloatArray, IntArray
 
 
-class FitAttributes(Recorded):
+class FitAttributes(StoredFit):
     """The attributes of `PowerFit`, where they are described."""
 
     family: str

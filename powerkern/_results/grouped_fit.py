@@ -31,9 +31,10 @@ from powerkern._results.fitted_data import GroupedData
 from powerkern._results.group_transforms import transform_by_group
 from powerkern._results.inference import wald_interval
 from powerkern._results.inversion import OutOfRange
-from powerkern._results.json import Recorded, damaged, entry, level_names_in, names_in, one_of
+from powerkern._results.json_entries import damaged, entry, level_names_in, names_in, one_of
 from powerkern._results.power_fit import PowerFit
 from powerkern._results.records import fit_of, record_of
+from powerkern._results.stored_fit import StoredFit
 from powerkern._results.summary import Summary
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray, IntArray
@@ -43,7 +44,7 @@ _LISTED = 5
 
 
 @suggest_in_class
-class GroupedFit(Recorded, Mapping[Any, PowerFit]):
+class GroupedFit(StoredFit, Mapping[Any, PowerFit]):
     """Power transforms fitted to the columns of each of many groups of rows.
 
     Made by `fit` with ``groups=``. It is a mapping from the labels of the groups to fits, in ascending order:

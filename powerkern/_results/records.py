@@ -18,7 +18,7 @@ from powerkern._estimators.spec import BEST, CRITERIA, FIT_FAMILIES, FitSpec
 from powerkern._input.alignment import labels_to_record
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
-from powerkern._results.json import damaged, entry, level_names_in, names_in, numbers_in, one_of
+from powerkern._results.json_entries import damaged, entry, level_names_in, names_in, numbers_in, one_of
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import FIELDS, STATUS

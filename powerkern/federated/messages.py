@@ -1,31 +1,22 @@
-"""The messages of a federated fit: bytes with a version, lengths and a checksum, around one array of numbers.
-
-A message is a head (magic, version, kind, length of the header and of the body, checksum of everything else), a JSON
-header, and the body: an array of float64 or of bytes.
-"""
+"""The messages of a federated fit: under powerkern's header, a description and one array of float64 or of bytes."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import struct
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-#: Version of the layout and of the meaning of messages.
-VERSION = 1
+from powerkern._results.storage import Format
+
+#: The version covers the meaning of messages, too.
+MESSAGE = Format("powerkern.federated.Message", 2, "a message")
 
 #: The sender of the server's messages.
 SERVER = "server"
 
-_MAGIC = b"PKFD"
-_HEAD = struct.Struct("<4sHHIQ")
-_DIGEST = 16
-_START = _HEAD.size + _DIGEST
 _DTYPES: dict[str, np.dtype[Any]] = {"float": np.dtype("<f8"), "byte": np.dtype("u1")}
 _MAX_DIMENSIONS = 4
 
@@ -70,23 +61,19 @@ class Message(NamedTuple):
 
 
 def pack(message: Message) -> bytes:
-    """Bytes of a message."""
+    """Return the bytes of a message."""
     name = next(name for name, dtype in _DTYPES.items() if dtype == message.body.dtype.newbyteorder("<"))
     body = np.ascontiguousarray(message.body, dtype=_DTYPES[name])
-    header = json.dumps(
-        {
-            "session": message.session,
-            "round": message.round,
-            "sender": message.sender,
-            "details": message.details,
-            "dtype": name,
-            "shape": list(body.shape),
-        },
-        allow_nan=False,
-    ).encode()
-    rest: bytes = header + body.tobytes()
-    head = _HEAD.pack(_MAGIC, VERSION, message.kind, len(header), body.nbytes)
-    return head + _digest(head, rest) + rest
+    description = {
+        "kind": int(message.kind),
+        "session": message.session,
+        "round": message.round,
+        "sender": message.sender,
+        "details": message.details,
+        "dtype": name,
+        "shape": list(body.shape),
+    }
+    return MESSAGE.pack(description, body.tobytes())
 
 
 def unpack(data: bytes, sender: str) -> Message:
@@ -98,43 +85,28 @@ def unpack(data: bytes, sender: str) -> Message:
         It is not a whole, undamaged message of this version from that sender; the sentence names the sender.
     """
     who = sender if sender == SERVER else f"client {sender!r}"
-    if not isinstance(data, bytes | bytearray | memoryview):
-        raise ProtocolError(f"{who}: a message is bytes, got {type(data).__name__}")
-    data = bytes(data)
-    if len(data) < _START or data[:4] != _MAGIC:
-        raise ProtocolError(f"{who}: {len(data)} bytes that are not a message of powerkern.federated")
-    _, version, kind, header_length, body_length = _HEAD.unpack_from(data)
-    if version != VERSION:
-        raise ProtocolError(f"{who}: the message has version {version}, this powerkern speaks version {VERSION}")
-    if len(data) != _START + header_length + body_length:
-        wanted = _START + header_length + body_length
-        raise ProtocolError(f"{who}: the message has {len(data)} bytes instead of {wanted}; it was cut or joined")
-    rest = data[_START:]
-    if _digest(data[: _HEAD.size], rest) != data[_HEAD.size : _START]:
-        raise ProtocolError(f"{who}: the message is damaged (its checksum is wrong); send it again")
     try:
-        message = _parse(kind, rest[:header_length], rest[header_length:])
-    except (ValueError, KeyError, TypeError, RecursionError):
+        description, body = MESSAGE.unpack(data)
+    except (TypeError, ValueError) as error:
+        raise ProtocolError(f"{who}: {error}") from None
+    try:
+        message = _parse(description, body)
+    except (ValueError, KeyError, TypeError):
         raise ProtocolError(f"{who}: the message is malformed") from None
     if message.sender != sender:
         raise ProtocolError(f"{who}: the message says that it comes from {message.sender!r}")
     return message
 
 
-def _digest(head: bytes, rest: bytes) -> bytes:
-    return hashlib.blake2b(head + rest, digest_size=_DIGEST).digest()
-
-
-def _parse(kind: int, header: bytes, body: bytes) -> Message:
-    """The parts of a message whose checksum is right, which may still make no sense."""
-    record = json.loads(header)
-    dtype, shape = _DTYPES[record["dtype"]], record["shape"]
+def _parse(description: dict[str, Any], body: bytes) -> Message:
+    """Return the message with these parts, whose digest is right; an error if they make no sense."""
+    dtype, shape = _DTYPES[description["dtype"]], description["shape"]
     message = Message(
-        Kind(kind),
-        record["session"],
-        record["round"],
-        record["sender"],
-        record["details"],
+        Kind(description["kind"]),
+        description["session"],
+        description["round"],
+        description["sender"],
+        description["details"],
         np.frombuffer(body, dtype),
     )
     if not (

@@ -21,11 +21,12 @@ from powerkern._estimators.ranges import in_digits, merged_ranges, weight_of
 from powerkern._input.alignment import matching_order, may_go_by_position
 from powerkern._input.arguments import as_number, column_positions
 from powerkern._input.arrays import as_choice, as_reals, column_label
+from powerkern._results.storage import Format
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.power_sums import grids, ranges
 from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_QUANTUM, G_REF, G_SIGN
 from powerkern.kernels.transforms.family import FAMILIES, domain_lower_bound, is_mirrored
-from powerkern.sketch.serial import GRID, RANGE, array_of, damaged, pack, shift_of, unpack
+from powerkern.sketch.serial import GRID, RANGE, array_of, pack, shift_of, unpack
 from powerkern.sketch.summary import Summary
 
 #: Bins of a refined grid are narrower by this power of two.
@@ -409,12 +410,12 @@ class Grid(_Columns):
         return cls.read(*unpack(data, GRID), GRID)
 
     @classmethod
-    def read(cls, head: dict[str, Any], payload: bytes, kind: str) -> Grid:
+    def read(cls, head: dict[str, Any], payload: bytes, kind: Format) -> Grid:
         """The grid in the bytes of a grid or of a sketch, checked."""
         cells = array_of(payload, (head["columns"], grids.N_GRID), "<f8", kind)
         grid = cls(head["family"], cells, head["column_names"], head["vector"], shift_of(head))
         if not (np.isfinite(cells).all() and grid._is_possible()):
-            raise damaged(kind)
+            raise kind.damaged()
         return grid
 
     def _is_possible(self) -> bool:

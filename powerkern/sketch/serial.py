@@ -1,10 +1,7 @@
-"""Ranges, grids and sketches as bytes: a description, arrays, and a checksum of both."""
+"""Ranges, grids and sketches as bytes: a description of their columns, and arrays, under powerkern's header."""
 
 from __future__ import annotations
 
-import json
-import struct
-import zlib
 from typing import Any
 
 import numpy as np
@@ -12,48 +9,38 @@ from numpy.typing import NDArray
 
 from powerkern._estimators.shift import given_shift
 from powerkern._input.alignment import labels_from_record, labels_to_record
+from powerkern._results.storage import Format
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import FAMILIES
 
-#: Version of the bytes that `Range`, `Grid` and `Sketch` are written as.
-BYTES_VERSION = 2
-
-#: Kinds of summaries, as messages call them; their numbers in the bytes count from 1.
-RANGE, GRID, SKETCH = _KINDS = ("a range", "a grid", "a sketch")
-
-_MAGIC = b"PKSK"
-_HEAD = struct.Struct("<4sHBI")
-_CHECK = struct.Struct("<I")
+RANGE = Format("powerkern.sketch.Range", 3, "a range")
+GRID = Format("powerkern.sketch.Grid", 3, "a grid")
+SKETCH = Format("powerkern.sketch.Sketch", 3, "a sketch")
 
 
-def pack(kind: str, description: dict[str, Any], *arrays: NDArray[Any]) -> bytes:
-    """Magic, version, kind and length; a description as JSON; arrays, little-endian; a checksum of all that."""
+def pack(kind: Format, description: dict[str, Any], *arrays: NDArray[Any]) -> bytes:
+    """Return bytes with a description of columns, and arrays.
+
+    Parameters
+    ----------
+    kind : Format
+        RANGE, GRID or SKETCH.
+    description : dict
+        The entries that `unpack` checks.
+    *arrays : ndarray
+        Numbers of eight bytes.
+    """
     names = labels_to_record(description["column_names"])
-    text = json.dumps({**description, "column_names": names}).encode()
     parts = [np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes() for array in arrays]
-    body = b"".join([_HEAD.pack(_MAGIC, BYTES_VERSION, 1 + _KINDS.index(kind), len(text)), text, *parts])
-    return body + _CHECK.pack(zlib.crc32(body))
+    return kind.pack({**description, "column_names": names}, b"".join(parts))
 
 
-def unpack(data: bytes, kind: str) -> tuple[dict[str, Any], bytes]:
-    """The description, checked, and the bytes of the arrays."""
-    if not isinstance(data, bytes | bytearray | memoryview):
-        raise TypeError(f"{kind} is read from bytes, got {type(data).__name__}")
-    data = bytes(data)
-    if len(data) < _HEAD.size + _CHECK.size or not data.startswith(_MAGIC):
-        raise ValueError(f"not {kind}: the bytes were not written by to_bytes")
-    _, version, found, length = _HEAD.unpack_from(data)
-    if version != BYTES_VERSION:
-        raise ValueError(f"{kind} in version {version}; this powerkern reads version {BYTES_VERSION}")
-    if zlib.crc32(data[: -_CHECK.size]) != _CHECK.unpack(data[-_CHECK.size :])[0]:
-        raise damaged(kind)
-    if found != 1 + _KINDS.index(kind):
-        other = _KINDS[found - 1] if 1 <= found <= len(_KINDS) else "something else"
-        raise ValueError(f"not {kind}: the bytes hold {other}")
+def unpack(data: bytes, kind: Format) -> tuple[dict[str, Any], bytes]:
+    """Return the description, checked, and the bytes of the arrays; ValueError if they were not written by `pack`."""
+    head, payload = kind.unpack(data)
     try:
-        head = json.loads(data[_HEAD.size : _HEAD.size + length])
         names = head["column_names"] = labels_from_record(head["column_names"])
-        sound = (
+        is_sound = (
             head["family"] in FAMILIES
             and type(head["columns"]) is int  # and not bool
             and head["columns"] > 0
@@ -62,25 +49,20 @@ def unpack(data: bytes, kind: str) -> tuple[dict[str, Any], bytes]:
             and (names is None or len(names) == head["columns"])
         )
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        sound = False
-    if not sound:
-        raise damaged(kind)
-    return head, data[_HEAD.size + length : -_CHECK.size]
+        is_sound = False
+    if not is_sound:
+        raise kind.damaged()
+    return head, payload
 
 
 def shift_of(head: dict[str, Any]) -> FloatArray:
-    """The shift in a description, or zeros; ValueError if no fit can have it."""
+    """Return the shift in a description, or zeros; ValueError if no fit can have it."""
     p = head["columns"]
     return given_shift(head["shift"], head["family"], p) if "shift" in head else np.zeros(p)
 
 
-def array_of(payload: bytes, shape: tuple[int, int], dtype: str, kind: str) -> NDArray[Any]:
-    """The array in some bytes; ValueError if they are too few or too many."""
+def array_of(payload: bytes, shape: tuple[int, int], dtype: str, kind: Format) -> NDArray[Any]:
+    """Return the array in some bytes; ValueError if they are too few or too many."""
     if len(payload) != 8 * shape[0] * shape[1]:
-        raise damaged(kind)
+        raise kind.damaged()
     return np.frombuffer(payload, dtype).reshape(shape).astype(dtype[1:])
-
-
-def damaged(kind: str) -> ValueError:
-    """The error of bytes that cannot be read."""
-    return ValueError(f"not {kind}: the bytes are damaged or truncated")

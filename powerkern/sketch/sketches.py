@@ -20,7 +20,7 @@ from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_QU
 from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.grids import Grid
-from powerkern.sketch.serial import SKETCH, array_of, damaged, pack, unpack
+from powerkern.sketch.serial import SKETCH, array_of, pack, unpack
 from powerkern.sketch.summary import Summary
 
 
@@ -121,7 +121,7 @@ class Sketch(Summary):
         sums = array_of(payload[border:end], (int(grid.n_bins.sum()), N_POWERS), "<i8", SKETCH)
         found = cls(grid, sums, array_of(payload[end:], (head["columns"], N_ROUNDINGS), "<i8", SKETCH))
         if not found.is_sound():
-            raise damaged(SKETCH)
+            raise SKETCH.damaged()
         return found
 
     def is_sound(self) -> bool:

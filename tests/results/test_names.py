@@ -247,11 +247,11 @@ def test_every_kind_of_fit_is_saved_and_loaded(tmp_path, X, kind):
 
 
 def test_every_class_of_the_package_with_json_can_be_loaded():
-    from powerkern._results.json import _HOMES, Recorded
+    from powerkern._results.stored_fit import _HOMES, StoredFit
 
     for home in _HOMES.values():
         importlib.import_module(home)
-    kinds = [Recorded]
+    kinds = [StoredFit]
     for kind in kinds:  # grows while it is read
         kinds += kind.__subclasses__()
     assert {kind.__name__ for kind in kinds if not kind.__subclasses__()} == set(_HOMES)

@@ -1,0 +1,100 @@
+"""Entries of the JSON record of a fit, read and checked."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import Any
+
+import numpy as np
+
+from powerkern._input.alignment import labels_from_record
+from powerkern._typing import FloatArray
+
+_WORDS = {None: math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def damaged(what: str) -> ValueError:
+    """Return the error for a record that no fit can have written."""
+    return ValueError(f"not a fit: the JSON text is damaged ({what})")
+
+
+def as_record(record: Any) -> dict[str, Any]:
+    """Return a record, which must be a table of entries."""
+    if not isinstance(record, dict):
+        raise damaged("it is not a table")
+    return record
+
+
+def entry(record: dict[str, Any], key: str) -> Any:
+    """Return an entry that must be there."""
+    if key not in record:
+        raise damaged(f"{key} is missing")
+    return record[key]
+
+
+def one_of(record: dict[str, Any], key: str, known: tuple[Any, ...]) -> Any:
+    """Return an entry that must be one of the known values, and of the same type."""
+    value = entry(record, key)
+    if not any(type(value) is type(one) and value == one for one in known):
+        raise damaged(f"{key} is none of {', '.join(map(repr, known))}")
+    return value
+
+
+def names_in(record: dict[str, Any], key: str, n: int) -> list[Any] | None:
+    """Return labels of columns, `n` of them, or None."""
+    try:
+        names = labels_from_record(entry(record, key))
+    except (ValueError, OverflowError):
+        raise damaged(f"{key} is not a list of names") from None
+    if names is None:
+        return None
+    if len(names) != n:
+        raise damaged(f"{key} are not {n} names")
+    return names
+
+
+def level_names_in(record: dict[str, Any]) -> list[Any] | None:
+    """Return the names of the levels of column labels, or None, also for records made before there were any."""
+    names = record.get("level_names")
+    return None if names is None else names_in(record, "level_names", len(names) if isinstance(names, list) else 0)
+
+
+def whole_in(record: dict[str, Any], key: str, largest: int = 2**53) -> int:
+    """Return an entry that must be a whole number from 0 to `largest`."""
+    value = entry(record, key)
+    if not isinstance(value, float) or not value.is_integer() or not 0 <= value <= largest:
+        raise damaged(f"{key} is not a whole number up to {largest}")
+    return int(value)
+
+
+def numbers_in(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
+    """Return numbers in an array of this shape; they may be NaN or infinite."""
+    cells = np.empty((0, 0, 0), dtype=object)
+    with contextlib.suppress(ValueError):  # ragged
+        cells = np.array(entry(record, key), dtype=object)
+    if cells.shape != shape:
+        raise damaged(f"{key} is not an array of numbers of shape {shape}")
+    for k, value in enumerate(cells.flat):
+        if not isinstance(value, float):
+            if not (value is None or isinstance(value, str)) or value not in _WORDS:
+                where = f" of column {k}" if len(shape) == 1 else ""
+                raise damaged(f"{key}{where} is not a number")
+            cells.flat[k] = _WORDS[value]
+    return cells.astype(np.float64)
+
+
+def finite_in(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
+    """Return numbers in an array of this shape, which must be finite."""
+    numbers = numbers_in(record, key, shape)
+    if not np.isfinite(numbers).all():
+        raise damaged(f"{key} is not finite")
+    return numbers
+
+
+def covariance_in(record: dict[str, Any], key: str, p: int) -> FloatArray:
+    """Return a (p, p) matrix, which must be symmetric with a positive diagonal."""
+    matrix = finite_in(record, key, (p, p))
+    if not (np.allclose(matrix, matrix.T, atol=0.0) and (np.diag(matrix) > 0.0).all()):
+        raise damaged(f"{key} is not a covariance matrix")
+    return matrix

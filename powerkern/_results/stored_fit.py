@@ -1,0 +1,175 @@
+"""Fits that are kept as JSON, text or files, and read back bit for bit: NaN as null, infinity as a word."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from powerkern._input.messages import shown
+from powerkern._input.writing import replacing
+from powerkern._results.storage import Format, parse_record
+
+if TYPE_CHECKING:  # tools that collect the modules of an application see imports, not the names in _HOMES
+    import powerkern.joint
+    import powerkern.regression  # noqa: F401
+
+#: Version of the text.
+VERSION = 1
+#: The classes of fits that `load` reads, and the modules that export them.
+_HOMES = {
+    "PowerFit": "powerkern",
+    "GroupedFit": "powerkern",
+    "RegressionFit": "powerkern.regression",
+    "JointFit": "powerkern.joint",
+}
+
+
+class StoredFit(ABC):
+    """A fit, whose attributes cannot be set, and which JSON keeps. Constructors fill ``vars(self)``."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"{type(self).__name__}.{name} cannot be set: a fit holds the results for its data; fit again with other "
+            "arguments (lmbda= gives lambdas)"
+        )
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted; a fit holds the results for its data")
+
+    @abstractmethod
+    def _to_record(self) -> dict[str, Any]:
+        """Return the entries that JSON keeps: words, numbers, arrays, lists and tables of these."""
+
+    @classmethod
+    @abstractmethod
+    def _from_record(cls, record: Any) -> Self:
+        """Return the fit with these entries; ValueError if no fit can have them."""
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Write the fit as JSON to a file that `powerkern.load` reads back bit for bit.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file. One that exists is replaced when the new one is complete, and stays if writing fails.
+
+        Raises
+        ------
+        TypeError
+            No path.
+        OSError
+            The file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, powerkern as pk
+        >>> fit = pk.fit(np.arange(10.0))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit.save(f"{folder}/fit.json")
+        ...     again = pk.load(f"{folder}/fit.json")
+        >>> bool(again.lmbda == fit.lmbda)
+        True
+        """
+        if not isinstance(path, str | os.PathLike):
+            given = "without a path" if path is None else f"with {shown(path)} as its path"
+            raise TypeError(f"save was called {given}; pass the name of the file, such as fit.save('fit.json')")
+        with replacing(Path(path)) as part:
+            part.write_text(self.to_json() + "\n", encoding="utf-8")
+
+    def to_json(self) -> str:
+        """Write the fit as JSON text that `from_json` reads back bit for bit.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> fit = pk.fit(np.arange(10.0))
+        >>> bool(pk.PowerFit.from_json(fit.to_json()).lmbda == fit.lmbda)
+        True
+        """
+        return _format_of(type(self).__name__).to_text(self._to_record())
+
+    @classmethod
+    def from_json(cls, text: str | os.PathLike[str], *, check: bool = True) -> Self:
+        """Read the text that `to_json` wrote, or the file that `save` wrote.
+
+        Parameters
+        ----------
+        text : str or path-like
+            The text, in any layout, or the path of a file that holds it.
+        check : bool, default True
+            Refuse a text whose figures were changed since it was written, by the digest in it. False reads a text that
+            was edited on purpose.
+
+        Raises
+        ------
+        ValueError
+            The text is not JSON, not such a fit, of another version, was changed, or holds figures that no fit can
+            produce.
+        """
+        record = parse_record(_text_of(text))
+        return cls._from_record(_format_of(cls.__name__).check_text(record, check=check))
+
+
+def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
+    """Read a fit of any kind from the file that its method `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    check : bool, default True
+        Refuse a file whose figures were changed since it was written. False reads a file that was edited on purpose.
+
+    Returns
+    -------
+    PowerFit, GroupedFit, RegressionFit or JointFit
+        The fit, without the data that it was fitted to.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    ValueError
+        The file is not JSON, not a fit, of another version, was changed, or holds figures that no fit can produce.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, powerkern as pk
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pk.fit(np.arange(10.0)).save(f"{folder}/fit.json")
+    ...     pk.load(f"{folder}/fit.json").n_features
+    1
+    """
+    record = parse_record(_content_of(path))
+    kind = str(record.get("format")).removeprefix("powerkern.")
+    if kind not in _HOMES:
+        raise ValueError(f"not a fit: the JSON text in {os.fspath(path)} was not written by the save method of a fit")
+    home = getattr(importlib.import_module(_HOMES[kind]), kind)
+    return home._from_record(_format_of(kind).check_text(record, check=check))
+
+
+def _format_of(kind: str) -> Format:
+    """Return the format of the fits of a class."""
+    return Format(f"powerkern.{kind}", VERSION, "a fit")
+
+
+def _text_of(text: str | os.PathLike[str]) -> str:
+    """Return the text itself, or the content of the file that it names; text that begins with a brace is JSON."""
+    if isinstance(text, os.PathLike):
+        return _content_of(text)
+    if isinstance(text, str) and not text.lstrip().startswith(("{", "[")):
+        if not os.path.isfile(text):
+            raise ValueError(f"not a fit: {text[:60]!r} is neither JSON text nor a file")
+        return _content_of(text)
+    return text
+
+
+def _content_of(path: str | os.PathLike[str]) -> str:
+    """Return the text in a file."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"not a fit: {os.fspath(path)} holds no text") from None
