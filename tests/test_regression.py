@@ -538,7 +538,7 @@ def test_json_and_pickle():
     "text, message",
     [
         ("{", "not JSON"),
-        ("{}", "not written by RegressionFit"),
+        ("{}", "its format is None, not 'powerkern.RegressionFit'"),
         ('{"format": "powerkern.RegressionFit", "version": 9}', "version 9"),
         ('{"format": "powerkern.RegressionFit", "version": 1}', "damaged"),
     ],

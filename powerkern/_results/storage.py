@@ -73,7 +73,10 @@ class Format(NamedTuple):
             raise ValueError(f"{self.noun} in layout {layout}; this powerkern reads layout {_LAYOUT}")
         if len(data) != _START + n_text + n_payload:
             wanted = _START + n_text + n_payload
-            raise ValueError(f"not {self.noun}: the bytes were cut or joined, {len(data)} instead of {wanted}")
+            raise ValueError(
+                f"not {self.noun}: the bytes were cut or joined, {len(data)} instead of {wanted}; write or send them "
+                "again"
+            )
         text, payload = data[_START : _START + n_text], data[_START + n_text :]
         if _digest(data[: _HEAD.size], text, payload) != data[_HEAD.size : _START]:
             raise self.damaged()
@@ -88,7 +91,7 @@ class Format(NamedTuple):
 
     def damaged(self) -> ValueError:
         """Return the error for bytes that cannot have been written so."""
-        return ValueError(f"not {self.noun}: the bytes are damaged")
+        return ValueError(f"not {self.noun}: the bytes are damaged; write or send them again")
 
     # --- text ---------------------------------------------------------------------------------------------
 
@@ -127,7 +130,7 @@ class Format(NamedTuple):
         name, version = entries.get("format"), entries.get("version")
         if name != self.name:
             raise ValueError(f"not {self.noun}: its format is {shown(name)}, not {self.name!r}")
-        if version != self.version:
+        if isinstance(version, bool) or version != self.version:
             newer = isinstance(version, int | float) and version > self.version
             advice = "update powerkern" if newer else "write it again"
             text = f"{version:g}" if isinstance(version, int | float) else shown(version)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fits import kernel_rows
+from forged import forged
 from numpy.testing import assert_array_equal
 
 from powerkern.federated import Client, ProtocolError, Server, fit_federated
@@ -62,9 +63,15 @@ def poked(answer: bytes, place: tuple[int, ...], value: float) -> bytes:
 
 
 BAD_ANSWERS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "cut": (lambda m: m[:-1], "the message has .* it was cut or joined"),
-    "damaged": (lambda m: m[:-9] + bytes([m[-9] ^ 1]) + m[-8:], "the message is damaged"),
-    "version": (lambda m: m[:4] + b"\x07\x00" + m[6:], "the message has version 7"),
+    "cut": (lambda m: m[:-1], "not a message: the bytes were cut or joined"),
+    "damaged": (
+        lambda m: m[:-9] + bytes([m[-9] ^ 1]) + m[-8:],
+        "not a message: .* damaged; .* send them again",
+    ),
+    "version": (
+        lambda m: forged(m, lambda head, _: head.update(version=7)),
+        "a message in version 7; ",
+    ),
     "late": (lambda m: changed(m, "a", round=1), "the message is late: it answers round 1"),
     "early": (lambda m: changed(m, "a", round=3), "the message does not answer the question of round 2"),
     "kind": (lambda m: changed(m, "a", kind=Kind.RANGE), "the message does not answer the question of round 2"),

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import struct
-import zlib
-from collections.abc import Callable
 
 import numpy as np
 import pytest
+from forged import forged, parts_of
 
 from powerkern.kernels.power_sums import grids, ranges
 from powerkern.sketch import Range, Sketch, extend, finish, merge, range_of, summarize_chunk
@@ -17,22 +15,11 @@ from powerkern.sketch.grids import Grid
 
 ROWS = np.random.default_rng(0).lognormal(size=(60, 2))
 ONE_SIGN, BOTH_SIGNS = ROWS, ROWS - 1.0
-HEAD = 11  # bytes: magic, version, kind and length of the description
-
-
-def forged(data: bytes, change: Callable[[dict, bytearray], None]) -> bytes:
-    """Bytes with another description or other numbers, and a checksum that is right."""
-    length = struct.unpack_from("<I", data, HEAD - 4)[0]
-    record, payload = json.loads(data[HEAD : HEAD + length]), bytearray(data[HEAD + length : -4])
-    change(record, payload)
-    text = json.dumps(record).encode()
-    body = data[: HEAD - 4] + struct.pack("<I", len(text)) + text + bytes(payload)
-    return body + struct.pack("<I", zlib.crc32(body))
 
 
 def cell(data: bytes, column: int, entry: int, value: float) -> bytes:
     """A number of the table of a range, or of a grid and what stands on it."""
-    width = ranges.N_RANGE if data[HEAD - 5] == 1 else grids.N_GRID
+    width = ranges.N_RANGE if parts_of(data)[0]["format"] == "powerkern.sketch.Range" else grids.N_GRID
     return forged(data, lambda _, payload: struct.pack_into("<d", payload, 8 * (width * column + entry), value))
 
 
