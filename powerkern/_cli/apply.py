@@ -8,7 +8,14 @@ from typing import Any
 
 import powerkern as pk
 from powerkern._cli.output import plural, print_json
-from powerkern._cli.reading import blamed, by_fit, columns_of_fit, labels_in, read_any_fit, text_format
+from powerkern._cli.reading import (
+    choose_fitted_columns,
+    locate_errors_in_file,
+    read_any_fit,
+    read_labels,
+    select_fit_columns,
+    text_format,
+)
 from powerkern._input.tables import files
 from powerkern._input.tables.table import BadInput, Layout
 
@@ -25,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
         args.groups = fit.group_names[0]
     if by_groups and args.groups is None:
         raise BadInput(f"{args.fit} is a fit by groups: name the column of their labels with --groups")
-    fit = columns_of_fit(fit, args)
+    fit = select_fit_columns(fit, args)
     if args.groups is not None and not by_groups:
         raise BadInput(f"{args.fit} is a fit of all rows, without groups: leave out --groups")
     options: dict[str, Any] = {"n_threads": args.n_threads}
@@ -33,13 +40,13 @@ def run(args: argparse.Namespace) -> None:
     if args.command == "inverse":
         apply, options["out_of_range"] = fit.inverse_transform, args.out_of_range
     with (
-        files.stream(args.data, by_fit(fit, args), text) as (layout, blocks),
+        files.stream(args.data, choose_fitted_columns(fit, args), text) as (layout, blocks),
         files.write(args.output, layout, text) as writer,
     ):
         for block in blocks:
             if by_groups:
-                options["groups"] = labels_in(block, layout, args)
-            with blamed(args.data, layout, lambda: block):  # noqa: B023 - called at once
+                options["groups"] = read_labels(block, layout, args)
+            with locate_errors_in_file(args.data, layout, lambda: block):  # noqa: B023 - called at once
                 result = apply(block.matrix, **options)
             writer.write(block, result)
             n += len(result)
@@ -47,10 +54,10 @@ def run(args: argparse.Namespace) -> None:
         print_json({"rows": n, "columns": layout.matrix_names, "output": str(args.output)})
     elif to_file:
         shape = f"{plural(n, 'row')} x {plural(len(layout.names), 'column')}"
-        print(f"{shape} written to {args.output}{_shares(args.command, layout)}")
+        print(f"{shape} written to {args.output}{_count_phrase(args.command, layout)}")
 
 
-def _shares(command: str, layout: Layout) -> str:
+def _count_phrase(command: str, layout: Layout) -> str:
     """Return how many columns were changed and how many passed through; "" if all were changed."""
     n_passed = len(layout.names) - len(layout.positions)
     done = "transformed" if command == "transform" else "inverted"

@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse does, which would take "-999,?" for another option."""
-        words = _joined(sys.argv[1:] if args is None else args)
+        words = _join_signed_values(sys.argv[1:] if args is None else args)
         for word in words:
             if word.startswith("--") and word.endswith("=--"):  # argparse would make it an empty list
                 self.error(f"{word.removesuffix('=--')} cannot be --")
@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2)
 
 
-def _joined(words: Sequence[str]) -> list[str]:
+def _join_signed_values(words: Sequence[str]) -> list[str]:
     """The words, with each option joined to its value if that begins with a minus."""
     joined: list[str] = []
     for word in words:

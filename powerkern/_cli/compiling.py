@@ -26,7 +26,7 @@ from powerkern.kernels.compilation import JIT_DISABLED, cpu_levels, entries, wri
 _COLLECTED = 8_000_000
 
 
-class Kept(NamedTuple):
+class CompiledEntry(NamedTuple):
     """The code of one entry on disk."""
 
     name: str
@@ -44,9 +44,9 @@ def run(args: argparse.Namespace) -> None:
         _check_cpu(args.cpu)
     names, started = list(entries(args.all)), time.perf_counter()
     try:
-        with _workers(args.to, args.cpu, args.processes or default_threads()) as workers:
+        with _start_workers(args.to, args.cpu, args.processes or default_threads()) as workers:
             folder = workers[0].submit(writable_folder).result()
-            kept = list(_with_progress(_each(names, folder, workers), len(names)))
+            kept = list(_with_progress(_compile_each(names, folder, workers), len(names)))
     except BrokenProcessPool:
         why = "a compiling process was ended, perhaps for want of memory"
         raise BadInput(f"compiled code cannot be kept: {why}") from None
@@ -68,7 +68,7 @@ def _check_cpu(name: str) -> None:
         raise BadInput(f"argument --cpu: invalid choice: {name!r} (choose from {', '.join(known)}){hint}")
 
 
-def _with_progress(compiled: Iterator[Kept], n: int) -> Iterator[Kept]:
+def _with_progress(compiled: Iterator[CompiledEntry], n: int) -> Iterator[CompiledEntry]:
     """Each entry as it is done, with a bar (where there is tqdm) or a line on standard error."""
     try:
         from tqdm import tqdm
@@ -81,7 +81,7 @@ def _with_progress(compiled: Iterator[Kept], n: int) -> Iterator[Kept]:
 
 
 @contextmanager
-def _workers(to: Path | None, cpu: str | None, n: int) -> Iterator[list[ProcessPoolExecutor]]:
+def _start_workers(to: Path | None, cpu: str | None, n: int) -> Iterator[list[ProcessPoolExecutor]]:
     """New processes, one for each worker, which read numba's variables from the environment when they import it."""
     spawn, before = multiprocessing.get_context("spawn"), dict(os.environ)
     os.environ.update({} if to is None else {"NUMBA_CACHE_DIR": str(to.absolute())})
@@ -99,17 +99,17 @@ def _workers(to: Path | None, cpu: str | None, n: int) -> Iterator[list[ProcessP
         os.environ.update(before)
 
 
-def _each(names: list[str], folder: Path, workers: list[ProcessPoolExecutor]) -> Iterator[Kept]:
+def _compile_each(names: list[str], folder: Path, workers: list[ProcessPoolExecutor]) -> Iterator[CompiledEntry]:
     """Each entry as it is done; entries of a module share kernels, so that a worker compiles neighbors if it can."""
     size = -(-len(names) // len(workers))
     shares = [deque(names[k * size : (k + 1) * size]) for k in range(len(workers))]
-    running: dict[Future[Kept], int] = {}
+    running: dict[Future[CompiledEntry], int] = {}
 
     def give_work_to(k: int) -> None:
         longest = max(shares, key=len)
         if longest:
             name = shares[k].popleft() if shares[k] else longest.pop()
-            running[workers[k].submit(_keep, name, folder)] = k
+            running[workers[k].submit(_compile_entry, name, folder)] = k
 
     for k in range(len(workers)):
         give_work_to(k)
@@ -125,10 +125,10 @@ def _prepare() -> None:
     gc.set_threshold(_COLLECTED)
 
 
-def _keep(name: str, folder: Path) -> Kept:
+def _compile_entry(name: str, folder: Path) -> CompiledEntry:
     """Compile one entry, in a process of its own."""
     entry = entries()[name]
     started = time.perf_counter()
     compiled = entry.keep_in(folder)
     seconds = time.perf_counter() - started if compiled else 0.0
-    return Kept(name, seconds, entry.file_in(folder).stat().st_size)
+    return CompiledEntry(name, seconds, entry.file_in(folder).stat().st_size)

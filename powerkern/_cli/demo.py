@@ -23,7 +23,7 @@ _PEER_COLUMNS = 3
 _REPEATS = 3
 
 
-class _Figures(NamedTuple):
+class _DemoResults(NamedTuple):
     """The figures of the demo for one family."""
 
     family: str
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
     started = time.perf_counter()
     _warm_up(args)
     say(f"compiled, or loaded from the cache, in {time.perf_counter() - started:.1f} s\n")
-    figures = [_demo(family, args, say) for family in ("box-cox", "yeo-johnson")]
+    figures = [_run_family(family, args, say) for family in ("box-cox", "yeo-johnson")]
     say()
     if args.json:
         print_json(
@@ -72,8 +72,8 @@ def run(args: argparse.Namespace) -> None:
         print(f"Saved in {args.save}: box-cox.npy, box-cox.json, yeo-johnson.npy, yeo-johnson.json.")
 
 
-def _demo_rows(figures: Sequence[_Figures]) -> list[list[str]]:
-    def row(label: str, cell: Callable[[_Figures], str]) -> list[str]:
+def _demo_rows(figures: Sequence[_DemoResults]) -> list[list[str]]:
+    def row(label: str, cell: Callable[[_DemoResults], str]) -> list[str]:
         return [label, *map(cell, figures)]
 
     return [
@@ -101,15 +101,15 @@ def _warm_up(args: argparse.Namespace) -> None:
         fit.inverse_transform(fit.transform(x))
 
 
-def _demo(family: str, args: argparse.Namespace, say: Callable[..., None]) -> _Figures:
+def _run_family(family: str, args: argparse.Namespace, say: Callable[..., None]) -> _DemoResults:
     rng = np.random.default_rng([args.seed, FAMILIES.index(family)])
     # Yeo-Johnson reaches every real number, so that the truth can be exactly normal, for 0 <= lambda <= 2
     truth = rng.uniform(*((-1, 1) if family == "box-cox" else (0, 2)), args.columns)
     x = _simulate(family, truth, args.rows, rng)
     say(f"timing {family}: powerkern", end="", flush=True)
-    seconds, fit = _best(lambda: pk.fit(x, family=family, n_threads=args.n_threads))
-    transform_seconds, z = _best(lambda: fit.transform(x, n_threads=args.n_threads))
-    inverse_seconds, back = _best(lambda: fit.inverse_transform(z, n_threads=args.n_threads))
+    seconds, fit = _time_best(lambda: pk.fit(x, family=family, n_threads=args.n_threads))
+    transform_seconds, z = _time_best(lambda: fit.transform(x, n_threads=args.n_threads))
+    inverse_seconds, back = _time_best(lambda: fit.inverse_transform(z, n_threads=args.n_threads))
     error = (fit.lmbda - truth) * np.sqrt(fit.information)
     if args.save:
         path = args.save / f"{family}.npy"
@@ -117,9 +117,9 @@ def _demo(family: str, args: argparse.Namespace, say: Callable[..., None]) -> _F
             np.save(part, x)
         files.write_text(args.save / f"{family}.json", fit.to_json() + "\n")
     per_value = 1e9 / x.size
-    peers = _peers(family, np.ascontiguousarray(x[:, :_PEER_COLUMNS]), say)
+    peers = _time_peers(family, np.ascontiguousarray(x[:, :_PEER_COLUMNS]), say)
     say()
-    return _Figures(
+    return _DemoResults(
         family=family,
         rms_error=math.sqrt(np.mean(error**2)),
         coverage=float(np.mean(np.abs(error) < 1.959964)),
@@ -144,7 +144,7 @@ def _simulate(family: str, lmbda: NDArray[np.float64], rows: int, rng: np.random
     return x
 
 
-def _best(work: Callable[[], Any]) -> tuple[float, Any]:
+def _time_best(work: Callable[[], Any]) -> tuple[float, Any]:
     """The shortest of a few runs, in seconds, and the last result."""
     seconds = math.inf
     for _ in range(_REPEATS):
@@ -154,7 +154,7 @@ def _best(work: Callable[[], Any]) -> tuple[float, Any]:
     return seconds, result
 
 
-def _peers(family: str, x: NDArray[np.float64], say: Callable[..., None]) -> dict[str, float]:
+def _time_peers(family: str, x: NDArray[np.float64], say: Callable[..., None]) -> dict[str, float]:
     """Nanoseconds a value that the installed peers take to find lambda."""
     figures = {}
     for package, peer in (("scipy", _fit_scipy), ("scikit-learn", _fit_sklearn)):
@@ -164,7 +164,7 @@ def _peers(family: str, x: NDArray[np.float64], say: Callable[..., None]) -> dic
             continue
         say(f", {package}", end="", flush=True)
         peer(family, x[:100])  # so that its imports are not timed
-        seconds, _ = _best(lambda: peer(family, x))  # noqa: B023 - called at once
+        seconds, _ = _time_best(lambda: peer(family, x))  # noqa: B023 - called at once
         figures[f"{package} {version}"] = seconds * 1e9 / x.size
     return figures
 

@@ -12,15 +12,15 @@ import numpy as np
 import powerkern as pk
 from powerkern._cli.output import complain, finite, plural, print_json, print_table, short
 from powerkern._cli.reading import (
-    blamed,
-    by_fit,
-    called,
-    chosen_by,
-    columns_of_fit,
-    estimator_of,
-    labels_in,
+    choose_columns,
+    choose_fitted_columns,
+    display_name,
+    locate_errors_in_file,
+    make_estimator,
     read_fit,
+    read_labels,
     refuse_options,
+    select_fit_columns,
     text_format,
 )
 from powerkern._input.tables import files
@@ -42,9 +42,9 @@ def run_fit(args: argparse.Namespace) -> None:
         raise BadInput("--json and -o - both ask for standard output: name a file with -o")
     fit: pk.PowerFit | pk.GroupedFit
     if args.groups is not None:
-        fit, table = _fitted_by_groups(args)
+        fit, table = _fit_groups(args)
     else:
-        fit, table = _fitted_by_size(args)
+        fit, table = _fit_by_size(args)
     if to_output:
         print(fit.to_json())
         print_left_out(args, table, complain)
@@ -52,9 +52,9 @@ def run_fit(args: argparse.Namespace) -> None:
     if args.output:
         files.write_text(args.output, fit.to_json() + "\n")
     if isinstance(fit, pk.GroupedFit):
-        records = [{"group": label, **record} for label in fit for record in _records(fit[label], table)]
+        records = [{"group": label, **record} for label in fit for record in _make_records(fit[label], table)]
     else:
-        records = _records(fit, table)
+        records = _make_records(fit, table)
     if args.json:
         print_json(
             {
@@ -62,7 +62,7 @@ def run_fit(args: argparse.Namespace) -> None:
                 "family": fit.family,
                 "estimator": fit.estimator.name,
                 "columns": records,
-                **_left_out(table),
+                **_list_left_out(table),
                 **({"output": str(args.output)} if args.output else {}),
             }
         )
@@ -75,9 +75,9 @@ def run_fit(args: argparse.Namespace) -> None:
 
 def run_summary(args: argparse.Namespace) -> None:
     options: dict[str, Any] = {"level": args.level, "n_threads": args.n_threads}
-    fit, table = _fitted_by_size(args)
+    fit, table = _fit_by_size(args)
     if table.block is None:
-        options["sample"], options["sample_weight"] = _drawn(args)
+        options["sample"], options["sample_weight"] = _draw_rows(args)
     summary = fit.summary(**options)
     summary.names = np.array(table.layout.matrix_names)
     if args.json:
@@ -87,31 +87,31 @@ def run_summary(args: argparse.Namespace) -> None:
         }
         columns = [dict(zip(entries, figures, strict=True)) for figures in zip(*entries.values(), strict=True)]
         about = {"rows": table.n_rows, "family": fit.family, "estimator": fit.estimator.name, "level": args.level}
-        print_json({**about, "columns": columns, **_left_out(table)})
+        print_json({**about, "columns": columns, **_list_left_out(table)})
         return
     print(summary.to_text(None))
     print_left_out(args, table)
 
 
-def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
+def fit_table(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     """The table that was asked for, or its columns, and their fit, which may be given."""
     if getattr(args, "fit", None) is not None:
         refuse_options(args, "cutoff")
-        fit = columns_of_fit(read_fit(args.fit), args)
-        return fit, files.read(args.data, by_fit(fit, args), text_format(args))
-    found = _found(args)
-    matrix, weight = _split(args, found.layout, found.rows)
+        fit = select_fit_columns(read_fit(args.fit), args)
+        return fit, files.read(args.data, choose_fitted_columns(fit, args), text_format(args))
+    found = _read_table(args)
+    matrix, weight = _split_weights(args, found.layout, found.rows)
     table = replace(found, layout=found.layout.less(args.weights), block=found.rows._replace(matrix=matrix))
-    return _fit_of(args, table, weight), table
+    return _fit_rows(args, table, weight), table
 
 
-def _fit_of(args: argparse.Namespace, table: Table, weight: FloatArray | None, **groups: Any) -> Any:
+def _fit_rows(args: argparse.Namespace, table: Table, weight: FloatArray | None, **groups: Any) -> Any:
     """The fit of all rows of a table."""
-    with blamed(args.data, table.layout, lambda: table.rows):
+    with locate_errors_in_file(args.data, table.layout, lambda: table.rows):
         return pk.fit(
             table.rows.matrix,
             family=args.family,
-            estimator=estimator_of(args),
+            estimator=make_estimator(args),
             standardize=not args.no_standardize,
             sample_weight=weight,
             shift=args.shift,
@@ -132,39 +132,39 @@ def _column_names(layout: Layout) -> list[str] | None:
     return layout.matrix_names if layout.named or not is_whole else None
 
 
-def _fitted_by_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
+def _fit_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
     """The table that was asked for, and a fit of each group of its rows."""
-    found = _found(args, keep=False)
+    found = _read_table(args, keep=False)
     layout = found.layout
     blocks, weights, labels = [], [], []
-    for block in _blocks(args, layout):
-        matrix, weight = _split(args, layout, block)
+    for block in _stream_blocks(args, layout):
+        matrix, weight = _split_weights(args, layout, block)
         blocks.append(block._replace(matrix=matrix))
         weights += [] if weight is None else [weight]
-        labels += labels_in(block, layout, args)
+        labels += read_labels(block, layout, args)
     lines = None if blocks[0].lines is None else np.concatenate([block.lines for block in blocks])
     rows = Block(np.concatenate([block.matrix for block in blocks]), {}, lines)
     table = replace(found, layout=layout.less(args.weights), block=rows)
     weight = np.concatenate(weights) if weights else None
-    fit = _fit_of(args, table, weight, groups=labels)
+    fit = _fit_rows(args, table, weight, groups=labels)
     if layout.named:  # so that the file says which column holds the labels
         fit = fit._with_group_names([args.groups])
     return fit, table
 
 
-def _fitted_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
+def _fit_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     """The fit of a table, by `fit_chunks` if it is large and sums and counts are enough, and the table."""
-    estimator = estimator_of(args)
+    estimator = make_estimator(args)
     whole = not estimator.fits_chunks or args.origin is not None or args.criterion == "central"
     if whole or not files.is_longer(args.data, LARGE):
-        return fitted(args)
-    found = _found(args, keep=False)
+        return fit_table(args)
+    found = _read_table(args, keep=False)
     if len(found.layout.positions) > _MOST_COLUMNS:
-        return fitted(args)
+        return fit_table(args)
     table = replace(found, layout=found.layout.less(args.weights))
     layout = table.layout
     blocks = _Blocks(args, found.layout)
-    with blamed(args.data, layout, blocks.last):
+    with locate_errors_in_file(args.data, layout, blocks.last):
         fit = fit_chunks(
             blocks,
             args.family,
@@ -191,9 +191,9 @@ class _Blocks:
         self._weight: FloatArray | None = None
 
     def __call__(self) -> Iterator[FloatArray]:
-        for block in _blocks(self._args, self._layout):
+        for block in _stream_blocks(self._args, self._layout):
             self._last = block
-            matrix, self._weight = _split(self._args, self._layout, block)
+            matrix, self._weight = _split_weights(self._args, self._layout, block)
             yield matrix
         self._weight = None
 
@@ -207,33 +207,33 @@ class _Blocks:
         return self._last
 
 
-def _blocks(args: argparse.Namespace, layout: Layout) -> Iterator[Block]:
+def _stream_blocks(args: argparse.Namespace, layout: Layout) -> Iterator[Block]:
     """The table from the start, a block of rows at a time."""
     with files.stream(args.data, lambda names, named: Selection(layout.positions), text_format(args)) as (_, blocks):
         yield from blocks
 
 
-def _drawn(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]:
+def _draw_rows(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]:
     """Rows of the table drawn at random, of the same table always the same, and their weights."""
-    layout = _found(args, keep=False).layout
+    layout = _read_table(args, keep=False).layout
     rng, keys, rows = np.random.default_rng(0), np.empty(0), np.empty((0, len(layout.positions)))
-    for block in _blocks(args, layout):
+    for block in _stream_blocks(args, layout):
         keys = np.append(keys, rng.random(len(block.matrix)))
         rows = np.concatenate([rows, block.matrix])
         chosen = np.sort(np.argsort(keys)[:_ROWS_DRAWN])
         keys, rows = keys[chosen], rows[chosen]
-    return _split(args, layout, Block(rows, {}))
+    return _split_weights(args, layout, Block(rows, {}))
 
 
-def _found(args: argparse.Namespace, keep: bool = True) -> Table:
+def _read_table(args: argparse.Namespace, keep: bool = True) -> Table:
     """Return the columns that were asked for and the column of weights, with all rows if `keep`."""
-    table = files.read(args.data, chosen_by(args), text_format(args), keep)
+    table = files.read(args.data, choose_columns(args), text_format(args), keep)
     if table.layout.matrix_names == [args.weights]:
-        raise BadInput(f"{called(args.data)} has no column to fit besides the weights, {args.weights!r}")
+        raise BadInput(f"{display_name(args.data)} has no column to fit besides the weights, {args.weights!r}")
     return table
 
 
-def _split(args: argparse.Namespace, layout: Layout, block: Block) -> tuple[FloatArray, FloatArray | None]:
+def _split_weights(args: argparse.Namespace, layout: Layout, block: Block) -> tuple[FloatArray, FloatArray | None]:
     """The numbers of a block, and the weights of its rows, which are a column of the layout."""
     if args.weights is None:
         return block.matrix, None
@@ -243,7 +243,7 @@ def _split(args: argparse.Namespace, layout: Layout, block: Block) -> tuple[Floa
     if wrong.size:
         place = layout.place(block, at, int(wrong[0]))
         raise BadInput(
-            f"{called(args.data)}, {place}: the weight is {weight[wrong[0]]}; weights must be finite and not negative"
+            f"{display_name(args.data)}, {place}: the weight is {weight[wrong[0]]}; weights must be finite and not negative"
         )
     return np.delete(block.matrix, at, axis=1), weight
 
@@ -291,14 +291,14 @@ def _print_fit(records: Sequence[dict[str, Any]]) -> None:
     print_table(list(cells), [[cell(r) for cell in cells.values()] for r in records], left=left)
 
 
-def _left_out(table: Table) -> dict[str, Any]:
+def _list_left_out(table: Table) -> dict[str, Any]:
     """Return the columns that are not in the fit, and why where that may surprise."""
     reasons = {**table.odd, **{name: f"identifiers: {reason}" for name, reason in table.identifiers.items()}}
     names = [name for name in table.layout.other_names if name or name in reasons]
     return {"left_out": [{"column": name, "reason": reasons.get(name)} for name in names]}
 
 
-def _records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
+def _make_records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
     """The figures printed for each column; every attribute of the fit is read once, for all columns."""
     columns = {
         "column": table.layout.matrix_names,

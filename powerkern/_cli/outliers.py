@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import powerkern as pk
-from powerkern._cli.fit import fitted, print_left_out
+from powerkern._cli.fit import fit_table, print_left_out
 from powerkern._cli.output import finite, plural, print_json, print_table, short
-from powerkern._cli.reading import blamed
+from powerkern._cli.reading import locate_errors_in_file
 from powerkern._input.tables import files
 from powerkern._input.tables.table import Table, check_folder
 
@@ -23,9 +23,9 @@ _SHOWN = 30
 def run(args: argparse.Namespace) -> None:
     """List the outliers, the farthest first."""
     check_folder(args.output)
-    fit, table = fitted(args)
-    found = _outliers(args, fit, table)
-    head = list(_entry(table, 0, "", 0.0, 0.0))
+    fit, table = fit_table(args)
+    found = _find_outliers(args, fit, table)
+    head = list(_make_entry(table, 0, "", 0.0, 0.0))
     if args.output is not None:
         text = io.StringIO()
         writer = csv.DictWriter(text, head, lineterminator="\n")
@@ -49,10 +49,10 @@ def run(args: argparse.Namespace) -> None:
         print(f"{plural(len(found), 'outlier')} written to {args.output}, a line each")
 
 
-def _outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
+def _find_outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
     """The outlying values, the farthest first."""
     matrix = table.rows.matrix
-    with blamed(args.data, table.layout, lambda: table.rows):
+    with locate_errors_in_file(args.data, table.layout, lambda: table.rows):
         flagged = fit.outliers(matrix, cutoff=getattr(args, "cutoff", None))
         standardized = fit._with_spec(standardize=True)
         z = standardized.transform(matrix, n_threads=args.n_threads)
@@ -60,12 +60,12 @@ def _outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> list[
     distance = np.abs(z[flagged])
     names = table.layout.matrix_names
     return [
-        _entry(table, i, names[j], float(matrix[i, j]), float(z[i, j]))
+        _make_entry(table, i, names[j], float(matrix[i, j]), float(z[i, j]))
         for i, j in cells[np.argsort(-distance, kind="stable")].tolist()
     ]
 
 
-def _entry(table: Table, i: int, column: str, value: float, z: float) -> dict[str, Any]:
+def _make_entry(table: Table, i: int, column: str, value: float, z: float) -> dict[str, Any]:
     """A value and where it is: rows of text go by the line of the file."""
     lines = table.rows.lines
     place = {"row": i} if lines is None else {"line": int(lines[i])}

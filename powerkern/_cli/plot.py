@@ -6,9 +6,9 @@ import argparse
 from typing import Any
 
 import powerkern as pk
-from powerkern._cli.fit import fitted, print_left_out
+from powerkern._cli.fit import fit_table, print_left_out
 from powerkern._cli.output import plural
-from powerkern._cli.reading import blamed
+from powerkern._cli.reading import locate_errors_in_file
 from powerkern._input.tables import files
 from powerkern._input.tables.table import BadInput, Table, check_folder
 
@@ -24,11 +24,11 @@ def run(args: argparse.Namespace) -> None:
     except ImportError as error:
         raise BadInput("plots need matplotlib: pip install matplotlib") from error
     _check(args, plt)
-    fit, table = fitted(args)
+    fit, table = fit_table(args)
     previous = mpl.get_backend(auto_select=False)
     plt.switch_backend("Agg")  # no screen is needed
     try:
-        with plt.style.context(args.style), blamed(args.data, table.layout, lambda: table.rows):
+        with plt.style.context(args.style), locate_errors_in_file(args.data, table.layout, lambda: table.rows):
             figure = _KINDS[args.kind](fit, table)
             with files.replaced(args.output) as part:
                 figure.savefig(part, dpi=_DPI)

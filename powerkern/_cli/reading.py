@@ -27,7 +27,7 @@ def _as_option(argument: re.Match[str]) -> str:
 AS_OPTIONS = Rewording((r"\b(family|estimator|columns|out_of_range)=(?:'([\w-]+)')?", _as_option))
 
 
-def by_name(
+def choose_by_name(
     wanted: Sequence[str] | None, path: Path, excluded: Sequence[str] = (), required: Sequence[str] = ()
 ) -> Choice:
     """Return the choice of the columns of these names, or of those that hold numbers, less the excluded ones.
@@ -48,7 +48,7 @@ def by_name(
         position = {name: j for j, name in enumerate(names)}
 
         def positions(of: Sequence[str]) -> list[int]:
-            return [position[name] if name in position else position_of(name, names, path) for name in of]
+            return [position[name] if name in position else find_column(name, names, path) for name in of]
 
         left_out = set(positions(excluded))
         if wanted is None:
@@ -59,12 +59,12 @@ def by_name(
     return choose
 
 
-def chosen_by(args: argparse.Namespace) -> Choice:
+def choose_columns(args: argparse.Namespace) -> Choice:
     """Return the choice of the columns to fit and of the weights, by the arguments; labels of groups are not fitted."""
     weights = [] if args.weights is None else [args.weights]
     _check_columns(args)
     labels = [] if getattr(args, "groups", None) is None else [args.groups]
-    return by_name(args.columns or None, args.data, [*args.exclude, *labels], weights)
+    return choose_by_name(args.columns or None, args.data, [*args.exclude, *labels], weights)
 
 
 def _check_columns(args: argparse.Namespace) -> None:
@@ -74,7 +74,7 @@ def _check_columns(args: argparse.Namespace) -> None:
             raise BadInput(f"--columns and --exclude both name {name!r}")
 
 
-def columns_of_fit(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -> Any:
+def select_fit_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -> Any:
     """Return the fit of the columns that --columns and --exclude choose; all of it without these options."""
     if args.columns is None and not args.exclude:
         return fit
@@ -92,38 +92,40 @@ def columns_of_fit(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -
     return part._with_names(wanted)
 
 
-def position_of(name: str, names: Sequence[str], path: Path) -> int:
+def find_column(name: str, names: Sequence[str], path: Path) -> int:
     """The position of a column."""
     if name not in names:
-        raise BadInput(f"{called(path)} has no column {name!r}{did_you_mean(name, names)}")
+        raise BadInput(f"{display_name(path)} has no column {name!r}{did_you_mean(name, names)}")
     return names.index(name)
 
 
-def labels_in(block: Block, layout: Layout, args: argparse.Namespace) -> list[object]:
+def read_labels(block: Block, layout: Layout, args: argparse.Namespace) -> list[object]:
     """The labels of a block's rows, in the column that --groups names."""
-    at = position_of(args.groups, layout.names, args.data)
+    at = find_column(args.groups, layout.names, args.data)
     if at not in block.rest:
-        raise BadInput(f"{called(args.data)}, column {args.groups!r}: --groups names a column that is fitted")
+        raise BadInput(f"{display_name(args.data)}, column {args.groups!r}: --groups names a column that is fitted")
     cells = block.rest[at]
     labels = cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells)
     for i, label in enumerate(labels):
         if label is None or (isinstance(label, str) and (not label.strip() or label.strip() in args.missing)):
             row = f"row {block.start + i}" if block.lines is None else f"line {block.lines[i]}"
-            raise BadInput(f"{called(args.data)}, column {args.groups!r}, {row}: the label is missing; drop the row")
+            raise BadInput(
+                f"{display_name(args.data)}, column {args.groups!r}, {row}: the label is missing; drop the row"
+            )
     return labels
 
 
-def by_fit(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -> Choice:
+def choose_fitted_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -> Choice:
     """The columns of a table that a fit applies to: by name where both have names, else by position."""
 
     def choose(names: Sequence[str], named: bool) -> Selection:
         known = None if fit.column_names is None else list(map(str, fit.column_names))
         # a fit of some columns of a table without names knows them by their positions
         if known is not None and (named or set(known) <= set(names)):
-            return by_name(known, args.data)(names, named)
+            return choose_by_name(known, args.data)(names, named)
         if len(names) != fit.n_features:
             raise BadInput(
-                f"{called(args.data)} has {len(names)} columns, {args.fit.name} is a fit of {fit.n_features}"
+                f"{display_name(args.data)} has {len(names)} columns, {args.fit.name} is a fit of {fit.n_features}"
             )
         return Selection(range(len(names)))
 
@@ -150,7 +152,7 @@ def read_any_fit(path: Path) -> pk.PowerFit | pk.GroupedFit:
     return fit
 
 
-def estimator_of(args: argparse.Namespace) -> Estimator:
+def make_estimator(args: argparse.Namespace) -> Estimator:
     """The estimator with its options, from the arguments."""
     name = args.estimator or args.default_estimator
     options = {option: value for option, value in vars(args).items() if option in OPTIONS}
@@ -191,7 +193,7 @@ def text_format(args: argparse.Namespace) -> TextFormat:
 
 
 @contextmanager
-def blamed(path: Path, layout: Layout, block: Callable[[], Block]) -> Iterator[None]:
+def locate_errors_in_file(path: Path, layout: Layout, block: Callable[[], Block]) -> Iterator[None]:
     """Name the file and the line of values that powerkern rejects; `block` returns the rows that it looked at."""
     try:
         with AS_OPTIONS:
@@ -202,11 +204,11 @@ def blamed(path: Path, layout: Layout, block: Callable[[], Block]) -> Iterator[N
         place = place_of(error)
         if place is not None and place.row is not None:
             where = layout.place(block(), place.column or 0, place.row)
-            raise BadInput(f"{called(path)}, {where}: {place.reason}") from error
-        raise BadInput(f"{called(path)}: {one_line(error)}") from error
+            raise BadInput(f"{display_name(path)}, {where}: {place.reason}") from error
+        raise BadInput(f"{display_name(path)}: {one_line(error)}") from error
 
 
-def called(path: Path) -> str:
+def display_name(path: Path) -> str:
     """The name of a file in messages."""
     return "standard input" if str(path) == "-" else path.name
 

@@ -17,7 +17,7 @@ from powerkern._input.arrays import NO_WEIGHTS, as_flag, column_label
 from powerkern._input.messages import shown
 from powerkern._input.reading import read_chunk
 from powerkern._typing import FloatArray
-from powerkern.federated.integers import Integers, checked_quantum, vector_of_moments
+from powerkern.federated.integers import Integers, check_quantum, encode_moments
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
 from powerkern.federated.pool import MomentsRequest, read_moments_request
 from powerkern.kernels.likelihood import partial_moments
@@ -119,16 +119,16 @@ class Client:
             `sums_only`; or the data are outside the domain of the family or the bounds of the fit. The text holds no
             values and may be sent to the server; the attribute `detail` names row and value.
         """
-        message, shift = self._read(request)
+        message, shift = self._read_request(request)
         if message.kind == Kind.SUMS:
             raise self._error("the request asks for sums to be added up; it is for summands()")
         if self._sums_only:
             raise self._error("it gives sums only; give the server data_bounds and a quantum")
         body: NDArray[np.float64] | NDArray[np.uint8]
         if message.kind == Kind.RANGE:
-            body = np.frombuffer(self._range(message.details["family"], shift).to_bytes(), np.uint8)
+            body = np.frombuffer(self._measure_range(message.details["family"], shift).to_bytes(), np.uint8)
         else:
-            body = self._moments(message, shift)
+            body = self._measure_moments(message, shift)
         return pack(Message(message.kind, message.session, message.round, self.name, {}, body))
 
     def summands(self, request: bytes) -> Integers:
@@ -149,22 +149,22 @@ class Client:
         ProtocolError
             As by `answer`; or the weights are too large.
         """
-        message, shift = self._read(request)
+        message, shift = self._read_request(request)
         if message.kind != Kind.SUMS:
             raise self._error(f"the request asks for {message.kind.name.lower()} in the open; it is for answer()")
         try:
-            quantum = checked_quantum(message.details.get("quantum"))
+            quantum = check_quantum(message.details.get("quantum"))
         except ValueError as error:
             raise self._error(f"the request is malformed: {error}") from None
         try:
-            return vector_of_moments(self._moments(message, shift), quantum, request)
+            return encode_moments(self._measure_moments(message, shift), quantum, request)
         except OverflowError:
             text = "its weights are too large to be added up; divide them by their mean over all sites"
             raise self._error(text) from None
 
     # --- requests ---------------------------------------------------------------------------------------
 
-    def _read(self, request: bytes) -> tuple[Message, FloatArray]:
+    def _read_request(self, request: bytes) -> tuple[Message, FloatArray]:
         """A request for this client, and the shift of its fit."""
         message = unpack(request, SERVER)
         family, names = message.details.get("family"), message.details.get("clients")
@@ -205,7 +205,7 @@ class Client:
 
     # --- answers ----------------------------------------------------------------------------------------
 
-    def _range(self, family: str, shift: FloatArray) -> Range:
+    def _measure_range(self, family: str, shift: FloatArray) -> Range:
         """The range of the columns plus their shift, found once."""
         key, weight = (family, shift.tobytes()), self._matrix.weight
         if key in self._ranges:
@@ -226,13 +226,13 @@ class Client:
             raise self._error(f"{text}; its own log names one", detail) from None
         return self._ranges.setdefault(key, Range(family, found.table, found.column_names, found.was_vector))
 
-    def _moments(self, message: Message, shift: FloatArray) -> FloatArray:
+    def _measure_moments(self, message: Message, shift: FloatArray) -> FloatArray:
         family = message.details["family"]
         try:
             asked = read_moments_request(message.body, self.n_columns, FAMILIES[family])
         except ValueError as error:
             raise self._error(f"the request is malformed: {error}") from None
-        self._check_inside(asked, self._range(family, shift), shift)
+        self._check_bounds(asked, self._measure_range(family, shift), shift)
         frames = np.zeros((self.n_columns, partial_moments.N_SCALING))
         at = np.full((self.n_columns, asked.at.shape[1]), np.nan)
         frames[asked.which], at[asked.which] = asked.frames, asked.at
@@ -242,7 +242,7 @@ class Client:
             raise self._error("moments at these exponents are beyond float64")
         return moments
 
-    def _check_inside(self, asked: MomentsRequest, found: Range, shift: FloatArray) -> None:
+    def _check_bounds(self, asked: MomentsRequest, found: Range, shift: FloatArray) -> None:
         which = asked.which
         outside = (found.count[which] > 0) & ~((asked.low <= found.x_min[which]) & (found.x_max[which] <= asked.high))
         if outside.any():

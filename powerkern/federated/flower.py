@@ -46,28 +46,28 @@ def client_app(make_client: Callable[[Context], Client]) -> ClientApp:
         Errors at a site are logged there; the server receives the text of a `ProtocolError`, which holds no values,
         and of other errors nothing but the type.
     """
-    app = _flwr("clientapp").ClientApp()
+    app = _import_flwr("clientapp").ClientApp()
 
     @app.query()  # type: ignore[untyped-decorator]
     def _answer(message: Message, context: Context) -> Message:
         def ask(client: Client) -> bytes:
-            request = _bytes_in(message)
+            request = _read_bytes(message)
             return client.name.encode() if request == _WHO else client.answer(request)
 
-        return _message(_told(make_client, context, ask), reply_to=message)
+        return _make_message(_call_client(make_client, context, ask), reply_to=message)
 
-    @app.train(mods=[_flwr("client.mod").secaggplus_mod])  # type: ignore[untyped-decorator]
+    @app.train(mods=[_import_flwr("client.mod").secaggplus_mod])  # type: ignore[untyped-decorator]
     def _add(message: Message, context: Context) -> Message:
         secagg = importlib.import_module("powerkern.federated.secagg")
-        request = secagg.request_in(message)
-        vector = _told(make_client, context, lambda client: client.summands(request))
-        reply: Message = secagg.reply(message, vector)
+        request = secagg.read_request(message)
+        vector = _call_client(make_client, context, lambda client: client.summands(request))
+        reply: Message = secagg.make_reply(message, vector)
         return reply
 
     return app
 
 
-def _told(make_client: Callable[[Context], Client], context: Context, ask: Callable[[Client], Any]) -> Any:
+def _call_client(make_client: Callable[[Context], Client], context: Context, ask: Callable[[Client], Any]) -> Any:
     """The answer of a site, or an error that reveals nothing about its rows."""
     try:
         return ask(make_client(context))
@@ -121,21 +121,21 @@ def fit(
     """
     if options.get("quantum") is not None and context is None:
         raise ValueError("quantum= needs context=, the context of the server app, for SecAgg+")
-    nodes = _names(grid, _nodes(grid, n_clients, wait), timeout)
+    nodes = _name_nodes(grid, _wait_for_nodes(grid, n_clients, wait), timeout)
     server = Server(sorted(nodes), family=family, **options)
     while not server.done:
         if server.wants_total:
             secagg = importlib.import_module("powerkern.federated.secagg")
-            server.receive_total(secagg.total(grid, context, list(nodes.values()), server.request, timeout))
+            server.receive_total(secagg.secure_total(grid, context, list(nodes.values()), server.request, timeout))
         else:
-            _round(grid, nodes, server, timeout)
+            _run_round(grid, nodes, server, timeout)
         server.close_round()
     return server.fit
 
 
-def _round(grid: Grid, nodes: dict[str, int], server: Server, timeout: float) -> None:
+def _run_round(grid: Grid, nodes: dict[str, int], server: Server, timeout: float) -> None:
     """Pass the answers of a round to the server."""
-    answers, errors = _asked(grid, list(nodes.values()), server.request, timeout)
+    answers, errors = _query_nodes(grid, list(nodes.values()), server.request, timeout)
     failures = [f"client {name!r} failed: {errors[node]}" for name, node in nodes.items() if node in errors]
     if failures:
         raise ProtocolError("; ".join(failures))
@@ -144,9 +144,9 @@ def _round(grid: Grid, nodes: dict[str, int], server: Server, timeout: float) ->
             server.receive(answers[node], sender=name)
 
 
-def _names(grid: Grid, nodes: list[int], timeout: float) -> dict[str, int]:
+def _name_nodes(grid: Grid, nodes: list[int], timeout: float) -> dict[str, int]:
     """The node of each client, by the client's name."""
-    answers, errors = _asked(grid, nodes, _WHO, timeout)
+    answers, errors = _query_nodes(grid, nodes, _WHO, timeout)
     if len(answers) < len(nodes):
         node = next(node for node in nodes if node not in answers)
         raise ProtocolError(f"node {node} does not give the name of its client: {errors.get(node, 'no answer')}")
@@ -156,20 +156,20 @@ def _names(grid: Grid, nodes: list[int], timeout: float) -> dict[str, int]:
     return {name: node for node, name in names.items()}
 
 
-def _asked(grid: Grid, nodes: list[int], text: bytes, timeout: float) -> tuple[dict[int, bytes], dict[int, str]]:
+def _query_nodes(grid: Grid, nodes: list[int], text: bytes, timeout: float) -> tuple[dict[int, bytes], dict[int, str]]:
     """Answers of nodes, and the errors of those that failed."""
-    asked = [_message(text, dst_node_id=node, message_type="query") for node in nodes]
+    asked = [_make_message(text, dst_node_id=node, message_type="query") for node in nodes]
     answers, errors = {}, {}
     for reply in grid.send_and_receive(asked, timeout=timeout):
         node = reply.metadata.src_node_id
         if reply.has_error():
             errors[node] = reply.error.reason or "see the log of its node"
         else:
-            answers[node] = _bytes_in(reply)
+            answers[node] = _read_bytes(reply)
     return answers, errors
 
 
-def _nodes(grid: Grid, n_clients: int, wait: float) -> list[int]:
+def _wait_for_nodes(grid: Grid, n_clients: int, wait: float) -> list[int]:
     """Numbers of the connected nodes, once there are enough."""
     end = time.monotonic() + wait
     while len(nodes := list(grid.get_node_ids())) < n_clients and time.monotonic() < end:
@@ -179,12 +179,12 @@ def _nodes(grid: Grid, n_clients: int, wait: float) -> list[int]:
     return nodes
 
 
-def _message(text: bytes, **fields: Any) -> Message:
-    app = _flwr("app")
+def _make_message(text: bytes, **fields: Any) -> Message:
+    app = _import_flwr("app")
     return app.Message(content=app.RecordDict({_RECORD: app.ConfigRecord({_BYTES: text})}), **fields)
 
 
-def _bytes_in(message: Message) -> bytes:
+def _read_bytes(message: Message) -> bytes:
     """The bytes that one of our messages carries; none if it is not ours."""
     try:
         return bytes(message.content[_RECORD][_BYTES])
@@ -192,7 +192,7 @@ def _bytes_in(message: Message) -> bytes:
         return b""
 
 
-def _flwr(module: str) -> Any:
+def _import_flwr(module: str) -> Any:
     try:
         return importlib.import_module(f"flwr.{module}")
     except ImportError:

@@ -42,7 +42,7 @@ _PRODUCTS = {
 _MEANS = (lk.Y, lk.Y1, lk.Y2, lk.Y3, partial_moments.JACOBIAN)
 
 
-def checked_quantum(quantum: object) -> float:
+def check_quantum(quantum: object) -> float:
     """A power of two from 2**-200 to 1."""
     if not isinstance(quantum, float | int) or isinstance(quantum, bool) or not 2.0**-200 <= quantum <= 1.0:
         raise ValueError(f"quantum must be a power of two from 2**-200 to 1, got {shown(quantum)}")
@@ -54,7 +54,7 @@ def checked_quantum(quantum: object) -> float:
 # --- a site's vector ----------------------------------------------------------------------------------
 
 
-def vector_of_moments(moments: FloatArray, quantum: float, request: bytes) -> Integers:
+def encode_moments(moments: FloatArray, quantum: float, request: bytes) -> Integers:
     """The raw sums behind a site's moments, as digits, after a header that ties them to the request.
 
     Raises
@@ -62,11 +62,11 @@ def vector_of_moments(moments: FloatArray, quantum: float, request: bytes) -> In
     OverflowError
         A sum is too large: the weights exceed 5e12.
     """
-    unit, n_digits = Fraction(quantum), _n_digits(quantum)
-    entries = [1, *_tag(request)]
+    unit, n_digits = Fraction(quantum), _count_digits(quantum)
+    entries = [1, *_request_tag(request)]
     for row in moments.reshape(-1, partial_moments.N_PARTIAL).tolist():
         for number in _raw_sums(row):
-            entries += _digits(round(number / unit), n_digits)
+            entries += _to_digits(round(number / unit), n_digits)
     return np.array(entries, dtype=np.int64)
 
 
@@ -81,12 +81,12 @@ def _raw_sums(row: list[float]) -> list[Fraction]:
     return sums
 
 
-def _n_digits(quantum: float) -> int:
+def _count_digits(quantum: float) -> int:
     bits = _SUM_BITS - int(np.log2(quantum))
     return -(-bits // DIGIT_BITS)
 
 
-def _digits(number: int, n: int) -> list[int]:
+def _to_digits(number: int, n: int) -> list[int]:
     """Digits of a number, the lowest first, all with its sign."""
     sign, rest, found = (-1 if number < 0 else 1), abs(number), []
     for _ in range(n):
@@ -97,7 +97,7 @@ def _digits(number: int, n: int) -> list[int]:
     return found
 
 
-def _tag(request: bytes) -> list[int]:
+def _request_tag(request: bytes) -> list[int]:
     digest = int.from_bytes(hashlib.blake2b(request, digest_size=16).digest(), "little")
     return [(digest >> (DIGIT_BITS * k)) & ((1 << DIGIT_BITS) - 1) for k in range(_N_TAG)]
 
@@ -105,7 +105,7 @@ def _tag(request: bytes) -> list[int]:
 # --- the total ----------------------------------------------------------------------------------------
 
 
-def moments_of_total(total: object, shape: tuple[int, ...], quantum: float, request: bytes, n_sites: int) -> FloatArray:
+def decode_moments(total: object, shape: tuple[int, ...], quantum: float, request: bytes, n_sites: int) -> FloatArray:
     """Moments of all rows from the total of the sites' vectors, in exact arithmetic and rounded once.
 
     Raises
@@ -113,14 +113,14 @@ def moments_of_total(total: object, shape: tuple[int, ...], quantum: float, requ
     ValueError
         The vectors of all sites for this request do not add up to it.
     """
-    vector, n_digits = np.asarray(total), _n_digits(quantum)
+    vector, n_digits = np.asarray(total), _count_digits(quantum)
     n_numbers = int(np.prod(shape))
     length = 1 + _N_TAG + n_numbers * n_digits
     if vector.dtype.kind not in "iu" or vector.shape != (length,):
         raise ValueError(f"it must be {length} integers, got {vector.dtype} of shape {vector.shape}")
     if vector[0] != n_sites:
         raise ValueError(f"it adds up {vector[0]} sites, the fit has {n_sites}")
-    if (vector[1 : 1 + _N_TAG] != n_sites * np.array(_tag(request))).any():
+    if (vector[1 : 1 + _N_TAG] != n_sites * np.array(_request_tag(request))).any():
         raise ValueError("a site answered another request, or entries were clipped, rounded or reduced")
     weights = [1 << (DIGIT_BITS * k) for k in range(n_digits)]
     numbers = [
@@ -128,10 +128,10 @@ def moments_of_total(total: object, shape: tuple[int, ...], quantum: float, requ
         for digits in vector[1 + _N_TAG :].reshape(n_numbers, n_digits).tolist()
     ]
     rows = np.reshape(np.array(numbers, dtype=object), (-1, partial_moments.N_PARTIAL))
-    return np.array([_moments_of_sums(row.tolist(), Fraction(quantum)) for row in rows]).reshape(shape)
+    return np.array([_sums_to_moments(row.tolist(), Fraction(quantum)) for row in rows]).reshape(shape)
 
 
-def _moments_of_sums(sums: list[int], unit: Fraction) -> list[float]:
+def _sums_to_moments(sums: list[int], unit: Fraction) -> list[float]:
     w = sums[lk.WEIGHT]
     row = [0.0] * partial_moments.N_PARTIAL
     if w <= 0:

@@ -69,23 +69,23 @@ class PooledColumn(NamedTuple):
         return (2.0 - lmbda if self.sign < 0.0 else lmbda) * self.frame.sigma
 
 
-def column_of_range(found: FloatArray, family: int) -> PooledColumn:
+def make_column(found: FloatArray, family: int) -> PooledColumn:
     """A column from its row of a `powerkern.sketch.Range` of all sites."""
     base = log_offset(family)
     if found[R_COUNT] == 0.0:
-        return _without_fit(base, math.nan, math.nan, Status.EMPTY)
+        return _make_unfitted_column(base, math.nan, math.nan, Status.EMPTY)
     x_min, x_max = found[[R_MIN, R_MAX]].tolist()
     log = float(mean_log(found))
     if x_min == x_max:
-        return _without_fit(base, x_min, x_max, Status.CONSTANT)
+        return _make_unfitted_column(base, x_min, x_max, Status.CONSTANT)
     sign = 1.0 if x_min >= 0.0 else -1.0 if x_max < 0.0 else 0.0
     reference = math.expm1(min(abs(log), _LARGEST_LOG)) if base else math.exp(min(log, _LARGEST_LOG))
-    frame = frame_between(base, x_min, x_max, reference)
+    frame = make_frame(base, x_min, x_max, reference)
     log_reference = offset_log(base, frame.reference) if sign else 0.0
     return PooledColumn(base, sign, x_min, x_max, frame, log_reference, Status.OK)
 
 
-def frame_between(base: float, x_min: float, x_max: float, reference: float) -> partial_moments.Scaling:
+def make_frame(base: float, x_min: float, x_max: float, reference: float) -> partial_moments.Scaling:
     """The frame for logs of values between these ends; for one sign, relative to a reference among them."""
     both_signs = x_min < 0.0 <= x_max
     if both_signs:
@@ -102,7 +102,7 @@ def frame_between(base: float, x_min: float, x_max: float, reference: float) -> 
     return partial_moments.Scaling(both_signs, reference, low, high, neg_high, sigma)
 
 
-def _without_fit(base: float, x_min: float, x_max: float, status: Status) -> PooledColumn:
+def _make_unfitted_column(base: float, x_min: float, x_max: float, status: Status) -> PooledColumn:
     frame = partial_moments.Scaling(True, 0.0, 0.0, 0.0, 0.0, 1.0)
     return PooledColumn(base, 0.0, x_min, x_max, frame, 0.0, status)
 
@@ -157,7 +157,7 @@ def read_moments_request(body: FloatArray, n_columns: int, family: int) -> Momen
 def _check_frame(family: int, low: float, high: float, given: list[float]) -> None:
     """Refuse a frame that does not follow from its bounds."""
     reference, sigma = given[partial_moments.REFERENCE], given[partial_moments.SIGMA]
-    expected = frame_between(log_offset(family), low, high, reference)
+    expected = make_frame(log_offset(family), low, high, reference)
     unit = expected.sigma / sigma
     ends = [expected.low * unit, expected.high * unit, expected.neg_high * unit]
     own = given[partial_moments.LOW : partial_moments.NEG_HIGH + 1]
@@ -173,7 +173,7 @@ def _check_frame(family: int, low: float, high: float, given: list[float]) -> No
 # --- moments ------------------------------------------------------------------------------------------
 
 
-def tree(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
+def reduce_pairwise(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
     """Merge neighbors, then neighbors of the results, until one is left: in a fixed order, with small errors."""
     parts = list(parts)
     while len(parts) > 1:
@@ -231,7 +231,7 @@ class Weights:
 # --- likelihood and fit -------------------------------------------------------------------------------
 
 
-def score_at(column: PooledColumn, mu: float, moments: FloatArray) -> tuple[float, Score]:
+def evaluate_score(column: PooledColumn, mu: float, moments: FloatArray) -> tuple[float, Score]:
     """g and its derivatives at `mu`, from the merged moments there."""
     f = column.frame
     with np.errstate(all="ignore"):
@@ -248,7 +248,7 @@ def _logs(column: PooledColumn, moments: FloatArray) -> Logs:
     return Logs(_NONE, _NONE, _NONE, _NONE, f.low, f.high, f.neg_high, jacobian, f.sigma, 0.0)
 
 
-def results_row(
+def make_fit_row(
     column: PooledColumn, mu: float, at: Score, moments: FloatArray, n_eval: int, status: Status
 ) -> FloatArray:
     """The row of `PowerFit` for a column with an optimum."""
@@ -267,7 +267,7 @@ def results_row(
     return row
 
 
-def identity_row(column: PooledColumn, n_obs: float, status: int) -> FloatArray:
+def make_identity_row(column: PooledColumn, n_obs: float, status: int) -> FloatArray:
     """The row of `PowerFit` for a column without an optimum."""
     row = np.zeros(N_RESULTS)
     write_range(row, n_obs, column.x_min, column.x_max)

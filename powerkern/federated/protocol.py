@@ -19,10 +19,10 @@ from powerkern._estimators.spec import FitSpec
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.federated import pool
-from powerkern.federated.integers import moments_of_total, score_error
+from powerkern.federated.integers import decode_moments, score_error
 from powerkern.federated.messages import Kind
 from powerkern.federated.pool import PooledColumn
-from powerkern.federated.search import Evaluation, Found, Search, at_point, search
+from powerkern.federated.search import ColumnOptimum, Evaluation, Search, evaluate_once, search
 from powerkern.kernels.likelihood import partial_moments
 from powerkern.kernels.likelihood import score_formulas as lk
 from powerkern.kernels.results import LMBDA, LMBDA0, STATUS
@@ -81,18 +81,18 @@ def conversation(plan: Plan) -> Conversation:
     if plan.data_bounds is None:
         ranges = yield Request(Kind.RANGE, np.empty(0), _read_range(plan, weights))
         try:
-            found: Range = pool.tree(merge, ranges)
+            found: Range = pool.reduce_pairwise(merge, ranges)
         except ValueError as error:
             raise MergeError(str(error)) from None
     else:
         found = Range.from_bounds(plan.data_bounds[0], plan.data_bounds[1], plan.spec.family, 1.0)
-    columns = [pool.column_of_range(row, FAMILIES[plan.spec.family]) for row in found.table]
+    columns = [pool.make_column(row, FAMILIES[plan.spec.family]) for row in found.table]
     talk = _Moments(plan, columns, weights)
     try:
         given, shift, limit = plan.spec.per_column(len(columns))
     except ValueError as error:
         raise MergeError(str(error)) from None
-    results = np.array([pool.identity_row(c, n, c.status) for c, n in zip(columns, found.n_obs, strict=True)])
+    results = np.array([pool.make_identity_row(c, n, c.status) for c, n in zip(columns, found.n_obs, strict=True)])
     outcome = Outcome(results, np.zeros(len(columns)))
     rounds = MAX_ROUNDS - (plan.data_bounds is None) - limit.is_active
     tasks = {}
@@ -100,12 +100,12 @@ def conversation(plan: Plan) -> Conversation:
         if column.status == Status.OK and np.isnan(given[j]):
             tasks[j] = _Task(search(column.start, plan.search, rounds), Status.OK)
         elif column.status == Status.OK:
-            tasks[j] = _Task(at_point(column.exponent(given[j])), Status.FIXED)
+            tasks[j] = _Task(evaluate_once(column.exponent(given[j])), Status.FIXED)
     yield from _search_all(talk, tasks, outcome)
     fixed = results[:, STATUS] == Status.FIXED
     results[fixed, LMBDA] = results[fixed, LMBDA0] = given[fixed]
     if limit.is_active:
-        yield from _keep_within(talk, limit, given, outcome)
+        yield from _apply_limits(talk, limit, given, outcome)
     to_own_units(results, shift)
     return outcome
 
@@ -163,25 +163,27 @@ def _advance(
     """The next points of a column's search, given the moments at `points`; none once the column is done."""
     column, total = talk.columns[j], float(moments[0, lk.WEIGHT])
     if total == 0.0 or not np.isfinite(errors).all():
-        outcome.results[j] = pool.identity_row(column, total, Status.UNRESOLVED if total else Status.EMPTY)
+        outcome.results[j] = pool.make_identity_row(column, total, Status.UNRESOLVED if total else Status.EMPTY)
         outcome.lmbda_error[j] = np.inf if total else 0.0
         return []
     if not (moments[:, lk.YY] > 0.0).all():
         raise MergeError(f"column {j} has no spread, though its ends differ; at least one client answered falsely")
     found = [
-        Evaluation(mu, *pool.score_at(column, mu, each), float(error))
+        Evaluation(mu, *pool.evaluate_score(column, mu, each), float(error))
         for mu, each, error in zip(points, moments, errors, strict=True)
     ]
     try:
         return task.search.send(found)
     except StopIteration as end:
-        best: Found = end.value
-    row = pool.results_row(column, best.best.x, best.best.at, moments[0], best.n_eval, _status_of(best, task, total))
+        best: ColumnOptimum = end.value
+    row = pool.make_fit_row(
+        column, best.best.x, best.best.at, moments[0], best.n_eval, _choose_status(best, task, total)
+    )
     outcome.results[j], outcome.lmbda_error[j] = row, (best.error + _ROUNDING) / column.frame.sigma
     return []
 
 
-def _status_of(best: Found, task: _Task, n_obs: float) -> Status:
+def _choose_status(best: ColumnOptimum, task: _Task, n_obs: float) -> Status:
     """The status of an optimum, which with errors in the sums depends on how well they locate it."""
     if not best.certified:
         return Status.UNRESOLVED if best.error > 0.0 else Status.NOT_CERTIFIED
@@ -189,7 +191,7 @@ def _status_of(best: Found, task: _Task, n_obs: float) -> Status:
     return Status.BRACKETED if best.error > _NEGLIGIBLE * standard else task.status
 
 
-def _keep_within(
+def _apply_limits(
     talk: _Moments, limit: LambdaLimit, given: FloatArray, outcome: Outcome
 ) -> Generator[Request, list[Any], None]:
     """Move lambdas that are beyond their bounds, or take raw values beyond ymax, as `powerkern.fit` does.
@@ -203,7 +205,7 @@ def _keep_within(
         raise MergeError(str(error)) from None
     before, errors = results[at].copy(), outcome.lmbda_error[at].copy()
     tasks = {
-        int(j): _Task(at_point(talk.columns[j].exponent(lmbda)), Status.FIXED)
+        int(j): _Task(evaluate_once(talk.columns[j].exponent(lmbda)), Status.FIXED)
         for j, lmbda in zip(at, bounded, strict=True)
     }
     yield from _search_all(talk, tasks, outcome)
@@ -233,7 +235,7 @@ class _Moments(NamedTuple):
             return moments
 
         def read_total(total: object, request: bytes) -> FloatArray:
-            moments = moments_of_total(total, shape, plan.quantum, request, plan.n_sites)
+            moments = decode_moments(total, shape, plan.quantum, request, plan.n_sites)
             pool.check_moments(moments, shape, which, rounding)
             self.weights.check("total", which, moments[:, 0, lk.WEIGHT])
             return moments
@@ -241,7 +243,7 @@ class _Moments(NamedTuple):
         if plan.quantum:
             (merged,) = yield Request(Kind.SUMS, body, read_total)
         else:
-            merged = pool.tree(pool.merge_moments, (yield Request(Kind.MOMENTS, body, read_open)))
+            merged = pool.reduce_pairwise(pool.merge_moments, (yield Request(Kind.MOMENTS, body, read_open)))
         if plan.quantum or plan.data_bounds is not None:
             return merged, score_error(merged, rounding)
         return merged, np.zeros(shape[:2])  # in the frame of the rows themselves, as a fit in memory

@@ -38,7 +38,7 @@ class Evaluation(NamedTuple):
     error: float
 
 
-class Found(NamedTuple):
+class ColumnOptimum(NamedTuple):
     """The best point, whether it is certified, the number of evaluations, and a bound of the distance to the optimum.
 
     The bound is 0 where the sums equal the sums of a fit in memory, and infinite where none was found.
@@ -50,7 +50,7 @@ class Found(NamedTuple):
     error: float = 0.0
 
 
-Search = Generator[list[float], Sequence[Evaluation], Found]
+Search = Generator[list[float], Sequence[Evaluation], ColumnOptimum]
 
 
 def search(start: float, method: str, max_rounds: int) -> Search:
@@ -80,19 +80,19 @@ def search(start: float, method: str, max_rounds: int) -> Search:
             break
         state = newton_step(state, last.at.d1, last.at.d2, last.at.d3)
     if error > 0.0:
-        return (yield from _bracketed(state.x, error, left + 1, n_eval))
+        return (yield from _certify_by_bracket(state.x, error, left + 1, n_eval))
     (last,) = yield [state.x]
     certified = state.status == CONVERGED and has_root_near(last.at.d1, last.at.d2, last.at.d3)
-    return Found(last, certified, n_eval + 1)
+    return ColumnOptimum(last, certified, n_eval + 1)
 
 
-def at_point(x: float) -> Search:
+def evaluate_once(x: float) -> Search:
     """A search that asks for the likelihood at one given point."""
     (last,) = yield [x]
-    return Found(last, True, 1)
+    return ColumnOptimum(last, True, 1)
 
 
-def _bracketed(x: float, error: float, rounds: int, n_eval: int) -> Search:
+def _certify_by_bracket(x: float, error: float, rounds: int, n_eval: int) -> Search:
     """Certify the optimum by opposite signs of the derivative on both sides of x, beyond its error.
 
     The derivative increases strictly, so that the bracket holds the optimum of the rows themselves: no linearisation
@@ -105,9 +105,9 @@ def _bracketed(x: float, error: float, rounds: int, n_eval: int) -> Search:
         best, low, high = yield [x, x - radius, x + radius]
         n_eval += 3
         if low.at.d1 + low.error < 0.0 < high.at.d1 - high.error:
-            return Found(best, True, n_eval, radius)
+            return ColumnOptimum(best, True, n_eval, radius)
         radius *= _WIDEN
     else:
-        return Found(best, False, n_eval, math.inf)
+        return ColumnOptimum(best, False, n_eval, math.inf)
     (best,) = yield [x]
-    return Found(best, False, n_eval + 1, math.inf)
+    return ColumnOptimum(best, False, n_eval + 1, math.inf)

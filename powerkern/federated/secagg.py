@@ -32,12 +32,12 @@ _STEP = 2.0 * _CLIPPING / _LEVELS
 _MOST_SITES = 1023
 
 
-def request_in(message: Message) -> bytes:
+def read_request(message: Message) -> bytes:
     """The request that a training message carries."""
     return bytes(compat.recorddict_to_fitins(message.content, keep_input=True).config[_BYTES])
 
 
-def reply(message: Message, vector: Integers) -> Message:
+def make_reply(message: Message, vector: Integers) -> Message:
     """A site's vector as the result of training, of weight 1."""
     result = FitRes(Status(Code.OK, ""), ndarrays_to_parameters([vector * _STEP]), num_examples=1, metrics={})
     return Message(compat.fitres_to_recorddict(result, keep_input=False), reply_to=message)
@@ -62,7 +62,7 @@ class _Sum(FedAvg):  # type: ignore[misc]
         return None, {}
 
 
-def total(grid: Grid, context: Context, nodes: list[int], request: bytes, timeout: float) -> NDArray[np.int64]:
+def secure_total(grid: Grid, context: Context, nodes: list[int], request: bytes, timeout: float) -> NDArray[np.int64]:
     """The total of all nodes' vectors for a request.
 
     Raises

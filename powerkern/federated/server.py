@@ -20,7 +20,7 @@ from powerkern._results.column_table import ColumnTable
 from powerkern._results.power_fit import PowerFit, build_power_fit
 from powerkern._status import Status
 from powerkern._typing import Bounds, FloatArray
-from powerkern.federated.integers import checked_quantum
+from powerkern.federated.integers import check_quantum
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
 from powerkern.federated.protocol import MergeError, Outcome, Plan, Request, conversation
 from powerkern.federated.search import METHODS
@@ -87,17 +87,17 @@ class Server:
         bounds: Bounds | None = None,
         column_names: Sequence[str] | None = None,
     ) -> None:
-        self._names = _checked_names(clients)
+        self._names = _check_names(clients)
         as_choice("family", family, FAMILIES)
         moved = as_reals("shift", shift)
         spec = FitSpec.checked(
             family=family, standardize=standardize, lmbda=lmbda, shift=moved, ymax=ymax, bounds=bounds
         )
         given_shift(moved, family, max(moved.size, 1))
-        limits = None if data_bounds is None else _limits(data_bounds, family, moved)
-        self._columns, self._n_columns = _known_columns(column_names, limits, moved)
+        limits = None if data_bounds is None else _shifted_bounds(data_bounds, family, moved)
+        self._columns, self._n_columns = _resolve_columns(column_names, limits, moved)
         _check_columns(replace(spec, shift=0.0), self._n_columns)
-        step, n = 0.0 if quantum is None else checked_quantum(quantum), len(self._names)
+        step, n = 0.0 if quantum is None else check_quantum(quantum), len(self._names)
         as_choice("search", search, METHODS)
         self._plan = Plan(spec, search, limits, step, n)
         self._session = secrets.token_hex(16)
@@ -300,7 +300,7 @@ def _error(client: str, text: str) -> ProtocolError:
 # --- checks of arguments ------------------------------------------------------------------------------
 
 
-def _checked_names(clients: Sequence[str]) -> list[str]:
+def _check_names(clients: Sequence[str]) -> list[str]:
     names = listed(clients)
     if isinstance(clients, str) or not names or not all(isinstance(name, str) and name for name in names):
         raise TypeError("clients is a sequence of names, one for each client")
@@ -310,7 +310,7 @@ def _checked_names(clients: Sequence[str]) -> list[str]:
     return names
 
 
-def _known_columns(
+def _resolve_columns(
     names: Sequence[str] | None, limits: FloatArray | None, shift: FloatArray
 ) -> tuple[list[str] | None, int | None]:
     """Names of the columns and their number, as far as data bounds, names or a shift for each settle them."""
@@ -331,7 +331,7 @@ def _check_columns(spec: FitSpec, n_columns: int | None) -> None:
     spec.per_column(n_columns or max(np.size(each) for each in [0.0, *entries] if each is not None))
 
 
-def _limits(data_bounds: Any, family: str, shift: FloatArray) -> FloatArray:
+def _shifted_bounds(data_bounds: Any, family: str, shift: FloatArray) -> FloatArray:
     """Bounds of the columns plus their shift, as two rows."""
     try:
         low, high = listed(data_bounds)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern._cli.reading import by_name
+from powerkern._cli.reading import choose_by_name
 from powerkern._input.tables import table as table_module
 from powerkern._input.tables.table import BadInput, Layout, check_distinct
 
@@ -597,9 +597,9 @@ def refused(work):
 
 NAME_WORK = {
     "header": lambda names: check_distinct(names, "x.csv"),
-    "columns by name": lambda names: by_name(names[::-1], Path("x.csv"))(names, True),
+    "columns by name": lambda names: choose_by_name(names[::-1], Path("x.csv"))(names, True),
     "twice the same name": lambda names: refused(lambda: check_distinct([*names, names[-1]], "x.csv")),
-    "missing name": lambda names: refused(lambda: by_name([*names, "no"], Path("x.csv"))(names, True)),
+    "missing name": lambda names: refused(lambda: choose_by_name([*names, "no"], Path("x.csv"))(names, True)),
 }
 
 

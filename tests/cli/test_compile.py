@@ -196,12 +196,12 @@ def test_a_wheel_has_no_code_unless_asked_for(built, monkeypatch):
 
 @pytest.mark.parametrize("n_workers", [1, 2, 3, 30])
 def test_each_entry_is_compiled_once_and_the_first_of_a_share_by_its_worker(monkeypatch, n_workers):
-    monkeypatch.setattr(_compile, "_keep", lambda name, folder: (name, threading.current_thread().name))
+    monkeypatch.setattr(_compile, "_compile_entry", lambda name, folder: (name, threading.current_thread().name))
     names = [str(k) for k in range(20)]
     with contextlib.ExitStack() as stack:
         pools = (ThreadPoolExecutor(1, thread_name_prefix=f"worker {k}") for k in range(n_workers))
         workers = [stack.enter_context(pool) for pool in pools]
-        kept = list(_compile._each(names, Path(), workers))
+        kept = list(_compile._compile_each(names, Path(), workers))
     assert sorted(name for name, _ in kept) == sorted(names)
     size, by_name = -(-len(names) // n_workers), dict(kept)
     for k, first in enumerate(names[::size]):

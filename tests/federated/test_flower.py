@@ -156,7 +156,7 @@ def no_flower(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = SimpleNamespace(
         Message=FakeMessage, RecordDict=dict, ConfigRecord=dict, ClientApp=FakeApp, secaggplus_mod=None
     )
-    monkeypatch.setattr(flower, "_flwr", lambda module: fake)
+    monkeypatch.setattr(flower, "_import_flwr", lambda module: fake)
 
 
 @pytest.mark.usefixtures("no_flower")

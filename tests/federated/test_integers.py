@@ -11,10 +11,10 @@ from numpy.testing import assert_array_equal
 
 from powerkern.federated.integers import (
     DIGIT_BITS,
-    checked_quantum,
-    moments_of_total,
+    check_quantum,
+    decode_moments,
+    encode_moments,
     score_error,
-    vector_of_moments,
 )
 from powerkern.kernels.likelihood import partial_moments
 from powerkern.kernels.likelihood import score_formulas as lk
@@ -46,27 +46,27 @@ def test_totals_are_the_moments_of_all_rows(quantum: float, modulus: int | None)
     y, a = rows(90, 1e-3)
     ends = [0, 20, 21, 90]
     parts = [moments_of(y[:, i:j], a[i:j]) for i, j in itertools.pairwise(ends)]
-    vectors = [vector_of_moments(part, quantum, REQUEST) for part in parts]
+    vectors = [encode_moments(part, quantum, REQUEST) for part in parts]
     assert max(np.abs(vector).max() for vector in vectors) < 2**DIGIT_BITS
     total = sum(vectors)
     if modulus:  # as a secure sum of residues has it
         total = np.mod(sum(np.mod(v, modulus) for v in vectors) + modulus // 2, modulus) - modulus // 2
-    found = moments_of_total(total, (1, 1, N), quantum, REQUEST, 3)
+    found = decode_moments(total, (1, 1, N), quantum, REQUEST, 3)
     np.testing.assert_allclose(found, moments_of(y, a), rtol=1e-9)  # means are rounded to 1e-16, products are 1e-6
 
 
 def test_a_total_that_is_not_of_all_sites_and_this_request_is_refused() -> None:
     moments = moments_of(*rows(9))
-    vector = vector_of_moments(moments, 2.0**-40, REQUEST)
+    vector = encode_moments(moments, 2.0**-40, REQUEST)
 
     def read(total: object, n: int = 3) -> np.ndarray:
-        return moments_of_total(total, (1, 1, N), 2.0**-40, REQUEST, n)
+        return decode_moments(total, (1, 1, N), 2.0**-40, REQUEST, n)
 
     assert read(3 * vector)[0, 0, lk.WEIGHT] == 27.0
     with pytest.raises(ValueError, match="it adds up 2 sites, the fit has 3"):
         read(2 * vector)
     with pytest.raises(ValueError, match="a site answered another request"):
-        read(2 * vector + vector_of_moments(moments, 2.0**-40, b"another request"))
+        read(2 * vector + encode_moments(moments, 2.0**-40, b"another request"))
     with pytest.raises(ValueError, match="clipped, rounded or reduced"):
         read(np.minimum(3 * vector, 2**DIGIT_BITS))
     with pytest.raises(ValueError, match=r"it must be \d+ integers, got float64"):
@@ -79,13 +79,13 @@ def test_weights_beyond_the_digits_overflow() -> None:
     moments = moments_of(*rows(9))
     moments[..., lk.WEIGHT] = 1e20
     with pytest.raises(OverflowError):
-        vector_of_moments(moments, 2.0**-40, REQUEST)
+        encode_moments(moments, 2.0**-40, REQUEST)
 
 
 @pytest.mark.parametrize("quantum", [0.0, -1.0, 2.0, 0.3, 2.0**-300, np.nan, "1", None, True])
 def test_a_quantum_is_a_power_of_two(quantum: object) -> None:
     with pytest.raises(ValueError, match="quantum must be a power of two"):
-        checked_quantum(quantum)
+        check_quantum(quantum)
 
 
 def score_of(w: Fraction, y: Fraction, y1: Fraction, yy: Fraction, yy1: Fraction, jacobian: Fraction) -> Fraction:

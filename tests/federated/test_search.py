@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from powerkern.federated.search import Evaluation, Found, search
+from powerkern.federated.search import ColumnOptimum, Evaluation, search
 from powerkern.kernels.likelihood.score import Score
 
 Function = Callable[[float], tuple[float, float, float, float]]
@@ -28,7 +28,7 @@ def cosh(center: float, width: float) -> Function:
 
 def run(
     f: Function, start: float, method: str, max_rounds: int = 28, error: float = 0.0, off: float = 1.0
-) -> tuple[Found, int, int]:
+) -> tuple[ColumnOptimum, int, int]:
     """The result, the rounds and the points; derivatives are off by `off` times `error`, up or down."""
     asking = search(start, method, max_rounds)
     points, rounds, asked = next(asking), 0, 0
