@@ -1,4 +1,4 @@
-"""A site of a federated fit: answers the server's requests from its own rows."""
+"""The client of a federated fit: it answers requests of the server from the rows of one site."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from powerkern.sketch import Range, range_of
 
 
 class Client:
-    """One site's rows, and the answers that they give to the requests of a `Server`.
+    """The rows of one site, and the answers that they give to the requests of a `Server`.
 
-    A client does not depend on how messages travel: `answer` takes bytes and returns bytes. It keeps no state between
-    requests, so it may be made anew for each of them.
+    A client does not depend on the transport of messages: `answer` takes bytes and returns bytes. It keeps no state
+    between requests, so a new client may answer each of them.
 
     Parameters
     ----------
     data : (n, p) or (n,) array-like
-        The site's rows, as for `powerkern.fit`: NaN is missing. There may be none at all.
+        The rows of the site, as for `powerkern.fit`; NaN is missing. There may be no rows.
     name : str
         The name of the site in all messages.
     sample_weight : (n,) array-like, or str, optional
         Weights of the rows, or the name of the column of a data frame that holds them.
     column_names : sequence of str, optional
-        Names of the columns; default: the names in a data frame. All sites must have the same.
+        Names of the columns; default: the names in a data frame. All sites must use the same names.
     sums_only : bool, default False
-        Refuse to answer in the open: neither ranges nor moments leave the site, and `summands` is all there is. The
+        Refuse unencrypted answers: neither ranges nor moments leave the site, and only `summands` may be called. The
         server then needs `data_bounds` and a `quantum`.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
@@ -88,7 +88,7 @@ class Client:
         self.name = name
         self._matrix = read_chunk(data, sample_weight, column_names, what="X")
         (n, p), weight = self._matrix.values.shape, self._matrix.weight
-        if n == 0 or (weight.size and not weight.any()):  # one missing row says the same
+        if n == 0 or (weight.size and not weight.any()):  # one missing row is equivalent
             self._matrix = self._matrix._replace(values=np.full((1, p), np.nan), weight=NO_WEIGHTS)
         self._sums_only = as_flag("sums_only", sums_only)
         self._n_threads = thread_count(n_threads)
@@ -100,7 +100,7 @@ class Client:
         return int(self._matrix.values.shape[1])
 
     def answer(self, request: bytes) -> bytes:
-        """Answer a request in the open.
+        """Answer a request with ranges or moments that the server can read.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class Client:
         return pack(Message(message.kind, message.session, message.round, self.name, {}, body))
 
     def summands(self, request: bytes) -> Integers:
-        """The site's sums as integers, for a secure sum over all sites.
+        """Return the sums of the site as integers, for a secure sum over all sites.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class Client:
         Returns
         -------
         (k,) ndarray of int64
-            Entries within ``+-2**20``. Their totals over all sites, exact, are for `Server.receive_total`.
+            Entries within ``+-2**20``. Pass their exact totals over all sites to `Server.receive_total`.
 
         Raises
         ------
@@ -165,7 +165,7 @@ class Client:
     # --- requests ---------------------------------------------------------------------------------------
 
     def _read_request(self, request: bytes) -> tuple[Message, FloatArray]:
-        """A request for this client, and the shift of its fit."""
+        """Read a request; return it and the shift of its fit. Raise a ProtocolError if it is not for this client."""
         message = unpack(request, SERVER)
         family, names = message.details.get("family"), message.details.get("clients")
         if not isinstance(family, str) or family not in FAMILIES:
@@ -206,7 +206,7 @@ class Client:
     # --- answers ----------------------------------------------------------------------------------------
 
     def _measure_range(self, family: str, shift: FloatArray) -> Range:
-        """The range of the columns plus their shift, found once."""
+        """Return the range of the columns plus their shift; it is computed once."""
         key, weight = (family, shift.tobytes()), self._matrix.weight
         if key in self._ranges:
             return self._ranges[key]
@@ -227,6 +227,7 @@ class Client:
         return self._ranges.setdefault(key, Range(family, found.table, found.column_names, found.was_vector))
 
     def _measure_moments(self, message: Message, shift: FloatArray) -> FloatArray:
+        """Return the moments that a request asks for."""
         family = message.details["family"]
         try:
             asked = read_moments_request(message.body, self.n_columns, FAMILIES[family])
@@ -243,6 +244,7 @@ class Client:
         return moments
 
     def _check_bounds(self, asked: MomentsRequest, found: Range, shift: FloatArray) -> None:
+        """Raise unless all values lie within the bounds of the request."""
         which = asked.which
         outside = (found.count[which] > 0) & ~((asked.low <= found.x_min[which]) & (found.x_max[which] <= asked.high))
         if outside.any():
@@ -252,5 +254,6 @@ class Client:
             raise self._error(f"{label} has values outside {ends}, the bounds of this fit")
 
     def _error(self, text: str, detail: str | None = None) -> ProtocolError:
+        """Return an error whose text names the client; only the log of the site may show `detail`."""
         who = f"client {self.name!r}"
         return ProtocolError(f"{who}: {text}", None if detail is None else f"{who}: {detail}")

@@ -1,8 +1,8 @@
 """Federated fits over Flower, which carries the messages, and whose SecAgg+ adds integers.
 
-Requests for ranges and open moments travel as queries, those for integers as training messages, the only kind that
-SecAgg+ knows. Flower starts a process for every message, so a round takes seconds whatever its size. Needs flwr 1.41 or
-later: ``pip install flwr``.
+Requests for ranges and unencrypted moments travel as queries. Requests for integers travel as training messages, the
+only kind that SecAgg+ supports. Flower starts a process for every message, so a round takes seconds whatever its size.
+flwr 1.41 or later is needed: ``pip install flwr``.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 _RECORD, _BYTES = "powerkern", "message"
 _POLL = 1.0
-#: A request for the name of a node's client.
+#: A request for the name of the client of a node.
 _WHO = b""
 
 _log = logging.getLogger(__name__)
 
 
 def client_app(make_client: Callable[[Context], Client]) -> ClientApp:
-    """Client app that answers for one site, in the open and within SecAgg+.
+    """Make a client app that answers for one site, unencrypted and within SecAgg+.
 
     Parameters
     ----------
     make_client : callable
-        Given Flower's context, the site's `Client`. It is called for every message: a good place to read the data,
-        from where ``context.node_config`` says.
+        Takes the context of Flower and returns the `Client` of the site. It is called for every message, and is a good
+        place to read the data, at the location that ``context.node_config`` holds.
 
     Returns
     -------
     flwr.clientapp.ClientApp
-        Errors at a site are logged there; the server receives the text of a `ProtocolError`, which holds no values,
-        and of other errors nothing but the type.
+        Errors at a site are logged there. The server receives the text of a `ProtocolError`, which contains no values;
+        of other errors it receives only the type.
     """
     app = _import_flwr("clientapp").ClientApp()
 
@@ -68,7 +68,7 @@ def client_app(make_client: Callable[[Context], Client]) -> ClientApp:
 
 
 def _call_client(make_client: Callable[[Context], Client], context: Context, ask: Callable[[Client], Any]) -> Any:
-    """The answer of a site, or an error that reveals nothing about its rows."""
+    """Return the answer of a site, or raise an error that reveals nothing about its rows."""
     try:
         return ask(make_client(context))
     except ProtocolError as error:
@@ -101,14 +101,14 @@ def fit(
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
     context : flwr.app.Context, optional
-        The context that Flower passes to a server app. Needed with `quantum`: the integers are then added by SecAgg+,
-        all in one secure sum of all nodes.
+        The context that Flower passes to a server app. It is needed with `quantum`; SecAgg+ then adds the integers of
+        all nodes in one secure sum.
     wait : float, default 300
-        Seconds to wait for so many nodes.
+        Seconds to wait for `n_clients` nodes.
     timeout : float, default 600
         Seconds to wait for the answers of a round.
     **options
-        Of `powerkern.federated.Server`.
+        Options of `powerkern.federated.Server`.
 
     Returns
     -------
@@ -134,7 +134,19 @@ def fit(
 
 
 def _run_round(grid: Grid, nodes: dict[str, int], server: Server, timeout: float) -> None:
-    """Pass the answers of a round to the server."""
+    """Pass the answers of a round to the server.
+
+    Parameters
+    ----------
+    grid : flwr.serverapp.Grid
+        The grid.
+    nodes : dict of str to int
+        Node of each client, by its name.
+    server : Server
+        The server, whose round is open.
+    timeout : float
+        Seconds to wait for answers.
+    """
     answers, errors = _query_nodes(grid, list(nodes.values()), server.request, timeout)
     failures = [f"client {name!r} failed: {errors[node]}" for name, node in nodes.items() if node in errors]
     if failures:
@@ -145,7 +157,7 @@ def _run_round(grid: Grid, nodes: dict[str, int], server: Server, timeout: float
 
 
 def _name_nodes(grid: Grid, nodes: list[int], timeout: float) -> dict[str, int]:
-    """The node of each client, by the client's name."""
+    """Ask the nodes for the names of their clients; return the node of each client by name."""
     answers, errors = _query_nodes(grid, nodes, _WHO, timeout)
     if len(answers) < len(nodes):
         node = next(node for node in nodes if node not in answers)
@@ -157,7 +169,19 @@ def _name_nodes(grid: Grid, nodes: list[int], timeout: float) -> dict[str, int]:
 
 
 def _query_nodes(grid: Grid, nodes: list[int], text: bytes, timeout: float) -> tuple[dict[int, bytes], dict[int, str]]:
-    """Answers of nodes, and the errors of those that failed."""
+    """Send a query to nodes; return the answers, and the errors of nodes that failed, by node.
+
+    Parameters
+    ----------
+    grid : flwr.serverapp.Grid
+        The grid.
+    nodes : list of int
+        Nodes to ask.
+    text : bytes
+        The request.
+    timeout : float
+        Seconds to wait for answers.
+    """
     asked = [_make_message(text, dst_node_id=node, message_type="query") for node in nodes]
     answers, errors = {}, {}
     for reply in grid.send_and_receive(asked, timeout=timeout):
@@ -170,7 +194,7 @@ def _query_nodes(grid: Grid, nodes: list[int], text: bytes, timeout: float) -> t
 
 
 def _wait_for_nodes(grid: Grid, n_clients: int, wait: float) -> list[int]:
-    """Numbers of the connected nodes, once there are enough."""
+    """Wait until enough nodes are connected; return their numbers, or raise unless there are exactly `n_clients`."""
     end = time.monotonic() + wait
     while len(nodes := list(grid.get_node_ids())) < n_clients and time.monotonic() < end:
         time.sleep(_POLL)
@@ -180,12 +204,13 @@ def _wait_for_nodes(grid: Grid, n_clients: int, wait: float) -> list[int]:
 
 
 def _make_message(text: bytes, **fields: Any) -> Message:
+    """Make a message of Flower that carries bytes."""
     app = _import_flwr("app")
     return app.Message(content=app.RecordDict({_RECORD: app.ConfigRecord({_BYTES: text})}), **fields)
 
 
 def _read_bytes(message: Message) -> bytes:
-    """The bytes that one of our messages carries; none if it is not ours."""
+    """Return the bytes of a message of this module; b"" if it is not one."""
     try:
         return bytes(message.content[_RECORD][_BYTES])
     except (KeyError, TypeError, ValueError):
@@ -193,6 +218,7 @@ def _read_bytes(message: Message) -> bytes:
 
 
 def _import_flwr(module: str) -> Any:
+    """Import a module of flwr; raise an ImportError that says how to install it if it is missing."""
     try:
         return importlib.import_module(f"flwr.{module}")
     except ImportError:

@@ -1,8 +1,8 @@
-"""Sums as integers that any secure sum can add, and the error that their quantum leaves in the score.
+"""Encode sums as integers that any secure sum can add, and bound the error that the quantum leaves in the score.
 
 A site writes its raw sums (weights, values, products) in multiples of a quantum, each integer as signed digits of
-`DIGIT_BITS` bits. Adding the digits of all sites, in any order and any arithmetic that holds the totals, adds the
-integers exactly.
+`DIGIT_BITS` bits. Adding the digits of all sites, in any order and any arithmetic that can represent the totals, adds
+the integers exactly.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from powerkern.kernels.likelihood import score_formulas as lk
 
 Integers = NDArray[np.int64]
 
-#: Every entry of a vector has at most this many bits and a sign.
+#: Number of bits of every entry of a vector, besides the sign.
 DIGIT_BITS = 20
-#: Raw sums are below 2**_SUM_BITS: values are at most 4.1 in units of the frame, so weights may be up to 5e12.
+#: Raw sums must be below 2**_SUM_BITS. Values are at most 4.1 in units of the frame, so weights may be up to 5e12.
 _SUM_BITS = 46
-#: A vector begins with 1, whose total is the number of sites, and some digits of the request's digest.
+#: A vector begins with 1, whose total is the number of sites, and _N_TAG digits of the digest of the request.
 _N_TAG = 4
-#: Relative error of a value, its derivative or its log, as the kernels compute them in a frame that need not suit
-#: the values; a log in a frame is at most 2.
+#: Bound on the relative error of a value, its derivative or its log, as the kernels compute them in a frame that need
+#: not match the values; and the largest log in a frame.
 _ROUNDING, _LARGEST_LOG = 16.0 * np.finfo(np.float64).eps, 2.0
 
-# the factors of each product among the moments
+# the two factors of each product among the moments
 _PRODUCTS = {
     lk.YY: (lk.Y, lk.Y),
     lk.YY1: (lk.Y, lk.Y1),
@@ -43,7 +43,7 @@ _MEANS = (lk.Y, lk.Y1, lk.Y2, lk.Y3, partial_moments.JACOBIAN)
 
 
 def check_quantum(quantum: object) -> float:
-    """A power of two from 2**-200 to 1."""
+    """Return the quantum as a float; raise unless it is a power of two from 2**-200 to 1."""
     if not isinstance(quantum, float | int) or isinstance(quantum, bool) or not 2.0**-200 <= quantum <= 1.0:
         raise ValueError(f"quantum must be a power of two from 2**-200 to 1, got {shown(quantum)}")
     if np.frexp(quantum)[0] != 0.5:
@@ -51,11 +51,11 @@ def check_quantum(quantum: object) -> float:
     return float(quantum)
 
 
-# --- a site's vector ----------------------------------------------------------------------------------
+# --- the vector of a site ----------------------------------------------------------------------------------
 
 
 def encode_moments(moments: FloatArray, quantum: float, request: bytes) -> Integers:
-    """The raw sums behind a site's moments, as digits, after a header that ties them to the request.
+    """Return the raw sums behind the moments of a site as digits, after a header that ties them to the request.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def encode_moments(moments: FloatArray, quantum: float, request: bytes) -> Integ
 
 
 def _raw_sums(row: list[float]) -> list[Fraction]:
-    """Sums of weights, values and products, without any rounding."""
+    """Return the sums of weights, values and products, without any rounding."""
     w, *means = (Fraction(number) for number in row)
     sums = [w, *means]
     for k in _MEANS:
@@ -82,12 +82,13 @@ def _raw_sums(row: list[float]) -> list[Fraction]:
 
 
 def _count_digits(quantum: float) -> int:
+    """Return the number of digits of a raw sum in multiples of the quantum."""
     bits = _SUM_BITS - int(np.log2(quantum))
     return -(-bits // DIGIT_BITS)
 
 
 def _to_digits(number: int, n: int) -> list[int]:
-    """Digits of a number, the lowest first, all with its sign."""
+    """Return n digits of a number, the lowest first, all with its sign; raise an OverflowError if it needs more."""
     sign, rest, found = (-1 if number < 0 else 1), abs(number), []
     for _ in range(n):
         found.append(sign * (rest & ((1 << DIGIT_BITS) - 1)))
@@ -98,6 +99,7 @@ def _to_digits(number: int, n: int) -> list[int]:
 
 
 def _request_tag(request: bytes) -> list[int]:
+    """Return digits of the digest of a request."""
     digest = int.from_bytes(hashlib.blake2b(request, digest_size=16).digest(), "little")
     return [(digest >> (DIGIT_BITS * k)) & ((1 << DIGIT_BITS) - 1) for k in range(_N_TAG)]
 
@@ -106,7 +108,20 @@ def _request_tag(request: bytes) -> list[int]:
 
 
 def decode_moments(total: object, shape: tuple[int, ...], quantum: float, request: bytes, n_sites: int) -> FloatArray:
-    """Moments of all rows from the total of the sites' vectors, in exact arithmetic and rounded once.
+    """Return the moments of all rows from the total of the vectors of all sites, in exact arithmetic, rounded once.
+
+    Parameters
+    ----------
+    total : (k,) array-like of int
+        Sum of the vectors of all sites.
+    shape : tuple of int
+        Shape of the moments; the last axis has length N_PARTIAL.
+    quantum : float
+        Unit of the integers.
+    request : bytes
+        Request that the sites answered.
+    n_sites : int
+        Number of sites.
 
     Raises
     ------
@@ -132,6 +147,7 @@ def decode_moments(total: object, shape: tuple[int, ...], quantum: float, reques
 
 
 def _sums_to_moments(sums: list[int], unit: Fraction) -> list[float]:
+    """Return the moments that belong to raw sums in multiples of `unit`; zeros without weight."""
     w = sums[lk.WEIGHT]
     row = [0.0] * partial_moments.N_PARTIAL
     if w <= 0:
@@ -148,16 +164,16 @@ def _sums_to_moments(sums: list[int], unit: Fraction) -> list[float]:
 
 
 def score_error(moments: FloatArray, error: float) -> FloatArray:
-    """Bound of the error of g' = C_yy'/C_yy - mean(J), for moments of shape (..., N_PARTIAL).
+    """Return a bound on the error of g' = C_yy'/C_yy - mean(J), for moments of shape (..., N_PARTIAL).
 
-    Each raw sum is off by at most `error`, because n sites round to a quantum q: n q/2. Then
+    Each raw sum is off by at most `error`, which is n q/2 if n sites round to a quantum q. Then
 
         C_uv = S_uv - S_u S_v/W   is off by   E_uv = e + (|S_u| + e)(|S_v| + e)/(W - e) - |S_u S_v|/W,
 
     a ratio C_yy'/C_yy = r by (E_yy' + |r| E_yy)/(C_yy - E_yy), and the mean of J by (e + |J| e)/(W - e). All of these
-    are inequalities, not first-order estimates. To E_uv comes the rounding of the values themselves, relative to
-    their size: by Cauchy-Schwarz at most eta (sqrt(C_uu S_vv) + sqrt(C_vv S_uu)) + eta^2 sqrt(S_uu S_vv). Infinite
-    where C_yy <= E_yy: the sums cannot tell such a column from a constant.
+    are inequalities, not first-order estimates. The relative rounding of the values adds to E_uv, by Cauchy-Schwarz, at
+    most eta (sqrt(C_uu S_vv) + sqrt(C_vv S_uu)) + eta^2 sqrt(S_uu S_vv). The bound is infinite if C_yy <= E_yy: the
+    sums cannot tell such a column from a constant.
     """
     w = moments[..., lk.WEIGHT]
     y, y1 = np.abs(w * moments[..., lk.Y]), np.abs(w * moments[..., lk.Y1])
@@ -176,6 +192,16 @@ def score_error(moments: FloatArray, error: float) -> FloatArray:
 
 
 def _product_error(a: FloatArray, b: FloatArray, w: FloatArray, e: float) -> FloatArray:
-    """``(a + e)(b + e)/(w - e) - a b/w``, without cancellation."""
+    """Return ``(a + e)(b + e)/(w - e) - a b/w``, without cancellation.
+
+    Parameters
+    ----------
+    a, b : ndarray
+        Absolute values of the sums of two factors.
+    w : ndarray
+        Sums of weights.
+    e : float
+        Bound on the error of each sum.
+    """
     bound: FloatArray = (e * (a + b + e) + a * (b / w) * e) / (w - e)
     return bound

@@ -14,7 +14,7 @@ from powerkern._results.storage import Format
 #: The version covers the meaning of messages, too.
 MESSAGE = Format("powerkern.federated.Message", 2, "a message")
 
-#: The sender of the server's messages.
+#: Name of the sender of messages from the server.
 SERVER = "server"
 
 _DTYPES: dict[str, np.dtype[Any]] = {"float": np.dtype("<f8"), "byte": np.dtype("u1")}
@@ -22,7 +22,7 @@ _MAX_DIMENSIONS = 4
 
 
 class Kind(IntEnum):
-    """The question of a request, and of its answers: ranges, moments in the open, or sums to be added up."""
+    """Kind of a request and of its answers: ranges, unencrypted moments, or sums to be added."""
 
     RANGE = 1
     MOMENTS = 2
@@ -30,15 +30,15 @@ class Kind(IntEnum):
 
 
 class ProtocolError(ValueError):
-    """A message was refused, or an answer is missing. Nothing was merged.
+    """Error for a message that is refused, or an answer that is missing; nothing was merged.
 
-    The text holds no values of a site's data and may be sent to the server.
+    The text contains no values of the data of a site and may be sent to the server.
 
     Attributes
     ----------
     detail : str
-        For the log of the site that raised it: the text with the rows and values that it leaves out. Lost when the
-        error is pickled.
+        Text with rows and values, for the log of the site that raised the error. It is dropped when the error is
+        pickled.
     """
 
     def __init__(self, text: str, detail: str | None = None) -> None:
@@ -77,7 +77,7 @@ def pack(message: Message) -> bytes:
 
 
 def unpack(data: bytes, sender: str) -> Message:
-    """Read a message that, according to the transport, comes from `sender`.
+    """Decode and check a message that, according to the transport, comes from `sender`.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""A column of all sites: the frame that they share, requests for moments in it, and the fit from merged moments.
+"""Fit one column of all sites: the frame that they share, requests for moments in it, and the fit from merged moments.
 
-The merged moments are those that `powerkern.fit` forms of the pooled rows, and the code that follows is the same.
+The merged moments are the moments that `powerkern.fit` computes from the pooled rows, and the same code uses them.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from powerkern.kernels.transforms.family import BOX_COX, log_offset
 
 _NONE = np.empty(0)
 _LARGEST_LOG = 709.0
-#: Bound of y and its derivatives in units of the frame, and the mean square that rounding leaves of equal values.
+#: Bound on y and its derivatives in units of the frame, and the mean square of equal values after rounding.
 _REACH, _ROUNDING = 4.1, 1e-26
-#: Weights that are equal up to the rounding of their sums.
+#: Relative difference up to which weights are equal; sums of weights are rounded.
 _SAME_WEIGHT = 1e-9
 
-# a row: number of the column, bounds of its values, frame, exponents
+# layout of a row of a request: index of the column, bounds of its values, frame, exponents
 _INDEX, _LOW, _HIGH, _FRAME = 0, 1, 2, 3
 _AT = _FRAME + partial_moments.N_SCALING
 
-#: Most exponents of a column in one request.
+#: Largest number of exponents of a column in one request.
 MOST_POINTS = 1024
-#: Two machines may form frames of the same bounds that differ by rounding.
+#: Largest difference of two frames of the same bounds; two machines may round differently.
 _SAME_FRAME = 1e-9
 
 
@@ -54,10 +54,10 @@ class PooledColumn(NamedTuple):
 
     @property
     def start(self) -> float:
-        """Where the search begins, in units of the frame.
+        """Start of the search, in units of the frame.
 
-        With both signs, where the two branches grow equally large, at ``2 neg_high/(high + neg_high)``: near the
-        optimum if values are huge. Otherwise at lambda = 1, or nearer to 0.
+        If there are both signs, it is ``2 neg_high/(high + neg_high)``, where both branches grow equally large, which
+        is near the optimum if values are huge. Otherwise it is lambda = 1, or closer to 0.
         """
         f = self.frame
         if f.both_signs and f.neg_high > 0.0:
@@ -65,12 +65,12 @@ class PooledColumn(NamedTuple):
         return min(f.sigma, 1.0)
 
     def exponent(self, lmbda: float) -> float:
-        """The exponent of `lmbda` in units of the frame."""
+        """Return the exponent that belongs to `lmbda`, in units of the frame."""
         return (2.0 - lmbda if self.sign < 0.0 else lmbda) * self.frame.sigma
 
 
 def make_column(found: FloatArray, family: int) -> PooledColumn:
-    """A column from its row of a `powerkern.sketch.Range` of all sites."""
+    """Make a column from its row of a `powerkern.sketch.Range` of all sites."""
     base = log_offset(family)
     if found[R_COUNT] == 0.0:
         return _make_unfitted_column(base, math.nan, math.nan, Status.EMPTY)
@@ -86,7 +86,17 @@ def make_column(found: FloatArray, family: int) -> PooledColumn:
 
 
 def make_frame(base: float, x_min: float, x_max: float, reference: float) -> partial_moments.Scaling:
-    """The frame for logs of values between these ends; for one sign, relative to a reference among them."""
+    """Make the frame for logs of values between two bounds.
+
+    Parameters
+    ----------
+    base : float
+        Offset of the logs: 0 for Box-Cox, 1 for Yeo-Johnson.
+    x_min, x_max : float
+        Bounds of the values.
+    reference : float
+        Absolute value to which logs are relative if all values have one sign; clipped to the bounds.
+    """
     both_signs = x_min < 0.0 <= x_max
     if both_signs:
         reference = 0.0
@@ -103,6 +113,17 @@ def make_frame(base: float, x_min: float, x_max: float, reference: float) -> par
 
 
 def _make_unfitted_column(base: float, x_min: float, x_max: float, status: Status) -> PooledColumn:
+    """Make a column to which nothing can be fitted.
+
+    Parameters
+    ----------
+    base : float
+        Offset of the logs: 0 for Box-Cox, 1 for Yeo-Johnson.
+    x_min, x_max : float
+        Bounds of the values; NaN if there are none.
+    status : Status
+        Reason.
+    """
     frame = partial_moments.Scaling(True, 0.0, 0.0, 0.0, 0.0, 1.0)
     return PooledColumn(base, 0.0, x_min, x_max, frame, 0.0, status)
 
@@ -111,7 +132,7 @@ def _make_unfitted_column(base: float, x_min: float, x_max: float, status: Statu
 
 
 class MomentsRequest(NamedTuple):
-    """The columns of a request, bounds of their values, their frames, and the exponents."""
+    """The columns of a request, the bounds of their values, their frames, and the exponents."""
 
     which: NDArray[np.intp]
     low: FloatArray
@@ -121,7 +142,7 @@ class MomentsRequest(NamedTuple):
 
 
 def write_moments_request(columns: Sequence[tuple[int, PooledColumn]], at: Sequence[Sequence[float]]) -> FloatArray:
-    """Body of a request for moments of some columns at exponents of each."""
+    """Write the body of a request for moments of some columns, each at its own exponents."""
     rows = [
         [float(j), column.x_min, column.x_max, *map(float, column.frame), *points]
         for (j, column), points in zip(columns, at, strict=True)
@@ -130,7 +151,7 @@ def write_moments_request(columns: Sequence[tuple[int, PooledColumn]], at: Seque
 
 
 def read_moments_request(body: FloatArray, n_columns: int, family: int) -> MomentsRequest:
-    """The parts of a request's body.
+    """Read the body of a request for moments.
 
     Raises
     ------
@@ -155,7 +176,17 @@ def read_moments_request(body: FloatArray, n_columns: int, family: int) -> Momen
 
 
 def _check_frame(family: int, low: float, high: float, given: list[float]) -> None:
-    """Refuse a frame that does not follow from its bounds."""
+    """Raise a ValueError unless a frame follows from its bounds.
+
+    Parameters
+    ----------
+    family : int
+        Code of the family.
+    low, high : float
+        Bounds of the values.
+    given : list of float
+        The frame, as in a request.
+    """
     reference, sigma = given[partial_moments.REFERENCE], given[partial_moments.SIGMA]
     expected = make_frame(log_offset(family), low, high, reference)
     unit = expected.sigma / sigma
@@ -174,7 +205,7 @@ def _check_frame(family: int, low: float, high: float, given: list[float]) -> No
 
 
 def reduce_pairwise(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
-    """Merge neighbors, then neighbors of the results, until one is left: in a fixed order, with small errors."""
+    """Merge neighbors, then neighbors of the results, until one is left; the order is fixed and errors stay small."""
     parts = list(parts)
     while len(parts) > 1:
         pairs = [merge(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
@@ -183,7 +214,7 @@ def reduce_pairwise(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> A
 
 
 def merge_moments(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Moments of two sites' rows together; both of shape (..., N_PARTIAL)."""
+    """Return the moments of the rows of two sites together; both have shape (..., N_PARTIAL)."""
     total, part = one.reshape(-1, partial_moments.N_PARTIAL).T.copy(), other.reshape(-1, partial_moments.N_PARTIAL).T
     some = part[lk.WEIGHT] > 0.0
     seen, new = total[:, some], part[:, some]
@@ -195,12 +226,24 @@ def merge_moments(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def check_moments(moments: NDArray[Any], shape: tuple[int, ...], which: NDArray[np.intp], error: float) -> None:
-    """Refuse, with ValueError, moments that no rows between the bounds have, beyond an `error` of each raw sum."""
+    """Raise a ValueError for moments that no rows within the bounds can have.
+
+    Parameters
+    ----------
+    moments : (k, n_points, N_PARTIAL) ndarray
+        Moments of k columns.
+    shape : tuple of int
+        Required shape.
+    which : (k,) ndarray of int
+        Positions of the columns, for messages.
+    error : float
+        Bound on the error of each raw sum.
+    """
     if moments.shape != shape or moments.dtype.kind != "f":
         raise ValueError(f"it sent numbers of shape {moments.shape} instead of {shape}")
     w, yy, y1y1 = (moments[..., k] for k in (lk.WEIGHT, lk.YY, lk.Y1Y1))
     with np.errstate(all="ignore"):
-        slack = 100.0 * error + _ROUNDING * w  # e (1 + 2 |y| + y^2), |y| <= 4.1, and to spare
+        slack = 100.0 * error + _ROUNDING * w  # e (1 + 2 |y| + y^2) with |y| <= 4.1 is at most 27 e
         room = _REACH**2 * w + slack
         means = moments[..., [lk.Y, lk.Y1, lk.Y2, lk.Y3, partial_moments.JACOBIAN]]
         possible = (w >= 0.0) & (yy >= -slack) & (y1y1 >= -slack) & (yy <= room) & (y1y1 <= room)
@@ -215,13 +258,13 @@ def check_moments(moments: NDArray[Any], shape: tuple[int, ...], which: NDArray[
 
 
 class Weights:
-    """The total weight of each column at each site, as first announced: it may not change during a fit."""
+    """The total weight of each column at each site, as first announced; it may not change during a fit."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], float] = {}
 
     def check(self, who: str, which: NDArray[np.intp], weights: FloatArray) -> None:
-        """Refuse, with ValueError, a weight other than the one announced; the first one is the announcement."""
+        """Record the first weight of each column of a site; raise a ValueError if a later one differs."""
         for j, weight in zip(which.tolist(), weights.tolist(), strict=True):
             known = self._known.setdefault((who, j), weight)
             if not abs(weight - known) <= _SAME_WEIGHT * known:
@@ -232,7 +275,7 @@ class Weights:
 
 
 def evaluate_score(column: PooledColumn, mu: float, moments: FloatArray) -> tuple[float, Score]:
-    """g and its derivatives at `mu`, from the merged moments there."""
+    """Return g and its derivatives at `mu`, from the merged moments there."""
     f = column.frame
     with np.errstate(all="ignore"):
         shift, _, log_factor = scaling_at(f.low, f.high, f.neg_high, f.sigma, f.both_signs, mu)
@@ -243,6 +286,7 @@ def evaluate_score(column: PooledColumn, mu: float, moments: FloatArray) -> tupl
 
 
 def _logs(column: PooledColumn, moments: FloatArray) -> Logs:
+    """Return the constants of the logs of a column, without the logs themselves."""
     f = column.frame
     jacobian = float(moments[partial_moments.JACOBIAN])
     return Logs(_NONE, _NONE, _NONE, _NONE, f.low, f.high, f.neg_high, jacobian, f.sigma, 0.0)
@@ -251,7 +295,23 @@ def _logs(column: PooledColumn, moments: FloatArray) -> Logs:
 def make_fit_row(
     column: PooledColumn, mu: float, at: Score, moments: FloatArray, n_eval: int, status: Status
 ) -> FloatArray:
-    """The row of `PowerFit` for a column with an optimum."""
+    """Return the row of `PowerFit` for a column with an optimum.
+
+    Parameters
+    ----------
+    column : PooledColumn
+        The column.
+    mu : float
+        The optimum, in units of the frame.
+    at : Score
+        The score at `mu`.
+    moments : (N_PARTIAL,) ndarray
+        The merged moments at `mu`.
+    n_eval : int
+        Number of evaluations of the likelihood.
+    status : Status
+        Status of the column.
+    """
     row = np.zeros(N_RESULTS)
     n_obs = float(moments[lk.WEIGHT])
     write_range(row, n_obs, column.x_min, column.x_max)
@@ -268,7 +328,7 @@ def make_fit_row(
 
 
 def make_identity_row(column: PooledColumn, n_obs: float, status: int) -> FloatArray:
-    """The row of `PowerFit` for a column without an optimum."""
+    """Return the row of `PowerFit` for a column without an optimum."""
     row = np.zeros(N_RESULTS)
     write_range(row, n_obs, column.x_min, column.x_max)
     write_identity(row, status)

@@ -1,7 +1,7 @@
 """The rounds of a federated fit, as the server sees them: requests, and how answers become a fit.
 
-`conversation` is a generator. It yields requests, is sent the answers, and returns the results. It knows nothing of how
-messages travel.
+`conversation` is a generator. It yields requests, receives the answers by `send`, and returns the results. It does not
+depend on the transport of messages.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from powerkern.kernels.results import LMBDA, LMBDA0, STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import Range, merge
 
-#: Most rounds of a fit; a column that is not done by then has the status NOT_CERTIFIED or UNRESOLVED.
+#: Largest number of rounds. A column that is not done by then gets the status NOT_CERTIFIED or UNRESOLVED.
 MAX_ROUNDS = 30
-#: An error of lambda of at most this part of its standard error does not change the status.
+#: An error of lambda of at most this fraction of its standard error does not change the status.
 _NEGLIGIBLE = 0.01
 
 
 class Plan(NamedTuple):
-    """What is asked of a fit, and how it is found, settled before the first round; see `Server`.
+    """Options of a fit, checked before the first round; see `Server`.
 
-    Sites answer for columns plus their shift, whose bounds are `data_bounds`. `quantum` is 0 for open sums.
+    Sites answer for columns plus their shift, and `data_bounds` refer to these. `quantum` is 0 for unencrypted moments.
     """
 
     spec: FitSpec
@@ -51,8 +51,8 @@ class Plan(NamedTuple):
 class Request(NamedTuple):
     """A request to every client.
 
-    `read` takes the body of an answer and the name of its sender, or, for `Kind.SUMS`, the total and the bytes of the
-    request. It raises ValueError with the reason why these cannot be an answer.
+    `read` takes the body of an answer and the name of its sender or, for `Kind.SUMS`, the total and the bytes of the
+    request. It raises a ValueError that says why these cannot be an answer.
     """
 
     kind: Kind
@@ -61,22 +61,22 @@ class Request(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The rows of a fit, and bounds of the error of lambda."""
+    """The result rows of a fit, and bounds on the error of lambda."""
 
     results: FloatArray
     lmbda_error: FloatArray
 
 
-#: Yields requests, and is sent the answers of all sites as `read`, in a fixed order.
+#: Generator that yields requests, receives the answers of all sites as `read`, in a fixed order, and returns the fit.
 Conversation = Generator[Request, list[Any], Outcome]
 
 
 class MergeError(ValueError):
-    """Answers that make sense one by one, but not together."""
+    """Error for answers that are valid one by one, but contradict each other."""
 
 
 def conversation(plan: Plan) -> Conversation:
-    """All rounds: ranges, unless bounds of the data are known; then moments until each lambda is found."""
+    """Run all rounds: ask for ranges, unless data bounds are known, then for moments until each lambda is known."""
     weights = pool.Weights()
     if plan.data_bounds is None:
         ranges = yield Request(Kind.RANGE, np.empty(0), _read_range(plan, weights))
@@ -111,6 +111,8 @@ def conversation(plan: Plan) -> Conversation:
 
 
 def _read_range(plan: Plan, weights: pool.Weights) -> Callable[[NDArray[Any], str], Range]:
+    """Return the function that reads and checks the range of a site."""
+
     def read(body: NDArray[Any], sender: str) -> Range:
         found = Range.from_bytes(body.tobytes())
         if found.family != plan.spec.family or found.shift.any():
@@ -125,7 +127,7 @@ def _read_range(plan: Plan, weights: pool.Weights) -> Callable[[NDArray[Any], st
 
 
 class _Task(NamedTuple):
-    """A search in a column, and the status of its result."""
+    """The search for lambda of a column, and the status of its result."""
 
     search: Search
     status: Status
@@ -146,8 +148,9 @@ def _search_all(talk: _Moments, tasks: dict[int, _Task], outcome: Outcome) -> Ge
         points = {j: at for j, at in further.items() if at}
 
 
-#: Bound on the error of lambda by rounding of merged moments, in units of one over the width of the logs. The largest
-#: error in 150 fits of columns a few ulps to ten decades wide was 1/500 of it; that of a rare binary column, 1/4.
+#: Bound on the error of lambda by rounding of merged moments, in units of one over the range of the logs. The largest
+#: error in 150 fits of columns between a few ulps and ten decades wide was 1/500 of it, and 1/4 for a rare binary
+#: column.
 _ROUNDING = 2.0**-38
 
 
@@ -160,7 +163,25 @@ def _advance(
     errors: FloatArray,
     outcome: Outcome,
 ) -> list[float]:
-    """The next points of a column's search, given the moments at `points`; none once the column is done."""
+    """Return the next points of the search in a column, or none once it is done and its result is written.
+
+    Parameters
+    ----------
+    talk : _Moments
+        The columns of the fit.
+    j : int
+        Position of the column.
+    task : _Task
+        The search in the column.
+    points : list of float
+        Exponents at which the likelihood was asked for.
+    moments : (k, N_PARTIAL) ndarray
+        Merged moments at these points.
+    errors : (k,) ndarray
+        Bounds on the errors of the scores there.
+    outcome : Outcome
+        Receives the result.
+    """
     column, total = talk.columns[j], float(moments[0, lk.WEIGHT])
     if total == 0.0 or not np.isfinite(errors).all():
         outcome.results[j] = pool.make_identity_row(column, total, Status.UNRESOLVED if total else Status.EMPTY)
@@ -184,7 +205,7 @@ def _advance(
 
 
 def _choose_status(best: ColumnOptimum, task: _Task, n_obs: float) -> Status:
-    """The status of an optimum, which with errors in the sums depends on how well they locate it."""
+    """Return the status of an optimum; with errors in the sums it depends on how precisely they locate the optimum."""
     if not best.certified:
         return Status.UNRESOLVED if best.error > 0.0 else Status.NOT_CERTIFIED
     standard = 1.0 / math.sqrt(n_obs * best.best.at.d2) if best.best.at.d2 > 0.0 else 0.0
@@ -194,9 +215,20 @@ def _choose_status(best: ColumnOptimum, task: _Task, n_obs: float) -> Status:
 def _apply_limits(
     talk: _Moments, limit: LambdaLimit, given: FloatArray, outcome: Outcome
 ) -> Generator[Request, list[Any], None]:
-    """Move lambdas that are beyond their bounds, or take raw values beyond ymax, as `powerkern.fit` does.
+    """Move lambdas into their bounds, and limit transformed values to ymax, as `powerkern.fit` does.
 
-    Clipping does not increase distances, so the bounds of the error still hold.
+    Clipping does not increase distances, so the bounds on the error still hold.
+
+    Parameters
+    ----------
+    talk : _Moments
+        The columns of the fit.
+    limit : LambdaLimit
+        Bounds of lambda, and ymax.
+    given : (p,) ndarray
+        Lambda that the user requested for each column; NaN if it is fitted.
+    outcome : Outcome
+        Results of the unlimited fit; modified in place.
     """
     results = outcome.results
     try:
@@ -214,7 +246,7 @@ def _apply_limits(
 
 
 class _Moments(NamedTuple):
-    """Asks for moments of the columns of a fit."""
+    """Requests for moments of the columns of a fit."""
 
     plan: Plan
     columns: list[PooledColumn]
@@ -223,7 +255,7 @@ class _Moments(NamedTuple):
     def ask(
         self, asked: list[int], at: list[list[float]]
     ) -> Generator[Request, list[Any], tuple[FloatArray, FloatArray]]:
-        """Merged moments of some columns at exponents of each, and bounds of the error of their scores."""
+        """Ask for moments of some columns at their exponents; return them merged, and error bounds of the scores."""
         plan, which = self.plan, np.array(asked)
         shape = (len(asked), len(at[0]), partial_moments.N_PARTIAL)
         body = pool.write_moments_request([(j, self.columns[j]) for j in asked], at)
@@ -246,4 +278,4 @@ class _Moments(NamedTuple):
             merged = pool.reduce_pairwise(pool.merge_moments, (yield Request(Kind.MOMENTS, body, read_open)))
         if plan.quantum or plan.data_bounds is not None:
             return merged, score_error(merged, rounding)
-        return merged, np.zeros(shape[:2])  # in the frame of the rows themselves, as a fit in memory
+        return merged, np.zeros(shape[:2])  # the frame is that of a fit in memory

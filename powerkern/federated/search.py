@@ -1,7 +1,7 @@
-"""The search for lambda in one column, stepped from outside.
+"""The search for lambda in one column, controlled from outside.
 
-`search` is a generator: it yields the exponents at which it wants the likelihood, is sent the evaluations, and returns
-the optimum. The caller evaluates many columns at once, all points of a round in one message.
+`search` is a generator. It yields the exponents at which it needs the likelihood, receives the evaluations by `send`,
+and returns the optimum. The caller evaluates many columns at once, all points of a round in one message.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from powerkern.kernels.optimize.status import CONVERGED, RUNNING
 
 METHODS = ("newton", "brent")
 
-#: Longest first Newton step, and its tolerance, in units of the range of the logs: as for pooled data.
+#: Longest first Newton step, and tolerance, in units of the range of the logs; the same values as for pooled data.
 _MAX_STEP, _XTOL = 4.0, 1e-8
-#: Half the width of Brent's bracket.
+#: Half the width of the bracket of Brent's method.
 _BRACKET = 8.0
-#: Brent's method hands over to Newton's here: values alone locate a minimum to the square root of their rounding.
+#: Tolerance and number of evaluations at which Newton's method takes over from Brent's. Values alone locate a minimum
+#: only to the square root of their rounding.
 _BRENT_XTOL, _BRENT_EVAL = 1e-4, 10
-#: Half the width of the certifying bracket: at least this times max(1, |x|), at first twice the Newton step of the
-#: error, and wider by a factor if that does not do.
+#: Half the width of the first certifying bracket is four times the error of x, but at least _LEAST_RADIUS max(1, |x|).
+#: While a bracket fails, it is widened by the factor _WIDEN, up to _MOST_BRACKETS brackets in all.
 _LEAST_RADIUS, _WIDEN, _MOST_BRACKETS = 1e-12, 16.0, 4
 
 
 class Evaluation(NamedTuple):
-    """The likelihood at a point, and a bound of the error of its derivative."""
+    """The likelihood at a point, and a bound on the error of its derivative."""
 
     x: float
     nll: float
@@ -39,9 +40,9 @@ class Evaluation(NamedTuple):
 
 
 class ColumnOptimum(NamedTuple):
-    """The best point, whether it is certified, the number of evaluations, and a bound of the distance to the optimum.
+    """The best point, whether it is certified, the number of evaluations, and a bound on the distance to the optimum.
 
-    The bound is 0 where the sums equal the sums of a fit in memory, and infinite where none was found.
+    The bound is 0 if the sums equal the sums of a fit in memory, and infinite if no bound is known.
     """
 
     best: Evaluation
@@ -56,8 +57,8 @@ Search = Generator[list[float], Sequence[Evaluation], ColumnOptimum]
 def search(start: float, method: str, max_rounds: int) -> Search:
     """Find the minimum of a strictly convex function in 3 to `max_rounds` rounds.
 
-    For "brent", first Brent's method on the values to a rough tolerance; then Newton-Halley on the derivative, for
-    values locate the minimum to half of the digits only.
+    "brent" first applies Brent's method to the values, to a rough tolerance, and then Newton-Halley to the derivative,
+    because values locate the minimum only to half of the digits.
     """
     left, n_eval = max_rounds - 1, 0  # the last round certifies
     lo, hi = -math.inf, math.inf
@@ -87,7 +88,7 @@ def search(start: float, method: str, max_rounds: int) -> Search:
 
 
 def evaluate_once(x: float) -> Search:
-    """A search that asks for the likelihood at one given point."""
+    """Evaluate the likelihood at one point, without a search."""
     (last,) = yield [x]
     return ColumnOptimum(last, True, 1)
 
@@ -95,8 +96,18 @@ def evaluate_once(x: float) -> Search:
 def _certify_by_bracket(x: float, error: float, rounds: int, n_eval: int) -> Search:
     """Certify the optimum by opposite signs of the derivative on both sides of x, beyond its error.
 
-    The derivative increases strictly, so that the bracket holds the optimum of the rows themselves: no linearisation
-    is involved.
+    The derivative increases strictly, so the bracket contains the optimum of the rows. No linearisation is involved.
+
+    Parameters
+    ----------
+    x : float
+        Approximate optimum.
+    error : float
+        First-order bound on its error.
+    rounds : int
+        Number of rounds left.
+    n_eval : int
+        Number of evaluations so far.
     """
     radius = max(_LEAST_RADIUS * max(1.0, abs(x)), 4.0 * error)
     for _ in range(min(max(rounds, 1), _MOST_BRACKETS)):

@@ -1,9 +1,9 @@
-"""Integers through Flower's SecAgg+, without loss.
+"""Send integers through SecAgg+ of Flower without loss.
 
-SecAgg+ clips numbers to +-8 and rounds them to 22 bits, that is to multiples of 2**-18, at random where they lie
-between. An entry of `Client.summands` is an integer within +-2**20; times 2**-18 it is within +-4 and a multiple of
-that step, which is not rounded. SecAgg+ returns the mean over the sites, and the mean times their number is a multiple
-of the step again, to less than half of it.
+SecAgg+ clips numbers to +-8 and rounds them to 22 bits, that is, to multiples of 2**-18, at random if they lie between
+two multiples. An entry of `Client.summands` is an integer within +-2**20; times 2**-18 it lies within +-4 and is a
+multiple of the step, so it is not rounded. SecAgg+ returns the mean over the sites. The mean times their number is a
+multiple of the step again, to less than half a step.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from powerkern.federated.messages import ProtocolError
 _BYTES = "powerkern"
 _CLIPPING, _LEVELS = 8.0, 2**22
 _STEP = 2.0 * _CLIPPING / _LEVELS
-#: The total of the weights, at `_LEVELS` each, has to stay below SecAgg+'s modulus of 2**32.
+#: Largest number of sites. The total of the weights, `_LEVELS` each, must stay below the modulus 2**32 of SecAgg+.
 _MOST_SITES = 1023
 
 
 def read_request(message: Message) -> bytes:
-    """The request that a training message carries."""
+    """Return the request that a training message carries."""
     return bytes(compat.recorddict_to_fitins(message.content, keep_input=True).config[_BYTES])
 
 
 def make_reply(message: Message, vector: Integers) -> Message:
-    """A site's vector as the result of training, of weight 1."""
+    """Return the vector of a site as the result of training, with weight 1."""
     result = FitRes(Status(Code.OK, ""), ndarrays_to_parameters([vector * _STEP]), num_examples=1, metrics={})
     return Message(compat.fitres_to_recorddict(result, keep_input=False), reply_to=message)
 
 
 class _Sum(FedAvg):  # type: ignore[misc]
-    """A strategy that asks given nodes and keeps the total."""
+    """A strategy of Flower that asks a list of nodes and stores the total of their vectors."""
 
     def __init__(self, nodes: list[int], request: bytes) -> None:
         super().__init__()
@@ -63,7 +63,20 @@ class _Sum(FedAvg):  # type: ignore[misc]
 
 
 def secure_total(grid: Grid, context: Context, nodes: list[int], request: bytes, timeout: float) -> NDArray[np.int64]:
-    """The total of all nodes' vectors for a request.
+    """Return the total of the vectors of all nodes for a request.
+
+    Parameters
+    ----------
+    grid : flwr.serverapp.Grid
+        The grid that Flower passes to a server app.
+    context : flwr.app.Context
+        The context that Flower passes to a server app.
+    nodes : list of int
+        Nodes to ask.
+    request : bytes
+        The request.
+    timeout : float
+        Seconds to wait for answers.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The server of a federated fit: asks the clients, checks and merges their answers."""
+"""The server of a federated fit: it asks the clients, and checks and merges their answers."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from powerkern.sketch.grids import checked_bounds
 
 
 class Server:
-    """Fits power transforms to rows that stay with several clients.
+    """Server that fits power transforms to rows that stay with several clients.
 
-    A server does not depend on how messages travel: `request` is bytes for every client, `receive` takes each answer
-    (`receive_total` their total), and `close_round` merges the answers once all are there. Nothing is merged before
-    that, and an answer that is refused changes nothing.
+    A server does not depend on the transport of messages. `request` is a message in bytes for every client. `receive`
+    takes each answer, or `receive_total` the total of all answers. `close_round` merges the answers once all are
+    present. Nothing is merged before that, and an answer that is refused changes nothing.
 
     Parameters
     ----------
@@ -44,28 +44,28 @@ class Server:
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
     data_bounds : (low, high), optional
-        Arrays of one number per column (numbers, for one column) between which all values are known to lie without
-        looking at them. Clients are then not asked for the ranges of their columns. The closer the bounds, the better
-        the columns are resolved; the fit reports them as `x_min` and `x_max`.
+        Bounds that all values are known to satisfy without looking at them: arrays of one number per column, or numbers
+        for one column. Clients are then not asked for the ranges of their columns. The closer the bounds, the better
+        the columns are resolved. The fit reports the bounds as `x_min` and `x_max`.
     quantum : float, optional
-        Ask for sums as integers, in multiples of this power of two in units of a row, to be added by a secure sum of
-        your choice; ``2.0**-80`` is fine enough for most columns. Default: moments in the open. The error that
-        rounding leaves in lambda is bounded by `PowerFit.lmbda_error`, and the status is not OK where it exceeds 0.01
-        standard errors.
+        Ask for sums as integers, to be added by a secure sum of your choice. The integers are multiples of this power
+        of two, in units of a row; ``2.0**-80`` is fine enough for most columns. By default, clients send unencrypted
+        moments. `PowerFit.lmbda_error` bounds the error that rounding leaves in lambda. The status is not OK if it
+        exceeds 0.01 standard errors.
     search : {"newton", "brent"}, default "newton"
-        How lambda is found: on the derivative of the likelihood; or first by Brent's method on its values, as
-        published, which takes more rounds. Both end on the derivative.
+        Search for lambda: "newton" works on the derivative of the likelihood. "brent" starts with Brent's method on its
+        values, as published, which takes more rounds, and ends on the derivative, too.
     standardize, lmbda, shift, ymax, bounds
-        As in `powerkern.fit`. With `data_bounds`, `ymax` is kept on all of them.
+        As in `powerkern.fit`. With `data_bounds`, `ymax` holds for all values within the bounds.
     column_names : sequence of str, optional
-        Names of the columns; default: the names at the first client that has any, if ranges are asked for.
+        Names of the columns. The default is the names of the first client that has names, if ranges are asked for.
 
     Attributes
     ----------
     round : int
-        The number of the open round, from 1.
+        Number of the open round, from 1.
     bytes_sent, bytes_received : int
-        Bytes of all requests, to all clients, and of all accepted answers.
+        Number of bytes of all requests to all clients, and of all accepted answers.
 
     See Also
     --------
@@ -110,11 +110,11 @@ class Server:
         self._talk = conversation(self._plan)
         self._open(next(self._talk))
 
-    # --- the conversation -------------------------------------------------------------------------------
+    # --- rounds -----------------------------------------------------------------------------------------
 
     @property
     def request(self) -> bytes:
-        """Message for every client in the open round."""
+        """The message to send to every client in the open round."""
         if self.done:
             raise ProtocolError("the fit is done; nothing is asked any more")
         return self._request_bytes
@@ -136,20 +136,20 @@ class Server:
 
     @property
     def fit(self) -> PowerFit:
-        """The fit of all clients' rows together."""
+        """The fit to the rows of all clients together."""
         if self._fit is None:
             raise ProtocolError(f"there is no fit yet: round {self.round} is open")
         return self._fit
 
     def receive(self, message: bytes, *, sender: str) -> None:
-        """Take one client's answer.
+        """Accept the answer of one client.
 
         Parameters
         ----------
         message : bytes
             The result of `Client.answer`.
         sender : str
-            Name of the client that the transport got it from.
+            Name of the client from which the transport received it.
 
         Raises
         ------
@@ -178,7 +178,7 @@ class Server:
         self.bytes_received += len(message)
 
     def receive_total(self, total: ArrayLike) -> None:
-        """Take the total of all clients' vectors.
+        """Accept the total of the vectors of all clients.
 
         Parameters
         ----------
@@ -237,6 +237,7 @@ class Server:
             self._open(request)
 
     def _open(self, request: Request) -> None:
+        """Open the next round with a request."""
         self._asked = request
         self._read = {}
         self.round += 1
@@ -253,6 +254,7 @@ class Server:
         self.bytes_sent += len(self._names) * len(self._request_bytes)
 
     def _finish(self, outcome: Outcome) -> None:
+        """Build the fit; warn about columns whose lambda is not precise."""
         results, error = outcome
         self._read = {}
         spec = self._plan.spec
@@ -266,11 +268,11 @@ class Server:
 
     @property
     def _labels(self) -> list[Any] | None:
-        """The labels of the columns: of the fit, or of the first answer that has some."""
+        """The labels of the columns: those of the fit, or of the first answer that has labels."""
         return self._columns or next((one.column_names for one in self._read.values() if one.column_names), None)
 
     def _order_columns(self, found: Range) -> Range:
-        """Return a range whose columns are in the order of the fit, if they have the same labels in another order."""
+        """Reorder the columns of a range to the order of the fit, if they have the same labels in another order."""
         wanted, names = self._labels, found.column_names
         if wanted is None or names is None or len(wanted) != len(names):
             return found
@@ -278,7 +280,7 @@ class Server:
         return found if order is None else found.part(order)
 
     def _check_columns(self, found: Range) -> None:
-        """Refuse, with ValueError, a range whose columns differ from the fit or the first answer."""
+        """Raise a ValueError if the columns of a range differ from the fit or from the first answer."""
         first = next(iter(self._read.values()), found)
         n = self._n_columns or first.n_features
         if found.n_features != n:
@@ -294,6 +296,7 @@ class Server:
 
 
 def _error(client: str, text: str) -> ProtocolError:
+    """Return an error that names the client."""
     return ProtocolError(f"client {client!r}: {text}")
 
 
@@ -301,6 +304,7 @@ def _error(client: str, text: str) -> ProtocolError:
 
 
 def _check_names(clients: Sequence[str]) -> list[str]:
+    """Return the names of the clients as a list; raise unless they are distinct, non-empty strings."""
     names = listed(clients)
     if isinstance(clients, str) or not names or not all(isinstance(name, str) and name for name in names):
         raise TypeError("clients is a sequence of names, one for each client")
@@ -313,7 +317,7 @@ def _check_names(clients: Sequence[str]) -> list[str]:
 def _resolve_columns(
     names: Sequence[str] | None, limits: FloatArray | None, shift: FloatArray
 ) -> tuple[list[str] | None, int | None]:
-    """Names of the columns and their number, as far as data bounds, names or a shift for each settle them."""
+    """Return the names of the columns and their number, as far as names, data bounds or shifts determine them."""
     named = None if names is None else as_names(names, len(names))
     known = None if named is None else len(named)
     if limits is not None:
@@ -326,13 +330,13 @@ def _resolve_columns(
 
 
 def _check_columns(spec: FitSpec, n_columns: int | None) -> None:
-    """Refuse options that do not fit the columns, as far as their number is known, before anybody is asked."""
+    """Raise for options that do not match the number of columns, if it is known, before any client is asked."""
     entries = [spec.lmbda, *(spec.bounds or ())]
     spec.per_column(n_columns or max(np.size(each) for each in [0.0, *entries] if each is not None))
 
 
 def _shifted_bounds(data_bounds: Any, family: str, shift: FloatArray) -> FloatArray:
-    """Bounds of the columns plus their shift, as two rows."""
+    """Return the bounds of the columns plus their shift, as two rows."""
     try:
         low, high = listed(data_bounds)
     except (TypeError, ValueError):

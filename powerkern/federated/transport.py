@@ -1,4 +1,4 @@
-"""Server and clients in one process."""
+"""Run the server and the clients in one process."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ def fit_federated(
 ) -> PowerFit:
     """Fit to the rows of several clients without pooling them, in one process.
 
-    The lambdas equal `powerkern.fit` of all rows together, to about 1e-12. For trials, tests and simulations;
-    where sites are apart, the same messages travel by other means (`Server`, `powerkern.federated.flower`).
+    The lambdas equal those of `powerkern.fit` to all rows together, to about 1e-12. This function is for trials, tests
+    and simulations. Between real sites, the same messages travel by other means (`Server`,
+    `powerkern.federated.flower`).
 
     Parameters
     ----------
     clients : iterable of Client or array-like
-        Arrays become clients named "0", "1" and so on.
+        The clients. Arrays become clients named "0", "1" and so on.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
     secure_sum : callable, optional
-        Adds the sites' vectors of integers: given a list of int64 arrays, returns their exact total. Goes with
-        `quantum`; by default the vectors are just added.
+        Function that takes the list of the int64 vectors of all sites and returns their exact total. It is used with
+        `quantum`. By default the vectors are added with NumPy.
     **options
-        Of `Server`.
+        Options of `Server`.
 
     Returns
     -------
     PowerFit
-        Its `n_iter` counts the exponents at which each column was evaluated.
+        `n_iter` counts the exponents at which each column was evaluated.
 
     Raises
     ------
@@ -87,7 +88,7 @@ def fit_federated(
 def run(server: Server, clients: list[Client], secure_sum: SecureSum | None = None) -> None:
     """Carry messages between a server and its clients until the fit is done.
 
-    In one process there is nobody to keep values from: errors have the details that clients keep to themselves.
+    In one process, values need not be hidden, so errors include the details that clients otherwise only log.
     """
     add = secure_sum or (lambda vectors: np.sum(vectors, axis=0))
     while not server.done:
