@@ -1,4 +1,4 @@
-"""``powerkern transform`` and ``powerkern inverse``."""
+"""Run ``powerkern transform`` and ``powerkern inverse``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from powerkern._input.tables.table import BadInput, Layout
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read, transform or invert, and write block by block, so that tables of any length take little memory."""
+    """Transform or invert a table block by block, so that tables of any length need little memory."""
     files.check_output(args.output)
     to_file = args.output is not None and str(args.output) != "-"
     if args.json and not to_file:
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _count_phrase(command: str, layout: Layout) -> str:
-    """Return how many columns were changed and how many passed through; "" if all were changed."""
+    """Return a phrase with the numbers of columns changed and passed through; "" if all were changed."""
     n_passed = len(layout.names) - len(layout.positions)
     done = "transformed" if command == "transform" else "inverted"
     return f" ({len(layout.positions)} {done}, {n_passed} passed through)" if n_passed else ""

@@ -1,4 +1,4 @@
-"""Arguments that commands share, and their types. Nothing slow is imported here."""
+"""Arguments that commands share, and their types; this module imports nothing slow."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 from powerkern._cli.output import complain
 from powerkern._input.messages import did_you_mean
 
-#: Names of the estimators, and the estimators that have each option: a copy of what `powerkern._estimators` declares,
-#: which is slow to import. A test compares them.
+#: Names of the estimators, and the estimators that have each option. These copy the declarations of
+#: `powerkern._estimators`, which is slow to import; a test compares them.
 ESTIMATORS = ("mle", "central-mle", "robust", "rewml", "rewml-nr", "carroll", "mtl", "ppcc")
 OPTIONS: dict[str, list[str]] = {
     "convention": ["rewml", "rewml-nr"],
@@ -34,13 +34,13 @@ OPTIONS: dict[str, list[str]] = {
 
 #: The pictures that ``plot`` draws.
 PICTURES = ("before-after", "qq", "histogram", "forest", "cells")
-#: Fewest rows from which the peers in ``demo`` find a lambda.
+#: Smallest number of rows from which the peers in ``demo`` can estimate lambda.
 _FEWEST_ROWS = 10
 FAMILIES = ("yeo-johnson", "box-cox")
 _KINDS = ".csv, .tsv, .txt (also .gz, .bz2, .xz, .zst), .parquet or .npy; - for text from standard input"
 
 
-#: Options whose values may begin with a minus.
+#: Options whose values may begin with a minus sign.
 _SIGNED = ("--missing", "--units", "--shift", "--bounds", "--search-range")
 
 
@@ -48,18 +48,18 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that reports errors in one line and accepts values such as "-999,?"."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does, which would take "-999,?" for another option."""
+        """Parse like argparse, but do not take a value such as "-999,?" for another option."""
         words = _join_signed_values(sys.argv[1:] if args is None else args)
         for word in words:
-            if word.startswith("--") and word.endswith("=--"):  # argparse would make it an empty list
+            if word.startswith("--") and word.endswith("=--"):  # argparse would turn it into an empty list
                 self.error(f"{word.removesuffix('=--')} cannot be --")
         found, unknown = super().parse_known_args(words, namespace)
-        if unknown:  # reported by the command, which knows its options
+        if unknown:  # reported here, because the subparser knows its options
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Report the error, with the nearest valid word, and exit."""
+        """Print the error, with the nearest valid word, and exit."""
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         if wrong is not None:
             message += did_you_mean(wrong[1], [word.strip(" '") for word in wrong[2].split(",")])
@@ -71,7 +71,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _join_signed_values(words: Sequence[str]) -> list[str]:
-    """The words, with each option joined to its value if that begins with a minus."""
+    """Join options in _SIGNED to their value if it begins with a minus sign, as in ``--shift=-1``."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] in _SIGNED and word.startswith("-") and not word.startswith("--"):
@@ -88,7 +88,7 @@ class Commands:
         self._parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def add_parser(self, name: str, examples: str, help: str) -> argparse.ArgumentParser:
-        """A command, described by its help, with examples at the end."""
+        """Add a command with its help text and examples; return its parser."""
         return self._parsers.add_parser(
             name,
             help=help,
@@ -99,7 +99,7 @@ class Commands:
 
 
 def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
-    """Add the table to fit, and the options of a fit."""
+    """Add the table to fit and the options of a fit."""
     parser.add_argument("data", type=Path, help=_KINDS)
     add_columns(parser, "columns to fit (default: every numeric column that does not hold identifiers)")
     parser.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
@@ -131,12 +131,13 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
 
 
 def add_columns(parser: argparse.ArgumentParser, help: str) -> None:
-    """Add the options that choose columns."""
+    """Add the options that select columns."""
     parser.add_argument("--columns", type=cells, metavar="A,B,...", help=help)
     parser.add_argument("--exclude", type=cells, default=(), metavar="A,B,...", help="columns to leave out")
 
 
 def _add_estimator(parser: argparse.ArgumentParser, estimator: str) -> None:
+    """Add the choice of the estimator and its options; `estimator` is the default."""
     group = parser.add_argument_group("estimator")
     group.add_argument("--estimator", help=f"{', '.join(ESTIMATORS)} (default: {estimator})")
     parser.set_defaults(default_estimator=estimator)
@@ -151,7 +152,7 @@ def _add_estimator(parser: argparse.ArgumentParser, estimator: str) -> None:
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
-    """Add threads and the kind of output."""
+    """Add the number of threads and the format of the output."""
     parser.add_argument(
         "-j", "--jobs", "--n-threads", dest="n_threads", type=positive, metavar="N", help="threads (default: all cores)"
     )
@@ -164,12 +165,12 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def add_groups(parser: argparse.ArgumentParser, help: str) -> None:
-    """Add the column of groups."""
+    """Add the column that holds group labels."""
     parser.add_argument("--groups", "--by", metavar="NAME", help=help)
 
 
 def add_text(parser: argparse.ArgumentParser) -> None:
-    """Add the format of text tables."""
+    """Add the options for the format of text tables."""
     text = parser.add_argument_group("text tables")
     text.add_argument(
         "--delimiter", type=delimiter, metavar="C", help="one character, tab or space (default: found; tab for .tsv)"
@@ -204,13 +205,14 @@ def add_text(parser: argparse.ArgumentParser) -> None:
 
 
 def positive(text: str) -> int:
+    """Parse a positive whole number."""
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
     return int(text)
 
 
 def rows(text: str) -> int:
-    """A number of rows, enough for the peers to find a lambda."""
+    """Parse a number of rows that is large enough for the peers to estimate lambda."""
     n = positive(text)
     if n < _FEWEST_ROWS:
         raise argparse.ArgumentTypeError(f"{text!r} is too few: take {_FEWEST_ROWS} rows or more")
@@ -218,6 +220,7 @@ def rows(text: str) -> int:
 
 
 def level(text: str) -> float:
+    """Parse a confidence level between 0 and 1."""
     level = numbers(text)
     if isinstance(level, list) or not 0.0 < level < 1.0:
         raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1")
@@ -225,6 +228,7 @@ def level(text: str) -> float:
 
 
 def numbers(text: str) -> float | list[float]:
+    """Parse a number, or a comma-separated list of numbers."""
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
@@ -233,7 +237,7 @@ def numbers(text: str) -> float | list[float]:
 
 
 def option(text: str) -> object:
-    """An option of an estimator: a number, numbers with commas between them, or a word."""
+    """Parse an option of an estimator: a number, a comma-separated list of numbers, or a word."""
     try:
         found = numbers(text)
     except argparse.ArgumentTypeError:
@@ -242,6 +246,7 @@ def option(text: str) -> object:
 
 
 def bounds(text: str) -> tuple[float | None, float | None]:
+    """Parse two numbers with a comma between them, either of which may be left out."""
     try:
         low, high = [float(part) if part.strip() else None for part in text.split(",")]
     except ValueError:
@@ -250,6 +255,7 @@ def bounds(text: str) -> tuple[float | None, float | None]:
 
 
 def delimiter(text: str) -> str:
+    """Parse a delimiter: one character, or its name."""
     text = {r"\t": "\t", "tab": "\t", "space": " ", "comma": ",", "semicolon": ";"}.get(text, text)
     if len(text) != 1 or text in '"\r\n':
         raise argparse.ArgumentTypeError(f"{text!r} is not one character, nor tab, space, comma or semicolon")
@@ -257,7 +263,7 @@ def delimiter(text: str) -> str:
 
 
 def thousands(text: str) -> str:
-    """A separator of thousands, by itself or by its name."""
+    """Parse a thousands separator: the character, or its name."""
     text = {"comma": ",", "point": ".", "space": " ", "apostrophe": "'"}.get(text, text)
     if text not in {",", ".", " ", "'"}:
         raise argparse.ArgumentTypeError(f"{text!r} is not comma, point, space or apostrophe")
@@ -265,7 +271,7 @@ def thousands(text: str) -> str:
 
 
 def units(text: str) -> tuple[str, ...]:
-    """Units of numbers, separated by commas."""
+    """Parse a comma-separated list of units of numbers."""
     units = tuple(unit.strip() for unit in cells(text))
     for unit in units:
         if not unit or any(c.isdigit() or c in "+-.,'" for c in unit):
@@ -274,7 +280,7 @@ def units(text: str) -> tuple[str, ...]:
 
 
 def cells(text: str) -> tuple[str, ...]:
-    """Cells separated by commas, and quoted if they hold commas."""
+    """Parse a comma-separated list of cells; cells that contain commas are quoted."""
     try:
         return tuple(next(csv.reader([text]), []))
     except csv.Error as error:
@@ -282,7 +288,7 @@ def cells(text: str) -> tuple[str, ...]:
 
 
 def encoding(text: str) -> str:
-    """An encoding that Python knows."""
+    """Parse the name of an encoding that Python supports."""
     try:
         return codecs.lookup(text).name
     except LookupError:

@@ -1,4 +1,4 @@
-"""``powerkern compile``: beforehand, in several processes, for images, clusters and wheels."""
+"""Run ``powerkern compile``: compile in several processes beforehand, for images, clusters and wheels."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ from powerkern._input.messages import did_you_mean
 from powerkern._input.tables.table import BadInput
 from powerkern.kernels.compilation import JIT_DISABLED, cpu_levels, entries, writable_folder
 
-#: Objects after which a compiling process looks for garbage, some GB: a search takes seconds and frees little.
+#: Number of new objects (some GB) after which a compiling process collects garbage. A collection takes seconds and
+#: frees little.
 _COLLECTED = 8_000_000
 
 
 class CompiledEntry(NamedTuple):
-    """The code of one entry on disk."""
+    """Compiled code of one entry on disk."""
 
     name: str
-    #: Seconds that compiling it took; 0 if it was there.
+    #: Seconds that the compilation took; 0 if the code was there already.
     seconds: float
-    #: Of its file, in bytes.
+    #: Size of the file, in bytes.
     size: int
 
 
 def run(args: argparse.Namespace) -> None:
-    """Compile the usual entries, or all, into a folder, and say how long it took."""
+    """Compile the usual entries, or all entries, into a folder, and print how long it took."""
     if JIT_DISABLED:
         raise BadInput("numba is switched off: unset NUMBA_DISABLE_JIT")
     if args.cpu is not None:
@@ -62,6 +63,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _check_cpu(name: str) -> None:
+    """Raise unless `name` is a known CPU level; suggest a similar name."""
     known = list(cpu_levels())
     if name not in known:
         hint = did_you_mean(name, known)
@@ -69,7 +71,7 @@ def _check_cpu(name: str) -> None:
 
 
 def _with_progress(compiled: Iterator[CompiledEntry], n: int) -> Iterator[CompiledEntry]:
-    """Each entry as it is done, with a bar (where there is tqdm) or a line on standard error."""
+    """Yield each entry when it is done; show a progress bar if tqdm is installed, otherwise lines on stderr."""
     try:
         from tqdm import tqdm
     except ImportError:
@@ -82,7 +84,10 @@ def _with_progress(compiled: Iterator[CompiledEntry], n: int) -> Iterator[Compil
 
 @contextmanager
 def _start_workers(to: Path | None, cpu: str | None, n: int) -> Iterator[list[ProcessPoolExecutor]]:
-    """New processes, one for each worker, which read numba's variables from the environment when they import it."""
+    """Start n processes; numba reads its variables from their environment when they import it.
+
+    Each process is an executor of its own, so that entries can be assigned to processes.
+    """
     spawn, before = multiprocessing.get_context("spawn"), dict(os.environ)
     os.environ.update({} if to is None else {"NUMBA_CACHE_DIR": str(to.absolute())})
     os.environ.update({} if cpu is None else {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""})
@@ -100,7 +105,12 @@ def _start_workers(to: Path | None, cpu: str | None, n: int) -> Iterator[list[Pr
 
 
 def _compile_each(names: list[str], folder: Path, workers: list[ProcessPoolExecutor]) -> Iterator[CompiledEntry]:
-    """Each entry as it is done; entries of a module share kernels, so that a worker compiles neighbors if it can."""
+    """Yield each entry when it is done.
+
+    Entries of a module share kernels, so each worker compiles neighboring entries. A worker without work takes entries
+    from
+    the longest queue.
+    """
     size = -(-len(names) // len(workers))
     shares = [deque(names[k * size : (k + 1) * size]) for k in range(len(workers))]
     running: dict[Future[CompiledEntry], int] = {}
@@ -120,13 +130,13 @@ def _compile_each(names: list[str], folder: Path, workers: list[ProcessPoolExecu
 
 
 def _prepare() -> None:
-    """Make a new process one that compiles: it ends at Ctrl-C, and mostly before garbage is worth collecting."""
+    """Prepare a new process for compiling: let Ctrl-C end it, and collect garbage rarely."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.set_threshold(_COLLECTED)
 
 
 def _compile_entry(name: str, folder: Path) -> CompiledEntry:
-    """Compile one entry, in a process of its own."""
+    """Compile one entry in this process, unless the folder has its code."""
     entry = entries()[name]
     started = time.perf_counter()
     compiled = entry.keep_in(folder)

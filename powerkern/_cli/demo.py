@@ -1,4 +1,4 @@
-"""``powerkern demo``: simulated data with known lambdas."""
+"""Run ``powerkern demo``: fit simulated data with known lambdas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REPEATS = 3
 
 
 class _DemoResults(NamedTuple):
-    """The figures of the demo for one family."""
+    """Results of the demo for one family."""
 
     family: str
     #: Root mean square of (estimate - truth) / standard error; 1 for an efficient estimator.
@@ -42,6 +42,7 @@ class _DemoResults(NamedTuple):
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the demo and print its results."""
     if args.save:
         with sentences("write", args.save):
             args.save.mkdir(parents=True, exist_ok=True)
@@ -73,6 +74,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _demo_rows(figures: Sequence[_DemoResults]) -> list[list[str]]:
+    """Return the rows of the printed table, one column per family."""
+
     def row(label: str, cell: Callable[[_DemoResults], str]) -> list[str]:
         return [label, *map(cell, figures)]
 
@@ -93,17 +96,18 @@ def _demo_rows(figures: Sequence[_DemoResults]) -> list[list[str]]:
 
 
 def _warm_up(args: argparse.Namespace) -> None:
-    """Compile everything that is timed later."""
+    """Compile all code that is timed later."""
     for family in FAMILIES:
-        for rows in (50, args.rows):  # short columns have a kernel of their own
+        for rows in (50, args.rows):  # short columns have a separate kernel
             x = _simulate(family, np.ones(2), rows, np.random.default_rng(0))
             fit = pk.fit(x, family=family, n_threads=args.n_threads)
         fit.inverse_transform(fit.transform(x))
 
 
 def _run_family(family: str, args: argparse.Namespace, say: Callable[..., None]) -> _DemoResults:
+    """Simulate data of one family, and time and check the fit, the transform and its inverse."""
     rng = np.random.default_rng([args.seed, FAMILIES.index(family)])
-    # Yeo-Johnson reaches every real number, so that the truth can be exactly normal, for 0 <= lambda <= 2
+    # for 0 <= lambda <= 2 Yeo-Johnson takes every real value, so that transformed data can be exactly normal
     truth = rng.uniform(*((-1, 1) if family == "box-cox" else (0, 2)), args.columns)
     x = _simulate(family, truth, args.rows, rng)
     say(f"timing {family}: powerkern", end="", flush=True)
@@ -133,9 +137,21 @@ def _run_family(family: str, args: argparse.Namespace, say: Callable[..., None])
 
 
 def _simulate(family: str, lmbda: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """A (rows, p) matrix whose column j is exactly normal after the transform with lmbda[j]."""
+    """Return a (rows, p) matrix whose column j is exactly normal after the transform with lmbda[j].
+
+    Parameters
+    ----------
+    family : {"box-cox", "yeo-johnson"}
+        The transform.
+    lmbda : (p,) ndarray
+        True lambda of each column.
+    rows : int
+        Number of rows.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    """
     z = rng.standard_normal((rows, lmbda.size))
-    if family == "box-cox":  # unchanged by scale; the spread of 0.15 keeps lambda y > -1
+    if family == "box-cox":  # lambda does not depend on the scale; the standard deviation 0.15 keeps lambda y > -1
         x: NDArray[np.float64] = np.exp(rng.uniform(-3, 7, lmbda.size) + np.log1p(lmbda * (0.15 * z)) / lmbda)
         return x
     y = z + rng.uniform(-1, 1, lmbda.size)
@@ -145,7 +161,7 @@ def _simulate(family: str, lmbda: NDArray[np.float64], rows: int, rng: np.random
 
 
 def _time_best(work: Callable[[], Any]) -> tuple[float, Any]:
-    """The shortest of a few runs, in seconds, and the last result."""
+    """Run `work` _REPEATS times; return the shortest time in seconds, and the last result."""
     seconds = math.inf
     for _ in range(_REPEATS):
         started = time.perf_counter()
@@ -155,7 +171,7 @@ def _time_best(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _time_peers(family: str, x: NDArray[np.float64], say: Callable[..., None]) -> dict[str, float]:
-    """Nanoseconds a value that the installed peers take to find lambda."""
+    """Return the nanoseconds per value that each installed peer needs to estimate lambda."""
     figures = {}
     for package, peer in (("scipy", _fit_scipy), ("scikit-learn", _fit_sklearn)):
         try:
@@ -170,6 +186,7 @@ def _time_peers(family: str, x: NDArray[np.float64], say: Callable[..., None]) -
 
 
 def _fit_scipy(family: str, x: NDArray[np.float64]) -> None:
+    """Estimate lambda of each column by scipy."""
     from scipy import stats
 
     for column in np.ascontiguousarray(x.T):
@@ -180,6 +197,7 @@ def _fit_scipy(family: str, x: NDArray[np.float64]) -> None:
 
 
 def _fit_sklearn(family: str, x: NDArray[np.float64]) -> None:
+    """Estimate lambda of each column by scikit-learn."""
     from sklearn.preprocessing import PowerTransformer
 
     PowerTransformer(family, standardize=False).fit(x)

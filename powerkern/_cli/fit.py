@@ -1,4 +1,4 @@
-"""``powerkern fit`` and ``powerkern summary``."""
+"""Run ``powerkern fit`` and ``powerkern summary``."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ from powerkern._input.tables.table import NAMES_ROWS, BadInput, Block, Layout, S
 from powerkern._typing import FloatArray
 from powerkern.sketch import fit_chunks
 
-#: Files of more bytes are fitted a block at a time, if they have at most so many columns: sums take memory, too.
+#: Files of more than LARGE bytes are fitted block by block, if they have at most _MOST_COLUMNS columns. With more
+#: columns the sums would take too much memory.
 LARGE, _MOST_COLUMNS = 64_000_000, 500
 
-#: Rows of such files that `summary` draws to measure how normal columns are.
+#: Number of random rows of such files by which `summary` measures how normal columns are.
 _ROWS_DRAWN = 20_000
 
 
 def run_fit(args: argparse.Namespace) -> None:
+    """Fit a table; print the results, or write the fit."""
     check_folder(args.output)
     to_output = str(args.output) == "-"
     if args.json and to_output:
@@ -74,6 +76,7 @@ def run_fit(args: argparse.Namespace) -> None:
 
 
 def run_summary(args: argparse.Namespace) -> None:
+    """Fit a table; print intervals and tests."""
     options: dict[str, Any] = {"level": args.level, "n_threads": args.n_threads}
     fit, table = _fit_by_size(args)
     if table.block is None:
@@ -94,7 +97,7 @@ def run_summary(args: argparse.Namespace) -> None:
 
 
 def fit_table(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
-    """The table that was asked for, or its columns, and their fit, which may be given."""
+    """Read a table and fit it, or read the fit that ``--fit`` names; return the fit and the table."""
     if getattr(args, "fit", None) is not None:
         refuse_options(args, "cutoff")
         fit = select_fit_columns(read_fit(args.fit), args)
@@ -106,7 +109,7 @@ def fit_table(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
 
 
 def _fit_rows(args: argparse.Namespace, table: Table, weight: FloatArray | None, **groups: Any) -> Any:
-    """The fit of all rows of a table."""
+    """Fit all rows of a table with the options of the command line."""
     with locate_errors_in_file(args.data, table.layout, lambda: table.rows):
         return pk.fit(
             table.rows.matrix,
@@ -127,13 +130,17 @@ def _fit_rows(args: argparse.Namespace, table: Table, weight: FloatArray | None,
 
 
 def _column_names(layout: Layout) -> list[str] | None:
-    """Return the names of the fitted columns: in a table without names their positions, if there are other columns."""
+    """Return the names of the fitted columns.
+
+    Columns of a table without names are named by their positions if there are other columns; otherwise None is
+    returned.
+    """
     is_whole = len(layout.positions) == len(layout.names)
     return layout.matrix_names if layout.named or not is_whole else None
 
 
 def _fit_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
-    """The table that was asked for, and a fit of each group of its rows."""
+    """Read a table, and fit each group of its rows; return the fit and the table."""
     found = _read_table(args, keep=False)
     layout = found.layout
     blocks, weights, labels = [], [], []
@@ -147,13 +154,13 @@ def _fit_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:
     table = replace(found, layout=layout.less(args.weights), block=rows)
     weight = np.concatenate(weights) if weights else None
     fit = _fit_rows(args, table, weight, groups=labels)
-    if layout.named:  # so that the file says which column holds the labels
+    if layout.named:  # the file then records which column holds the labels
         fit = fit._with_group_names([args.groups])
     return fit, table
 
 
 def _fit_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
-    """The fit of a table, by `fit_chunks` if it is large and sums and counts are enough, and the table."""
+    """Read and fit a table, with `fit_chunks` if it is large and the estimator needs only sums and counts."""
     estimator = make_estimator(args)
     whole = not estimator.fits_chunks or args.origin is not None or args.criterion == "central"
     if whole or not files.is_longer(args.data, LARGE):
@@ -183,7 +190,7 @@ def _fit_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
 
 
 class _Blocks:
-    """The numbers of a table in blocks of rows, from the start at each call, and the weights of the rows."""
+    """Callable that yields the numbers of a table in blocks of rows, from the start at each call; see `weights`."""
 
     def __init__(self, args: argparse.Namespace, layout: Layout) -> None:
         self._args, self._layout = args, layout
@@ -198,23 +205,23 @@ class _Blocks:
         self._weight = None
 
     def weights(self) -> Iterator[FloatArray]:
-        """The weights of the block that was yielded last, until the table ends."""
+        """Yield the weights of the block that was yielded last, until the table ends."""
         while self._weight is not None:
             yield self._weight
 
     def last(self) -> Block:
-        """The block that a fit is working on."""
+        """Return the block that the fit is processing."""
         return self._last
 
 
 def _stream_blocks(args: argparse.Namespace, layout: Layout) -> Iterator[Block]:
-    """The table from the start, a block of rows at a time."""
+    """Yield the table in blocks of rows, from the start."""
     with files.stream(args.data, lambda names, named: Selection(layout.positions), text_format(args)) as (_, blocks):
         yield from blocks
 
 
 def _draw_rows(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]:
-    """Rows of the table drawn at random, of the same table always the same, and their weights."""
+    """Draw random rows of the table and their weights; the same table always gives the same rows."""
     layout = _read_table(args, keep=False).layout
     rng, keys, rows = np.random.default_rng(0), np.empty(0), np.empty((0, len(layout.positions)))
     for block in _stream_blocks(args, layout):
@@ -226,7 +233,7 @@ def _draw_rows(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]
 
 
 def _read_table(args: argparse.Namespace, keep: bool = True) -> Table:
-    """Return the columns that were asked for and the column of weights, with all rows if `keep`."""
+    """Read the requested columns and the column of weights, with all rows if `keep`."""
     table = files.read(args.data, choose_columns(args), text_format(args), keep)
     if table.layout.matrix_names == [args.weights]:
         raise BadInput(f"{display_name(args.data)} has no column to fit besides the weights, {args.weights!r}")
@@ -234,7 +241,7 @@ def _read_table(args: argparse.Namespace, keep: bool = True) -> Table:
 
 
 def _split_weights(args: argparse.Namespace, layout: Layout, block: Block) -> tuple[FloatArray, FloatArray | None]:
-    """The numbers of a block, and the weights of its rows, which are a column of the layout."""
+    """Separate the numbers of a block from the weights of its rows, which are one of its columns."""
     if args.weights is None:
         return block.matrix, None
     at = layout.matrix_names.index(args.weights)
@@ -243,13 +250,14 @@ def _split_weights(args: argparse.Namespace, layout: Layout, block: Block) -> tu
     if wrong.size:
         place = layout.place(block, at, int(wrong[0]))
         raise BadInput(
-            f"{display_name(args.data)}, {place}: the weight is {weight[wrong[0]]}; weights must be finite and not negative"
+            f"{display_name(args.data)}, {place}: the weight is {weight[wrong[0]]}; "
+            "weights must be finite and not negative"
         )
     return np.delete(block.matrix, at, axis=1), weight
 
 
 def print_left_out(args: argparse.Namespace, table: Table, say: Callable[[str], None] = print) -> None:
-    """Say which columns are not in the fit, and why; not for those that were chosen."""
+    """Print which columns are not in the fit, and why; print nothing if the user chose the columns."""
     if args.columns is not None or getattr(args, "fit", None) is not None:
         return
     unsaid = {*table.odd, *table.identifiers, *args.exclude, getattr(args, "groups", None), ""}
@@ -264,7 +272,10 @@ def print_left_out(args: argparse.Namespace, table: Table, say: Callable[[str], 
 
 
 def _print_fit(records: Sequence[dict[str, Any]]) -> None:
-    """A line for each column; shift, center, divisor and the error of lambda only if some differ from the defaults."""
+    """Print a line for each column.
+
+    Shift, center, divisor and the error of lambda are printed only if some differ from their defaults.
+    """
     cells: dict[str, Callable[[dict[str, Any]], str]] = {
         "group": lambda r: str(r["group"]),
         "column": lambda r: str(r["column"]),
@@ -292,14 +303,14 @@ def _print_fit(records: Sequence[dict[str, Any]]) -> None:
 
 
 def _list_left_out(table: Table) -> dict[str, Any]:
-    """Return the columns that are not in the fit, and why where that may surprise."""
+    """Return the columns that are not in the fit, with the reason if it may be surprising."""
     reasons = {**table.odd, **{name: f"identifiers: {reason}" for name, reason in table.identifiers.items()}}
     names = [name for name in table.layout.other_names if name or name in reasons]
     return {"left_out": [{"column": name, "reason": reasons.get(name)} for name in names]}
 
 
 def _make_records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
-    """The figures printed for each column; every attribute of the fit is read once, for all columns."""
+    """Return the results to print for each column; each attribute of the fit is read once for all columns."""
     columns = {
         "column": table.layout.matrix_names,
         "family": fit.families,

@@ -1,4 +1,4 @@
-"""``powerkern info``: the facts that a bug report should state."""
+"""Run ``powerkern info``: print the facts that a bug report should state."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def information() -> dict[str, dict[str, Any]]:
-    """All facts, under headings."""
+    """Return all facts under headings."""
     return {
         "powerkern": {"version": pk.__version__, "folder": str(Path(pk.__file__).parent)},
         "system": {
@@ -61,6 +61,7 @@ def information() -> dict[str, dict[str, Any]]:
 
 
 def _cpu() -> dict[str, Any]:
+    """Describe the CPU and its instruction sets."""
     if JIT_DISABLED:
         return {"name": platform.processor() or platform.machine(), "compiler": "switched off by NUMBA_DISABLE_JIT"}
     here, *shared = runnable_cpus()
@@ -69,6 +70,7 @@ def _cpu() -> dict[str, Any]:
 
 
 def _compiled_code() -> dict[str, Any]:
+    """Describe the folder of compiled code."""
     try:
         folder = writable_folder()
     except OSError as error:
@@ -78,6 +80,7 @@ def _compiled_code() -> dict[str, Any]:
 
 
 def _version(package: str) -> str | None:
+    """Return the version of an installed package, or None."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -85,6 +88,7 @@ def _version(package: str) -> str | None:
 
 
 def _text(value: object) -> str:
+    """Format a value for a line."""
     if isinstance(value, list):
         return " ".join(value)
     return "-" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""``powerkern outliers``."""
+"""Run ``powerkern outliers``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from powerkern._cli.reading import locate_errors_in_file
 from powerkern._input.tables import files
 from powerkern._input.tables.table import Table, check_folder
 
-#: Lines that are printed.
+#: Largest number of outliers that are printed.
 _SHOWN = 30
 
 
 def run(args: argparse.Namespace) -> None:
-    """List the outliers, the farthest first."""
+    """List the outliers, the most extreme first."""
     check_folder(args.output)
     fit, table = fit_table(args)
     found = _find_outliers(args, fit, table)
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _find_outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
-    """The outlying values, the farthest first."""
+    """Return a record for each outlying value, the most extreme first."""
     matrix = table.rows.matrix
     with locate_errors_in_file(args.data, table.layout, lambda: table.rows):
         flagged = fit.outliers(matrix, cutoff=getattr(args, "cutoff", None))
@@ -66,7 +66,21 @@ def _find_outliers(args: argparse.Namespace, fit: pk.PowerFit, table: Table) -> 
 
 
 def _make_entry(table: Table, i: int, column: str, value: float, z: float) -> dict[str, Any]:
-    """A value and where it is: rows of text go by the line of the file."""
+    """Return the record of a value; rows of text tables are identified by their line in the file.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    i : int
+        Position of the row.
+    column : str
+        Name of the column.
+    value : float
+        The value.
+    z : float
+        The value after the transform, standardized.
+    """
     lines = table.rows.lines
     place = {"row": i} if lines is None else {"line": int(lines[i])}
     return {**place, "column": column, "value": value, "z": finite(z)}

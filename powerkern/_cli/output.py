@@ -1,4 +1,4 @@
-"""Output of the commands, on standard output and error. Nothing slow is imported here."""
+"""Print to standard output and standard error; this module imports nothing slow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TextIO
 
 
 def complain(message: str) -> None:
-    """Print a line on standard error, if that can be written to."""
+    """Print a line to standard error; do nothing if it is closed."""
     try:
         print(message, file=sys.stderr, flush=True)
     except OSError:
@@ -19,15 +19,17 @@ def complain(message: str) -> None:
 
 
 def abandon(stream: TextIO) -> None:
-    """Redirect a broken stream to the null device: at exit the interpreter would complain about its buffer."""
+    """Redirect a broken stream to the null device, so that the interpreter does not complain about it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def print_json(value: object) -> None:
+    """Print a value as JSON."""
     print(json.dumps(value, indent=2, allow_nan=False, default=str))
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> None:
+    """Print a table with a head; columns in `left` are left-aligned, all others right-aligned."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, ["-" * width for width in widths], *rows):
         cells = (
@@ -43,11 +45,12 @@ def plural(n: int, noun: str) -> str:
 
 
 def finite(value: float) -> float | None:
+    """Return the value, or None if it is not finite, for JSON."""
     return float(value) if math.isfinite(value) else None
 
 
 def short(value: float | None, log_factor: float | None = None) -> str:
-    """``value * exp(log_factor)`` in six digits, also where float64 could not hold it."""
+    """Format ``value * exp(log_factor)`` with six digits, even if it overflows or underflows float64."""
     if value is None:
         return ""
     if not log_factor or not value:

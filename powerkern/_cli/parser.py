@@ -1,4 +1,4 @@
-"""The parser of the command line, which imports nothing slow: a wrong flag is refused at once."""
+"""The parser of the command line. It imports nothing slow, so that a wrong option is reported at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from powerkern._cli.arguments import (
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser; ``run`` in the parsed arguments names the function that carries out the command, "module:name"."""
+    """Build the parser.
+
+    ``run`` in the parsed arguments names the function that executes the command, as "module:name".
+    """
     whole = Parser(
         prog="powerkern",
         description="Fit and apply Box-Cox and Yeo-Johnson transforms, column by column.",
@@ -37,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """Prints the version, which is looked up only here."""
+    """Action that prints the version, which is read only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         import powerkern
@@ -52,7 +55,7 @@ powerkern demo --rows 1000 --columns 10000 --jobs 1 --save simulated"""
 
 
 def _add_demo(commands: Commands) -> None:
-    """The arguments of ``demo``."""
+    """Add the command ``demo``."""
     demo = commands.add_parser("demo", _DEMO_EXAMPLES, "fit simulated data with known lambdas; show error and speed")
     demo.set_defaults(run="demo:run")
     demo.add_argument("--rows", type=rows, default=20_000, help="rows to simulate (default: %(default)s)")
@@ -74,7 +77,7 @@ powerkern summary data.csv --family box-cox --level 0.9"""
 
 
 def _add_fit(commands: Commands) -> None:
-    """The arguments of ``fit`` and ``summary``."""
+    """Add the commands ``fit`` and ``summary``."""
     fit = commands.add_parser("fit", _FIT_EXAMPLES, "fit the numeric columns of a table")
     fit.set_defaults(run="fit:run_fit")
     fit.add_argument(
@@ -97,6 +100,7 @@ def _add_fit(commands: Commands) -> None:
 
 
 def _add_weights(parser: argparse.ArgumentParser) -> None:
+    """Add the column that holds weights of rows."""
     parser.add_argument(
         "--weights", metavar="NAME", help="the column that holds the weights of the rows; it is not fitted"
     )
@@ -112,7 +116,7 @@ powerkern inverse z.csv --fit fit.json -o back.csv --out-of-range clip"""
 
 
 def _add_apply(commands: Commands) -> None:
-    """The arguments of ``transform`` and ``inverse``."""
+    """Add the commands ``transform`` and ``inverse``."""
     transform = commands.add_parser("transform", _TRANSFORM_EXAMPLES, "apply a fit to a table")
     transform.set_defaults(run="apply:run")
     _add_applied(transform)
@@ -128,6 +132,7 @@ def _add_apply(commands: Commands) -> None:
 
 
 def _add_applied(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that ``transform`` and ``inverse`` share."""
     add_data(parser)
     parser.add_argument("--fit", type=Path, required=True, metavar="FIT.json", help="a fit from `powerkern fit -o`")
     parser.add_argument("-o", "--output", type=Path, help="where to write (default, and -: CSV to standard output)")
@@ -144,7 +149,7 @@ powerkern outliers new.csv --fit fit.json --json"""
 
 
 def _add_outliers(commands: Commands) -> None:
-    """The arguments of ``outliers``."""
+    """Add the command ``outliers``."""
     outliers = commands.add_parser(
         "outliers", _OUTLIERS_EXAMPLES, "list the values beyond the cut-off of a robust fit, the farthest first"
     )
@@ -155,6 +160,7 @@ def _add_outliers(commands: Commands) -> None:
 
 
 def _add_given_fit(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names a saved fit."""
     parser.add_argument(
         "--fit", type=Path, metavar="FIT.json", help="a fit from `powerkern fit -o` (default: fit the table)"
     )
@@ -168,7 +174,7 @@ powerkern plot data.csv --fit fit.json -o before_after.png"""
 
 
 def _add_plot(commands: Commands) -> None:
-    """The arguments of ``plot``."""
+    """Add the command ``plot``."""
     plot = commands.add_parser("plot", _PLOT_EXAMPLES, "fit a table and draw it, before and after (needs matplotlib)")
     plot.set_defaults(run="plot:run", weights=None)
     plot.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=".png, .pdf, .svg, ...")
@@ -184,7 +190,7 @@ powerkern compile --all --cpu x86-64-v3 --to /shared/powerkern"""
 
 
 def _add_compile(commands: Commands) -> None:
-    """The arguments of ``compile``."""
+    """Add the command ``compile``."""
     parser = commands.add_parser("compile", _COMPILE_EXAMPLES, "compile beforehand, for images, clusters and CI")
     parser.set_defaults(run="compiling:run")
     parser.add_argument("--all", action="store_true", help="every kernel (default: for fit, transform, inverse)")
@@ -206,7 +212,7 @@ powerkern info --json"""
 
 
 def _add_info(commands: Commands) -> None:
-    """The arguments of ``info``."""
+    """Add the command ``info``."""
     info = commands.add_parser(
         "info", _INFO_EXAMPLES, "print versions, CPU, threads and compiled code, for bug reports"
     )

@@ -1,4 +1,4 @@
-"""``powerkern plot``."""
+"""Run ``powerkern plot``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from powerkern._cli.reading import locate_errors_in_file
 from powerkern._input.tables import files
 from powerkern._input.tables.table import BadInput, Table, check_folder
 
-#: Resolution of pictures in pixels an inch.
+#: Resolution of pictures, in pixels per inch.
 _DPI = 150
 
 
 def run(args: argparse.Namespace) -> None:
-    """Draw the table into a file."""
+    """Draw the table and write the picture to a file."""
     try:
         import matplotlib as mpl
         import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> None:
     _check(args, plt)
     fit, table = fit_table(args)
     previous = mpl.get_backend(auto_select=False)
-    plt.switch_backend("Agg")  # no screen is needed
+    plt.switch_backend("Agg")  # works without a display
     try:
         with plt.style.context(args.style), locate_errors_in_file(args.data, table.layout, lambda: table.rows):
             figure = _KINDS[args.kind](fit, table)
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _check(args: argparse.Namespace, plt: Any) -> None:
-    """Raise now if the picture could not be drawn later."""
+    """Raise, before any slow work, if the picture could not be written."""
     check_folder(args.output)
     kinds = plt.matplotlib.backend_bases.FigureCanvasBase.get_supported_filetypes()
     if args.output.suffix.lower().lstrip(".") not in kinds:
@@ -51,6 +51,8 @@ def _check(args: argparse.Namespace, plt: Any) -> None:
 
 
 def _before_after(*kinds: str) -> Any:
+    """Return a function that draws panels of these kinds for each column."""
+
     def draw(fit: pk.PowerFit, table: Table) -> Any:
         from powerkern.plot import before_after_plot
 
@@ -60,12 +62,14 @@ def _before_after(*kinds: str) -> Any:
 
 
 def _forest(fit: pk.PowerFit, table: Table) -> Any:
+    """Draw a forest plot."""
     from powerkern.plot import forest_plot
 
     return forest_plot(None, fit).figure
 
 
 def _cells(fit: pk.PowerFit, table: Table) -> Any:
+    """Draw a map of cells."""
     from powerkern.plot import cell_map
 
     return cell_map(table.rows.matrix, fit).figure

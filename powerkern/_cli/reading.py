@@ -1,4 +1,4 @@
-"""The columns, fits and options that commands work with; errors that name the file and the line."""
+"""Read the columns, fits and options that commands work with; errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Selec
 
 
 def _as_option(argument: re.Match[str]) -> str:
-    """Return the option of the command line, with its value, for an argument in a message."""
+    """Return the command-line option, with its value, for an argument that a message names."""
     return " ".join(filter(None, (f"--{argument[1].replace('_', '-')}", argument[2])))
 
 
-#: Puts the options of the command line in place of arguments.
+#: Rewording of messages that replaces arguments by command-line options.
 AS_OPTIONS = Rewording((r"\b(family|estimator|columns|out_of_range)=(?:'([\w-]+)')?", _as_option))
 
 
 def choose_by_name(
     wanted: Sequence[str] | None, path: Path, excluded: Sequence[str] = (), required: Sequence[str] = ()
 ) -> Choice:
-    """Return the choice of the columns of these names, or of those that hold numbers, less the excluded ones.
+    """Return a function that selects columns by name, or all columns of numbers, less the excluded ones.
 
     Parameters
     ----------
     wanted : sequence of str or None
-        None for all columns of numbers, but for identifiers.
+        Names of the columns; None for all columns of numbers except identifiers.
     path : Path
         The table, for messages.
     excluded : sequence of str
         Columns to leave out.
     required : sequence of str
-        Columns to read as numbers besides.
+        Further columns to read as numbers.
     """
 
     def choose(names: Sequence[str], named: bool) -> Selection:
@@ -60,7 +60,7 @@ def choose_by_name(
 
 
 def choose_columns(args: argparse.Namespace) -> Choice:
-    """Return the choice of the columns to fit and of the weights, by the arguments; labels of groups are not fitted."""
+    """Return a function that selects the columns to fit and the weights by the arguments, without group labels."""
     weights = [] if args.weights is None else [args.weights]
     _check_columns(args)
     labels = [] if getattr(args, "groups", None) is None else [args.groups]
@@ -68,14 +68,14 @@ def choose_columns(args: argparse.Namespace) -> Choice:
 
 
 def _check_columns(args: argparse.Namespace) -> None:
-    """Raise if no column can be left."""
+    """Raise if the arguments both select and exclude a column."""
     for name in args.exclude:
         if name in (args.columns or ()):
             raise BadInput(f"--columns and --exclude both name {name!r}")
 
 
 def select_fit_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -> Any:
-    """Return the fit of the columns that --columns and --exclude choose; all of it without these options."""
+    """Return the fit restricted to the columns that --columns and --exclude select."""
     if args.columns is None and not args.exclude:
         return fit
     if isinstance(fit, pk.GroupedFit):
@@ -93,14 +93,14 @@ def select_fit_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespac
 
 
 def find_column(name: str, names: Sequence[str], path: Path) -> int:
-    """The position of a column."""
+    """Return the position of a column; raise if there is no such column, and suggest a similar name."""
     if name not in names:
         raise BadInput(f"{display_name(path)} has no column {name!r}{did_you_mean(name, names)}")
     return names.index(name)
 
 
 def read_labels(block: Block, layout: Layout, args: argparse.Namespace) -> list[object]:
-    """The labels of a block's rows, in the column that --groups names."""
+    """Return the group labels of the rows of a block, from the column that --groups names."""
     at = find_column(args.groups, layout.names, args.data)
     if at not in block.rest:
         raise BadInput(f"{display_name(args.data)}, column {args.groups!r}: --groups names a column that is fitted")
@@ -116,7 +116,7 @@ def read_labels(block: Block, layout: Layout, args: argparse.Namespace) -> list[
 
 
 def choose_fitted_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespace) -> Choice:
-    """The columns of a table that a fit applies to: by name where both have names, else by position."""
+    """Return a function that selects the fitted columns of a table, by name if both have names, else by position."""
 
     def choose(names: Sequence[str], named: bool) -> Selection:
         known = None if fit.column_names is None else list(map(str, fit.column_names))
@@ -133,7 +133,7 @@ def choose_fitted_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Names
 
 
 def read_fit(path: Path) -> pk.PowerFit:
-    """The fit in a file from `powerkern fit -o`."""
+    """Read a fit that `powerkern fit -o` wrote; raise if it is a fit by groups."""
     fit = read_any_fit(path)
     if isinstance(fit, pk.GroupedFit):
         raise BadInput(f"{path} is a fit by groups, which only transform and inverse take")
@@ -141,7 +141,7 @@ def read_fit(path: Path) -> pk.PowerFit:
 
 
 def read_any_fit(path: Path) -> pk.PowerFit | pk.GroupedFit:
-    """The fit in a file from `powerkern fit -o`, of a table or of its groups."""
+    """Read a fit, or a fit by groups, that `powerkern fit -o` wrote."""
     try:
         with sentences("read", path):
             fit = pk.load(path)
@@ -153,7 +153,7 @@ def read_any_fit(path: Path) -> pk.PowerFit | pk.GroupedFit:
 
 
 def make_estimator(args: argparse.Namespace) -> Estimator:
-    """The estimator with its options, from the arguments."""
+    """Make the estimator with its options from the arguments."""
     name = args.estimator or args.default_estimator
     options = {option: value for option, value in vars(args).items() if option in OPTIONS}
     for option in options:
@@ -167,7 +167,7 @@ def make_estimator(args: argparse.Namespace) -> Estimator:
 
 
 def refuse_options(args: argparse.Namespace, *but: str) -> None:
-    """Refuse options for fitting where a fit is given, except those that apply to it."""
+    """Raise if there are options for fitting besides ``--fit``, except those in `but`, which apply to saved fits."""
     unset = {"family": FAMILIES[0], "criterion": "likelihood", "no_standardize": False, "shift": 0.0}
     unset |= dict.fromkeys(("estimator", "ymax", "bounds", *OPTIONS))
     given = [name for name, value in unset.items() if getattr(args, name, value) != value and name not in but]
@@ -177,7 +177,7 @@ def refuse_options(args: argparse.Namespace, *but: str) -> None:
 
 
 def text_format(args: argparse.Namespace) -> TextFormat:
-    """How text tables are written, from the arguments."""
+    """Make the description of the format of text tables from the arguments."""
     if args.thousands == args.decimal:
         raise BadInput(f"--thousands and the decimal sign are both {args.decimal!r}: pass another --decimal, too")
     return TextFormat(
@@ -194,7 +194,7 @@ def text_format(args: argparse.Namespace) -> TextFormat:
 
 @contextmanager
 def locate_errors_in_file(path: Path, layout: Layout, block: Callable[[], Block]) -> Iterator[None]:
-    """Name the file and the line of values that powerkern rejects; `block` returns the rows that it looked at."""
+    """Add the file and the line of the rejected value to errors; `block` returns the rows that were read."""
     try:
         with AS_OPTIONS:
             yield
@@ -209,10 +209,10 @@ def locate_errors_in_file(path: Path, layout: Layout, block: Callable[[], Block]
 
 
 def display_name(path: Path) -> str:
-    """The name of a file in messages."""
+    """Return the name of a file for messages."""
     return "standard input" if str(path) == "-" else path.name
 
 
 def one_line(error: Exception) -> str:
-    """The message of an exception, on one line."""
+    """Return the message of an exception on one line."""
     return " ".join(str(error).split())
