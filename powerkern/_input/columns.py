@@ -16,7 +16,7 @@ _KINDS = {**dict.fromkeys("biuf", "number"), **dict.fromkeys("SUT", "text"), **d
 _KINDS |= {"c": "complex", "O": "object"}
 
 #: Types that narwhals calls unknown, by the names that their libraries give them.
-_UNKNOWN_KINDS = (("number", r"null$|half_?float"), ("time", r"period"), ("encoded", r"run_end_encoded"))
+_UNKNOWN_KINDS = (("number", r"null$|half_?float|float16"), ("time", r"period"), ("encoded", r"run_end_encoded"))
 
 #: How messages about columns that hold no numbers end; callers that can leave such columns out say how.
 LEAVE_OUT = ", or leave it out"

@@ -32,6 +32,11 @@ class Frame(ABC):
     names: list[Any] | None
     types: list[ColumnType]
 
+    @property
+    def plain(self) -> Any:
+        """The object of the library itself: neither wrapped by narwhals nor a batch or a stream of Arrow data."""
+        return self.native
+
     @abstractmethod
     def to_array(self) -> NDArray[Any] | None:
         """Return all values, without a copy where the library can; None where it cannot, or does so badly."""

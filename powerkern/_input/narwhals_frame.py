@@ -46,6 +46,11 @@ class NarwhalsFrame(Frame):
     def native(self) -> Any:  # type: ignore[override]
         return self._give(self._frame)
 
+    @property
+    def plain(self) -> Any:
+        frame = self._frame[:, 0] if self.is_series else self._frame
+        return frame.to_native()
+
     def _give(self, frame: nw.DataFrame[Any]) -> Any:
         return self._unwrap(frame[:, 0] if self.is_series else frame)
 
@@ -160,7 +165,7 @@ def wrap_by_narwhals(X: Any) -> NarwhalsFrame | None:
     if library(X) == "narwhals":
         unwrap, X = rewrapping(X), X.to_native()
     elif library(X) == "pyarrow" and hasattr(X, "__arrow_c_array__"):
-        X, unwrap = _as_chunked(X)
+        X, unwrap = _as_chunked(X), _without_chunks
     try:
         wrapped = nw.from_native(X, allow_series=True, pass_through=True)
         if wrapped is X and (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")):
@@ -180,13 +185,22 @@ def rewrapping(X: Any) -> Callable[[Any], Any]:
     return lambda other: home.from_native(nw.to_native(other, pass_through=True), allow_series=True)
 
 
-def _as_chunked(X: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Return a record batch or array of pyarrow as a table or chunked array, and the way back."""
+def _as_chunked(X: Any) -> Any:
+    """Return a record batch or array of pyarrow as a table or chunked array."""
     import pyarrow
 
-    if is_instance_by_name(X, "pyarrow", "RecordBatch"):
-        return pyarrow.Table.from_batches([X]), lambda frame: frame.to_native().combine_chunks().to_batches()[0]
-    return pyarrow.chunked_array([X]), lambda series: series.to_native().combine_chunks()
+    is_batch = is_instance_by_name(X, "pyarrow", "RecordBatch")
+    return pyarrow.Table.from_batches([X]) if is_batch else pyarrow.chunked_array([X])
+
+
+def _without_chunks(wrapped: Any) -> Any:
+    """Return a table or chunked array of pyarrow as a record batch or array."""
+    import pyarrow
+
+    native = wrapped.to_native()
+    if isinstance(wrapped, nw.Series):
+        return native.combine_chunks()
+    return pyarrow.RecordBatch.from_arrays([one.combine_chunks() for one in native.columns], schema=native.schema)
 
 
 def _load_arrow(X: Any) -> Any:

@@ -35,6 +35,12 @@ def unwrap(X: Any) -> Any:
     return X.native if isinstance(X, Frame) else X
 
 
+def as_plain(X: Any) -> Any:
+    """Return a data frame or series as its own library has it, see `Frame.plain`; anything else unchanged."""
+    frame = as_frame(X)
+    return X if frame is None else frame.plain
+
+
 def loaded(X: Any) -> Any:
     """Return X as an object that can be read again: a stream of Arrow data as a table, anything else unchanged."""
     frame = as_frame(X)

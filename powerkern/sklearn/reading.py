@@ -20,6 +20,7 @@ from powerkern._input.foreign import refuse_foreign, refuse_remote
 from powerkern._input.frames import names_of
 from powerkern._input.messages import Rewording
 from powerkern._input.reading import NEEDING_ALL
+from powerkern._input.wrapping import as_plain
 from powerkern.sklearn._compat import Interval
 
 #: Types that estimators compute in: float32 in gives float32 out, all else is float64.
@@ -51,7 +52,7 @@ def read(estimator: Any, X: Any, **options: Any) -> Any:
     """
     refuse_foreign(X)
     _refuse_repeated_names(X)
-    X = filled(X)
+    X = filled(as_plain(X))
     fits, chooses = options.get("reset", True), hasattr(estimator, "variables")
     with NEEDING_ALL if not fits else _OFFERING_VARIABLES if chooses else Rewording(), numbers_only(X):
         return validate_data(estimator, X, **{"dtype": FLOATS, "ensure_all_finite": False, **options})
@@ -76,7 +77,7 @@ def note_features(estimator: Any, X: Any, reset: bool = True) -> None:
     refuse_remote(X)
     _refuse_repeated_names(X)
     try:
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        validate_data(estimator, as_plain(X), reset=reset, skip_check_array=True)
     except (IndexError, KeyError):  # of an empty list, of a dict
         raise ValueError(f"X is a {type(X).__name__} without rows; pass a table of shape (n, p)") from None
 

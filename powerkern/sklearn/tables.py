@@ -15,6 +15,7 @@ from powerkern._input.arrays import check_n_features, filled, listed, position_o
 from powerkern._input.foreign import refuse_foreign
 from powerkern._input.frames import names_of, replace_columns, select
 from powerkern._input.messages import shown
+from powerkern._input.wrapping import loaded
 from powerkern.sklearn.reading import FloatTransformer, feature_names, note_features, read
 
 
@@ -26,7 +27,7 @@ def is_frame(X: Any) -> bool:
 def as_table(X: Any) -> Any:
     """A data frame unchanged, anything else as an array, with NaN for masked entries."""
     refuse_foreign(X)
-    X = filled(X)
+    X = filled(loaded(X))
     return X if is_frame(X) else np.asarray(X)
 
 

@@ -196,6 +196,42 @@ def test_flags_come_as_frames(kind):
     assert_array_equal(narwhals.from_native(flags).to_numpy(), pk.fit(X).outliers(X))
 
 
+# --- scikit-learn -------------------------------------------------------------------------------------
+
+
+def as_narwhals(native):
+    return narwhals.from_native(native)
+
+
+def as_batch(native):
+    return native.to_batches()[0]
+
+
+@pytest.mark.parametrize("make", [as_narwhals, as_batch, Stream])
+def test_estimators_know_the_names_and_give_the_same_kind(make):
+    pytest.importorskip("sklearn")
+    from powerkern.sklearn import PowerTransformer
+
+    given = make(FRAMES["pyarrow"]())
+    transformer = PowerTransformer().fit(given)
+    assert transformer.feature_names_in_.tolist() == ["a", "b"]
+    assert np.allclose(transformer.transform(given), EXPECTED, rtol=0, atol=1e-12)
+    of_polars = transformer.set_output(transform="polars").transform(given)
+    assert of_polars.columns == ["a", "b"]
+    out = PowerTransformer(variables=["b"]).fit_transform(given)
+    assert type(out) is (pa.Table if make is Stream else type(given))
+    assert_array_equal(narwhals.from_native(pa.table(out) if make is as_batch else out)["a"].to_numpy(), X[:, 0])
+
+
+def test_cells_of_a_record_batch():
+    from powerkern.cellwise import ddc
+
+    batch = as_batch(FRAMES["pyarrow"]())
+    cells = ddc(batch, n_threads=1)
+    assert isinstance(cells.imputed, pa.RecordBatch)
+    assert isinstance(cells.flagged_rows, pa.BooleanArray)
+
+
 # --- labels of groups ---------------------------------------------------------------------------------
 
 DAYS = np.array(["2026-01-02", "2026-01-01", "2026-01-02", "NaT"] * 5, dtype="M8[D]")
