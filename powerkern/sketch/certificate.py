@@ -18,7 +18,8 @@ from powerkern.kernels.optimize.status import RUNNING
 from powerkern.kernels.results import LMBDA, LMBDA0, STATUS
 from powerkern.kernels.robust.fit import CUT_CENTER, CUT_DIVISOR, CUT_HIGH, CUT_LOW
 from powerkern.kernels.transforms.family import BOX_COX
-from powerkern.sketch.robust_column import Column
+from powerkern.sketch.robust_column import Points, RobustChunkColumn
+from powerkern.sketch.robust_steps import Reweighting
 
 #: Safety factor for differences between sets of points; relative difference of two fits of the same values.
 SAFETY, EXACT = 2.0, 1e-11
@@ -32,117 +33,149 @@ _XTOL, _MAX_EVAL = 1e-5, 100
 _SEARCHED, _TIED = 2e-5, 2e-4
 
 
-def start_error(column: Column) -> float:
-    """Bound on the error of the start, which is also the result where no reweighting follows.
+def start_error(column: RobustChunkColumn, alternatives: list[Points], search_error: float) -> float:
+    """Return a bound on the error of the start, which is also the result where no reweighting follows.
 
     Estimators without a cut-off keep values by their order, and each row moves the ends of what they keep: for these
     the bound is on lambda itself.
     """
     which = LMBDA0 if column.has_cut_off else LMBDA
-    others = np.array([other.row[which] for other in column.others])
-    return SAFETY * float(np.abs(others - column.begun[which]).max(initial=0.0)) + column.searched
+    others = np.array([points.row[which] for points in alternatives])
+    here = column.found_start.points.row[which]
+    return SAFETY * float(np.abs(others - here).max(initial=0.0)) + search_error
 
 
-def search_error(column: Column) -> float:
-    """How far from the minimum the search in memory may end: near it, the objective of order statistics is rough.
+def search_error(column: RobustChunkColumn) -> float:
+    """Return how far from the minimum the search in memory may end.
 
-    This is measured by searches for the minimum of the points' objective that begin a little to the left or right.
-    Without it, lambda was off by more than its bound in columns with many rows near the cut-offs.
+    Near the minimum, the objective of order statistics is rough. The distance is measured by searches for the minimum
+    of the points' objective that begin a little to the left or right. Without it, lambda was off by more than its bound
+    in columns with many rows near the cut-offs.
     """
     tied = column.weighted and column.has_cut_off and (column.cells.is_one_value & (column.cells.rows > 1.0)).any()
-    tolerance, power = _TIED if tied else _SEARCHED, column.power
+    start = column.found_start
+    tolerance, power = _TIED if tied else _SEARCHED, column.power_of(start.points)
     if not column.has_cut_off:
         return tolerance / power
-    start = float(column.begun[LMBDA0]) * power
-    runs = [brent_start(start + low, start + high, _XTOL, _MAX_EVAL) for low, high in _INTERVALS]
+    begin = start.lmbda * power
+    runs = [brent_start(begin + low, begin + high, _XTOL, _MAX_EVAL) for low, high in _INTERVALS]
     while any(run.status == RUNNING for run in runs):
         values = column.objective(np.array([run.x for run in runs]) / power)
         runs = [
             brent_step(run, value) if run.status == RUNNING else run for run, value in zip(runs, values, strict=True)
         ]
     ends = np.array([run.x for run in runs])
-    return float(np.abs(ends - start).max() + tolerance) / power
+    return float(np.abs(ends - begin).max() + tolerance) / power
 
 
-def open_zones(column: Column, turn: int) -> FloatArray:
-    """The lower and the upper end of the kept interval, each between the bounds of its uncertainty; (2, 3)."""
-    here = _ends(column, column.cut(column.lmbda, column.rule)[0])
-    starts = [float(other.row[LMBDA0]) if turn == 0 else column.lmbda for other in column.others]
-    moved = [column.cut(at, column.rule, other)[0] for at, other in zip(starts, column.others, strict=True)]
-    reach = SAFETY * _farthest(column, here, moved)
-    error = column.searched if turn == 0 else column.error
-    moved = [column.cut(column.lmbda + side * error, column.rule)[0] for side in (-1.0, 1.0)]
-    reach += _farthest(column, here, moved)
-    return np.stack([here - reach, here, np.nextafter(here + reach, np.inf)], axis=1)
+def uncertain_ends(column: RobustChunkColumn, state: Reweighting, turn: int) -> FloatArray:
+    """Return the lower and the upper end of the kept interval, each between the bounds of its uncertainty; (2, 3)."""
+    rule, points = state.last_step.rule, column.found_start.points
+    here = _ends(column, column.cut(points, state.lmbda, rule)[0])
+    starts = [float(other.row[LMBDA0]) if turn == 0 else state.lmbda for other in state.alternatives]
+    moved = [column.cut(other, lmbda, rule)[0] for lmbda, other in zip(starts, state.alternatives, strict=True)]
+    distance = SAFETY * _farthest(column, here, moved)
+    error = state.search_error if turn == 0 else state.error
+    moved = [column.cut(points, state.lmbda + sign * error, rule)[0] for sign in (-1.0, 1.0)]
+    distance += _farthest(column, here, moved)
+    return np.stack([here - distance, here, np.nextafter(here + distance, np.inf)], axis=1)
 
 
-def _farthest(column: Column, here: FloatArray, moved: list[FloatArray]) -> FloatArray:
-    """The largest distances of the ends at any of these cuts from the ends `here`."""
-    farthest: FloatArray = np.max([np.abs(_ends(column, figures) - here) for figures in moved], axis=0, initial=0.0)
+def _farthest(column: RobustChunkColumn, here: FloatArray, moved: list[FloatArray]) -> FloatArray:
+    """Return the largest distances of the ends at any of these cuts from the ends `here`."""
+    farthest: FloatArray = np.max([np.abs(_ends(column, cut) - here) for cut in moved], axis=0, initial=0.0)
     return farthest
 
 
-def _ends(column: Column, figures: FloatArray) -> FloatArray:
-    """The ends of the kept interval, or the numbers just beyond the extreme values."""
+def _ends(column: RobustChunkColumn, cut: FloatArray) -> FloatArray:
+    """Return the ends of the kept interval, or the numbers just beyond the extreme values."""
     beyond = np.nextafter(column.ends, [-np.inf, np.inf])
-    ends = np.where(np.isnan(figures[[CUT_LOW, CUT_HIGH]]), beyond, figures[[CUT_LOW, CUT_HIGH]])
+    ends = np.where(np.isnan(cut[[CUT_LOW, CUT_HIGH]]), beyond, cut[[CUT_LOW, CUT_HIGH]])
     return np.asarray(np.clip(ends, *beyond))
 
 
-def step_error(column: Column, open_weight: FloatArray) -> float:
-    """Bound on the error of lambda after a step, given the weights of the rows just below and above either end.
+def error_after_step(column: RobustChunkColumn, state: Reweighting, near: FloatArray) -> float:
+    """Return a bound on the error of lambda after a step.
 
-    An end that moves crosses the rows on one side only.
+    Parameters
+    ----------
+    column : RobustChunkColumn
+        The column.
+    state : Reweighting
+        Its reweighting, after the step.
+    near : (4,) ndarray
+        The weight of the rows just below and just above the lower end, and below and above the upper one, that may
+        lie on the other side of it.
     """
-    error = EXACT * max(1.0, abs(column.lmbda))
+    step = state.last_step
+    if column.has_cut_off and not (state.fit is not None and state.fit.is_given):
+        return _error_of_cut_off(column, state, near)
+    if step.uncertain.any():
+        error = start_error(column, state.alternatives, state.search_error)
+        return error + _CURVED * float(np.abs(_influences(column, step.interval)) @ step.uncertain) / column.unit
+    return state.error
+
+
+def _error_of_cut_off(column: RobustChunkColumn, state: Reweighting, near: FloatArray) -> float:
+    """Return the bound where rows are kept by their distance: an end that moves crosses the rows on one side only."""
+    interval = state.last_step.interval
+    error = EXACT * max(1.0, abs(state.lmbda))
     with np.errstate(all="ignore"):
-        if open_weight.any():
-            passed = open_weight.reshape(2, 2).max(axis=1)
-            error += _CURVED * float(np.abs(_influences(column)) @ passed) / column.unit
-        error += _error_of_scaling(column)
+        if near.any():
+            crossed = near.reshape(2, 2).max(axis=1)
+            error += _CURVED * float(np.abs(_influences(column, interval)) @ crossed) / column.unit
+        error += _error_of_scaling(column, state)
     return error if np.isfinite(error) else np.inf
 
 
-def end_error(column: Column) -> float:
-    """Effect on lambda of the cells that straddle the ends of a window."""
-    return _CURVED * float(np.abs(_influences(column)) @ column.open_ends) / column.unit
-
-
-def _influences(column: Column) -> FloatArray:
-    """Derivatives of lambda with respect to weight at either end of the kept interval."""
-    x, w = _kept_points(column)
+def _influences(column: RobustChunkColumn, interval: FloatArray) -> FloatArray:
+    """Return the derivatives of lambda with respect to weight at either end of the kept interval."""
+    x, w = _kept_points(column, interval)
     some = 1e-3 * float(w.sum())
-    here = _likeliest(column, x, w)
-    changed = [_likeliest(column, np.append(x, end), np.append(w, some)) for end in x[[0, -1]]]
+    here = _fit_lambda(column, interval, x, w)
+    changed = [_fit_lambda(column, interval, np.append(x, end), np.append(w, some)) for end in x[[0, -1]]]
     return (np.array(changed) - here) / some
 
 
-def _error_of_scaling(column: Column) -> float:
-    """Effect on lambda of a center and a divisor known to within a bin; none under Box-Cox.
+def _error_of_scaling(column: RobustChunkColumn, state: Reweighting) -> float:
+    """Return the effect on lambda of a center and a divisor known to within a bin; none under Box-Cox.
 
     It decides in long columns: without it, 5 of 16 columns of 300,000 and of a million rows exceeded their bounds.
     """
     if column.family == BOX_COX:
         return 0.0
-    center, divisor = column.interval[2:4]
-    others = np.array([column.cut(column.lmbda, column.rule, other)[0] for other in column.others])
+    step = state.last_step
+    center, divisor = step.interval[2:4]
+    others = np.array([column.cut(points, state.lmbda, step.rule)[0] for points in state.alternatives])
     shift, factor = (others[:, CUT_CENTER] - center) / divisor, others[:, CUT_DIVISOR] / divisor
     if (shift == 0.0).all() and (factor == 1.0).all():
         return 0.0
-    x, w = _kept_points(column)
+    x, w = _kept_points(column, step.interval)
     far, most = shift[np.argmax(np.abs(shift))], factor[np.argmax(np.abs(factor - 1.0))]
-    here = _likeliest(column, x, w)
-    return SAFETY * (abs(_likeliest(column, x, w, far) - here) + abs(_likeliest(column, x, w, 0.0, most) - here))
+    here, shifted, scaled = (
+        _fit_lambda(column, step.interval, x, w, *change) for change in ((0.0, 1.0), (far, 1.0), (0.0, most))
+    )
+    return SAFETY * (abs(shifted - here) + abs(scaled - here))
 
 
-def _kept_points(column: Column) -> tuple[FloatArray, FloatArray]:
-    low, high = column.interval[:2]
-    inside = (column.x >= low) & (column.x <= high)
-    return column.x[inside], column.w[inside]
+def _kept_points(column: RobustChunkColumn, interval: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the points of the start inside an interval, and their weights."""
+    low, high = interval[:2]
+    x, w, _, _ = column.found_start.points
+    inside = (x >= low) & (x <= high)
+    return x[inside], w[inside]
 
 
-def _likeliest(column: Column, x: FloatArray, w: FloatArray, shift: float = 0.0, factor: float = 1.0) -> float:
-    center, divisor = column.interval[2:4]
+def _fit_lambda(
+    column: RobustChunkColumn,
+    interval: FloatArray,
+    x: FloatArray,
+    w: FloatArray,
+    shift: float = 0.0,
+    factor: float = 1.0,
+) -> float:
+    """Return lambda of weighted points after centering and scaling, which are changed by a shift and a factor."""
+    center, divisor = interval[2:4]
     z = ((x - center) / divisor - shift) / factor
     row = fit_matrix(z[:, None], column.family, np.array([np.nan]), w, 1)[0]
     return float(row[LMBDA]) if row[STATUS] >= 0 else np.inf

@@ -20,14 +20,17 @@ from powerkern._engine.threads import SERIAL_VALUES, for_each
 from powerkern._estimators.limits import LambdaLimit, apply_limit
 from powerkern._estimators.robust import RobustEstimator
 from powerkern._estimators.shift import to_own_units
+from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.transforms.family import FAMILIES
-from powerkern.sketch.certificate import end_error, open_zones, search_error, start_error, step_error
+from powerkern.sketch.certificate import error_after_step, search_error, start_error, uncertain_ends
 from powerkern.sketch.engine import Passes
 from powerkern.sketch.order import CountedColumn, Sample
 from powerkern.sketch.passes import BinsPass, Kept, kept_sums
-from powerkern.sketch.robust_column import Column
+from powerkern.sketch.robust_column import RobustChunkColumn
+from powerkern.sketch.robust_result import build_result, move_lambda
+from powerkern.sketch.robust_steps import Reweighting, choose_step, fit_kept_values
 
 #: How often cells are divided.
 _N_DIVISIONS = 2
@@ -36,36 +39,47 @@ _N_DIVISIONS = 2
 def fit_robust(
     passes: Passes, estimator: RobustEstimator, first: Sample, limit: LambdaLimit, n_threads: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Results of every column, and bounds on the difference in lambda from a fit of the rows in memory.
+    """Return the results of every column, and bounds on the difference in lambda from a fit of the rows in memory.
 
-    `first` is the sample of all chunks. Columns are shared out to the threads.
+    Parameters
+    ----------
+    passes : Passes
+        Reads the chunks again, once for each call.
+    estimator : RobustEstimator
+        The estimator.
+    first : Sample
+        The sample of all chunks, of the first pass.
+    limit : LambdaLimit
+        Bounds on lambda.
+    n_threads : int
+        Threads that work on columns.
     """
     family, p = FAMILIES[first.range.family], first.range.n_features
-    columns = [Column(first, j, estimator, family) for j in range(p)]
+    columns = [RobustChunkColumn(first, j, estimator, family) for j in range(p)]
     reader = Reader(passes, first)
-    binned = [column for column in columns if column.is_binned]
-    reader.divide(binned)
+    reader.divide([column for column in columns if column.is_binned])
     inexact = [column for column in columns if not column.is_whole]
-    _each(Column.start, inexact, n_threads)
+    _each(RobustChunkColumn.find_start, inexact, n_threads)
     for _ in range(_N_DIVISIONS):
-        inexact = [column for column in inexact if column.is_fitted]
+        inexact = [column for column in inexact if column.is_started]
         reader.divide(inexact)
-        _each(Column.start, inexact, n_threads)
-    inexact = [column for column in inexact if column.is_fitted and not column.is_whole]
-    _reweight(reader, inexact, n_threads)
-    results = np.empty((p, N_RESULTS))
+        _each(RobustChunkColumn.find_start, inexact, n_threads)
+    inexact = [column for column in inexact if column.is_started and not column.is_whole]
+    states = _reweight(reader, inexact, n_threads)
+    results, bounds = np.empty((p, N_RESULTS)), np.zeros(p)
 
-    def finish(column: Column) -> None:
-        results[column.j] = column.result()
+    def finish(column: RobustChunkColumn) -> None:
+        results[column.j], bounds[column.j] = build_result(column, states.get(column.j))
 
     _each(finish, columns, n_threads)
 
     def refit(at: IntArray, bounded: FloatArray) -> FloatArray:
-        return np.stack([columns[j].moved(lmbda) for j, lmbda in zip(at, bounded, strict=True)])
+        each = zip(at.tolist(), bounded, strict=True)
+        return np.stack([move_lambda(columns[j], states.get(j), results[j], lmbda) for j, lmbda in each])
 
     apply_limit(refit, family, results, first.range.column_names, limit, np.full(p, np.nan))
     to_own_units(results, first.range.shift)
-    return results, np.array([column.bound for column in columns])
+    return results, bounds
 
 
 class Reader(NamedTuple):
@@ -86,10 +100,9 @@ class Reader(NamedTuple):
                 column.divide(finer)
         return bool(asked)
 
-    def kept(self, columns: Sequence[Column]) -> Kept:
-        """Power sums of the kept values of each column."""
+    def read_kept(self, columns: Sequence[RobustChunkColumn], intervals: FloatArray, zones: FloatArray) -> Kept:
+        """Return the power sums of the values of each column inside its interval, see `KeptPass`."""
         own, ranges = self._mask([column.j for column in columns]), self.first.range
-        intervals, zones = (np.array([getattr(column, name) for column in columns]) for name in ("interval", "zones"))
         return kept_sums(self.passes, ranges, own, ranges.family, intervals, zones, self.first.quantum[own])
 
     def _mask(self, at: list[int]) -> BoolArray:
@@ -98,35 +111,43 @@ class Reader(NamedTuple):
         return chosen
 
 
-def _each(job: Callable[[Column], object], columns: Sequence[Column], n_threads: int) -> None:
+def _each(job: Callable[[RobustChunkColumn], object], columns: Sequence[RobustChunkColumn], n_threads: int) -> None:
     """Call the job with every column; each is worth a thread."""
     for_each(lambda k: job(columns[k]), len(columns), SERIAL_VALUES, n_threads)
 
 
-def _reweight(reader: Reader, columns: list[Column], n_threads: int) -> None:
-    """Fit the kept values as often as the estimator's options say, or until a column settles."""
+def _reweight(reader: Reader, columns: list[RobustChunkColumn], n_threads: int) -> dict[int, Reweighting]:
+    """Fit the kept values as often as the estimator's options say, or until a column settles.
 
-    def begin(column: Column) -> None:
-        column.compare()
-        column.searched = search_error(column)
-        column.error = start_error(column)
+    Return the state of each column, by its position in the data.
+    """
+    states: dict[int, Reweighting] = {}
 
-    _each(begin, columns, n_threads)
-    turn, going = 0, columns
+    def begin(column: RobustChunkColumn) -> None:
+        alternatives, lost = column.draw_alternatives(), search_error(column)
+        error = start_error(column, alternatives, lost)
+        states[column.j] = Reweighting(column.found_start.lmbda, int(Status.OK), alternatives, lost, error)
 
-    def look(k: int) -> None:
-        going[k].zones = open_zones(going[k], turn)
+    def choose(column: RobustChunkColumn) -> bool:
+        states[column.j], is_chosen = choose_step(column, states[column.j], turn)
+        return is_chosen
+
+    def bracket(k: int) -> None:
+        zones[k] = uncertain_ends(going[k], states[going[k].j], turn)
 
     def take(k: int) -> None:
         column, near = going[k], total.near[:, k].astype(np.float64)
-        column.take(total.part(k), turn)
-        if column.open_ends.any():
-            column.error = start_error(column) + end_error(column)
-        if column.has_cut_off and not column.is_given:
-            column.error = step_error(column, np.ldexp(near, int(reader.first.quantum[column.j])))
+        state = fit_kept_values(column, states[column.j], total.part(k), turn)
+        error = error_after_step(column, state, np.ldexp(near, int(reader.first.quantum[column.j])))
+        states[column.j] = state._replace(error=error)
 
-    while going := [column for column in going if column.chooses(turn)]:
-        for_each(look, len(going), SERIAL_VALUES, n_threads)
-        total = reader.kept(going)
+    _each(begin, columns, n_threads)
+    turn, going = 0, columns
+    while going := [column for column in going if choose(column)]:
+        zones = np.empty((len(going), 2, 3))
+        for_each(bracket, len(going), SERIAL_VALUES, n_threads)
+        intervals = np.array([states[column.j].last_step.interval for column in going])
+        total = reader.read_kept(going, intervals, zones)
         for_each(take, len(going), SERIAL_VALUES, n_threads)
         turn += 1
+    return states

@@ -11,9 +11,9 @@ from fits import fit_from_rows, kernel_rows
 
 import powerkern as pk
 from powerkern import Status
-from powerkern.sketch import fit_chunks, fit_with, merge
+from powerkern.sketch import fit_chunks, fit_with, merge, robust, robust_column
 from powerkern.sketch.order import EDGES, bins_of, equal_points, first_edges, moment_points, rows_as_cells, sample_of
-from powerkern.sketch.robust_column import Column
+from powerkern.sketch.robust_column import RobustChunkColumn
 from powerkern.sketch.steps import range_of
 from tests.fuzz.robust_partitions import case_of, outcome
 
@@ -82,21 +82,20 @@ def test_columns_whose_rows_are_known_need_no_pass_of_reweighting():
 def test_the_cuts_that_are_predicted_are_those_that_are_made(monkeypatch, n_reweight):
     """Bins at predicted cut-offs are divided before the passes of reweighting, so that these cut between rows."""
     predicted, made = [], []
-    predict, choose = Column._cuts, Column.chooses
+    predict, choose = robust_column.predict_cuts, robust.choose_step
 
     def note_predicted(column):
         predicted[:] = predict(column)
         return list(predicted)
 
-    def note_made(column, turn):
-        lmbda = column.lmbda
-        chosen = choose(column, turn)
-        if chosen:
-            made.append((lmbda, column.rule))
-        return chosen
+    def note_made(column, state, turn):
+        after, is_chosen = choose(column, state, turn)
+        if is_chosen:
+            made.append((state.lmbda, after.step.rule.rule))
+        return after, is_chosen
 
-    monkeypatch.setattr(Column, "_cuts", note_predicted)
-    monkeypatch.setattr(Column, "chooses", note_made)
+    monkeypatch.setattr(robust_column, "predict_cuts", note_predicted)
+    monkeypatch.setattr(robust, "choose_step", note_made)
     x = contaminated(20_000, "box-cox", 2)
     fit_chunks(np.array_split(x, 3), "box-cox", pk.AdaptiveRewML(n_reweight=n_reweight))
     assert len(made) == n_reweight
@@ -211,14 +210,14 @@ def test_threads_do_not_matter(monkeypatch):
     X = np.column_stack([contaminated(9000, "box-cox", seed) for seed in range(5)])
     X[:, 3] = np.round(X[:, 3], 1)
     alone = fit_chunks(np.array_split(X, 3), "box-cox", "robust", n_threads=1)
-    first_two, both, start = itertools.count(), threading.Barrier(2, timeout=60.0), Column.start
+    first_two, both, start = itertools.count(), threading.Barrier(2, timeout=60.0), RobustChunkColumn.find_start
 
     def started(column):
         if next(first_two) < 2:
             both.wait()  # for ever, if one thread worked alone
         start(column)
 
-    monkeypatch.setattr(Column, "start", started)
+    monkeypatch.setattr(RobustChunkColumn, "find_start", started)
     together = fit_chunks(np.array_split(X, 3), "box-cox", "robust", n_threads=2)
     np.testing.assert_array_equal(kernel_rows(together), kernel_rows(alone))
     np.testing.assert_array_equal(together.lmbda_error, alone.lmbda_error)

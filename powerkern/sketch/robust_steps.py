@@ -1,0 +1,206 @@
+"""The reweighting of a column in chunks: each step fits the values of an interval from their power sums."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from powerkern._estimators.power_sums import PowerSums
+from powerkern._typing import FloatArray
+from powerkern.kernels.results import CURVATURE, LMBDA, N_EVAL, N_OBS, STATUS
+from powerkern.kernels.robust.fit import CUT_AFTER, CUT_BEFORE, CUT_CENTER, CUT_DIVISOR, CUT_HIGH, CUT_LOW, CUT_OFF
+from powerkern.kernels.robust.options import CARROLL, CELLWISE_QQ, TRIMMED
+from powerkern.kernels.robust.reweighting import cut_in, n_fits_of
+from powerkern.sketch.order import check_unchanged
+from powerkern.sketch.passes import Kept
+from powerkern.sketch.robust_column import CutRule, Points, RobustChunkColumn
+from powerkern.sketch.sketches import Sketch
+from powerkern.sketch.steps import summarize_chunk
+
+
+class Step(NamedTuple):
+    """The values that a step of reweighting fits.
+
+    Attributes
+    ----------
+    rule : CutRule
+        How values far from the center were cut off.
+    cutoff : float
+        The cut-off, in units of the scale.
+    interval : (5,) ndarray
+        The smallest and the largest value to be kept, the center, the divisor, and a value that is left out, or NaN.
+    limits : (float, float)
+        The ends of the interval before they were clipped to the range of the data.
+    excluded : (2,) ndarray
+        Weight of the smallest and of the largest value of the interval that is left out: a trimmed window may end
+        between equal values.
+    uncertain : (2,) ndarray
+        Weight of the cells that straddle the ends of a trimmed window.
+    """
+
+    rule: CutRule
+    cutoff: float
+    interval: FloatArray
+    limits: tuple[float, float]
+    excluded: FloatArray
+    uncertain: FloatArray
+
+
+class KeptFit(NamedTuple):
+    """The maximum likelihood fit of the kept values.
+
+    Attributes
+    ----------
+    sums : PowerSums
+        Their power sums.
+    row : ndarray
+        Results, as kernels write them.
+    ends : (2,) ndarray
+        The smallest and the largest of the kept values.
+    is_given : bool
+        Whether lambda was given: the last step may only choose the values for location and scale.
+    """
+
+    sums: PowerSums
+    row: FloatArray
+    ends: FloatArray
+    is_given: bool
+
+
+class Reweighting(NamedTuple):
+    """How far the reweighting of a column has come.
+
+    Attributes
+    ----------
+    lmbda : float
+        Lambda of the last step that fitted it, or of the start.
+    status : int
+        The status of that fit.
+    alternatives : list of Points
+        Other points for the cells, whose fits show how far the start may be off.
+    search_error : float
+        How far from the minimum the search in memory may end.
+    error : float
+        Bound on the error of lambda.
+    n_eval : float
+        Evaluations of the likelihood in all steps.
+    is_settled : bool
+        Whether another step would fit the same values.
+    step : Step, optional
+        The last step.
+    fit : KeptFit, optional
+        The last fit.
+    """
+
+    lmbda: float
+    status: int
+    alternatives: list[Points]
+    search_error: float
+    error: float
+    n_eval: float = 0.0
+    is_settled: bool = False
+    step: Step | None = None
+    fit: KeptFit | None = None
+
+    @property
+    def last_step(self) -> Step:
+        """The last step, after the first has been chosen."""
+        assert self.step is not None
+        return self.step
+
+
+def choose_step(column: RobustChunkColumn, state: Reweighting, turn: int) -> tuple[Reweighting, bool]:
+    """Choose the values to be fitted in a step; also return whether there is anything to fit."""
+    start, criterion = column.found_start, column.estimator.criterion
+    n_fits = n_fits_of(start.points.options)
+    n_steps = n_fits + 1 if criterion == CELLWISE_QQ or n_fits == 0 else n_fits
+    if state.is_settled or turn >= n_steps:
+        return state, False
+    rule = CutRule(*cut_in(turn, start.points.options))
+    cut, _ = column.cut(start.points, state.lmbda, rule)
+    low, high = cut[CUT_LOW], cut[CUT_HIGH]
+    excluded, uncertain = np.zeros(2), np.zeros(2)
+    if criterion == TRIMMED:
+        low, excluded[0], uncertain[0] = _end_of_window(column, cut[CUT_BEFORE], 1)
+        high, excluded[1], uncertain[1] = _end_of_window(column, cut[CUT_AFTER], -1)
+    if criterion == CARROLL:
+        low, high = column.ends
+    within = np.clip([low, high], *column.ends)
+    interval = np.array([*within, cut[CUT_CENTER], cut[CUT_DIVISOR], start.tie])
+    is_settled = state.step is not None and np.array_equal(interval, state.step.interval, equal_nan=True)
+    step = Step(rule, float(cut[CUT_OFF]), interval, (low, high), excluded, uncertain)
+    return state._replace(step=step, is_settled=is_settled), bool(not is_settled and within[0] < within[1])
+
+
+def _end_of_window(column: RobustChunkColumn, outside: float, direction: int) -> tuple[float, float, float]:
+    """Return the end of a trimmed window.
+
+    Parameters
+    ----------
+    column : RobustChunkColumn
+        The column.
+    outside : float
+        The weight of the points outside the window, on this side.
+    direction : int
+        1 for the lower end, -1 for the upper one.
+
+    Returns
+    -------
+    end : float
+        The smallest, or the largest, value in the window.
+    excluded : float
+        The weight of the values equal to the end that is left out.
+    uncertain : float
+        The weight of the cell of the end if it has several values, which may lie on either side.
+    """
+    cells = column.untied_cells
+    weight = cells.weight[::direction] / column.unit
+    before = np.append(0.0, np.cumsum(weight))
+    c = int(np.clip(np.searchsorted(before, outside * (1.0 + 1e-12), side="right") - 1, 0, weight.size - 1))
+    near, far = (cells.low[::direction], cells.high[::direction])[::direction]
+    fraction = (outside - before[c]) / weight[c]
+    if near[c] == far[c]:
+        return float(near[c]), max(fraction, 0.0) * weight[c] * column.unit, 0.0
+    return float(near[c] + fraction * (far[c] - near[c])), 0.0, weight[c] * column.unit
+
+
+def fit_kept_values(column: RobustChunkColumn, state: Reweighting, kept: Kept, turn: int) -> Reweighting:
+    """Fit the values that a pass has kept for the last step; raise if the passes read different rows."""
+    _check_unchanged(column, state.last_step, kept)
+    ends, sums = kept.ends[:, 0], _without_excluded(state.last_step, kept.sketch).power_sums()
+    is_given = turn == n_fits_of(column.found_start.points.options)
+    row = sums.fit(np.array([state.lmbda if is_given else np.nan]), 1)[0][0]
+    state = state._replace(n_eval=state.n_eval + row[N_EVAL])
+    if state.fit is not None and row[N_OBS] == state.fit.row[N_OBS] and (ends == state.fit.ends).all():
+        return state._replace(is_settled=True)
+    state = state._replace(fit=KeptFit(sums, row, ends, is_given))
+    return state if is_given else state._replace(status=int(row[STATUS]), lmbda=float(row[LMBDA]))
+
+
+def _check_unchanged(column: RobustChunkColumn, step: Step, kept: Kept) -> None:
+    """Raise if the total weight has changed, or the kept weight contradicts the counts."""
+    check_unchanged(column.label, column.first.total[column.j], float(kept.weight[0]))
+    low, high = step.interval[:2]
+    cells = column.untied_cells
+    least = cells.weight[(low <= cells.low) & (cells.high <= high)].sum()
+    most = cells.weight[(low <= cells.high) & (cells.low <= high)].sum()
+    slack = 1e-9 * column.weight + float(column.first.slack[column.j])
+    weight = float(kept.sketch.n_obs[0])
+    check_unchanged(column.label, float(np.clip(weight, least, most)), weight, slack)
+
+
+def _without_excluded(step: Step, kept: Sketch) -> Sketch:
+    """Return sums without the weight of the ends that a trimmed window leaves out."""
+    if not step.excluded.any():
+        return kept
+    low, high, center, divisor = step.interval[:4]
+    ends = (np.array([[low], [high]]) - center) / divisor
+    left_out = summarize_chunk(ends, kept.grid, sample_weight=step.excluded)
+    return Sketch(kept.grid, kept.sums - left_out.sums, kept.roundings + left_out.roundings)
+
+
+def standard_error(column: RobustChunkColumn, fit: KeptFit) -> float:
+    """Return the standard error of lambda, by the likelihood of the kept values."""
+    information = fit.row[CURVATURE] * fit.row[N_OBS] / column.unit
+    return float(1.0 / np.sqrt(information)) if information > 0.0 else np.inf
