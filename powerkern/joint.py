@@ -20,8 +20,8 @@ from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import as_choice, column_labels
 from powerkern._input.messages import suggest_keywords, warn
 from powerkern._input.reading import read, read_fitted
-from powerkern._models.joint_rows import Rows, covariates_of, design_of, joint_likelihood, rows_of
-from powerkern._models.joint_search import FittedLikelihood, Found, found_of, lowest_minimum
+from powerkern._models.joint_rows import Rows, joint_likelihood, make_design, read_joint_covariates, select_rows
+from powerkern._models.joint_search import FittedLikelihood, JointFitState, find_lowest_minimum, make_fit_state
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import (
     Interval,
@@ -146,19 +146,19 @@ def fit_joint(
     data = FittedData.remember(matrix, X, sample_weight)
     matrix = matrix._replace(values=data.values, weight=data.weight)
     shifts, threads = given_shift(shift, family, matrix.values.shape[1], matrix.names), thread_count(n_threads)
-    terms, given = covariates_of(covariates, formula, len(matrix.values), X)
-    rows = rows_of(matrix, given, family, shifts)
-    design = design_of(rows, terms)
+    terms, given = read_joint_covariates(covariates, formula, len(matrix.values), X)
+    rows = select_rows(matrix, given, family, shifts)
+    design = make_design(rows, terms)
     terms.warn_dropped(design.used)
     likelihood = joint_likelihood(rows, design, FAMILIES[family], shifts, threads)
-    best = lowest_minimum(likelihood, rows, design, FAMILIES[family], shifts, int(n_starts), threads)
+    best = find_lowest_minimum(likelihood, rows, design, FAMILIES[family], shifts, int(n_starts), threads)
     if best.status == JointStatus.NOT_CONVERGED:
         warn(f"{best.status.sentence}; try other starts (n_starts=10)")
-    lmbda, weight = likelihood.restored(best.lmbda), rows.weight if rows.weight.size else None
+    lmbda, weight = likelihood.restore_order(best.lmbda), rows.weight if rows.weight.size else None
     columns = fit(
         rows.values, family, sample_weight=weight, lmbda=lmbda, shift=shift, column_names=rows.names, n_threads=threads
     )
-    found = found_of(columns, likelihood, best, rows, terms, design, threads)
+    found = make_fit_state(columns, likelihood, best, rows, terms, design, threads)
     return JointFit(found, rows, data.take_prints(threads))
 
 
@@ -218,16 +218,16 @@ class JointFit(StoredFit, RoundedPowers):
     n_iter: int
     status: JointStatus
 
-    _found: Found
+    _found: JointFitState
     _rows: Rows | None
     _data: FittedData | None
 
-    def __init__(self, found: Found, rows: Rows | None = None, data: FittedData | None = None) -> None:
+    def __init__(self, found: JointFitState, rows: Rows | None = None, data: FittedData | None = None) -> None:
         """Make a fit from its parts.
 
         Parameters
         ----------
-        found : Found
+        found : JointFitState
             The results.
         rows, data : Rows and FittedData, optional
             The complete rows for which methods answer that are called without `X`, and the data they are from.
@@ -492,7 +492,7 @@ class JointFit(StoredFit, RoundedPowers):
         with warnings.catch_warnings():  # about rows left out: said at the fit
             warnings.simplefilter("ignore")
             rows = self._fitted_rows(X, covariates, sample_weight)
-        design = design_of(rows, self._found.covariates)
+        design = make_design(rows, self._found.covariates)
         likelihood = joint_likelihood(
             rows, design, FAMILIES[self.family], self.power_fit.shift, thread_count(n_threads)
         )
@@ -509,7 +509,7 @@ class JointFit(StoredFit, RoundedPowers):
             return self._rows
         matrix = read_fitted(X, self.column_names, self.n_features, sample_weight)
         given = self._found.covariates.matrix(covariates, len(matrix.values), X)
-        rows = rows_of(matrix, given, self.family, self.power_fit.shift)
+        rows = select_rows(matrix, given, self.family, self.power_fit.shift)
         if not math.isclose(rows.n_obs, self.n_obs, rel_tol=1e-9):
             raise ValueError(
                 f"X has {rows.n_obs:g} complete rows (with weights, their sum), the fit had {self.n_obs:g}; pass the "
@@ -522,7 +522,7 @@ class JointFit(StoredFit, RoundedPowers):
 
     @classmethod
     def _from_record(cls, record: Any) -> JointFit:
-        return cls(Found.from_record(record))
+        return cls(JointFitState.from_record(record))
 
 
 def _counted(n: int, noun: str) -> str:

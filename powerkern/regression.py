@@ -14,7 +14,7 @@ from powerkern._input.frames import level_names
 from powerkern._input.messages import suggest_keywords
 from powerkern._input.reading import read
 from powerkern._models.design import Basis, read_covariates
-from powerkern._models.regression_bounds import best_within, mark_bounded, outside_of
+from powerkern._models.regression_bounds import find_outside, mark_bounded, minimize_within
 from powerkern._models.regression_fit import RegressionFit
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
 from powerkern._results.column_labels import ColumnLabels
@@ -196,7 +196,7 @@ def _within(
 ) -> Figures:
     """Results of some of the responses, with lambda within bounds."""
     figures = _fitted_with(problem, basis, columns, family, given, n_threads, progress)
-    moved = outside_of(figures.results, bounds, given)
+    moved = find_outside(figures.results, bounds, given)
     if not moved.size:
         return figures
 
@@ -206,7 +206,7 @@ def _within(
 
         return problem.figures(profile, basis, columns[moved], lmbdas.shape[1], n_threads)
 
-    best = best_within(g, bounds[:, moved], figures.scanned[moved])
+    best = minimize_within(g, bounds[:, moved], figures.scanned[moved])
     again = _fitted_with(problem, basis, columns[moved], family, best, n_threads, False)
     mark_bounded(again.results, bounds[:, moved])
     again.scanned[:] = figures.scanned[moved]

@@ -19,7 +19,14 @@ import scipy.optimize
 import scipy.stats
 
 import powerkern as pk
-from powerkern._models.joint_likelihood import Evaluation, JointLikelihood, Singular, best_of, minimize, profile_ends
+from powerkern._models.joint_likelihood import (
+    Evaluation,
+    JointLikelihood,
+    Singular,
+    minimize,
+    minimize_from_starts,
+    profile_ends,
+)
 from powerkern._status import JointStatus
 from powerkern.joint import JointFit, fit_joint
 from powerkern.kernels.transforms.family import FAMILIES
@@ -45,7 +52,7 @@ def likelihood_of(
 def evaluation(likelihood: JointLikelihood, lmbda: Any) -> Evaluation:
     """f and its derivatives in the order in which the columns came."""
     f, gradient, hessian = likelihood.evaluate(np.asarray(lmbda)[likelihood.order])
-    return Evaluation(f, likelihood.restored(gradient), likelihood.restored(hessian))
+    return Evaluation(f, likelihood.restore_order(gradient), likelihood.restore_order(hessian))
 
 
 # --- R's car ------------------------------------------------------------------------------------------
@@ -486,7 +493,7 @@ def test_a_search_far_from_the_optimum_arrives() -> None:
     likelihood, fit = likelihood_of("box-cox", X), fit_joint(X, family="box-cox")
     found = minimize(likelihood, np.array([4.0, -4.0, 3.0]))
     assert found.status == JointStatus.CONVERGED
-    np.testing.assert_allclose(likelihood.restored(found.lmbda), fit.lmbda, atol=1e-10)
+    np.testing.assert_allclose(likelihood.restore_order(found.lmbda), fit.lmbda, atol=1e-10)
 
 
 def test_a_transform_beyond_float64_is_infinitely_unlikely() -> None:
@@ -648,4 +655,4 @@ def test_evaluations_of_all_starts_are_counted_once() -> None:
     starts = [np.zeros(2), np.array([1.0, -1.0]), np.array([2.0, 0.5])]
     each = [minimize(likelihood, start).n_eval for start in starts]
     for k in (1, 2, 3):
-        assert best_of(likelihood, starts[:k]).n_eval == sum(each[:k])
+        assert minimize_from_starts(likelihood, starts[:k]).n_eval == sum(each[:k])

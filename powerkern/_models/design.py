@@ -79,7 +79,7 @@ class Covariates(NamedTuple):
         ValueError
             If columns are missing, or a value is; if there are not `n_rows` rows.
         """
-        return self._checked(self._values(align_rows(X, of, "covariates", whose), n_rows), n_rows)
+        return self._check_values(self._values(align_rows(X, of, "covariates", whose), n_rows), n_rows)
 
     def _values(self, X: object, n_rows: int | None) -> NDArray[Any]:
         if self.formula is not None:
@@ -88,7 +88,7 @@ class Covariates(NamedTuple):
                     f"this fit was read from JSON, which does not keep how the formula {shown(self.formula)} codes "
                     "categories; fit again, or pickle the fit"
                 )
-            return np.asarray(_evaluated(self.spec, X, self.formula), dtype=np.float64)
+            return np.asarray(_evaluate_formula(self.spec, X, self.formula), dtype=np.float64)
         none = Matrix(np.empty((n_rows or 0, 0)), None, False)
         matrix = none if X is None else as_matrix(frames.columns_named(X, self.columns), what="covariates")
         values, k = matrix.values, len(self.names) - int(self.intercept)
@@ -104,7 +104,7 @@ class Covariates(NamedTuple):
             )
         return _with_intercept(values) if self.intercept else values
 
-    def _checked(self, values: NDArray[Any], n_rows: int | None) -> FloatArray:
+    def _check_values(self, values: NDArray[Any], n_rows: int | None) -> FloatArray:
         """Covariates as float64, none missing, in as many rows as there are responses."""
         if n_rows is not None and len(values) != n_rows:
             raise ValueError(f"covariates has {len(values)} rows, the data have {n_rows}; pass the same rows")
@@ -118,9 +118,9 @@ class Covariates(NamedTuple):
             )
         return values
 
-    def checked(self, values: NDArray[Any], n_rows: int) -> FloatArray:
+    def check(self, values: NDArray[Any], n_rows: int) -> FloatArray:
         """Covariates to fit to, of which none is so small that its coefficient overflows."""
-        values = self._checked(values, n_rows)
+        values = self._check_values(values, n_rows)
         size = np.abs(values).max(axis=0, initial=0.0)
         tiny = (size > 0.0) & (size < _LEAST)
         if tiny.any():
@@ -173,7 +173,7 @@ def read_covariates(
         table = _model_matrix(X, formula)
         names = [str(name) for name in table.model_spec.column_names]
         covariates = Covariates(names, None, INTERCEPT in names, formula, table.model_spec)
-        return covariates, covariates.checked(np.array(table, dtype=np.float64), n_rows)
+        return covariates, covariates.check(np.array(table, dtype=np.float64), n_rows)
     matrix = as_matrix(X, what="covariates")
     unnamed = matrix.names is None or are_default(matrix.names)
     names = [f"x{label}" if unnamed else str(label) for label in matrix.names or range(matrix.values.shape[1])]
@@ -186,10 +186,10 @@ def read_covariates(
         names = [INTERCEPT, *names]
     covariates = Covariates(names, matrix.names, intercept, None, None)
     values = _with_intercept(matrix.values) if intercept else np.array(matrix.values)  # a copy: a fit remembers them
-    return covariates, covariates.checked(values, n_rows)
+    return covariates, covariates.check(values, n_rows)
 
 
-def intercept_alone(n_rows: int) -> tuple[Covariates, FloatArray]:
+def make_intercept(n_rows: int) -> tuple[Covariates, FloatArray]:
     """The design of means."""
     return Covariates([INTERCEPT], None, True, None, None), np.ones((n_rows, 1))
 
@@ -217,10 +217,10 @@ def _model_matrix(X: object, formula: str) -> Any:
         raise ValueError(
             f"formula {shown(formula)} has more than one side; give the covariates alone: '~ weight + C(group)'"
         )
-    return _evaluated(parsed, X, formula)
+    return _evaluate_formula(parsed, X, formula)
 
 
-def _evaluated(spec: Any, X: Any, formula: str) -> Any:
+def _evaluate_formula(spec: Any, X: Any, formula: str) -> Any:
     """The model matrix of a formula or its specification; missing values are kept."""
     import formulaic
     import pandas
@@ -281,7 +281,7 @@ class Basis(NamedTuple):
         return coef
 
 
-def basis_of(values: FloatArray, intercept: bool, weight: FloatArray, counted: BoolArray | None = None) -> Basis:
+def compute_basis(values: FloatArray, intercept: bool, weight: FloatArray, counted: BoolArray | None = None) -> Basis:
     """The basis of covariates (n, k), the first of which is the intercept if there is one; `counted`: of these rows."""
     n, k = values.shape
     root = np.sqrt(weight)
@@ -290,7 +290,7 @@ def basis_of(values: FloatArray, intercept: bool, weight: FloatArray, counted: B
     # powers of two, so that no square over- or underflows
     peak = np.ldexp(1.0, np.frexp(root.max(initial=0.0))[1]) if root.size else 1.0
     ones = np.where(rows, root / peak if root.size else 1.0, 0.0)
-    columns, unit = _scaled(values, center, ones)
+    columns, unit = _scale_columns(values, center, ones)
     basis, triangle, used = _gram_schmidt(columns)
     to_coef = np.zeros((k, len(basis)))
     to_coef[used] = invert_lower(np.ascontiguousarray(triangle.T)).T / unit[used, np.newaxis] / peak
@@ -300,7 +300,7 @@ def basis_of(values: FloatArray, intercept: bool, weight: FloatArray, counted: B
     one = combine(to_coef, spanned * peak)[:, 0] if is_spanned else np.zeros(k)
     if intercept:
         one = np.eye(k)[0]
-    sample_basis, sample_root = _sample_of(basis, root)
+    sample_basis, sample_root = _sample_basis(basis, root)
     design = likelihood.Design(basis, root, sample_basis, sample_root, float(is_spanned))
     return Basis(design, center, to_coef, used, one)
 
@@ -314,7 +314,7 @@ def _centers(values: FloatArray) -> FloatArray:
     return center
 
 
-def _scaled(values: FloatArray, center: FloatArray, root: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _scale_columns(values: FloatArray, center: FloatArray, root: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Columns (as rows) less their centers over powers of two, times root weights, 0 if constant; and the powers."""
     rows = root > 0.0
     columns = np.where(rows[:, np.newaxis], values - center, 0.0)
@@ -348,7 +348,7 @@ def _norm(x: FloatArray) -> float:
     return float(np.sqrt(cross(x[np.newaxis], x[np.newaxis])[0, 0]))
 
 
-def _sample_of(basis: FloatArray, root: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _sample_basis(basis: FloatArray, root: FloatArray) -> tuple[FloatArray, FloatArray]:
     """An orthonormal basis of evenly spaced rows, and their root weights; of no rows if the sample is inadequate."""
     q, n = basis.shape
     m = max(n // _SAMPLED, _FEWEST + _EACH * q)

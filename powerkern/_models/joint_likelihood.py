@@ -111,7 +111,7 @@ class JointLikelihood:
         """Number of columns."""
         return len(self._columns)
 
-    def restored(self, figures: FloatArray) -> FloatArray:
+    def restore_order(self, figures: FloatArray) -> FloatArray:
         """Arrays indexed by columns along every axis, in the order in which the columns were given."""
         place = np.argsort(self.order)
         return figures[np.ix_(*(place,) * figures.ndim)]
@@ -231,8 +231,8 @@ def minimize(likelihood: JointLikelihood, start: FloatArray) -> Minimum:
         step = newton(at)
         if step.convex and step.decrement <= _DECREASE:
             last = likelihood.evaluate(lmbda + step.step)
-            return Minimum(lmbda + step.step, last, n_eval + 1, _verdict(last))
-        tried = _backtracked(likelihood, lmbda, at, step)
+            return Minimum(lmbda + step.step, last, n_eval + 1, _judge_convergence(last))
+        tried = _backtrack(likelihood, lmbda, at, step)
         n_eval += tried.n_eval
         if tried.at is at:
             break
@@ -241,13 +241,13 @@ def minimize(likelihood: JointLikelihood, start: FloatArray) -> Minimum:
     return Minimum(lmbda, at, n_eval, JointStatus.NOT_CONVERGED)
 
 
-def _verdict(at: Evaluation) -> JointStatus:
+def _judge_convergence(at: Evaluation) -> JointStatus:
     step = newton(at)
     converged = step.convex and step.decrement <= _DECREASE
     return JointStatus.CONVERGED if converged else JointStatus.NOT_CONVERGED
 
 
-def _backtracked(likelihood: JointLikelihood, lmbda: FloatArray, at: Evaluation, step: Step) -> Minimum:
+def _backtrack(likelihood: JointLikelihood, lmbda: FloatArray, at: Evaluation, step: Step) -> Minimum:
     """The first of successively halved steps at which f decreases enough; `at` itself if there is none."""
     fraction, singular = 1.0, None
     for k in range(1, _MAX_HALVINGS + 1):
@@ -265,7 +265,7 @@ def _backtracked(likelihood: JointLikelihood, lmbda: FloatArray, at: Evaluation,
     return Minimum(lmbda, at, _MAX_HALVINGS, JointStatus.NOT_CONVERGED)
 
 
-def start_of(likelihood: JointLikelihood, start: FloatArray, has_covariates: bool) -> FloatArray:
+def choose_start(likelihood: JointLikelihood, start: FloatArray, has_covariates: bool) -> FloatArray:
     """The best lambda of every column separately: `start` without covariates, otherwise from there."""
     return (
         np.array([_best_alone(likelihood, j, start[j : j + 1]) for j in range(len(start))]) if has_covariates else start
@@ -279,7 +279,7 @@ def _best_alone(likelihood: JointLikelihood, j: int, start: FloatArray) -> float
         raise Singular(likelihood.order[j : j + 1]) from None
 
 
-def best_of(likelihood: JointLikelihood, starts: list[FloatArray]) -> Minimum:
+def minimize_from_starts(likelihood: JointLikelihood, starts: list[FloatArray]) -> Minimum:
     """The lowest minimum found from the starts, with the evaluations of all."""
     found = minimize(likelihood, starts[0])
     n_eval, several = found.n_eval, False
@@ -290,14 +290,14 @@ def best_of(likelihood: JointLikelihood, starts: list[FloatArray]) -> Minimum:
             continue
         n_eval += other.n_eval
         if other.status == JointStatus.CONVERGED:
-            several |= found.status == JointStatus.CONVERGED and _apart(found, other)
+            several |= found.status == JointStatus.CONVERGED and _are_distinct(found, other)
             if found.status != JointStatus.CONVERGED or other.at.f < found.at.f - _ROUNDING * (1.0 + abs(found.at.f)):
                 found = other
     status = JointStatus.SEVERAL_OPTIMA if several else found.status
     return Minimum(found.lmbda, found.at, n_eval, status)
 
 
-def _apart(one: Minimum, other: Minimum) -> bool:
+def _are_distinct(one: Minimum, other: Minimum) -> bool:
     """Whether two minima differ, judged by the curvature at the first."""
     d = other.lmbda - one.lmbda
     return float(np.einsum("i,ij,j->", d, one.at.hessian, d)) > 1e4 * _DECREASE
@@ -334,8 +334,8 @@ def _profile_end(
     rounding = _ROUNDING_OF_F * max(abs(best.f), 1.0)
     enough = _END_DECREASE * drop + rounding**2 / (2.0 * drop)
     for _ in range(_MAX_END_EVAL):
-        found = _evaluated_towards(likelihood, lmbda, step)
-        reduced = None if found is None else _along_profile(found[1], j)
+        found = _evaluate_step(likelihood, lmbda, step)
+        reduced = None if found is None else _make_profile_step(found[1], j)
         if found is None or reduced is None:
             break
         lmbda, step = found[0], reduced(best.f + drop, side)
@@ -344,7 +344,7 @@ def _profile_end(
     return math.nan
 
 
-def _evaluated_towards(
+def _evaluate_step(
     likelihood: JointLikelihood, lmbda: FloatArray, step: FloatArray
 ) -> tuple[FloatArray, Evaluation] | None:
     """The evaluation after a step, halved until f is finite."""
@@ -359,7 +359,7 @@ def _evaluated_towards(
     return None
 
 
-def _along_profile(at: Evaluation, j: int) -> Callable[[float, float], FloatArray] | None:
+def _make_profile_step(at: Evaluation, j: int) -> Callable[[float, float], FloatArray] | None:
     """The step to a given value of the profile of f in lambda_j, to second order; None without such a profile."""
     others = np.arange(len(at.gradient)) != j
     inverse = inverse_hessian(at.hessian[np.ix_(others, others)])

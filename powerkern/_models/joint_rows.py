@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.arrays import Matrix
 from powerkern._input.messages import warn
-from powerkern._models.design import Basis, Covariates, basis_of, intercept_alone, read_covariates
+from powerkern._models.design import Basis, Covariates, compute_basis, make_intercept, read_covariates
 from powerkern._models.joint_likelihood import JointLikelihood
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
@@ -32,23 +32,25 @@ class Rows(NamedTuple):
         return float(self.weight.sum()) if self.weight.size else float(len(self.values))
 
 
-def covariates_of(covariates: object, formula: str | None, n_rows: int, X: object) -> tuple[Covariates, FloatArray]:
+def read_joint_covariates(
+    covariates: object, formula: str | None, n_rows: int, X: object
+) -> tuple[Covariates, FloatArray]:
     """Read covariates of the rows of `X` and their values; the intercept alone if there are none."""
     if covariates is None and formula is None:
-        return intercept_alone(n_rows)
+        return make_intercept(n_rows)
     return read_covariates(covariates, formula, True, n_rows, X)
 
 
-def design_of(rows: Rows, covariates: Covariates) -> Basis:
+def make_design(rows: Rows, covariates: Covariates) -> Basis:
     """The basis of the design, refused if it has no constant, or too few rows."""
-    basis = basis_of(rows.covariates, covariates.intercept, rows.weight)
+    basis = compute_basis(rows.covariates, covariates.intercept, rows.weight)
     if not basis.design.constant:
         raise ValueError(f"formula {covariates.formula!r} has no intercept, which columns together need; leave out '0'")
     _refuse_few(rows, basis)
     return basis
 
 
-def rows_of(
+def select_rows(
     matrix: Matrix,
     given: FloatArray,
     family: str,
@@ -63,7 +65,7 @@ def rows_of(
     counts = complete & (weight > 0.0) if weight.size else complete
     if not counts.any():
         raise ValueError("X has no row without missing values; impute them, or leave out columns that have many")
-    outside = _outside(values[counts], shift, family)
+    outside = _find_outside(values[counts], shift, family)
     if outside.size:
         effective = np.where(counts, weight if weight.size else 1.0, 0.0)
         raise domain_error_in(matrix, int(outside[0]), matrix.names, effective, shift[outside[0]])
@@ -73,7 +75,7 @@ def rows_of(
     return Rows(values[counts], given[counts], kept, matrix.names)
 
 
-def _outside(values: NDArray[Any], shift: FloatArray, family: str) -> IntArray:
+def _find_outside(values: NDArray[Any], shift: FloatArray, family: str) -> IntArray:
     """The columns with values outside the domain."""
     with np.errstate(over="ignore"):
         moved = values.astype(np.float64, copy=False) + shift

@@ -15,10 +15,10 @@ from powerkern._models.joint_likelihood import (
     JointLikelihood,
     Minimum,
     Singular,
-    best_of,
+    choose_start,
     inverse_hessian,
+    minimize_from_starts,
     profile_ends,
-    start_of,
 )
 from powerkern._models.joint_rows import Rows
 from powerkern._results import json_entries
@@ -33,7 +33,7 @@ _SEED, _SPREAD = 20260601, 0.5
 _FLAT = 1e-250
 
 
-class Found(NamedTuple):
+class JointFitState(NamedTuple):
     """The results of a joint fit: see `powerkern.joint.JointFit`."""
 
     power_fit: PowerFit
@@ -62,7 +62,7 @@ class Found(NamedTuple):
         }
 
     @classmethod
-    def from_record(cls, record: dict[str, Any]) -> Found:
+    def from_record(cls, record: dict[str, Any]) -> JointFitState:
         """The fit from a record of JSON; ValueError if it holds figures that no fit can produce."""
         columns = PowerFit._from_record(json_entries.as_record(record).get("columns"))
         p = columns.n_features
@@ -84,7 +84,7 @@ class Found(NamedTuple):
         )
 
 
-def lowest_minimum(
+def find_lowest_minimum(
     likelihood: JointLikelihood,
     rows: Rows,
     design: Basis,
@@ -102,8 +102,8 @@ def lowest_minimum(
     """
     singles = _single_fits(rows, family, shift, n_threads)[likelihood.order]
     try:
-        start = start_of(likelihood, singles[:, LMBDA], has_covariates=design.rank > 1)
-        return best_of(likelihood, _starts(start, singles[:, CURVATURE], n_starts))
+        start = choose_start(likelihood, singles[:, LMBDA], has_covariates=design.rank > 1)
+        return minimize_from_starts(likelihood, _make_starts(start, singles[:, CURVATURE], n_starts))
     except Singular as error:
         raise _singular(error, rows, design) from None
 
@@ -126,7 +126,7 @@ def _single_fits(rows: Rows, family: int, shift: FloatArray, n_threads: int) -> 
     return results
 
 
-def _starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> list[FloatArray]:
+def _make_starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> list[FloatArray]:
     """The start, and others about it."""
     rng, unit = np.random.default_rng(_SEED), _SPREAD / np.sqrt(curvature)
     return [start, *(start + unit * rng.normal(size=start.size) for _ in range(n_starts - 1))]
@@ -142,7 +142,7 @@ def _singular(error: Singular, rows: Rows, design: Basis) -> ValueError:
     return ValueError(f"{text}, so that the likelihood has no maximum; leave one of them out")
 
 
-def found_of(
+def make_fit_state(
     columns: PowerFit,
     likelihood: JointLikelihood,
     best: Minimum,
@@ -150,7 +150,7 @@ def found_of(
     covariates: Covariates,
     design: Basis,
     n_threads: int,
-) -> Found:
+) -> JointFitState:
     """The optimum, with the normal distribution of the standardised transformed rows."""
     inverse, p = inverse_hessian(best.at.hessian), len(best.lmbda)
     root = np.sqrt(rows.weight) if rows.weight.size else np.ones(len(rows.values))
@@ -159,12 +159,12 @@ def found_of(
     products = cross(design.design.basis, z, n_threads)
     z -= combine(products.T, design.design.basis, n_threads=n_threads)
     kept = np.flatnonzero(design.used)
-    return Found(
+    return JointFitState(
         columns,
-        np.full((p, p), np.nan) if inverse is None else likelihood.restored(inverse) / rows.n_obs,
+        np.full((p, p), np.nan) if inverse is None else likelihood.restore_order(inverse) / rows.n_obs,
         -rows.n_obs * best.at.f,
         design.coefficients(products)[np.ix_(kept, np.argsort(likelihood.order))],
-        likelihood.restored(cross(z, z, n_threads)) / rows.n_obs,
+        likelihood.restore_order(cross(z, z, n_threads)) / rows.n_obs,
         covariates,
         kept,
         best.n_eval,
@@ -194,4 +194,4 @@ class FittedLikelihood(NamedTuple):
     def ends(self, drop: FloatArray) -> FloatArray:
         """Ends of profile intervals."""
         ends = profile_ends(self.joint, self.lmbda[self.joint.order], float(drop[0]))
-        return np.column_stack([self.joint.restored(end) for end in ends])
+        return np.column_stack([self.joint.restore_order(end) for end in ends])

@@ -77,7 +77,7 @@ class RegressionPredictions(RegressionModel):
             fitted = self._linear(covariates) * self.scale + np.where(
                 self._figures.one.any(axis=1), self._location, 0.0
             )
-        return self._shaped(fitted)
+        return self._shape_like_input(fitted)
 
     def residuals(self, Y: object = None, covariates: object = None, *, standardized: bool = False) -> FloatArray:
         """``psi(lambda, y) - covariates coef``: (n, p), or (n,) where the fit was to one response.
@@ -116,7 +116,7 @@ class RegressionPredictions(RegressionModel):
         z = np.asarray(self.power_fit.transform(matrix.astype(np.float64).reshape(linear.shape)))
         rest = z - linear
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._shaped(rest if standardized else rest * self.scale)
+            return self._shape_like_input(rest if standardized else rest * self.scale)
 
     def predict(
         self,
@@ -173,4 +173,4 @@ class RegressionPredictions(RegressionModel):
         found = back_transform(
             self.power_fit._table, self._linear(covariates), 1.0, kind, quantile, thread_count(n_threads)
         )
-        return self._shaped(found)
+        return self._shape_like_input(found)

@@ -17,7 +17,7 @@ _POINTS, _FINER_POINTS, _FINER = 65, 17, 9
 _FITTED = (Status.OK, Status.SCANNED, Status.MULTIMODAL, Status.AT_END, Status.NOT_CERTIFIED)
 
 
-def outside_of(results: FloatArray, bounds: FloatArray, given: FloatArray) -> NDArray[np.intp]:
+def find_outside(results: FloatArray, bounds: FloatArray, given: FloatArray) -> NDArray[np.intp]:
     """Responses whose fitted lambda is outside `bounds`, (2, p)."""
     low, high = bounds
     lmbda = results[:, LMBDA]
@@ -25,7 +25,7 @@ def outside_of(results: FloatArray, bounds: FloatArray, given: FloatArray) -> ND
     return np.flatnonzero(fitted & ((lmbda < low) | (lmbda > high)))
 
 
-def best_within(g: Callable[[FloatArray], FloatArray], bounds: FloatArray, scanned: FloatArray) -> FloatArray:
+def minimize_within(g: Callable[[FloatArray], FloatArray], bounds: FloatArray, scanned: FloatArray) -> FloatArray:
     """The lambdas within bounds that minimise `g`, to about 1e-8: on a grid, then on ever finer ones about its minimum.
 
     `g` takes lambdas (q, m), a row for each response. Without a bound, `scanned` (q, 2) ends the grid.

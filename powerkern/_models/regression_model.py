@@ -160,7 +160,7 @@ class RegressionModel(StoredFit):
         gamma[is_failed(self.status)] = np.nan
         return sum_of_products(rows - self._center, gamma)
 
-    def _shaped(self, values: FloatArray) -> FloatArray:
+    def _shape_like_input(self, values: FloatArray) -> FloatArray:
         return values[:, 0] if self.power_fit._labels.was_vector else values
 
     def _remembered(self, checked: bool = True) -> Problem:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import Columns, shift_and_scale
 from powerkern._input.arrays import Matrix
-from powerkern._models.design import Basis, basis_of
+from powerkern._models.design import Basis, compute_basis
 from powerkern._results.column_table import ColumnTable
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
@@ -60,7 +60,7 @@ class Problem(NamedTuple):
         if weight.size and not weight.all():
             counted = weight > 0.0
             values, covariates, weight = values[counted], covariates[counted], weight[counted]
-        basis = basis_of(covariates, intercept, weight)
+        basis = compute_basis(covariates, intercept, weight)
         if len(covariates) <= basis.rank:
             raise ValueError(
                 f"there are {len(covariates)} rows (of positive weight) and {basis.rank} coefficients; a regression "
@@ -76,7 +76,7 @@ class Problem(NamedTuple):
         found = []
         for columns in patterns.values():
             present = self._present(columns[0])
-            basis = basis_of(self.covariates, self.intercept, self.weight, present)
+            basis = compute_basis(self.covariates, self.intercept, self.weight, present)
             found.append((np.array(columns), basis))
         return found
 

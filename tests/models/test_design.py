@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from powerkern._models.design import Covariates, basis_of, intercept_alone, read_covariates
+from powerkern._models.design import Covariates, compute_basis, make_intercept, read_covariates
 
 NONE = np.empty(0)
 
@@ -26,7 +26,7 @@ def test_coefficients_are_those_of_least_squares(intercept: bool, scale: float, 
     root = np.sqrt(weight) if weights else np.ones(40)
     full = np.column_stack([np.ones(40), X]) if intercept else X
     unit = np.where(np.arange(full.shape[1]) < int(intercept), 1.0, scale)
-    basis = basis_of(full * unit, intercept, weight)
+    basis = compute_basis(full * unit, intercept, weight)
     assert basis.used.all()
     vectors = basis.design.basis
     np.testing.assert_allclose(vectors @ vectors.T, np.eye(basis.rank), atol=1e-15)
@@ -40,7 +40,7 @@ def test_coefficients_are_those_of_least_squares(intercept: bool, scale: float, 
     "x", [1990.0 + np.arange(30.0), 1e9 + np.arange(30.0) % 2, 1e300 * np.arange(1.0, 31.0), np.eye(30)[0]]
 )
 def test_covariates_far_from_0_are_kept(x: np.ndarray) -> None:
-    basis = basis_of(np.column_stack([np.ones(30), x]), True, NONE)
+    basis = compute_basis(np.column_stack([np.ones(30), x]), True, NONE)
     assert basis.rank == 2
     assert abs(basis.design.basis @ basis.design.basis.T - np.eye(2)).max() < 1e-15
 
@@ -49,13 +49,13 @@ def test_collinear_columns_are_left_out_in_order() -> None:
     a, b = np.random.default_rng(0).normal(size=(2, 30))
     X = np.column_stack([a, np.full(30, 7.0), b, 1e5 * a - b + 1.0, np.zeros(30), a * b])
     covariates, values = read_covariates(X, None, True, 30, np.zeros((30, 1)))
-    used = basis_of(values, True, NONE).used
+    used = compute_basis(values, True, NONE).used
     assert np.flatnonzero(used).tolist() == [0, 1, 3, 6]
     with pytest.warns(UserWarning, match="^covariates: 'x1', 'x3', 'x4' left out: constant, or linear combinations"):
         covariates.warn_dropped(used)
     frame = pd.DataFrame(X, columns=list("abcdef"))
     covariates, values = read_covariates(frame, None, False, 30, np.zeros((30, 1)))
-    used = basis_of(values, False, NONE).used
+    used = compute_basis(values, False, NONE).used
     assert np.flatnonzero(used).tolist() == [0, 1, 2, 5]
     with pytest.warns(UserWarning, match="^covariates: 'd', 'e' left out: constant, or linear combinations"):
         covariates.warn_dropped(used)
@@ -81,7 +81,7 @@ def test_rows_that_are_not_those_of_the_fit() -> None:
         covariates.matrix([1.0])
     with pytest.raises(ValueError, match=r"^covariates has 1 rows, the data have 7"):
         covariates.matrix(other, 7)
-    alone, values = intercept_alone(3)
+    alone, values = make_intercept(3)
     assert values.tolist() == alone.matrix(None, 3).tolist() == [[1.0]] * 3
 
 
@@ -102,10 +102,10 @@ def test_records(key: str) -> None:
 def test_products_do_not_depend_on_the_threads_of_the_blas() -> None:
     program = """
 import hashlib, numpy as np
-from powerkern._models.design import basis_of
+from powerkern._models.design import compute_basis
 rng = np.random.default_rng(0)
 values = np.column_stack([np.ones(100_000), rng.normal(size=(100_000, 4))])
-basis = basis_of(values, True, rng.exponential(size=100_000))
+basis = compute_basis(values, True, rng.exponential(size=100_000))
 arrays = (basis.design.basis, basis.design.sample_basis, basis.to_coef, basis.one)
 print(hashlib.sha256(b"".join(a.tobytes() for a in arrays)).hexdigest())
 """
