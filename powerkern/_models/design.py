@@ -1,9 +1,8 @@
-"""Covariates: reading, checking, and an orthonormal basis.
+"""Read and check covariates, and compute an orthonormal basis.
 
-With an intercept, covariates are centered before they are orthogonalised (so that years lose no digits), and all are
-divided by a power of two. The basis is computed by the Gram-Schmidt method, applied twice, in the order of the columns:
-a linear combination of earlier columns is dropped, as in R's lm. No product depends on the number of
-threads.
+With an intercept, covariates are centered before they are orthogonalised, so that years lose no digits. All are divided
+by a power of two. The basis is computed by the Gram-Schmidt method, applied twice, in the order of the columns. A
+linear combination of earlier columns is dropped, as in lm of R. No product depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -33,31 +32,32 @@ from powerkern.kernels.regression import likelihood
 
 INTERCEPT = "Intercept"
 
-#: A column is dropped if less than this fraction of it (after centering) is independent of the others.
+#: A column is dropped if the part of it that is independent of earlier columns has less than this fraction of its norm,
+#: after centering.
 _COLLINEAR = 1e-7
-#: A column whose deviations from its mean are below this fraction of it is constant.
+#: A column is constant if its deviations from the mean are below this fraction of its largest absolute value.
 _CONSTANT = 1e-13
-#: Coefficients of covariates that are all smaller would overflow.
+#: The coefficient of a covariate whose values are all smaller than this would overflow.
 _LEAST = float(np.finfo(np.float64).tiny)
-#: The constant is a combination of the covariates if its residual is below this.
+#: The constant is a combination of the covariates if its residual has less than this fraction of its norm.
 _SPANNED = 1e-10
-#: Sample of rows for scans: one row in _SAMPLED, at least _FEWEST and _EACH per covariate; no sample from fewer rows
-#: than _WORTHWHILE times that.
+#: Scans use a sample of rows: one row in _SAMPLED, but at least _FEWEST plus _EACH per covariate. There is no sample if
+#: the data have fewer than _WORTHWHILE times as many rows.
 _SAMPLED, _FEWEST, _EACH, _WORTHWHILE = 32, 256, 16, 4
-#: Least remaining part of every basis vector in a sample, relative to its share.
+#: A sample is adequate if every basis vector keeps at least this fraction of its expected squared norm.
 _RESOLVED = 0.1
 
 
 class Covariates(NamedTuple):
-    """The specification of a design, column names or a formula, which can be applied to other rows."""
+    """Specification of a design, by column names or a formula, which can be applied to other rows."""
 
     #: Names of all columns, including the intercept.
     names: list[str]
-    #: Labels of the columns of the data frame that they were read from, if any.
+    #: Labels of the columns of the data frame from which the covariates were read, if any.
     columns: list[Any] | None
     intercept: bool
     formula: str | None
-    #: formulaic's specification.
+    #: Specification of formulaic.
     spec: Any
 
     def matrix(self, X: object, n_rows: int | None = None, of: object = None, whose: str = "X") -> FloatArray:
@@ -68,11 +68,11 @@ class Covariates(NamedTuple):
         X : array-like or data frame
             The covariates.
         n_rows : int, optional
-            The number of rows that they must have.
+            Required number of rows.
         of : object, optional
-            The data with whose row labels the covariates are aligned; messages call it `whose`.
+            Data with whose row labels the covariates are aligned.
         whose : str
-            See `of`.
+            Name of `of` in messages.
 
         Raises
         ------
@@ -82,6 +82,7 @@ class Covariates(NamedTuple):
         return self._check_values(self._values(align_rows(X, of, "covariates", whose), n_rows), n_rows)
 
     def _values(self, X: object, n_rows: int | None) -> NDArray[Any]:
+        """Return the values of the covariates in `X`, with the intercept; raise if the columns do not match the fit."""
         if self.formula is not None:
             if self.spec is None:
                 raise ValueError(
@@ -105,7 +106,7 @@ class Covariates(NamedTuple):
         return _with_intercept(values) if self.intercept else values
 
     def _check_values(self, values: NDArray[Any], n_rows: int | None) -> FloatArray:
-        """Covariates as float64, none missing, in as many rows as there are responses."""
+        """Return covariates as float64; raise unless all are finite and their number of rows is `n_rows`."""
         if n_rows is not None and len(values) != n_rows:
             raise ValueError(f"covariates has {len(values)} rows, the data have {n_rows}; pass the same rows")
         values = np.asarray(values, dtype=np.float64)
@@ -119,7 +120,7 @@ class Covariates(NamedTuple):
         return values
 
     def check(self, values: NDArray[Any], n_rows: int) -> FloatArray:
-        """Covariates to fit to, of which none is so small that its coefficient overflows."""
+        """Check covariates to which a model will be fitted; none may be so small that its coefficient overflows."""
         values = self._check_values(values, n_rows)
         size = np.abs(values).max(axis=0, initial=0.0)
         tiny = (size > 0.0) & (size < _LEAST)
@@ -129,21 +130,21 @@ class Covariates(NamedTuple):
         return values
 
     def warn_dropped(self, used: BoolArray) -> None:
-        """One warning that names the columns left out, attributed to the caller's caller."""
+        """Issue one warning that names the columns left out, attributed to the caller of the caller."""
         dropped = np.flatnonzero(~used)
         if dropped.size:
             listed = ", ".join(repr(self.names[j]) for j in dropped)
             warn(f"covariates: {listed} left out: constant, or linear combinations of the covariates before")
 
     def to_record(self) -> dict[str, Any]:
-        """The record for JSON: everything except a formula's coding of categories."""
+        """Return the record for JSON, which lacks the coding of categories by a formula."""
         record = self._asdict()
         del record["spec"]
         return {**record, "columns": labels_to_record(self.columns)}
 
     @classmethod
     def from_record(cls, record: Any) -> Covariates:
-        """The covariates from a record of JSON; ValueError if `to_record` cannot have written it."""
+        """Make covariates from a record of JSON; raise a ValueError if `to_record` cannot have written it."""
         if not isinstance(record, dict) or {*record, "spec"} != set(cls._fields) or "spec" in record:
             raise damaged("covariates are missing")
         try:
@@ -164,7 +165,23 @@ class Covariates(NamedTuple):
 def read_covariates(
     X: object, formula: str | None, intercept: bool, n_rows: int, of: object, whose: str = "X"
 ) -> tuple[Covariates, FloatArray]:
-    """Read covariates and their values in the `n_rows` rows of the data `of`, which messages call `whose`."""
+    """Read covariates to which a model will be fitted; return their specification and values.
+
+    Parameters
+    ----------
+    X : array-like or data frame
+        The covariates.
+    formula : str or None
+        Formula for covariates in a data frame.
+    intercept : bool
+        Whether to add an intercept; must be True with a formula.
+    n_rows : int
+        Required number of rows.
+    of : object
+        Data with whose row labels the covariates are aligned.
+    whose : str
+        Name of `of` in messages.
+    """
     X = align_rows(X, of, "covariates", whose)
     intercept = as_flag("intercept", intercept)
     if formula is not None:
@@ -190,11 +207,12 @@ def read_covariates(
 
 
 def make_intercept(n_rows: int) -> tuple[Covariates, FloatArray]:
-    """The design of means."""
+    """Return the design of a mean: an intercept without other covariates."""
     return Covariates([INTERCEPT], None, True, None, None), np.ones((n_rows, 1))
 
 
 def _with_intercept(values: NDArray[Any]) -> FloatArray:
+    """Return the covariates after a column of ones."""
     return np.column_stack([np.ones(len(values)), values.astype(np.float64)])
 
 
@@ -202,7 +220,7 @@ def _with_intercept(values: NDArray[Any]) -> FloatArray:
 
 
 def _model_matrix(X: object, formula: str) -> Any:
-    """The model matrix of a formula."""
+    """Parse a formula and return its model matrix."""
     try:
         import formulaic
     except ImportError:
@@ -221,7 +239,7 @@ def _model_matrix(X: object, formula: str) -> Any:
 
 
 def _evaluate_formula(spec: Any, X: Any, formula: str) -> Any:
-    """The model matrix of a formula or its specification; missing values are kept."""
+    """Return the model matrix of a formula or its specification; missing values are kept."""
     import formulaic
     import pandas
 
@@ -254,18 +272,18 @@ def _evaluate_formula(spec: Any, X: Any, formula: str) -> Any:
 
 
 class Basis(NamedTuple):
-    """An orthonormal basis of the rows that count, and the map from its coefficients back to covariates.
+    """An orthonormal basis of the rows in use, and the map from its coefficients to coefficients of covariates.
 
     Coefficients refer to covariates less `center`.
     """
 
     design: likelihood.Design
     center: FloatArray
-    #: (k, q): zero in the rows of columns left out.
+    #: Map from products with the basis to coefficients, (k, q); zero in the rows of columns left out.
     to_coef: FloatArray
-    #: Which columns were not left out.
+    #: Mask of the columns that were not left out.
     used: BoolArray
-    #: The constant as a combination of the covariates; zero if it is not one.
+    #: Coefficients of the constant as a combination of the covariates; zero if it is no such combination.
     one: FloatArray
 
     @property
@@ -274,7 +292,7 @@ class Basis(NamedTuple):
         return int(self.to_coef.shape[1])
 
     def coefficients(self, products: FloatArray) -> FloatArray:
-        """Coefficients of the covariates from products of the basis with responses: (rank, p) to (k, p)."""
+        """Return the coefficients of the covariates, (k, p), from products of the basis with responses, (rank, p)."""
         coef = combine(self.to_coef, products)
         if self.center.any():
             coef[:1] -= combine(self.center[np.newaxis], coef)
@@ -282,12 +300,24 @@ class Basis(NamedTuple):
 
 
 def compute_basis(values: FloatArray, intercept: bool, weight: FloatArray, counted: BoolArray | None = None) -> Basis:
-    """The basis of covariates (n, k), the first of which is the intercept if there is one; `counted`: of these rows."""
+    """Compute an orthonormal basis of covariates.
+
+    Parameters
+    ----------
+    values : (n, k) ndarray
+        The covariates; if `intercept`, the first column is constant.
+    intercept : bool
+        Whether there is an intercept, so that covariates are centered.
+    weight : (n,) ndarray
+        Weights of the rows; empty for none.
+    counted : (n,) ndarray of bool, optional
+        Rows in use; default: all.
+    """
     n, k = values.shape
     root = np.sqrt(weight)
     rows = np.ones(n, dtype=np.bool_) if counted is None else counted
     center = _centers(values[rows]) if intercept else np.zeros(k)
-    # powers of two, so that no square over- or underflows
+    # divide by powers of two, so that no square overflows or underflows
     peak = np.ldexp(1.0, np.frexp(root.max(initial=0.0))[1]) if root.size else 1.0
     ones = np.where(rows, root / peak if root.size else 1.0, 0.0)
     columns, unit = _scale_columns(values, center, ones)
@@ -306,7 +336,7 @@ def compute_basis(values: FloatArray, intercept: bool, weight: FloatArray, count
 
 
 def _centers(values: FloatArray) -> FloatArray:
-    """Means of the columns, 0 of the first."""
+    """Return the means of the columns, but 0 for the first, which is the intercept."""
     center = values.mean(axis=0) if len(values) else np.zeros(values.shape[1])
     # the mean of very large numbers overflows
     center = np.where(np.isfinite(center), center, 0.0)
@@ -315,7 +345,10 @@ def _centers(values: FloatArray) -> FloatArray:
 
 
 def _scale_columns(values: FloatArray, center: FloatArray, root: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Columns (as rows) less their centers over powers of two, times root weights, 0 if constant; and the powers."""
+    """Return the centered columns over powers of two, times root weights, as rows; and these powers.
+
+    Constant columns become 0.
+    """
     rows = root > 0.0
     columns = np.where(rows[:, np.newaxis], values - center, 0.0)
     size = np.abs(columns).max(axis=0, initial=0.0)
@@ -327,13 +360,16 @@ def _scale_columns(values: FloatArray, center: FloatArray, root: FloatArray) -> 
 
 
 def _gram_schmidt(columns: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Orthonormal rows, their triangular factor, and which of the `columns` (rows here) they were made of."""
+    """Orthonormalise the rows of `columns` in order.
+
+    Return the orthonormal rows, their triangular factor, and which of the rows were not dropped.
+    """
     k = len(columns)
     basis, triangle, used = np.empty_like(columns), np.zeros((k, k)), np.zeros(k, dtype=np.bool_)
     rank = 0
     for j in range(k):
         rest = columns[j : j + 1].copy()
-        for _ in range(2):  # the second time removes the rounding errors of the first
+        for _ in range(2):  # the second pass removes the rounding errors of the first
             dots = cross(rest, basis[:rank])
             triangle[:rank, j] += dots[0]
             rest -= combine(dots, basis[:rank])
@@ -345,11 +381,12 @@ def _gram_schmidt(columns: FloatArray) -> tuple[FloatArray, FloatArray, BoolArra
 
 
 def _norm(x: FloatArray) -> float:
+    """Return the Euclidean norm."""
     return float(np.sqrt(cross(x[np.newaxis], x[np.newaxis])[0, 0]))
 
 
 def _sample_basis(basis: FloatArray, root: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """An orthonormal basis of evenly spaced rows, and their root weights; of no rows if the sample is inadequate."""
+    """Return an orthonormal basis of evenly spaced rows, and their root weights; without rows if it is inadequate."""
     q, n = basis.shape
     m = max(n // _SAMPLED, _FEWEST + _EACH * q)
     if n >= _WORTHWHILE * m:

@@ -21,29 +21,30 @@ from powerkern._status import JointStatus
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.likelihood.joint_derivatives import JACOBIAN, G
 
-#: Singular: 1 minus the squared multiple correlation of a column with the others is less than this times p.
+#: A covariance is singular if 1 minus the squared multiple correlation of a column with the others is less than this
+#: times p.
 _SINGULAR = 1e-14
-#: As _SINGULAR, for a search that did not converge.
+#: Like _SINGULAR, for the end of a search that did not converge.
 _NEARLY_SINGULAR = 1e-6
 #: A column belongs to a linear relation if its coefficient, in standard deviations, exceeds this.
 _INVOLVED = 1e-6
 
-#: The search ends with the step after one with a predicted decrease of f below this; its square is the error left.
+#: The search ends with a step whose predicted decrease of f is below this; the remaining error is about its square.
 _DECREASE = 1e-12
 MAX_EVAL = 200
 _MAX_HALVINGS = 60
 _ROUNDING = 1e-13
 
-#: As _DECREASE, for the ends of intervals, relative to the drop there.
+#: Like _DECREASE, for the ends of intervals, relative to the drop of the likelihood there.
 _END_DECREASE = 1e-14
 
-#: The rounding of f, in units of the larger of |f| and 1.
+#: Rounding error of f, in units of the larger of |f| and 1.
 _ROUNDING_OF_F = 16.0 * np.finfo(float).eps
 _MAX_END_EVAL = 50
 
 
 class Singular(Exception):
-    """The covariance of the transformed columns is singular: the positions of the columns in a linear relation."""
+    """Exception for a singular covariance of the transformed columns; `columns` are in a linear relation."""
 
     def __init__(self, columns: IntArray) -> None:
         super().__init__(columns)
@@ -51,7 +52,7 @@ class Singular(Exception):
 
 
 class Evaluation(NamedTuple):
-    """f, per observation, with its gradient (p,) and Hessian (p, p)."""
+    """f per observation, with its gradient, (p,), and Hessian, (p, p)."""
 
     f: float
     gradient: FloatArray
@@ -76,12 +77,12 @@ class Minimum(NamedTuple):
 
 
 class JointLikelihood:
-    """The likelihood of some columns.
+    """The joint likelihood of a set of columns.
 
     Parameters
     ----------
     columns : (p, n) ndarray
-        The columns, contiguous, without missing values and inside the domain.
+        The columns: contiguous, without missing values, inside the domain.
     family : int
         Code of the transform.
     weight : (n,) ndarray
@@ -112,17 +113,17 @@ class JointLikelihood:
         return len(self._columns)
 
     def restore_order(self, figures: FloatArray) -> FloatArray:
-        """Arrays indexed by columns along every axis, in the order in which the columns were given."""
+        """Reorder arrays that are indexed by columns along every axis to the order in which the columns were passed."""
         place = np.argsort(self.order)
         return figures[np.ix_(*(place,) * figures.ndim)]
 
     def column(self, j: int) -> JointLikelihood:
-        """The likelihood of a single column."""
+        """Return the likelihood of a single column."""
         one = self._columns[j : j + 1]
         return JointLikelihood(one, self._family, self._weight, self._basis, self._n_threads)
 
     def evaluate(self, lmbda: FloatArray, tolerance: float = _SINGULAR) -> Evaluation:
-        """f and its derivatives; an infinite f where a transform is beyond float64.
+        """Return f and its derivatives; f is infinite if a transform overflows.
 
         Raises
         ------
@@ -134,6 +135,7 @@ class JointLikelihood:
             return self._evaluate(np.array(lmbda, dtype=np.float64), tolerance)
 
     def _evaluate(self, lmbda: FloatArray, tolerance: float) -> Evaluation:
+        """Compute `evaluate`, without floating-point warnings."""
         y, y1, y2, spare, threads = self._y, self._y1, self._y2, self._spare, self._n_threads
         out = (y, y1, y2)
         figures = derivative_matrix(self._columns.T, self._family, lmbda, self._weight, self._root, out, threads)
@@ -154,7 +156,7 @@ class JointLikelihood:
         return Evaluation(f, np.diag(a) - figures[:, JACOBIAN], hessian)
 
     def _take_residuals(self, out: tuple[FloatArray, ...], tolerance: float) -> float:
-        """Replace psi, psi', psi'' by their residuals over the norm of psi's; returns the sum of their logs."""
+        """Replace psi, psi', psi'' by their residuals over the norms for psi; return the sum of the log norms."""
         if not len(self._basis):
             return 0.0
         for part in out:
@@ -168,9 +170,10 @@ class JointLikelihood:
         return float(np.log(norms).sum())
 
     def _orthonormalize(self, y: FloatArray, tolerance: float) -> FloatArray:
-        """Replace y by orthonormal rows q, y = factor q; returns the lower triangular factor.
+        """Replace y by orthonormal rows q with y = factor q; return the lower triangular factor.
 
-        Cholesky factorisation of y y^T, twice: the second removes the correlation that rounding leaves after the first.
+        The Cholesky factorisation of y y^T is applied twice. The second pass removes the correlation that rounding
+        leaves after the first.
         """
         first, rank = cholesky(cross(y, y, self._n_threads))
         small = np.diag(first)[:rank] ** 2 <= tolerance
@@ -182,7 +185,7 @@ class JointLikelihood:
         return combine(first, second)
 
     def _singular(self, factor: FloatArray, j: int, y: FloatArray) -> Singular:
-        """The columns that row j depends on, given that earlier rows are independent."""
+        """Return an exception with row j and the rows that it depends on; earlier rows are independent."""
         inverse = invert_lower(np.ascontiguousarray(factor[:j, :j]))
         half = combine(inverse, cross(y[:j], y[j : j + 1]))[:, 0]
         coefficients = np.einsum("k,kl->l", half, inverse)
@@ -191,7 +194,7 @@ class JointLikelihood:
 
 
 def newton(at: Evaluation) -> Step:
-    """The Newton step; if the Hessian is not positive definite, with the least sufficient multiple of its diagonal."""
+    """Return the Newton step; if the Hessian is not positive definite, add a sufficient multiple of its diagonal."""
     diagonal = abs(np.diag(at.hessian))
     scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     scaled, ridge = at.hessian / np.outer(scale, scale), 0.0
@@ -206,7 +209,7 @@ def newton(at: Evaluation) -> Step:
 
 
 def inverse_hessian(hessian: FloatArray) -> FloatArray | None:
-    """The inverse of a Hessian; None if it is not positive definite."""
+    """Invert a Hessian; return None if it is not positive definite."""
     scale = np.sqrt(abs(np.diag(hessian)))
     if not (scale > 0.0).all():
         return None
@@ -219,7 +222,7 @@ def inverse_hessian(hessian: FloatArray) -> FloatArray | None:
 
 
 def minimize(likelihood: JointLikelihood, start: FloatArray) -> Minimum:
-    """A local minimum of f, by Newton's method with backtracking.
+    """Find a local minimum of f, by Newton's method with backtracking.
 
     Raises
     ------
@@ -237,18 +240,31 @@ def minimize(likelihood: JointLikelihood, start: FloatArray) -> Minimum:
         if tried.at is at:
             break
         lmbda, at = tried.lmbda, tried.at
-    likelihood.evaluate(lmbda, _NEARLY_SINGULAR)  # it may have been drawn to where columns depend on each other
+    likelihood.evaluate(lmbda, _NEARLY_SINGULAR)  # raises if the search ended near linear dependence
     return Minimum(lmbda, at, n_eval, JointStatus.NOT_CONVERGED)
 
 
 def _judge_convergence(at: Evaluation) -> JointStatus:
+    """Return CONVERGED if the next Newton step would be negligible."""
     step = newton(at)
     converged = step.convex and step.decrement <= _DECREASE
     return JointStatus.CONVERGED if converged else JointStatus.NOT_CONVERGED
 
 
 def _backtrack(likelihood: JointLikelihood, lmbda: FloatArray, at: Evaluation, step: Step) -> Minimum:
-    """The first of successively halved steps at which f decreases enough; `at` itself if there is none."""
+    """Halve a step until f decreases enough; return that point, or `at` if there is none.
+
+    Parameters
+    ----------
+    likelihood : JointLikelihood
+        The likelihood.
+    lmbda : (p,) ndarray
+        Start of the step.
+    at : Evaluation
+        Evaluation at `lmbda`.
+    step : Step
+        The step, with its predicted decrease.
+    """
     fraction, singular = 1.0, None
     for k in range(1, _MAX_HALVINGS + 1):
         trial = lmbda + fraction * step.step
@@ -266,13 +282,14 @@ def _backtrack(likelihood: JointLikelihood, lmbda: FloatArray, at: Evaluation, s
 
 
 def choose_start(likelihood: JointLikelihood, start: FloatArray, has_covariates: bool) -> FloatArray:
-    """The best lambda of every column separately: `start` without covariates, otherwise from there."""
+    """Return `start` if there are no covariates, otherwise the optimum of each column separately, from `start`."""
     return (
         np.array([_best_alone(likelihood, j, start[j : j + 1]) for j in range(len(start))]) if has_covariates else start
     )
 
 
 def _best_alone(likelihood: JointLikelihood, j: int, start: FloatArray) -> float:
+    """Return the optimal lambda of column j by itself."""
     try:
         return float(minimize(likelihood.column(j), start).lmbda[0])
     except Singular:
@@ -280,7 +297,7 @@ def _best_alone(likelihood: JointLikelihood, j: int, start: FloatArray) -> float
 
 
 def minimize_from_starts(likelihood: JointLikelihood, starts: list[FloatArray]) -> Minimum:
-    """The lowest minimum found from the starts, with the evaluations of all."""
+    """Return the lowest minimum over several starts; its `n_eval` counts the evaluations of all searches."""
     found = minimize(likelihood, starts[0])
     n_eval, several = found.n_eval, False
     for start in starts[1:]:
@@ -298,7 +315,7 @@ def minimize_from_starts(likelihood: JointLikelihood, starts: list[FloatArray]) 
 
 
 def _are_distinct(one: Minimum, other: Minimum) -> bool:
-    """Whether two minima differ, judged by the curvature at the first."""
+    """Return whether two minima differ, by the curvature at the first."""
     d = other.lmbda - one.lmbda
     return float(np.einsum("i,ij,j->", d, one.at.hessian, d)) > 1e4 * _DECREASE
 
@@ -307,9 +324,10 @@ def _are_distinct(one: Minimum, other: Minimum) -> bool:
 
 
 def profile_ends(likelihood: JointLikelihood, lmbda: FloatArray, drop: float) -> FloatArray:
-    """Where f, minimised over the other lambdas, exceeds its minimum at `lmbda` by `drop`: (2, p); NaN: not found.
+    """Return the ends of profile intervals, (2, p): f, minimised over the other lambdas, is `drop` above its minimum.
 
-    A `drop` below the rounding of f is lost in it: ends that come out on the wrong side are put at `lmbda`.
+    The minimum is at `lmbda`. Ends that cannot be computed are NaN. If `drop` is below the rounding error of f, an end
+    may come out on the wrong side; it is then set to `lmbda`.
     """
     best = likelihood.evaluate(lmbda)
     covariance = inverse_hessian(best.hessian)
@@ -325,10 +343,25 @@ def profile_ends(likelihood: JointLikelihood, lmbda: FloatArray, drop: float) ->
 def _profile_end(
     likelihood: JointLikelihood, best: Evaluation, lmbda: FloatArray, step: FloatArray, j: int, drop: float
 ) -> float:
-    """The end of the interval of lambda_j to which a first `step` points.
+    """Return the end of the interval of lambda_j to which a first `step` points.
 
-    Newton's method for ``f = f_min + drop, df/dlambda_k = 0 (k != j)`` (Venzon & Moolgavkar 1988), with f to second
-    order.
+    It solves ``f = f_min + drop, df/dlambda_k = 0 (k != j)`` by Newton's method (Venzon & Moolgavkar 1988), with f to
+    second order.
+
+    Parameters
+    ----------
+    likelihood : JointLikelihood
+        The likelihood.
+    best : Evaluation
+        Evaluation at the minimum.
+    lmbda : (p,) ndarray
+        The minimum.
+    step : (p,) ndarray
+        First step from the minimum.
+    j : int
+        Position of the lambda.
+    drop : float
+        Increase of f at the end.
     """
     side = math.copysign(1.0, step[j])
     rounding = _ROUNDING_OF_F * max(abs(best.f), 1.0)
@@ -347,7 +380,7 @@ def _profile_end(
 def _evaluate_step(
     likelihood: JointLikelihood, lmbda: FloatArray, step: FloatArray
 ) -> tuple[FloatArray, Evaluation] | None:
-    """The evaluation after a step, halved until f is finite."""
+    """Evaluate f after a step, which is halved until f is finite; return the point too, or None if that fails."""
     for _ in range(_MAX_HALVINGS):
         try:
             at = likelihood.evaluate(lmbda + step)
@@ -360,7 +393,10 @@ def _evaluate_step(
 
 
 def _make_profile_step(at: Evaluation, j: int) -> Callable[[float, float], FloatArray] | None:
-    """The step to a given value of the profile of f in lambda_j, to second order; None without such a profile."""
+    """Return a function that steps to a given value of the profile of f in lambda_j; None if there is no profile.
+
+    The profile is taken to second order.
+    """
     others = np.arange(len(at.gradient)) != j
     inverse = inverse_hessian(at.hessian[np.ix_(others, others)])
     if inverse is None:

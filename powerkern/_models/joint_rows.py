@@ -1,4 +1,4 @@
-"""Columns together: from a user's data to a joint likelihood."""
+"""Turn the data of a user into a joint likelihood."""
 
 from __future__ import annotations
 
@@ -19,30 +19,42 @@ from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 class Rows(NamedTuple):
     """Complete rows of positive weight."""
 
-    #: (n, p) and (n, k), any real dtype and float64; the intercept is among the covariates.
+    #: Values, (n, p), of any real dtype, and covariates, (n, k), in float64 with the intercept.
     values: NDArray[Any]
     covariates: FloatArray
-    #: Empty: all one.
+    #: Weights of the rows; empty if all are 1.
     weight: FloatArray
     names: list[str] | None
 
     @property
     def n_obs(self) -> float:
-        """Rows, or their weight."""
+        """Number of rows, or their total weight."""
         return float(self.weight.sum()) if self.weight.size else float(len(self.values))
 
 
 def read_joint_covariates(
     covariates: object, formula: str | None, n_rows: int, X: object
 ) -> tuple[Covariates, FloatArray]:
-    """Read covariates of the rows of `X` and their values; the intercept alone if there are none."""
+    """Read covariates of a joint fit and their values; without covariates, return an intercept.
+
+    Parameters
+    ----------
+    covariates : array-like or data frame or None
+        The covariates.
+    formula : str or None
+        Formula for covariates in a data frame.
+    n_rows : int
+        Required number of rows.
+    X : object
+        Data with whose row labels the covariates are aligned.
+    """
     if covariates is None and formula is None:
         return make_intercept(n_rows)
     return read_covariates(covariates, formula, True, n_rows, X)
 
 
 def make_design(rows: Rows, covariates: Covariates) -> Basis:
-    """The basis of the design, refused if it has no constant, or too few rows."""
+    """Compute the basis of the design; raise if it does not contain the constant or has too few rows."""
     basis = compute_basis(rows.covariates, covariates.intercept, rows.weight)
     if not basis.design.constant:
         raise ValueError(f"formula {covariates.formula!r} has no intercept, which columns together need; leave out '0'")
@@ -56,7 +68,19 @@ def select_rows(
     family: str,
     shift: FloatArray,
 ) -> Rows:
-    """The complete rows of positive weight, with their covariates; an error if a value is outside the domain."""
+    """Select the complete rows of positive weight, with their covariates; raise if a value is outside the domain.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data, (n, p), with weights.
+    given : (n, k) ndarray
+        The covariates.
+    family : str
+        The transform.
+    shift : (p,) ndarray
+        Constant to add to each column.
+    """
     values, weight = matrix.values, matrix.weight
     complete = ~np.isnan(values).any(axis=1)
     n_left_out = int(np.count_nonzero(~complete & (weight > 0.0) if weight.size else ~complete))
@@ -76,7 +100,7 @@ def select_rows(
 
 
 def _find_outside(values: NDArray[Any], shift: FloatArray, family: str) -> IntArray:
-    """The columns with values outside the domain."""
+    """Return the positions of columns with values outside the domain."""
     with np.errstate(over="ignore"):
         moved = values.astype(np.float64, copy=False) + shift
     outside = np.isinf(moved)
@@ -86,6 +110,7 @@ def _find_outside(values: NDArray[Any], shift: FloatArray, family: str) -> IntAr
 
 
 def _refuse_few(rows: Rows, design: Basis) -> None:
+    """Raise if there are too few rows for a regular covariance."""
     n, p = rows.values.shape
     if n < p + design.rank:
         means = "their means" if design.rank == 1 else f"the {design.rank} coefficients of their means"
@@ -96,8 +121,25 @@ def _refuse_few(rows: Rows, design: Basis) -> None:
 
 
 def joint_likelihood(rows: Rows, design: Basis, family: int, shift: FloatArray, n_threads: int) -> JointLikelihood:
+    """Make the joint likelihood of the columns of rows.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows.
+    design : Basis
+        Basis of their covariates.
+    family : int
+        Code of the transform.
+    shift : (p,) ndarray
+        Constant to add to each column.
+    n_threads : int
+        Number of threads.
+    """
     columns = np.ascontiguousarray(rows.values.T, dtype=np.float64)
     if shift.any():
         columns = columns + shift[:, np.newaxis]
-    basis = design.design.basis if design.rank > 1 else design.design.basis[:0]  # columns come about their means
+    basis = (
+        design.design.basis if design.rank > 1 else design.design.basis[:0]
+    )  # with an intercept alone, columns are centered anyway
     return JointLikelihood(columns, family, rows.weight, basis, n_threads)

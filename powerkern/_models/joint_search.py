@@ -1,4 +1,4 @@
-"""Columns together: the search for the optimum of a joint likelihood, and its results."""
+"""Search for the optimum of a joint likelihood, and collect its results."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from powerkern._status import JointStatus, Status, is_failed
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.results import CURVATURE, LMBDA, STATUS
 
-#: Seed of the starts beyond the first; they are normal about it, in half units of 1/sqrt(curvature).
+#: Seed of the random starts, which are normal about the first start with standard deviation _SPREAD/sqrt(curvature).
 _SEED, _SPREAD = 20260601, 0.5
-#: Curvatures below this underflow in products.
+#: Products of curvatures below this underflow.
 _FLAT = 1e-250
 
 
 class JointFitState(NamedTuple):
-    """The results of a joint fit: see `powerkern.joint.JointFit`."""
+    """The results of a joint fit; see `powerkern.joint.JointFit`."""
 
     power_fit: PowerFit
     lmbda_cov: FloatArray
@@ -42,13 +42,13 @@ class JointFitState(NamedTuple):
     coef: FloatArray
     cov: FloatArray
     covariates: Covariates
-    #: The covariates that were not left out.
+    #: Positions of the covariates that were not left out.
     kept: IntArray
     n_iter: int
     status: JointStatus
 
     def to_record(self) -> dict[str, Any]:
-        """The record for JSON."""
+        """Return the record for JSON."""
         return {
             "columns": self.power_fit._to_record(),
             "lmbda_cov": None if np.isnan(self.lmbda_cov).any() else self.lmbda_cov,
@@ -63,7 +63,7 @@ class JointFitState(NamedTuple):
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> JointFitState:
-        """The fit from a record of JSON; ValueError if it holds figures that no fit can produce."""
+        """Make the results from a record of JSON; raise a ValueError if no fit can have produced it."""
         columns = PowerFit._from_record(json_entries.as_record(record).get("columns"))
         p = columns.n_features
         covariates = Covariates.from_record(record.get("covariates"))
@@ -93,7 +93,24 @@ def find_lowest_minimum(
     n_starts: int,
     n_threads: int,
 ) -> Minimum:
-    """The lowest minimum found from the fits of single columns, and from other starts about these.
+    """Return the lowest minimum over a start from fits of single columns and random starts about it.
+
+    Parameters
+    ----------
+    likelihood : JointLikelihood
+        The likelihood.
+    rows : Rows
+        The rows.
+    design : Basis
+        Basis of their covariates.
+    family : int
+        Code of the transform.
+    shift : (p,) ndarray
+        Constant to add to each column.
+    n_starts : int
+        Number of starts.
+    n_threads : int
+        Number of threads.
 
     Raises
     ------
@@ -109,7 +126,19 @@ def find_lowest_minimum(
 
 
 def _single_fits(rows: Rows, family: int, shift: FloatArray, n_threads: int) -> FloatArray:
-    """Results of every column by itself, (p, N_RESULTS)."""
+    """Fit every column separately, (p, N_RESULTS); raise if a column cannot be fitted.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows.
+    family : int
+        Code of the transform.
+    shift : (p,) ndarray
+        Constant to add to each column.
+    n_threads : int
+        Number of threads.
+    """
     given = np.full(rows.values.shape[1], np.nan)
     results = maximize_likelihood(shift_and_scale(rows.values, shift), family, given, rows.weight, n_threads)
     failed = np.flatnonzero(is_failed(results[:, STATUS]))
@@ -127,12 +156,13 @@ def _single_fits(rows: Rows, family: int, shift: FloatArray, n_threads: int) -> 
 
 
 def _make_starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> list[FloatArray]:
-    """The start, and others about it."""
+    """Return the first start, and random starts about it."""
     rng, unit = np.random.default_rng(_SEED), _SPREAD / np.sqrt(curvature)
     return [start, *(start + unit * rng.normal(size=start.size) for _ in range(n_starts - 1))]
 
 
 def _singular(error: Singular, rows: Rows, design: Basis) -> ValueError:
+    """Return the error that names the linearly dependent columns."""
     given = "" if design.rank == 1 else " given the covariates"
     which = column_labels(error.columns, rows.names)
     if error.columns.size > 1:
@@ -151,7 +181,25 @@ def make_fit_state(
     design: Basis,
     n_threads: int,
 ) -> JointFitState:
-    """The optimum, with the normal distribution of the standardised transformed rows."""
+    """Collect the results at an optimum, with the normal distribution of the standardised transformed rows.
+
+    Parameters
+    ----------
+    columns : PowerFit
+        The transforms of the columns.
+    likelihood : JointLikelihood
+        The likelihood.
+    best : Minimum
+        Its optimum, in the order of columns of the likelihood.
+    rows : Rows
+        The rows.
+    covariates : Covariates
+        Specification of the design.
+    design : Basis
+        Basis of the design.
+    n_threads : int
+        Number of threads.
+    """
     inverse, p = inverse_hessian(best.at.hessian), len(best.lmbda)
     root = np.sqrt(rows.weight) if rows.weight.size else np.ones(len(rows.values))
     z = np.ascontiguousarray(columns.transform(rows.values, n_threads=n_threads).T, dtype=np.float64) * root
@@ -181,7 +229,7 @@ class FittedLikelihood(NamedTuple):
     names: list[str] | None
 
     def at(self, lmbda: FloatArray) -> float:
-        """Negative log-likelihood at one lambda for all columns, or at one for each."""
+        """Return the negative log-likelihood at one lambda for all columns, or at one lambda for each."""
         try:
             f = self.joint.evaluate(np.broadcast_to(lmbda, self.lmbda.shape)[self.joint.order]).f
         except Singular as error:
@@ -192,6 +240,6 @@ class FittedLikelihood(NamedTuple):
         return self.n_obs * f
 
     def ends(self, drop: FloatArray) -> FloatArray:
-        """Ends of profile intervals."""
+        """Return the ends of profile intervals."""
         ends = profile_ends(self.joint, self.lmbda[self.joint.order], float(drop[0]))
         return np.column_stack([self.joint.restore_order(end) for end in ends])

@@ -19,7 +19,7 @@ class RegressionPredictions(RegressionModel):
     """The part of `RegressionFit` that applies it to responses and covariates."""
 
     def transform(self, Y: object, *, n_threads: int | None = None) -> Any:
-        """``psi(lambda, y)`` of every response.
+        """Return ``psi(lambda, y)`` of every response.
 
         Parameters
         ----------
@@ -43,7 +43,7 @@ class RegressionPredictions(RegressionModel):
         return self._raw.transform(Y, n_threads=n_threads)
 
     def inverse_transform(self, Z: object, *, n_threads: int | None = None) -> Any:
-        """The y with ``psi(lambda, y) = z``: undo `transform`. NaN, with a warning, beyond the range of psi.
+        """Undo `transform`: return the y with ``psi(lambda, y) = z``; NaN, with a warning, outside the range of psi.
 
         Examples
         --------
@@ -57,7 +57,7 @@ class RegressionPredictions(RegressionModel):
         return self._raw.inverse_transform(Z, n_threads=n_threads)
 
     def fitted_values(self, covariates: object = None) -> FloatArray:
-        """Fitted means of ``psi(lambda, y)``, ``covariates coef``: (n, p), or (n,) where the fit was to one response.
+        """Return the fitted means of ``psi(lambda, y)``, ``covariates coef``: (n, p), or (n,) for one response.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class RegressionPredictions(RegressionModel):
         return self._shape_like_input(fitted)
 
     def residuals(self, Y: object = None, covariates: object = None, *, standardized: bool = False) -> FloatArray:
-        """``psi(lambda, y) - covariates coef``: (n, p), or (n,) where the fit was to one response.
+        """Return ``psi(lambda, y) - covariates coef``: (n, p), or (n,) for one response.
 
         Parameters
         ----------

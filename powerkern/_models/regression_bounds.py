@@ -1,4 +1,4 @@
-"""Regressions with bounds on lambda: their likelihood may have several minima, so lambda is not simply clipped."""
+"""Regressions with bounds on lambda: the likelihood may have several minima, so lambda is not simply clipped."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import LMBDA, STATUS
 
-#: Points of the grid within bounds, and of finer ones about the lowest point; how many of these.
+#: Number of points of the grid within bounds; number of points of each finer grid about the minimum; number of finer
+#: grids.
 _POINTS, _FINER_POINTS, _FINER = 65, 17, 9
-#: Responses that have a lambda, which may be one to be moved.
+#: Statuses of responses whose lambda was fitted and may have to be moved.
 _FITTED = (Status.OK, Status.SCANNED, Status.MULTIMODAL, Status.AT_END, Status.NOT_CERTIFIED)
 
 
 def find_outside(results: FloatArray, bounds: FloatArray, given: FloatArray) -> NDArray[np.intp]:
-    """Responses whose fitted lambda is outside `bounds`, (2, p)."""
+    """Return the positions of responses whose fitted lambda is outside `bounds`, (2, p)."""
     low, high = bounds
     lmbda = results[:, LMBDA]
     fitted = np.isnan(given) & np.isin(results[:, STATUS], _FITTED)
@@ -26,9 +27,9 @@ def find_outside(results: FloatArray, bounds: FloatArray, given: FloatArray) -> 
 
 
 def minimize_within(g: Callable[[FloatArray], FloatArray], bounds: FloatArray, scanned: FloatArray) -> FloatArray:
-    """The lambdas within bounds that minimise `g`, to about 1e-8: on a grid, then on ever finer ones about its minimum.
+    """Minimise `g` within bounds to about 1e-8, on a grid and then on finer grids about its minimum.
 
-    `g` takes lambdas (q, m), a row for each response. Without a bound, `scanned` (q, 2) ends the grid.
+    `g` takes lambdas, (q, m), a row for each response. If there is no bound, the grid ends at `scanned`, (q, 2).
     """
     low = np.minimum(bounds[1], np.maximum(bounds[0], scanned[:, 0]))
     high = np.maximum(bounds[0], np.minimum(bounds[1], scanned[:, 1]))

@@ -34,7 +34,7 @@ _FOUND = (Status.SCANNED, Status.MULTIMODAL)
 
 
 class RegressionFit(RegressionPredictions, RoundedPowers):
-    """Power transforms of responses, each with its linear model of the covariates.
+    """Power transforms of responses, each with its linear model of the covariates; made by `fit_regression`.
 
     Made by `fit_regression`. Arrays have one entry, or one column, per response. `save` and `to_json` do not keep how
     a formula codes categories: such a fit, read back, predicts no more; pickle it instead.
@@ -100,7 +100,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
     # --- likelihood -------------------------------------------------------------------------------------
 
     def profile(self, lmbdas: ArrayLike, *, n_threads: int | None = None) -> FloatArray:
-        """Negative log-likelihood of every response at given lambdas, the curve that ``MASS::boxcox`` plots.
+        """Return the negative log-likelihood of every response at given lambdas, the curve that ``MASS::boxcox`` plots.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         return curves(self._likelihood(n_threads).curve, lmbdas)
 
     def confint(self, *, level: float = 0.95, method: Method = "profile", n_threads: int | None = None) -> Interval:
-        """Intervals for lambda: where `nll` has grown by half a chi-square quantile, or from its curvature.
+        """Return intervals for lambda, from the profile likelihood or from the curvature of `nll`.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         return interval.named(self.column_names)
 
     def standard_error(self) -> FloatArray:
-        """The standard error of lambda, ``1/sqrt(information)``; NaN where lambda was not found.
+        """Return the standard error of lambda, ``1/sqrt(information)``; NaN if lambda was not fitted.
 
         Examples
         --------
@@ -175,7 +175,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         return np.where(np.isin(self.status, _FOUND), standard_error_of(self.information), np.nan)
 
     def lr_test(self, lmbda0: ArrayLike, *, n_threads: int | None = None) -> LikelihoodRatio:
-        """Likelihood ratio tests of given lambdas, response by response.
+        """Test given lambdas by likelihood ratios, response by response.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         return Optimum(self.lmbda, nll, self.standard_error(), self.n_obs, each="response", names=self.column_names)
 
     def summary(self, *, level: float = 0.95, method: Method | None = None, n_threads: int | None = None) -> Summary:
-        """A table of lambda, rounded power, standard error, interval, tests of 0 and 1, scale and status.
+        """Make a table of lambda, rounded power, standard error, interval, tests of 0 and 1, scale and status.
 
         Parameters
         ----------
@@ -240,6 +240,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         return Summary(title, names, [{"family": np.array(self.families), **found}, rest], notes=notes)
 
     def _likelihood(self, n_threads: int | None) -> ResponseLikelihood:
+        """Return the likelihood of the responses; raise if the fit no longer has its data."""
         return ResponseLikelihood(self._remembered(), self.power_fit._table, self._figures.own, thread_count(n_threads))
 
     def _to_record(self) -> dict[str, Any]:

@@ -161,10 +161,11 @@ class RegressionModel(StoredFit):
         return sum_of_products(rows - self._center, gamma)
 
     def _shape_like_input(self, values: FloatArray) -> FloatArray:
+        """Return values of all responses as a vector if the fit was to a vector."""
         return values[:, 0] if self.power_fit._labels.was_vector else values
 
     def _remembered(self, checked: bool = True) -> Problem:
-        """The data of the fit; with `checked`, an error if the responses or weights were changed."""
+        """Return the data of the fit; with `checked`, raise if the responses or weights were changed."""
         if self._problem is None:
             raise ValueError("this fit no longer has its data (it was copied, pickled or read from JSON); fit again")
         if checked and self._data is not None:

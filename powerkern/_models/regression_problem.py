@@ -1,4 +1,4 @@
-"""Responses given covariates, prepared for kernels; results and likelihoods of every response, on several threads."""
+"""Prepare responses given covariates for kernels; compute results and likelihoods on several threads."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from powerkern.kernels.regression.likelihood import Design, RegressionWork, new_
 
 
 class Figures(NamedTuple):
-    """Per response: a row of results, ends of the scan, coefficients, rank of its design.
+    """Results of each response: a row of results, the ends of the scan, coefficients, and the rank of its design.
 
-    `own` says whether that design has a basis of its own, for the rows that are not missing.
+    `own` marks responses whose design has a separate basis, because values are missing.
 
-    Coefficients refer to covariates less their center, and to psi less its value at a reference in the data (nothing,
-    without a constant), over the residual scale.
+    Coefficients refer to covariates less their center, and to psi over the residual scale. If the design contains the
+    constant, they refer to psi less its value at a reference in the data.
     """
 
     results: FloatArray
@@ -37,13 +37,13 @@ class Figures(NamedTuple):
     own: BoolArray
 
     def put(self, at: NDArray[Any], others: Figures, chosen: Any = slice(None)) -> None:
-        """Replace the figures of some of the responses by those of others."""
+        """Replace the results at the positions `at` by the rows `chosen` of other results."""
         for whole, other in zip(self, others, strict=True):
             whole[at] = other[chosen]
 
 
 class Problem(NamedTuple):
-    """Responses, covariates and weights, of the rows that count, with the basis of all of these."""
+    """Responses, covariates and weights of the rows in use, with a basis of the covariates."""
 
     values: Columns
     covariates: FloatArray
@@ -55,7 +55,21 @@ class Problem(NamedTuple):
     def of(
         cls, matrix: Matrix, covariates: FloatArray, intercept: bool, weight: FloatArray, shift: FloatArray
     ) -> Problem:
-        """The problem without rows of weight zero; an error if it has no more rows than coefficients."""
+        """Make the problem without rows of weight zero; raise unless it has more rows than coefficients.
+
+        Parameters
+        ----------
+        matrix : Matrix
+            The responses, (n, p).
+        covariates : (n, k) ndarray
+            The covariates, with the intercept.
+        intercept : bool
+            Whether the first covariate is the intercept.
+        weight : (n,) ndarray
+            Weights of the rows; empty for none.
+        shift : (p,) ndarray
+            Constant to add to each response.
+        """
         values = matrix.values
         if weight.size and not weight.all():
             counted = weight > 0.0
@@ -69,7 +83,7 @@ class Problem(NamedTuple):
         return cls(shift_and_scale(values, shift), covariates, intercept, weight, basis)
 
     def bases(self, deficient: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], Basis]]:
-        """Separate bases for columns whose missing values may lower the rank of the design, one per pattern."""
+        """Compute separate bases for responses whose missing values may lower the rank, one basis per pattern."""
         patterns: dict[bytes, list[int]] = {}
         for j in deficient:
             patterns.setdefault(np.packbits(self._present(int(j))).tobytes(), []).append(int(j))
@@ -81,6 +95,7 @@ class Problem(NamedTuple):
         return found
 
     def _present(self, j: int) -> BoolArray:
+        """Return the mask of observed values of response j."""
         column = self.values[:, j : j + 1]
         values = column if isinstance(column, np.ndarray) else column.values
         return np.asarray(~np.isnan(values.astype(np.float64)[:, 0]))
@@ -94,7 +109,23 @@ class Problem(NamedTuple):
         n_threads: int,
         progress: bool = False,
     ) -> FloatArray:
-        """The (p, width) results of ``compute(columns, design, group, work, out)``."""
+        """Compute results, (p, width), of responses on several threads.
+
+        Parameters
+        ----------
+        compute : callable
+            ``compute(block, design, group, work, out)`` writes the results of a group of responses to `out`.
+        basis : Basis
+            Basis of the design of these responses.
+        columns : slice or ndarray of int
+            Positions of the responses.
+        width : int
+            Number of results per response.
+        n_threads : int
+            Number of threads.
+        progress : bool
+            Show a progress bar.
+        """
         scratch = _Scratch(basis.design)
 
         def measure(block: FloatArray, group: slice) -> FloatArray:
@@ -106,33 +137,34 @@ class Problem(NamedTuple):
 
 
 class ResponseLikelihood(NamedTuple):
-    """The likelihood of the responses of a fit in their lambdas."""
+    """The likelihoods of the responses of a fit, as functions of their lambdas."""
 
     problem: Problem
     table: ColumnTable
-    #: Responses whose design has a basis of its own, see `Figures`.
+    #: Mask of responses whose design has a separate basis; see `Figures`.
     own: BoolArray
     n_threads: int
 
     def curve(self, lmbdas: FloatArray) -> FloatArray:
-        """Negative log-likelihoods at every lambda: (p, len(lmbdas))."""
+        """Return the negative log-likelihoods at every lambda, (p, len(lmbdas))."""
         return self._profile(np.broadcast_to(lmbdas, (len(self.table), lmbdas.size)))
 
     def at(self, lmbda: FloatArray) -> FloatArray:
-        """Negative log-likelihoods at one lambda, or at one for each response."""
+        """Return the negative log-likelihoods at one lambda, or at one lambda for each response."""
         return self._profile(np.broadcast_to(lmbda.reshape(-1, 1), (len(self.table), 1)))[:, 0]
 
     def ends(self, drop: FloatArray) -> FloatArray:
-        """Ends of profile intervals."""
+        """Return the ends of profile intervals."""
         return self._figures(kernel.interval_columns, np.column_stack([self.table.lmbda, drop]), 2)
 
     def _profile(self, lmbdas: FloatArray) -> FloatArray:
+        """Return the negative log-likelihoods at a row of lambdas for each response."""
         g = self._figures(kernel.profile_columns, np.ascontiguousarray(lmbdas), lmbdas.shape[1])
         g *= self.table.n_obs[:, np.newaxis]
         return g
 
     def _figures(self, entry: Callable[..., None], at: FloatArray, width: int) -> FloatArray:
-        """Figures (p, width) that an entry of `kernels.regression` computes; `at` has a row for each response."""
+        """Compute results, (p, width), by an entry of `kernels.regression`; `at` has a row for each response."""
         found = np.full((len(self.table), width), np.nan)
         for columns, basis in self._bases():
 
@@ -151,7 +183,7 @@ class ResponseLikelihood(NamedTuple):
         return found
 
     def _bases(self) -> list[tuple[NDArray[np.intp], Basis]]:
-        """Responses that were fitted, by family and basis."""
+        """Group the fitted responses by family and basis."""
         fitted, codes = ~is_failed(self.table.status), self.table.family_codes
         shared = (np.flatnonzero(fitted & ~self.own), self.problem.basis)
         return [
@@ -162,14 +194,14 @@ class ResponseLikelihood(NamedTuple):
 
 
 class _Scratch(threading.local):
-    """Each thread's arrays of `kernels.regression.likelihood.RegressionWork`."""
+    """Work arrays of `kernels.regression`, separate for each thread."""
 
     def __init__(self, design: Design) -> None:
         self.work = new_regression_work(design)
 
 
 def sum_of_products(a: FloatArray, b: FloatArray) -> FloatArray:
-    """``a @ b.T`` with an order of summation that, unlike BLAS, does not depend on the number of rows."""
+    """Return ``a @ b.T`` with an order of summation that, unlike BLAS, does not depend on the number of rows."""
     total = np.zeros((len(a), len(b)))
     for k in range(a.shape[1]):
         total += a[:, k, np.newaxis] * b[:, k]
