@@ -40,7 +40,9 @@ class Elementwise(NamedTuple):
     by_each: Callable[[FloatArray, FloatArray, FloatArray], None]
 
 
-def transformed(kernel: Elementwise, x: NDArray[Any], lmbda: ArrayLike, out: NDArray[np.floating] | None = None) -> Any:
+def transform_array(
+    kernel: Elementwise, x: NDArray[Any], lmbda: ArrayLike, out: NDArray[np.floating] | None = None
+) -> Any:
     """Apply a transform with NumPy's broadcasting and type promotion; masked elements become NaN."""
     x = filled(x)
     values = as_float64(x)
@@ -73,18 +75,18 @@ def _common_shape(x: tuple[int, ...], lmbda: tuple[int, ...]) -> tuple[int, ...]
         ) from None
 
 
-def transformed_like(kernel: Elementwise, x: Any, lmbda: Any, out: NDArray[np.floating] | None = None) -> Any:
+def transform_like_input(kernel: Elementwise, x: Any, lmbda: Any, out: NDArray[np.floating] | None = None) -> Any:
     """Apply `transformed` to data of any kind and return the same kind, as ufuncs of NumPy and SciPy do.
 
     Series, data frames and labelled arrays keep index, names, coordinates and attributes. A masked array keeps its
     mask, with NaN under it.
     """
     if type(x) is np.ndarray:
-        return transformed(kernel, x, lmbda, out)
+        return transform_array(kernel, x, lmbda, out)
     names = names_of(x)
     lmbda = align_rows(lmbda, x, "lmbda", "x") if names is None else align_columns(lmbda, names, "lmbda")
-    values = data_of(x)
-    result = transformed(kernel, values, lmbda, out)
+    values = read_data(x)
+    result = transform_array(kernel, values, lmbda, out)
     if out is not None or np.shape(result) != np.shape(values):
         return result
     if library(x) == "xarray":
@@ -98,7 +100,7 @@ YEOJOHNSON = Elementwise(yeojohnson_array, yeojohnson_each)
 INV_YEOJOHNSON = Elementwise(inv_yeojohnson_array, inv_yeojohnson_each)
 
 
-def data_of(x: Any) -> NDArray[Any]:
+def read_data(x: Any) -> NDArray[Any]:
     """The data as an array or masked array; a data frame or series must be numeric."""
     if type(x) is np.ndarray:
         return x
@@ -120,7 +122,7 @@ def as_float64(x: NDArray[Any]) -> FloatArray:
     return values if values.flags.writeable else values.copy()
 
 
-def column_of(x: NDArray[Any]) -> tuple[FloatArray, float, float]:
+def read_column(x: NDArray[Any]) -> tuple[FloatArray, float, float]:
     """The data of one column, its minimum and its maximum (both NaN if it contains NaN)."""
     if x.ndim != 1:
         raise ValueError("Data must be 1-dimensional.")
@@ -158,10 +160,10 @@ def contains_nan(x: NDArray[Any], nan_policy: str | None) -> bool:
     return contains
 
 
-def without_nan(x: NDArray[Any]) -> NDArray[Any]:
+def drop_nan(x: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(x[~np.isnan(x)])
 
 
-def nan_of(x: NDArray[Any]) -> Any:
+def nan_like(x: NDArray[Any]) -> Any:
     """NaN of the type of the data."""
     return x.dtype.type(math.nan)

@@ -16,20 +16,20 @@ from powerkern.stats._arrays import (
     INV_BOXCOX,
     NAN_POLICY,
     as_scalar,
-    column_of,
     contains_nan,
-    data_of,
+    drop_nan,
     float_dtype,
-    nan_of,
-    transformed,
-    transformed_like,
-    without_nan,
+    nan_like,
+    read_column,
+    read_data,
+    transform_array,
+    transform_like_input,
 )
 from powerkern.stats._likelihood import log_likelihood
 from powerkern.stats._optima import (
     OVERFLOW,
     best_correlation,
-    clipped,
+    clip_lambda,
     lambda_range,
     likelihood_interval,
     maximum_likelihood,
@@ -118,31 +118,31 @@ def boxcox(
     >>> np.allclose(inv_boxcox(y, lmbda), x)
     True
     """
-    given, x = x, data_of(x)
+    given, x = x, read_data(x)
     if lmbda is not None:
         contains_nan(x, nan_policy)  # which may be an error
-        return transformed_like(BOXCOX, given, lmbda)
+        return transform_like_input(BOXCOX, given, lmbda)
     if x.size == 0 and x.ndim == 1:
         return np.asarray(x)
-    column, low, high = column_of(x)
+    column, low, high = read_column(x)
     if low == high:
         raise ValueError("Data must not be constant.")
     if not low > 0.0 and np.any(column <= 0.0):
         raise ValueError("Data must be positive.")
     if contains_nan(x, nan_policy):
         if nan_policy == "propagate":
-            nan = nan_of(x)
-            y = transformed(BOXCOX, x, nan)
+            nan = nan_like(x)
+            y = transform_array(BOXCOX, x, nan)
             return (y, nan) if alpha is None else (y, nan, (nan, nan))
-        column, low, high = column_of(without_nan(column))
+        column, low, high = read_column(drop_nan(column))
         if low == high:
             raise ValueError("Data must not be constant.")
     if not 0.0 < low <= high < math.inf:
         raise ValueError(_NOT_POSITIVE_FINITE)
     optimum = maximum_likelihood(column, BOX_COX, None, optimizer)
     largest, consequence = OVERFLOW[float_dtype(x.dtype)]
-    maxlog = clipped(optimum, lambda_range(BOX_COX, low, high, largest), consequence)
-    y = transformed(BOXCOX, x, maxlog)
+    maxlog = clip_lambda(optimum, lambda_range(BOX_COX, low, high, largest), consequence)
+    y = transform_array(BOXCOX, x, maxlog)
     if alpha is None:
         return y, maxlog
     return y, maxlog, likelihood_interval(column, maxlog, as_scalar(alpha, "alpha"))
@@ -219,12 +219,12 @@ def boxcox_normmax(
     >>> boxcox_normmax(x, method="all").round(6)
     array([-0.03479 , -0.031211])
     """
-    x = data_of(x)
+    x = read_data(x)
     if contains_nan(x, nan_policy):
         if nan_policy == "propagate":
-            return np.asarray([nan_of(x)] * 2) if method == "all" else nan_of(x)
-        x = without_nan(x)
-    column, low, high = column_of(x)
+            return np.asarray([nan_like(x)] * 2) if method == "all" else nan_like(x)
+        x = drop_nan(x)
+    column, low, high = read_column(x)
     if not 0.0 < low <= high < math.inf:
         raise ValueError(_NOT_POSITIVE_FINITE)
     consequence = "exceed specified `ymax`."
@@ -246,7 +246,7 @@ def boxcox_normmax(
         optima.append(maximum_likelihood(column, BOX_COX, brack, optimizer))
     lambdas = lambda_range(BOX_COX, low, high, ymax)
     for i, optimum in enumerate(optima):
-        optima[i] = clipped(optimum, lambdas, consequence)
+        optima[i] = clip_lambda(optimum, lambdas, consequence)
     return np.array(optima) if method == "all" else optima[0]
 
 
@@ -340,4 +340,4 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) ->
     array([[1. , 1. ],
            [2.5, 2. ]])
     """
-    return transformed_like(INV_BOXCOX, y, lmbda, out)
+    return transform_like_input(INV_BOXCOX, y, lmbda, out)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.elementwise import inv_yeojohnson_each, yeojohnson_each
-from powerkern.stats._arrays import Elementwise, transformed_like
+from powerkern.stats._arrays import Elementwise, transform_like_input
 
 
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) -> Any:
@@ -44,7 +44,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) -> A
     >>> boxcox1p([1e-20, 3.0], 0.5)
     array([1.e-20, 2.e+00])
     """
-    return transformed_like(_BOXCOX1P, x, lmbda, out)
+    return transform_like_input(_BOXCOX1P, x, lmbda, out)
 
 
 def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) -> Any:
@@ -69,7 +69,7 @@ def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) 
     >>> inv_boxcox1p([1e-20, 2.0], 0.5)
     array([1.e-20, 3.e+00])
     """
-    return transformed_like(_INV_BOXCOX1P, y, lmbda, out)
+    return transform_like_input(_INV_BOXCOX1P, y, lmbda, out)
 
 
 def _boxcox1p_each(x: FloatArray, lmbda: FloatArray, out: FloatArray) -> None:
@@ -90,10 +90,10 @@ def _inv_boxcox1p_each(y: FloatArray, lmbda: FloatArray, out: FloatArray) -> Non
     out[low] = np.where(u > 1.0, -1.0 / (1.0 + 1.0 / np.maximum(u, 1.0)), -u / (1.0 + np.minimum(u, 1.0)))
 
 
-def _by_one(each: Any) -> Any:
+def _fix_lambda(each: Any) -> Any:
     """Return the function of one lambda."""
     return lambda x, lmbda, out: each(x, np.full(x.size, lmbda), out)
 
 
-_BOXCOX1P = Elementwise(_by_one(_boxcox1p_each), _boxcox1p_each)
-_INV_BOXCOX1P = Elementwise(_by_one(_inv_boxcox1p_each), _inv_boxcox1p_each)
+_BOXCOX1P = Elementwise(_fix_lambda(_boxcox1p_each), _boxcox1p_each)
+_INV_BOXCOX1P = Elementwise(_fix_lambda(_inv_boxcox1p_each), _inv_boxcox1p_each)

@@ -90,23 +90,23 @@ def boxcox_guerrero(
     """
     given = numbers(x, "x")
     if groups is not None:
-        return _by_group(given, groups, season_length, bounds, axis)
-    columns = _columns(given, axis)
-    low, high = _ends(bounds)
+        return _fit_groups(given, groups, season_length, bounds, axis)
+    columns = _read_columns(given, axis)
+    low, high = _check_bounds(bounds)
     n_seasons = len(columns) // as_whole("`season_length`", season_length, 2)
     if n_seasons < 2:
         raise ValueError(f"`x` has {len(columns)} values, fewer than two seasons of {season_length}")
     seasons = _Seasons.of(columns[len(columns) - n_seasons * int(season_length) :], n_seasons)
-    found = _lowest(seasons, low, high)
+    found = _find_lowest(seasons, low, high)
     return found if given.ndim == 2 else np.float64(found[0])
 
 
-def _by_group(
+def _fit_groups(
     x: NDArray[Any], groups: ArrayLike, season_length: int, bounds: tuple[float, float], axis: int
 ) -> dict[Any, Any]:
     """The lambda of the series of each group."""
     _, (keys, runs) = without_groups(None, groups, None)
-    check_rows(runs, len(_columns(x, axis)))
+    check_rows(runs, len(_read_columns(x, axis)))
     found = {}
     for g, label in enumerate(keys.labels()):
         series = np.take(x, runs.rows(runs.codes == g), axis)
@@ -117,7 +117,7 @@ def _by_group(
     return found
 
 
-def _columns(x: NDArray[Any], axis: int) -> FloatArray:
+def _read_columns(x: NDArray[Any], axis: int) -> FloatArray:
     if x.ndim not in (1, 2):
         raise ValueError("`x` must be one series or a table of series.")
     if x.size == 0:
@@ -129,7 +129,7 @@ def _columns(x: NDArray[Any], axis: int) -> FloatArray:
     return columns
 
 
-def _ends(bounds: tuple[float, float]) -> tuple[float, float]:
+def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     pair = tuple(bounds) if isinstance(bounds, tuple | list | np.ndarray) else ()
     if len(pair) != 2 or not all(is_real(end) and np.isfinite(end) for end in pair) or not pair[0] < pair[1]:
         raise ValueError(f"`bounds` must be a finite interval (low, high), got {shown(bounds)}")
@@ -195,7 +195,7 @@ class _Seasons(NamedTuple):
         return np.asarray(0.5 * (low + high))
 
 
-def _lowest(seasons: _Seasons, low: float, high: float) -> FloatArray:
+def _find_lowest(seasons: _Seasons, low: float, high: float) -> FloatArray:
     """The lowest minimum of the coefficient of variation within the bounds, for each series."""
     p = len(seasons.level)
     points = np.linspace(low, high, _POINTS)

@@ -13,7 +13,7 @@ from powerkern._input.arrays import is_masked_array
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import domain_lower_bound
-from powerkern.stats._arrays import as_float64, as_scalar, check_nan_policy, data_of, float_dtype
+from powerkern.stats._arrays import as_float64, as_scalar, check_nan_policy, float_dtype, read_data
 from powerkern.stats._optima import negative_llf
 
 
@@ -27,19 +27,19 @@ def log_likelihood(
 ) -> Any:
     """The log-likelihood of every slice of `data` along `axis`."""
     check_nan_policy(nan_policy)
-    data = np.atleast_1d(data_of(data))
+    data = np.atleast_1d(read_data(data))
     values = as_float64(np.asarray(data))
     axes = _reduced_axes(axis, data.ndim)
-    rows, shape = _rows(values, axes)
+    rows, shape = _flatten_slices(values, axes)
     masked = np.ma.getmaskarray(data) if is_masked_array(data) else np.zeros(data.shape, dtype=np.bool_)
-    ignored = _rows(masked, axes)[0]
+    ignored = _flatten_slices(masked, axes)[0]
     missing = np.isnan(rows) & ~ignored
     if nan_policy == "raise" and missing.any():
         raise ValueError("The input contains nan values")
     if nan_policy == "omit":
         ignored = ignored | missing
     columns = [row[~out] for row, out in zip(rows, ignored, strict=True)] if ignored.any() else list(rows)
-    _warn_of_empty(columns, rows.shape[1], nan_policy, several=bool(shape))
+    _warn_about_empty(columns, rows.shape[1], nan_policy, several=bool(shape))
     each = [_column_llf(family, as_scalar(lmb), column) for column in columns]
     llf = np.array(each, dtype=float_dtype(data.dtype, lmb)).reshape(shape)
     return np.expand_dims(llf, axes) if keepdims else llf[()]
@@ -58,7 +58,7 @@ def _column_llf(family: int, lmb: float, column: FloatArray) -> float:
     return -negative_llf(column, family)(lmb)
 
 
-def _rows(data: NDArray[Any], axes: tuple[int, ...]) -> tuple[NDArray[Any], tuple[int, ...]]:
+def _flatten_slices(data: NDArray[Any], axes: tuple[int, ...]) -> tuple[NDArray[Any], tuple[int, ...]]:
     """A matrix whose rows are the slices of `data` along `axes`, and the shape of the remaining axes."""
     last = np.moveaxis(data, axes, range(-len(axes), 0))
     shape = last.shape[: data.ndim - len(axes)]
@@ -80,7 +80,7 @@ def _reduced_axes(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, .
     return axes
 
 
-def _warn_of_empty(columns: list[FloatArray], length: int, nan_policy: str, several: bool) -> None:
+def _warn_about_empty(columns: list[FloatArray], length: int, nan_policy: str, several: bool) -> None:
     """SciPy's warning for slices without data."""
     if all(column.size for column in columns):
         return

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
-from powerkern.stats._arrays import column_of, data_of
+from powerkern.stats._arrays import read_column, read_data
 from powerkern.stats._optima import correlations
 
 
@@ -79,7 +79,7 @@ def yeojohnson_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N:
 
 
 def _normplot(x: ArrayLike, family: int, title: str, la: float, lb: float, plot: Any, n: int) -> Any:
-    data = data_of(x)
+    data = read_data(x)
     if data.size == 0:
         return np.asarray(data)
     if lb <= la:
@@ -87,7 +87,7 @@ def _normplot(x: ArrayLike, family: int, title: str, la: float, lb: float, plot:
     if family == BOX_COX and np.any(data <= 0):
         raise ValueError("Data must be positive.")
     lmbdas = np.linspace(la, lb, num=n)
-    column, low, high = column_of(data)
+    column, low, high = read_column(data)
     varies = -np.inf < low < high < np.inf
     ppcc: FloatArray = correlations(column, family, lmbdas) if varies else np.full(lmbdas.size, np.nan)
     if plot is not None:

@@ -133,7 +133,7 @@ def lambda_range(family: int, low: float, high: float, ymax: float) -> tuple[flo
     return float(lower[0]), float(upper[0])
 
 
-def clipped(lmbda: np.float64, lambdas: tuple[float, float], consequence: str) -> np.float64:
+def clip_lambda(lmbda: np.float64, lambdas: tuple[float, float], consequence: str) -> np.float64:
     """`lmbda`, or the end of the interval nearest to it, with SciPy's warning."""
     lower, upper = lambdas
     if lower <= lmbda <= upper:

@@ -16,18 +16,18 @@ from powerkern.stats._arrays import (
     NAN_POLICY,
     YEOJOHNSON,
     as_scalar,
-    column_of,
     contains_nan,
-    data_of,
+    drop_nan,
     float_dtype,
-    nan_of,
+    nan_like,
+    read_column,
+    read_data,
     reject_complex,
-    transformed,
-    transformed_like,
-    without_nan,
+    transform_array,
+    transform_like_input,
 )
 from powerkern.stats._likelihood import log_likelihood
-from powerkern.stats._optima import OVERFLOW, SAFETY, clipped, lambda_range, maximum_likelihood
+from powerkern.stats._optima import OVERFLOW, SAFETY, clip_lambda, lambda_range, maximum_likelihood
 
 
 def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str | None = NAN_POLICY) -> Any:
@@ -86,15 +86,15 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
     >>> np.allclose(inv_yeojohnson(y, lmbda), darwin)
     True
     """
-    given, x = x, data_of(x)
+    given, x = x, read_data(x)
     if x.size == 0:
         return np.asarray(x)
     reject_complex(x)
     if lmbda is not None:
         contains_nan(x, nan_policy)  # which may be an error
-        return transformed_like(YEOJOHNSON, given, lmbda)
+        return transform_like_input(YEOJOHNSON, given, lmbda)
     maxlog = yeojohnson_normmax(x, nan_policy=nan_policy)
-    return transformed(YEOJOHNSON, x, maxlog), maxlog
+    return transform_array(YEOJOHNSON, x, maxlog), maxlog
 
 
 def yeojohnson_normmax(
@@ -150,15 +150,15 @@ def yeojohnson_normmax(
     >>> round(float(yeojohnson_normmax([-1.2, 0.0, 0.4, 1.3, 3.0, 8.1])), 6)
     0.31308
     """
-    x = data_of(x)
+    x = read_data(x)
     reject_complex(x)
     if contains_nan(x, nan_policy):
         if nan_policy == "propagate":
-            return nan_of(x)
-        x = without_nan(x)
+            return nan_like(x)
+        x = drop_nan(x)
     if x.size == 0:
         return np.float64(1.0)
-    column, low, high = column_of(x)
+    column, low, high = read_column(x)
     if not -math.inf < low <= high < math.inf:
         raise ValueError("Yeo-Johnson input must be finite.")
     if ymax is not None and (ymax := as_scalar(ymax, "ymax")) <= 0:
@@ -167,7 +167,7 @@ def yeojohnson_normmax(
         return np.float64(1.0)
     optimum = maximum_likelihood(column, YEO_JOHNSON, brack, None)
     if ymax is not None:
-        return clipped(optimum, lambda_range(YEO_JOHNSON, low, high, ymax), "exceed specified `ymax`.")
+        return clip_lambda(optimum, lambda_range(YEO_JOHNSON, low, high, ymax), "exceed specified `ymax`.")
     if brack is not None:
         return optimum
     overflow, _ = OVERFLOW[float_dtype(x.dtype)]
@@ -242,4 +242,4 @@ def inv_yeojohnson(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None
     array([[-1.        , -1.71828183],
            [ 1.5       ,  1.        ]])
     """
-    return transformed_like(INV_YEOJOHNSON, y, lmbda, out)
+    return transform_like_input(INV_YEOJOHNSON, y, lmbda, out)
