@@ -1,4 +1,4 @@
-"""Conversion of arguments and results: element types, broadcasting, missing values."""
+"""Convert arguments and results: element types, broadcasting, missing values."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from powerkern.kernels.transforms.elementwise import (
 )
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-#: Default treatment of NaN in fits: SciPy propagates it from 1.18 on, and refuses it before (None).
+#: Default treatment of NaN in fits. SciPy propagates NaN from 1.18 on, and raises in earlier versions (None).
 NAN_POLICY = "propagate" if tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 18) else None
 
 
 class Elementwise(NamedTuple):
-    """A transform of a contiguous vector, with one lambda or one per element."""
+    """Kernels of a transform of a contiguous vector, with one lambda or with one lambda per element."""
 
     by_one: Callable[[FloatArray, float, FloatArray], None]
     by_each: Callable[[FloatArray, FloatArray, FloatArray], None]
@@ -43,7 +43,19 @@ class Elementwise(NamedTuple):
 def transform_array(
     kernel: Elementwise, x: NDArray[Any], lmbda: ArrayLike, out: NDArray[np.floating] | None = None
 ) -> Any:
-    """Apply a transform with NumPy's broadcasting and type promotion; masked elements become NaN."""
+    """Apply a transform with the broadcasting and type promotion of NumPy; masked elements become NaN.
+
+    Parameters
+    ----------
+    kernel : Elementwise
+        The transform.
+    x : ndarray
+        The data.
+    lmbda : array-like
+        Lambdas; they broadcast against `x`.
+    out : ndarray, optional
+        Array for the result.
+    """
     x = filled(x)
     values = as_float64(x)
     if is_real(lmbda):
@@ -54,7 +66,7 @@ def transform_array(
         lambdas = numbers(lmbda, "lmbda")
         dtype, shape = float_dtype(x.dtype, lambdas), _common_shape(x.shape, lambdas.shape)
         result = np.empty(math.prod(shape))
-        # a scalar is a vector of one element to as_float64
+        # as_float64 makes a scalar a vector of one element, hence the reshape
         every_x = np.broadcast_to(values.reshape(x.shape), shape).flatten()
         every_lmbda = np.broadcast_to(as_float64(lambdas).reshape(lambdas.shape), shape).flatten()
         kernel.by_each(every_x, every_lmbda, result)
@@ -66,7 +78,7 @@ def transform_array(
 
 
 def _common_shape(x: tuple[int, ...], lmbda: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape that data and lambdas broadcast to."""
+    """Return the shape to which data and lambdas broadcast; raise if they do not."""
     try:
         return np.broadcast_shapes(x, lmbda)
     except ValueError:
@@ -76,10 +88,22 @@ def _common_shape(x: tuple[int, ...], lmbda: tuple[int, ...]) -> tuple[int, ...]
 
 
 def transform_like_input(kernel: Elementwise, x: Any, lmbda: Any, out: NDArray[np.floating] | None = None) -> Any:
-    """Apply `transformed` to data of any kind and return the same kind, as ufuncs of NumPy and SciPy do.
+    """Apply `transform_array` to data of any type and return the same type, as ufuncs of NumPy and SciPy do.
 
     Series, data frames and labelled arrays keep index, names, coordinates and attributes. A masked array keeps its
-    mask, with NaN under it.
+    mask,
+    with NaN under it.
+
+    Parameters
+    ----------
+    kernel : Elementwise
+        The transform.
+    x : array-like
+        The data.
+    lmbda : array-like
+        Lambdas; they broadcast against `x`, and labels are aligned with those of `x`.
+    out : ndarray, optional
+        Array for the result.
     """
     if type(x) is np.ndarray:
         return transform_array(kernel, x, lmbda, out)
@@ -101,7 +125,7 @@ INV_YEOJOHNSON = Elementwise(inv_yeojohnson_array, inv_yeojohnson_each)
 
 
 def read_data(x: Any) -> NDArray[Any]:
-    """The data as an array or masked array; a data frame or series must be numeric."""
+    """Return the data as an array or masked array; raise if a data frame or series is not numeric."""
     if type(x) is np.ndarray:
         return x
     refuse_foreign(x, "x")
@@ -109,13 +133,13 @@ def read_data(x: Any) -> NDArray[Any]:
 
 
 def float_dtype(*operands: Any) -> np.dtype[Any]:
-    """The type of a result: float32 if promotion gives float32 or float16, otherwise float64."""
+    """Return the type of a result: float32 if promotion gives float32 or float16, otherwise float64."""
     promoted = np.result_type(*operands)
     return FLOAT32 if promoted.kind == "f" and promoted.itemsize <= 4 else FLOAT64
 
 
 def as_float64(x: NDArray[Any]) -> FloatArray:
-    """`x` as contiguous, writable float64, the type compiled entries are declared for (they do not write to it)."""
+    """Return `x` as contiguous, writable float64, the type that compiled entries declare; they do not write to it."""
     if x.dtype.kind not in "fiub":
         raise TypeError(f"cannot transform data of type {x.dtype}: convert it to real numbers")
     values = np.ascontiguousarray(x, dtype=np.float64)
@@ -123,7 +147,7 @@ def as_float64(x: NDArray[Any]) -> FloatArray:
 
 
 def read_column(x: NDArray[Any]) -> tuple[FloatArray, float, float]:
-    """The data of one column, its minimum and its maximum (both NaN if it contains NaN)."""
+    """Return the data of one column, its minimum and its maximum, both NaN if it contains NaN."""
     if x.ndim != 1:
         raise ValueError("Data must be 1-dimensional.")
     if x.size == 0:
@@ -135,22 +159,24 @@ def read_column(x: NDArray[Any]) -> tuple[FloatArray, float, float]:
 
 
 def as_scalar(value: Any, name: str = "lmbda") -> float:
-    """A number as a float; some optimizers pass arrays of length one."""
+    """Return a number as a float; accept arrays of length one, which some optimizers pass."""
     return value if isinstance(value, float) else float(as_reals(name, value).item())
 
 
 def reject_complex(x: NDArray[Any]) -> None:
+    """Raise if the data are complex."""
     if x.dtype.kind == "c":
         raise ValueError("Yeo-Johnson transformation is not defined for complex numbers.")
 
 
 def check_nan_policy(nan_policy: str | None) -> None:
+    """Raise unless `nan_policy` is one of SciPy's."""
     if nan_policy not in ("propagate", "raise", "omit"):
         raise ValueError("nan_policy must be one of {'propagate', 'raise', 'omit'}.")
 
 
 def contains_nan(x: NDArray[Any], nan_policy: str | None) -> bool:
-    """Whether NaN need treatment; False if `nan_policy` is None, since later checks refuse them."""
+    """Return whether NaN need treatment; False if `nan_policy` is None, since later checks then raise for NaN."""
     if nan_policy is None:
         return False
     check_nan_policy(nan_policy)
@@ -161,9 +187,10 @@ def contains_nan(x: NDArray[Any], nan_policy: str | None) -> bool:
 
 
 def drop_nan(x: NDArray[Any]) -> NDArray[Any]:
+    """Return the values that are not NaN."""
     return np.asarray(x[~np.isnan(x)])
 
 
 def nan_like(x: NDArray[Any]) -> Any:
-    """NaN of the type of the data."""
+    """Return NaN of the type of the data."""
     return x.dtype.type(math.nan)

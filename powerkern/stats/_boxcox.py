@@ -1,4 +1,4 @@
-"""Box-Cox: the functions of `scipy.stats` and `scipy.special`."""
+"""Box-Cox functions of `scipy.stats` and `scipy.special`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from powerkern.stats._optima import (
 
 _NOT_POSITIVE_FINITE = "The `x` argument of `boxcox_normmax` must contain only positive, finite, real numbers."
 
-#: Longest word that a message repeats.
+#: Largest number of characters of an argument that a message repeats.
 _LONGEST = 80
 
 
@@ -49,33 +49,35 @@ def boxcox(
     *,
     nan_policy: str | None = NAN_POLICY,
 ) -> Any:
-    r"""Box-Cox transform of `x`, by the given lambda or by the maximum-likelihood one.
+    r"""Transform `x` by Box-Cox, with the given lambda or with the maximum-likelihood estimate.
 
     .. math:: \psi(\lambda, x) = (x^\lambda - 1)/\lambda \quad (\lambda \ne 0), \qquad \psi(0, x) = \ln x
 
     Parameters
     ----------
     x : array_like
-        The data. To estimate lambda: 1-D, positive, finite, not constant. With `lmbda` given, any shape: the result is
-        NaN for ``x < 0``, and the limit (-inf or -1/lmbda) for ``x == 0``.
+        The data. To estimate lambda, they must be 1-D, positive, finite and not constant. With `lmbda`, they may have
+        any shape; the result is NaN for ``x < 0``, and the limit (-inf or -1/lmbda) for ``x == 0``.
     lmbda : array_like of float, optional
-        Transform by this; it broadcasts against `x`.
+        Lambda of the transform; it broadcasts against `x`. By default it is estimated.
     alpha : float, optional
         Also return the ``100 (1 - alpha)`` % likelihood interval of lambda. Ignored when `lmbda` is given.
     optimizer : callable, optional
-        Called with the negative log-likelihood (a function of lambda); returns an object whose attribute ``x`` is
-        the minimiser. Useful only to impose constraints: without it lambda is exact. Ignored when `lmbda`
-        is given.
+        Function that takes the negative log-likelihood (a function of lambda) and returns an object whose attribute
+        ``x`` is the minimiser. It is useful only to impose constraints, since lambda is exact without it. Ignored when
+        `lmbda` is given.
     nan_policy : {"propagate", "omit", "raise"}, optional
-        Treatment of NaN in `x`: make all results NaN; omit it from the fit and keep it NaN; raise ValueError. With
-        `lmbda` given, NaN stays NaN except under "raise".
-        Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
+        Treatment of NaN in `x`. "propagate" makes all results NaN. "omit" omits NaN from the fit and keeps it in the
+        result. "raise" raises a ValueError. With `lmbda` given, NaN stays NaN except under "raise".
+
+        The default is that of the installed SciPy: "propagate" from 1.18 on. With earlier versions, fitting lambda to
+        NaN is a ValueError.
 
     Returns
     -------
-    y : ndarray, or the kind of `x` with `lmbda` given
-        The transformed data. With `lmbda` given, series, data frames, labelled and masked arrays stay what they are, as
-        with the ufuncs of `scipy.special`. An empty `x` is returned as it is, alone.
+    y : ndarray; with `lmbda`, the type of `x`
+        The transformed data. With `lmbda`, series, data frames, labelled and masked arrays keep their type, as with the
+        ufuncs of `scipy.special`. An empty `x` is returned unchanged, without other results.
     maxlog : float
         The estimate of lambda. Only without `lmbda`.
     (min_ci, max_ci) : tuple of float
@@ -120,7 +122,7 @@ def boxcox(
     """
     given, x = x, read_data(x)
     if lmbda is not None:
-        contains_nan(x, nan_policy)  # which may be an error
+        contains_nan(x, nan_policy)  # raises under "raise"
         return transform_like_input(BOXCOX, given, lmbda)
     if x.size == 0 and x.ndim == 1:
         return np.asarray(x)
@@ -157,31 +159,31 @@ def boxcox_normmax(
     ymax: float | None = None,
     nan_policy: str | None = NAN_POLICY,
 ) -> Any:
-    r"""The lambda that makes the Box-Cox transform of `x` most normal.
+    r"""Return the lambda that makes the Box-Cox transform of `x` most normal.
 
     Parameters
     ----------
     x : array_like
         The data: 1-D, positive, finite, not constant.
     brack : sequence of 2 or 3 floats, optional
-        Initial points of the search with ``method="pearsonr"``. Maximum likelihood does not need them: it checks them
-        as SciPy does and finds the single maximum by itself. Not together with `optimizer`.
+        Initial points of the search with ``method="pearsonr"``. Maximum likelihood checks them as SciPy does, but does
+        not need them to find the single maximum. They cannot be combined with `optimizer`.
     method : {"pearsonr", "mle", "all"}
-        "pearsonr" maximises the correlation of the sorted transformed data with the medians of normal order
-        statistics (the probability plot), "mle" the log-likelihood `boxcox_llf`; "all" does both.
+        "pearsonr" maximises the correlation of the sorted transformed data with the medians of normal order statistics
+        (the probability plot). "mle" maximises the log-likelihood `boxcox_llf`. "all" returns both lambdas.
     optimizer : callable, optional
-        Called with the function of lambda to be minimised: one minus the correlation, or the negative
-        log-likelihood. Returns an object whose attribute ``x`` is the minimiser.
+        Function that takes the function of lambda to be minimised (one minus the correlation, or the negative
+        log-likelihood) and returns an object whose attribute ``x`` is the minimiser.
     ymax : float, optional
-        Bound on the magnitude of transformed data. Default: the largest number of x's dtype, divided by 10,000.
-        Infinity: no bound. It applies to every method, as in SciPy (whose documentation says otherwise).
+        Bound on the magnitude of transformed data. The default is the largest number of the dtype of `x`, divided by
+        10,000; infinity means no bound. It applies to every method, as in SciPy (whose documentation says otherwise).
     nan_policy : {"propagate", "omit", "raise"}, optional
         As in `boxcox`.
 
     Returns
     -------
     maxlog : float or ndarray
-        The optimal lambda; for ``method="all"`` an array: by correlation, by likelihood.
+        The optimal lambda. For ``method="all"``, an array of the lambdas by correlation and by likelihood.
 
     Raises
     ------
@@ -258,11 +260,11 @@ def boxcox_llf(
     keepdims: bool = False,
     nan_policy: str = "propagate",
 ) -> Any:
-    r"""Log-likelihood of lambda under the Box-Cox model, maximised over location and scale.
+    r"""Return the log-likelihood of lambda under the Box-Cox model, maximised over location and scale.
 
     .. math:: \ell(\lambda) = (\lambda - 1) \sum_i \ln x_i - \frac{n}{2} \ln \mathrm{Var}\, \psi(\lambda, x)
 
-    with the variance's divisor n; the constant ``-n/2 (ln 2 pi + 1)`` is omitted, as in SciPy.
+    with divisor n in the variance. The constant ``-n/2 (ln 2 pi + 1)`` is omitted, as in SciPy.
 
     Parameters
     ----------
@@ -271,16 +273,16 @@ def boxcox_llf(
     data : array_like
         The data, of any shape. Masked elements are ignored.
     axis : int, tuple of int or None, default 0
-        The axes along which each log-likelihood runs; None: all.
+        The axes along which each log-likelihood is computed; None means all axes.
     keepdims : bool, default False
         Keep the reduced axes, with length one.
     nan_policy : {"propagate", "omit", "raise"}
-        Treatment of NaN in a slice: make its result NaN, omit it, or raise ValueError.
+        Treatment of NaN in a slice: "propagate" makes its result NaN, "omit" ignores NaN, "raise" raises a ValueError.
 
     Returns
     -------
     llf : float or ndarray
-        NaN where a value is not positive and finite, inf where all values are equal.
+        Log-likelihood of each slice. NaN if a value is not positive and finite; inf if all values are equal.
 
     Raises
     ------
@@ -311,7 +313,7 @@ def boxcox_llf(
 
 
 def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) -> Any:
-    r"""Inverse of the Box-Cox transform.
+    r"""Invert the Box-Cox transform.
 
     .. math:: \psi^{-1}(\lambda, y) = (1 + \lambda y)^{1/\lambda} \quad (\lambda \ne 0), \qquad
               \psi^{-1}(0, y) = e^y
@@ -325,8 +327,8 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) ->
 
     Returns
     -------
-    x : ndarray or float, or the kind of `y`
-        NaN where ``1 + lmbda y < 0``, outside the range of the transform.
+    x : ndarray or float, or the type of `y`
+        The original values; NaN where ``1 + lmbda y < 0``, outside the range of the transform.
 
     Raises
     ------

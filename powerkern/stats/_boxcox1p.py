@@ -1,4 +1,4 @@
-"""Box-Cox of ``1 + x``: the functions of `scipy.special`."""
+"""Box-Cox functions of ``1 + x``, from `scipy.special`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from powerkern.stats._arrays import Elementwise, transform_like_input
 
 
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) -> Any:
-    r"""Box-Cox transform of ``1 + x``, accurate for small `x`.
+    r"""Transform ``1 + x`` by Box-Cox, accurately for small `x`.
 
     .. math:: \psi(\lambda, x) = ((1 + x)^\lambda - 1)/\lambda \quad (\lambda \ne 0), \qquad \psi(0, x) = \ln(1 + x)
 
@@ -27,7 +27,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) -> A
     Returns
     -------
     y : ndarray or float
-        NaN where ``x < -1``; the limit (-inf or ``-1/lmbda``) where ``x == -1``.
+        The transformed values. NaN where ``x < -1``; the limit (-inf or ``-1/lmbda``) where ``x == -1``.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) -> A
 
 
 def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) -> Any:
-    r"""Inverse of `boxcox1p`.
+    r"""Invert `boxcox1p`.
 
     .. math:: \psi^{-1}(\lambda, y) = (1 + \lambda y)^{1/\lambda} - 1 \quad (\lambda \ne 0), \qquad
               \psi^{-1}(0, y) = e^y - 1
@@ -61,7 +61,7 @@ def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) 
     Returns
     -------
     x : ndarray or float
-        NaN where ``1 + lmbda y < 0``, outside the range of the transform.
+        The original values; NaN where ``1 + lmbda y < 0``, outside the range of the transform.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) 
 
 
 def _boxcox1p_each(x: FloatArray, lmbda: FloatArray, out: FloatArray) -> None:
-    """Transform by Yeo-Johnson's branch for positive values: ``1 + x`` below 1 is ``1/(1 + u)``."""
+    """Transform by the branch of Yeo-Johnson for positive values: if ``1 + x`` is below 1, it is ``1/(1 + u)``."""
     low = x < 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         u = np.where(low, -x / (1.0 + x), x)
@@ -91,7 +91,7 @@ def _inv_boxcox1p_each(y: FloatArray, lmbda: FloatArray, out: FloatArray) -> Non
 
 
 def _fix_lambda(each: Any) -> Any:
-    """Return the function of one lambda."""
+    """Return the function of one lambda, from a function of one lambda per element."""
     return lambda x, lmbda, out: each(x, np.full(x.size, lmbda), out)
 
 

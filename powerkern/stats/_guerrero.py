@@ -1,4 +1,4 @@
-"""Guerrero's lambda of a seasonal series: the lambda that makes its spread independent of its level."""
+"""Estimate Guerrero's lambda of a seasonal series, which makes its spread independent of its level."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from powerkern._input.messages import shown
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.stats._arrays import as_float64
 
-#: Points of the scan, and bisections of a bracket, enough to reach neighboring numbers.
+#: Number of points of the scan, and of bisections of a bracket, which end at neighboring floats.
 _POINTS, _HALVINGS = 241, 60
 
 
@@ -26,7 +26,7 @@ def boxcox_guerrero(
     axis: int = 0,
     groups: ArrayLike | None = None,
 ) -> Any:
-    r"""Guerrero's Box-Cox lambda for a seasonal series: it makes the spread of a season independent of its level.
+    r"""Estimate Guerrero's Box-Cox lambda for a seasonal series: it makes the spread independent of the level.
 
     The series is divided into seasons with means :math:`m_i` and standard deviations :math:`s_i` (divisor
     ``season_length - 1``). Lambda minimises the coefficient of variation, standard deviation over mean, of the ratios
@@ -36,20 +36,20 @@ def boxcox_guerrero(
     Parameters
     ----------
     x : (n,) or (n, p) array_like
-        Positive values, one series or one per column. NaN is missing: a season consists of its other values.
+        Positive values: one series, or one series per column. NaN is missing; a season consists of its other values.
     season_length : int, default 2
-        Observations per season: 12 for monthly data; at least 2, which suits series without seasons.
+        Number of observations per season, at least 2. It is 12 for monthly data; 2 suits series without seasons.
     bounds : (float, float), default (-1, 2)
-        The interval searched for lambda.
+        Interval in which lambda is searched.
     axis : int, default 0
         The axis along which a series runs.
     groups : (n,) array_like, optional
-        Labels of several series below one another, each with its observations in order.
+        Labels of the rows, for several series below each other. The observations of each series are in order.
 
     Returns
     -------
     lmbda : float or (p,) ndarray
-        With `groups`, a dict of these by label, in ascending order.
+        The estimates. With `groups`, a dict of estimates by label, in ascending order.
 
     Raises
     ------
@@ -104,7 +104,17 @@ def boxcox_guerrero(
 def _fit_groups(
     x: NDArray[Any], groups: ArrayLike, season_length: int, bounds: tuple[float, float], axis: int
 ) -> dict[Any, Any]:
-    """The lambda of the series of each group."""
+    """Estimate lambda of the series of each group.
+
+    Parameters
+    ----------
+    x : ndarray
+        The data.
+    groups : array-like
+        Labels of the rows.
+    season_length, bounds, axis
+        As in `boxcox_guerrero`.
+    """
     _, (keys, runs) = without_groups(None, groups, None)
     check_rows(runs, len(_read_columns(x, axis)))
     found = {}
@@ -118,6 +128,7 @@ def _fit_groups(
 
 
 def _read_columns(x: NDArray[Any], axis: int) -> FloatArray:
+    """Return one series per column in float64; raise unless all values are positive and finite, or missing."""
     if x.ndim not in (1, 2):
         raise ValueError("`x` must be one series or a table of series.")
     if x.size == 0:
@@ -130,6 +141,7 @@ def _read_columns(x: NDArray[Any], axis: int) -> FloatArray:
 
 
 def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    """Return the bounds as two floats; raise unless they are a finite interval."""
     pair = tuple(bounds) if isinstance(bounds, tuple | list | np.ndarray) else ()
     if len(pair) != 2 or not all(is_real(end) and np.isfinite(end) for end in pair) or not pair[0] < pair[1]:
         raise ValueError(f"`bounds` must be a finite interval (low, high), got {shown(bounds)}")
@@ -137,21 +149,21 @@ def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
 
 
 class _Seasons(NamedTuple):
-    """Logs of the means m and standard deviations s of the seasons of each series, (p, seasons)."""
+    """Logs of the means m and standard deviations s of the seasons of each series, (p, n_seasons)."""
 
     level: FloatArray
-    #: -inf: all values are equal.
+    #: -inf if all values of the season are equal.
     spread: FloatArray
-    #: Seasons of two values or more.
+    #: Mask of the seasons with two or more values.
     known: BoolArray
 
     @classmethod
     def of(cls, columns: FloatArray, n_seasons: int) -> _Seasons:
-        """The seasons of series of `n_seasons` each."""
+        """Divide series into `n_seasons` seasons each."""
         parts = np.ascontiguousarray(columns.T).reshape(columns.shape[1], n_seasons, -1)
         count = np.count_nonzero(~np.isnan(parts), axis=2)
         with np.errstate(invalid="ignore", divide="ignore"):
-            size = np.nanmax(np.where(np.isnan(parts), 0.0, parts), axis=2)  # squares neither overflow nor underflow
+            size = np.nanmax(np.where(np.isnan(parts), 0.0, parts), axis=2)  # so that no square overflows or underflows
             scaled = parts / size[..., np.newaxis]
             mean = np.nansum(scaled, axis=2) / count
             squares = np.nansum((scaled - mean[..., np.newaxis]) ** 2, axis=2)
@@ -164,12 +176,12 @@ class _Seasons(NamedTuple):
         return cls(level, spread, ~np.isnan(spread))
 
     def ratios(self, lmbda: FloatArray) -> FloatArray:
-        """``r = s/m**(1 - lambda)``, up to a factor for each series; 0 for seasons that are not known."""
+        """Return ``r = s/m**(1 - lambda)``, up to a factor for each series; 0 for seasons that are not known."""
         logs = np.where(self.known, self.spread + (lmbda[:, np.newaxis] - 1.0) * self.level, -np.inf)
         return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
     def log_variation(self, lmbda: FloatArray) -> FloatArray:
-        """The log of the squared coefficient of variation of the ratios."""
+        """Return the log of the squared coefficient of variation of the ratios."""
         r, n = self.ratios(lmbda), self.known.sum(axis=1)
         mean = r.sum(axis=1) / n
         away = np.where(self.known, r - mean[:, np.newaxis], 0.0)
@@ -177,7 +189,10 @@ class _Seasons(NamedTuple):
             return np.asarray(np.log((away * away).sum(axis=1)) - 2.0 * np.log(mean))
 
     def slope(self, lmbda: FloatArray) -> FloatArray:
-        """A quantity with the sign of the coefficient's derivative: Cov(r, r (u - U)), u = ln m, U its r-mean."""
+        """Return Cov(r, r (u - U)), u = ln m, U its mean weighted by r.
+
+        Its sign is that of the derivative of the coefficient of variation.
+        """
         r, n = self.ratios(lmbda), self.known.sum(axis=1)
         total = r.sum(axis=1)
         center = (r * self.level).sum(axis=1) / total
@@ -186,7 +201,7 @@ class _Seasons(NamedTuple):
         return np.asarray((away * change).sum(axis=1))
 
     def minimum(self, start: float, stop: float) -> FloatArray:
-        """The point at which the slope changes from negative to positive, by bisection."""
+        """Bisect for the point at which the slope changes from negative to positive."""
         low, high = np.full(len(self.level), start), np.full(len(self.level), stop)
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
@@ -196,7 +211,7 @@ class _Seasons(NamedTuple):
 
 
 def _find_lowest(seasons: _Seasons, low: float, high: float) -> FloatArray:
-    """The lowest minimum of the coefficient of variation within the bounds, for each series."""
+    """Return the lowest minimum of the coefficient of variation within the bounds, for each series."""
     p = len(seasons.level)
     points = np.linspace(low, high, _POINTS)
     slopes = np.array([seasons.slope(np.full(p, at)) for at in points])

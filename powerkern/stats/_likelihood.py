@@ -1,4 +1,4 @@
-"""The log-likelihood over axes of an array."""
+"""Compute the log-likelihood over axes of an array."""
 
 from __future__ import annotations
 
@@ -25,7 +25,15 @@ def log_likelihood(
     keepdims: bool,
     nan_policy: str,
 ) -> Any:
-    """The log-likelihood of every slice of `data` along `axis`."""
+    """Return the log-likelihood of every slice of `data` along `axis`.
+
+    Parameters
+    ----------
+    family : int
+        Code of the transform.
+    lmb, data, axis, keepdims, nan_policy
+        As in `powerkern.stats.boxcox_llf`.
+    """
     check_nan_policy(nan_policy)
     data = np.atleast_1d(read_data(data))
     values = as_float64(np.asarray(data))
@@ -46,7 +54,7 @@ def log_likelihood(
 
 
 def _column_llf(family: int, lmb: float, column: FloatArray) -> float:
-    """The log-likelihood of one column without its NaN."""
+    """Return the log-likelihood of one column; NaN if it is empty or a value is outside the domain."""
     if column.size == 0:
         return math.nan
     low, high = column.min(), column.max()
@@ -59,14 +67,14 @@ def _column_llf(family: int, lmb: float, column: FloatArray) -> float:
 
 
 def _flatten_slices(data: NDArray[Any], axes: tuple[int, ...]) -> tuple[NDArray[Any], tuple[int, ...]]:
-    """A matrix whose rows are the slices of `data` along `axes`, and the shape of the remaining axes."""
+    """Return a matrix whose rows are the slices of `data` along `axes`, and the shape of the remaining axes."""
     last = np.moveaxis(data, axes, range(-len(axes), 0))
     shape = last.shape[: data.ndim - len(axes)]
     return np.ascontiguousarray(last.reshape(math.prod(shape), math.prod(last.shape[len(shape) :]))), shape
 
 
 def _reduced_axes(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
-    """`axis` as a tuple of axes counted from 0."""
+    """Return `axis` as a tuple of axes counted from 0; raise like SciPy."""
     if axis is None:
         return tuple(range(ndim))
     given = np.atleast_1d(axis)
@@ -81,12 +89,24 @@ def _reduced_axes(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, .
 
 
 def _warn_about_empty(columns: list[FloatArray], length: int, nan_policy: str, several: bool) -> None:
-    """SciPy's warning for slices without data."""
+    """Issue SciPy's warning about slices without data.
+
+    Parameters
+    ----------
+    columns : list of ndarray
+        The values of each slice that count.
+    length : int
+        Number of values of a slice, including ignored ones.
+    nan_policy : str
+        Treatment of NaN.
+    several : bool
+        Whether there is more than one slice.
+    """
     if all(column.size for column in columns):
         return
     omitted = nan_policy == "omit" and length > 0
     if several and not omitted and length > 0:
-        return  # fully masked slices: SciPy says nothing
+        return  # SciPy does not warn about fully masked slices
     if not several:
         subject, outcome = "one or more sample arguments is too small; ", "all returned values will be NaN. "
     elif omitted:
@@ -100,7 +120,7 @@ def _warn_about_empty(columns: list[FloatArray], length: int, nan_policy: str, s
 
 
 def _small_sample_warning() -> type[Warning]:
-    """SciPy's warning category, so that filters for it apply; it is private there, hence the fallback to its base."""
+    """Return SciPy's warning category, so that filters for it apply, or its base class if SciPy has moved it."""
     try:
         from scipy.stats._axis_nan_policy import SmallSampleWarning
     except ImportError:

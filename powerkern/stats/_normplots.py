@@ -1,4 +1,4 @@
-"""Normality plots over lambda: the functions of `scipy.stats`."""
+"""Normality plots over lambda, from `scipy.stats`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from powerkern.stats._optima import correlations
 
 
 def boxcox_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N: int = 80) -> Any:
-    """Probability plot correlation of the Box-Cox transform of `x`, for equally spaced lambdas.
+    """Compute the probability plot correlation of the Box-Cox transform of `x`, for equally spaced lambdas.
 
     Parameters
     ----------
@@ -23,14 +23,14 @@ def boxcox_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N: int
     la, lb : float
         Smallest and largest lambda.
     plot : matplotlib Axes or pyplot, optional
-        Where to plot the correlations; anything with ``plot`` and with ``set_title`` or ``title``.
+        Object on which to plot the correlations, with a method ``plot`` and with ``set_title`` or ``title``.
     N : int, default 80
         Number of lambdas.
 
     Returns
     -------
     lmbdas : (N,) ndarray
-        The lambdas. An empty `x` is returned as it is, alone.
+        The lambdas. An empty `x` is returned unchanged, without other results.
     ppcc : (N,) ndarray
         Correlation of the sorted transformed data with the medians of normal order statistics; NaN for data that are
         constant or not finite.
@@ -59,7 +59,7 @@ def boxcox_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N: int
 
 
 def yeojohnson_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N: int = 80) -> Any:
-    """Probability plot correlation of the Yeo-Johnson transform of `x`, for equally spaced lambdas.
+    """Compute the probability plot correlation of the Yeo-Johnson transform of `x`, for equally spaced lambdas.
 
     Parameters
     ----------
@@ -79,6 +79,23 @@ def yeojohnson_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N:
 
 
 def _normplot(x: ArrayLike, family: int, title: str, la: float, lb: float, plot: Any, n: int) -> Any:
+    """Compute and plot probability plot correlations.
+
+    Parameters
+    ----------
+    x : array-like
+        The data.
+    family : int
+        Code of the transform.
+    title : str
+        Title of the plot.
+    la, lb : float
+        Smallest and largest lambda.
+    plot : object or None
+        Axes, pyplot, or the like.
+    n : int
+        Number of lambdas.
+    """
     data = read_data(x)
     if data.size == 0:
         return np.asarray(data)
@@ -97,7 +114,15 @@ def _normplot(x: ArrayLike, family: int, title: str, la: float, lb: float, plot:
 
 
 def _label(plot: Any, title: str, x: str, y: str) -> None:
-    """Title and labels of axes of matplotlib, or of pyplot itself."""
+    """Set the title and the labels of axes of matplotlib, or of pyplot itself.
+
+    Parameters
+    ----------
+    plot : object
+        Axes, pyplot, or the like; missing methods are skipped.
+    title, x, y : str
+        The texts.
+    """
     prefix = "set_" if hasattr(plot, "set_title") else ""
     for name, text in (("title", title), ("xlabel", x), ("ylabel", y)):
         method = getattr(plot, prefix + name, None)

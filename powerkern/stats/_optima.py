@@ -1,4 +1,4 @@
-"""Optimal lambdas, by maximum likelihood, probability plot correlation or a user's optimizer, and their bounds."""
+"""Optimal lambdas by maximum likelihood, probability plot correlation or an optimizer of the user, and their bounds."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.lambda_bounds import lambda_ranges
 from powerkern.stats._arrays import FLOAT32, FLOAT64, as_scalar
 
-#: The factor by which SciPy keeps transformed data below overflow.
+#: Factor by which SciPy keeps transformed data below overflow.
 SAFETY = 1e4
-#: The largest magnitude of transformed data of each type, and the message beyond it.
+#: Largest magnitude of transformed data of each type, and the message if it is exceeded.
 OVERFLOW = {dtype: (float(np.finfo(dtype).max) / SAFETY, f"overflow in {dtype.name}.") for dtype in (FLOAT32, FLOAT64)}
 
 
 def negative_llf(column: FloatArray, family: int) -> Callable[[Any], float]:
-    """The function of lambda that maximum likelihood minimises."""
+    """Return the negative log-likelihood of the column, a function of lambda."""
 
     def objective(lmbda: Any) -> float:
         return float(column.size * nll_vector(column, family, np.array([as_scalar(lmbda)]))[0])
@@ -37,7 +37,19 @@ def negative_llf(column: FloatArray, family: int) -> Callable[[Any], float]:
 def maximum_likelihood(
     column: FloatArray, family: int, brack: Sequence[float] | None, optimizer: Callable[..., Any] | None
 ) -> np.float64:
-    """The maximum-likelihood lambda, by the user's optimizer if there is one."""
+    """Return the maximum-likelihood lambda, by the optimizer of the user if there is one.
+
+    Parameters
+    ----------
+    column : (n,) ndarray
+        The data.
+    family : int
+        Code of the transform.
+    brack : sequence of float or None
+        Initial points, which are only checked.
+    optimizer : callable or None
+        Optimizer of the user; see `powerkern.stats.boxcox`.
+    """
     if optimizer is not None:
         return _user_optimum(optimizer, negative_llf(column, family))
     if brack is not None:
@@ -46,6 +58,7 @@ def maximum_likelihood(
 
 
 def _user_optimum(optimizer: Callable[..., Any], objective: Callable[[Any], float]) -> np.float64:
+    """Return the optimum that an optimizer of the user finds."""
     if not callable(optimizer):
         raise ValueError("`optimizer` must be a callable")
     optimum = getattr(optimizer(objective), "x", None)
@@ -58,7 +71,7 @@ def _user_optimum(optimizer: Callable[..., Any], objective: Callable[[Any], floa
 
 
 def _check_brack(brack: Sequence[float], objective: Callable[[Any], float]) -> None:
-    """Check a bracket as `scipy.optimize.brent` does before its search."""
+    """Raise for a bracket that `scipy.optimize.brent` would reject before its search."""
     if len(brack) not in (2, 3):
         raise ValueError("Bracketing interval must be length 2 or 3 sequence.")
     values = [objective(float(lmbda)) for lmbda in brack]
@@ -74,7 +87,7 @@ def _check_brack(brack: Sequence[float], objective: Callable[[Any], float]) -> N
 def best_correlation(
     column: FloatArray, brack: Sequence[float] | None, optimizer: Callable[..., Any] | None
 ) -> np.float64:
-    """The lambda of the straightest normal probability plot under Box-Cox."""
+    """Return the lambda of the straightest normal probability plot under Box-Cox."""
     x = np.sort(column)
     one_minus = _one_minus_correlations(x, BOX_COX)
 
@@ -83,21 +96,21 @@ def best_correlation(
 
     if optimizer is not None:
         return _user_optimum(optimizer, objective)
-    if np.count_nonzero(np.diff(x)) < 2:  # two distinct values lie on a straight line whatever lambda
+    if np.count_nonzero(np.diff(x)) < 2:  # two distinct values lie on a straight line for every lambda
         return np.float64(1.0)
-    if brack is None:  # the exponents that change the shape of the data without collapsing it
+    if brack is None:  # exponents that change the shape of the data without collapsing it
         reach = 5.0 / _log_range(x)
         brack = (-reach, reach)
     return np.float64(optimize.brent(objective, brack=brack))
 
 
 def correlations(column: FloatArray, family: int, lambdas: FloatArray) -> FloatArray:
-    """Return the correlation of the transformed column and normal quantiles at each of the lambdas."""
+    """Return the correlation of the transformed column and normal quantiles at each lambda."""
     return 1.0 - _one_minus_correlations(np.sort(column), family)(lambdas)
 
 
 def _one_minus_correlations(x: FloatArray, family: int) -> Callable[[FloatArray], FloatArray]:
-    """One minus the correlation of transformed ascending data and normal quantiles, as a function of lambdas."""
+    """Return a function of lambdas: one minus the correlation of transformed ascending data and normal quantiles."""
     columns, positions, totals = sort_and_weigh(x[np.newaxis].copy(), NO_WEIGHTS, normal_quantiles)
     work = np.empty((2, x.size))
 
@@ -110,14 +123,17 @@ def _one_minus_correlations(x: FloatArray, family: int) -> Callable[[FloatArray]
 
 
 def _log_range(x: FloatArray) -> float:
-    """``ln(largest/smallest)`` of ascending values, without cancellation."""
+    """Return ``ln(largest/smallest)`` of ascending values, without cancellation."""
     if x[-1] < 2.0 * x[0]:
         return math.log1p((x[-1] - x[0]) / x[0])
     return math.log(x[-1]) - math.log(x[0])
 
 
 def likelihood_interval(column: FloatArray, lmbda: float, alpha: float) -> tuple[float, float]:
-    """The lambdas at which the log-likelihood is chi2(1 - alpha, 1)/2 below its value at `lmbda`, optimal or not."""
+    """Return the lambdas at which the log-likelihood is chi2(1 - alpha, 1)/2 below its value at `lmbda`.
+
+    `lmbda` need not be the optimum.
+    """
     if not 0.0 <= alpha <= 1.0:
         raise ValueError("`alpha` must be between 0 and 1.")
     if alpha == 0.0:
@@ -127,14 +143,24 @@ def likelihood_interval(column: FloatArray, lmbda: float, alpha: float) -> tuple
 
 
 def lambda_range(family: int, low: float, high: float, ymax: float) -> tuple[float, float]:
-    """The interval of lambdas whose transforms of [`low`, `high`] stay within ``[-ymax, ymax]``."""
+    """Return the interval of lambdas whose transforms of [`low`, `high`] stay within ``[-ymax, ymax]``.
+
+    Parameters
+    ----------
+    family : int
+        Code of the transform.
+    low, high : float
+        Range of the data.
+    ymax : float
+        Largest magnitude of transformed data.
+    """
     lower, upper = np.empty((2, 1))
     lambda_ranges(family, np.array([low]), np.array([high]), ymax, lower, upper)
     return float(lower[0]), float(upper[0])
 
 
 def clip_lambda(lmbda: np.float64, lambdas: tuple[float, float], consequence: str) -> np.float64:
-    """`lmbda`, or the end of the interval nearest to it, with SciPy's warning."""
+    """Clip `lmbda` to an interval, with SciPy's warning if it changes."""
     lower, upper = lambdas
     if lower <= lmbda <= upper:
         return lmbda

@@ -1,4 +1,4 @@
-"""Yeo-Johnson: the functions of `scipy.stats`, and its inverse."""
+"""Yeo-Johnson functions of `scipy.stats`, and the inverse."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from powerkern.stats._optima import OVERFLOW, SAFETY, clip_lambda, lambda_range,
 
 
 def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str | None = NAN_POLICY) -> Any:
-    r"""Yeo-Johnson transform of `x`, by the given lambda or by the maximum-likelihood one.
+    r"""Transform `x` by Yeo-Johnson, with the given lambda or with the maximum-likelihood estimate.
 
     .. math:: \psi(\lambda, x) = \frac{(1 + x)^\lambda - 1}{\lambda} \quad (x \ge 0), \qquad
               \psi(\lambda, x) = -\frac{(1 - x)^{2 - \lambda} - 1}{2 - \lambda} \quad (x < 0)
@@ -41,16 +41,16 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
     Parameters
     ----------
     x : array_like
-        The data. To estimate lambda: 1-D and finite. With `lmbda` given, any shape; NaN stays NaN.
+        The data. To estimate lambda, they must be 1-D and finite. With `lmbda`, they may have any shape; NaN stays NaN.
     lmbda : array_like of float, optional
-        Transform by this; it broadcasts against `x`.
+        Lambda of the transform; it broadcasts against `x`. By default it is estimated.
     nan_policy : {"propagate", "omit", "raise"}, optional
         As in `boxcox`.
 
     Returns
     -------
-    y : ndarray, or the kind of `x` with `lmbda` given
-        The transformed data, see `boxcox`. An empty `x` is returned as it is, alone.
+    y : ndarray; with `lmbda`, the type of `x`
+        The transformed data; see `boxcox`. An empty `x` is returned unchanged, without other results.
     maxlog : float
         The estimate of lambda, `yeojohnson_normmax`. Only without `lmbda`.
 
@@ -91,7 +91,7 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
         return np.asarray(x)
     reject_complex(x)
     if lmbda is not None:
-        contains_nan(x, nan_policy)  # which may be an error
+        contains_nan(x, nan_policy)  # raises under "raise"
         return transform_like_input(YEOJOHNSON, given, lmbda)
     maxlog = yeojohnson_normmax(x, nan_policy=nan_policy)
     return transform_array(YEOJOHNSON, x, maxlog), maxlog
@@ -104,19 +104,18 @@ def yeojohnson_normmax(
     ymax: float | None = None,
     nan_policy: str | None = NAN_POLICY,
 ) -> Any:
-    r"""The maximum-likelihood lambda of the Yeo-Johnson transform.
+    r"""Return the maximum-likelihood lambda of the Yeo-Johnson transform.
 
     Parameters
     ----------
     x : array_like
         The data: 1-D and finite.
     brack : sequence of 2 or 3 floats, optional
-        If given, lambda is not bounded, as in SciPy. Otherwise unused, but checked: the single maximum is found from
-        any start.
+        If given, lambda is not bounded, as in SciPy. The points are checked, but not needed to find the single maximum.
     ymax : float, optional
-        Bound on the magnitude of transformed data (not a parameter in SciPy). Default: a 10,000th of the square
-        root of the largest number of x's dtype, so that the variance of the transformed data is finite too.
-        Infinity: no bound.
+        Bound on the magnitude of transformed data (not a parameter in SciPy). The default is the square root of the
+        largest number of the dtype of `x`, divided by 10,000, so that the variance of the transformed data is finite,
+        too. Infinity means no bound.
     nan_policy : {"propagate", "omit", "raise"}, optional
         As in `boxcox`.
 
@@ -186,12 +185,12 @@ def yeojohnson_llf(
     nan_policy: str = "propagate",
     keepdims: bool = False,
 ) -> Any:
-    r"""Log-likelihood of lambda under the Yeo-Johnson model, maximised over location and scale.
+    r"""Return the log-likelihood of lambda under the Yeo-Johnson model, maximised over location and scale.
 
     .. math:: \ell(\lambda) = (\lambda - 1) \sum_i \mathrm{sign}(x_i) \ln(1 + |x_i|)
               - \frac{n}{2} \ln \mathrm{Var}\, \psi(\lambda, x)
 
-    with the variance's divisor n; the constant ``-n/2 (ln 2 pi + 1)`` is omitted, as in SciPy.
+    with divisor n in the variance. The constant ``-n/2 (ln 2 pi + 1)`` is omitted, as in SciPy.
 
     Parameters
     ----------
@@ -201,7 +200,7 @@ def yeojohnson_llf(
     Returns
     -------
     llf : float or ndarray
-        NaN where a value is not finite, inf where all values are equal.
+        Log-likelihood of each slice. NaN if a value is not finite; inf if all values are equal.
 
     Notes
     -----
@@ -217,7 +216,7 @@ def yeojohnson_llf(
 
 
 def inv_yeojohnson(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) -> Any:
-    r"""Inverse of the Yeo-Johnson transform.
+    r"""Invert the Yeo-Johnson transform.
 
     .. math:: \psi^{-1}(\lambda, y) = (1 + \lambda y)^{1/\lambda} - 1 \quad (y \ge 0), \qquad
               \psi^{-1}(\lambda, y) = 1 - (1 - (2 - \lambda) y)^{1/(2 - \lambda)} \quad (y < 0)
@@ -231,8 +230,8 @@ def inv_yeojohnson(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None
 
     Returns
     -------
-    x : ndarray or float, or the kind of `y`
-        NaN where `y` is outside the range of the transform: ``1 + lmbda y < 0`` for ``y >= 0``,
+    x : ndarray or float, or the type of `y`
+        The original values. NaN where `y` is outside the range of the transform: ``1 + lmbda y < 0`` for ``y >= 0``,
         ``1 - (2 - lmbda) y < 0`` for ``y < 0``.
 
     Examples
