@@ -53,6 +53,12 @@ def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
     return slices(slice(0, p), width)
 
 
+def is_one_group(shape: tuple[int, int]) -> bool:
+    """Return whether a matrix is so small that `column_groups` leaves it whole, and one thread does the work."""
+    n, p = shape
+    return p <= gather.CACHE_LINE and n * p < SERIAL_VALUES
+
+
 def cache_shape(values: Columns) -> tuple[int, int]:
     """Return the numbers of rows and columns of a block that fits the cache."""
     n, p = values.shape

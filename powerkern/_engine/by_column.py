@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from powerkern._engine.blocks import GROUP_VALUES, column_groups
+from powerkern._engine.blocks import GROUP_VALUES, column_groups, is_one_group
 from powerkern._engine.gather import Columns, FitScratch, Scratch, as_float64, contiguous_columns, gather_columns
 from powerkern._engine.threads import progress_bar, run_parallel
 from powerkern._typing import FloatArray
@@ -39,6 +39,9 @@ def for_each_group(
     use_calling_thread : bool
         See `run_parallel`.
     """
+    if is_one_group(shape) and not progress:
+        job(slice(0, shape[1]))
+        return
     groups = [(group,) for group in column_groups(shape, n_threads)]
     with progress_bar(shape[1], " columns", progress) as bar:
         run_parallel(job, groups, shape, n_threads, bar, use_calling_thread=use_calling_thread)
@@ -136,13 +139,15 @@ def fit_matrix(
     (p, N_RESULTS) ndarray
         The fields of `kernels.results`. A negative STATUS marks values outside the domain.
     """
-    out = np.empty((values.shape[1], N_RESULTS))
-    scratch = FitScratch(values.shape[0])
+    n, p = values.shape
+    out, scratch = np.empty((p, N_RESULTS)), FitScratch(n)
+    if is_one_group((n, p)) and not progress:  # without the frames of `for_each_group`, which show in small fits
+        fit_part(values, family, lmbda, weight, scratch, out)
+        return out
 
     def job(group: slice) -> None:
         fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group])
 
-    n, p = values.shape
     for_each_group(job, (n, p), n_threads, progress, use_calling_thread=n * p <= GROUP_VALUES and not progress)
     return out
 

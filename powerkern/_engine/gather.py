@@ -63,8 +63,8 @@ def shift_and_scale(values: NDArray[Any], shift: FloatArray, divisor: FloatArray
 class Scratch(threading.local):
     """A block for each thread, into which columns are gathered."""
 
-    def __init__(self, n_beside: int = 0) -> None:
-        self._memory, self._n_beside = np.empty(0), n_beside
+    _memory: FloatArray = np.empty(0)
+    _n_beside = 0
 
     def block(self, n_columns: int, n_rows: int) -> FloatArray:
         """Return a contiguous (n_columns, n_rows) block."""
@@ -85,8 +85,7 @@ class FitScratch(Scratch):
     """
 
     def __init__(self, n: int) -> None:
-        super().__init__(N_LONG * n)
-        self._n = n
+        self._n, self._n_beside = n, N_LONG * n
         self._work: Work | None = None
         self._lockstep: LockstepWork | None = None
 

@@ -19,6 +19,8 @@ from powerkern._input.arrays import as_choice
 _KINDS: tuple[type[Estimator], ...] = (ML, CentralML, AdaptiveRewML, RewML, RewMLNR, Carroll, MTL, PPCC)
 #: The estimators by name: the short forms of their objects with default options.
 ESTIMATORS = {kind.name: kind for kind in _KINDS}
+#: The estimators with default options: frozen, so that all fits may share them.
+_WITH_DEFAULTS = {name: kind() for name, kind in ESTIMATORS.items()}
 
 
 def as_estimator(estimator: object) -> Estimator:
@@ -35,7 +37,7 @@ def as_estimator(estimator: object) -> Estimator:
         return estimator
     if isinstance(estimator, type) and issubclass(estimator, Estimator):
         raise TypeError(f"estimator is the class {estimator.__name__}; pass an object, {estimator.__name__}()")
-    return ESTIMATORS[as_choice("estimator", estimator, ESTIMATORS)]()
+    return _WITH_DEFAULTS[as_choice("estimator", estimator, ESTIMATORS)]
 
 
 def with_options(name: str, options: Mapping[str, Any]) -> Estimator:

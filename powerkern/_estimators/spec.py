@@ -106,13 +106,19 @@ class FitSpec:
         TypeError, ValueError
             The first argument that is not allowed, in the order of `fit`; then the first row of `CONFLICTS` that holds.
         """
-        asked = {name: value for name, value in given.items() if not _is_default(value, _WORDS[name])}
-        for name in asked:
-            if name in _CHECKS:
-                asked[name] = _CHECKS[name](name, asked[name])
-        spec, place = cls(**asked), RowsAsked(grouped, in_chunks)
+        asked = {}
+        for name, value in given.items():
+            default = _WORDS[name]
+            if value is not default and (type(value) is not type(default) or value != default):
+                asked[name] = _CHECKS[name](name, value)
+        spec = cls(**asked)
         for conflict in CONFLICTS:
-            if conflict.argument in asked and conflict.holds(spec, place):
+            if (
+                conflict.argument in asked
+                and not (grouped and conflict.without_groups)
+                and (in_chunks or not conflict.in_chunks)
+                and conflict.holds(spec)
+            ):
                 raise conflict.error(conflict.message(spec))
         return spec
 
@@ -140,6 +146,22 @@ class FitSpec:
             given_bounds(self.bounds, p, names),
         )
         return ColumnSpec(given_lambdas(self.lmbda, p, names), given_shift(self.shift, self.family, p, names), limit)
+
+    def resolved(
+        self, p: int, names: Sequence[Any] | None = None, dtype: np.dtype[Any] = _FLOAT64
+    ) -> tuple[Self, ColumnSpec]:
+        """Return the specification that a fit keeps, `with_columns`, and what is asked of each column, `per_column`."""
+        if (
+            self.lmbda is None
+            and self.bounds is None
+            and self.ymax is None
+            and self.standardize
+            and isinstance(self.shift, float)
+            and self.shift == 0.0
+        ):
+            return self, ColumnSpec.free(p)
+        asked = self.per_column(p, names, dtype)
+        return self.with_columns(asked), asked
 
     def with_columns(self, columns: ColumnSpec) -> Self:
         """Return the specification that a fit keeps: numbers per column as tuples, in the order of the columns."""
@@ -225,20 +247,16 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
 }
 
 
-class RowsAsked(NamedTuple):
-    """How the rows come."""
-
-    grouped: bool = False
-    in_chunks: bool = False
-
-
 class Conflict(NamedTuple):
-    """Arguments that do not go together; the row holds only if `argument` was given."""
+    """Arguments that do not go together; the row is looked at only if `argument` was given."""
 
     argument: str
-    holds: Callable[[FitSpec, RowsAsked], bool]
+    holds: Callable[[FitSpec], bool]
     message: Callable[[FitSpec], str]
     error: type[Exception] = ValueError
+    #: Whether the row is for fits without groups, or for fits from chunks only.
+    without_groups: bool = False
+    in_chunks: bool = False
 
 
 def _has_shift(spec: FitSpec) -> bool:
@@ -254,47 +272,48 @@ _ONLY_WITH_GROUPS = "dropna, unknown and shrink go with groups=; leave them out"
 #: What does not go together. The first row that holds is the one that the user reads.
 CONFLICTS: tuple[Conflict, ...] = (
     *(
-        Conflict(name, lambda spec, rows: not rows.grouped, lambda spec: _ONLY_WITH_GROUPS, TypeError)
+        Conflict(name, lambda spec: True, lambda spec: _ONLY_WITH_GROUPS, TypeError, without_groups=True)
         for name in ("dropna", "unknown", "shrink")
     ),
     Conflict(
         "criterion",
-        lambda spec, rows: spec.family != BEST,
+        lambda spec: spec.family != BEST,
         lambda spec: f"criterion goes with family='best' only, not with family={shown(spec.family)}; leave it out",
     ),
     Conflict(
         "criterion",
-        lambda spec, rows: rows.in_chunks and spec.criterion == CENTRAL,
+        lambda spec: spec.criterion == CENTRAL,
         lambda spec: "criterion='central' needs the rows in memory: pk.fit(X, ...), not chunks of them",
+        in_chunks=True,
     ),
     Conflict(
         "lmbda",
-        lambda spec, rows: not spec.estimator.has_likelihood,
+        lambda spec: not spec.estimator.has_likelihood,
         lambda spec: f"lmbda cannot be given with estimator={spec.estimator.name!r}",
     ),
     Conflict(
         "lmbda",
-        lambda spec, rows: spec.family == BEST,
+        lambda spec: spec.family == BEST,
         lambda spec: f"lmbda cannot be given with family={shown(spec.family)}",
     ),
     Conflict(
         "ymax",
-        lambda spec, rows: not spec.estimator.has_likelihood,
+        lambda spec: not spec.estimator.has_likelihood,
         lambda spec: f"ymax cannot be given with estimator={spec.estimator.name!r}",
     ),
     Conflict(
         "shift",
-        lambda spec, rows: not _takes_shift(spec) and _has_shift(spec),
+        lambda spec: not _takes_shift(spec) and _has_shift(spec),
         lambda spec: f"shift goes with family='box-cox' only, not with family={shown(spec.family)}; leave it out",
     ),
     Conflict(
         "shift",
-        lambda spec, rows: spec.origin is not None and _has_shift(spec),
+        lambda spec: spec.origin is not None and _has_shift(spec),
         lambda spec: "shift cannot be given with origin='fit', which finds the origin: leave one of them out",
     ),
     Conflict(
         "origin",
-        lambda spec, rows: not spec.estimator.fits_origin,
+        lambda spec: not spec.estimator.fits_origin,
         lambda spec: (
             "origin='fit' goes with 'mle', 'central-mle', 'robust', 'rewml' and 'rewml-nr', not with "
             f"estimator={spec.estimator.name!r}"
@@ -302,37 +321,39 @@ CONFLICTS: tuple[Conflict, ...] = (
     ),
     Conflict(
         "origin",
-        lambda spec, rows: spec.estimator.sets_unit,
+        lambda spec: spec.estimator.sets_unit,
         lambda spec: "prestandardize has no effect with origin='fit', which fits the unit: leave it out",
     ),
     Conflict(
         "estimator",
-        lambda spec, rows: spec.estimator.needs_origin and spec.origin is None,
+        lambda spec: spec.estimator.needs_origin and spec.origin is None,
         lambda spec: (
             f"estimator={spec.estimator.name!r} needs origin='fit', which needs the rows in memory: pk.fit(X, ...)"
         ),
     ),
     Conflict(
         "bounds",
-        lambda spec, rows: spec.estimator.needs_origin,
+        lambda spec: spec.estimator.needs_origin,
         lambda spec: f"bounds cannot be given with estimator={spec.estimator.name!r}",
     ),
     Conflict(
         "estimator",
-        lambda spec, rows: rows.in_chunks and spec.estimator.needs_order,
+        lambda spec: spec.estimator.needs_order,
         lambda spec: (
             f"estimator={spec.estimator.name!r} needs every value in its order, which no summary of chunks holds; draw "
             "rows at random and fit these by powerkern.fit, or use 'mle' or a robust estimator"
         ),
+        in_chunks=True,
     ),
     Conflict(
         "estimator",
-        lambda spec, rows: rows.in_chunks and not spec.estimator.fits_chunks,
+        lambda spec: not spec.estimator.fits_chunks,
         lambda spec: "ML(prestandardize=...) needs the rows in memory: pk.fit(X, ...), not chunks of them",
+        in_chunks=True,
     ),
     Conflict(
         "shrink",
-        lambda spec, rows: (
+        lambda spec: (
             not spec.estimator.has_likelihood
             or spec.family == BEST
             or spec.lmbda is not None

@@ -171,13 +171,13 @@ def fit(
         unknown=unknown,
         shrink=shrink,
     )
-    run = Run(thread_count(n_threads), progress)
     rows, groups_of_rows = (X, None) if groups is None else without_groups(X, groups, dropna)
     matrix = read(rows, sample_weight, column_names=column_names, non_numeric=non_numeric)
-    levels = None if column_names is not None else _frames.level_names(rows)
+    levels = None if matrix.names is None or column_names is not None else _frames.level_names(rows)
+    run = Run(thread_count(n_threads, matrix.values.size), progress)
     labels = ColumnLabels(matrix.names, levels, matrix.was_vector)
-    asked = spec.per_column(matrix.values.shape[1], matrix.names, matrix.values.dtype)
-    spec, data = spec.with_columns(asked), FittedData.remember(matrix, X, sample_weight)
+    spec, asked = spec.resolved(matrix.values.shape[1], matrix.names, matrix.values.dtype)
+    data = FittedData.remember(matrix, X, sample_weight)
     if groups_of_rows is not None:
         return fit_groups(matrix, groups_of_rows, spec, asked, labels, data, run)
     columns = fit_columns(matrix, spec, asked, run)
