@@ -146,7 +146,7 @@ def fit_regression(
     matrix = matrix._replace(values=data.values, weight=data.weight)
     weight, (n, p) = matrix.weight, matrix.values.shape
     terms, design = read_covariates(covariates, formula, intercept, n, Y, "Y")
-    asked, threads = spec.per_column(p, matrix.names), thread_count(n_threads)
+    (spec, asked), threads = spec.resolved(p, matrix.names), thread_count(n_threads)
     given, shift, limits = asked.lmbda, asked.shift, asked.limit.bounds
     problem = Problem.of(matrix, design, terms.intercept, weight, shift)
     code = YEO_JOHNSON if family == BEST else FAMILIES[family]
@@ -165,7 +165,7 @@ def fit_regression(
         figures.results[:, [X_MIN, X_MAX]] = extremes(matrix.values, weight)
     terms.warn_dropped(problem.basis.used)
     labels = ColumnLabels(matrix.names, level_names(Y), matrix.was_vector)
-    power = build_power_fit(spec.with_columns(asked), labels, ColumnTable(figures.results, families))
+    power = build_power_fit(spec, labels, ColumnTable(figures.results, families))
     return RegressionFit(power, terms, figures, problem.basis.center, problem, data.take_prints(threads))
 
 

@@ -38,6 +38,7 @@ UnknownGroups = Literal["raise", "nan", "pooled"]
 
 _FLOAT64 = np.dtype(np.float64)
 _ML = ML()
+_UNBOUNDED = np.array([[-np.inf], [np.inf]])
 
 
 class ChunkOptions(TypedDict, total=False):
@@ -133,47 +134,45 @@ class FitSpec:
         return not self.standardize and (self.lmbda is not None or not self.estimator.has_likelihood)
 
     def per_column(self, p: int, names: Sequence[Any] | None = None, dtype: np.dtype[Any] = _FLOAT64) -> ColumnSpec:
-        """Return what is asked of each of p columns, whose labels are `names` and whose values have this type.
+        """Return what is asked of each of p columns, see `resolved`."""
+        return self.resolved(p, names, dtype)[1]
+
+    def resolved(
+        self, p: int, names: Sequence[Any] | None = None, dtype: np.dtype[Any] = _FLOAT64
+    ) -> tuple[Self, ColumnSpec]:
+        """Return the specification that a fit of p columns keeps, and what is asked of each column.
+
+        Parameters
+        ----------
+        p : int
+            The number of columns.
+        names : sequence, optional
+            Their labels, with which series are aligned.
+        dtype : dtype
+            The type of the values, on which the default of `ymax` depends.
 
         Raises
         ------
         TypeError, ValueError
             An argument has neither one entry nor p, or no number, or no interval of lambdas.
         """
-        limit = LambdaLimit(
-            output_limit(self.ymax, self.standardize, dtype),
-            self.ymax is not None,
-            given_bounds(self.bounds, p, names),
-        )
-        return ColumnSpec(given_lambdas(self.lmbda, p, names), given_shift(self.shift, self.family, p, names), limit)
-
-    def resolved(
-        self, p: int, names: Sequence[Any] | None = None, dtype: np.dtype[Any] = _FLOAT64
-    ) -> tuple[Self, ColumnSpec]:
-        """Return the specification that a fit keeps, `with_columns`, and what is asked of each column, `per_column`."""
-        if (
-            self.lmbda is None
-            and self.bounds is None
-            and self.ymax is None
-            and self.standardize
-            and isinstance(self.shift, float)
-            and self.shift == 0.0
-        ):
-            return self, ColumnSpec.free(p)
-        asked = self.per_column(p, names, dtype)
-        return self.with_columns(asked), asked
-
-    def with_columns(self, columns: ColumnSpec) -> Self:
-        """Return the specification that a fit keeps: numbers per column as tuples, in the order of the columns."""
-        if self.lmbda is None and self.bounds is None and isinstance(self.shift, float):
-            return self
-        ends = zip(self.bounds or (), columns.limit.bounds, strict=False)
-        return replace(
+        has_shift = not (isinstance(self.shift, float) and self.shift == 0.0)
+        lmbda = np.full(p, np.nan) if self.lmbda is None else given_lambdas(self.lmbda, p, names)
+        shift = given_shift(self.shift, self.family, p, names) if has_shift else np.zeros(p)
+        bounds = np.repeat(_UNBOUNDED, p, axis=1) if self.bounds is None else given_bounds(self.bounds, p, names)
+        is_free = self.ymax is None and self.standardize
+        ymax = np.inf if is_free else output_limit(self.ymax, self.standardize, dtype)
+        asked = ColumnSpec(lmbda, shift, LambdaLimit(ymax, self.ymax is not None, bounds))
+        if self.lmbda is None and self.bounds is None and not has_shift:
+            return self, asked
+        ends = zip(self.bounds or (), bounds, strict=False)
+        kept = replace(
             self,
-            lmbda=None if np.isnan(columns.lmbda).all() else _plain(self.lmbda, columns.lmbda),
-            shift=_plain(self.shift, columns.shift) if columns.shift.any() else 0.0,
+            lmbda=None if np.isnan(lmbda).all() else _plain(self.lmbda, lmbda),
+            shift=_plain(self.shift, shift) if shift.any() else 0.0,
             bounds=self.bounds and tuple(_plain(given, end) for given, end in ends),
         )
+        return kept, asked
 
     def tiled(self, n_groups: int) -> Self:
         """Return the specification of `n_groups` groups whose columns stand side by side."""

@@ -20,6 +20,8 @@ KINDS = {"i": "numbers", "u": "numbers", "f": "numbers", "b": "booleans", "U": "
 
 def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Labels as an array; or as positions in an array of categories, -1 where one is missing."""
+    if type(column) is np.ndarray and column.dtype.kind in KINDS:
+        return column, None
     own = library(column)
     if own == "pandas" and not isinstance(column.dtype, np.dtype):
         import pandas

@@ -177,7 +177,7 @@ def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple
     codes[slice(None) if dropna is False else ~missing] = at
     if not present.size:
         raise ValueError("groups has no labels" + (": all are missing" if codes.size else ""))
-    return without_names(X, names), (
+    return X if names is None else without_names(X, names), (
         Keys(names, [each.categories for each in coded], present, several),
         runs._replace(codes=codes),
     )
@@ -202,6 +202,8 @@ def check_rows(runs: Runs, n: int) -> None:
 
 def _columns(X: Any, groups: Any) -> tuple[list[Any], list[str] | None, bool]:
     """The columns that hold labels, their names if they are columns of X, and whether there may be several."""
+    if type(X) is np.ndarray and type(groups) is np.ndarray and groups.ndim == 1:  # neither has names
+        return [groups], None, False
     names = _names_among(X, groups)
     if names is not None:
         return [frames.column_at(X, j) for j in names[1]], names[0], not isinstance(groups, str)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -15,6 +15,7 @@ from powerkern._input.arrays import Matrix, as_matrix, as_rows, check_n_features
 from powerkern._input.columns import LEAVE_OUT
 from powerkern._input.messages import Rewording
 from powerkern._input.wrapping import as_frame
+from powerkern._typing import FloatArray
 
 #: For functions with the argument `non_numeric`.
 OFFERING_NON_NUMERIC = Rewording((f"{LEAVE_OUT}$", f"{LEAVE_OUT} (of a data frame: non_numeric='ignore')"))
@@ -45,6 +46,10 @@ def read(
     what : str, default "X"
         Name of the argument in messages.
     """
+    is_plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim in (1, 2) and X.size > 0
+    if is_plain and sample_weight is None and column_names is None and non_numeric in (None, "raise"):
+        X = cast(FloatArray, X)  # which leaves nothing to read: the frames below would show in small fits
+        return Matrix(X if X.ndim == 2 else X[:, np.newaxis], None, X.ndim == 1)
     rows, weight = frames.without_weights(as_frame(X) or X, sample_weight, what)
     if non_numeric is None:
         matrix = as_matrix(rows, column_names, what)
@@ -91,6 +96,10 @@ def read_fitted(
     ValueError
         If the number of columns, their names or their order differ from the fit's.
     """
+    if type(X) is np.ndarray and X.dtype == np.float64 and X.size > 0 and sample_weight is None:  # as in `read`
+        values = X[:, np.newaxis] if X.ndim == 1 else X
+        if values.shape[1:] == (n_features,):
+            return Matrix(values, None, X.ndim == 1, given=X, part=X)
     given = as_frame(X) or X  # recognised once
     rows, weight = frames.without_weights(given, sample_weight, what)
     part = frames.columns_named(rows, names)

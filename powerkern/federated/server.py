@@ -257,8 +257,7 @@ class Server:
         """Build the fit; warn about columns whose lambda is not precise."""
         results, error = outcome
         self._read = {}
-        spec = self._plan.spec
-        spec = spec.with_columns(spec.per_column(len(results)))
+        spec, _ = self._plan.spec.resolved(len(results))
         columns = ColumnTable(results, spec.family, lmbda_error=error)
         self._fit = build_power_fit(spec, ColumnLabels(self._columns), columns)
         rough = np.flatnonzero(results[:, STATUS] == Status.BRACKETED)

@@ -140,7 +140,7 @@ class ChunkJob:
         p, names = found.range.n_features, found.range.column_names
         columns = ColumnTable(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error)
         labels = ColumnLabels(names, was_vector=found.range.was_vector)
-        return PowerFit(spec.with_columns(spec.per_column(p, names)), labels, columns, found.sums)
+        return PowerFit(spec.resolved(p, names)[0], labels, columns, found.sums)
 
 
 class _Found(NamedTuple):
@@ -203,8 +203,7 @@ class _Fits(NamedTuple):
         at, p = np.flatnonzero(positive), positive.size
         passes = self._passes_after(found.range, names)
         names = tuple(found.range.column_names or list[Any](range(p)))
-        asked = self.spec.per_column(p, found.range.column_names)
-        part = replace(self.spec.with_columns(asked).part(at), family="box-cox")
+        part = replace(self.spec.resolved(p, found.range.column_names)[0].part(at), family="box-cox")
         other = _Fits(replace(passes, columns=positive), part, self.n_threads).by(names)
         _check_unchanged(found.range, at, other.range.n_obs)
         better = box_cox_is_better(

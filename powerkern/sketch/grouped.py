@@ -206,8 +206,7 @@ def fit_groups_with(
     def on_groups(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
         return map_reduce(_GroupedPass(inner=function, keys=keys, labels=labels), merge)
 
-    asked = job.spec.per_column(found.p, found.names)
-    spec = job.spec.with_columns(asked)
+    spec, _ = job.spec.resolved(found.p, found.names)
     with _groups_in_errors(keys, found.p, found.names):
         wide = replace(job, spec=spec.tiled(len(keys)), column_names=None).fit(on_groups)
     return build_grouped_fit(spec, ColumnLabels(found.names), keys, wide._table)

@@ -278,10 +278,11 @@ def finish(
     spec = FitSpec.checked(
         family=grid.family, standardize=standardize, lmbda=lmbda, shift=grid.shift, ymax=ymax, bounds=bounds
     )
-    asked = spec.per_column(grid.n_features, grid.column_names)
     results, sums = finish_results(total, spec, thread_count(n_threads))
     labels = ColumnLabels(grid.column_names, was_vector=grid.was_vector)
-    return build_power_fit(spec.with_columns(asked), labels, ColumnTable(results, grid.family), sums)
+    return build_power_fit(
+        spec.resolved(grid.n_features, grid.column_names)[0], labels, ColumnTable(results, grid.family), sums
+    )
 
 
 def finish_results(total: Sketch, spec: FitSpec, n_threads: int) -> tuple[FloatArray, power_sums.PowerSums]:
