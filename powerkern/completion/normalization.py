@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
+from powerkern.kernels.location.loc_scale import MAD_FACTOR
 
 NORMALIZATIONS = ("rows", "columns", "both", "columns-first", "average", "zscores")
 #: A standard deviation below this multiple of the absolute values is rounding error.
 ROUNDING = 1e-15
-#: Consistency factor of the median absolute deviation for normal data.
-_MAD = 1.482602218505602
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def limits(values: FloatArray, reach: float | None) -> FloatArray:
         deviation = seen - center
         either = _median(abs(deviation[deviation != 0.0])) or math.inf
         for side, sign in enumerate((-1.0, 1.0)):
-            scale = _MAD * (_median(abs(deviation[sign * deviation >= 0.0])) or either)
+            scale = MAD_FACTOR * (_median(abs(deviation[sign * deviation >= 0.0])) or either)
             with np.errstate(over="ignore"):
                 ends[side, j] = np.multiply(center + sign * reach * scale, unit)
     return ends

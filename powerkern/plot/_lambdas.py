@@ -10,6 +10,7 @@ from scipy.special import chdtri
 
 from powerkern._input.arrays import as_reals, column_label
 from powerkern._results.power_fit import PowerFit
+from powerkern.kernels.location.loc_scale import R_MAD_FACTOR
 from powerkern.plot._drawing import get_axes, ink, set_title
 from powerkern.plot._fits import check_fit, find_column, fit_arguments, read_columns, title_label
 from powerkern.regression import RegressionFit
@@ -169,4 +170,4 @@ def _spread_of_logs(fit: PowerFit, X: object, j: int) -> float:
     x = values[:, j].astype(np.float64)
     x = (x[~np.isnan(x)] - fit.center[j]) / fit.divisor[j]
     logs = np.log(x) if fit.families[j] == "box-cox" else np.copysign(np.log1p(np.abs(x)), x)
-    return float(1.4826 * np.median(np.abs(logs - np.median(logs))) or np.ptp(logs) or 1.0)
+    return float(R_MAD_FACTOR * np.median(np.abs(logs - np.median(logs))) or np.ptp(logs) or 1.0)

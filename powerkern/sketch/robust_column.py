@@ -10,6 +10,7 @@ from powerkern._estimators.robust import RobustEstimator
 from powerkern._status import Route, Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.location.huber import HUBER_K
+from powerkern.kernels.location.loc_scale import R_MAD_FACTOR
 from powerkern.kernels.results import LMBDA, LMBDA0, N_RESULTS, OBJECTIVE, ROUTE, STATUS, is_identity
 from powerkern.kernels.robust.adaptive_rewml import N_WIDER, WIDER
 from powerkern.kernels.robust.fit import CUT_AFTER, CUT_BEFORE, CUT_LOC, CUT_SCALE, N_CUT
@@ -209,7 +210,7 @@ class RobustChunkColumn(CountedColumn):
         if self.family != BOX_COX or points.options.prestandardize != MAD:
             return 1.0
         logs = np.log(points.x)
-        return 1.4826 * _median_distance(logs, points.w, weighted_median(logs, points.w))
+        return R_MAD_FACTOR * _median_distance(logs, points.w, weighted_median(logs, points.w))
 
     def cut(self, points: Points, lmbda: float, rule: CutRule) -> tuple[FloatArray, FloatArray]:
         """Return the kept interval of points at a lambda (see `kernels.robust.fit.Entries`), and their transforms."""

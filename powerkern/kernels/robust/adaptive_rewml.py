@@ -75,7 +75,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
         return
     row[N_EVAL] += start.n_eval
     start = at_its_start(standardized, start, chosen, work)
-    negative_shift = standardized.column.below
+    negative_shift = standardized.column.negative_shift
     write_column(x, standardized.counts, negative_shift, prescaling, start, row)
     write_tail(_keeps_far_tail(standardized, row[LMBDA] * prescaling.power, kept), row)
     factor = scale_factor(0.0, 0.0, kept.cutoff)

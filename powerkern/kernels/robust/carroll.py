@@ -209,7 +209,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
         return
     row[STATUS], row[NLL], row[CURVATURE] = _OK, whole[NLL], whole[CURVATURE]
     row[N_EVAL] += found.n_eval + whole[N_EVAL]
-    write_column(x, standardized.counts, standardized.column.below, prescaling, found, row)
+    write_column(x, standardized.counts, standardized.column.negative_shift, prescaling, found, row)
     part = part_of(standardized.counts, kept.start, kept.stop)
     _restandardize(row, standardized.y[kept.start : kept.stop], part, kept.loc, kept.scale)
 

@@ -76,9 +76,9 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     row[N_EVAL] = n_eval
     if row[STATUS] == _OK and widened:
         row[STATUS] = _NOT_CERTIFIED
-    write_column(x, standardized.counts, standardized.column.below, prescaling, found, row)
+    write_column(x, standardized.counts, standardized.column.negative_shift, prescaling, found, row)
     correction = scale_factor(weight_kept(standardized.counts, kept) / value_weight(standardized.counts), 0.0, 0.0)
-    write_kept(x, standardized.counts, standardized.column.below, prescaling, kept, correction, options, row)
+    write_kept(x, standardized.counts, standardized.column.negative_shift, prescaling, kept, correction, options, row)
 
 
 @kernel

@@ -113,7 +113,7 @@ def is_finished(x: FloatArray, counts: FrequencyWeights | None, kept: KeptRange,
 def write_column(
     x: FloatArray,
     counts: FrequencyWeights | None,
-    below: float,
+    negative_shift: float,
     prescaling: Prescaling,
     found: SearchResult,
     row: FloatArray,
@@ -126,7 +126,7 @@ def write_column(
         The column in its own units, ascending, without NaN.
     counts : FrequencyWeights or None
         The tables of weights.
-    below : float
+    negative_shift : float
         2 for Yeo-Johnson, whose exponent for negative values is 2 - lambda, and 0 for Box-Cox.
     prescaling : Prescaling
         How the column was prestandardised.
@@ -135,11 +135,11 @@ def write_column(
     row : ndarray of float64, shape (N_RESULTS,)
         The results of the column.
     """
-    nll = row[NLL] + log(prescaling.divisor) if below > 0.0 else row[NLL]
+    nll = row[NLL] + log(prescaling.divisor) if negative_shift > 0.0 else row[NLL]
     write_range(row, weight_of_all(counts, x.size), x[0], x[-1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
     row[OBJECTIVE] = found.value
-    row[DIVISOR] = divisor_of(below, prescaling)
+    row[DIVISOR] = divisor_of(negative_shift, prescaling)
     if row[STATUS] == _OK and not found.inside:
         row[STATUS] = _NOT_CERTIFIED
     if row[STATUS] == _OK:
@@ -152,7 +152,7 @@ def write_column(
 def write_kept(
     x: FloatArray,
     counts: FrequencyWeights | None,
-    below: float,
+    negative_shift: float,
     prescaling: Prescaling,
     kept: KeptRange,
     correction: float,
@@ -169,7 +169,7 @@ def write_kept(
         The column in its own units, ascending, without NaN.
     counts : FrequencyWeights or None
         The tables of weights.
-    below : float
+    negative_shift : float
         2 for Yeo-Johnson, whose exponent for negative values is 2 - lambda, and 0 for Box-Cox.
     prescaling : Prescaling
         How the column was prestandardised.
@@ -190,8 +190,8 @@ def write_kept(
     row[SLOPE] /= correction
     if kept.rule == NOT_RECTIFIED:
         reach = kept.cutoff * kept.scale
-        low = value_of(log_at(kept.loc - reach, kept.lmbda, below), below, prescaling)
-        high = value_of(log_at(kept.loc + reach, kept.lmbda, below), below, prescaling)
+        low = value_of(log_at(kept.loc - reach, kept.lmbda, negative_shift), negative_shift, prescaling)
+        high = value_of(log_at(kept.loc + reach, kept.lmbda, negative_shift), negative_shift, prescaling)
         row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
 
 
@@ -211,7 +211,7 @@ def weight_of_all(counts: FrequencyWeights | None, n: int) -> float:
 @kernel
 def weight_kept(counts: FrequencyWeights | None, kept: KeptRange) -> float:
     """Return the weight of the values kept."""
-    return as_given(counts, inside_of(counts, kept.start, kept.stop) - kept.below - kept.above)
+    return as_given(counts, inside_of(counts, kept.start, kept.stop) - kept.excluded_low - kept.excluded_high)
 
 
 @kernel

@@ -236,17 +236,17 @@ def _cut_entry(criterion: Criterion) -> Callable[..., None]:
         out: FloatArray,
     ) -> None:
         _, _, prescaling, full_column = prepared(criterion.target, x, weight, family, options, work)
-        at, column, below = lmbda * prescaling.power, full_column.column, full_column.column.below
+        at, column, negative_shift = lmbda * prescaling.power, full_column.column, full_column.column.negative_shift
         kept = criterion.keep(full_column, at, rule, adaptive > 0, options, work)
         copy(full_column.y[: x.size], y)
         reach = kept.cutoff * kept.scale
-        out[CUT_LOW] = value_of(rectified_log_at(kept.loc - reach, column, at, rule), below, prescaling)
-        out[CUT_HIGH] = value_of(rectified_log_at(kept.loc + reach, column, at, rule), below, prescaling)
+        out[CUT_LOW] = value_of(rectified_log_at(kept.loc - reach, column, at, rule), negative_shift, prescaling)
+        out[CUT_HIGH] = value_of(rectified_log_at(kept.loc + reach, column, at, rule), negative_shift, prescaling)
         before, after = outside_of(full_column.counts, kept.start, kept.stop, x.size)
-        out[CUT_BEFORE] = as_given(full_column.counts, before + kept.below)
-        out[CUT_AFTER] = as_given(full_column.counts, after + kept.above)
+        out[CUT_BEFORE] = as_given(full_column.counts, before + kept.excluded_low)
+        out[CUT_AFTER] = as_given(full_column.counts, after + kept.excluded_high)
         out[CUT_LOC], out[CUT_SCALE], out[CUT_OFF] = kept.loc, kept.scale, kept.cutoff
-        out[CUT_CENTER], out[CUT_DIVISOR] = prescaling.center, divisor_of(below, prescaling)
+        out[CUT_CENTER], out[CUT_DIVISOR] = prescaling.center, divisor_of(negative_shift, prescaling)
         out[CUT_TAIL] = criterion.keeps_far_tail(full_column, at, kept)
 
     return cut_column

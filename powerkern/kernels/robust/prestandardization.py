@@ -19,6 +19,7 @@ from powerkern.kernels.elementary.exp import exp
 from powerkern.kernels.elementary.log import log, log1p
 from powerkern.kernels.likelihood.logs import centered_log
 from powerkern.kernels.likelihood.optimum import LogUnits
+from powerkern.kernels.location.loc_scale import R_MAD_FACTOR
 from powerkern.kernels.location.order_statistics import position_of, sum_of
 from powerkern.kernels.location.weights import FrequencyWeights, FrequencyWork, frequency_weights, median_and_mad
 from powerkern.kernels.robust.column import Column, Prescaling, Prestandardized
@@ -29,8 +30,6 @@ from powerkern.kernels.transforms.rectified import ROOM, SortedColumn, value_at
 
 _OK = int(Status.OK)
 _NO_SPREAD = int(Status.NO_SPREAD)
-#: The constant of R's mad(), which prestandardises.
-_MAD_FACTOR = 1.4826
 
 
 #: The target of an estimator's objective, with which a column is compared: (weights, column, options, work).
@@ -75,14 +74,14 @@ def _prestandardized(
     values[n:] = 1.0
     logs[n:] = 0.0
     median, mad = median_and_mad(x, counts)
-    mad *= _MAD_FACTOR
+    mad *= R_MAD_FACTOR
     status = _OK if mad > 0.0 else _NO_SPREAD
     if not is_mirrored(family):
         divisor, power = median if how != RAW else 1.0, 1.0
         _logs_about(x, divisor, logs)
         if how == MAD:  # exp((ln x - median)/MAD)
             middle, power = median_and_mad(logs[:n], counts)
-            power *= _MAD_FACTOR
+            power *= R_MAD_FACTOR
             _standardize(logs[:n], middle, power, logs)
             divisor *= exp(middle)
         _exponentials(logs[:n], values)
@@ -121,9 +120,9 @@ def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
 
 
 @kernel
-def units_of(below: float, prescaling: Prescaling) -> LogUnits:
+def units_of(negative_shift: float, prescaling: Prescaling) -> LogUnits:
     """Return the units of the logs of a prestandardised column."""
-    if below > 0.0:
+    if negative_shift > 0.0:
         return LogUnits(1.0, 0.0, 0.0)
     return LogUnits(prescaling.power, prescaling.divisor, log(prescaling.divisor))
 
@@ -143,14 +142,14 @@ def total_weight(weight: FloatArray | None, n: int) -> float:
 
 
 @kernel
-def divisor_of(below: float, prescaling: Prescaling) -> float:
+def divisor_of(negative_shift: float, prescaling: Prescaling) -> float:
     """Return the divisor of the column's values; 1 for Box-Cox, whose lambda does not depend on the unit."""
-    return prescaling.divisor if below > 0.0 else 1.0
+    return prescaling.divisor if negative_shift > 0.0 else 1.0
 
 
 @kernel
-def value_of(at: float, below: float, prescaling: Prescaling) -> float:
+def value_of(at: float, negative_shift: float, prescaling: Prescaling) -> float:
     """Return the value of the column that has this signed log."""
-    if below == 0.0:
+    if negative_shift == 0.0:
         return prescaling.divisor * exp(prescaling.power * at)
-    return prescaling.center + prescaling.divisor * value_at(at, below)
+    return prescaling.center + prescaling.divisor * value_at(at, negative_shift)

@@ -114,7 +114,7 @@ def _transform(column: SortedColumn, rises: tuple[float, float], rule: int, lmbd
         first = 0 if any_lane(~below) else lower
         last = n if any_lane(~above) else upper + 1
     border = min(max(column.n_negative, first), last)
-    _powers(column.logs, lmbda - column.below, first, border, y)
+    _powers(column.logs, lmbda - column.negative_shift, first, border, y)
     _powers(column.logs, lmbda, border, last, y)
     if rule != NOT_RECTIFIED and any_lane(below):
         log_slope = (lmbda - (0.0 if in_logs else 1.0)) * column.logs[lower] + (0.0 if in_logs else rises[0])

@@ -145,7 +145,7 @@ def qq_objective(
         _relative(column, column.lower, middle, x[: column.lower + 1], 0),
         _relative(column, column.upper, middle, x[column.upper :], column.upper),
     )
-    own = SortedColumn(x, logs, n, column.n_negative, column.below, column.lower, column.upper)
+    own = SortedColumn(x, logs, n, column.n_negative, column.negative_shift, column.lower, column.upper)
     return _QQObjective(own, rises, scores32, rule, huber_k, c)
 
 

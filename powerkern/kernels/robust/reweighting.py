@@ -43,20 +43,17 @@ _LONG, _STRIDE = 2048, 16
 
 
 class KeptRange(NamedTuple):
-    """The consecutive values kept, the location and scale that set the cut-off, and of which transform.
+    """The range of sorted values that a cut-off keeps, and what set the cut-off."""
 
-    Of the first and of the last value a weight may be left out: `below` and `above`.
-    """
-
-    start: int
-    stop: int
-    loc: float
-    scale: float
-    lmbda: float
-    rule: int
-    cutoff: float
-    below: float
-    above: float
+    start: int  #: index of the first value kept
+    stop: int  #: one past the last value kept
+    loc: float  #: location of the transformed values
+    scale: float  #: their scale
+    lmbda: float  #: lambda of the transform
+    rule: int  #: where the transform was rectified (`kernels.transforms.rectified`)
+    cutoff: float  #: the largest distance from `loc` of a value that is kept, in scales
+    excluded_low: float  #: the part of the first value's weight that is not kept
+    excluded_high: float  #: the part of the last value's weight that is not kept
 
 
 #: The values kept at a lambda: (column, lambda, rule, adaptive, options, work). The transform stays in `column.y`.
@@ -128,7 +125,7 @@ def fit_by_logs(column: Column, kept: KeptRange, start: float, given: float, wor
         The results of the column.
     """
     own, counts, first, last = column.standardized.column, column.standardized.counts, kept.start, kept.stop
-    mirrored, units = own.below > 0.0, units_of(own.below, column.prescaling)
+    mirrored, units = own.negative_shift > 0.0, units_of(own.negative_shift, column.prescaling)
     row[STATUS], row[N_EVAL], n_eval = DEFERRED, 0.0, 0
     if mirrored and not first < own.n_negative < last:
         return
@@ -218,8 +215,8 @@ def _trimmed(counts: FrequencyWeights | None, kept: KeptRange) -> tuple[float, f
     if counts is None:
         return 0.0, 0.0
     first, last = counts.w[kept.start], counts.w[kept.stop - 1]
-    counts.w[kept.start] -= kept.below
-    counts.w[kept.stop - 1] -= kept.above
+    counts.w[kept.start] -= kept.excluded_low
+    counts.w[kept.stop - 1] -= kept.excluded_high
     return first, last
 
 
@@ -292,7 +289,7 @@ def reweighted(
         rule, adaptive = cut_in(turn, options)
         kept = keep(column.standardized, lmbda, rule, adaptive, options, work)
         settled = kept.start == last.start and kept.stop == last.stop
-        settled = settled and kept.below == last.below and kept.above == last.above
+        settled = settled and kept.excluded_low == last.excluded_low and kept.excluded_high == last.excluded_high
         if kept.stop - kept.start < 2 or settled:
             break
         given = row[LMBDA] if turn == n_fits else math.nan

@@ -60,7 +60,7 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     # not in the paper: the objective reported at lambda_0, a status, and the scale of the values kept made consistent
     row[N_EVAL] += start.n_eval
     start = at_its_start(standardized, start, options, work)
-    negative_shift = standardized.column.below
+    negative_shift = standardized.column.negative_shift
     write_column(x, standardized.counts, negative_shift, prescaling, start, row)
     factor = scale_factor(0.0, 0.0, kept.cutoff)
     write_kept(x, standardized.counts, negative_shift, prescaling, kept, factor, options, row)

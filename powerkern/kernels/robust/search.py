@@ -183,7 +183,7 @@ def sampled(search: Search, full_column: Prestandardized, options: Options, work
         values[k], logs[k] = full_column.column.x[i], full_column.column.logs[i]
         n_negative += i < full_column.column.n_negative
     lower, upper = change_ranks(None, SAMPLE, options)
-    column = SortedColumn(values, logs, SAMPLE, n_negative, full_column.column.below, lower, upper)
+    column = SortedColumn(values, logs, SAMPLE, n_negative, full_column.column.negative_shift, lower, upper)
     counts = _weights_of_sample(full_column.counts, work)
     return Prestandardized(column, counts, search.sample_target(full_column, column, counts, work), work.sample[3])
 

@@ -53,13 +53,13 @@ _Sums = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class _Window(NamedTuple):
-    """Values from `start` to `stop`, without a weight of the first and of the last, and the trimmed likelihood."""
+    """A window of sorted values, and minus its trimmed log-likelihood."""
 
-    start: int
-    stop: int
-    below: float
-    above: float
-    value: float
+    start: int  #: index of the first value
+    stop: int  #: one past the last value
+    excluded_low: float  #: the part of the first value's weight outside the window
+    excluded_high: float  #: the part of the last value's weight outside the window
+    value: float  #: the objective
 
 
 @kernel
@@ -228,7 +228,9 @@ def _keep(
 ) -> KeptRange:
     """Return the values in the best window."""
     best = _window_at(standardized, lmbda, rule, options, work)
-    return KeptRange(best.start, best.stop, math.nan, math.nan, lmbda, rule, math.nan, best.below, best.above)
+    return KeptRange(
+        best.start, best.stop, math.nan, math.nan, lmbda, rule, math.nan, best.excluded_low, best.excluded_high
+    )
 
 
 @kernel
@@ -254,11 +256,11 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
     if is_finished(x, standardized.counts, kept, row):
         return
     row[N_EVAL] += found.n_eval
-    write_column(x, standardized.counts, standardized.column.below, prescaling, found, row)
+    write_column(x, standardized.counts, standardized.column.negative_shift, prescaling, found, row)
     correction = scale_factor(
         math.nan, weight_kept(standardized.counts, kept) / weight_of_all(standardized.counts, x.size), math.nan
     )
-    write_kept(x, standardized.counts, standardized.column.below, prescaling, kept, correction, options, row)
+    write_kept(x, standardized.counts, standardized.column.negative_shift, prescaling, kept, correction, options, row)
 
 
 @kernel

@@ -261,18 +261,15 @@ ROOM = 8
 
 
 class SortedColumn(NamedTuple):
-    """`n` sorted values and signed logs; for the first `n_negative` the exponent is less by `below`, 2 (Box-Cox: 0).
+    """A sorted column, its signed logs, and where its rectified transform changes."""
 
-    The rectified transform changes at order statistics number `lower` and `upper`, from 0: the quartiles.
-    """
-
-    x: FloatArray  #: at least n + ROOM values, like the logs
-    logs: FloatArray
-    n: int
-    n_negative: int
-    below: float
-    lower: int
-    upper: int
+    x: FloatArray  #: the values, ascending, with room for n + ROOM
+    logs: FloatArray  #: their signed logs, as long
+    n: int  #: the number of values
+    n_negative: int  #: how many of them have a negative log and the exponent lambda - negative_shift
+    negative_shift: float  #: 2 for Yeo-Johnson, 0 for Box-Cox
+    lower: int  #: index of the first quartile, a change point
+    upper: int  #: index of the third quartile, a change point
 
 
 class ChangePoint(NamedTuple):
@@ -289,22 +286,22 @@ NOT_RECTIFIED, QUARTILES, CELLWISE, BOTH = range(4)
 
 
 @kernel
-def exponent_at(log: float, lmbda: float, below: float) -> float:
+def exponent_at(log: float, lmbda: float, negative_shift: float) -> float:
     """Return m of psi = b_m(log)."""
-    return lmbda - below if log < 0.0 else lmbda
+    return lmbda - negative_shift if log < 0.0 else lmbda
 
 
 @kernel
-def psi_at(log: float, lmbda: float, below: float) -> float:
+def psi_at(log: float, lmbda: float, negative_shift: float) -> float:
     """Return psi of one value given by its signed log."""
-    m = exponent_at(log, lmbda, below)
+    m = exponent_at(log, lmbda, negative_shift)
     return log if abs(m) < _FLAT else expm1(m * log) / m
 
 
 @kernel
-def log_at(y: float, lmbda: float, below: float) -> float:
+def log_at(y: float, lmbda: float, negative_shift: float) -> float:
     """Return the signed log of the value with psi = y; infinite beyond the range."""
-    m = exponent_at(y, lmbda, below)
+    m = exponent_at(y, lmbda, negative_shift)
     if abs(m) < _FLAT:
         return y
     if m * y <= -1.0:
@@ -313,9 +310,9 @@ def log_at(y: float, lmbda: float, below: float) -> float:
 
 
 @kernel
-def value_at(log: float, below: float) -> float:
+def value_at(log: float, negative_shift: float) -> float:
     """Return the value with this signed log."""
-    if below == 0.0:
+    if negative_shift == 0.0:
         return exp(log)
     return math.copysign(expm1(abs(log)), log)
 
@@ -336,25 +333,27 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
     n = column.n
     k = column.upper if lmbda < 1.0 else column.lower
     if rule != CELLWISE:
-        return _change_at(column.x[k], column.logs[k], k, lmbda, column.below)
-    target = 1.5 * psi_at(column.logs[k], lmbda, column.below)
-    m = exponent_at(column.logs[k], lmbda, column.below)
+        return _change_at(column.x[k], column.logs[k], k, lmbda, column.negative_shift)
+    target = 1.5 * psi_at(column.logs[k], lmbda, column.negative_shift)
+    m = exponent_at(column.logs[k], lmbda, column.negative_shift)
     if m < -_FLAT:
         target = min(target, -1.0 / m - 1e-5)
     elif m > _FLAT:
         target = max(target, -1.0 / m + 1e-5)
-    log = log_at(target, lmbda, column.below)
+    log = log_at(target, lmbda, column.negative_shift)
     if not log < column.logs[n - 1]:
-        return _change_at(column.x[n - 1], column.logs[n - 1], n - 1, lmbda, column.below)
+        return _change_at(column.x[n - 1], column.logs[n - 1], n - 1, lmbda, column.negative_shift)
     if not log > column.logs[0]:
-        return _change_at(column.x[0], column.logs[0], 0, lmbda, column.below)
-    return _change_at(value_at(log, column.below), log, count_below(column.logs[:n], log), lmbda, column.below)
+        return _change_at(column.x[0], column.logs[0], 0, lmbda, column.negative_shift)
+    return _change_at(
+        value_at(log, column.negative_shift), log, count_below(column.logs[:n], log), lmbda, column.negative_shift
+    )
 
 
 @kernel
-def _change_at(x: float, log: float, position: int, lmbda: float, below: float) -> ChangePoint:
+def _change_at(x: float, log: float, position: int, lmbda: float, negative_shift: float) -> ChangePoint:
     """Return the change point at a value with this log: psi' is e^((lambda - 1) log)."""
-    return ChangePoint(x, position, psi_at(log, lmbda, below), exp((lmbda - 1.0) * log))
+    return ChangePoint(x, position, psi_at(log, lmbda, negative_shift), exp((lmbda - 1.0) * log))
 
 
 @kernel
@@ -390,7 +389,7 @@ def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArra
     if in_logs:
         first = column.lower
     border = min(max(column.n_negative, first), last)
-    _powers(column.logs, lmbda - column.below, first, border, y)
+    _powers(column.logs, lmbda - column.negative_shift, first, border, y)
     _powers(column.logs, lmbda, border, last, y)
     if in_logs:
         _tangents(column.logs[:first], _change_in_logs(column, lmbda), y[:first])
@@ -422,7 +421,7 @@ def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) ->
         return _log_on_tangent(y, column, lmbda, rule, -1.0)
     if rule != NOT_RECTIFIED and lmbda < 1.0:
         return _log_on_tangent(y, column, lmbda, rule, 1.0)
-    return log_at(y, lmbda, column.below)
+    return log_at(y, lmbda, column.negative_shift)
 
 
 @kernel
@@ -430,9 +429,9 @@ def _log_on_tangent(y: float, column: SortedColumn, lmbda: float, rule: int, sid
     """Return the signed log of the value with transform y, linear above (side 1) or below (-1) the change point."""
     change = change_point(column, lmbda, rule)
     if not (y - change.psi) * side > 0.0:
-        return log_at(y, lmbda, column.below)
+        return log_at(y, lmbda, column.negative_shift)
     x = change.x + (y - change.psi) / change.slope
-    if column.below > 0.0:
+    if column.negative_shift > 0.0:
         return math.copysign(log1p(abs(x)), x)
     return ln(x) if x > 0.0 else -math.inf
 
@@ -440,7 +439,7 @@ def _log_on_tangent(y: float, column: SortedColumn, lmbda: float, rule: int, sid
 @kernel
 def is_low_tail_in_logs(column: SortedColumn, rule: int) -> bool:
     """Return whether small values go on in ln x beyond their change point where lambda > 0."""
-    return rule == BOTH and column.below == 0.0
+    return rule == BOTH and column.negative_shift == 0.0
 
 
 @kernel
