@@ -148,7 +148,7 @@ def location_scale(
     Parameters
     ----------
     X : array_like of shape (n, p) or (n,)
-        Array or data frame (pandas, polars, pyarrow). NaN is missing, column by column.
+        Array or data frame. NaN is missing, column by column.
     method : str, default "median-mad"
         See Notes.
     sample_weight : array_like of shape (n,), or str, optional

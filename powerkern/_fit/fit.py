@@ -74,8 +74,9 @@ def fit(
     Parameters
     ----------
     X : (n, p) or (n,) array-like
-        Real numbers: arrays of any order and strides, lists, data frames of pandas and polars, Arrow tables, masked
-        arrays. Not changed, and copied only if small (128 KB). NaN (masked, null) is missing and ignored.
+        Real numbers: arrays of any library in memory, of any order and strides, lists, data frames of any library that
+        narwhals reads, Arrow data, masked arrays. Not changed, and copied only if small (128 KB). NaN (masked, null)
+        is missing and ignored.
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
         The transform; "best": the better one by `criterion`, column by column, for positive values.
     estimator : Estimator or str, default "mle"

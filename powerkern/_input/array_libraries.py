@@ -55,5 +55,5 @@ def as_array_like(values: NDArray[Any], X: Any) -> Any:
     if hasattr(X, "__array_namespace__"):
         return X.__array_namespace__().asarray(values, device=X.device)
     roots = (sys.modules.get(cls.__module__.partition(".")[0]) for cls in type(X).__mro__)
-    library = next((root for root in roots if hasattr(root, "from_dlpack")), np)
+    library: Any = next((root for root in roots if hasattr(root, "from_dlpack")), np)
     return library.from_dlpack(values)

@@ -52,8 +52,9 @@ def as_matrix(X: object, column_names: Sequence[str] | None = None, what: str = 
     Parameters
     ----------
     X : array_like of shape (n, p) or (n,)
-        Array, masked array, nested lists, data frame or series (pandas, polars, pyarrow), or anything with
-        ``__array__``. Masked and null entries become NaN. Numeric columns of different types become one float64 array.
+        Array, masked array, nested lists, data frame or series, or anything with ``__array__``, ``__dlpack__`` or
+        ``__arrow_c_stream__``. Masked and null entries become NaN. Numeric columns of different types become one
+        float64 array.
     column_names : sequence of str, optional
         Names of the columns; by default the data frame's.
     what : str, default "X"

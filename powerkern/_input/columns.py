@@ -57,9 +57,14 @@ def describe_dtype(dtype: np.dtype[Any]) -> ColumnType:
     return ColumnType(kind_of(dtype), str(dtype), dtype.newbyteorder("=") == np.float32, is_wide)
 
 
+def describe_narwhals_type(dtype: Any, name: str) -> ColumnType:
+    """Return the type of a column that has a type of narwhals, and is called `name` in messages."""
+    kind: Any = type(dtype)
+    return _describe_narwhals_class(kind, name)
+
+
 @functools.lru_cache(maxsize=256)
-def describe_narwhals_type(dtype: type, name: str) -> ColumnType:
-    """Return the type of a column whose type is of this class of narwhals, and is called `name` in messages."""
+def _describe_narwhals_class(dtype: Any, name: str) -> ColumnType:
     import narwhals.stable.v2 as nw
 
     if issubclass(dtype, nw.Boolean) or dtype.is_numeric():

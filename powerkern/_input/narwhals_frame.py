@@ -43,7 +43,7 @@ class NarwhalsFrame(Frame):
         self._frame, self.is_series, self._unwrap = frame, is_series, unwrap
 
     @functools.cached_property
-    def native(self) -> Any:  # type: ignore[override]
+    def native(self) -> Any:
         return self._give(self._frame)
 
     @property
@@ -66,7 +66,7 @@ class NarwhalsFrame(Frame):
     @functools.cached_property
     def types(self) -> list[ColumnType]:  # type: ignore[override]
         return [
-            describe_narwhals_type(type(dtype), self._type_name(j) if isinstance(dtype, nw.Unknown) else str(dtype))
+            describe_narwhals_type(dtype, self._type_name(j) if isinstance(dtype, nw.Unknown) else str(dtype))
             for j, dtype in enumerate(self._dtypes)
         ]
 
@@ -76,7 +76,7 @@ class NarwhalsFrame(Frame):
         return str(getattr(native, "type", None) or native.dtype)
 
     @functools.cached_property
-    def _columns(self) -> list[nw.Series[Any]]:
+    def _columns(self) -> list[Any]:
         return list(self._frame.iter_columns())
 
     def to_array(self) -> NDArray[Any] | None:
@@ -221,7 +221,7 @@ def is_numeric_arrow_type(dtype: Any) -> bool:
     if not isinstance(dtype, pyarrow.DataType):
         return False
     empty = nw.from_native(pyarrow.chunked_array([], type=dtype), series_only=True)
-    return describe_narwhals_type(type(empty.dtype), str(dtype)).kind == "number"
+    return describe_narwhals_type(empty.dtype, str(dtype)).kind == "number"
 
 
 # --- what narwhals drops of Arrow tables ----------------------------------------------------------------

@@ -100,7 +100,7 @@ def _describe_extension_type(dtype: Any) -> ColumnType:
     import pandas
 
     empty = nw.from_native(pandas.Series([], dtype=dtype), series_only=True)
-    return describe_narwhals_type(type(empty.dtype), str(dtype))
+    return describe_narwhals_type(empty.dtype, str(dtype))
 
 
 def _like_series(source: Any, values: NDArray[Any], make: Any) -> Any:

@@ -30,7 +30,7 @@ class RegressionPredictions(RegressionModel):
 
         Returns
         -------
-        ndarray, or a data frame or series where `Y` is one of pandas or polars
+        ndarray, or the kind of `Y`, if that is a data frame or series
 
         Examples
         --------

@@ -350,7 +350,7 @@ class GroupedFit(StoredFit, Mapping[Any, PowerFit]):
 
         Returns
         -------
-        ndarray, or the kind of `mean`: a data frame or series of pandas or polars
+        ndarray, or the kind of `mean`, if that is a data frame or series
             Of the shape of `mean`, columns in the order of the fit.
         """
         groups, sd = align_rows(groups, mean, "groups", "mean"), align_rows(sd, mean, "sd", "mean")

@@ -137,13 +137,13 @@ class PowerFit(FitDescription):
 
         Returns
         -------
-        ndarray, or the kind of `X`: data frame or series of pandas or polars, table, record batch or array of pyarrow
+        ndarray, or the kind of `X`: data frame or series of any library that narwhals reads, array of PyTorch or JAX
             float32 for float32 input, else float64; same shape as `X`, and the order of its memory, by rows or by
             columns, where it is an array. Data frames keep their index, names and order
             of columns; of nullable columns, missing values are null. Tables that are read in batches are transformed
             in batches, when they are read: a lazy frame of polars comes back as one, a data set, scanner, file or
-            RecordBatchReader of pyarrow and a relation of DuckDB as a `pyarrow.RecordBatchReader`, which can be read
-            once.
+            RecordBatchReader of pyarrow, a relation of DuckDB and an expression of Ibis as a
+            `pyarrow.RecordBatchReader`, which can be read once.
 
         Raises
         ------
@@ -200,7 +200,7 @@ class PowerFit(FitDescription):
 
         Returns
         -------
-        ndarray, or the kind of `Z`: data frame or series of pandas or polars, table, record batch or array of pyarrow
+        ndarray, or the kind of `Z`, as `transform`
             float32 for float32 input, else float64; same shape as `Z`.
 
         Warns
@@ -284,7 +284,7 @@ class PowerFit(FitDescription):
 
         Returns
         -------
-        ndarray, or the kind of `mean` or `sd`: a data frame or series of pandas or polars
+        ndarray, or the kind of `mean` or `sd`, if one is a data frame or series
             Of the shape that `mean` and `sd` broadcast to, columns in the order of the fit; `mean` itself for columns
             that could not be fitted.
 
@@ -339,7 +339,7 @@ class PowerFit(FitDescription):
 
         Returns
         -------
-        ndarray, or the kind of `mean` or `sd`: a data frame or series of pandas or polars
+        ndarray, or the kind of `mean` or `sd`, if one is a data frame or series
             Of the shape that the arguments broadcast to, columns in the order of the fit. A quantile beyond the range
             of psi is the end of the domain: -shift (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson,
             lambda > 2).

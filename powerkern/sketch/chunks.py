@@ -48,8 +48,9 @@ def fit_chunks(
     ----------
     chunks : sequence, table that can be read in batches, or function that returns one of these or an iterable
         Chunks of rows, each as for `powerkern.fit`: a list of slices of a memory map; a table, column, data set,
-        scanner or ``ParquetFile`` of pyarrow, a lazy frame of polars, or a relation of DuckDB; or a function that
-        starts reading anew whenever it is called, such as ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``.
+        scanner or ``ParquetFile`` of pyarrow, a lazy frame of polars, a relation of DuckDB, or an expression of Ibis;
+        or a function that starts reading anew whenever it is called, such as
+        ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``.
         Data frames with the columns of the first one in another order are read in the order of the first one.
         Tables are read in batches of about a million cells (scanners: in their own).
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
