@@ -282,7 +282,7 @@ class JointFit(StoredFit, RoundedPowers):
         return self.power_fit.inverse_transform(Z, out_of_range=out_of_range, **options)
 
     def mahalanobis(self, X: object, covariates: object = None, *, n_threads: int | None = None) -> Any:
-        """Mahalanobis distance of each row, once transformed, from the fitted normal distribution.
+        """Return the Mahalanobis distance of each transformed row from the fitted normal distribution.
 
         ``sqrt(r^T cov^-1 r)``, r the standardised transformed row less its fitted mean.
 
@@ -344,7 +344,7 @@ class JointFit(StoredFit, RoundedPowers):
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Interval:
-        """Intervals for each lambda, the others being free.
+        """Return intervals for each lambda, the others being free.
 
         Parameters
         ----------
@@ -395,7 +395,7 @@ class JointFit(StoredFit, RoundedPowers):
         return interval.named(self.column_names)
 
     def standard_error(self) -> FloatArray:
-        """Standard errors of lambda: the roots of the diagonal of `lmbda_cov`."""
+        """Return standard errors of lambda: the roots of the diagonal of `lmbda_cov`."""
         return np.asarray(np.sqrt(np.diag(self.lmbda_cov)))
 
     def lr_test(
@@ -407,7 +407,7 @@ class JointFit(StoredFit, RoundedPowers):
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> LikelihoodRatio:
-        """Likelihood ratio test of given lambdas, all together.
+        """Test given lambdas by a likelihood ratio, all together.
 
         ``2 (nll(lmbda0) - nll)`` is chi-square with p degrees of freedom, up to O(1/n), if `lmbda0` is true.
 
@@ -451,7 +451,7 @@ class JointFit(StoredFit, RoundedPowers):
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Summary:
-        """A table of the lambdas, with joint tests of no transform, of logarithms and of the rounded powers.
+        """Return a table of the lambdas, with joint tests of no transform, of logarithms and of the rounded powers.
 
         Parameters
         ----------
@@ -488,7 +488,7 @@ class JointFit(StoredFit, RoundedPowers):
     def _likelihood(
         self, X: object, covariates: object, sample_weight: ArrayLike | None, n_threads: int | None
     ) -> FittedLikelihood:
-        """The likelihood of the fitted data, remembered or given once more."""
+        """Return the likelihood of the fitted data, remembered or given once more."""
         with warnings.catch_warnings():  # about rows left out: said at the fit
             warnings.simplefilter("ignore")
             rows = self._fitted_rows(X, covariates, sample_weight)
@@ -526,7 +526,7 @@ class JointFit(StoredFit, RoundedPowers):
 
 
 def _counted(n: int, noun: str) -> str:
-    """A number of things in words."""
+    """Return a number of things in words."""
     return f"{n} {noun}{'s' * (n != 1)}"
 
 

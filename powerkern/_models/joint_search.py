@@ -73,14 +73,14 @@ class JointFitState(NamedTuple):
         unknown = json_entries.entry(record, "lmbda_cov") is None
         return cls(
             columns,
-            np.full((p, p), np.nan) if unknown else json_entries.covariance_in(record, "lmbda_cov", p),
-            float(json_entries.finite_in(record, "llf", ())),
-            json_entries.finite_in(record, "coef", (len(kept), p)),
-            json_entries.covariance_in(record, "cov", p),
+            np.full((p, p), np.nan) if unknown else json_entries.read_covariance(record, "lmbda_cov", p),
+            float(json_entries.read_finite(record, "llf", ())),
+            json_entries.read_finite(record, "coef", (len(kept), p)),
+            json_entries.read_covariance(record, "cov", p),
             covariates,
             np.array(kept, dtype=np.int64),
-            json_entries.whole_in(record, "n_iter"),
-            JointStatus(json_entries.whole_in(record, "status", len(JointStatus) - 1)),
+            json_entries.read_whole(record, "n_iter"),
+            JointStatus(json_entries.read_whole(record, "status", len(JointStatus) - 1)),
         )
 
 

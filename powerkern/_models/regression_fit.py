@@ -19,11 +19,11 @@ from powerkern._results.inference import (
     Optimum,
     RoundedPowers,
     confidence_interval,
-    curves,
+    evaluate_curves,
     ratio_test,
-    standard_error_of,
+    standard_error_from,
 )
-from powerkern._results.json_entries import as_record, finite_in, numbers_in
+from powerkern._results.json_entries import as_record, read_finite, read_numbers
 from powerkern._results.power_fit import PowerFit
 from powerkern._results.summary import Summary, likelihood_entries
 from powerkern._status import Status, is_failed
@@ -128,7 +128,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         >>> bool(np.isclose(fit.profile(fit.lmbda)[0, 0], fit.nll[0]))
         True
         """
-        return curves(self._likelihood(n_threads).curve, lmbdas)
+        return evaluate_curves(self._likelihood(n_threads).curve, lmbdas)
 
     def confint(self, *, level: float = 0.95, method: Method = "profile", n_threads: int | None = None) -> Interval:
         """Return intervals for lambda, from the profile likelihood or from the curvature of `nll`.
@@ -172,7 +172,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         >>> bool(fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x).standard_error()[0] < 0.5)
         True
         """
-        return np.where(np.isin(self.status, _FOUND), standard_error_of(self.information), np.nan)
+        return np.where(np.isin(self.status, _FOUND), standard_error_from(self.information), np.nan)
 
     def lr_test(self, lmbda0: ArrayLike, *, n_threads: int | None = None) -> LikelihoodRatio:
         """Test given lambdas by likelihood ratios, response by response.
@@ -258,9 +258,9 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         covariates = Covariates.from_record(record.get("covariates"))
         p, k = power.n_features, len(covariates.names)
         scanned, gamma, one = (
-            numbers_in(record, name, (p, width)) for name, width in (("scanned", 2), ("gamma", k), ("one", k))
+            read_numbers(record, name, (p, width)) for name, width in (("scanned", 2), ("gamma", k), ("one", k))
         )
-        rank = finite_in(record, "rank", (p,)).astype(np.int64)
-        center = numbers_in(record, "center", (k,))
+        rank = read_finite(record, "rank", (p,)).astype(np.int64)
+        center = read_numbers(record, "center", (k,))
         figures = Figures(power._table.kernel_rows, scanned, gamma, rank, one, np.zeros(p, np.bool_))
         return cls(power, covariates, figures, center)

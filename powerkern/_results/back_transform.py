@@ -175,7 +175,7 @@ class _Side(NamedTuple):
 
 
 def _sides(table: ColumnTable) -> tuple[_Side, _Side, FloatArray]:
-    """The upper and the lower branch, in terms of ``-z``, and where they meet."""
+    """Return the upper branch, the lower branch (in terms of ``-z``), and the z where they meet."""
     mirrored = table.mirrored
     lmbda, slope, intercept, ref = table.lmbda, table.slope, table.intercept, table.ref
     size = np.log1p(abs(ref))
@@ -215,7 +215,7 @@ class _Reach(NamedTuple):
 
 
 def _reach(side: _Side, center: FloatArray, sd: FloatArray, zero: FloatArray) -> _Reach:
-    """The range on a branch that starts at `zero`, outwards."""
+    """Return the range of integration on a branch that starts at `zero`, outwards."""
     m = np.broadcast_to(side.exponent, center.shape)
     with np.errstate(all="ignore"):
         k = 1.0 / abs(m)
@@ -252,7 +252,7 @@ def _mean(
     sd: FloatArray,
     n_threads: int,
 ) -> FloatArray:
-    """`inverse_means` of a few rows."""
+    """Return `inverse_means` of a few rows."""
     point = (sd == 0.0) | np.isinf(z) | is_failed(table.status)
     place, z, sd = z, np.where(np.isinf(z), 0.0, z), np.where(point, 1.0, sd)
     upper, lower, zero = sides
@@ -286,7 +286,7 @@ def _mean(
 
 
 def _rule(step: float, side: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Nodes of the rule on the unit interval, as distances from either end, and their weights."""
+    """Return the nodes of the rule on the unit interval, as distances from both ends, and their weights."""
     u = step * np.arange(-side, side + 1)
     grown = np.pi * np.sinh(u)
     left, right = 1.0 / (1.0 + np.exp(-grown)), 1.0 / (1.0 + np.exp(grown))
@@ -302,7 +302,7 @@ def _over(
     middle: FloatArray,
     n_threads: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Integrals over a piece of values times density, and of the density, up to a common factor."""
+    """Integrate values times density, and the density alone, over a piece, up to a common factor."""
     left, right, weight = (a[:, np.newaxis, np.newaxis] for a in _rule(*_PIECE))
     end = _end_of_domain(table)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -316,7 +316,7 @@ def _over(
 
 
 def _sum(nodes: FloatArray) -> FloatArray:
-    """The sum over nodes, in an order that does not depend on the number of sums taken at once."""
+    """Sum over nodes in an order that does not depend on the number of sums taken at once."""
     return np.asarray(np.add.accumulate(nodes, axis=0)[-1])
 
 
@@ -331,7 +331,7 @@ def _over_tail(
     mass: FloatArray,
     chosen: BoolArray,
 ) -> FloatArray:
-    """The integral over a piece that ends where values are infinite: ``distance**-k``, k < 1, times the density.
+    """Integrate over a piece that ends where values are infinite: ``distance**-k``, k < 1, times the density.
 
     With w = distance**(1 - k) as the variable, the integrand is the density alone.
     """

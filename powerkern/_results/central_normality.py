@@ -81,7 +81,7 @@ def central_matrix(
 
 
 def central_distances(columns: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """The statistic of each sorted row, NaN last, and the number of its values."""
+    """Return the statistic of each sorted row, NaN last, and the number of its values."""
     fits = np.empty((len(columns), 4))
     each = np.empty((len(columns), 0)) if weights is None else np.where(np.isnan(columns), 0.0, weights)
     proposal2_columns(columns.copy(), each.copy(), np.array([_QUANTILE, _QUANTILE]), fits)
@@ -96,7 +96,7 @@ def central_distances(columns: FloatArray, weights: FloatArray | None) -> tuple[
 
 
 def _plotting_positions(columns: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(i - 1/3)/(n + 1/3), equal values having the mean of theirs, and n."""
+    """Return (i - 1/3)/(n + 1/3), averaged over equal values, and n."""
     upper = np.cumsum(w, axis=1)
     total = upper[:, -1]
     new = np.ones(columns.shape, dtype=np.bool_)
@@ -110,7 +110,7 @@ def _plotting_positions(columns: FloatArray, w: FloatArray) -> tuple[FloatArray,
 
 
 def central_pvalue(statistic: FloatArray, n: FloatArray) -> FloatArray:
-    """Interpolated in the logs of n and of p between simulated quantiles of ``statistic * sqrt(n)``."""
+    """Interpolate p-values in the logs of n and of p between simulated quantiles of ``statistic * sqrt(n)``."""
     scaled, size = statistic * np.sqrt(n), np.log(np.clip(n, SIZES[0], SIZES[-1]))
     at = np.interp(size, np.log(SIZES), np.arange(len(SIZES), dtype=np.float64))
     low = np.minimum(at.astype(np.intp), len(SIZES) - 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from powerkern.kernels.results import FIELDS, N_EVAL
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.kernels.transforms.matrix import fields_of
 
+A = TypeVar("A", bound=NDArray[Any])
 #: Columns of a matrix.
 Chosen = slice | NDArray[np.intp]
 
@@ -217,7 +218,7 @@ class ColumnTable:
         return count_outside(values, self.family_codes, self.kernel_rows, n_threads)
 
 
-def _read_only(array: Any) -> Any:
+def _read_only(array: A) -> A:
     """Return an array that nobody else holds, made read-only."""
     array.flags.writeable = False
     return array

@@ -134,7 +134,7 @@ class FitAttributes(StoredFit):
     @property
     def cutoff(self) -> float:
         """Quantile of the normal distribution beyond which values are outliers: `cutoff` of the estimator."""
-        return self.estimator.cutoff
+        return float(self.estimator.cutoff)
 
     @property
     def lambdas(self) -> Any:

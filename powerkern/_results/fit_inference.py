@@ -21,12 +21,12 @@ from powerkern._results.inference import (
     Method,
     Optimum,
     RoundedPowers,
-    checked_level,
+    as_level,
     confidence_interval,
-    curves,
+    evaluate_curves,
     ratio_test,
     refuse_number,
-    standard_error_of,
+    standard_error_from,
     wald_interval,
 )
 from powerkern._results.likelihood import (
@@ -86,7 +86,7 @@ class FitInference(FitAttributes, RoundedPowers):
         >>> bool(np.isclose(fit.profile(fit.lmbda)[0, 0], fit.nll[0]))
         True
         """
-        return curves(self._likelihood(X, sample_weight, n_threads).curve, lmbdas)
+        return evaluate_curves(self._likelihood(X, sample_weight, n_threads).curve, lmbdas)
 
     def objective_curve(
         self,
@@ -146,7 +146,9 @@ class FitInference(FitAttributes, RoundedPowers):
         values, weight = self._read_data(X, sample_weight, n_threads)
         columns, threads = columns_as_transformed(self._spec, self._table, values), thread_count(n_threads)
         estimator = self._spec.method
-        return curves(lambda at: evaluate_objective(estimator, self._table, columns, weight, at, threads), lmbdas)
+        return evaluate_curves(
+            lambda at: evaluate_objective(estimator, self._table, columns, weight, at, threads), lmbdas
+        )
 
     def confint(
         self,
@@ -206,7 +208,7 @@ class FitInference(FitAttributes, RoundedPowers):
             name = self.estimator.name
             raise ValueError(f"intervals of estimator={name!r} are made with {which}, not {shown(method)}")
         if by_bootstrap:
-            level = checked_level(level)
+            level = as_level(level)
             se = self.standard_error(X, replicates=replicates, sample_weight=sample_weight, n_threads=n_threads)
             return wald_interval(self.lmbda, se, level).named(self.column_names)
         interval = confidence_interval(
@@ -264,7 +266,7 @@ class FitInference(FitAttributes, RoundedPowers):
         True
         """
         if self.estimator.has_likelihood:
-            return np.where(np.isin(self.status, LIKELIEST), standard_error_of(self.information), np.nan)
+            return np.where(np.isin(self.status, LIKELIEST), standard_error_from(self.information), np.nan)
         replicates = as_whole("replicates", replicates, _FEWEST_REPLICATES)
         values, weight = self._read_data(X, sample_weight, n_threads)
         shift = self.shift if self._spec.origin is None else np.zeros(self.n_features)

@@ -163,5 +163,5 @@ class GroupedData:
 
 
 def _shallow_copy(X: Any) -> Any:
-    """A data frame or series of pandas with the same memory; None for anything else."""
+    """Return a data frame or series of pandas that shares the memory of `X`; None if `X` is anything else."""
     return X.copy(deep=False) if library(X) == "pandas" and hasattr(X, "index") else None

@@ -19,8 +19,8 @@ from powerkern._results.inversion import (
     Inversion,
     OutOfRange,
     first_without_inverse,
-    warn_of_lost_digits,
-    warn_of_values_without_inverse,
+    warn_about_lost_digits,
+    warn_about_values_without_inverse,
 )
 from powerkern._results.lost_digits import LostDigits
 from powerkern._typing import IntArray
@@ -93,8 +93,8 @@ def transform_by_group(
             raise _domain_error(matrix, runs, table, first, names)
         if out_of_range == "raise":
             raise _error_without_inverse(matrix, runs, table, first, standardize, names, out.dtype)
-        warn_of_values_without_inverse(list_columns(columns))
-    warn_of_lost_digits(sorted(lost_digits), lambda k: list_columns(np.array([k])), out.dtype)
+        warn_about_values_without_inverse(list_columns(columns))
+    warn_about_lost_digits(sorted(lost_digits), lambda k: list_columns(np.array([k])), out.dtype)
     if (runs.codes < 0).any():
         out[runs.rows(runs.codes < 0)] = np.nan
     return out

@@ -31,9 +31,9 @@ from powerkern._results.fitted_data import GroupedData
 from powerkern._results.group_transforms import transform_by_group
 from powerkern._results.inference import wald_interval
 from powerkern._results.inversion import OutOfRange
-from powerkern._results.json_entries import damaged, entry, level_names_in, names_in, one_of
+from powerkern._results.json_entries import damaged, entry, read_choice, read_level_names, read_names
 from powerkern._results.power_fit import PowerFit
-from powerkern._results.records import fit_of, record_of
+from powerkern._results.records import make_record, read_record
 from powerkern._results.stored_fit import StoredFit
 from powerkern._results.summary import Summary
 from powerkern._status import is_failed
@@ -193,7 +193,7 @@ class GroupedFit(StoredFit, Mapping[Any, PowerFit]):
         return True
 
     def __getitem__(self, label: Any) -> PowerFit:
-        """The fit of one group, by its label: a tuple where groups have several keys."""
+        """Return the fit of one group by its label, a tuple if groups have several keys."""
         try:
             cells = label if self._keys.several else (label,)
             if not isinstance(cells, tuple) or len(cells) != len(self._keys.categories):
@@ -337,7 +337,7 @@ class GroupedFit(StoredFit, Mapping[Any, PowerFit]):
         return wrap_like_input(matrix, out)
 
     def inverse_mean(self, mean: ArrayLike, sd: ArrayLike, groups: GroupsLike, *, n_threads: int | None = None) -> Any:
-        """Mean of values whose transforms are normal, row by row: see `PowerFit.inverse_mean`.
+        """Return the mean of values whose transforms are normal, row by row, see `PowerFit.inverse_mean`.
 
         Parameters
         ----------
@@ -377,7 +377,7 @@ class GroupedFit(StoredFit, Mapping[Any, PowerFit]):
     # --- description --------------------------------------------------------------------------------------
 
     def summary(self, *, level: float = 0.95) -> Summary:
-        """A table with a line for each group and column.
+        """Return a table with a line for each group and column.
 
         Parameters
         ----------
@@ -405,7 +405,7 @@ class GroupedFit(StoredFit, Mapping[Any, PowerFit]):
         return Summary(repr(self), [self._name(k) for k in range(len(table))], [entries], notes=notes)
 
     def to_frame(self) -> Any:
-        """The figures as a pandas data frame, indexed by the labels, and by the columns where there are several.
+        """Return the figures as a pandas data frame, indexed by the labels, and by the columns if there are several.
 
         Raises
         ------
@@ -436,7 +436,7 @@ class GroupedFit(StoredFit, Mapping[Any, PowerFit]):
         return text if self.n_features == 1 else f"{text}: {self._labels.texts(self.n_features)[j]}"
 
     def _list_columns(self, columns: IntArray) -> str:
-        """The first few of some columns of groups, for a message."""
+        """Return the labels of the first few of some columns of groups, for a message."""
         p, names = self.n_features, self._labels.texts(self.n_features)
         each = [
             f"group {self._keys.label(k // p)!r}" + (f", column {names[k % p]}" if p > 1 else "")
@@ -490,7 +490,7 @@ class GroupedFit(StoredFit, Mapping[Any, PowerFit]):
             "vector": self._labels.was_vector,
             "unknown": self.unknown,
             "dropna": self.dropna,
-            "fit": record_of(self._spec, ColumnLabels(), self._table),
+            "fit": make_record(self._spec, ColumnLabels(), self._table),
             "pooled": None if self.pooled is None else self.pooled._to_record(),
         }
 
@@ -502,15 +502,15 @@ class GroupedFit(StoredFit, Mapping[Any, PowerFit]):
             raise damaged(f"the labels are no labels of groups: {error}") from None
         if not len(keys):
             raise damaged("there are no groups")
-        spec, _, table = fit_of(entry(record, "fit"), len(keys))
+        spec, _, table = read_record(entry(record, "fit"), len(keys))
         if len(table) % len(keys):
             raise damaged(f"{len(table)} columns do not go with {len(keys)} groups")
         p = len(table) // len(keys)
-        vector = one_of(record, "vector", (True, False) if p == 1 else (False,))
-        labels = ColumnLabels(names_in(record, "column_names", p), level_names_in(record), vector)
+        vector = read_choice(record, "vector", (True, False) if p == 1 else (False,))
+        labels = ColumnLabels(read_names(record, "column_names", p), read_level_names(record), vector)
         pooled = None if entry(record, "pooled") is None else PowerFit._from_record(record["pooled"])
-        unknown = one_of(record, "unknown", get_args(UnknownGroups))
-        dropna = one_of(record, "dropna", (None, True, False))
+        unknown = read_choice(record, "unknown", get_args(UnknownGroups))
+        dropna = read_choice(record, "dropna", (None, True, False))
         if (pooled is not None and pooled.n_features != p) or (pooled is None and unknown == "pooled"):
             raise damaged("the pooled fit does not go with the groups")
         return cls(replace(spec, unknown=unknown, dropna=dropna), labels, keys, table, pooled)

@@ -34,7 +34,7 @@ class Interval(NamedTuple):
     high: FloatArray
 
     def named(self, names: list[str] | None) -> Interval:
-        """These intervals by the names of their columns, where they have names."""
+        """Return the intervals as series by the names of their columns, if they have names."""
         return Interval(by_name(self.low, names), by_name(self.high, names))
 
     def __repr__(self) -> str:
@@ -47,7 +47,7 @@ class Interval(NamedTuple):
         return str(self.to_frame()._repr_html_()) if hasattr(self.low, "index") else escape(repr(self))
 
     def to_frame(self) -> Any:
-        """The intervals as a pandas data frame with columns "low" and "high"."""
+        """Return the intervals as a pandas data frame with columns "low" and "high"."""
         import pandas
 
         return pandas.DataFrame(self._asdict())
@@ -75,10 +75,10 @@ class Likelihood(Protocol):
     """The likelihood of a fit's data in lambda."""
 
     def at(self, lmbda: FloatArray) -> ArrayLike:
-        """Negative log-likelihood at one lambda for all columns, of shape (), or at one for each, (p,)."""
+        """Return the negative log-likelihood at one lambda for all columns, of shape (), or at one for each, (p,)."""
 
     def ends(self, drop: FloatArray) -> FloatArray:
-        """Where it has fallen from its maximum by `drop`, per observation, on both sides: (p, 2)."""
+        """Return the lambdas on both sides where it has fallen from its maximum by `drop` per observation: (p, 2)."""
 
 
 class Optimum(NamedTuple):
@@ -98,12 +98,12 @@ class Optimum(NamedTuple):
     names: list[Any] | None = None
 
     def rounded(self, level: float) -> FloatArray:
-        """Convenient powers inside Wald intervals of this level."""
+        """Return convenient powers inside Wald intervals of this level."""
         return rounded_power(self.lmbda, wald_interval(self.lmbda, self.se, level))
 
 
-def curves(of: Callable[[FloatArray], FloatArray], lmbdas: ArrayLike) -> FloatArray:
-    """A function of lambda for each column, (p, k), at given lambdas: one of them, or several."""
+def evaluate_curves(of: Callable[[FloatArray], FloatArray], lmbdas: ArrayLike) -> FloatArray:
+    """Evaluate a function of lambda of all columns, (p, k), at given lambdas; return (p,) for a single one."""
     points = as_reals("lmbdas", lmbdas)
     if points.ndim > 1 or not np.isfinite(points).all():
         raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
@@ -112,8 +112,8 @@ def curves(of: Callable[[FloatArray], FloatArray], lmbdas: ArrayLike) -> FloatAr
 
 
 def confidence_interval(optimum: Optimum, level: float, method: str, likelihood: Callable[[], Likelihood]) -> Interval:
-    """Intervals from the profile likelihood, or from standard errors."""
-    level = checked_level(level)
+    """Return intervals for lambda, from the profile likelihood or from standard errors."""
+    level = as_level(level)
     if as_choice("method", method, get_args(Method)) == "wald":
         return wald_interval(optimum.lmbda, optimum.se, level)
     with np.errstate(divide="ignore"):
@@ -125,13 +125,13 @@ def confidence_interval(optimum: Optimum, level: float, method: str, likelihood:
 
 
 def ratio_test(optimum: Optimum, lmbda0: ArrayLike, likelihood: Callable[[], Likelihood]) -> LikelihoodRatio:
-    """Likelihood ratio tests of given lambdas."""
+    """Test given lambdas by likelihood ratios."""
     given = hypothesis_lambdas(lmbda0, optimum.lmbda.size, optimum.each, optimum.names)
     return likelihood_ratio(likelihood().at(given), optimum.nll, optimum.df)
 
 
 def likelihood_ratio(nll0: ArrayLike, nll: ArrayLike, df: int = 1) -> LikelihoodRatio:
-    """The test of lambdas with negative log-likelihood `nll0` against the best ones, with `nll` (of all rows both)."""
+    """Test lambdas with negative log-likelihood `nll0` against the best ones, with `nll`; both are of all rows."""
     with np.errstate(invalid="ignore"):
         statistic = np.maximum(2.0 * np.subtract(nll0, nll), 0.0)
     return LikelihoodRatio(np.asarray(statistic), df, np.asarray(special.chdtrc(df, statistic)))
@@ -153,23 +153,23 @@ def refuse_number(X: object) -> None:
         raise TypeError(f"X is the number {X!r}, and takes data; pass a confidence level by name, such as level=0.9")
 
 
-def checked_level(level: float) -> float:
-    """A confidence level, checked."""
+def as_level(level: float) -> float:
+    """Return a confidence level as a float; ValueError unless it is between 0 and 1."""
     if as_reals("level", level).ndim > 0 or not 0.0 < level < 1.0:
         raise ValueError(f"level must be between 0 and 1, got {shown(level)}")
     return float(level)
 
 
-def standard_error_of(information: ArrayLike) -> FloatArray:
-    """``1/sqrt(information)``; NaN where the curvature of the likelihood is not positive."""
+def standard_error_from(information: ArrayLike) -> FloatArray:
+    """Return ``1/sqrt(information)``, or NaN where the curvature of the likelihood is not positive."""
     curvature = np.asarray(information, dtype=np.float64)
     return np.asarray(1.0 / np.sqrt(np.where(curvature > 0.0, curvature, np.nan)))
 
 
 def wald_interval(lmbda: ArrayLike, se: ArrayLike, level: float = 0.95) -> Interval:
-    """``lmbda -+ Phi^-1((1 + level)/2) se``. R's car takes 1.96 for the quantile 1.959964 of level 0.95."""
+    """Return ``lmbda -+ Phi^-1((1 + level)/2) se``. R's car rounds the quantile 1.959964 of level 0.95 to 1.96."""
     # from the lower tail, whose probability is exact for levels close to 1
-    width = -special.ndtri(0.5 * (1.0 - checked_level(level))) * np.asarray(se, dtype=np.float64)
+    width = -special.ndtri(0.5 * (1.0 - as_level(level))) * np.asarray(se, dtype=np.float64)
     return Interval(np.subtract(lmbda, width), np.add(lmbda, width))
 
 
@@ -204,7 +204,7 @@ class RoundedPowers(ABC):
 
 
 def rounded_power(lmbda: ArrayLike, interval: Interval) -> FloatArray:
-    """The first of the `CONVENIENT` powers inside the interval; lambda itself where there is none."""
+    """Return the first of the `CONVENIENT` powers inside the interval, or lambda itself if none is."""
     rounded = np.array(lmbda, dtype=np.float64)
     for power in reversed(CONVENIENT):
         rounded[(interval.low <= power) & (power <= interval.high)] = power

@@ -207,7 +207,7 @@ def transformed_ends(table: ColumnTable, standardize: bool) -> FloatArray:
     return ends
 
 
-def warn_of_values_without_inverse(where: str) -> None:
+def warn_about_values_without_inverse(where: str) -> None:
     """Warn that values of the columns `where` became NaN."""
     warn(
         f"Some values in {where} are beyond the range of the transform, so they have no inverse and became NaN; use "
@@ -238,7 +238,7 @@ def note_on_inverse(table: ColumnTable, standardize: bool, label: Callable[[int]
     return [f"{describe_lost_digits(found, label)}: the inverse transform gives back {_few_digits(_FLOAT64)} there"]
 
 
-def warn_of_lost_digits(found: Sequence[LostDigits], label: Callable[[int], str], dtype: np.dtype[Any]) -> None:
+def warn_about_lost_digits(found: Sequence[LostDigits], label: Callable[[int], str], dtype: np.dtype[Any]) -> None:
     """Warn once of values that come back with too few digits, if there are any."""
     if found:
         warn(

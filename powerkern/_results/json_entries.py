@@ -33,7 +33,7 @@ def entry(record: dict[str, Any], key: str) -> Any:
     return record[key]
 
 
-def one_of(record: dict[str, Any], key: str, known: tuple[Any, ...]) -> Any:
+def read_choice(record: dict[str, Any], key: str, known: tuple[Any, ...]) -> Any:
     """Return an entry that must be one of the known values, and of the same type."""
     value = entry(record, key)
     if not any(type(value) is type(one) and value == one for one in known):
@@ -41,7 +41,7 @@ def one_of(record: dict[str, Any], key: str, known: tuple[Any, ...]) -> Any:
     return value
 
 
-def names_in(record: dict[str, Any], key: str, n: int) -> list[Any] | None:
+def read_names(record: dict[str, Any], key: str, n: int) -> list[Any] | None:
     """Return labels of columns, `n` of them, or None."""
     try:
         names = labels_from_record(entry(record, key))
@@ -54,13 +54,13 @@ def names_in(record: dict[str, Any], key: str, n: int) -> list[Any] | None:
     return names
 
 
-def level_names_in(record: dict[str, Any]) -> list[Any] | None:
+def read_level_names(record: dict[str, Any]) -> list[Any] | None:
     """Return the names of the levels of column labels, or None, also for records made before there were any."""
     names = record.get("level_names")
-    return None if names is None else names_in(record, "level_names", len(names) if isinstance(names, list) else 0)
+    return None if names is None else read_names(record, "level_names", len(names) if isinstance(names, list) else 0)
 
 
-def whole_in(record: dict[str, Any], key: str, largest: int = 2**53) -> int:
+def read_whole(record: dict[str, Any], key: str, largest: int = 2**53) -> int:
     """Return an entry that must be a whole number from 0 to `largest`."""
     value = entry(record, key)
     if not isinstance(value, float) or not value.is_integer() or not 0 <= value <= largest:
@@ -68,7 +68,7 @@ def whole_in(record: dict[str, Any], key: str, largest: int = 2**53) -> int:
     return int(value)
 
 
-def numbers_in(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
+def read_numbers(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
     """Return numbers in an array of this shape; they may be NaN or infinite."""
     cells = np.empty((0, 0, 0), dtype=object)
     with contextlib.suppress(ValueError):  # ragged
@@ -84,17 +84,17 @@ def numbers_in(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> Floa
     return cells.astype(np.float64)
 
 
-def finite_in(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
+def read_finite(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
     """Return numbers in an array of this shape, which must be finite."""
-    numbers = numbers_in(record, key, shape)
+    numbers = read_numbers(record, key, shape)
     if not np.isfinite(numbers).all():
         raise damaged(f"{key} is not finite")
     return numbers
 
 
-def covariance_in(record: dict[str, Any], key: str, p: int) -> FloatArray:
+def read_covariance(record: dict[str, Any], key: str, p: int) -> FloatArray:
     """Return a (p, p) matrix, which must be symmetric with a positive diagonal."""
-    matrix = finite_in(record, key, (p, p))
+    matrix = read_finite(record, key, (p, p))
     if not (np.allclose(matrix, matrix.T, atol=0.0) and (np.diag(matrix) > 0.0).all()):
         raise damaged(f"{key} is not a covariance matrix")
     return matrix

@@ -132,14 +132,14 @@ def round_trip_errors(table: ColumnTable, x: FloatArray, standardize: bool, dtyp
 
 
 def _centers(table: ColumnTable) -> FloatArray:
-    """The values that are transformed to 0, inside the data."""
+    """Return the values that are transformed to 0, moved inside the data."""
     x = np.zeros((1, len(table)))
     table.transform(x, x, inverse_direction(standardized=True), 1)
     return np.asarray(np.clip(x[0], table.x_min, table.x_max))
 
 
 def _smallest_sizes(table: ColumnTable) -> FloatArray:
-    """The |x| below which errors are absolute: the standard deviation at the centre, or 0 where 0 ends the domain."""
+    """Return the |x| below which errors are absolute: the standard deviation at the centre, 0 if 0 ends the domain."""
     log_slope = _rounding_at(table, _centers(table)[np.newaxis], True, np.dtype(np.float64))[1]
     inside: BoolArray = table.mirrored | (table.center != 0.0)
     return np.where(inside, np.nan_to_num(np.exp(-log_slope[0]), nan=0.0, posinf=0.0), 0.0)

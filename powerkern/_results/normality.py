@@ -114,7 +114,7 @@ def _normality_figures(moments: FloatArray) -> NormalityFigures:
 
 
 def pearson_normality(z: FloatArray, weight: FloatArray) -> float:
-    """Pearson's chi-square statistic of normality, over its degrees of freedom: about 1 for normal data.
+    """Return Pearson's chi-square statistic of normality over its degrees of freedom: about 1 for normal data.
 
     Values, less their mean, over their standard deviation (n - 1), are counted in ``k = ceil(2 n**0.4)`` classes of
     equal probability [1]_: ``sum (count - n/k)**2/(n/k)`` over ``k - 3``. As R's ``nortest::pearson.test``, whose ratio
@@ -139,7 +139,7 @@ def pearson_normality(z: FloatArray, weight: FloatArray) -> float:
 
 
 def dagostino_pearson(skewness: FloatArray, kurtosis: FloatArray, n: FloatArray) -> FloatArray:
-    """P-values of the omnibus test of normality: ``P(chi-square with 2 degrees of freedom > Z1**2 + Z2**2)``.
+    """Return p-values of the omnibus test of normality: ``P(chi-square with 2 degrees of freedom > Z1**2 + Z2**2)``.
 
     Z1 and Z2 are skewness and kurtosis brought to the standard normal distribution [1]_, [2]_; as
     `scipy.stats.normaltest`, except that a skewness of exactly 0 is taken as it is. NaN for fewer than 8 values.
@@ -159,7 +159,7 @@ def dagostino_pearson(skewness: FloatArray, kurtosis: FloatArray, n: FloatArray)
 
 
 def _normal_skewness(g1: FloatArray, n: FloatArray) -> FloatArray:
-    """Skewness on the scale of a standard normal variable, by Johnson's S_U."""
+    """Transform skewness to a standard normal variable, by Johnson's S_U."""
     variance = 6.0 * (n - 2.0) / ((n + 1.0) * (n + 3.0))
     kurtosis = 3.0 * (n * n + 27.0 * n - 70.0) * (n + 1.0) * (n + 3.0)
     kurtosis /= (n - 2.0) * (n + 5.0) * (n + 7.0) * (n + 9.0)
@@ -168,7 +168,7 @@ def _normal_skewness(g1: FloatArray, n: FloatArray) -> FloatArray:
 
 
 def _normal_kurtosis(g2: FloatArray, n: FloatArray) -> FloatArray:
-    """Excess kurtosis on the scale of a standard normal variable, by the cube root of Wilson and Hilferty."""
+    """Transform excess kurtosis to a standard normal variable, by the cube root of Wilson and Hilferty."""
     mean = -6.0 / (n + 1.0)
     variance = 24.0 * n * (n - 2.0) * (n - 3.0) / ((n + 1.0) ** 2 * (n + 3.0) * (n + 5.0))
     skewness = 6.0 * (n * n - 5.0 * n + 2.0) / ((n + 7.0) * (n + 9.0))

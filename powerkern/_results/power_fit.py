@@ -30,7 +30,12 @@ from powerkern._results.column_table import ColumnTable
 from powerkern._results.column_warnings import warn_about_columns
 from powerkern._results.fit_description import FitDescription
 from powerkern._results.fitted_data import FittedData
-from powerkern._results.inversion import Inversion, OutOfRange, warn_of_lost_digits, warn_of_values_without_inverse
+from powerkern._results.inversion import (
+    Inversion,
+    OutOfRange,
+    warn_about_lost_digits,
+    warn_about_values_without_inverse,
+)
 from powerkern._results.likelihood import KeptData
 from powerkern._results.transforming import allocate_output, error_without_inverse, refuse_outside
 from powerkern.kernels.transforms.family import forward_direction, inverse_direction
@@ -256,7 +261,7 @@ class PowerFit(FitDescription):
                     raise error_without_inverse(
                         matrix, int(lost[0]), self._table, self.standardize, self.column_names, target.dtype
                     )
-                warn_of_values_without_inverse(self._list_columns(lost))
+                warn_about_values_without_inverse(self._list_columns(lost))
 
         if out is not None:
             if out_of_range == "raise" and np.shares_memory(target, matrix.values):
@@ -264,7 +269,7 @@ class PowerFit(FitDescription):
             self._forget_data(target)
         apply(target)
         if warns_of_digits:
-            warn_of_lost_digits(inversion.lost_digits(), lambda j: column_label(j, self.column_names), target.dtype)
+            warn_about_lost_digits(inversion.lost_digits(), lambda j: column_label(j, self.column_names), target.dtype)
         return result if out is not None else wrap_like_input(matrix, result)
 
     def inverse_mean(self, mean: ArrayLike, sd: ArrayLike, *, n_threads: int | None = None) -> Any:
@@ -393,11 +398,11 @@ class PowerFit(FitDescription):
     # --- JSON ---------------------------------------------------------------------------------------------
 
     def _to_record(self) -> dict[str, Any]:
-        return records.record_of(self._spec, self._labels, self._table)
+        return records.make_record(self._spec, self._labels, self._table)
 
     @classmethod
     def _from_record(cls, record: Any) -> PowerFit:
-        return cls(*records.fit_of(record))
+        return cls(*records.read_record(record))
 
 
 def build_power_fit(spec: FitSpec, labels: ColumnLabels, table: ColumnTable, data: KeptData | None = None) -> PowerFit:

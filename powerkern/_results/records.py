@@ -18,7 +18,7 @@ from powerkern._estimators.spec import BEST, CRITERIA, FIT_FAMILIES, FitSpec
 from powerkern._input.alignment import labels_to_record
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
-from powerkern._results.json_entries import damaged, entry, level_names_in, names_in, numbers_in, one_of
+from powerkern._results.json_entries import damaged, entry, read_choice, read_level_names, read_names, read_numbers
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import FIELDS, STATUS
@@ -35,8 +35,8 @@ _FINITE = (
 _ROUNDING = 1e-9
 
 
-def record_of(spec: FitSpec, labels: ColumnLabels, table: ColumnTable) -> dict[str, Any]:
-    """The entries of a fit that JSON keeps."""
+def make_record(spec: FitSpec, labels: ColumnLabels, table: ColumnTable) -> dict[str, Any]:
+    """Return the entries of a fit that JSON keeps."""
     return {
         "family": spec.family,
         "estimator": {"name": spec.estimator.name, **options_of(spec.estimator)},
@@ -53,8 +53,8 @@ def record_of(spec: FitSpec, labels: ColumnLabels, table: ColumnTable) -> dict[s
     }
 
 
-def fit_of(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, ColumnTable]:
-    """The fit that `record_of` made a record of; ValueError where its figures do not belong together.
+def read_record(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, ColumnTable]:
+    """Read the fit that `make_record` made a record of; ValueError if its figures do not belong together.
 
     Options have an entry for each column of the data, results for each of them in each of `n_groups` groups.
     """
@@ -63,16 +63,16 @@ def fit_of(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, Colum
     results = _results(record)
     n_features = len(results)
     spec = FitSpec(
-        family=one_of(record, "family", FIT_FAMILIES),
+        family=read_choice(record, "family", FIT_FAMILIES),
         estimator=_estimator(record),
-        standardize=one_of(record, "standardize", (True, False)),
-        origin=one_of(record, "origin", (None, FITTED)),
+        standardize=read_choice(record, "standardize", (True, False)),
+        origin=read_choice(record, "origin", (None, FITTED)),
         **_asked(record, n_features // n_groups),
     )
     labels = ColumnLabels(
-        names=names_in(record, "column_names", n_features),
-        level_names=level_names_in(record),
-        was_vector=one_of(record, "vector", (True, False) if n_features == 1 else (False,)),
+        names=read_names(record, "column_names", n_features),
+        level_names=read_level_names(record),
+        was_vector=read_choice(record, "vector", (True, False) if n_features == 1 else (False,)),
     )
     codes = _families(record, n_features)
     units, error = (_optional(record, name, n_features) for name in ("unit_weights", "lmbda_error"))
@@ -86,20 +86,20 @@ def fit_of(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, Colum
 
 
 def _results(record: dict[str, Any]) -> FloatArray:
-    """The figures, a row for each column of the data."""
+    """Read the figures: a row for each column of the data."""
     table = entry(record, "columns")
     if not isinstance(table, dict) or not isinstance(table.get(FIELDS[0]), list) or not table[FIELDS[0]]:
         raise damaged(f"columns is not a table, or {FIELDS[0]} is missing")
     shape = (len(table[FIELDS[0]]),)
-    return np.ascontiguousarray(np.stack([numbers_in(table, name, shape) for name in FIELDS], axis=1))
+    return np.ascontiguousarray(np.stack([read_numbers(table, name, shape) for name in FIELDS], axis=1))
 
 
 def _estimator(record: dict[str, Any]) -> Estimator:
-    """The estimator from its name and options, whole numbers as such."""
+    """Read the estimator from its name and options; whole numbers become integers."""
     options = entry(record, "estimator")
     if not isinstance(options, dict):
         raise damaged("estimator is not a table")
-    name = one_of(options, "name", tuple(ESTIMATORS))
+    name = read_choice(options, "name", tuple(ESTIMATORS))
     try:
         return with_options(name, {key: _whole(value) for key, value in options.items() if key != "name"})
     except (TypeError, ValueError) as error:
@@ -107,7 +107,7 @@ def _estimator(record: dict[str, Any]) -> Estimator:
 
 
 def _asked(record: dict[str, Any], p: int) -> dict[str, Any]:
-    """The options that are numbers, one for each of p columns or one for all, and the criterion."""
+    """Read the options that are numbers, one for each of p columns or one for all, and the criterion."""
     asked = entry(record, "asked")
     if not isinstance(asked, dict):
         raise damaged("asked is not a table")
@@ -122,7 +122,7 @@ def _asked(record: dict[str, Any], p: int) -> dict[str, Any]:
         "shift": _number_or_numbers(asked, "shift", p) or 0.0,
         "bounds": ends,
         "ymax": ymax,
-        "criterion": one_of(asked, "criterion", CRITERIA),
+        "criterion": read_choice(asked, "criterion", CRITERIA),
     }
 
 
@@ -132,7 +132,7 @@ def _number_or_numbers(record: dict[str, Any], name: str, p: int) -> float | tup
     if value is None:
         return None
     shape = (p,) if isinstance(value, list) else ()
-    numbers = numbers_in(record, name, shape)
+    numbers = read_numbers(record, name, shape)
     return tuple(numbers.tolist()) if shape else float(numbers)
 
 
@@ -141,17 +141,17 @@ def _whole(value: Any) -> Any:
 
 
 def _optional(record: dict[str, Any], name: str, n_features: int) -> FloatArray | None:
-    """A number for each column, or None."""
-    return None if entry(record, name) is None else numbers_in(record, name, (n_features,))
+    """Read a number for each column, or None."""
+    return None if entry(record, name) is None else read_numbers(record, name, (n_features,))
 
 
 def _families(record: dict[str, Any], n_features: int) -> NDArray[np.int64]:
-    """The code of each column's transform; they are spelled out where the family is "best"."""
+    """Read the code of each column's transform; the record spells them out if the family is "best"."""
     family, families = entry(record, "family"), entry(record, "families")
     if family != BEST:
         if families is not None:
             raise damaged("families go with the family 'best' only")
-        families = [one_of(record, "family", tuple(FAMILIES))] * n_features
+        families = [read_choice(record, "family", tuple(FAMILIES))] * n_features
     if not isinstance(families, list) or len(families) != n_features:
         raise damaged(f"families is not a list of {n_features} families")
     if not all(isinstance(name, str) and name in FAMILIES for name in families):
@@ -190,7 +190,7 @@ def _check_figures(figures: dict[str, FloatArray], is_box_cox: NDArray[np.bool_]
 def _in_range(
     ref: FloatArray, x_min: FloatArray, x_max: FloatArray, center: FloatArray, divisor: FloatArray
 ) -> NDArray[np.bool_]:
-    """Whether the reference lies inside the data, which are rescaled first; to the rounding of that, and of its log."""
+    """Return whether the reference lies inside the rescaled data, up to the rounding of rescaling and of its log."""
     with np.errstate(over="ignore", invalid="ignore"):
         low, high = (x_min - center) / divisor, (x_max - center) / divisor
         slack = _ROUNDING * np.maximum(np.abs(low), np.abs(high))

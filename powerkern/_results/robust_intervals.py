@@ -82,7 +82,7 @@ def _draw(x: FloatArray, weight: FloatArray, uniform: FloatArray, out: FloatArra
 
 
 def _spread(lmbda: FloatArray) -> FloatArray:
-    """The standard deviation of each row by two of its quantiles; NaN where more than half of it is missing."""
+    """Return the standard deviation of each row by two of its quantiles; NaN if more than half of it is missing."""
     fitted = np.count_nonzero(~np.isnan(lmbda), axis=1)
     errors = np.full(len(lmbda), np.nan)
     for j in np.flatnonzero(2 * fitted >= lmbda.shape[1]):

@@ -15,7 +15,7 @@ from powerkern._results.inference import (
     Interval,
     likelihood_ratio,
     rounded_power,
-    standard_error_of,
+    standard_error_from,
     wald_interval,
 )
 from powerkern.sketch import fit_chunks
@@ -119,8 +119,8 @@ def test_rounding_does_not_make_a_statistic_negative():
 
 
 def test_no_standard_error_without_curvature():
-    assert standard_error_of([4.0, 0.0, -1.0, np.nan]).tolist()[0] == 0.5
-    assert np.isnan(standard_error_of([4.0, 0.0, -1.0, np.nan])[1:]).all()
+    assert standard_error_from([4.0, 0.0, -1.0, np.nan]).tolist()[0] == 0.5
+    assert np.isnan(standard_error_from([4.0, 0.0, -1.0, np.nan])[1:]).all()
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 1 - 1e-12])
