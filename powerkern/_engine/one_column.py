@@ -60,7 +60,7 @@ def fit_vector_robustly(x: FloatArray, family: int, entries: Entries, options: O
 
 
 def nll_vector(x: FloatArray, family: int, lmbdas: FloatArray) -> FloatArray:
-    """Negative log-likelihood per observation of one contiguous float64 vector at each lambda."""
+    """Return the negative log-likelihood per observation of one contiguous float64 vector at each lambda."""
     out = np.empty(lmbdas.size)
     mle.profile_columns(x.reshape(1, -1), _NO_WEIGHTS, family, lmbdas, new_work(x.size), out.reshape(1, -1))
     return out

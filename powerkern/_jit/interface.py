@@ -195,9 +195,18 @@ def call({", ".join(arguments)}):
 
 
 def wrong_array(words: Any, objects: Any, parts: Any) -> int:
-    """Return the place of the first array that is not of its type, or 0.
+    """Return the place of the first argument that is not an array of the type it should be, or 0.
 
-    The same address three times: of integers, of addresses of array objects, and of addresses of addresses in these.
+    All three arguments are the address of the packed arguments of a call, read as different types.
+
+    Parameters
+    ----------
+    words : pointer to int64
+        Two addresses of array types, the number of arrays, and the expected type of each.
+    objects : pointer to pointers
+        Addresses of the array objects.
+    parts : pointer to pointers to pointers
+        Addresses of the fields of these objects, the dtype among them.
     """
     for k in range(3, 3 + words[2]):
         place, ndim, number, flags = words[k] & 0xFFFF, words[k] >> 16 & 0xFF, words[k] >> 24 & 0xFF, words[k] >> 32

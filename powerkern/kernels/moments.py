@@ -196,7 +196,7 @@ def weight_at(weight: np.ndarray | None, i: int) -> float:
 
 @specialize_on_none()
 def part_of(weight: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Return some of the weights, None without."""
+    """Return the weights from `start` to `stop` as a view; None without weights."""
     return weight[start:stop]
 
 

@@ -107,7 +107,10 @@ def _expm1_less(r: float, r_lo: float) -> float:
 
 @inlined
 def _scaled(mantissa: float, bits: int) -> float:
-    """Return mantissa * 2**k, with k + 2046 in the low bits: by two factors, as 2**k may overflow or be subnormal."""
+    """Return mantissa * 2**k for the k whose biased value, k + 2046, is in the low twelve bits of `bits`.
+
+    2**k is split into two factors, since it may overflow or be subnormal where the product is not.
+    """
     biased = bits & 0xFFF
     half = biased >> 1
     return mantissa * float_of(half << 52) * float_of((biased - half) << 52)

@@ -29,7 +29,7 @@ from powerkern.kernels.status_codes import NOT_CERTIFIED, OK, ROUTE_ONE_PASS, RO
 def one_pass_column(
     x: FloatArray, weight: FloatArray | None, family: int, lmbda: float, work: Work, row: FloatArray
 ) -> None:
-    """Fit one column from the sums of one pass, or leave it."""
+    """Fit one column from the sums of one pass; write evaluations only if the result cannot be certified."""
     best, column = one_pass_optimum(x, weight, family, lmbda, work)
     row[N_EVAL] = best.n_eval
     if best.status == NOT_CERTIFIED:

@@ -392,7 +392,10 @@ def _weight_scale(weight: FloatArray | None, total: float) -> float:
 
 @kernel
 def _is_even(found: Scan, factor: float) -> bool:
-    """Return whether the effective number of values is large enough, given the scan of every `factor`-th value."""
+    """Return whether the effective number of values, (sum w)^2/sum w^2, is at least MIN_EFFECTIVE.
+
+    `found` is the scan of one in `factor` values.
+    """
     return factor * found.weight * found.weight >= MIN_EFFECTIVE * found.squares
 
 

@@ -20,18 +20,18 @@ _LARGE_LOG = 600.0
 
 
 class Optimum(NamedTuple):
-    """Exponent, and mean and standard deviation of ``e^-log_factor b_m(d)``, d relative to `ref`, `log_ref`."""
+    """The best exponent m of a column, and what standardises with it."""
 
-    exponent: float
-    mean: float
-    sd: float
-    log_factor: float
-    ref: float
-    log_ref: float
-    nll: float
-    curvature: float
-    n_eval: int
-    status: int
+    exponent: float  #: m
+    mean: float  #: mean of ``e^-log_factor b_m(d)`` over the logs d
+    sd: float  #: its standard deviation
+    log_factor: float  #: log of the factor that is divided out
+    ref: float  #: the value that logs are relative to
+    log_ref: float  #: its log
+    nll: float  #: g at the optimum
+    curvature: float  #: g'' there
+    n_eval: int  #: evaluations of g
+    status: int  #: a `powerkern.Status`
 
 
 class LogUnits(NamedTuple):

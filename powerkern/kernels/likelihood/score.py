@@ -185,15 +185,16 @@ def _evaluated(logs: Logs, mu: float, scratch: Scratch) -> tuple[Score, _Branch,
 
 @kernel
 def growth_at_center(logs: Logs, mu: float) -> float:
-    """Return m a of the reference of a column of both signs."""
+    """Return t = m a at the reference of a column of both signs, m the exponent of its branch."""
     return (mu if logs.center > 0.0 else 2.0 * logs.sigma - mu) * abs(logs.center)
 
 
 @kernel
 def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch]:
-    """Return both branches relative to the reference, with e^-s of it for the branch that it is in.
+    """Return the branches of positive and of negative values, each with its shift and its common factor.
 
-    The largest e^t is divided out, as exponent times log and not as the difference of two large products.
+    Values of a branch are relative to the reference, which lies in one of them. The largest e^t is divided out; its log
+    is formed as exponent times log, not as the difference of two large products.
     """
     center, below = logs.center, 2.0 * logs.sigma - mu
     above_0, below_0 = max(center, 0.0), max(-center, 0.0)

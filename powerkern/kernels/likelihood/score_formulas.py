@@ -127,7 +127,7 @@ def add_observation(t: Moments, y0: float, y1: float, y2: float, y3: float, weig
 def central_moments(t: Moments, weight: float) -> tuple[Moments, bool]:
     """Return moments from raw sums, and whether that costs few digits: False for NaN and infinite sums.
 
-    Numbers, or a vector of them and its mask.
+    Sums may be numbers or vectors of lanes; for lanes the second result is a mask.
     """
     s0, s1, s2, s3 = t[Y] / weight, t[Y1] / weight, t[Y2] / weight, t[Y3] / weight
     n0, n1 = weight * s0, weight * s1

@@ -276,7 +276,7 @@ def update_elements(
     damping: float,
     residual: FloatArray,
 ) -> None:
-    """Visit single elements in turn.
+    """Improve single elements of both factors, one after the other, in the order given.
 
     Parameters
     ----------

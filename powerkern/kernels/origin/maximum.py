@@ -248,7 +248,7 @@ def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work:
 
 @kernel
 def _note(work: OriginWork, row: FloatArray) -> None:
-    """Write the present point, and L there."""
+    """Copy the current parameters, and L there, to a row of results."""
     for i in range(N_PARAMETERS):
         row[i] = work.steps[0, i]
     row[LIKELIHOOD] = work.at[0, 0]

@@ -104,7 +104,7 @@ def _layout_of(sums: FloatArray, grid: FloatArray) -> _Layout:
 
 @kernel
 def _middle(sums: FloatArray, first: int, begin: int, end: int, turned: bool) -> int:
-    """Return the bin of the mean."""
+    """Return the number of the bin that holds the mean of the logs; negated if the grid is `turned`."""
     total = turn = 0.0
     for b in range(begin, end):
         total += sums[b, 0]

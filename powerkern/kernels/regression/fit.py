@@ -71,7 +71,7 @@ def _is_moderate(column: Column, mu: float) -> bool:
 
 @kernel
 def _exponent(column: Column, lmbda: float) -> float:
-    """Return the exponent of the branch, in units of the logs."""
+    """Return the exponent m = lambda or 2 - lambda of a column, times the unit of its logs."""
     return exponent_of(lmbda, column.sign) * column.rows.sigma
 
 

@@ -134,10 +134,10 @@ def _is_better(
 def _share_at_quantiles(
     fit: Fit, column: Column, lmbda0: float, options: Options, work: RobustWork
 ) -> tuple[float, float]:
-    """Return the fraction of values that the fit from `lmbda0` brings to their normal quantiles.
+    """Return the fraction of values that the fit from `lmbda0` brings to their normal quantiles, and its evaluations.
 
-    A value kept counts 1 - rho of its distance from the quantile of its rank among those kept, another one a half. And
-    the evaluations for it.
+    A value kept counts 1 - rho of its distance from the quantile of its rank among those kept, a value left out
+    `_LEFT_OUT`.
     """
     standardized, n, row = column.standardized, column.standardized.column.n, work.trial
     kept = reweighted(_keep, fit, column, lmbda0, max(n_fits_of(options), 1), options, work, row)

@@ -39,14 +39,15 @@ from powerkern.kernels.robust.search import (
 from powerkern.kernels.transforms.rectified import SortedColumn, transform_sorted
 
 #: Into how many parts the steps of a scan are divided with weights: cells are 0.05 to 0.23 wide, and parts 1/8. With 2
-#: and 8, 98 and 252 in place of 150 evaluations, 12 simulated columns have the same minima (report_constants weights).
+#: and 8, 74 and 189 in place of 112 evaluations, 12 simulated columns have the same lambdas (report_constants weights).
 _WEIGHTED_PARTS = 4
 #: Points at which the objective of a longer column is evaluated around each minimum of its sample. Without them, 8 of
 #: 400 columns of 513 to 1,000 values missed a minimum lower by more than 1e-4 of the objective; with 8 points, or 16, 1
 #: did; with 8 points and a sample of 128 values in place of 256, 5 did (`tests.fuzz.starts`).
 _N_CLOSE = LANES
-#: Where another start is looked for at first: how far above and below a lambda. Half and double of these distances
-#: choose the same starts (24 simulated columns, report_constants weights).
+#: Where another start is looked for at first: how far above and below a lambda. Half of these distances look at as many
+#: rival starts of 24 simulated columns, double at fewer (74 in place of 81 evaluations); all lambdas are the same
+#: (report_constants weights).
 _ABOUT = (0.125, 0.0, -0.125, -0.25, -0.375, -0.5, -0.75, -1.0)
 
 

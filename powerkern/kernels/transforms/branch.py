@@ -246,7 +246,10 @@ def dd_mul_dd(a: float, a_lo: float, m: float, m_lo: float) -> tuple[float, floa
 
 @inlined
 def branch_unchecked(t: float, t_lo: float, e: Exponent) -> float:
-    """Return `branch_of_product` where e**|a| is within the `reach` of e."""
+    """Return b_m(a) for t + t_lo = m a, as `branch_of_product` does, but without checks of the range.
+
+    e**|a| must be at most ``reach(e, |m|)``.
+    """
     head, tail = scaled_expm1_dd(t, t_lo, e.rounder, e.unit)
     return head * e.inverse + (tail * e.inverse + head * e.inverse_lo)
 
@@ -404,7 +407,7 @@ def inverse_branch(y: float, m: float, m_lo: float, e: Exponent) -> tuple[float,
 
 @inlined
 def _divided(log_u: float, log_u_lo: float, e: Exponent) -> tuple[float, float]:
-    """Return a logarithm, head and tail, over the exponent."""
+    """Divide a logarithm by the exponent m; return head and tail of the quotient."""
     inverse = e.inverse * e.unit
     a = log_u * inverse
     return a, fma(log_u, inverse, -a) + (log_u * (e.inverse_lo * e.unit) + log_u_lo * inverse)

@@ -235,7 +235,9 @@ def _note_watched(
     right: int,
     restored: FloatArray,
 ) -> int:
-    """Do as `_note_extreme`, and note values beyond safe bounds, and those whose images are the ends of the data.
+    """Mark columns as `_note_extreme` does, and values of which the ends of the data must be restored.
+
+    These are values beyond the safe bounds, and values whose images are the ends of the data.
 
     Parameters
     ----------

@@ -353,7 +353,7 @@ def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
 
 
 def _after(prepare: Prepare) -> PrepareAll:
-    """Return the constants of n columns of Yeo-Johnson, in two loops."""
+    """Make the kernel that writes the constants of n columns: `_begin_yeojohnson`, then `prepare` for each."""
 
     def prepare_all(fields: FloatArray, c: FloatArray, n: int) -> None:
         _begin_yeojohnson(fields, c, n)
