@@ -21,7 +21,7 @@ from powerkern.kernels.results import FIELDS, N_RESULTS
 _LARGEST_RATIO = 1e8
 
 
-def as_sklearn(ours: Any) -> PowerTransformer:
+def convert_to_sklearn(ours: Any) -> PowerTransformer:
     """The fitted transformer of scikit-learn that transforms as ours does."""
     fit: PowerFit = ours.power_fit_
     loc, scale = _moments(fit)
@@ -68,7 +68,7 @@ def _refuse(fit: PowerFit, which: Any, why: str) -> None:
         )
 
 
-def arguments_of(theirs: Any) -> dict[str, Any]:
+def read_arguments(theirs: Any) -> dict[str, Any]:
     """The arguments of the equivalent transformer of ours."""
     if not isinstance(theirs, PowerTransformer):
         raise TypeError(f"from_sklearn takes a sklearn.preprocessing.PowerTransformer, got {type(theirs).__name__}")
@@ -76,7 +76,7 @@ def arguments_of(theirs: Any) -> dict[str, Any]:
     return {"method": theirs.method, "standardize": theirs.standardize, "copy": theirs.copy}
 
 
-def fit_of(theirs: PowerTransformer) -> PowerFit:
+def convert_fit(theirs: PowerTransformer) -> PowerFit:
     """The fit that a transformer of scikit-learn has found."""
     p, box_cox = theirs.n_features_in_, theirs.method == "box-cox"
     lmbda = np.asarray(theirs.lambdas_, dtype=np.float64)

@@ -162,7 +162,7 @@ class UVImputer(FloatTransformer):
         given = np.ascontiguousarray(self._values(X, reset=True), dtype=np.float64)
         self.indicator_ = MissingIndicator(error_on_new=False).fit(given) if self.add_indicator else None
         self.limits_ = limits(given, self.max_deviation)
-        values = self._believed(given)
+        values = self._mask_outliers(given)
         seed = check_random_state(self.random_state).randint(2**31)
         zscores = Normalization.of(values, "zscores")
         self.scale_ = zscores.scale * zscores.unit
@@ -172,7 +172,7 @@ class UVImputer(FloatTransformer):
             self._decompose(values, min(int(self.rank), *values.shape), seed)
         return self
 
-    def _believed(self, values: NDArray[np.floating]) -> FloatArray:
+    def _mask_outliers(self, values: NDArray[np.floating]) -> FloatArray:
         """Return `values` with NaN for those beyond the limits, row-major, as the kernels take them."""
         low, high = self.limits_
         return np.ascontiguousarray(np.where((values >= low) & (values <= high), values, np.nan), dtype=np.float64)
@@ -206,7 +206,7 @@ class UVImputer(FloatTransformer):
         """`X` with its missing values filled in, as float32 where `X` is, else as float64."""
         check_is_fitted(self)
         given = self._values(X, reset=False)
-        estimates = self._filled(self._believed(given))
+        estimates = self._estimate_missing(self._mask_outliers(given))
         filled = np.where(np.isnan(given), estimates.astype(given.dtype, copy=False), given)
         return filled if self.indicator_ is None else np.hstack([filled, self.indicator_.transform(given)])
 
@@ -217,7 +217,7 @@ class UVImputer(FloatTransformer):
             return names
         return np.concatenate([names, self.indicator_.get_feature_names_out(names)])
 
-    def _filled(self, values: FloatArray) -> FloatArray:
+    def _estimate_missing(self, values: FloatArray) -> FloatArray:
         if self.rank != "auto":
             return self.decomposition_.fold_in(values, n_threads=self.n_threads)
         row_offset = self._normalization.row_offsets(values)
@@ -232,14 +232,14 @@ class UVImputer(FloatTransformer):
         there is no value to hide.
         """
         check_is_fitted(self)
-        values = self._believed(self._values(X, reset=False))
+        values = self._mask_outliers(self._values(X, reset=False))
         row, column = np.nonzero(~np.isnan(values))
         hidden = np.random.default_rng(0).uniform(size=row.size) < _HIDDEN
         hidden[:1] |= not hidden.any()
         row, column = row[hidden], column[hidden]
         truth = values[row, column]
         values[row, column] = np.nan
-        errors = (self._filled(values)[row, column] - truth) / self.scale_[column]
+        errors = (self._estimate_missing(values)[row, column] - truth) / self.scale_[column]
         return -rms(errors) if errors.size else math.nan
 
     def _values(self, X: Any, *, reset: bool) -> NDArray[np.floating]:

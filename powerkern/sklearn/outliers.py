@@ -132,11 +132,11 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self._check_decision()
         note_features(self, X)  # names and number of the features
         given = () if y is None else (y,)
-        fitted = [detector.fit(X, *given) for detector in self._unfitted()]
+        fitted = [detector.fit(X, *given) for detector in self._clone_detectors()]
         self.detector_ = fitted if self._is_several else fitted[0]
         scores = np.column_stack([self._training_scores(detector, X) for detector in fitted])
         self.scaling_ = fit_scaling_to_matrix(
-            Matrix(scores, _names_of(fitted), False),
+            Matrix(scores, _name_detectors(fitted), False),
             self.center,
             self.scale,
             self.method,
@@ -191,7 +191,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         if given:
             self._limits = np.array([_upper_quantile(column, float(self.contamination)) for column in scores.T])
         else:
-            self._limits = np.array([self._own_limit(detector, j) for j, detector in enumerate(self._detectors)])
+            self._limits = np.array([self._detector_limit(detector, j) for j, detector in enumerate(self._detectors)])
         self._column_units = np.maximum(_nmad(scores), np.finfo(np.float64).tiny)
         self._training = self._outlyingness(scores)
         if self._by_probability:
@@ -206,13 +206,13 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         known = self._training[~np.isnan(self._training)]
         self.contamination_ = float(self.contamination) if given else float((known > limit).sum() / max(known.size, 1))
 
-    def _own_limit(self, detector: Any, j: int) -> float:
+    def _detector_limit(self, detector: Any, j: int) -> float:
         """The score above which detector j calls a row an outlier; a constant one is raised to a cautious score."""
         step = _last_step(detector)
         own = getattr(step, "threshold_" if hasattr(step, "decision_scores_") else "offset_", None)
         limit = -np.inf
         if own is not None and np.size(own) == 1:  # some of scikit-learn have an array of one
-            limit = float(self._ascending(step, own).item())
+            limit = float(self._orient_scores(step, own).item())
         elif is_outlier_detector(step):
             return 0.0
         if limit > -np.inf and getattr(step, "contamination", None) != "auto":
@@ -253,7 +253,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         for name in ("decision_scores_", "negative_outlier_factor_"):
             kept = getattr(step, name, None)
             if kept is not None:
-                return self._ascending(step, kept)
+                return self._orient_scores(step, kept)
         return self._new_scores(detector, X)
 
     def _scores(self, X: Any) -> FloatArray:
@@ -271,9 +271,9 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
                 f"{detector!r} has no scores for new data: neither score_samples nor decision_function"
                 " (LocalOutlierFactor needs novelty=True)"
             )
-        return self._ascending(_last_step(detector), score(X))
+        return self._orient_scores(_last_step(detector), score(X))
 
-    def _ascending(self, step: Any, scores: Any) -> FloatArray:
+    def _orient_scores(self, step: Any, scores: Any) -> FloatArray:
         greater = self.greater_is_outlier
         if greater is None:
             greater = hasattr(step, "decision_scores_")
@@ -291,7 +291,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """The fitted ones."""
         return list(self.detector_) if self._is_several else [self.detector_]
 
-    def _unfitted(self) -> list[Any]:
+    def _clone_detectors(self) -> list[Any]:
         if self.detector is None:
             return [IsolationForest()]
         if not self._is_several:
@@ -303,7 +303,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags = ClassifierTags(multi_class=False)  # what `predict_proba` gives
-        known = [get_tags(one).input_tags for one in self._unfitted() if hasattr(one, "__sklearn_tags__")]
+        known = [get_tags(one).input_tags for one in self._clone_detectors() if hasattr(one, "__sklearn_tags__")]
         if known:
             tags.input_tags = known[0]
             tags.input_tags.sparse = all(one.sparse for one in known)
@@ -311,7 +311,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return tags
 
 
-def _names_of(detectors: list[Any]) -> list[str]:
+def _name_detectors(detectors: list[Any]) -> list[str]:
     """Return a name for each detector: its class, with a number where there are several of that class."""
     kinds = [type(_last_step(detector)).__name__ for detector in detectors]
     return [kind if kinds.count(kind) == 1 else f"{kind} {kinds[: j + 1].count(kind)}" for j, kind in enumerate(kinds)]

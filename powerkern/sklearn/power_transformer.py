@@ -27,7 +27,7 @@ from powerkern._results.power_fit import PowerFit
 from powerkern._status import Status
 from powerkern._typing import Bounds
 from powerkern.sklearn._compat import StrOptions, fit_context
-from powerkern.sklearn.exchange import arguments_of, as_sklearn, fit_of
+from powerkern.sklearn.exchange import convert_fit, convert_to_sklearn, read_arguments
 from powerkern.sklearn.fitted_rows import FittedRows
 from powerkern.sklearn.reading import CALLING_FAMILY_METHOD, N_THREADS, feature_names, read, read_array
 from powerkern.sklearn.tables import PartTransformer, Table
@@ -36,7 +36,7 @@ from powerkern.sklearn.tables import PartTransformer, Table
 _LASTING_DOUBTS = (Status.UNREPRESENTABLE, Status.UNRESOLVED, Status.NOT_CERTIFIED)
 
 
-def _by_likelihood(transformer: PowerTransformer) -> bool:
+def _uses_sums_only(transformer: PowerTransformer) -> bool:
     """Whether the estimator needs only sums over the data."""
     return transformer.origin is None and transformer.estimator in (ML.name, ML())
 
@@ -148,7 +148,7 @@ class PowerTransformer(PartTransformer):
         `sample_weight`, (n_samples,), must not be negative; integer weights act as if rows were repeated.
         """
         matrix = self._read(X)[1]
-        with muted() if _by_likelihood(self) else nullcontext():
+        with muted() if _uses_sums_only(self) else nullcontext():
             fit = fitting.fit(
                 matrix,
                 self.method,
@@ -164,14 +164,14 @@ class PowerTransformer(PartTransformer):
             )
         if self.method == "box-cox" and (fit.status == Status.EMPTY).any():
             raise ValueError("Column must not be all nan.")  # scikit-learn's words
-        if _by_likelihood(self):
+        if _uses_sums_only(self):
             self._warn_where_sklearn_raises(fit)
         self.power_fit_ = fit.without_data()
         self.sketch_: sketch.Sketch | None = None
         self._rows = FittedRows(X, fit._data if isinstance(fit._data, FittedData) else None)
         return self
 
-    @available_if(_by_likelihood)  # type: ignore[untyped-decorator]
+    @available_if(_uses_sums_only)  # type: ignore[untyped-decorator]
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @CALLING_FAMILY_METHOD
     def partial_fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -196,8 +196,8 @@ class PowerTransformer(PartTransformer):
                 rows, weight = getattr(self, "_rows", FittedRows()).read(
                     lambda given: self._read(given, reset=False)[1], self._names(), self.n_threads
                 )
-                seen = self._extended(None, rows, weight if weight.size else None)
-            total = self._extended(seen, matrix, sample_weight)
+                seen = self._extend_sketch(None, rows, weight if weight.size else None)
+            total = self._extend_sketch(seen, matrix, sample_weight)
             fit = sketch.finish(
                 total, standardize=self.standardize, ymax=self.ymax, bounds=self._bounds(), n_threads=self.n_threads
             )
@@ -220,7 +220,7 @@ class PowerTransformer(PartTransformer):
         if not np.array_equal(was, is_now):
             raise ValueError("shift is not that of the rows seen so far; begin anew with a clone")
 
-    def _extended(
+    def _extend_sketch(
         self, seen: sketch.Sketch | None, matrix: NDArray[Any], sample_weight: ArrayLike | None
     ) -> sketch.Sketch:
         """Return the sketch of the rows seen so far and of a matrix."""
@@ -245,7 +245,7 @@ class PowerTransformer(PartTransformer):
         Z: NDArray[np.floating] = self.power_fit_.transform(matrix, out=self._target(matrix), n_threads=self.n_threads)
         constant = self._constant_features()
         Z[:, constant] -= self.power_fit_.x_min[constant]
-        return Z if table is None else table.holding(Z, self.copy)
+        return Z if table is None else table.with_values(Z, self.copy)
 
     @CALLING_FAMILY_METHOD
     def inverse_transform(self, X: object) -> Any:
@@ -274,7 +274,7 @@ class PowerTransformer(PartTransformer):
             )
         constant = self._constant_features()
         back[:, constant] += self.power_fit_.x_min[constant]
-        return back if table is None else table.holding(back, self.copy)
+        return back if table is None else table.with_values(back, self.copy)
 
     @property
     def lambdas_(self) -> NDArray[np.float64]:
@@ -299,9 +299,9 @@ class PowerTransformer(PartTransformer):
                 raise ValueError(f"lambdas_ must have {self.lambdas_.size} entries, got shape {lambdas.shape}")
             lambdas = lambdas if self._chosen is None else lambdas[self._chosen]
             if self.standardize:
-                theirs = as_sklearn(self)
+                theirs = convert_to_sklearn(self)
                 theirs.lambdas_ = lambdas
-                self.power_fit_ = fit_of(theirs)
+                self.power_fit_ = convert_fit(theirs)
                 return
             ends, names = np.array([self.power_fit_.x_min, self.power_fit_.x_max]), self.power_fit_.column_names
         self.power_fit_ = fitting.fit(
@@ -335,7 +335,7 @@ class PowerTransformer(PartTransformer):
             raise ValueError(
                 "scikit-learn's PowerTransformer transforms all features; use a ColumnTransformer, not variables="
             )
-        return as_sklearn(self)
+        return convert_to_sklearn(self)
 
     @classmethod
     def from_sklearn(cls, transformer: Any) -> Self:
@@ -355,8 +355,8 @@ class PowerTransformer(PartTransformer):
         >>> bool(np.allclose(PowerTransformer.from_sklearn(theirs).transform(X), theirs.transform(X), atol=1e-12))
         True
         """
-        made = cls(**arguments_of(transformer))
-        made.power_fit_, made.sketch_, made._rows = fit_of(transformer), None, FittedRows()
+        made = cls(**read_arguments(transformer))
+        made.power_fit_, made.sketch_, made._rows = convert_fit(transformer), None, FittedRows()
         made.n_features_in_ = transformer.n_features_in_
         if hasattr(transformer, "feature_names_in_"):
             made.feature_names_in_ = transformer.feature_names_in_

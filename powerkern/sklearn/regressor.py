@@ -150,13 +150,13 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         ValueError
             Responses outside the domain of the transform, or missing or infinite; features that are not numbers.
         """
-        Y = _responses(y)
+        Y = _read_responses(y)
         design = self._design(X, len(Y))
         self._is_vector = Y.ndim == 1
         regressor = LinearRegression() if self.regressor is None else self.regressor
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, np.empty((len(Y), 1)))
-            fit_params = {**fit_params, _name_of_weights(regressor): sample_weight}
+            fit_params = {**fit_params, _weight_argument(regressor): sample_weight}
         fit = fit_regression(
             Y, design, self.family, intercept=not (design == design[0]).all(), sample_weight=sample_weight,
             lmbda=self.lmbda, shift=self.shift, bounds=self.bounds, n_threads=self.n_threads,
@@ -232,20 +232,20 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         return tags
 
 
-def _responses(y: object) -> FloatArray:
+def _read_responses(y: object) -> FloatArray:
     """The responses, (n,) or (n, p); none missing or infinite."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     return np.asarray(read_array(y, "y", dtype=np.float64, ensure_all_finite=True, ensure_2d=False))
 
 
-def _name_of_weights(regressor: Any) -> str:
+def _weight_argument(regressor: Any) -> str:
     """By which argument of its `fit` a regressor, a search for one, or the last step of a pipeline takes weights."""
     if isinstance(regressor, BaseSearchCV):
-        return _name_of_weights(regressor.estimator)
+        return _weight_argument(regressor.estimator)
     if isinstance(regressor, Pipeline):
         step, last = regressor.steps[-1]
-        name = _name_of_weights(last)
+        name = _weight_argument(last)
         return name if get_config()["enable_metadata_routing"] else f"{step}__{name}"
     if not has_fit_parameter(regressor, "sample_weight"):
         raise ValueError(f"{type(regressor).__name__} takes no sample_weight; fit without")

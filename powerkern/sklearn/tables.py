@@ -52,7 +52,7 @@ class Table(NamedTuple):
         columns = np.arange(self.whole.shape[1])
         return Table(select(self.whole, at, columns) if is_frame(self.whole) else self.whole[at], self.chosen)
 
-    def holding(self, values: NDArray[Any], copy: bool = True) -> Any:
+    def with_values(self, values: NDArray[Any], copy: bool = True) -> Any:
         """The table, of its own kind, with `values` in the chosen columns.
 
         An array gets the type of `values`, unless it holds objects; ``copy=False`` overwrites one that has it already.

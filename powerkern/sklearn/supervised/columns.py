@@ -74,14 +74,14 @@ class Scaling(NamedTuple):
     highest: FloatArray
     varies: NDArray[np.bool_]
 
-    def forwards(self, X: FloatArray) -> FloatArray:
+    def scale(self, X: FloatArray) -> FloatArray:
         """Data, scaled."""
         with np.errstate(over="ignore"):  # clipped
             scaled = np.asfortranarray((X - self.offset) / self.size)
         scaled += self.base
         return np.clip(scaled, self.lowest, self.highest, out=scaled)
 
-    def backwards(self, scaled: FloatArray) -> FloatArray:
+    def unscale(self, scaled: FloatArray) -> FloatArray:
         """Scaled data in their original units."""
         return (scaled - self.base) * self.size + self.offset
 

@@ -30,7 +30,7 @@ from powerkern.sklearn.supervised import searches
 from powerkern.sklearn.supervised.columns import Columns, scaling
 from powerkern.sklearn.supervised.naive_bayes import NaiveBayes
 from powerkern.sklearn.supervised.objective import Objective, OutOfTime, Refitted, Split, Task, Watched
-from powerkern.sklearn.supervised.searches import Found, Schedule, SearchHistory, Space, Trial
+from powerkern.sklearn.supervised.searches import Schedule, SearchHistory, SearchResult, Space, Trial
 from powerkern.sklearn.tables import PartTransformer, Table, is_frame
 
 #: The published grid.
@@ -222,7 +222,7 @@ class SupervisedPowerTransformer(PartTransformer):
             ``groups`` goes to the splitter, all else to the estimator's ``fit``. With scikit-learn's metadata routing
             each object gets what it requests.
         """
-        self._tuned(X, y, sample_weight, params)
+        self._tune(X, y, sample_weight, params)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -230,7 +230,7 @@ class SupervisedPowerTransformer(PartTransformer):
         check_is_fitted(self)
         table, values = self._read(X, reset=False)
         Z = self._transformed(values)
-        return Z if self.variables is None else table.holding(Z)
+        return Z if self.variables is None else table.with_values(Z)
 
     def inverse_transform(self, X: Any) -> Any:
         """Undo `transform`; values without an inverse become NaN, with one warning."""
@@ -241,8 +241,8 @@ class SupervisedPowerTransformer(PartTransformer):
         scaled[:, varied] = self.power_fit_.inverse_transform(
             np.asarray(given[:, varied], dtype=np.float64), n_threads=self.n_threads
         )
-        back = self._scaling.backwards(scaled).astype(given.dtype, copy=False)
-        return back if self.variables is None else table.holding(back)
+        back = self._scaling.unscale(scaled).astype(given.dtype, copy=False)
+        return back if self.variables is None else table.with_values(back)
 
     def get_metadata_routing(self) -> Any:
         """Metadata requested by the estimator, the scorer and the splitter (see scikit-learn's guide)."""
@@ -254,23 +254,23 @@ class SupervisedPowerTransformer(PartTransformer):
             .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
         )
 
-    def _tuned(self, X: Any, y: Any, sample_weight: ArrayLike | None, params: dict[str, Any]) -> Task:
+    def _tune(self, X: Any, y: Any, sample_weight: ArrayLike | None, params: dict[str, Any]) -> Task:
         """Run the search; returns its task."""
         table, (values, y) = self._read(X, y=y, ensure_min_samples=2)
         self._chosen = table.chosen
         weight = None if sample_weight is None else as_weights(sample_weight, len(y))
-        routed = self._routed(weight, params)
+        routed = self._route_arguments(weight, params)
         grid = self._candidates()
         self._scaling = scaling(np.asarray(values, dtype=np.float64), self.family, weight)
         varied = np.flatnonzero(self._scaling.varies)
-        scaled = self._scaling.forwards(np.asarray(values, dtype=np.float64))[:, varied]
+        scaled = self._scaling.scale(np.asarray(values, dtype=np.float64))[:, varied]
         bounds = given_bounds(self.bounds, self.n_features_in_, feature_names(self))[:, self._chosen[varied]]
         weighs = np.full(len(y), True) if weight is None else weight > 0.0
         splits = [(train[weighs[train]], test) for train, test in self._splits(table.whole, y, routed.split)]
         kept = np.flatnonzero(weighs)
         task = Task(self.estimator, self._scorer(), table, y, splits, kept, routed.fit, routed.score)
         objective = self._objective(task, values, varied, Columns(scaled, self.family, weight))
-        found = self._searched(objective, scaled, Space(grid, bounds), weight)
+        found = self._search_with_limit(objective, scaled, Space(grid, bounds), weight)
         self.lambdas_ = np.full(self.n_features_in_, np.nan)
         self.lambdas_[self._chosen] = 1.0
         self.lambdas_[self._chosen[varied]] = found.lmbdas
@@ -301,12 +301,12 @@ class SupervisedPowerTransformer(PartTransformer):
 
     def _transformed(self, values: NDArray[Any]) -> NDArray[np.floating]:
         varied = self._scaling.varies
-        scaled = self._scaling.forwards(np.asarray(values, dtype=np.float64))[:, varied]
+        scaled = self._scaling.scale(np.asarray(values, dtype=np.float64))[:, varied]
         out = np.zeros(values.shape, dtype=values.dtype)
         out[:, varied] = self.power_fit_.transform(scaled, n_threads=self.n_threads)
         return out
 
-    def _routed(self, weight: FloatArray | None, params: dict[str, Any]) -> _Routed:
+    def _route_arguments(self, weight: FloatArray | None, params: dict[str, Any]) -> _Routed:
         """Arguments for the estimator, the splitter and the scorer."""
         weights = {} if weight is None else {"sample_weight": weight}
         if routing_enabled():
@@ -352,18 +352,20 @@ class SupervisedPowerTransformer(PartTransformer):
             return all(np.unique(task.y[train]).size == classes.size for train, _ in task.splits) and varied.size > 1
         return bool(classes.size > 1 and varied.size > 1)
 
-    def _searched(self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None) -> Found:
+    def _search_with_limit(
+        self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None
+    ) -> SearchResult:
         """The search, until it ends or is out of time."""
         for earlier in ("start_scores_", "grid_scores_", "grid_lambdas_"):  # left by an earlier search
             self.__dict__.pop(earlier, None)
         trials: list[Trial] = []
-        with progress_bar(self._most_trials(space), " trials", self.progress) as bar:
+        with progress_bar(self._bound_trials(space), " trials", self.progress) as bar:
             watched = Watched(objective, self.max_time, bar)
             try:
-                found = self._search(watched, scaled, space, weight, trials)
+                found = self._run_search(watched, scaled, space, weight, trials)
                 self.timed_out_ = False
             except OutOfTime:
-                found = Found(*watched.best)
+                found = SearchResult(*watched.best)
                 self.timed_out_ = True
         if not np.isfinite(found.score):
             raise ValueError(f"the score is {found.score} from the start; choose another scoring or cv")
@@ -375,9 +377,9 @@ class SupervisedPowerTransformer(PartTransformer):
     def _max_trials(self, space: Space) -> int:
         return max(_LEAST_TRIALS, 2 * space.n_columns) if self.max_trials is None else self.max_trials
 
-    def _most_trials(self, space: Space) -> int:
+    def _bound_trials(self, space: Space) -> int:
         p, m = space.n_columns, space.grid.size
-        n_starts = len(self._each_start())
+        n_starts = len(self._list_starts())
         most = {
             "spherical": m + p,
             "diagonal": 2 + p * m,
@@ -386,9 +388,9 @@ class SupervisedPowerTransformer(PartTransformer):
         }
         return int(most.get(self.search, n_starts + self.max_epochs * p * m))
 
-    def _search(
+    def _run_search(
         self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None, trials: list[Trial]
-    ) -> Found:
+    ) -> SearchResult:
         if self.search == "spherical":
             return searches.spherical(objective, space, trials)
         if self.search == "diagonal":
@@ -396,7 +398,7 @@ class SupervisedPowerTransformer(PartTransformer):
         if self.search == "grid":
             found, self.grid_scores_, self.grid_lambdas_ = searches.full_grid(objective, space, trials)
             return found
-        starts = [(start, np.nan) for start in self._starts(scaled, space, weight)]
+        starts = [(start, np.nan) for start in self._make_starts(scaled, space, weight)]
         if not starts:
             raise ValueError("starts is empty; pass at least one")
         begin = searches.best_of(objective, starts, space, -1, trials)
@@ -409,15 +411,15 @@ class SupervisedPowerTransformer(PartTransformer):
         )
         return searches.iterative(objective, space, begin, schedule, trials, random)
 
-    def _each_start(self) -> list[Any]:
+    def _list_starts(self) -> list[Any]:
         each = list(self.starts)
         one = isinstance(self.starts, str) or (len(each) > 0 and isinstance(each[0], Real))
         return [self.starts] if one else each
 
-    def _starts(self, scaled: FloatArray, space: Space, weight: FloatArray | None) -> Iterator[FloatArray]:
+    def _make_starts(self, scaled: FloatArray, space: Space, weight: FloatArray | None) -> Iterator[FloatArray]:
         """Vectors of lambdas, one for each column that varies."""
         varied = self._chosen[self._scaling.varies]
-        for start in self._each_start():
+        for start in self._list_starts():
             if isinstance(start, str):
                 if as_choice("a start", start, ("mle", "ones")) == "ones":
                     yield np.ones(varied.size)

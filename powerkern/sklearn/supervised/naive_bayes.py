@@ -29,7 +29,7 @@ class NaiveBayes(Objective):
         self._y = task.y
         self._parts = [_Part(task.estimator, task.y, split) for split in task.splits]
 
-    def along(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
+    def score_candidates(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
         """The scores with lambda j replaced by each candidate."""
         others = np.delete(np.arange(lmbdas.size), j)
         pairs = np.append(others, np.full(candidates.size, j)), np.append(lmbdas[others], candidates)
@@ -37,10 +37,10 @@ class NaiveBayes(Objective):
         of_fixed, of_trials = np.split(self._columns.cache.get("moments", *pairs, self._moments), [others.size])
         accuracies = []
         for k, part in enumerate(self._parts):
-            right, unsure = part.predictions(fixed, of_fixed[:, k], trials, of_trials[:, k])
+            right, unsure = part.predict_trials(fixed, of_fixed[:, k], trials, of_trials[:, k])
             accuracies.append(right.mean(axis=1))
             for trial in np.flatnonzero(unsure):
-                accuracies[k][trial] = self._anew(part, np.insert(fixed, j, trials[trial], axis=0).T)
+                accuracies[k][trial] = self._refit_score(part, np.insert(fixed, j, trials[trial], axis=0).T)
         return np.asarray(np.mean(accuracies, axis=0))
 
     def _moments(self, which: NDArray[np.intp], lmbdas: FloatArray) -> FloatArray:
@@ -48,7 +48,7 @@ class NaiveBayes(Objective):
         columns = self._columns.get(which, lmbdas)
         return np.stack([part.moments(columns) for part in self._parts], axis=1)
 
-    def _anew(self, part: _Part, Z: FloatArray) -> float:
+    def _refit_score(self, part: _Part, Z: FloatArray) -> float:
         train, test = part.split
         Z = np.ascontiguousarray(Z)
         return float(clone(self._estimator).fit(Z[train], self._y[train]).score(Z[test], self._y[test]))
@@ -77,7 +77,7 @@ class _Part:
         variances = [_variance(part) if part.size else np.ones(len(columns)) for part in seen]  # unseen: prior 0
         return np.hstack([whole, np.column_stack(means), np.column_stack(variances)])
 
-    def predictions(
+    def predict_trials(
         self, fixed: FloatArray, of_fixed: FloatArray, trials: FloatArray, of_trials: FloatArray
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Whether each trial predicts each tested row correctly, and which trials rounding could decide."""
@@ -91,7 +91,7 @@ class _Part:
             sums, sizes = self._sums(fixed, of_fixed, epsilon)
             terms, size = self._terms(trials[at], of_trials[at], epsilon)
             bound = 4.0 * (len(fixed) + 8) * np.finfo(np.float64).eps
-            right[at], near = _beats_all(terms + sums, self._truth, sizes.sum() + size, bound)
+            right[at], near = _is_likeliest(terms + sums, self._truth, sizes.sum() + size, bound)
             unsure[at] = near
         return right, unsure
 
@@ -100,18 +100,18 @@ class _Part:
         total = np.empty((self._log_priors.size, columns.shape[1]))
         sizes = np.zeros(len(columns))
         for c, log_prior in enumerate(self._log_priors):
-            terms, constant = self._of_class(c, columns, moments, epsilon)
+            terms, constant = self._class_densities(c, columns, moments, epsilon)
             total[c] = terms.sum(axis=0) + log_prior
             sizes = np.maximum(sizes, abs(constant))
         return total, sizes
 
     def _terms(self, columns: FloatArray, moments: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
         """Terms of each column, (columns, classes, tested rows), and sizes of their constants."""
-        each = [self._of_class(c, columns, moments, epsilon) for c in range(self._log_priors.size)]
+        each = [self._class_densities(c, columns, moments, epsilon) for c in range(self._log_priors.size)]
         sizes = np.max([abs(constant) for _, constant in each], axis=0)
         return np.stack([terms for terms, _ in each], axis=1), sizes
 
-    def _of_class(
+    def _class_densities(
         self, c: int, columns: FloatArray, moments: FloatArray, epsilon: float
     ) -> tuple[FloatArray, FloatArray]:
         """Log-densities of each column in a class, and their part that is constant over rows."""
@@ -126,7 +126,7 @@ class _Part:
         return terms, constant
 
 
-def _beats_all(
+def _is_likeliest(
     log_likelihoods: FloatArray, truth: NDArray[np.intp], sizes: FloatArray, bound: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Whether the true class is the likeliest, (trials, rows); and trials with a row that rounding may decide.

@@ -24,9 +24,9 @@ class Objective:
 
     def score(self, lmbdas: FloatArray) -> float:
         """The score of one vector."""
-        return float(self.along(lmbdas, 0, lmbdas[:1])[0])
+        return float(self.score_candidates(lmbdas, 0, lmbdas[:1])[0])
 
-    def along(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
+    def score_candidates(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
         """The scores with lambda j replaced by each candidate."""
         raise NotImplementedError
 
@@ -56,7 +56,7 @@ class Refitted(Objective):
         self._pool = Parallel(n_jobs=n_jobs)
         self._capped = n_jobs not in (None, 1)
 
-    def along(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
+    def score_candidates(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
         """The scores with lambda j replaced by each candidate."""
         every = np.arange(lmbdas.size)
         pairs = np.append(every, np.full(candidates.size, j)), np.append(lmbdas, candidates)
@@ -81,8 +81,8 @@ def _scores_of_split(task: Task, Z: FloatArray, j: int, columns: FloatArray, spl
     with threads_capped(capped):
         for column in columns:
             train_Z[:, j], test_Z[:, j] = column[train], column[test]
-            fitted = clone(task.estimator).fit(seen.holding(train_Z), y[train], **fit_params)
-            scores.append(float(task.scorer(fitted, unseen.holding(test_Z), y[test], **score_params)))
+            fitted = clone(task.estimator).fit(seen.with_values(train_Z), y[train], **fit_params)
+            scores.append(float(task.scorer(fitted, unseen.with_values(test_Z), y[test], **score_params)))
     return scores
 
 
@@ -107,11 +107,11 @@ class Watched(Objective):
         self.n_trials = 0
         self.best = np.empty(0), -np.inf
 
-    def along(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
+    def score_candidates(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
         """The scores with lambda j replaced by each candidate."""
         if self.n_trials and monotonic() > self._end:
             raise OutOfTime
-        scores = self._objective.along(lmbdas, j, candidates)
+        scores = self._objective.score_candidates(lmbdas, j, candidates)
         k = int(np.argmax(scores))
         if not scores[k] <= self.best[1]:
             best = lmbdas.copy()

@@ -66,8 +66,8 @@ class PowerTransformedClassifier(ClassifierMixin, SupervisedPowerTransformer):  
             raise ValueError(
                 f"estimator must be a classifier, got {shown(self.estimator)}; use SupervisedPowerTransformer"
             )
-        task = self._tuned(X, y, sample_weight, params)
-        rows = Table(self._carried(X), self._chosen).rows(task.kept).whole
+        task = self._tune(X, y, sample_weight, params)
+        rows = Table(self._transform_rows(X), self._chosen).rows(task.kept).whole
         fit_params = check_method_params(task.y, task.fit_params, task.kept)
         self.estimator_ = clone(self.estimator).fit(rows, task.y[task.kept], **fit_params)
         return self
@@ -75,12 +75,12 @@ class PowerTransformedClassifier(ClassifierMixin, SupervisedPowerTransformer):  
     def predict(self, X: Any) -> Any:
         """Predictions of the classifier for the transformed rows of `X`."""
         check_is_fitted(self)
-        return self.estimator_.predict(self._carried(X))
+        return self.estimator_.predict(self._transform_rows(X))
 
-    def _carried(self, X: Any) -> Any:
+    def _transform_rows(self, X: Any) -> Any:
         """The transformed rows, as a data frame where X is one."""
         table, values = self._read(X, reset=False)
-        return table.holding(self._transformed(values))
+        return table.with_values(self._transformed(values))
 
     @property
     def classes_(self) -> Any:
@@ -91,16 +91,16 @@ class PowerTransformedClassifier(ClassifierMixin, SupervisedPowerTransformer):  
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes."""
         check_is_fitted(self)
-        return self.estimator_.predict_proba(self._carried(X))
+        return self.estimator_.predict_proba(self._transform_rows(X))
 
     @_has("predict_log_proba")  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Any:
         """Log-probabilities of the classes."""
         check_is_fitted(self)
-        return self.estimator_.predict_log_proba(self._carried(X))
+        return self.estimator_.predict_log_proba(self._transform_rows(X))
 
     @_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
         """Decision function of the classifier."""
         check_is_fitted(self)
-        return self.estimator_.decision_function(self._carried(X))
+        return self.estimator_.decision_function(self._transform_rows(X))

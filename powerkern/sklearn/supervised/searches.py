@@ -47,7 +47,7 @@ class SearchHistory(NamedTuple):
     accepted: NDArray[np.bool_]
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """Lambdas and their score."""
 
     lmbdas: FloatArray
@@ -96,8 +96,8 @@ def _due(epoch: int, period: int | None) -> bool:
 
 
 def iterative(
-    objective: Objective, space: Space, start: Found, schedule: Schedule, trials: list[Trial], random: Any
-) -> Found:
+    objective: Objective, space: Space, start: SearchResult, schedule: Schedule, trials: list[Trial], random: Any
+) -> SearchResult:
     """Coordinate ascent: column after column, the best lambda with all others fixed."""
     best = current = start
     grid = space.grid
@@ -107,7 +107,7 @@ def iterative(
     for epoch in range(schedule.max_epochs):
         if _due(epoch, schedule.restart_every):
             lmbdas = space.within(random.choice(grid, space.n_columns))
-            current = Found(lmbdas, objective.score(lmbdas))
+            current = SearchResult(lmbdas, objective.score(lmbdas))
             trials.append(Trial(epoch, -1, np.nan, current.score, True))
             begin, halvings, settled = epoch, 0, False
         if _due(epoch, schedule.shuffle_every):
@@ -118,7 +118,7 @@ def iterative(
             before = current.score
             for j in map(int, order):
                 around = np.append(current.lmbdas[j] + 0.5**halvings * offsets, 1.0) if halvings else grid
-                current = _step(objective, current, j, space.line(j, around), epoch, trials)
+                current = _improve_column(objective, current, j, space.line(j, around), epoch, trials)
             # a point that no single change improves is final until there is a new point or grid
             settled = current.score - before <= schedule.tol
         unimproved = 0 if current.score > best.score + schedule.tol else unimproved + 1
@@ -138,14 +138,14 @@ def first_best(scores: FloatArray) -> int:
     return int(np.argmax(scores >= most - _ROUNDING * abs(most))) if np.isfinite(most) else int(np.argmax(scores))
 
 
-def _step(
-    objective: Objective, current: Found, j: int, candidates: FloatArray, epoch: int, trials: list[Trial]
-) -> Found:
+def _improve_column(
+    objective: Objective, current: SearchResult, j: int, candidates: FloatArray, epoch: int, trials: list[Trial]
+) -> SearchResult:
     """The best of the candidates for column j, if it is better than the current lambda."""
     candidates = candidates[candidates != current.lmbdas[j]]
     if candidates.size == 0:
         return current
-    scores = objective.along(current.lmbdas, j, candidates)
+    scores = objective.score_candidates(current.lmbdas, j, candidates)
     k = first_best(scores)
     better = _is_better(scores[k], current.score)
     accepted = np.arange(candidates.size) == (k if better else -1)
@@ -154,18 +154,18 @@ def _step(
         return current
     lmbdas = current.lmbdas.copy()
     lmbdas[j] = candidates[k]
-    return Found(lmbdas, float(scores[k]))
+    return SearchResult(lmbdas, float(scores[k]))
 
 
 def blocks(
     objective: Objective,
     space: Space,
-    start: Found,
+    start: SearchResult,
     max_trials: int,
     patience: int | None,
     trials: list[Trial],
     random: Any,
-) -> Found:
+) -> SearchResult:
     """Random blocks of columns, moved to the ends of their ranges and, if that is not better, to the opposite ends.
 
     Blocks are dealt until every column has been in one; they grow after a better move, and shrink after none.
@@ -183,7 +183,7 @@ def blocks(
         for towards in (sides, 1 - sides)[:left]:
             lmbdas = current.lmbdas.copy()
             lmbdas[block] = space.ends[towards, block]
-            tried = Found(lmbdas, objective.score(lmbdas))
+            tried = SearchResult(lmbdas, objective.score(lmbdas))
             better, left = _is_better(tried.score, current.score), left - 1
             one = (int(block[0]), float(lmbdas[block[0]])) if block.size == 1 else (-1, np.nan)
             trials.append(Trial(0, *one, tried.score, better))
@@ -192,29 +192,29 @@ def blocks(
                 break
         size = min(p / 2.0, size * _GROWTH) if better else max(1.0, size * _DECAY)
         stale = 0 if better else stale + 1
-    return _left_alone(objective, space, current, trials)
+    return _try_untransformed(objective, space, current, trials)
 
 
-def spherical(objective: Objective, space: Space, trials: list[Trial]) -> Found:
+def spherical(objective: Objective, space: Space, trials: list[Trial]) -> SearchResult:
     """One lambda for all columns except those that score better without a transform."""
     points = [(np.full(space.n_columns, lmbda), float(lmbda)) for lmbda in space.grid]
-    return _left_alone(objective, space, best_of(objective, points, space, 0, trials), trials)
+    return _try_untransformed(objective, space, best_of(objective, points, space, 0, trials), trials)
 
 
-def _left_alone(objective: Objective, space: Space, current: Found, trials: list[Trial]) -> Found:
+def _try_untransformed(objective: Objective, space: Space, current: SearchResult, trials: list[Trial]) -> SearchResult:
     """Each column in turn without a transform, where that is better."""
     for j in range(space.n_columns):
-        current = _step(objective, current, j, space.line(j, np.ones(1)), 0, trials)
+        current = _improve_column(objective, current, j, space.line(j, np.ones(1)), 0, trials)
     return current
 
 
 def best_of(
     objective: Objective, points: list[tuple[FloatArray, float]], space: Space, epoch: int, trials: list[Trial]
-) -> Found:
+) -> SearchResult:
     """The first of the best of these points; each has one lambda for all columns, or NaN."""
     best = None
     for lmbdas, lmbda in points:
-        tried = Found(space.within(lmbdas), objective.score(space.within(lmbdas)))
+        tried = SearchResult(space.within(lmbdas), objective.score(space.within(lmbdas)))
         better = best is None or _is_better(tried.score, best.score)
         trials.append(Trial(epoch, -1, lmbda, tried.score, better))
         best = tried if best is None or better else best
@@ -222,20 +222,22 @@ def best_of(
     return best
 
 
-def diagonal(objective: Objective, space: Space, trials: list[Trial]) -> Found:
+def diagonal(objective: Objective, space: Space, trials: list[Trial]) -> SearchResult:
     """Each column by itself, all others at 1; then all together."""
     ones = space.within(np.ones(space.n_columns))
-    untransformed = Found(ones, objective.score(ones))
+    untransformed = SearchResult(ones, objective.score(ones))
     trials.append(Trial(-1, -1, 1.0, untransformed.score, True))
     lines = [space.line(j, space.grid) for j in range(space.n_columns)]
-    each = [_step(objective, untransformed, j, line, 0, trials).lmbdas[j] for j, line in enumerate(lines)]
+    each = [_improve_column(objective, untransformed, j, line, 0, trials).lmbdas[j] for j, line in enumerate(lines)]
     together = np.array(each)
     score = objective.score(together)
     trials.append(Trial(0, -1, np.nan, score, True))
-    return Found(together, score)
+    return SearchResult(together, score)
 
 
-def full_grid(objective: Objective, space: Space, trials: list[Trial]) -> tuple[Found, FloatArray, list[FloatArray]]:
+def full_grid(
+    objective: Objective, space: Space, trials: list[Trial]
+) -> tuple[SearchResult, FloatArray, list[FloatArray]]:
     """Every combination; also all scores, one axis a column, and the lambdas along the axes."""
     axes = [space.line(j, space.grid) for j in range(space.n_columns)]
     shape = tuple(axis.size for axis in axes)
@@ -248,7 +250,7 @@ def full_grid(objective: Objective, space: Space, trials: list[Trial]) -> tuple[
     last = len(axes) - 1
     for index in np.ndindex(*shape[:-1]):
         lmbdas = np.append([axis[i] for axis, i in zip(axes, index, strict=False)], 1.0)
-        scores[index] = objective.along(lmbdas, last, axes[last])
+        scores[index] = objective.score_candidates(lmbdas, last, axes[last])
         trials.extend(Trial(0, last, *one, False) for one in zip(axes[last], scores[index], strict=True))
     at = np.unravel_index(first_best(scores.ravel()), shape)
-    return Found(np.array([axis[i] for axis, i in zip(axes, at, strict=True)]), float(scores[at])), scores, axes
+    return SearchResult(np.array([axis[i] for axis, i in zip(axes, at, strict=True)]), float(scores[at])), scores, axes
