@@ -1,4 +1,4 @@
-"""The transformers and predictors that follow the conventions of scikit-learn, all in one place."""
+"""Transformers and predictors that follow the conventions of scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All uses of scikit-learn's private modules, in one place: a release may move them."""
+"""All uses of private modules of scikit-learn, in one place, because a release may move them."""
 
 from __future__ import annotations
 

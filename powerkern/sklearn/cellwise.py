@@ -1,4 +1,4 @@
-"""Wrapping and deviating cells as estimators of scikit-learn."""
+"""Estimators of scikit-learn for wrapping and for deviating cells."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from powerkern.sklearn.reading import FloatTransformer, feature_names, read_fini
 class WrappingTransformer(FloatTransformer):
     """Wrap columns: outlying cells are pulled in to the center of their column; see `powerkern.cellwise.wrap`.
 
-    In front of principal components, covariances or linear models, it bounds the influence of each cell.
+    Before principal components, covariances or linear models, it bounds the influence of each cell.
 
     Parameters
     ----------
@@ -73,10 +73,10 @@ class WrappingTransformer(FloatTransformer):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is untyped
-    """Detect deviating cells, replace them, and tell which rows deviate as a whole; see `powerkern.cellwise.ddc`.
+    """Detect deviating cells, replace them, and find rows that deviate as a whole; see `powerkern.cellwise.ddc`.
 
-    `transform` replaces deviating and missing cells by predictions from the other cells of their row; `predict` tells
-    which rows are outliers. Columns that `powerkern.cellwise.check_data` drops stay as they are.
+    `transform` replaces deviating and missing cells by predictions from the other cells of their row. `predict` returns
+    which rows are outliers. Columns that `powerkern.cellwise.check_data` drops are not changed.
 
     Parameters
     ----------
@@ -86,9 +86,9 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
     Attributes
     ----------
     fit_ : powerkern.cellwise.DDCFit
-        Cells and rows of the training data, and how they were judged.
+        Flags and predictions for the cells and rows of the training data.
     offset_ : float
-        `score_samples` of a row at the border.
+        `score_samples` of a row at the cut-off.
     n_features_in_, feature_names_in_
         Number and names of the columns, as in scikit-learn.
 
@@ -128,19 +128,20 @@ class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is u
         return imputed
 
     def score_samples(self, X: Any) -> NDArray[np.floating]:
-        """Minus the outlyingness of the rows: low scores are outliers; NaN for rows without values."""
+        """Return minus the outlyingness of the rows; low scores are outliers, NaN are rows without values."""
         return np.asarray(-self._judged(X)[1].row_outlyingness)
 
     def decision_function(self, X: Any) -> NDArray[np.floating]:
-        """`score_samples` less `offset_`: negative for outliers."""
+        """Return `score_samples` less `offset_`; negative for outliers."""
         return np.asarray(self.score_samples(X) - self.offset_)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return -1 for rows that deviate as a whole, or have no values, and 1 for the others."""
+        """Return -1 for rows that deviate as a whole or have no values, and 1 for all others."""
         cells = self._judged(X)[1]
         return np.where(cells.flagged_rows | np.isnan(cells.row_outlyingness), -1, 1)
 
     def _judged(self, X: Any) -> tuple[NDArray[np.floating], Cells]:
+        """Judge the cells and rows of `X`; return its values, too."""
         check_is_fitted(self)
         values = read_finite(self, X, reset=False)
         return values, self.fit_.predict(values, n_threads=self.n_threads)

@@ -1,4 +1,4 @@
-"""Fitted power transformers of scikit-learn from ours, and ours from theirs."""
+"""Convert fitted power transformers to and from those of scikit-learn."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from powerkern._status import Route, Status, is_failed
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import FIELDS, N_RESULTS
 
-#: A mean of this many scales costs half of the digits of their difference.
+#: Largest accepted ratio of mean and scale; at this ratio, subtracting the mean loses half of the digits.
 _LARGEST_RATIO = 1e8
 
 
 def convert_to_sklearn(ours: Any) -> PowerTransformer:
-    """The fitted transformer of scikit-learn that transforms as ours does."""
+    """Return the fitted transformer of scikit-learn that transforms like ours."""
     fit: PowerFit = ours.power_fit_
     loc, scale = _moments(fit)
     theirs = PowerTransformer(method=ours.method, standardize=fit.standardize, copy=ours.copy)
@@ -40,7 +40,7 @@ def convert_to_sklearn(ours: Any) -> PowerTransformer:
 
 
 def _moments(fit: PowerFit) -> tuple[FloatArray, FloatArray]:
-    """Means and scales of raw transformed values; of unfitted columns, such that values pass unchanged."""
+    """Return means and scales of raw transformed values; with those of unfitted columns, values pass unchanged."""
     passes, box_cox = is_failed(fit.status), fit.family == "box-cox"
     _refuse(fit, fit.shift != 0.0, "has a shift or an origin; add it to the data, and fit these")
     rescaled = ~passes & (fit.center != 0.0) | (fit.divisor != 1.0)
@@ -61,6 +61,7 @@ def _moments(fit: PowerFit) -> tuple[FloatArray, FloatArray]:
 
 
 def _refuse(fit: PowerFit, which: Any, why: str) -> None:
+    """Raise if any column is marked, naming the first one and the reason `why`."""
     if np.any(which):
         raise ValueError(
             f"{column_label(int(np.argmax(which)), fit.column_names)} {why}: scikit-learn's PowerTransformer cannot "
@@ -69,7 +70,7 @@ def _refuse(fit: PowerFit, which: Any, why: str) -> None:
 
 
 def read_arguments(theirs: Any) -> dict[str, Any]:
-    """The arguments of the equivalent transformer of ours."""
+    """Return the arguments of our transformer that is equivalent to a fitted one of scikit-learn."""
     if not isinstance(theirs, PowerTransformer):
         raise TypeError(f"from_sklearn takes a sklearn.preprocessing.PowerTransformer, got {type(theirs).__name__}")
     check_is_fitted(theirs)
@@ -77,7 +78,7 @@ def read_arguments(theirs: Any) -> dict[str, Any]:
 
 
 def convert_fit(theirs: PowerTransformer) -> PowerFit:
-    """The fit that a transformer of scikit-learn has found."""
+    """Make the fit that a fitted transformer of scikit-learn holds."""
     p, box_cox = theirs.n_features_in_, theirs.method == "box-cox"
     lmbda = np.asarray(theirs.lambdas_, dtype=np.float64)
     loc, scale, n_obs = np.zeros(p), np.ones(p), np.zeros(p)

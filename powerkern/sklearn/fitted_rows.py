@@ -1,4 +1,4 @@
-"""The rows that `PowerTransformer.fit` was given, from which `partial_fit` can go on."""
+"""Remember the rows that `PowerTransformer.fit` was given, so that `partial_fit` can continue from them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _REMEDY = "begin with a clone, and pass the rows of fit to partial_fit first"
 class FittedRows:
     """The rows that `fit` was given, as long as they are in memory and unchanged.
 
-    A transformer must not keep large data alive that a pipeline has made and dropped. Small data are copied. Of others
-    there is a weak reference, and the fingerprints that `powerkern.fit` takes. Pickles and deep copies hold no rows.
+    A transformer must not keep large data alive that a pipeline has made and dropped. Small data are copied. Large data
+    are kept as a weak reference with the fingerprints that `powerkern.fit` computes. Pickles and deep copies contain no
+    rows.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ class FittedRows:
 
 
 def _nothing() -> None:
-    """Return None, as a weak reference to what is gone."""
+    """Return None, like a weak reference to a deleted object."""
 
 
 def _weak_reference(given: object) -> Callable[[], Any]:
@@ -86,9 +87,9 @@ def _weak_reference(given: object) -> Callable[[], Any]:
 
 
 def _weak_view(array: NDArray[Any]) -> Callable[[], NDArray[Any] | None]:
-    """Return a function that returns an equal view of the memory of an array as long as something else keeps that.
+    """Return a function that returns an equal view of an array while something else keeps its memory alive.
 
-    The array itself may be gone: ``X[:100]`` is, right after ``fit(X[:100])``.
+    The array object may be gone, as ``X[:100]`` is right after ``fit(X[:100])``.
     """
     owner = array
     while isinstance(owner.base, np.ndarray):
@@ -109,12 +110,13 @@ def _weak_view(array: NDArray[Any]) -> Callable[[], NDArray[Any] | None]:
 
 
 class _Memory:
-    """A part of the memory of an array, which it keeps alive."""
+    """A part of the memory of an array; it keeps the array alive."""
 
     def __init__(self, interface: dict[str, Any], owner: NDArray[Any]) -> None:
         self.__array_interface__, self._owner = interface, owner
 
 
 def _address(array: NDArray[Any]) -> int:
+    """Return the address of the first element."""
     address: int = array.__array_interface__["data"][0]
     return address

@@ -1,4 +1,4 @@
-"""`GroupedPowerTransformer`: lambdas of each group of samples."""
+"""`GroupedPowerTransformer`: separate lambdas for each group of samples."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ from powerkern.sklearn.reading import (
 
 @dataclass(eq=False, repr=False)
 class GroupedPowerTransformer(FloatTransformer):
-    """Box-Cox or Yeo-Johnson transform with lambdas of each group of samples, as a scikit-learn transformer.
+    """Box-Cox or Yeo-Johnson transform with separate lambdas for each group of samples, as a scikit-learn transformer.
 
     Parameters
     ----------
     method, standardize, estimator, bounds, out_of_range, n_threads
         As in `powerkern.sklearn.PowerTransformer`.
     groups : str or list of str, optional
-        The column, or columns, of a data frame that hold the labels of the groups; the output is without them. Default:
-        labels are passed to `fit` and `transform` as ``groups=``, where a pipeline routes them if they are requested
-        (``set_fit_request(groups=True)``); without these, all samples are one group.
+        The column or columns of a data frame that hold the group labels; the output does not contain them. By default,
+        labels are passed to `fit` and `transform` as ``groups=``; a pipeline routes them if they are requested
+        (``set_fit_request(groups=True)``). Without labels, all samples form one group.
     dropna : bool, optional
-        Samples without a label: True makes them NaN, False a group. Default: an error.
+        Treatment of samples without a label: True makes them NaN, False makes them a group. The default is an error.
     unknown : {"raise", "nan", "pooled"}, default "raise"
-        What `transform` does with groups that `fit` has not seen: an error, NaN, or the transform of all samples.
+        Treatment of groups that were not fitted: raise an error, return NaN, or apply the transform of all samples.
     shrink : bool, default False
-        Draw lambda of each group towards the lambda of all samples.
+        Shrink lambda of each group towards the lambda of all samples.
 
     Attributes
     ----------
@@ -106,14 +106,16 @@ class GroupedPowerTransformer(FloatTransformer):
         groups: GroupsLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Find the parameters of every feature of `X` in every group; `y` is ignored.
+        """Fit every feature of `X` in every group; `y` is ignored.
 
         Parameters
         ----------
         X : (n_samples, n_features) array-like
             Training data.
+        y : None
+            Ignored.
         groups : (n_samples,) array-like, optional
-            Labels, where the parameter `groups` names no columns. A series is aligned with the index of `X`.
+            Labels, if the parameter `groups` names no columns. A series is aligned with the index of `X`.
         sample_weight : (n_samples,) array-like, optional
             Non-negative weights.
         """
@@ -143,7 +145,13 @@ class GroupedPowerTransformer(FloatTransformer):
         groups: GroupsLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> NDArray[np.floating]:
-        """`fit`, then `transform` of the same samples."""
+        """Call `fit`, then `transform` with the same samples.
+
+        Parameters
+        ----------
+        X, y, groups, sample_weight
+            As in `fit`.
+        """
         self.fit(X, y, groups=groups, sample_weight=sample_weight)
         return self.transform(X, groups=groups)
 
@@ -157,10 +165,10 @@ class GroupedPowerTransformer(FloatTransformer):
 
     @CALLING_FAMILY_METHOD
     def inverse_transform(self, X: object, groups: GroupsLike | None = None) -> NDArray[np.floating]:
-        """Undo `transform` of `X`, which is without labels.
+        """Undo `transform`; `X` contains no labels.
 
-        Pass the labels as `groups`: (n_samples,) array-like, or a data frame with a column for each key; not needed if
-        `fit` had none.
+        Pass the labels as `groups`: an (n_samples,) array-like, or a data frame with a column for each key. They are
+        not needed if `fit` had none.
         """
         check_is_fitted(self)
         Z = read_array(X)
@@ -173,7 +181,7 @@ class GroupedPowerTransformer(FloatTransformer):
         return back
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Names of the output: of all features but the labels."""
+        """Return the names of the output: those of all features except the labels."""
         names = super().get_feature_names_out(input_features)
         return np.array([name for name in names if name not in self._keys()], dtype=object)
 
@@ -185,10 +193,11 @@ class GroupedPowerTransformer(FloatTransformer):
         return lambdas
 
     def _keys(self) -> list[str]:
+        """Return the names of the columns that hold labels."""
         return [] if self.groups is None else [self.groups] if isinstance(self.groups, str) else list(self.groups)
 
     def _read(self, X: Any, groups: Any, reset: bool) -> tuple[Any, Any]:
-        """The numbers of X, and the labels of its rows."""
+        """Return the numbers of X and the labels of its rows."""
         if self.groups is None:
             values = read(self, X, reset=reset)
             return values, _labels(groups, X, len(values))
@@ -210,5 +219,5 @@ class GroupedPowerTransformer(FloatTransformer):
 
 
 def _labels(groups: Any, X: Any, n: int) -> Any:
-    """Return the labels of the `n` rows of X in their order: one for all if there are none."""
+    """Return the labels of the `n` rows of X in their order; 0 for all rows if there are none."""
     return np.zeros(n, dtype=np.int64) if groups is None else align_rows(groups, X, "groups")

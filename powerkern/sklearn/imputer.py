@@ -1,4 +1,4 @@
-"""UVImputer: missing values filled in by decompositions and neighbors."""
+"""`UVImputer`: fill in missing values by decompositions and neighbors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from powerkern.completion.selection import choose
 from powerkern.sklearn._compat import Interval, MissingValues, StrOptions, fit_context
 from powerkern.sklearn.reading import N_THREADS, FloatTransformer, feature_names, read, refuse_nan, refuse_values
 
-#: Share of the entries that `UVImputer.score` hides.
+#: Fraction of the entries that `UVImputer.score` hides.
 _HIDDEN = 0.2
 
 
@@ -30,40 +30,39 @@ _HIDDEN = 0.2
 class UVImputer(FloatTransformer):
     """Replace missing values by the predictions of a decomposition and of the nearest rows.
 
-    By default everything is chosen by the error on held-out entries: rank and shrinkage of the decomposition, and the
-    weight of rows with similar values. With a `rank` it is the decomposition of that rank alone,
-    `powerkern.completion.uv_decompose`; rows to transform, old or new, are fitted to their own values, V held fixed.
+    By default, rank and shrinkage of the decomposition and the weight of rows with similar values are chosen by the
+    error on held-out entries. If a `rank` is given, only the decomposition of that rank is used
+    (`powerkern.completion.uv_decompose`). `transform` fits each row, old or new, to its own values with V held fixed.
 
     Parameters
     ----------
     rank : "auto" or int, default "auto"
-        Number of components; the number of rows or columns where that is smaller.
+        Number of components; reduced to the number of rows or columns if that is smaller.
     shrinkage : float, default 0.2
-        Only with a given rank, else `fit` raises a ValueError.
-        The ridge of the decomposition in units of ``sqrt(n) + sqrt(p)``, which is about the largest
-        singular value of an (n, p) matrix of standard normal noise. Without it, rows with few values make wild
-        predictions.
+        The ridge of the decomposition in units of ``sqrt(n) + sqrt(p)``, which is about the largest singular value of
+        an (n, p) matrix of standard normal noise. Without a ridge, predictions for rows with few values are erratic. It
+        needs a given rank; otherwise `fit` raises a ValueError.
     normalize : {"zscores", "columns", "rows", "both", "columns-first", "average", None}, default "zscores"
         Offsets and scales, as in `powerkern.completion.uv_decompose`.
     n_neighbors : int, default 10
-        With ``rank="auto"``: number of nearest rows that fill a gap; 0: none.
+        With ``rank="auto"``, number of nearest rows that fill a gap; 0 for none.
     budget : float, default 10.0
-        With ``rank="auto"``: work allowed for the choice of rank and shrinkage, in billions of multiplications; a
-        billion takes about a second on one thread. It is counted, not timed, so that results are the same on any
-        machine. A choice that would need more looks at fewer rows or fewer ranks.
+        With ``rank="auto"``, work allowed for the choice of rank and shrinkage, in billions of multiplications; a
+        billion takes about a second on one thread. Multiplications are counted, not timed, so that results are the same
+        on any machine. A choice that would need more uses fewer rows or fewer ranks.
     max_deviation : float or None, default 40.0
-        Values farther than this from the median of their column are not believed: they count as missing, in `fit` and
-        where the rest of their row is completed, and come out of `transform` as they are. The unit is 1.4826 times the
-        median deviation of the values on the same side of the median (where that is 0, of all values that differ from
-        it). None: all values are believed.
+        Values farther than this from the median of their column are treated as outliers: they count as missing, in
+        `fit` and when the rest of their row is completed, and `transform` returns them unchanged. The unit is 1.4826
+        times the median deviation of the values on the same side of the median or, if that is 0, of all values that
+        differ from the median. None means that no value is an outlier.
     method, n_starts, tol, max_epochs
-        Only with a given rank: as in `powerkern.completion.uv_decompose`; the default method is "als".
+        With a given rank, as in `powerkern.completion.uv_decompose`; the default method is "als".
     random_state : int, RandomState or None, default None
         Seed of held-out entries and of random starts.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it.
     missing_values : int, float, NaN or pandas.NA, default NaN
-        The marker of a missing value. If it is a number, NaN is refused.
+        Marker of a missing value. If it is a number, NaN raises an error.
     add_indicator : bool, default False
         Append an indicator for each column that had missing values in training: 1 where its value is missing, else 0.
         Its name is ``missingindicator_`` and the name of the column.
@@ -80,13 +79,13 @@ class UVImputer(FloatTransformer):
     validation_rmse_ : float
         With ``rank="auto"``: RMSE on the held-out entries, on which the choice was made, in units of `scale_`.
     decomposition_ : UVDecomposition
-        With a rank: of the training data.
+        With a given rank, the decomposition of the training data.
     scale_ : (p,) ndarray
-        Standard deviations of the columns' values that are believed; 1 for constant columns.
+        Standard deviations of the columns without outliers; 1 for constant columns.
     limits_ : (2, p) ndarray
-        The smallest and the largest value of each column that is believed.
+        The limits of each column beyond which values are outliers.
     indicator_ : sklearn.impute.MissingIndicator or None
-        Makes the columns of `add_indicator`.
+        Transformer that makes the columns of `add_indicator`.
     n_features_in_, feature_names_in_
         Number and names of the columns, as in scikit-learn.
 
@@ -178,6 +177,7 @@ class UVImputer(FloatTransformer):
         return np.ascontiguousarray(np.where((values >= low) & (values <= high), values, np.nan), dtype=np.float64)
 
     def _choose(self, values: FloatArray, seed: int) -> None:
+        """Choose and fit the model for ``rank="auto"``."""
         warn_empty(values, feature_names(self))
         self._normalization = Normalization.of(values, self.normalize).scale_to_mean_square_1(values)
         rows = self._normalization.normalize_rows(values, self._normalization.row_offsets(values))
@@ -188,6 +188,7 @@ class UVImputer(FloatTransformer):
         self._completion = found
 
     def _decompose(self, values: FloatArray, rank: int, seed: int) -> None:
+        """Fit the decomposition of a given rank."""
         self.rank_, self.shrinkage_ = rank, self.shrinkage
         self.decomposition_ = uv_decompose(
             Matrix(values, feature_names(self), False),
@@ -203,7 +204,7 @@ class UVImputer(FloatTransformer):
         )
 
     def transform(self, X: Any) -> NDArray[np.floating]:
-        """`X` with its missing values filled in, as float32 where `X` is, else as float64."""
+        """Return `X` with missing values filled in, in float32 if `X` is float32, otherwise in float64."""
         check_is_fitted(self)
         given = self._values(X, reset=False)
         estimates = self._estimate_missing(self._mask_outliers(given))
@@ -211,13 +212,14 @@ class UVImputer(FloatTransformer):
         return filled if self.indicator_ is None else np.hstack([filled, self.indicator_.transform(given)])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Names of the columns that `transform` returns: the input's, then the indicators'."""
+        """Return the names of the columns of the output: those of the input, then those of the indicators."""
         names: NDArray[np.object_] = super().get_feature_names_out(input_features)
         if self.indicator_ is None:
             return names
         return np.concatenate([names, self.indicator_.get_feature_names_out(names)])
 
     def _estimate_missing(self, values: FloatArray) -> FloatArray:
+        """Return the rows with NaN replaced by estimates."""
         if self.rank != "auto":
             return self.decomposition_.fold_in(values, n_threads=self.n_threads)
         row_offset = self._normalization.row_offsets(values)
@@ -226,10 +228,10 @@ class UVImputer(FloatTransformer):
         return self._normalization.restore(completed, row_offset)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the RMSE, in units of `scale_`, on a fifth of the values of `X`, which it hides; `y` is ignored.
+        """Return minus the RMSE, in units of `scale_`, on a hidden fifth of the values of `X`; `y` is ignored.
 
-        The choice depends only on where `X` has gaps and on `limits_`, so that estimators can be compared. NaN where
-        there is no value to hide.
+        The choice of hidden values depends only on the positions of missing values in `X` and on `limits_`, so that
+        estimators can be compared. The result is NaN if there is no value to hide.
         """
         check_is_fitted(self)
         values = self._mask_outliers(self._values(X, reset=False))
@@ -243,7 +245,7 @@ class UVImputer(FloatTransformer):
         return -rms(errors) if errors.size else math.nan
 
     def _values(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
-        """`X` with NaN for missing entries."""
+        """Read `X`, with NaN for missing entries."""
         values: NDArray[np.floating] = read(self, X, reset=reset)
         if not self._nan_is_missing():
             refuse_nan(self, values, f"but missing_values is {self.missing_values}; replace it by that")
@@ -252,6 +254,7 @@ class UVImputer(FloatTransformer):
         return values
 
     def _nan_is_missing(self) -> bool:
+        """Return whether NaN marks missing values."""
         return not isinstance(self.missing_values, Real) or math.isnan(self.missing_values)
 
     def __sklearn_tags__(self) -> Any:

@@ -1,4 +1,4 @@
-"""`LocationScaler`: subtracts a location and divides by a scale, by any method of `powerkern.location`."""
+"""`LocationScaler`: subtract a location and divide by a scale, by any method of `powerkern.location`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OWN = ("X", "method", "sample_weight", "n_threads")
 class LocationScaler(FloatTransformer):
     """Subtract a location from every feature and divide by a scale, by any method of `powerkern.location`.
 
-    Like `sklearn.preprocessing.RobustScaler`, whose method is about "median-niqr", with a choice of M-estimators.
+    It is similar to `sklearn.preprocessing.RobustScaler`, whose method is about "median-niqr", and adds M-estimators.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class LocationScaler(FloatTransformer):
     constants : dict, optional
         Tuning constants of the method, such as ``{"k": 1.345}``.
     copy : bool, default True
-        False: `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
+        If False, `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
     n_threads : int, optional
         Threads for `fit`; as for `PowerTransformer`.
 
@@ -42,7 +42,7 @@ class LocationScaler(FloatTransformer):
         Locations to subtract and scales to divide by. A scale of 0 (if more than half of the values are equal, say) is
         replaced by 1.
     status_ : ndarray of int, shape (n_features,)
-        A `powerkern.location.LocationStatus` each.
+        The `powerkern.location.LocationStatus` of each feature.
     n_features_in_, feature_names_in_
         Number and names of the features, as in scikit-learn.
 

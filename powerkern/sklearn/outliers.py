@@ -24,9 +24,9 @@ from powerkern.outliers.combining import COMBINATIONS, combine_probabilities
 from powerkern.outliers.scaling import fit_scaling_to_matrix
 from powerkern.sklearn.reading import note_features
 
-#: Probability above which rows are outliers if the detector has no share of its own: three standard deviations.
+#: Probability above which rows are outliers if the detector has no limit: that of three standard deviations.
 _CAUTIOUS = 0.997
-#: Scores beyond this are as good as infinite; differences do not overflow.
+#: Scores are clipped to this, so that differences do not overflow.
 _HUGE = np.finfo(np.float64).max / 2.0
 
 
@@ -34,34 +34,35 @@ _HUGE = np.finfo(np.float64).max / 2.0
 class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Outlier probabilities from detectors of scikit-learn or PyOD.
 
-    Fits the detector, then the map of `powerkern.outliers.outlier_probability` to its scores of the training data.
+    `fit` fits the detector, then the map of `powerkern.outliers.outlier_probability` to its scores of the training
+    data.
 
     Parameters
     ----------
     detector : estimator or list of estimators, optional
         Detector of scikit-learn (with ``score_samples`` or ``decision_function``) or PyOD (with ``decision_function``),
-        or a pipeline that ends in one; it is cloned. Several, of either library, are combined.
-        Default: `sklearn.ensemble.IsolationForest`.
+        or a pipeline that ends in a detector; it is cloned. Several detectors, of either library, are combined. The
+        default is `sklearn.ensemble.IsolationForest`.
     center, scale, method, trim, estimator
         As in `powerkern.outliers.outlier_probability`.
     combination : str, default "mean"
-        How several detectors are combined, as in `powerkern.outliers.combine_probabilities`.
+        Combination of several detectors, as in `powerkern.outliers.combine_probabilities`.
     contamination : "auto" or float, default "auto"
-        Which rows `predict` calls outliers.
+        Rows that `predict` declares outliers.
 
         "auto"
-            Those beyond the detector's own limit, set by its ``contamination`` or ``nu``. If it has none but a constant
-            (``contamination="auto"`` in scikit-learn), the probability must exceed 0.997 too; if it has no limit at
-            all, a probability above 0.997 is enough.
+            The rows beyond the limit of the detector, which its ``contamination`` or ``nu`` determines. If its limit is
+            a constant (``contamination="auto"`` in scikit-learn), the probability must also exceed 0.997. If it has no
+            limit, a probability above 0.997 is enough.
         float
             This fraction of the training data, above 0 and at most 1/2, with the highest scores, and new rows with
             higher scores; fewer if scores are tied. Probabilities are calibrated to it, as in `outlier_probability`.
     threshold : float, optional
-        In place of `contamination`: outliers are rows with a probability above this one. Of normal scores without
-        outliers, the Gaussian rule gives a quarter a probability above 0.5, 2.5 % above 0.95, 0.13 % above 0.997.
+        Alternative to `contamination`: rows with a probability above it are outliers. Of normal scores without
+        outliers, the Gaussian rule gives a quarter a probability above 0.5, 2.5 % above 0.95, and 0.13 % above 0.997.
     greater_is_outlier : bool, optional
-        Whether high scores are outliers. Default: the convention of the detector's library, low in scikit-learn, high
-        in PyOD (recognized by ``decision_scores_``). Of a pipeline, the last step decides.
+        Whether high scores are outliers. The default is the convention of the library of the detector: low in
+        scikit-learn, high in PyOD (recognized by ``decision_scores_``). For a pipeline, the last step decides.
     n_threads : int, optional
         Threads for the map; default: all CPUs of this process.
 
@@ -74,7 +75,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     probability_ : (n,) ndarray
         Probabilities of the training data.
     contamination_ : float
-        The fraction of the training data that is outlying, given or found.
+        Fraction of the training data that is outlying: the given one, or the fraction beyond the limit.
     offset_ : float
         ``decision_function(X) = score_samples(X) - offset_``.
     n_features_in_, feature_names_in_
@@ -130,7 +131,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         A `y` that is not None is passed to the detector.
         """
         self._check_decision()
-        note_features(self, X)  # names and number of the features
+        note_features(self, X)  # sets the names and the number of the features
         given = () if y is None else (y,)
         fitted = [detector.fit(X, *given) for detector in self._clone_detectors()]
         self.detector_ = fitted if self._is_several else fitted[0]
@@ -150,20 +151,20 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of being an inlier and of being an outlier, (n, 2)."""
+        """Return the probabilities of being an inlier and of being an outlier, (n, 2)."""
         p = self._combined(self._scores(X))
         return np.column_stack([1.0 - p, p])
 
     def score_samples(self, X: Any) -> FloatArray:
-        """Minus the score, probability or combination that `predict` uses: low is outlying, as in scikit-learn."""
+        """Return minus the score, probability or combination that `predict` uses; low is outlying, see scikit-learn."""
         return -self._outlyingness(self._scores(X))
 
     def decision_function(self, X: Any) -> FloatArray:
-        """``score_samples(X) - offset_``: negative for outliers."""
+        """Return ``score_samples(X) - offset_``; negative for outliers."""
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """-1 for outliers, 1 for inliers, by `contamination` or `threshold`; ValueError for a row without a score."""
+        """Return -1 for outliers, 1 for inliers, by `contamination` or `threshold`; raise for a row without a score."""
         return self._read_labels(self._outlyingness(self._scores(X)))
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
@@ -173,6 +174,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     # --- decisions --------------------------------------------------------------------------------------------
 
     def _check_decision(self) -> None:
+        """Raise unless `combination`, `contamination` and `threshold` are valid."""
         as_choice("combination", self.combination, COMBINATIONS)
         share: object = self.contamination
         if not (share == "auto" if isinstance(share, str) else is_real(share) and 0.0 < share <= 0.5):
@@ -198,7 +200,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
             limit = float(self.threshold)  # type: ignore[arg-type]
         elif not self._is_several:
             limit = float(self._limits[0])
-        elif given:  # a value of 1 is an outlier, however many there are
+        elif given:  # a value of 1 is always an outlier
             limit = min(_upper_quantile(self._training, float(self.contamination)), float(np.nextafter(1.0, 0.0)))
         else:
             limit = 0.5
@@ -207,11 +209,11 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.contamination_ = float(self.contamination) if given else float((known > limit).sum() / max(known.size, 1))
 
     def _detector_limit(self, detector: Any, j: int) -> float:
-        """The score above which detector j calls a row an outlier; a constant one is raised to a cautious score."""
+        """Return the score above which detector j declares an outlier; raise a constant limit to a cautious score."""
         step = _last_step(detector)
         own = getattr(step, "threshold_" if hasattr(step, "decision_scores_") else "offset_", None)
         limit = -np.inf
-        if own is not None and np.size(own) == 1:  # some of scikit-learn have an array of one
+        if own is not None and np.size(own) == 1:  # some detectors of scikit-learn store an array of one
             limit = float(self._orient_scores(step, own).item())
         elif is_outlier_detector(step):
             return 0.0
@@ -220,6 +222,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return max(limit, float(self.scaling_.score_at(_CAUTIOUS)[j]))
 
     def _read_labels(self, score: FloatArray) -> NDArray[np.int64]:
+        """Return -1 for scores beyond the limit and 1 for all others; raise if one is NaN."""
         unknown = np.isnan(score)
         if unknown.any():
             raise ValueError(
@@ -229,16 +232,17 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
             )
         return np.where(score > -self.offset_, -1, 1)
 
-    # --- scores: here, the higher the more outlying ------------------------------------------------------------
+    # --- scores: in these methods high is outlying -------------------------------------------------------------
 
     def _combined(self, scores: FloatArray) -> FloatArray:
+        """Return the probabilities of rows, combined over the detectors."""
         p: FloatArray = self.scaling_.probability(scores, n_threads=self.n_threads)
         if self._is_several:
             return np.asarray(combine_probabilities(p, self.combination))
         return p[:, 0]
 
     def _outlyingness(self, scores: FloatArray) -> FloatArray:
-        """The number that decides: a probability, a score, or the combined margins of several detectors."""
+        """Return the number that decides: a probability, a score, or the combined margins of several detectors."""
         if self._by_probability:
             return self._combined(scores)
         if not self._is_several:
@@ -248,7 +252,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return np.asarray(combine_probabilities(ndtr(margins), self.combination))
 
     def _training_scores(self, detector: Any, X: Any) -> FloatArray:
-        """Scores that the detector kept, or new ones: a row that is its own neighbor is judged too kindly."""
+        """Return the scores that the detector stored, or new ones, which are too low if a row is its own neighbor."""
         step = _last_step(detector)
         for name in ("decision_scores_", "negative_outlier_factor_"):
             kept = getattr(step, name, None)
@@ -257,14 +261,17 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self._new_scores(detector, X)
 
     def _scores(self, X: Any) -> FloatArray:
-        """The scores of new data, a column for each detector."""
+        """Return the scores of new data, a column for each detector."""
         check_is_fitted(self)
         scores = np.column_stack([self._new_scores(detector, X) for detector in self._detectors])
-        if not all(hasattr(detector, "feature_names_in_") for detector in self._detectors):  # which have looked
+        if not all(
+            hasattr(detector, "feature_names_in_") for detector in self._detectors
+        ):  # otherwise the detectors check names
             note_features(self, X, reset=False)
         return scores
 
     def _new_scores(self, detector: Any, X: Any) -> FloatArray:
+        """Return the scores of new data by one detector; raise if it has none."""
         score = getattr(detector, "score_samples", None) or getattr(detector, "decision_function", None)
         if score is None:
             raise TypeError(
@@ -274,6 +281,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self._orient_scores(_last_step(detector), score(X))
 
     def _orient_scores(self, step: Any, scores: Any) -> FloatArray:
+        """Return scores with the sign that makes high scores outliers."""
         greater = self.greater_is_outlier
         if greater is None:
             greater = hasattr(step, "decision_scores_")
@@ -288,10 +296,11 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     @property
     def _detectors(self) -> list[Any]:
-        """The fitted ones."""
+        """The fitted detectors, as a list."""
         return list(self.detector_) if self._is_several else [self.detector_]
 
     def _clone_detectors(self) -> list[Any]:
+        """Return unfitted clones of the detectors."""
         if self.detector is None:
             return [IsolationForest()]
         if not self._is_several:
@@ -312,26 +321,26 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
 
 def _name_detectors(detectors: list[Any]) -> list[str]:
-    """Return a name for each detector: its class, with a number where there are several of that class."""
+    """Return a name for each detector: its class, with a number if there are several of that class."""
     kinds = [type(_last_step(detector)).__name__ for detector in detectors]
     return [kind if kinds.count(kind) == 1 else f"{kind} {kinds[: j + 1].count(kind)}" for j, kind in enumerate(kinds)]
 
 
 def _last_step(detector: Any) -> Any:
-    """The detector itself, at the end of pipelines."""
+    """Return the last step of a pipeline, or the detector itself."""
     while isinstance(detector, Pipeline):
         detector = detector.steps[-1][1]
     return detector
 
 
 def _upper_quantile(values: FloatArray, share: float) -> float:
-    """The value that this share of the known values exceeds, as scikit-learn and PyOD define it."""
+    """Return the value that this fraction of the known values exceeds, as scikit-learn and PyOD define it."""
     known = values[~np.isnan(values)]
     return -float(np.percentile(-np.clip(known, -_HUGE, _HUGE), 100.0 * share)) if known.size else np.nan
 
 
 def _nmad(scores: FloatArray) -> FloatArray:
-    """nMAD of the finite scores of each detector."""
+    """Return the normalized MAD of the finite scores of each detector."""
     finite = np.where(np.isinf(scores), np.nan, scores)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit of the map has warned of detectors without scores

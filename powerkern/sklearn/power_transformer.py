@@ -1,4 +1,4 @@
-"""`PowerTransformer`, a drop-in for scikit-learn's."""
+"""`PowerTransformer`, a drop-in replacement for that of scikit-learn."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from powerkern.sklearn.fitted_rows import FittedRows
 from powerkern.sklearn.reading import CALLING_FAMILY_METHOD, N_THREADS, feature_names, read, read_array
 from powerkern.sklearn.tables import PartTransformer, Table
 
-#: The statuses that `partial_fit` warns of, once a column gets them: more rows seldom help.
+#: Statuses about which `partial_fit` warns as soon as a column gets them, since more rows seldom help.
 _LASTING_DOUBTS = (Status.UNREPRESENTABLE, Status.UNRESOLVED, Status.NOT_CERTIFIED)
 
 
 def _uses_sums_only(transformer: PowerTransformer) -> bool:
-    """Whether the estimator needs only sums over the data."""
+    """Return whether the estimator needs only sums over the data."""
     return transformer.origin is None and transformer.estimator in (ML.name, ML())
 
 
@@ -45,8 +45,8 @@ def _uses_sums_only(transformer: PowerTransformer) -> bool:
 class PowerTransformer(PartTransformer):
     """Box-Cox or Yeo-Johnson transform of every feature, as a scikit-learn transformer.
 
-    Takes the place of `sklearn.preprocessing.PowerTransformer`: change one import line. On top of its parameters there
-    are robust estimators, sample weights and threads; see `powerkern.fit` for the formulas.
+    It replaces `sklearn.preprocessing.PowerTransformer` after a change of one import line, and adds robust estimators,
+    sample weights and threads. See `powerkern.fit` for the formulas.
 
     Parameters
     ----------
@@ -57,37 +57,37 @@ class PowerTransformer(PartTransformer):
     shift : float or (n_features,) array-like, default 0
         Box-Cox only: ``x + shift`` is transformed, for values above -shift.
     origin : {"fit"}, optional
-        "fit": the origin and the unit of each feature are fitted with lambda, see `powerkern.fit`; without
-        `partial_fit`.
+        With "fit", the origin and the unit of each feature are fitted with lambda; see `powerkern.fit`. There is then
+        no `partial_fit`.
     bounds : (low, high), optional
-        Smallest and largest lambda that a fit may find: numbers, or arrays with one for each feature; None where there
-        is no bound.
+        Smallest and largest lambda: numbers, or arrays with one number for each feature; None for no bound.
     ymax : float, optional
         Largest absolute raw transformed value of the training data, see `powerkern.fit`.
     variables : list of str or int, or (n_features,) array-like of bool, optional
-        The features to transform, by name or position. The others pass through unchanged, whatever their type, and
-        a data frame comes out as one, with all columns in their order. Default: all features, into an array.
+        The features to transform, by name or position. All other features pass through unchanged, whatever their type.
+        A data frame then gives a data frame, with all columns in their order. By default all features are transformed,
+        and the result is an array.
     copy : bool, default True
-        False: `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
+        If False, `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
     estimator : Estimator or str, default "mle"
-        How lambda is found, as for `powerkern.fit`: ``powerkern.AdaptiveRewML(n_reweight=3)``, or "robust".
+        Estimator of lambda, as in `powerkern.fit`, such as "robust" or ``powerkern.AdaptiveRewML(n_reweight=3)``.
     out_of_range : {"nan", "raise", "clip"}, default "nan"
-        Result of `inverse_transform` for values without an inverse: NaN, with one warning under Yeo-Johnson, as in
-        scikit-learn; an error; or the nearest end of the fitted data.
+        Result of `inverse_transform` for values without an inverse. "nan" returns NaN, with one warning under
+        Yeo-Johnson, as in scikit-learn. "raise" raises an error. "clip" returns the nearest end of the fitted data.
     n_threads : int, optional
-        Threads to use. Default: all CPUs of this process, or ``NUMBA_NUM_THREADS`` if that is fewer, which joblib
-        sets in its worker processes so that they do not compete for CPUs.
+        Threads to use. The default is all CPUs of this process, or ``NUMBA_NUM_THREADS`` if that is fewer; joblib sets
+        it in worker processes so that they do not compete for CPUs.
 
     Attributes
     ----------
     lambdas_ : ndarray, shape (n_features,)
-        The transformation parameters; NaN for features not in `variables`. Where they are assigned, mean and scale
-        stay as fitted, as in scikit-learn.
+        The transformation parameters; NaN for features not in `variables`. If they are assigned, mean and scale keep
+        their fitted values, as in scikit-learn.
     power_fit_ : PowerFit
-        Everything known about the fit: intervals, standard errors and the status of each transformed feature. It does
-        not keep the training data: pass X to `PowerFit.confint` and `PowerFit.profile`.
+        The fit, with intervals, standard errors and the status of each transformed feature. It does not keep the
+        training data; pass X to `PowerFit.confint` and `PowerFit.profile`.
     sketch_ : Sketch or None
-        Of all rows seen so far, once `partial_fit` was called.
+        Sketch of all rows seen so far, after `partial_fit` was called.
     n_features_in_, feature_names_in_
         Number and names of the features, as in scikit-learn.
 
@@ -143,7 +143,7 @@ class PowerTransformer(PartTransformer):
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @CALLING_FAMILY_METHOD
     def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Find the parameters of every feature of `X`, (n_samples, n_features); `y` is ignored.
+        """Fit every feature of `X`, (n_samples, n_features); `y` is ignored.
 
         `sample_weight`, (n_samples,), must not be negative; integer weights act as if rows were repeated.
         """
@@ -175,11 +175,11 @@ class PowerTransformer(PartTransformer):
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @CALLING_FAMILY_METHOD
     def partial_fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on with the next rows of data that are never in memory as a whole; arguments as in `fit`.
+        """Update the fit with more rows, of data that do not fit in memory; arguments are as in `fit`.
 
-        The rows are summarised in a sketch (`powerkern.sketch`) of some 60 kilobytes per feature, from which the
-        likelihood is known to about 1e-13. A feature that cannot be fitted yet is not warned of; see
-        ``power_fit_.status_text``. Available only with ``estimator="mle"``.
+        The rows are summarised in a sketch (`powerkern.sketch`) of about 60 kilobytes per feature, which determines the
+        likelihood to about 1e-13. There is no warning about a feature that cannot be fitted yet; see
+        ``power_fit_.status_text``. This method is available only with ``estimator="mle"``.
 
         After `fit` it goes on from the rows of `fit`, as if `partial_fit` had been given both: `fit` makes no sketch,
         so the first call summarises the data that `fit` was given. It raises a ValueError if these have been changed or
@@ -208,7 +208,7 @@ class PowerTransformer(PartTransformer):
         return self
 
     def _check_continued(self, seen: sketch.Sketch | None) -> None:
-        """Raise if the parameters are not those with which rows were fitted, or summarised if there is a sketch."""
+        """Raise if method or shift differ from those of the rows seen so far."""
         fit = self.power_fit_
         family, shift = (fit.family, fit._spec.shift) if seen is None else (seen.grid.family, seen.grid.shift)
         if family != self.method:
@@ -251,7 +251,7 @@ class PowerTransformer(PartTransformer):
     def inverse_transform(self, X: object) -> Any:
         """Undo `transform`; the result is float32 for float32, else float64.
 
-        NaN stays NaN. Values beyond the range of the transform have no inverse: see `out_of_range`.
+        NaN stays NaN. Values outside the range of the transform have no inverse; see `out_of_range`.
         """
         check_is_fitted(self)
         table: Table | None = None
@@ -264,7 +264,7 @@ class PowerTransformer(PartTransformer):
                 f"X has {Z.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.power_fit_.n_features} features as input"
             )
-        with muted() if self.method == "box-cox" else nullcontext():  # as scikit-learn: Yeo-Johnson's NaN are warned of
+        with muted() if self.method == "box-cox" else nullcontext():  # like scikit-learn, warn only under Yeo-Johnson
             back: NDArray[np.floating] = self.power_fit_._invert(
                 Z,
                 out=self._target(Z),
@@ -292,7 +292,7 @@ class PowerTransformer(PartTransformer):
         if not hasattr(self, "power_fit_"):
             if self.standardize or self.variables is not None:
                 raise ValueError("with standardize=True, or with variables, lambdas_ are assigned after fit")
-            ends = np.broadcast_to([[1.0], [2.0]], (2, lambdas.size)) - shift  # of the data, as far as anyone knows
+            ends = np.broadcast_to([[1.0], [2.0]], (2, lambdas.size)) - shift  # stand-in for unknown data
             names = None
         else:
             if lambdas.shape != self.lambdas_.shape:
@@ -363,7 +363,7 @@ class PowerTransformer(PartTransformer):
         return made
 
     def _read(self, X: object, reset: bool = True, **options: Any) -> tuple[Table | None, NDArray[np.floating]]:
-        """The values of the transformed features, and the table they come from; None where all are transformed."""
+        """Return the values of the transformed features, and their table; None if all features are transformed."""
         if reset:
             self._chosen = None
         if (self.variables if reset else self._chosen) is None:
@@ -371,34 +371,34 @@ class PowerTransformer(PartTransformer):
         return self._read_part(X, reset)
 
     def _warn_where_sklearn_raises(self, fit: PowerFit) -> None:
-        """Warn of the features that scikit-learn refuses; about all others it is silent, and so are we."""
+        """Warn about the features for which scikit-learn raises; it is silent about all others."""
         refused = Status.CONSTANT if self.method == "box-cox" else Status.EMPTY
         warn_of_columns([(fit.status == refused, refused.sentence)], fit.column_names)
 
     def _names(self) -> list[str] | None:
-        """Names of the transformed features; x0, x1 and so on where some features of an array are transformed."""
+        """Return the names of the transformed features; x0, x1, ... if some features of an array are transformed."""
         if self._chosen is None:
             return feature_names(self)
         return list(self.get_feature_names_out()[self._chosen])
 
     def _shift(self) -> Any:
-        """The shift of each transformed feature."""
+        """Return the shift of each transformed feature."""
         if self._chosen is None:
             return self.shift
         return each_column("shift", self.shift, self.n_features_in_, feature_names(self))[self._chosen]
 
     def _bounds(self) -> Any:
-        """The bounds of each transformed feature."""
+        """Return the bounds of each transformed feature."""
         if self._chosen is None:
             return self.bounds
         return given_bounds(self.bounds, self.n_features_in_, feature_names(self))[:, self._chosen]
 
     def _target(self, X: NDArray[Any]) -> NDArray[Any] | None:
-        """The input itself, where it may be overwritten with the output."""
+        """Return `X` if the output may overwrite it, otherwise None."""
         return X if not self.copy and self._chosen is None and X.dtype in (np.float32, np.float64) else None
 
     def _constant_features(self) -> NDArray[np.intp]:
-        """Features that are constant, where they have to become 0: the fit passes them unchanged."""
+        """Return the constant features that must become 0; the fit passes them unchanged."""
         return np.flatnonzero((self.power_fit_.status == Status.CONSTANT) & self.power_fit_.standardize)
 
     def __sklearn_tags__(self) -> Any:

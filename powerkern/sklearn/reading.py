@@ -1,4 +1,4 @@
-"""Base of transformers of numbers; how estimators read their input, and their messages about input of other types."""
+"""Read the input of estimators, and phrase their messages about other input; base class of transformers of numbers."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from powerkern._input.reading import NEEDING_ALL
 from powerkern._input.wrapping import as_plain
 from powerkern.sklearn._compat import Interval
 
-#: Types that estimators compute in: float32 in gives float32 out, all else is float64.
+#: Types in which estimators compute: float32 for float32 input, otherwise float64.
 FLOATS = (np.float64, np.float32)
 
-#: Messages for estimators whose parameter `method` is that which `powerkern.fit` calls `family`.
+#: Rewording of messages for estimators that call `family` of `powerkern.fit` `method`.
 CALLING_FAMILY_METHOD = Rewording((r"\bfamily=", "method="))
-#: Messages for estimators with the parameter `variables`.
+#: Rewording of messages for estimators with the parameter `variables`.
 _OFFERING_VARIABLES = Rewording((f"{LEAVE_OUT}$", f"{LEAVE_OUT} (variables= names the columns to transform)"))
 
-#: The constraint on the parameter `n_threads`.
+#: Constraint on the parameter `n_threads`.
 N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
 
 
 class FloatTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
-    """A transformer of numbers: takes NaN, and returns float32 for float32, otherwise float64."""
+    """Base class of transformers of numbers, which accept NaN, and return float32 for float32, otherwise float64."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -46,7 +46,7 @@ class FloatTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
 
 def read(estimator: Any, X: Any, **options: Any) -> Any:
-    """scikit-learn's `validate_data`, with the name of a column that is not numeric; masked values are missing.
+    """Call scikit-learn's `validate_data`, but name columns that are not numeric, and make masked values NaN.
 
     NaN and infinite values pass.
     """
@@ -59,38 +59,38 @@ def read(estimator: Any, X: Any, **options: Any) -> Any:
 
 
 def read_array(X: Any, what: str = "X", **options: Any) -> Any:
-    """scikit-learn's `check_array` of numbers, of which no estimator knows the columns; NaN passes."""
+    """Call scikit-learn's `check_array` for numbers of unknown columns; NaN passes."""
     X = filled(X)
     with numbers_only(X, what):
         return check_array(X, **{"dtype": FLOATS, "ensure_all_finite": "allow-nan", "input_name": what, **options})
 
 
 def read_finite(estimator: Any, X: Any, **options: Any) -> NDArray[np.floating]:
-    """`read`, with an error for the first infinite value."""
+    """Call `read`; raise for the first infinite value."""
     values: NDArray[np.floating] = read(estimator, X, **options)
     refuse_values(estimator, values)
     return values
 
 
 def note_features(estimator: Any, X: Any, reset: bool = True) -> None:
-    """Set or compare the number and the names of the features of data that something else reads."""
+    """Set or compare the number and the names of the features of data that another estimator reads."""
     refuse_remote(X)
     _refuse_repeated_names(X)
     try:
         validate_data(estimator, as_plain(X), reset=reset, skip_check_array=True)
-    except (IndexError, KeyError):  # of an empty list, of a dict
+    except (IndexError, KeyError):  # for an empty list, and for a dict
         raise ValueError(f"X is a {type(X).__name__} without rows; pass a table of shape (n, p)") from None
 
 
 @contextmanager
 def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
-    """Refuse the non-numbers that `powerkern.fit` refuses, around a check of scikit-learn's, which takes some of them.
+    """Run a scikit-learn check, and also reject non-numeric input that scikit-learn would accept.
 
-    Where both refuse, scikit-learn's message stands, except for data frames: ours names the column.
+    If both reject the input, the message is that of scikit-learn, except for data frames, where ours names the column.
     """
     names = names_of(X)
     ours: Exception | None = None
-    if names and hasattr(X, "sparse"):  # pandas' accessor, there where every column is
+    if names and hasattr(X, "sparse"):  # the accessor of pandas exists if every column is sparse
         ours = TypeError(f"{what} is sparse; pass {what}.sparse.to_dense()")
     else:
         try:
@@ -105,26 +105,27 @@ def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
     except (TypeError, ValueError) as error:
         if ours is None or names is None:
             raise
-        kind = ValueError if isinstance(error, ValueError) else TypeError  # as scikit-learn has it
+        kind = ValueError if isinstance(error, ValueError) else TypeError  # the type that scikit-learn raises
         raise kind(str(ours)) from None
     if ours is not None:
         raise ours
 
 
 def _refuse_repeated_names(X: Any) -> None:
+    """Raise if two columns have the same name."""
     repeated = next((name for name, times in Counter(names_of(X)).items() if times > 1), None)
-    if repeated is not None:  # before version 1.7 scikit-learn took them
+    if repeated is not None:  # scikit-learn accepts repeated names before version 1.7
         raise ValueError(f"the name {repeated!r} is that of more than one column; give each its own")
 
 
 def feature_names(estimator: Any) -> list[str] | None:
-    """Names of the features for messages, where there are any and all differ."""
+    """Return the names of the features for messages, or None if there are none or two are equal."""
     names = list(getattr(estimator, "feature_names_in_", []))
     return names if names and len(set(names)) == len(names) else None
 
 
 def refuse_values(estimator: Any, values: NDArray[Any], missing_for: Any = None) -> None:
-    """Raise for the first infinite value; for the first that is missing, too, where `missing_for` can take none."""
+    """Raise for the first infinite value, and for the first missing value if the estimator `missing_for` takes none."""
     names = feature_names(estimator)
     if (place := _first(np.isinf(values))) is not None:
         i, j = place
@@ -141,7 +142,7 @@ def refuse_nan(estimator: Any, values: NDArray[Any], remedy: str) -> None:
 
 
 def _first(offends: NDArray[np.bool_]) -> tuple[int, int] | None:
-    """Row and column of the first offending value in the first column that has one."""
+    """Return row and column of the first marked value in the first column that has one, or None."""
     if not offends.any():
         return None
     j = int(np.argmax(offends.any(axis=0)))

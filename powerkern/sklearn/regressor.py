@@ -1,4 +1,4 @@
-"""A scikit-learn regressor of a power-transformed response, whose lambda is estimated given the features."""
+"""A scikit-learn regressor of a power-transformed response, with lambda estimated given the features."""
 
 from __future__ import annotations
 
@@ -34,35 +34,37 @@ from powerkern.sklearn.reading import N_THREADS, note_features, read_array
 
 @dataclass(eq=False, repr=False)
 class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Regression on a power transform of the response, whose lambda is estimated given the features.
+    """Regression on a power transform of the response, with lambda estimated given the features.
 
-    Box and Cox's model [1]_: ``psi(lambda, y) = f(X) + s Z``, Z normal. `sklearn.compose.TransformedTargetRegressor`
-    with a `PowerTransformer` makes y itself look normal, which is another aim: where features explain much of
-    the response, or have skewed distributions, that lambda is far from the one that makes the residuals normal. Here
-    lambda maximises the likelihood given a linear model of the features (`powerkern.regression.fit_regression`), then
-    `regressor` is fitted to the transformed response, and predictions come back as medians, means or quantiles.
+    The model is that of Box and Cox [1]_: ``psi(lambda, y) = f(X) + s Z``, Z normal. lambda maximises the likelihood
+    given a linear model of the features (`powerkern.regression.fit_regression`). `regressor` is then fitted to the
+    transformed response, and predictions are medians, means or quantiles of y.
+
+    `sklearn.compose.TransformedTargetRegressor` with a `PowerTransformer` has another aim: it makes y itself look
+    normal. If the features explain much of the response, or have skewed distributions, that lambda is far from the
+    lambda that makes the residuals normal.
 
     Parameters
     ----------
     regressor : estimator, default LinearRegression()
-        Is cloned and fitted to X and the transformed response, which is in units of the residual standard deviation
-        of the linear model.
+        The regressor; a clone is fitted to X and the transformed response, which is in units of the residual standard
+        deviation of the linear model.
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
         The transform; Box-Cox takes positive responses only, or those above -shift.
     lmbda, shift, bounds
         A given lambda, the shift of Box-Cox, and the smallest and largest lambda, as in
         `powerkern.regression.fit_regression`.
     kind : {"median", "mean", "quantile"}, default "median"
-        The prediction. A plain inverse transform of predicted means is the median. The mean, which minimises
-        squared error, is the integral of ``psi^-1(f(X) + s z) phi(z)``.
+        The prediction. The inverse transform of a predicted mean is the median. The mean, which minimises squared
+        error, is the integral of ``psi^-1(f(X) + s z) phi(z)``.
     quantile : float, default 0.5
-        For ``kind="quantile"``: between 0 and 1.
+        Level for ``kind="quantile"``, between 0 and 1.
     covariates : transformer, optional
-        Makes numeric features for the linear model that lambda is estimated with (a clone is fitted to X), where X
-        has categories, missing values, or too many columns. Default: X itself.
+        Transformer that makes numeric features for the linear model by which lambda is estimated; a clone is fitted to
+        X. It is needed if X has categories, missing values, or too many columns. Default: X itself.
     cv : int, cross-validation splitter or iterable, optional
-        Take the scale s of residuals from predictions of left-out rows: for regressors that follow their training data
-        closely, such as forests, whose residuals are too small. Default: residuals of the training data.
+        Compute the scale s from residuals of left-out rows, for regressors such as forests whose residuals of the
+        training data are too small. Default: residuals of the training data.
     n_threads : int, optional
         Threads of the fit of lambda and of the transform; default: all CPUs of this process.
 
@@ -76,7 +78,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         The transformation parameter.
     residual_scale_ : float, or ndarray of shape (n_outputs,)
         Standard deviation s of the transformed response about its predictions, in units of the scale of the linear
-        model. 1 where the regressor is that linear model.
+        model; 1 if the regressor is that linear model.
     n_features_in_, feature_names_in_
         Number and names of the features, as in scikit-learn.
 
@@ -132,7 +134,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
 
     @fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: object, y: object, sample_weight: ArrayLike | None = None, **fit_params: Any) -> Self:
-        """Find lambda given X, then fit the regressor to X and the transformed response.
+        """Estimate lambda given X, then fit the regressor to X and the transformed response.
 
         Parameters
         ----------
@@ -143,7 +145,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         sample_weight : (n_samples,) array-like, optional
             Non-negative weights, for lambda and for the regressor (of a pipeline, its last step), which must take them.
         **fit_params
-            Further arguments of the regressor's `fit`.
+            Further arguments of `fit` of the regressor.
 
         Raises
         ------
@@ -168,7 +170,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         return self
 
     def predict(self, X: object) -> FloatArray:
-        """Predict medians, means or quantiles (`kind`) on the response's scale and in its shape."""
+        """Predict medians, means or quantiles (see `kind`) in the units and shape of the response."""
         check_is_fitted(self)
         Z = np.asarray(self.regressor_.predict(X), dtype=np.float64)
         threads = thread_count(self.n_threads)
@@ -179,7 +181,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
 
     @property
     def lambda_(self) -> float | FloatArray:
-        """The transformation parameter of the response; an array where there are several."""
+        """The transformation parameter of the response; an array for several responses."""
         check_is_fitted(self)
         return self._per_output(self.regression_fit_.lmbda)
 
@@ -190,10 +192,11 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         return self._per_output(self._scale)
 
     def _per_output(self, values: FloatArray) -> float | FloatArray:
+        """Return a number for one response, an array for several."""
         return float(values[0]) if self._is_vector else values
 
     def _design(self, X: object, n: int) -> FloatArray:
-        """The features of the linear model that lambda is estimated with."""
+        """Return the features of the linear model by which lambda is estimated."""
         note_features(self, X)  # sets the number and the names of the features
         if self.covariates is not None:
             X = clone(self.covariates).fit_transform(X)
@@ -214,7 +217,21 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
     def _residual_scale(
         self, regressor: Any, X: object, Z: FloatArray, sample_weight: Any, fit_params: dict[str, Any]
     ) -> FloatArray:
-        """Root mean square of the residuals of each response, of left-out rows where `cv` says so."""
+        """Return the root mean square of the residuals of each response, of left-out rows if `cv` is given.
+
+        Parameters
+        ----------
+        regressor : estimator
+            The unfitted regressor.
+        X : array-like
+            The features.
+        Z : (n,) or (n, p) ndarray
+            The transformed responses.
+        sample_weight : (n,) array-like or None
+            Weights of the rows.
+        fit_params : dict
+            Arguments of `fit` of the regressor.
+        """
         if self.cv is None:
             predicted = self.regressor_.predict(X)
         else:
@@ -233,14 +250,14 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
 
 
 def _read_responses(y: object) -> FloatArray:
-    """The responses, (n,) or (n, p); none missing or infinite."""
+    """Return the responses, (n,) or (n, p); raise if one is missing or infinite."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     return np.asarray(read_array(y, "y", dtype=np.float64, ensure_all_finite=True, ensure_2d=False))
 
 
 def _weight_argument(regressor: Any) -> str:
-    """By which argument of its `fit` a regressor, a search for one, or the last step of a pipeline takes weights."""
+    """Return the argument of `fit` by which a regressor takes weights, through searches and pipelines."""
     if isinstance(regressor, BaseSearchCV):
         return _weight_argument(regressor.estimator)
     if isinstance(regressor, Pipeline):

@@ -1,4 +1,4 @@
-"""Tables of which some columns are transformed, and the base of transformers of some columns."""
+"""Tables of which some columns are transformed, and the base class of transformers of some columns."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def is_frame(X: Any) -> bool:
 
 
 def as_table(X: Any) -> Any:
-    """A data frame unchanged, anything else as an array, with NaN for masked entries."""
+    """Return a data frame unchanged, anything else as an array with NaN for masked entries."""
     refuse_foreign(X)
     X = filled(loaded(X))
     return X if is_frame(X) else np.asarray(X)
 
 
 class Table(NamedTuple):
-    """An array, or a data frame, and the positions of its columns that are transformed."""
+    """An array or a data frame, and the positions of its columns that are transformed."""
 
     whole: Any
     chosen: NDArray[np.intp]
@@ -48,14 +48,15 @@ class Table(NamedTuple):
         return bool(self.chosen.size == self.whole.shape[1])
 
     def rows(self, at: NDArray[np.intp]) -> Table:
-        """These rows."""
+        """Select rows."""
         columns = np.arange(self.whole.shape[1])
         return Table(select(self.whole, at, columns) if is_frame(self.whole) else self.whole[at], self.chosen)
 
     def with_values(self, values: NDArray[Any], copy: bool = True) -> Any:
-        """The table, of its own kind, with `values` in the chosen columns.
+        """Return the table with `values` in the chosen columns.
 
-        An array gets the type of `values`, unless it holds objects; ``copy=False`` overwrites one that has it already.
+        An array gets the type of `values`, unless it holds objects. ``copy=False`` overwrites an array that already has
+        this type.
         """
         if is_frame(self.whole):
             part = self.whole if self.takes_all else self.part
@@ -69,14 +70,14 @@ class Table(NamedTuple):
 
 
 class PartTransformer(FloatTransformer):
-    """A transformer of the columns in its parameter `variables`; the others pass through unchanged."""
+    """Base class of transformers of the columns in the parameter `variables`; other columns pass through unchanged."""
 
     variables: Any = None
-    #: Positions of the transformed columns in ascending order, once fitted; None: all columns.
+    #: Positions of the transformed columns in ascending order, after fit; None for all columns.
     _chosen: Any = None
 
     def _read_part(self, X: Any, reset: bool = True, **options: Any) -> tuple[Table, Any]:
-        """The table, and the checked values of its transformed columns, which are found by name where `reset`."""
+        """Return the table, and the checked values of its transformed columns; `reset` determines their positions."""
         whole = as_table(X)
         if not is_frame(whole):
             check_array(whole, dtype=None, ensure_all_finite=False)  # that it has rows and columns
@@ -87,7 +88,7 @@ class PartTransformer(FloatTransformer):
         return table, read(BaseEstimator(), table.part, **options)
 
     def _read_output(self, X: Any, **options: Any) -> tuple[Table, Any]:
-        """A table as `transform` returns it, and the values of its transformed columns."""
+        """Read a table that `transform` returned; return the values of its transformed columns, too."""
         X = as_table(X)
         if len(X.shape) != 2:
             raise ValueError(f"X must be a matrix of {self.n_features_in_} columns, got shape {tuple(X.shape)}")
@@ -97,7 +98,7 @@ class PartTransformer(FloatTransformer):
 
 
 def positions(variables: Sequence[Any] | None, names: Sequence[str] | None, p: int) -> NDArray[np.intp]:
-    """Ascending positions of the columns given by name, position or mask; None: of all p columns."""
+    """Return the ascending positions of columns given by name, position or mask; None selects all p columns."""
     if variables is None:
         return np.arange(p)
     each = listed(variables)

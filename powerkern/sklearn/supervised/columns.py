@@ -1,4 +1,4 @@
-"""Scaled columns, transformed and standardized for each lambda of a search, kept once computed."""
+"""Scale columns, and transform and standardize them for each lambda of a search; results are cached."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from powerkern._fit import fit as fitting
 from powerkern._typing import FloatArray
 
-#: Bytes of transformed columns, and of their moments by class, kept.
+#: Largest size of the cache of transformed columns and of their moments by class, in bytes.
 _CACHE = 2**28
-#: New values are moved to at most this many ranges beyond the training data: Box-Cox of data scaled to [1, 2] needs
+#: New values are clipped to at most this many ranges beyond the training data. Box-Cox of data scaled to [1, 2] needs
 #: positive values, and large powers of large values overflow in estimators.
 _BEYOND = 0.99
 
 
 class Cache:
-    """Arrays of several kinds by column and lambda, kept while together they take at most `_CACHE` bytes."""
+    """Cache of arrays by kind, column and lambda, which takes at most `_CACHE` bytes."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, int, float], FloatArray] = {}
@@ -32,7 +32,19 @@ class Cache:
         lmbdas: FloatArray,
         compute: Callable[[NDArray[np.intp], FloatArray], FloatArray],
     ) -> FloatArray:
-        """One array for each pair of a column and a lambda; one call of `compute` makes all that are not kept."""
+        """Return one array for each pair of a column and a lambda; call `compute` once for all that are not cached.
+
+        Parameters
+        ----------
+        kind : str
+            Kind of the arrays: "values" or "moments".
+        which : (k,) ndarray of int
+            Positions of the columns.
+        lmbdas : (k,) ndarray
+            Lambda of each column.
+        compute : callable
+            ``compute(which, lmbdas)`` returns the arrays for these pairs.
+        """
         keys = [(kind, j, lmbda) for j, lmbda in zip(which.tolist(), lmbdas.tolist(), strict=True)]
         missing = {key: k for k, key in enumerate(keys) if key not in self._kept}
         at = list(missing.values())
@@ -40,13 +52,13 @@ class Cache:
         found = np.array([fresh[key] if key in fresh else self._kept[key] for key in keys])
         for key, array in fresh.items():
             if array.nbytes <= self._free:
-                self._kept[key] = array.copy()  # a view would keep all that was computed with it
+                self._kept[key] = array.copy()  # a view would keep the whole batch alive
                 self._free -= array.nbytes
         return found
 
 
 class Columns:
-    """Transformed and standardized columns, kept once computed."""
+    """Transformed and standardized columns, cached."""
 
     def __init__(self, scaled: FloatArray, family: str, weight: FloatArray | None) -> None:
         self._scaled = scaled
@@ -55,17 +67,18 @@ class Columns:
         self.cache = Cache()
 
     def get(self, which: NDArray[np.intp], lmbdas: FloatArray) -> FloatArray:
-        """These columns, each with its own lambda, as rows."""
+        """Return these columns as rows, each transformed with its lambda."""
         return self.cache.get("values", which, lmbdas, self._transformed)
 
     def _transformed(self, which: NDArray[np.intp], lmbdas: FloatArray) -> FloatArray:
+        """Transform and standardize columns."""
         given = self._scaled[:, which]
         fitted = fitting.fit(given, self._family, lmbda=lmbdas, sample_weight=self._weight, n_threads=1)
         return np.asarray(fitted.transform(given, n_threads=1).T)
 
 
 class Scaling(NamedTuple):
-    """x -> (x - offset)/size + base, clipped to [lowest, highest]."""
+    """The map x -> (x - offset)/size + base, clipped to [lowest, highest]."""
 
     offset: FloatArray
     size: FloatArray
@@ -75,19 +88,19 @@ class Scaling(NamedTuple):
     varies: NDArray[np.bool_]
 
     def scale(self, X: FloatArray) -> FloatArray:
-        """Data, scaled."""
+        """Scale data."""
         with np.errstate(over="ignore"):  # clipped
             scaled = np.asfortranarray((X - self.offset) / self.size)
         scaled += self.base
         return np.clip(scaled, self.lowest, self.highest, out=scaled)
 
     def unscale(self, scaled: FloatArray) -> FloatArray:
-        """Scaled data in their original units."""
+        """Return scaled data in their original units."""
         return (scaled - self.base) * self.size + self.offset
 
 
 def scaling(X: FloatArray, family: str, weight: FloatArray | None) -> Scaling:
-    """Scaling to [1, 2] for Box-Cox, to mean 0 and sd 1 for Yeo-Johnson, by rows of positive weight."""
+    """Return the scaling to [1, 2] for Box-Cox, or to mean 0 and sd 1 for Yeo-Johnson, by rows of positive weight."""
     if weight is not None:
         X, weight = X[weight > 0.0], weight[weight > 0.0]
     low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
@@ -107,7 +120,7 @@ def scaling(X: FloatArray, family: str, weight: FloatArray | None) -> Scaling:
 
 
 def _moments(unit: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of each column; NaN is left out."""
+    """Return mean and standard deviation of each column, without NaN."""
     seen = np.where(np.isnan(unit), 0.0, 1.0 if weight is None else weight[:, np.newaxis])
     total, unit = seen.sum(axis=0), np.nan_to_num(unit)
     mean = (seen * unit).sum(axis=0) / total

@@ -1,4 +1,4 @@
-"""The transformer: parameters, data in and out, and the choice of search and objective."""
+"""The transformer: its parameters, its input and output, and the choice of search and objective."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from powerkern.sklearn.tables import PartTransformer, Table, is_frame
 
 #: The published grid.
 _GRID = np.linspace(-5.0, 5.0, 11)
-#: A search by blocks has two trials for each column, and at least this many.
+#: Smallest default number of trials of a search by blocks; otherwise it has two for each column.
 _LEAST_TRIALS = 20
 
 
@@ -44,58 +44,58 @@ class SupervisedPowerTransformer(PartTransformer):
     """Power transforms with which a classifier or regressor scores best.
 
     Every column is scaled (for Box-Cox to [1, 2], for Yeo-Johnson to mean 0 and standard deviation 1), transformed with
-    its own lambda, and standardized. The lambdas maximize the score of `estimator` on the transformed columns. Put the
-    transformer in a pipeline before the same estimator.
+    its own lambda, and standardized. The lambdas maximize the score of `estimator` on the transformed columns. In a
+    pipeline, the transformer comes before the same estimator.
 
     Parameters
     ----------
     estimator : classifier or regressor
-        The estimator whose score is maximized. Cloned, never fitted itself.
+        The estimator whose score is maximized; only clones of it are fitted.
     family : {"box-cox", "yeo-johnson"}, default "box-cox"
         The transform.
     search : {"iterative", "blocks", "spherical", "diagonal", "grid"}, default "iterative"
-        "iterative": column after column the best of `lmbdas` with all other columns fixed, for `max_epochs` rounds from
-        the best of `starts`. "blocks": random blocks of columns at once, to either end of their `bounds`; for many
-        columns, with a small part of the trials of a grid. "spherical": one lambda for all columns. "diagonal": each
-        column with all others untransformed, then all together. "grid": every combination, for two or three columns.
-        Every search may leave any column untransformed (lambda = 1): "spherical" and "blocks" try this for one column
-        after another at the end.
+        "iterative" takes the columns in turn and sets each to the best of `lmbdas` with all other columns fixed, for
+        `max_epochs` rounds from the best of `starts`. "blocks" moves random blocks of columns to either end of their
+        `bounds`; it suits many columns and needs a small fraction of the trials of a grid. "spherical" tries one lambda
+        for all columns. "diagonal" searches each column with all others untransformed, then combines the results.
+        "grid" tries every combination, for two or three columns. Every search may leave any column untransformed
+        (lambda = 1); "spherical" and "blocks" try this for one column after another at the end.
     scoring : str or callable, optional
-        A scikit-learn scorer; default: the estimator's own, accuracy or R^2.
+        A scikit-learn scorer; default: that of the estimator, accuracy or R^2.
     cv : int, splitter, iterable or "train", default 5
-        The score is the mean over these splits; splitters that need groups get those passed to `fit`. "train" fits to,
-        and scores on, all of the training data, as published [1]_: it favors lambdas that fit the noise.
+        The score is the mean over these splits. Splitters that need groups get those passed to `fit`. "train" fits to
+        and scores on all of the training data, as published [1]_; it favors lambdas that fit the noise.
     lmbdas : array-like of float, optional
         Increasing lambdas to try, besides 1; default: -5, -4, ..., 5.
     bounds : (low, high), optional
-        Smallest and largest lambda: numbers, or arrays with one for each column of X; None where there is no bound.
-        Starts and candidates outside are moved there. "blocks" puts -20 and 20 where there is none.
+        Smallest and largest lambda: numbers, or arrays with one for each column of X; None for no bound. Starts and
+        candidates outside are moved to the bounds. "blocks" uses -20 and 20 if there is no bound.
     variables : list of str or int, or (p,) array-like of bool, optional
-        The columns to transform, by name or position; the estimator gets the others as they are. A data frame then
-        comes out as one. Default: all.
+        The columns to transform, by name or position; the estimator gets all other columns unchanged. A data frame then
+        gives a data frame. Default: all.
     max_trials : int, optional
-        Trials of blocks; default: two for each column, and at least 20.
+        Number of trials of blocks; default: two for each column, and at least 20.
     max_epochs : int, default 4
-        Rounds of the iterative search. A round that could change nothing is skipped.
+        Number of rounds of the iterative search. A round that could change nothing is skipped.
     starts : "mle", "ones", a (p,) array, or a sequence of these, default ("mle", "ones")
-        Lambdas from which a search, iterative or by blocks, may start: the ones of maximum likelihood, no transform, or
-        given ones. All are scored.
+        Starts of a search, iterative or by blocks: lambdas of maximum likelihood, no transform, or given lambdas. All
+        are scored, and the search begins at the best.
     restart_every, shuffle_every, refine_every : int, optional
-        After every so many rounds: go on from a random point of the grid; visit the columns in a new random order;
-        halve the spacing of the grid and center it on the present lambdas (after a restart, the whole grid comes first
-        again).
+        Periods, in rounds. After each period, the search restarts at a random point of the grid, shuffles the order of
+        the columns, or halves the spacing of the grid and centers it on the current lambdas. After a restart, the
+        search begins with the whole grid again.
     patience : int, optional
-        Stop after so many rounds, or blocks, without a better score.
+        Stop after this number of rounds, or blocks, without a better score.
     tol : float, default 0
-        A round that gains no more than this counts as one without a better score, and as one that changed nothing.
+        A round that gains no more than this counts as a round without a better score that changed nothing.
     max_time : float, optional
-        Seconds after which the search ends with the best lambdas so far. The trials under way are finished first.
+        Seconds after which the search ends with the best lambdas so far. Running trials are finished first.
     progress : bool, default False
         Show a progress bar over the trials (needs tqdm); a search that converges ends before it is full.
     n_jobs : int, optional
-        Splits scored at a time (joblib). With more than one, each runs on one thread.
+        Number of splits scored at a time (joblib). If it is not 1, each split runs on one thread.
     random_state : int, RandomState or None
-        Seed of restarts, shuffles and blocks. The splits have their own, see `cv`.
+        Seed of restarts, shuffles and blocks. The seed of the splits belongs to `cv`.
     n_threads : int, optional
         Threads for transforming; default: all CPUs of this process.
 
@@ -104,7 +104,7 @@ class SupervisedPowerTransformer(PartTransformer):
     lambdas_ : (p,) ndarray
         The best lambdas; 1 for constant columns, which become 0; NaN for columns not in `variables`.
     best_score_ : float
-        Their score.
+        Score of the best lambdas.
     start_scores_ : list of float
         Scores of `starts` (iterative search, or by blocks).
     history_ : SearchHistory
@@ -219,8 +219,8 @@ class SupervisedPowerTransformer(PartTransformer):
             Non-negative weights; integer weights act as repeated rows, in the scaling, the lambdas of maximum
             likelihood, the fits of `estimator`, and the scores.
         **params
-            ``groups`` goes to the splitter, all else to the estimator's ``fit``. With scikit-learn's metadata routing
-            each object gets what it requests.
+            ``groups`` is passed to the splitter, everything else to ``fit`` of the estimator. With the metadata routing
+            of scikit-learn, each object gets the arguments that it requests.
         """
         self._tune(X, y, sample_weight, params)
         return self
@@ -245,7 +245,7 @@ class SupervisedPowerTransformer(PartTransformer):
         return back if self.variables is None else table.with_values(back)
 
     def get_metadata_routing(self) -> Any:
-        """Metadata requested by the estimator, the scorer and the splitter (see scikit-learn's guide)."""
+        """Return the metadata that estimator, scorer and splitter request (see the guide of scikit-learn)."""
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)
@@ -255,7 +255,19 @@ class SupervisedPowerTransformer(PartTransformer):
         )
 
     def _tune(self, X: Any, y: Any, sample_weight: ArrayLike | None, params: dict[str, Any]) -> Task:
-        """Run the search; returns its task."""
+        """Run the search, set the fitted attributes, and return the task.
+
+        Parameters
+        ----------
+        X : (n, p) array-like
+            Training data.
+        y : (n,) array-like
+            Targets.
+        sample_weight : (n,) array-like or None
+            Weights of the rows.
+        params : dict
+            Further arguments of `fit`.
+        """
         table, (values, y) = self._read(X, y=y, ensure_min_samples=2)
         self._chosen = table.chosen
         weight = None if sample_weight is None else as_weights(sample_weight, len(y))
@@ -287,7 +299,7 @@ class SupervisedPowerTransformer(PartTransformer):
         return task
 
     def _read(self, X: Any, reset: bool = True, **options: Any) -> tuple[Table, Any]:
-        """The table, and the checked values of its transformed columns."""
+        """Return the table, and the checked values of its transformed columns."""
         if self.variables is None:
             got = read(self, X, reset=reset, **options)
             values = got[0] if isinstance(got, tuple) else got
@@ -300,6 +312,7 @@ class SupervisedPowerTransformer(PartTransformer):
         return table, got
 
     def _transformed(self, values: NDArray[Any]) -> NDArray[np.floating]:
+        """Scale and transform columns; constant columns become 0."""
         varied = self._scaling.varies
         scaled = self._scaling.scale(np.asarray(values, dtype=np.float64))[:, varied]
         out = np.zeros(values.shape, dtype=values.dtype)
@@ -307,7 +320,7 @@ class SupervisedPowerTransformer(PartTransformer):
         return out
 
     def _route_arguments(self, weight: FloatArray | None, params: dict[str, Any]) -> _Routed:
-        """Arguments for the estimator, the splitter and the scorer."""
+        """Distribute arguments to the estimator, the splitter and the scorer."""
         weights = {} if weight is None else {"sample_weight": weight}
         if routing_enabled():
             to = process_routing(self, "fit", **params, **weights)
@@ -323,15 +336,18 @@ class SupervisedPowerTransformer(PartTransformer):
         return _Routed(fit_params | weights, {"groups": params.get("groups")}, scored)
 
     def _scorer(self) -> Any:
+        """Return the scorer."""
         return check_scoring(self.estimator, self.scoring)
 
     def _candidates(self) -> FloatArray:
+        """Return the grid of lambdas, with 1; raise unless it is increasing."""
         grid = _GRID if self.lmbdas is None else as_reals("lmbdas", self.lmbdas)
         if grid.ndim != 1 or grid.size < 2 or not np.isfinite(grid).all() or (np.diff(grid) <= 0.0).any():
             raise ValueError(f"lmbdas must be two or more increasing numbers, got {shown(self.lmbdas)}")
         return np.union1d(grid, 1.0)  # no transform is always a candidate
 
     def _splits(self, X: Any, y: Any, split_params: dict[str, Any]) -> list[Split]:
+        """Return the training and test rows of each split."""
         if isinstance(self.cv, str):
             every = np.arange(len(y))
             return [(every, every)]
@@ -339,12 +355,25 @@ class SupervisedPowerTransformer(PartTransformer):
         return list(splitter.split(X, y, **split_params))
 
     def _objective(self, task: Task, values: Any, varied: NDArray[np.intp], columns: Columns) -> Objective:
+        """Return the function to maximize, with a shortcut for naive Bayes.
+
+        Parameters
+        ----------
+        task : Task
+            The estimator, its data and its scoring.
+        values : (n, p) array-like
+            The columns to transform.
+        varied : (k,) ndarray of int
+            Positions of the columns that are not constant.
+        columns : Columns
+            Cache of their transforms.
+        """
         if type(self.estimator) is GaussianNB and self._by_accuracy(task, values, varied):
             return NaiveBayes(task, columns)
         return Refitted(task, columns, varied, self.n_jobs)
 
     def _by_accuracy(self, task: Task, values: Any, varied: NDArray[np.intp]) -> bool:
-        """Whether the shortcut for naive Bayes applies: accuracy, of more than one column, of these columns alone."""
+        """Return whether the shortcut for naive Bayes applies: accuracy, two or more varying columns, and no others."""
         if self.scoring not in (None, "accuracy") or task.fit_params or not task.table.takes_all:
             return False
         classes = clone(self.estimator).fit(values, task.y).classes_  # refuses parameters and targets it cannot take
@@ -355,7 +384,19 @@ class SupervisedPowerTransformer(PartTransformer):
     def _search_with_limit(
         self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None
     ) -> SearchResult:
-        """The search, until it ends or is out of time."""
+        """Run the search until it ends or `max_time` is over; record the trials.
+
+        Parameters
+        ----------
+        objective : Objective
+            The function to maximize.
+        scaled : (n, p) ndarray
+            Scaled columns.
+        space : Space
+            Grid and bounds.
+        weight : (n,) ndarray or None
+            Weights of the rows.
+        """
         for earlier in ("start_scores_", "grid_scores_", "grid_lambdas_"):  # left by an earlier search
             self.__dict__.pop(earlier, None)
         trials: list[Trial] = []
@@ -375,9 +416,11 @@ class SupervisedPowerTransformer(PartTransformer):
         return found
 
     def _max_trials(self, space: Space) -> int:
+        """Return the largest number of trials of a search by blocks."""
         return max(_LEAST_TRIALS, 2 * space.n_columns) if self.max_trials is None else self.max_trials
 
     def _bound_trials(self, space: Space) -> int:
+        """Return an upper bound on the number of trials, for the progress bar."""
         p, m = space.n_columns, space.grid.size
         n_starts = len(self._list_starts())
         most = {
@@ -391,6 +434,21 @@ class SupervisedPowerTransformer(PartTransformer):
     def _run_search(
         self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None, trials: list[Trial]
     ) -> SearchResult:
+        """Run the search that `search` names.
+
+        Parameters
+        ----------
+        objective : Objective
+            The function to maximize.
+        scaled : (n, p) ndarray
+            Scaled columns.
+        space : Space
+            Grid and bounds.
+        weight : (n,) ndarray or None
+            Weights of the rows.
+        trials : list of Trial
+            Receives the trials.
+        """
         if self.search == "spherical":
             return searches.spherical(objective, space, trials)
         if self.search == "diagonal":
@@ -412,12 +470,13 @@ class SupervisedPowerTransformer(PartTransformer):
         return searches.iterative(objective, space, begin, schedule, trials, random)
 
     def _list_starts(self) -> list[Any]:
+        """Return the requested starts as a list."""
         each = list(self.starts)
         one = isinstance(self.starts, str) or (len(each) > 0 and isinstance(each[0], Real))
         return [self.starts] if one else each
 
     def _make_starts(self, scaled: FloatArray, space: Space, weight: FloatArray | None) -> Iterator[FloatArray]:
-        """Vectors of lambdas, one for each column that varies."""
+        """Yield vectors of lambdas to start from, with an entry for each column that varies."""
         varied = self._chosen[self._scaling.varies]
         for start in self._list_starts():
             if isinstance(start, str):
@@ -441,7 +500,7 @@ class SupervisedPowerTransformer(PartTransformer):
 
 
 class _Routed(NamedTuple):
-    """Arguments of three methods."""
+    """Arguments of three methods: `fit` of the estimator, `split` of the splitter, and the scorer."""
 
     fit: dict[str, Any]
     split: dict[str, Any]
@@ -449,6 +508,6 @@ class _Routed(NamedTuple):
 
 
 def takes_missing(estimator: Any) -> bool:
-    """Whether missing values are passed on: the estimator takes them, or has parts that may."""
+    """Return whether missing values are passed on: the estimator accepts them, or has parts that may."""
     has_parts = any(hasattr(part, "fit") for part in estimator.get_params().values())
     return has_parts or bool(get_tags(estimator).input_tags.allow_nan)

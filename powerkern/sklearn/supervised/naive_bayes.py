@@ -1,4 +1,4 @@
-"""Scores of Gaussian naive Bayes without fitting it."""
+"""Compute scores of Gaussian naive Bayes without fitting it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from powerkern.sklearn.supervised.objective import Objective, Split, Task
 class NaiveBayes(Objective):
     """Accuracy of Gaussian naive Bayes: the predictions of `GaussianNB` without fitting it.
 
-    The log-likelihood is a sum over columns, of which a trial replaces one term. Columns are coupled by the smoothing,
-    `var_smoothing` times the largest of their variances: the other terms are summed anew where a trial changes it. The
-    order of summation differs from `GaussianNB`, so where rounding could decide between two classes the classifier
-    itself is fitted.
+    The log-likelihood is a sum over columns, and a trial replaces one term. The smoothing, `var_smoothing` times the
+    largest variance, couples the columns; if a trial changes it, the other terms are summed again. The order of
+    summation differs from `GaussianNB`. If rounding could decide between two classes, the classifier is therefore
+    fitted.
     """
 
     def __init__(self, task: Task, columns: Columns):
@@ -30,7 +30,7 @@ class NaiveBayes(Objective):
         self._parts = [_Part(task.estimator, task.y, split) for split in task.splits]
 
     def score_candidates(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
-        """The scores with lambda j replaced by each candidate."""
+        """Return the scores with lambda j replaced by each candidate."""
         others = np.delete(np.arange(lmbdas.size), j)
         pairs = np.append(others, np.full(candidates.size, j)), np.append(lmbdas[others], candidates)
         fixed, trials = np.split(self._columns.get(*pairs), [others.size])
@@ -44,11 +44,12 @@ class NaiveBayes(Objective):
         return np.asarray(np.mean(accuracies, axis=0))
 
     def _moments(self, which: NDArray[np.intp], lmbdas: FloatArray) -> FloatArray:
-        """Moments of columns in all splits, (columns, splits, 1 + 2 classes): see `_Part.moments`."""
+        """Return moments of columns in all splits, (columns, splits, 1 + 2 classes); see `_Part.moments`."""
         columns = self._columns.get(which, lmbdas)
         return np.stack([part.moments(columns) for part in self._parts], axis=1)
 
     def _refit_score(self, part: _Part, Z: FloatArray) -> float:
+        """Return the score of the classifier fitted to one split."""
         train, test = part.split
         Z = np.ascontiguousarray(Z)
         return float(clone(self._estimator).fit(Z[train], self._y[train]).score(Z[test], self._y[test]))
@@ -70,7 +71,7 @@ class _Part:
             self._log_priors = np.log(priors)
 
     def moments(self, columns: FloatArray) -> FloatArray:
-        """Moments of each row: variance over the training data, means in each class, variances in each class."""
+        """Return moments of each row: variance over the training data, means in each class, variances in each class."""
         whole = _variance(columns[:, self.split[0]])[:, np.newaxis]
         seen = [columns[:, rows] for rows in self._members]
         means = [_mean(part) if part.size else np.zeros(len(columns)) for part in seen]
@@ -80,7 +81,19 @@ class _Part:
     def predict_trials(
         self, fixed: FloatArray, of_fixed: FloatArray, trials: FloatArray, of_trials: FloatArray
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Whether each trial predicts each tested row correctly, and which trials rounding could decide."""
+        """Return whether each trial predicts each test row correctly, and which trials rounding could decide.
+
+        Parameters
+        ----------
+        fixed : (p - 1, n) ndarray
+            The columns that are not varied, as rows.
+        of_fixed : (p - 1, 1 + 2 classes) ndarray
+            Their moments.
+        trials : (k, n) ndarray
+            The varied column, transformed with each candidate.
+        of_trials : (k, 1 + 2 classes) ndarray
+            Their moments.
+        """
         test = self.split[1]
         fixed, trials = fixed[:, test], trials[:, test]
         smoothing = self._smoothing * np.maximum(of_fixed[:, 0].max(), of_trials[:, 0])
@@ -96,7 +109,7 @@ class _Part:
         return right, unsure
 
     def _sums(self, columns: FloatArray, moments: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """Sums of all columns' terms and the prior, (classes, tested rows), and sizes of the constants in the terms."""
+        """Return the sums of the terms of all columns and the prior, (classes, test rows), and sizes of constants."""
         total = np.empty((self._log_priors.size, columns.shape[1]))
         sizes = np.zeros(len(columns))
         for c, log_prior in enumerate(self._log_priors):
@@ -106,7 +119,7 @@ class _Part:
         return total, sizes
 
     def _terms(self, columns: FloatArray, moments: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """Terms of each column, (columns, classes, tested rows), and sizes of their constants."""
+        """Return the terms of each column, (columns, classes, test rows), and the sizes of their constants."""
         each = [self._class_densities(c, columns, moments, epsilon) for c in range(self._log_priors.size)]
         sizes = np.max([abs(constant) for _, constant in each], axis=0)
         return np.stack([terms for terms, _ in each], axis=1), sizes
@@ -114,10 +127,22 @@ class _Part:
     def _class_densities(
         self, c: int, columns: FloatArray, moments: FloatArray, epsilon: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Log-densities of each column in a class, and their part that is constant over rows."""
+        """Return the log-densities of each column in a class, and their part that is constant over rows.
+
+        Parameters
+        ----------
+        c : int
+            Position of the class.
+        columns : (k, n) ndarray
+            Columns, as rows.
+        moments : (k, 1 + 2 classes) ndarray
+            Their moments.
+        epsilon : float
+            Smoothing, added to variances.
+        """
         n_classes = self._log_priors.size
         mean, variance = moments[:, 1 + c], moments[:, 1 + n_classes + c] + epsilon
-        with np.errstate(divide="ignore", invalid="ignore"):  # no column varies here: NaN, as in GaussianNB
+        with np.errstate(divide="ignore", invalid="ignore"):  # NaN if no column varies in this split, as in GaussianNB
             constant = -0.5 * np.log(2.0 * np.pi * variance)
             terms = columns - mean[:, np.newaxis]
             terms *= terms
@@ -129,10 +154,18 @@ class _Part:
 def _is_likeliest(
     log_likelihoods: FloatArray, truth: NDArray[np.intp], sizes: FloatArray, bound: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Whether the true class is the likeliest, (trials, rows); and trials with a row that rounding may decide.
+    """Return whether the true class is the likeliest, (trials, rows), and which trials rounding may decide.
 
-    Overwrites the log-likelihoods, (trials, classes, rows). `bound` is their rounding error, relative to their size
-    and the size of the constants in them.
+    Parameters
+    ----------
+    log_likelihoods : (trials, classes, rows) ndarray
+        Overwritten.
+    truth : (rows,) ndarray of int
+        The true class of each row.
+    sizes : (trials,) ndarray
+        Sizes of the constants in the log-likelihoods.
+    bound : float
+        Rounding error of the log-likelihoods, relative to their size and to `sizes`.
     """
     rows = np.arange(truth.size)
     own = log_likelihoods[:, truth, rows]
@@ -144,9 +177,10 @@ def _is_likeliest(
 
 
 def _mean(rows: FloatArray) -> FloatArray:
-    """Mean of each row, summed one value after the other as numpy sums the columns of a matrix: GaussianNB's bits."""
+    """Return the mean of each row, with the summation order of numpy over columns, for the same bits as GaussianNB."""
     return np.asarray(np.cumsum(rows, axis=1)[:, -1] / rows.shape[1])
 
 
 def _variance(rows: FloatArray) -> FloatArray:
+    """Return the variance of each row, with divisor n."""
     return _mean((rows - _mean(rows)[:, np.newaxis]) ** 2)

@@ -1,4 +1,4 @@
-"""Scores of vectors of lambdas, with an estimator fitted anew for every trial."""
+"""Compute scores of vectors of lambdas, with an estimator fitted for every trial."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 class Objective:
-    """Scores of vectors of lambdas."""
+    """Function that scores vectors of lambdas."""
 
     def score(self, lmbdas: FloatArray) -> float:
-        """The score of one vector."""
+        """Return the score of one vector."""
         return float(self.score_candidates(lmbdas, 0, lmbdas[:1])[0])
 
     def score_candidates(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
-        """The scores with lambda j replaced by each candidate."""
+        """Return the scores with lambda j replaced by each candidate."""
         raise NotImplementedError
 
 
@@ -41,13 +41,13 @@ class Task(NamedTuple):
     splits: Sequence[Split]
     #: Rows of positive weight, to which estimators are fitted.
     kept: NDArray[np.intp]
-    #: Further arguments of the estimator's `fit` and of the scorer; arguments with one entry a row are split.
+    #: Further arguments of `fit` of the estimator and of the scorer; arguments with an entry for each row are split.
     fit_params: dict[str, Any]
     score_params: dict[str, Any]
 
 
 class Refitted(Objective):
-    """Scores by fitting the estimator anew for every trial."""
+    """Scores by fitting the estimator for every trial."""
 
     def __init__(self, task: Task, columns: Columns, varied: NDArray[np.intp], n_jobs: Any):
         self._task = task
@@ -57,7 +57,7 @@ class Refitted(Objective):
         self._capped = n_jobs not in (None, 1)
 
     def score_candidates(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
-        """The scores with lambda j replaced by each candidate."""
+        """Return the scores with lambda j replaced by each candidate."""
         every = np.arange(lmbdas.size)
         pairs = np.append(every, np.full(candidates.size, j)), np.append(lmbdas, candidates)
         fixed, columns = np.split(self._columns.get(*pairs), [every.size])
@@ -71,7 +71,23 @@ class Refitted(Objective):
 
 
 def _scores_of_split(task: Task, Z: FloatArray, j: int, columns: FloatArray, split: Split, capped: bool) -> list[float]:
-    """Scores of one split, with column j replaced in turn; `capped`: on one thread."""
+    """Return the scores of one split, with column j replaced in turn.
+
+    Parameters
+    ----------
+    task : Task
+        The estimator, its data and its scoring.
+    Z : (n, p) ndarray
+        The transformed columns.
+    j : int
+        Position of the column to replace.
+    columns : (k, n) ndarray
+        Its replacements.
+    split : pair of ndarray of int
+        Training rows and test rows.
+    capped : bool
+        Whether to run on one thread.
+    """
     (train, test), y = split, task.y
     seen, unseen = task.table.rows(train), task.table.rows(test)
     train_Z, test_Z = Z[train], Z[test]
@@ -87,18 +103,18 @@ def _scores_of_split(task: Task, Z: FloatArray, j: int, columns: FloatArray, spl
 
 
 def threads_capped(capped: bool) -> Any:
-    """One thread for BLAS and OpenMP where splits run in parallel."""
+    """Limit BLAS and OpenMP to one thread if `capped`, for splits that run in parallel."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(limits=1 if capped else None)
 
 
 class OutOfTime(Exception):
-    """The time of a search is up."""
+    """Signal that the time of a search is over."""
 
 
 class Watched(Objective):
-    """An objective that keeps its best point, moves a progress bar, and raises `OutOfTime` when its time is up."""
+    """Objective that records its best point, updates a progress bar, and raises `OutOfTime` when its time is over."""
 
     def __init__(self, objective: Objective, seconds: float | None, bar: Any) -> None:
         self._objective = objective
@@ -108,7 +124,7 @@ class Watched(Objective):
         self.best = np.empty(0), -np.inf
 
     def score_candidates(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
-        """The scores with lambda j replaced by each candidate."""
+        """Return the scores with lambda j replaced by each candidate."""
         if self.n_trials and monotonic() > self._end:
             raise OutOfTime
         scores = self._objective.score_candidates(lmbdas, j, candidates)

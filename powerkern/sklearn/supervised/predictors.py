@@ -16,32 +16,32 @@ from powerkern.sklearn.tables import Table
 
 
 def _has(method: str) -> Any:
-    """Available if the estimator has the method."""
+    """Make a method available only if the estimator has it."""
     return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), method))
 
 
 class PowerTransformedClassifier(ClassifierMixin, SupervisedPowerTransformer):  # type: ignore[misc]
-    """A classifier on power-transformed columns, with the lambdas with which it scores best.
+    """Classifier on power-transformed columns, with the lambdas that give it the best score.
 
-    The same as a pipeline of a `SupervisedPowerTransformer` and its classifier (Algorithms 2 to 4 of [1]_), with one
-    set of parameters, and with data frames passed on as frames.
+    It is equivalent to a pipeline of a `SupervisedPowerTransformer` and its classifier (Algorithms 2 to 4 of [1]_), but
+    has one set of parameters, and passes data frames on as data frames.
 
     Parameters
     ----------
     estimator : classifier
-        Cloned, and fitted as `estimator_`.
+        The classifier; a clone is fitted as `estimator_`.
     **params
-        Those of `SupervisedPowerTransformer`.
+        Parameters of `SupervisedPowerTransformer`.
 
     Attributes
     ----------
     estimator_ : classifier
-        Fitted to the transformed training data.
+        The classifier, fitted to the transformed training data.
     classes_ : ndarray
         The classes.
     lambdas_, best_score_, history_, power_fit_, ...
-        Those of `SupervisedPowerTransformer`. ``best_score_`` is the best of many scores and therefore too good:
-        cross-validate the classifier.
+        As in `SupervisedPowerTransformer`. ``best_score_`` is the best of many scores and therefore too optimistic;
+        cross-validate the classifier instead.
 
     References
     ----------
@@ -61,7 +61,7 @@ class PowerTransformedClassifier(ClassifierMixin, SupervisedPowerTransformer):  
 
     @fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
-        """Search the lambdas, and fit the estimator to the transformed data; arguments as of the transformer."""
+        """Search the lambdas, and fit the estimator to the transformed data; arguments are as in the transformer."""
         if not is_classifier(self.estimator):
             raise ValueError(
                 f"estimator must be a classifier, got {shown(self.estimator)}; use SupervisedPowerTransformer"
@@ -73,34 +73,34 @@ class PowerTransformedClassifier(ClassifierMixin, SupervisedPowerTransformer):  
         return self
 
     def predict(self, X: Any) -> Any:
-        """Predictions of the classifier for the transformed rows of `X`."""
+        """Predict the classes of the rows of `X`."""
         check_is_fitted(self)
         return self.estimator_.predict(self._transform_rows(X))
 
     def _transform_rows(self, X: Any) -> Any:
-        """The transformed rows, as a data frame where X is one."""
+        """Return the transformed rows, as a data frame if X is one."""
         table, values = self._read(X, reset=False)
         return table.with_values(self._transformed(values))
 
     @property
     def classes_(self) -> Any:
-        """The classes, as the estimator has them."""
+        """The classes, as stored by the estimator."""
         return self.estimator_.classes_
 
     @_has("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes."""
+        """Return the probabilities of the classes."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(self._transform_rows(X))
 
     @_has("predict_log_proba")  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Any:
-        """Log-probabilities of the classes."""
+        """Return the log-probabilities of the classes."""
         check_is_fitted(self)
         return self.estimator_.predict_log_proba(self._transform_rows(X))
 
     @_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
-        """Decision function of the classifier."""
+        """Return the decision function of the classifier."""
         check_is_fitted(self)
         return self.estimator_.decision_function(self._transform_rows(X))

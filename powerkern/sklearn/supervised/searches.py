@@ -1,4 +1,4 @@
-"""Searches for the lambdas with the best score."""
+"""Search for the lambdas with the best score."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from powerkern.sklearn.supervised.objective import Objective
 
 #: Maximum number of trials of a full grid, which is for two or three columns.
 _MOST_EVALUATIONS = 100_000
-#: Scores that differ by less than this fraction are equal, so that rounding, which depends on the CPU, decides nothing.
+#: Scores that differ by less than this fraction count as equal, so that results do not depend on rounding, which varies
+#: with the CPU.
 _ROUNDING = 1e-13
-#: Without bounds, blocks move columns to this lambda or its negative: all values but those near one end of the range
+#: Without bounds, blocks move columns to this lambda or its negative. All values except those near one end of the range
 #: then become nearly equal.
 _REACH = 20.0
-#: The first block has one column in this number; factors by which blocks grow and shrink.
+#: The first block contains one column in _FIRST_BLOCK; then factors by which blocks grow and shrink.
 _FIRST_BLOCK = 5
 _GROWTH, _DECAY = 1.5, 0.75
 
 
 class Trial(NamedTuple):
-    """A trial: see `SearchHistory`, except that the column is counted among the columns that vary."""
+    """A trial; see `SearchHistory`, but the column is counted among the columns that vary."""
 
     epoch: int
     column: int
@@ -39,23 +40,23 @@ class SearchHistory(NamedTuple):
     epoch: NDArray[np.int64]
     #: Column of X that was varied; -1 if several were.
     column: NDArray[np.int64]
-    #: Its lambda; NaN if columns had different ones.
+    #: Lambda of this column, or of all columns; NaN if they had different ones.
     lmbda: FloatArray
     #: The score.
     score: FloatArray
-    #: Whether the search went on from there.
+    #: Whether the search continued from this trial.
     accepted: NDArray[np.bool_]
 
 
 class SearchResult(NamedTuple):
-    """Lambdas and their score."""
+    """The best lambdas and their score."""
 
     lmbdas: FloatArray
     score: float
 
 
 class Space(NamedTuple):
-    """The space of lambdas searched."""
+    """Grid and bounds of the lambdas to search."""
 
     grid: FloatArray
     #: The smallest and the largest lambda of each column, (2, p).
@@ -68,20 +69,20 @@ class Space(NamedTuple):
 
     @property
     def ends(self) -> FloatArray:
-        """The bounds, infinite ones replaced, (2, p)."""
+        """The bounds, (2, p), with infinite ones replaced by -_REACH and _REACH."""
         return np.clip(self.bounds, -_REACH, _REACH)
 
     def within(self, lmbdas: FloatArray) -> FloatArray:
-        """A vector of lambdas, brought within the bounds."""
+        """Clip a vector of lambdas to the bounds."""
         return np.clip(lmbdas, *self.bounds)
 
     def line(self, j: int, candidates: FloatArray) -> FloatArray:
-        """Candidates for column j, brought within its bounds."""
+        """Return the distinct candidates for column j, clipped to its bounds."""
         return np.unique(np.clip(candidates, *self.bounds[:, j]))
 
 
 class Schedule(NamedTuple):
-    """Options of an iterative search; periods are in epochs, None is never."""
+    """Options of an iterative search; periods are in epochs, None means never."""
 
     max_epochs: int
     restart_every: int | None
@@ -92,13 +93,30 @@ class Schedule(NamedTuple):
 
 
 def _due(epoch: int, period: int | None) -> bool:
+    """Return whether an epoch is a multiple of the period."""
     return period is not None and epoch > 0 and epoch % period == 0
 
 
 def iterative(
     objective: Objective, space: Space, start: SearchResult, schedule: Schedule, trials: list[Trial], random: Any
 ) -> SearchResult:
-    """Coordinate ascent: column after column, the best lambda with all others fixed."""
+    """Search by coordinate ascent: set each column in turn to its best lambda with all others fixed.
+
+    Parameters
+    ----------
+    objective : Objective
+        The function to maximize.
+    space : Space
+        Grid and bounds.
+    start : SearchResult
+        Point to start from.
+    schedule : Schedule
+        Options of the search.
+    trials : list of Trial
+        Receives the trials.
+    random : RandomState
+        Source of restarts and shuffles.
+    """
     best = current = start
     grid = space.grid
     order = np.arange(space.n_columns)
@@ -129,11 +147,12 @@ def iterative(
 
 
 def _is_better(score: float, than: float) -> bool:
+    """Return whether a score is greater than another by more than rounding."""
     return bool(score > than + _ROUNDING * abs(than))
 
 
 def first_best(scores: FloatArray) -> int:
-    """Index of the first of the greatest scores up to rounding, or of the first NaN."""
+    """Return the index of the first of the greatest scores up to rounding, or of the first NaN."""
     most = scores.max()
     return int(np.argmax(scores >= most - _ROUNDING * abs(most))) if np.isfinite(most) else int(np.argmax(scores))
 
@@ -141,7 +160,23 @@ def first_best(scores: FloatArray) -> int:
 def _improve_column(
     objective: Objective, current: SearchResult, j: int, candidates: FloatArray, epoch: int, trials: list[Trial]
 ) -> SearchResult:
-    """The best of the candidates for column j, if it is better than the current lambda."""
+    """Set the lambda of column j to the best candidate, if that is better than the current lambda.
+
+    Parameters
+    ----------
+    objective : Objective
+        The function to maximize.
+    current : SearchResult
+        The current point.
+    j : int
+        Position of the column.
+    candidates : (k,) ndarray
+        Lambdas to try.
+    epoch : int
+        Epoch to record.
+    trials : list of Trial
+        Receives the trials.
+    """
     candidates = candidates[candidates != current.lmbdas[j]]
     if candidates.size == 0:
         return current
@@ -166,9 +201,27 @@ def blocks(
     trials: list[Trial],
     random: Any,
 ) -> SearchResult:
-    """Random blocks of columns, moved to the ends of their ranges and, if that is not better, to the opposite ends.
+    """Move random blocks of columns to the ends of their ranges and, if that is not better, to the opposite ends.
 
-    Blocks are dealt until every column has been in one; they grow after a better move, and shrink after none.
+    Blocks are drawn without replacement until every column has been in one. They grow after a better move, and shrink
+    otherwise.
+
+    Parameters
+    ----------
+    objective : Objective
+        The function to maximize.
+    space : Space
+        Grid and bounds.
+    start : SearchResult
+        Point to start from.
+    max_trials : int
+        Largest number of trials.
+    patience : int or None
+        Number of blocks without a better score after which to stop.
+    trials : list of Trial
+        Receives the trials.
+    random : RandomState
+        Source of blocks.
     """
     current, p = start, space.n_columns
     size, dealt, stale = p / _FIRST_BLOCK, np.empty(0, dtype=np.intp), 0
@@ -196,13 +249,25 @@ def blocks(
 
 
 def spherical(objective: Objective, space: Space, trials: list[Trial]) -> SearchResult:
-    """One lambda for all columns except those that score better without a transform."""
+    """Search one lambda for all columns except those that score better without a transform."""
     points = [(np.full(space.n_columns, lmbda), float(lmbda)) for lmbda in space.grid]
     return _try_untransformed(objective, space, best_of(objective, points, space, 0, trials), trials)
 
 
 def _try_untransformed(objective: Objective, space: Space, current: SearchResult, trials: list[Trial]) -> SearchResult:
-    """Each column in turn without a transform, where that is better."""
+    """Try each column in turn without a transform; keep that if it is better.
+
+    Parameters
+    ----------
+    objective : Objective
+        The function to maximize.
+    space : Space
+        Grid and bounds.
+    current : SearchResult
+        The current point.
+    trials : list of Trial
+        Receives the trials.
+    """
     for j in range(space.n_columns):
         current = _improve_column(objective, current, j, space.line(j, np.ones(1)), 0, trials)
     return current
@@ -211,7 +276,21 @@ def _try_untransformed(objective: Objective, space: Space, current: SearchResult
 def best_of(
     objective: Objective, points: list[tuple[FloatArray, float]], space: Space, epoch: int, trials: list[Trial]
 ) -> SearchResult:
-    """The first of the best of these points; each has one lambda for all columns, or NaN."""
+    """Score several points; return the first of the best.
+
+    Parameters
+    ----------
+    objective : Objective
+        The function to maximize.
+    points : list of (ndarray, float)
+        Vectors of lambdas, each with its common lambda, or NaN.
+    space : Space
+        Grid and bounds.
+    epoch : int
+        Epoch to record.
+    trials : list of Trial
+        Receives the trials.
+    """
     best = None
     for lmbdas, lmbda in points:
         tried = SearchResult(space.within(lmbdas), objective.score(space.within(lmbdas)))
@@ -223,7 +302,7 @@ def best_of(
 
 
 def diagonal(objective: Objective, space: Space, trials: list[Trial]) -> SearchResult:
-    """Each column by itself, all others at 1; then all together."""
+    """Search each column by itself with all others at 1, then combine the results."""
     ones = space.within(np.ones(space.n_columns))
     untransformed = SearchResult(ones, objective.score(ones))
     trials.append(Trial(-1, -1, 1.0, untransformed.score, True))
@@ -238,7 +317,7 @@ def diagonal(objective: Objective, space: Space, trials: list[Trial]) -> SearchR
 def full_grid(
     objective: Objective, space: Space, trials: list[Trial]
 ) -> tuple[SearchResult, FloatArray, list[FloatArray]]:
-    """Every combination; also all scores, one axis a column, and the lambdas along the axes."""
+    """Score every combination; also return all scores, with one axis per column, and the lambdas along the axes."""
     axes = [space.line(j, space.grid) for j in range(space.n_columns)]
     shape = tuple(axis.size for axis in axes)
     if np.prod(shape, dtype=np.float64) > _MOST_EVALUATIONS:
