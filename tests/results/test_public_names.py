@@ -24,6 +24,7 @@ METHODS = {
     "RegressionFit": STORED
     | {"transform", "inverse_transform", "fitted_values", "residuals", "predict", "profile"}
     | {"confint", "standard_error", "lr_test", "rounded", "summary"},
+    "XarrayFit": {"transform", "inverse_transform", "confint"},
     "JointFit": STORED
     | {"transform", "inverse_transform", "mahalanobis", "confint", "standard_error", "lr_test", "rounded", "summary"},
 }
@@ -35,7 +36,13 @@ FITS = {
     "groups": lambda: pk.fit(X, groups=np.arange(40) % 2, unknown="pooled"),
     "regression": lambda: fit_regression(X, np.arange(40.0)),
     "joint": lambda: fit_joint(X),
+    "xarray": lambda: xarray_fit(),
 }
+
+
+def xarray_fit():
+    xr = pytest.importorskip("xarray")
+    return pk.xarray.fit(xr.DataArray(X, dims=("t", "column")), dim="t")
 
 
 def attributes_in(docstring):
