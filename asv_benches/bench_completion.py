@@ -52,7 +52,7 @@ class _Holes(InTurns):
             self.decompose(method)
 
     def decompose(self, method: str, n_threads: int = 2) -> Any:
-        return uv_decompose(self.M, self.rank, method, random_state=0, n_threads=n_threads)
+        return uv_decompose(self.M, self.rank, method, rng=0, n_threads=n_threads)
 
     def error(self, estimate: np.ndarray) -> float:
         """RMSE on what is missing."""
@@ -322,7 +322,7 @@ class Ratings(InTurns):
         known = np.random.default_rng(0).uniform(size=self.R.shape) >= 0.9
         self.known, self.hidden = np.nonzero(known), np.nonzero(~known)
         value = self.R[self.known]
-        self.calls: dict[str, Any] = {"powerkern": lambda: fit_ratings((*self.known, value), random_state=0)}
+        self.calls: dict[str, Any] = {"powerkern": lambda: fit_ratings((*self.known, value), rng=0)}
         self.model = self.calls["powerkern"]()
         self.newcomer = np.arange(0, 300, 10), self.R[0, ::10]
 

@@ -31,13 +31,17 @@ _FLOAT64 = np.dtype(np.float64)
 _SAFETY = 1e4
 
 
-def as_generator(random_state: Any) -> np.random.Generator:
-    """The generator of a `random_state`: itself, or seeded by a whole number of at least 0, or by nothing (None)."""
-    is_seed = is_whole(random_state) and random_state >= 0
-    if not (random_state is None or is_seed or isinstance(random_state, np.random.Generator)):
-        kinds = "a whole number of at least 0, a numpy.random.Generator or None"
-        raise TypeError(f"random_state must be {kinds}, got {shown(random_state)}")
-    return np.random.default_rng(random_state)
+def as_generator(rng: Any) -> np.random.Generator:
+    """Return the generator that the argument `rng` stands for, as SPEC 7 of Scientific Python describes it.
+
+    A generator is returned itself; None, a whole number of at least 0, a seed sequence or a bit generator seeds a new
+    one, as by `numpy.random.default_rng`.
+    """
+    is_seed = is_whole(rng) and rng >= 0
+    kinds = np.random.Generator | np.random.BitGenerator | np.random.SeedSequence
+    if not (rng is None or is_seed or isinstance(rng, kinds)):
+        raise TypeError(f"rng must be a whole number of at least 0, a numpy.random.Generator or None, got {shown(rng)}")
+    return np.random.default_rng(rng)
 
 
 def as_whole(what: str, value: object, least: int = 1) -> int:

@@ -121,7 +121,7 @@ class UVDecomposition:
         --------
         >>> from powerkern.completion import uv_decompose
         >>> nan = float("nan")
-        >>> result = uv_decompose([[1, 2, nan], [2, 4, 6], [3, nan, 9]], rank=1, tol=1e-12, random_state=0)
+        >>> result = uv_decompose([[1, 2, nan], [2, 4, 6], [3, nan, 9]], rank=1, tol=1e-12, rng=0)
         >>> result.reconstruct().round(6)
         array([[1., 2., 3.],
                [2., 4., 6.],
@@ -160,7 +160,7 @@ class UVDecomposition:
         Examples
         --------
         >>> from powerkern.completion import uv_decompose
-        >>> result = uv_decompose([[1, 2, 3], [2, 4, 6]], rank=1, tol=1e-12, random_state=0)
+        >>> result = uv_decompose([[1, 2, 3], [2, 4, 6]], rank=1, tol=1e-12, rng=0)
         >>> result.fold_in([[10, float("nan"), 30]]).round(6)
         array([[10., 20., 30.]])
         """
@@ -198,7 +198,7 @@ def uv_decompose(
     max_epochs: int = 200,
     validation_fraction: float = 0.0,
     patience: int = 5,
-    random_state: Any = None,
+    rng: Any = None,
     n_threads: int | None = None,
 ) -> UVDecomposition:
     r"""Approximate a matrix with missing entries by a product U V of rank `rank`.
@@ -252,7 +252,7 @@ def uv_decompose(
         factors are not fitted again with the entries that were held out.
     patience : int, default 5
         With entries held out, stop after this many epochs without a new smallest RMSE on them.
-    random_state : int, numpy.random.Generator or None
+    rng : int, numpy.random.Generator or None, optional
         Seed of starts, permutations and held-out entries; None gives a different result each time.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. U and V do not depend on it, bit for bit.
@@ -330,7 +330,7 @@ def uv_decompose(
     if normalize is not None:
         as_choice("normalize", normalize, NORMALIZATIONS)
     warn_empty(values, names)
-    generator = as_generator(random_state)
+    generator = as_generator(rng)
     held = _select_held_out(values, as_number("validation_fraction", validation_fraction, "[0, 0.9]"), generator)
     result = _decompose(values, held, normalize, settings, n_starts, generator)
     return replace(result, _rows=labelled(M, np.arange(shape[0])), _column_names=names)
@@ -359,7 +359,7 @@ def complete_by_average(M: object, decompositions: Sequence[UVDecomposition]) ->
     >>> from powerkern.completion import complete_by_average, uv_decompose
     >>> nan = float("nan")
     >>> M = np.array([[5, 2, 4, 4, 3], [3, 1, 2, 4, 1], [2, nan, 3, 1, 4], [2, 5, 4, 3, 5], [4, 4, 5, 4, nan]])
-    >>> starts = [uv_decompose(M, 1, init="mean"), uv_decompose(M, 1, normalize="average", random_state=0)]
+    >>> starts = [uv_decompose(M, 1, init="mean"), uv_decompose(M, 1, normalize="average", rng=0)]
     >>> bool(np.isfinite(complete_by_average(M, starts)).all())
     True
     """

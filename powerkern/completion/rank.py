@@ -38,7 +38,7 @@ def rank_profile(
     method: str = "als",
     *,
     validation_fraction: float = 0.1,
-    random_state: Any = None,
+    rng: Any = None,
     **options: Any,
 ) -> RankProfile:
     """Compute the errors of decompositions of several ranks on the same held-out entries.
@@ -49,7 +49,7 @@ def rank_profile(
         Real numbers; NaN is missing.
     ranks : sequence of int, optional
         Ranks to try, in increasing order; default: 1 to min(m, n, 10).
-    method, validation_fraction, random_state, **options
+    method, validation_fraction, rng, **options
         As in `uv_decompose`.
 
     Returns
@@ -64,7 +64,7 @@ def rank_profile(
     >>> from powerkern.completion import rank_profile
     >>> rng = np.random.default_rng(0)
     >>> M = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 40)) + 0.1 * rng.normal(size=(80, 40))
-    >>> rank_profile(M, random_state=0).best
+    >>> rank_profile(M, rng=0).best
     3
     """
     matrix = as_matrix(M, what="M")
@@ -73,8 +73,8 @@ def rank_profile(
         raise ValueError(f"ranks must be increasing whole numbers, got {shown(ranks)}")
     if is_real(validation_fraction) and validation_fraction == 0.0:
         raise ValueError("validation_fraction is 0: ranks are compared on entries held out")
-    seed = as_generator(random_state).integers(2**63)
-    options |= {"validation_fraction": validation_fraction, "random_state": seed}
+    seed = as_generator(rng).integers(2**63)
+    options |= {"validation_fraction": validation_fraction, "rng": seed}
     results = [uv_decompose(M, rank, method, **options) for rank in tried]
     errors = np.array([result.validation_rmse for result in results])
     best = int(np.argmin(errors))

@@ -159,7 +159,7 @@ def fit_ratings(
     *,
     shrinkage: float | None = None,
     weight: ArrayLike | None = None,
-    random_state: Any = None,
+    rng: Any = None,
     n_threads: int | None = None,
 ) -> RatingModel:
     r"""Fit biases and a decomposition to a matrix of which few entries are known, without forming a dense matrix.
@@ -185,7 +185,7 @@ def fit_ratings(
         by the error on held-out ratings.
     weight : array-like, optional
         Non-negative weights of the entries, in their order. Only their ratios matter for the estimates.
-    random_state : int, numpy.random.Generator or None
+    rng : int, numpy.random.Generator or None, optional
         Seed of the choice of held-out ratings and of the random starts.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
@@ -221,7 +221,7 @@ def fit_ratings(
     >>> users, films = rng.integers(0, 300, 9000), rng.integers(0, 80, 9000)
     >>> taste, kind = rng.normal(size=(300, 2)), rng.normal(size=(80, 2))
     >>> stars = 3 + 0.5 * kind[films, 0] + (taste[users] * kind[films]).sum(axis=1) + 0.3 * rng.normal(size=9000)
-    >>> model = fit_ratings((users, films, stars), random_state=0)
+    >>> model = fit_ratings((users, films, stars), rng=0)
     >>> model.rank, round(model.validation_rmse, 1)
     (2, 0.3)
     >>> model.predict(7, [3, 14, 15]).round(1)
@@ -234,7 +234,7 @@ def fit_ratings(
     _check_options(rank, shrinkage, given)
     unit = unit_of(given.value)
     entries = given._replace(value=given.value / unit)
-    generator, threads = as_generator(random_state), thread_count(n_threads)
+    generator, threads = as_generator(rng), thread_count(n_threads)
     held = np.zeros(given.value.size, dtype=bool)
     held[generator.permutation(held.size)[: min(int(_HELD_OUT * held.size), _ENOUGH)]] = True
     fold = _Fold(_Fit(entries.at(~held), threads), entries.at(held))

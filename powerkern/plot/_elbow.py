@@ -38,7 +38,7 @@ def elbow_plot(profile: RankProfile, *, ax: Axes | None = None) -> Axes:
     >>> from powerkern.plot import elbow_plot
     >>> rng = np.random.default_rng(0)
     >>> M = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 40)) + 0.1 * rng.normal(size=(80, 40))
-    >>> ax = elbow_plot(rank_profile(M, random_state=0))
+    >>> ax = elbow_plot(rank_profile(M, rng=0))
     >>> [line.get_label() for line in ax.lines[-2:]]
     ['best: 3', 'elbow: 3']
     """

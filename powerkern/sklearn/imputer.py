@@ -199,7 +199,7 @@ class UVImputer(FloatTransformer):
             ridge=self.shrinkage * sum(map(math.sqrt, values.shape)),
             tol=self.tol,
             max_epochs=self.max_epochs,
-            random_state=seed,
+            rng=seed,
             n_threads=self.n_threads,
         )
 

@@ -68,7 +68,7 @@ def test_end_of_the_reference(reference):
 
 
 def test_least_squares_ends_where_coordinates_do(reference):
-    result = uv_decompose(LECTURE, 2, "als", random_state=0, n_starts=3, max_epochs=2000, tol=1e-15)
+    result = uv_decompose(LECTURE, 2, "als", rng=0, n_starts=3, max_epochs=2000, tol=1e-15)
     np.testing.assert_allclose(result.reconstruct(), reference["epoch5000"]["P"], rtol=1e-6)
 
 
@@ -89,7 +89,7 @@ def test_three_epochs_of_the_oracle(ridge, damping):
 
 def test_a_permuted_order_visits_everything():
     M, _ = low_rank(8, 6, 2)
-    fixed, permuted = (uv_decompose(M, 1, order=order, tol=1e-12, random_state=0) for order in ("fixed", "permuted"))
+    fixed, permuted = (uv_decompose(M, 1, order=order, tol=1e-12, rng=0) for order in ("fixed", "permuted"))
     np.testing.assert_allclose(permuted.reconstruct(), fixed.reconstruct(), rtol=1e-4)
     assert (permuted.U != fixed.U).all()
     assert (permuted.V != fixed.V).all()
@@ -127,7 +127,7 @@ def relative_moves(before, after):
 @pytest.mark.parametrize("method", ["cd", "als"])
 def test_stopping_by_the_largest_change(method):
     M, _ = low_rank(20, 10, 2)
-    options = {"ridge": 0.3, "criterion": "change", "random_state": 0}
+    options = {"ridge": 0.3, "criterion": "change", "rng": 0}
     tol = 1e-3
     result = uv_decompose(M, 2, method, tol=tol, **options)
     runs = [uv_decompose(M, 2, method, tol=0, max_epochs=k, **options) for k in range(1, result.epoch + 1)]
@@ -142,7 +142,7 @@ def test_stopping_by_the_largest_change(method):
 def test_an_optimum(method):
     """The gradient is zero in both factors."""
     M, _ = low_rank()
-    result = uv_decompose(M, 3, method, ridge=0.4, tol=1e-14, max_epochs=3000, random_state=0)
+    result = uv_decompose(M, 3, method, ridge=0.4, tol=1e-14, max_epochs=3000, rng=0)
     residual = np.nan_to_num(M - result.U @ result.V)
     np.testing.assert_allclose(residual @ result.V.T, 0.4 * result.U, atol=1e-5)
     np.testing.assert_allclose(result.U.T @ residual, 0.4 * result.V, atol=1e-5)
@@ -152,7 +152,7 @@ def test_an_optimum(method):
 def test_the_error_falls(method):
     M, _ = low_rank()
     for damping in (1.0, 0.5):
-        history = uv_decompose(M, 3, method, damping=damping, random_state=0).history
+        history = uv_decompose(M, 3, method, damping=damping, rng=0).history
         assert (np.diff(history) < 0.0).all()
 
 
@@ -166,14 +166,14 @@ def test_the_mean_start():
 def test_half_the_mean_of_the_row_plus_half_that_of_the_column(rank):
     M, _ = low_rank()
     M += 5.0
-    options = {"init": "means", "random_state": 0}
+    options = {"init": "means", "rng": 0}
     result = uv_decompose(M, rank, order=[("U", 0, 0)], max_epochs=1, **options)
     expected = (np.nanmean(M, axis=1)[:, None] + np.nanmean(M, axis=0)) / 2.0
     np.testing.assert_allclose((result.U @ result.V)[1:], expected[1:], rtol=1e-14)
     for method in ("cd", "als"):
         for order in ("fixed", "columns-first"):
             found = uv_decompose(M, rank, method, order=order, tol=1e-10, max_epochs=3000, **options)
-            best = uv_decompose(M, rank, "als", tol=1e-10, max_epochs=3000, n_starts=3, random_state=1)
+            best = uv_decompose(M, rank, "als", tol=1e-10, max_epochs=3000, n_starts=3, rng=1)
             assert found.rmse == pytest.approx(best.rmse, rel=1e-4)
 
 
@@ -193,8 +193,24 @@ def test_the_best_of_several_starts_is_returned():
     M, _ = low_rank(d=6, noise=0.5)
     options = {"max_epochs": 5, "tol": 0}
     generator = np.random.default_rng(3)
-    singles = [uv_decompose(M, 4, random_state=generator, **options).rmse for _ in range(4)]
-    assert uv_decompose(M, 4, n_starts=4, random_state=np.random.default_rng(3), **options).rmse == min(singles)
+    singles = [uv_decompose(M, 4, rng=generator, **options).rmse for _ in range(4)]
+    assert uv_decompose(M, 4, n_starts=4, rng=np.random.default_rng(3), **options).rmse == min(singles)
+
+
+def test_random_numbers_come_from_rng_as_spec_7_has_it():
+    M, _ = low_rank(d=3, noise=0.5)
+    seeds = (7, np.int64(7), np.random.default_rng(7), np.random.SeedSequence(7), np.random.PCG64(7))
+    found = [uv_decompose(M, 2, rng=seed, max_epochs=3).U for seed in seeds]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+    assert not np.array_equal(uv_decompose(M, 2, max_epochs=3).U, uv_decompose(M, 2, max_epochs=3).U)
+    for wrong in (-1, True, 1.5, "7"):
+        with pytest.raises(
+            TypeError, match=r"rng must be a whole number of at least 0, a numpy\.random\.Generator or None"
+        ):
+            uv_decompose(M, 2, rng=wrong)
+    with pytest.raises(TypeError, match="'random_state'; did you mean 'rng'"):
+        uv_decompose(M, 2, random_state=7)
 
 
 @pytest.mark.parametrize("normalize", NORMALIZATIONS)
@@ -205,19 +221,19 @@ def test_normalisation_by_hand(normalize):
     rest = M - rows[:, None]
     cols = np.zeros(25) if normalize in (None, "rows") else np.nanmean(rest, axis=0)
     scale = np.nanstd(rest, axis=0) if normalize == "zscores" else np.ones(25)
-    result = uv_decompose(M, 2, normalize=normalize, random_state=0)
+    result = uv_decompose(M, 2, normalize=normalize, rng=0)
     np.testing.assert_allclose(result.row_offset, rows, rtol=1e-13)
     np.testing.assert_allclose(result.column_offset, cols, rtol=1e-13, atol=1e-11)
     np.testing.assert_allclose(result.column_scale, scale, rtol=1e-13)
     rest = (rest - cols) / scale
     assert result.rmse == pytest.approx(oracles.uv_rmse(rest, result.U, result.V), rel=1e-10)
-    by_hand = uv_decompose(rest, 2, random_state=0).reconstruct() * scale + cols + rows[:, None]
+    by_hand = uv_decompose(rest, 2, rng=0).reconstruct() * scale + cols + rows[:, None]
     np.testing.assert_allclose(result.reconstruct(), by_hand, rtol=1e-9, atol=1e-6)
 
 
 def test_held_out_entries():
     M, _ = low_rank(noise=1.0, d=2)
-    result = uv_decompose(M, 8, validation_fraction=0.2, patience=3, tol=0, random_state=0)
+    result = uv_decompose(M, 8, validation_fraction=0.2, patience=3, tol=0, rng=0)
     assert result.validation_history.size == result.history.size
     assert result.epoch == 1 + np.argmin(result.validation_history) == result.history.size - 3
     assert result.validation_rmse == result.validation_history.min()
@@ -230,7 +246,7 @@ def test_held_out_entries():
 
 
 def test_nothing_held_out_has_no_validation():
-    result = uv_decompose(LECTURE, 1, random_state=0)
+    result = uv_decompose(LECTURE, 1, rng=0)
     assert np.isnan(result.validation_rmse)
     assert result.converged
 
@@ -240,7 +256,7 @@ def test_nothing_held_out_has_no_validation():
 def test_any_unit(normalize, size):
     M, _ = low_rank()
     M = np.round(M * 64.0) / 64.0
-    options = {"normalize": normalize, "random_state": 0, "max_epochs": 5, "ridge": 0.0}
+    options = {"normalize": normalize, "rng": 0, "max_epochs": 5, "ridge": 0.0}
     one, other = uv_decompose(M, 3, **options), uv_decompose(M * size, 3, **options)
     close = {"rtol": 1e-9, "atol": 1e-9} if size > 1e-305 else {"rtol": 1e-5, "atol": 1e-5}  # subnormal: few digits
     np.testing.assert_allclose(other.reconstruct() / size, one.reconstruct(), **close)
@@ -251,7 +267,7 @@ def test_any_unit(normalize, size):
 def test_z_scores_of_columns_of_any_unit(decades):
     M, _ = low_rank(n=10)
     units = 2.0 ** np.round(np.log2(10.0) * decades * np.array([1.0, -1.0, 0.0, 0.5, -0.5, 1.0, -1.0, 0.0, 0.5, -0.5]))
-    options = {"normalize": "zscores", "random_state": 0, "validation_fraction": 0.1}
+    options = {"normalize": "zscores", "rng": 0, "validation_fraction": 0.1}
     one, other = uv_decompose(M, 3, **options), uv_decompose(M * units, 3, **options)
     np.testing.assert_allclose(other.history, one.history, rtol=1e-9)
     np.testing.assert_allclose(other.validation_history, one.validation_history, rtol=1e-9)
@@ -263,11 +279,11 @@ def test_z_scores_of_columns_of_any_unit(decades):
 @pytest.mark.parametrize("method", ["cd", "als"])
 def test_threads_memory_order_and_dtype_do_not_matter(method):
     M, _ = low_rank(300, 400)
-    first = uv_decompose(M, 3, method, random_state=0, n_threads=1)
+    first = uv_decompose(M, 3, method, rng=0, n_threads=1)
     frozen = np.asfortranarray(M)
     frozen.flags.writeable = False
     for other, n_threads in ((M, 2), (M, 5), (frozen, 2), (M.astype(">f8"), 1), (np.ma.masked_invalid(M), 1)):
-        result = uv_decompose(other, 3, method, random_state=0, n_threads=n_threads)
+        result = uv_decompose(other, 3, method, rng=0, n_threads=n_threads)
         assert (result.U == first.U).all()
         assert (result.V == first.V).all()
         assert (result.history == first.history).all()
@@ -286,7 +302,7 @@ def test_whatever_is_missing(m, n, seed, normalize, data):
     M[0, 0] = 2.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        result = uv_decompose(M, rank, method, normalize=normalize, random_state=0)
+        result = uv_decompose(M, rank, method, normalize=normalize, rng=0)
     completed = result.complete(M)
     assert np.isfinite(completed).all()
     assert np.isfinite(result.fold_in(M)).all()
@@ -299,7 +315,7 @@ def test_whatever_is_missing(m, n, seed, normalize, data):
 @pytest.mark.parametrize("normalize", NORMALIZATIONS)
 def test_folding_in_fits_a_row_alone(normalize):
     M, _ = low_rank()
-    result = uv_decompose(M, 3, normalize=normalize, ridge=0.1, random_state=0)
+    result = uv_decompose(M, 3, normalize=normalize, ridge=0.1, rng=0)
     new, _ = low_rank(10, seed=1)
     new[3] = nan
     offset = np.nan_to_num(np.nanmean(new[:3], axis=1)) if normalize in ("rows", "both") else np.zeros(3)
@@ -321,7 +337,7 @@ def test_rows_and_columns_without_entries():
     with pytest.warns(
         UserWarning, match=r"^no entries in row 3, column 5: their estimates are the offsets of normalize"
     ):
-        result = uv_decompose(M, 2, normalize="columns", random_state=0)
+        result = uv_decompose(M, 2, normalize="columns", rng=0)
     np.testing.assert_array_equal(result.reconstruct()[3], result.column_offset)
     np.testing.assert_array_equal(result.reconstruct()[:, 5], 0.0)
 
@@ -336,11 +352,11 @@ def test_a_long_list_is_cut_short():
 def test_constant(normalize, value):
     M = np.full((4, 3), value)
     M[1, 2] = nan
-    result = uv_decompose(M, 2, normalize=normalize, tol=1e-14, random_state=0)
+    result = uv_decompose(M, 2, normalize=normalize, tol=1e-14, rng=0)
     np.testing.assert_allclose(result.complete(M)[0], value, rtol=1e-12)
     assert result.converged
     for method in ("cd", "als"):
-        result = uv_decompose(M, 1 if normalize is None else 2, method, normalize=normalize, tol=1e-14, random_state=0)
+        result = uv_decompose(M, 1 if normalize is None else 2, method, normalize=normalize, tol=1e-14, rng=0)
         np.testing.assert_allclose(result.complete(M), value, rtol=1e-12)
 
 
@@ -391,7 +407,7 @@ def test_errors(M, rank, options, error, message):
 
 
 def test_other_shapes_are_refused():
-    result = uv_decompose(LECTURE, 1, random_state=0)
+    result = uv_decompose(LECTURE, 1, rng=0)
     with pytest.raises(ValueError, match=r"M has shape \(4, 5\), the decomposed matrix \(5, 5\)"):
         result.complete(LECTURE[:4])
     with pytest.raises(ValueError, match="M has 4 columns, the decomposed matrix has 5"):
@@ -410,7 +426,7 @@ def test_a_data_frame_is_named_in_messages():
 
 def test_the_rank_is_found():
     M, _ = low_rank(100, 60, 4)
-    profile = rank_profile(M, random_state=0)
+    profile = rank_profile(M, rng=0)
     assert profile.ranks.tolist() == list(range(1, 11))
     assert profile.best == profile.elbow == 4
     assert (np.diff(profile.rmse) < 0.0).all()
@@ -420,7 +436,7 @@ def test_the_rank_is_found():
 def test_the_elbow_of_a_gentle_curve_comes_first():
     rng = np.random.default_rng(0)
     M = rng.normal(size=(200, 8)) * [9, 8, 7, 0.8, 0.7, 0.6, 0.5, 0.4] @ rng.normal(size=(8, 100))
-    profile = rank_profile(M + 0.1 * rng.normal(size=M.shape), random_state=0)
+    profile = rank_profile(M + 0.1 * rng.normal(size=M.shape), rng=0)
     assert profile.elbow == 3
     assert profile.best == 8
 
@@ -432,7 +448,7 @@ def test_ranks_increase(ranks):
 
 
 def test_one_rank_is_a_list_of_one():
-    assert rank_profile(LECTURE, 1, random_state=0).ranks.tolist() == [1]
+    assert rank_profile(LECTURE, 1, rng=0).ranks.tolist() == [1]
     with pytest.raises(TypeError, match=r"rank must be a whole number, got 1\.5"):
         rank_profile(LECTURE, [1.5])
 
@@ -463,7 +479,7 @@ def test_other_normalizations_of_the_lecture(normalize):
     rng = np.random.default_rng(3)
     M = 5.0 + rng.normal(size=(12, 7)) + rng.normal(size=(12, 1)) + rng.normal(size=7)
     M[rng.uniform(size=M.shape) < 0.2] = np.nan
-    result = uv_decompose(M, 1, normalize=normalize, random_state=0)
+    result = uv_decompose(M, 1, normalize=normalize, rng=0)
     if normalize == "average":
         row, column = np.nanmean(M, axis=1) / 2.0, np.nanmean(M, axis=0) / 2.0
     else:
@@ -497,7 +513,7 @@ def test_the_average_of_decompositions(validation_fraction):
     rng = np.random.default_rng(3)
     M = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 20)) + 0.3 * rng.normal(size=(30, 20))
     M[rng.random(M.shape) < 0.3] = np.nan
-    options = {"validation_fraction": validation_fraction, "random_state": 0}
+    options = {"validation_fraction": validation_fraction, "rng": 0}
     every = [uv_decompose(M, rank, normalize=how, **options) for rank, how in ((1, "average"), (3, None), (2, "both"))]
     errors = np.array([each.validation_rmse if validation_fraction else each.rmse for each in every])
     assert np.unique(errors).size == 3
@@ -513,7 +529,7 @@ def test_the_average_of_decompositions(validation_fraction):
 def test_an_exact_decomposition_has_the_whole_weight():
     M = np.outer(np.arange(1.0, 6.0), np.arange(1.0, 5.0))
     M[0, 0] = np.nan
-    exact, rough = uv_decompose(M, 1, tol=1e-15, random_state=0), uv_decompose(M, 1, init="mean", max_epochs=1)
+    exact, rough = uv_decompose(M, 1, tol=1e-15, rng=0), uv_decompose(M, 1, init="mean", max_epochs=1)
     exact = replace(exact, history=np.zeros_like(exact.history))
     assert complete_by_average(M, [exact, rough])[0, 0] == exact.complete(M)[0, 0]
 

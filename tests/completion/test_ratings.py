@@ -24,7 +24,7 @@ WEIGHT = rng.uniform(0.2, 3.0, K)
 
 @pytest.fixture(scope="module")
 def model() -> RatingModel:
-    return fit_ratings((ROW, COLUMN, VALUE), random_state=0)
+    return fit_ratings((ROW, COLUMN, VALUE), rng=0)
 
 
 def gradients(model: RatingModel, weight: np.ndarray) -> list[np.ndarray]:
@@ -44,7 +44,7 @@ def gradients(model: RatingModel, weight: np.ndarray) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 def test_a_stationary_point_of_the_objective(weight):
-    model = fit_ratings((ROW, COLUMN, VALUE), 2, weight=weight, random_state=0)
+    model = fit_ratings((ROW, COLUMN, VALUE), 2, weight=weight, rng=0)
     given = np.ones(K) if weight is None else weight
     for gradient, per_rating in zip(gradients(model, given), (N, P, N, P), strict=True):
         assert np.abs(gradient).max() < 0.005 * given.sum() / per_rating
@@ -57,7 +57,7 @@ def test_estimates_are_nearly_as_good_as_can_be(model):
     truth = 3.0 + BIAS[0][i] + BIAS[1][j] + (FACTORS[0][i] * FACTORS[1][j]).sum(axis=1)
     error = np.sqrt(np.mean((model.predict(i, j) - truth) ** 2))
     assert error < 0.35  # noise of 0.5 in 20 ratings a row for 3 parameters: 0.19 were columns known
-    biases = fit_ratings((ROW, COLUMN, VALUE), 0, random_state=0)
+    biases = fit_ratings((ROW, COLUMN, VALUE), 0, rng=0)
     assert biases.rank == 0
     assert np.sqrt(np.mean((biases.predict(i, j) - truth) ** 2)) > 3.0 * error
     assert abs(model.validation_rmse - np.hypot(error, 0.5)) < 0.1
@@ -71,15 +71,15 @@ def test_ranks_that_gain_less_than_a_standard_error_are_not_worth_their_time(mon
     i, j = rng.integers(0, 400, 20_000), rng.integers(0, 120, 20_000)
     u, v = rng.normal(size=(400, 40)) * strength, rng.normal(size=(120, 40))
     value = (u[i] * v[j]).sum(axis=1) + 0.7 * rng.normal(size=i.size)
-    model = fit_ratings((i, j, value), random_state=0)
-    one, more = (fit_ratings((i, j, value), rank, random_state=0) for rank in (1, 24))
+    model = fit_ratings((i, j, value), rng=0)
+    one, more = (fit_ratings((i, j, value), rank, rng=0) for rank in (1, 24))
     standard_error = model.validation_rmse / np.sqrt(2.0 * 2000)  # of normal errors
     assert 1 < model.rank < 24
     assert model.validation_rmse < one.validation_rmse - standard_error
     assert more.validation_rmse > model.validation_rmse - 2.0 * standard_error
     judged = _Fold._evaluate
     monkeypatch.setattr(_Fold, "_evaluate", lambda self, model: judged(self, model)._replace(standard_error=0.0))
-    greedy = fit_ratings((i, j, value), random_state=0)
+    greedy = fit_ratings((i, j, value), rng=0)
     assert greedy.validation_rmse > model.validation_rmse - 1.2 * standard_error
     assert greedy.rank > model.rank or fall == 1.0
 
@@ -87,8 +87,8 @@ def test_ranks_that_gain_less_than_a_standard_error_are_not_worth_their_time(mon
 def test_threads_and_forms_give_the_same_bits(model):
     names = np.array([f"user {i:03}" for i in range(N)])
     for again in (
-        fit_ratings((ROW, COLUMN, VALUE), random_state=0, n_threads=1),
-        fit_ratings((names[ROW], COLUMN, VALUE), random_state=0),
+        fit_ratings((ROW, COLUMN, VALUE), rng=0, n_threads=1),
+        fit_ratings((names[ROW], COLUMN, VALUE), rng=0),
     ):
         assert_array_equal(again.U, model.U)
         assert_array_equal(again.V, model.V)
@@ -100,10 +100,8 @@ def test_sparse_matrices():
     first = np.unique(ROW * P + COLUMN, return_index=True)[1]
     triplets = ROW[first], COLUMN[first], VALUE[first]
     M = scipy.sparse.coo_array((triplets[2], triplets[:2]), shape=(N + 1, P))
-    model = fit_ratings(M, 2, random_state=0)
-    assert_allclose(
-        model.predict(ROW, COLUMN), fit_ratings(triplets, 2, random_state=0).predict(ROW, COLUMN), rtol=0.02
-    )
+    model = fit_ratings(M, 2, rng=0)
+    assert_allclose(model.predict(ROW, COLUMN), fit_ratings(triplets, 2, rng=0).predict(ROW, COLUMN), rtol=0.02)
     assert model.rows.size == N + 1
     assert model.row_bias[N] == 0.0
     assert model.predict(N, 3) == model.mean + model.column_bias[3]
@@ -112,20 +110,20 @@ def test_sparse_matrices():
 def test_data_frames(model):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"who": ROW, "what": COLUMN, "how": VALUE})
-    assert_array_equal(fit_ratings(frame, random_state=0).V, model.V)
+    assert_array_equal(fit_ratings(frame, rng=0).V, model.V)
 
 
 def test_arrow_tables(model):
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table({"who": ROW, "what": COLUMN, "how": VALUE})
-    assert_array_equal(fit_ratings(table, random_state=0).V, model.V)
+    assert_array_equal(fit_ratings(table, rng=0).V, model.V)
 
 
 def test_missing_ratings_and_those_without_weight_are_absent():
     value, weight = VALUE.copy(), np.ones(K)
     value[:5], weight[5:9] = np.nan, 0.0
-    found = fit_ratings((ROW, COLUMN, value), 1, weight=weight, random_state=0)
-    expected = fit_ratings((ROW[9:], COLUMN[9:], VALUE[9:]), 1, weight=weight[9:], random_state=0)
+    found = fit_ratings((ROW, COLUMN, value), 1, weight=weight, rng=0)
+    expected = fit_ratings((ROW[9:], COLUMN[9:], VALUE[9:]), 1, weight=weight[9:], rng=0)
     assert_array_equal(found.predict(ROW, COLUMN), expected.predict(ROW, COLUMN))
 
 
@@ -154,7 +152,7 @@ def test_unknown_rows_and_columns(model):
 
 def test_only_ratios_of_weights_matter(model):
     plain, tiny, huge = (
-        fit_ratings((ROW, COLUMN, VALUE), weight=scale * WEIGHT, random_state=0) for scale in (1.0, 2.0**-20, 2.0**20)
+        fit_ratings((ROW, COLUMN, VALUE), weight=scale * WEIGHT, rng=0) for scale in (1.0, 2.0**-20, 2.0**20)
     )
     for scaled, unit in ((tiny, 2.0**-20), (huge, 2.0**20)):
         assert_array_equal(scaled.predict(ROW, COLUMN), plain.predict(ROW, COLUMN))
@@ -163,14 +161,14 @@ def test_only_ratios_of_weights_matter(model):
         assert_allclose(scaled.fold_in([1, 2], [5.0, 1.0]).u, plain.fold_in([1, 2], [5.0, 1.0]).u)
         given = scaled.fold_in([1, 2], [5.0, 1.0], [unit, 2.0 * unit])
         assert_allclose(given.u, plain.fold_in([1, 2], [5.0, 1.0], [1.0, 2.0]).u)
-    equal = fit_ratings((ROW, COLUMN, VALUE), weight=np.full(K, 1e-6), random_state=0)
+    equal = fit_ratings((ROW, COLUMN, VALUE), weight=np.full(K, 1e-6), rng=0)
     assert_allclose(equal.predict(ROW, COLUMN), model.predict(ROW, COLUMN), rtol=1e-9)
 
 
 @pytest.mark.parametrize("exponent", [-500, -265, 265, 508])
 def test_units_of_the_ratings(model, exponent):
     unit = 4.0**exponent
-    other = fit_ratings((ROW, COLUMN, VALUE * unit), random_state=0)
+    other = fit_ratings((ROW, COLUMN, VALUE * unit), rng=0)
     assert (other.rank, other.shrinkage) == (model.rank, model.shrinkage)
     assert (other.rmse, other.validation_rmse) == (model.rmse * unit, model.validation_rmse * unit)
     pairs = np.arange(20)[:, None], np.arange(12)
@@ -182,18 +180,18 @@ def test_units_of_the_ratings(model, exponent):
 
 def test_rows_without_any_value_are_not_there():
     value = np.where(ROW == 3, np.nan, VALUE)
-    found = fit_ratings((ROW, COLUMN, value), 0, random_state=0)
+    found = fit_ratings((ROW, COLUMN, value), 0, rng=0)
     assert 3 not in found.rows
 
 
 def test_errors_of_many_entries_part_by_part(model, monkeypatch):
     monkeypatch.setattr("powerkern.completion.ratings._AT_A_TIME", 999)
-    assert fit_ratings((ROW, COLUMN, VALUE), random_state=0).rmse == model.rmse
+    assert fit_ratings((ROW, COLUMN, VALUE), rng=0).rmse == model.rmse
 
 
 @pytest.mark.parametrize("constant", [0.0, 7.0])
 def test_equal_ratings(constant):
-    model = fit_ratings((ROW, COLUMN, np.full(K, constant)), random_state=0)
+    model = fit_ratings((ROW, COLUMN, np.full(K, constant)), rng=0)
     assert_allclose(model.predict(ROW, COLUMN), constant, atol=1e-12)
 
 
@@ -255,8 +253,8 @@ def test_labels_beyond_2_53_are_exact(kind: type) -> None:
     users, films = rng.integers(0, 20, 400), rng.integers(0, 8, 400)
     stars = rng.normal(size=20)[users] + 0.1 * rng.normal(size=400)
     ids = np.array([2**60 + int(user) for user in users], dtype=kind)
-    right = fit_ratings((users, films, stars), 0, random_state=0).predict(users[:9], films[:9])
-    model = fit_ratings((ids, films, stars), 0, random_state=0)
+    right = fit_ratings((users, films, stars), 0, rng=0).predict(users[:9], films[:9])
+    model = fit_ratings((ids, films, stars), 0, rng=0)
     for asked in (
         ids[:9],
         ids[:9].astype(np.int64),
@@ -276,9 +274,9 @@ def test_labels_beyond_2_53_are_exact(kind: type) -> None:
 def test_labels_beyond_64_bits_and_text_in_objects() -> None:
     films, stars = np.tile([0, 1], 10), np.arange(20.0)
     huge = [2**70 + k // 2 for k in range(20)]
-    model = fit_ratings((huge, films, stars), 0, random_state=0)
+    model = fit_ratings((huge, films, stars), 0, rng=0)
     assert model.rows.size == 10
     assert model.predict(2**70 + 3, 0) != model.predict(2**70 + 4, 0)
     names = pd.Series([f"u{k // 2}" for k in range(20)], dtype=object)
-    model = fit_ratings((names, films, stars), 0, random_state=0)
+    model = fit_ratings((names, films, stars), 0, rng=0)
     assert model.predict("u3", 0) == model.predict(names[6], 0) != model.predict("u4", 0)

@@ -104,7 +104,7 @@ def test_a_low_rank_where_they_do_not():
     values, full, mask = matrix(n=150, p=200, missing=0.7)
     found = chosen(values)
     assert found.model.rank in (3, 4)
-    told = [uv_decompose(values, 3, "als", ridge=ridge, random_state=0).reconstruct() for ridge in (0.3, 1.0, 2.0, 4.0)]
+    told = [uv_decompose(values, 3, "als", ridge=ridge, rng=0).reconstruct() for ridge in (0.3, 1.0, 2.0, 4.0)]
     assert error(found, full, mask) < 1.05 * min(np.sqrt(np.mean((one - full)[mask] ** 2)) for one in told)
 
 

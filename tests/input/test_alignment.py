@@ -44,7 +44,7 @@ def brier(X: Any, truth: Any) -> Any:
 
 def ratings(X: Any, weight: Any) -> Any:
     rows = CODES if isinstance(X, np.ndarray) else pd.Series(CODES, index=X.index)
-    model = fit_ratings((rows, np.arange(N) % 5, VALUES[:, 0]), 1, shrinkage=0.5, weight=weight, random_state=0)
+    model = fit_ratings((rows, np.arange(N) % 5, VALUES[:, 0]), 1, shrinkage=0.5, weight=weight, rng=0)
     return model.predict([1, 2, 3], [0, 1, 2])
 
 
@@ -174,7 +174,7 @@ def test_keys_of_several_groups_are_aligned() -> None:
 
 def test_triplets_of_series_are_aligned() -> None:
     rows, columns, values = (pd.Series(each, index=LABELS) for each in (CODES, np.arange(N) % 5, VALUES[:, 0]))
-    options: dict[str, Any] = {"rank": 1, "shrinkage": 0.5, "random_state": 0}
+    options: dict[str, Any] = {"rank": 1, "shrinkage": 0.5, "rng": 0}
     right = fit_ratings((rows, columns, values), **options).predict([1, 2], [3, 4])
     found = fit_ratings((rows, columns.iloc[SHUFFLE], values.iloc[::-1]), **options).predict([1, 2], [3, 4])
     np.testing.assert_array_equal(found, right)
@@ -476,7 +476,7 @@ def test_matrices_to_complete_are_aligned_with_the_decomposed_one() -> None:
     low_rank = RNG.normal(size=(12, 2)) @ RNG.normal(size=(2, 4))
     low_rank[[1, 5, 7], [0, 2, 3]] = np.nan
     M = pd.DataFrame(low_rank, index=LABELS[:12], columns=list("abcd"))
-    plain, result = (uv_decompose(X, 2, random_state=0) for X in (low_rank, M))
+    plain, result = (uv_decompose(X, 2, rng=0) for X in (low_rank, M))
     turned = M.iloc[::-1, [3, 1, 0, 2]]
     for right, found in (
         (plain.complete(low_rank), result.complete(turned)),
@@ -491,7 +491,7 @@ def test_matrices_to_complete_are_aligned_with_the_decomposed_one() -> None:
 
 def test_pairs_to_predict_are_aligned() -> None:
     rows, columns = (pd.Series(each, index=LABELS) for each in (CODES, np.arange(N) % 5))
-    model = fit_ratings((rows, columns, VALUES[:, 0]), 1, shrinkage=0.5, random_state=0)
+    model = fit_ratings((rows, columns, VALUES[:, 0]), 1, shrinkage=0.5, rng=0)
     right = model.predict(CODES, np.arange(N) % 5)
     np.testing.assert_array_equal(model.predict(rows, columns.iloc[SHUFFLE]), right)
 
@@ -511,7 +511,7 @@ def test_floats_that_may_be_rounded_identifiers_are_refused(kind: type) -> None:
     grouped = pk.fit(VALUES, groups=ids)
     with pytest.raises(ValueError, match=r"may be a rounded integer \(float\d\d\), .*pass integers"):
         grouped.transform(VALUES, groups=ids.astype(kind))
-    model = fit_ratings((ids, np.arange(N) % 5, VALUES[:, 0]), 1, shrinkage=0.5, random_state=0)
+    model = fit_ratings((ids, np.arange(N) % 5, VALUES[:, 0]), 1, shrinkage=0.5, rng=0)
     with pytest.raises(ValueError, match="may be a rounded integer"):
         model.predict(ids.astype(kind), 0)
     small = ids - 2**60

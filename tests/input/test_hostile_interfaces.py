@@ -32,10 +32,10 @@ RANGE = sketch.range_of(X)
 WRAPPED = cellwise.wrap(X)
 PCA = cellwise.wrapped_pca(X, 2)
 DDC = cellwise.ddc(np.vstack([X, 1.1 * X, 0.9 * X]))
-LOW_RANK = completion.uv_decompose(X, 1, random_state=0)
+LOW_RANK = completion.uv_decompose(X, 1, rng=0)
 RATINGS = (np.arange(N) % 4, np.arange(N) % 3, X[:, 0])
-MODEL = completion.fit_ratings(RATINGS, 1, random_state=0)
-PROFILE = completion.rank_profile(X, [1, 2], random_state=0)
+MODEL = completion.fit_ratings(RATINGS, 1, rng=0)
+PROFILE = completion.rank_profile(X, [1, 2], rng=0)
 CHUNKED = da.from_array(X, chunks=(6, 3))
 ARRAY = xr.DataArray(X, dims=("row", "column"))
 LABELLED = pkx.fit(ARRAY, dim="row")
@@ -207,13 +207,13 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "completion.uv_decompose: criterion": lambda v: completion.uv_decompose(X, 1, criterion=v),
     "completion.uv_decompose: tol": lambda v: completion.uv_decompose(X, 1, tol=v),
     "completion.uv_decompose: validation_fraction": lambda v: completion.uv_decompose(X, 1, validation_fraction=v),
-    "completion.uv_decompose: random_state": lambda v: completion.uv_decompose(X, 1, random_state=v),
+    "completion.uv_decompose: rng": lambda v: completion.uv_decompose(X, 1, rng=v),
     "completion.uv_decompose: n_starts": lambda v: completion.uv_decompose(X, 1, n_starts=v),
     "completion.rank_profile: method": lambda v: completion.rank_profile(X, [1], v),
     "completion.rank_profile: validation_fraction": lambda v: completion.rank_profile(X, [1], validation_fraction=v),
     "completion.fit_ratings: column": lambda v: completion.fit_ratings((RATINGS[0], v, RATINGS[2]), 1),
     "completion.fit_ratings: shrinkage": lambda v: completion.fit_ratings(RATINGS, 1, shrinkage=v),
-    "completion.fit_ratings: random_state": lambda v: completion.fit_ratings(RATINGS, 1, random_state=v),
+    "completion.fit_ratings: rng": lambda v: completion.fit_ratings(RATINGS, 1, rng=v),
     "completion.RatingModel: columns": lambda v: MODEL.predict(RATINGS[0], v),
     "completion.RatingModel: fold_in values": lambda v: MODEL.fold_in([0], v),
     "completion.RatingModel: fold_in weight": lambda v: MODEL.fold_in([0], [1.0], v),

@@ -30,7 +30,7 @@ def test_elbow_plot_draws_both_errors_and_marks_two_ranks():
 def test_elbow_plot_of_one_rank_and_on_given_axes():
     given = plt.subplots()[1]
     rng = np.random.default_rng(0)
-    assert elbow_plot(rank_profile(rng.normal(size=(20, 5)), [2], random_state=0), ax=given) is given
+    assert elbow_plot(rank_profile(rng.normal(size=(20, 5)), [2], rng=0), ax=given) is given
     assert given.lines[-1].get_label() == "elbow: 2"
 
 
