@@ -6,6 +6,8 @@ values and many columns need not know groups.
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -15,15 +17,19 @@ from numpy.typing import NDArray
 from powerkern._engine.gather import Scratch, is_native
 from powerkern._engine.threads import progress_bar, run_parallel
 from powerkern._input.labels import Runs
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.likelihood.lockstep import LOCKSTEP_MAX
 from powerkern.kernels.transforms import ragged
+from powerkern.kernels.transforms import runs as by_run
 
 #: Values in a batch, unless one group has more.
 _BATCH = 262_144
 #: The longest group of a batch is at most so much longer than the shortest.
 _PADDING = 1.04
 _NO_ORDER = np.empty(0, dtype=np.int64)
+#: Runs are transformed where they lie if they have at least so many rows on average: a block of constants is written
+#: for each. Values that a thread transforms at a time.
+_ROWS_OF_A_RUN, _PART = 16, 131_072
 
 
 class Groups:
@@ -41,18 +47,20 @@ class Groups:
 
     def __init__(self, runs: Runs, n_groups: int) -> None:
         kept = runs.codes >= 0
-        lengths = np.bincount(runs.codes[kept], runs.lengths[kept], n_groups).astype(np.int64)
+        whole = runs if kept.all() else Runs(runs.codes[kept], runs.starts[kept], runs.lengths[kept])
+        weights = None if whole.codes.size == whole.n_rows else whole.lengths
+        lengths = np.bincount(whole.codes, weights, n_groups).astype(np.int64)
         codes = np.argsort(lengths, kind="stable")
         self.codes = codes[np.searchsorted(lengths[codes], 1) :]
         self.lengths = lengths[self.codes]
         starts = np.zeros(n_groups, dtype=np.int64)
-        if np.count_nonzero(kept) == self.codes.size:
-            starts[runs.codes[kept]] = runs.starts[kept]
+        if whole.codes.size == self.codes.size:
+            starts[whole.codes] = whole.starts
             self.order = _NO_ORDER
         else:
             starts[1:] = np.cumsum(lengths)[:-1]
             self.order = np.empty(int(lengths.sum()), dtype=np.int64)
-            ragged.order_rows(runs.codes, runs.starts, runs.lengths, starts.copy(), self.order)
+            ragged.order_rows(whole.codes, whole.starts, whole.lengths, starts.copy(), self.order)
         self.starts = starts[self.codes]
 
     def rows(self, k: int) -> NDArray[np.int64] | slice:
@@ -120,3 +128,50 @@ class Groups:
         with np.errstate(over="ignore"):
             for k, n in enumerate(lengths.tolist()):
                 out[self.rows(batch.start + k)] = block[k * p : (k + 1) * p, :n].T
+
+
+def lies_in_runs(values: NDArray[Any], runs: Runs) -> bool:
+    """Return whether `transform_runs` serves the values: long runs, and columns of float64 that lie in one piece."""
+    in_one_piece = values.dtype == np.float64 and values.strides[0] == values.itemsize and is_native(values)
+    return in_one_piece and runs.codes.size * _ROWS_OF_A_RUN <= len(values)
+
+
+def transform_runs(
+    values: NDArray[Any],
+    runs: Runs,
+    family: int,
+    direction: int,
+    results: FloatArray,
+    out: NDArray[Any],
+    n_threads: int,
+) -> IntArray:
+    """Transform every column of a matrix run by run, forward; return the number of values without an image by fit.
+
+    Parameters
+    ----------
+    values, out : (n, p) ndarray
+        The matrix, and where its images go, NaN for runs without a fit; each column in one piece.
+    runs : Runs
+        The group of each row.
+    family, direction : int
+        Codes of `kernels.transforms.family`.
+    results : (G p, N_RESULTS) ndarray
+        The fits of the columns of the first group, then of the second, and so on.
+    n_threads : int
+        Largest number of threads at work.
+    """
+    p, failures = values.shape[1], deque[IntArray]()
+    ends = np.cumsum(runs.lengths)
+    stops = np.unique(np.append(np.searchsorted(ends, np.arange(_PART, len(values), _PART)), ends.size))
+    parts = [slice(start, stop) for start, stop in itertools.pairwise([0, *stops.tolist()]) if start < stop]
+
+    def transform_part(part: slice, column: slice) -> None:
+        codes, j, counts = runs.codes[part], column.start, np.zeros(len(results), dtype=np.int64)
+        fits = np.where(codes < 0, codes, codes * p + j)
+        entry = by_run.APPLY[family, direction]
+        entry(values[:, j], fits, runs.starts[part], runs.lengths[part], results, counts, out[:, j])
+        failures.append(counts)
+
+    columns = [slice(j, j + 1) for j in range(p)]
+    run_parallel(transform_part, itertools.product(parts, columns), (len(values), p), n_threads)
+    return np.asarray(np.sum(failures, axis=0))

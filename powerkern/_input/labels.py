@@ -24,6 +24,7 @@ UNKNOWN, MISSING = -1, -2
 #: Whole numbers are counted, rather than sorted, if their range is at most this many times their number.
 _DENSE = 4
 _MOST_CODES = 2**62
+_NONE_MISSING = np.zeros(0, dtype=np.bool_)
 
 
 class Runs(NamedTuple):
@@ -166,21 +167,34 @@ def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple
     X = loaded(X)
     columns, names, several = _columns(X, groups)
     coded = [_coded(column) for column in columns]
+    present, runs = _number_groups(coded, dropna)
+    if not present.size:
+        raise ValueError("groups has no labels" + (": all are missing" if runs.codes.size else ""))
+    keys = Keys(names, [each.categories for each in coded], present, several)
+    return X if names is None else without_names(X, names), (keys, runs)
+
+
+def _number_groups(coded: list[_Coded], dropna: bool | None) -> tuple[IntArray, Runs]:
+    """Return the codes of the groups that there are, and the number of the group of each run among them.
+
+    Parameters
+    ----------
+    coded : list of _Coded
+        The labels of the rows by each key.
+    dropna : bool or None
+        Whether rows without a label are left out, or a group of their own; None: an error.
+    """
+    if len(coded) == 1 and coded[0].has_all:  # nothing is missing, and every category has rows: most labels are so
+        return np.arange(coded[0].categories.size), coded[0].runs
     sizes = [each.categories.size + 1 for each in coded]
     runs = _combined(coded, sizes)
     missing = _is_missing(runs.codes, sizes)
     if dropna is None:
         _refuse_missing(runs._replace(codes=np.where(missing, MISSING, 0)))
-    kept = runs.codes if dropna is False else runs.codes[~missing]
-    present, at = _distinct(kept)
+    kept = slice(None) if dropna is False else ~missing
     codes = np.full(runs.codes.size, MISSING, dtype=np.int64)
-    codes[slice(None) if dropna is False else ~missing] = at
-    if not present.size:
-        raise ValueError("groups has no labels" + (": all are missing" if codes.size else ""))
-    return X if names is None else without_names(X, names), (
-        Keys(names, [each.categories for each in coded], present, several),
-        runs._replace(codes=codes),
-    )
+    present, codes[kept] = _distinct(runs.codes[kept])
+    return present, runs._replace(codes=codes)
 
 
 def without_names(X: Any, names: list[str] | None) -> Any:
@@ -248,6 +262,8 @@ class _Coded(NamedTuple):
 
     runs: Runs
     categories: NDArray[Any]
+    #: Whether no label is missing, and every category has rows.
+    has_all: bool
 
     def matched(self, known: NDArray[Any]) -> _Coded:
         """The same with positions in other categories, UNKNOWN where a label is not among them."""
@@ -263,57 +279,66 @@ class _Coded(NamedTuple):
             cast, exact = cast_exactly(own, known.dtype)
             place = np.minimum(np.searchsorted(known, cast), known.size - 1)
             at[:-1] = np.where(exact & (known[place] == cast), place, UNKNOWN)
-        return _Coded(self.runs._replace(codes=at[self.runs.codes]), known)
+        return _Coded(self.runs._replace(codes=at[self.runs.codes]), known, has_all=False)
 
 
 def _coded(column: Any) -> _Coded:
     values, categories = values_of(column)
     if values.ndim != 1:
         raise ValueError(f"groups must have one label for each row, got an array of shape {values.shape}")
-    n = values.size
-    starts = _starts(values)
-    each = values[starts]
+    starts, lengths = _find_runs(values)
+    each = values if starts.size == values.size else values[starts]
     if categories is None:
-        categories, codes = _sorted_categories(each)
-    else:
-        categories, place = _sorted_categories(categories)
-        codes = np.append(place, categories.size)[each]
-    return _Coded(Runs(codes, starts, np.diff(starts, append=n)), categories)
+        categories, codes, is_missing = _sorted_categories(each)
+        return _Coded(Runs(codes, starts, lengths), categories, not is_missing)
+    categories, place, _ = _sorted_categories(categories)
+    codes = np.append(place, categories.size)[each]
+    return _Coded(Runs(codes, starts, lengths), categories, has_all=False)
 
 
-def _starts(values: NDArray[Any]) -> IntArray:
-    """Where runs of equal values begin."""
-    changes = np.flatnonzero(values[1:] != values[:-1])
-    starts = np.empty(changes.size + (values.size > 0), dtype=np.int64)
+def _find_runs(values: NDArray[Any]) -> tuple[IntArray, IntArray]:
+    """Return where runs of equal values begin, and their lengths; every value is a run if most values change."""
+    n = values.size
+    changes = values[1:] != values[:-1]
+    if 2 * np.count_nonzero(changes) > n:
+        return np.arange(n), np.ones(n, dtype=np.int64)
+    at = np.flatnonzero(changes)
+    starts = np.empty(at.size + (n > 0), dtype=np.int64)
     starts[:1] = 0
-    np.add(changes, 1, out=starts[1:])
-    return starts
+    np.add(at, 1, out=starts[1:])
+    return starts, np.diff(starts, append=n)
 
 
 # --- codes ----------------------------------------------------------------------------------------------
 
 
-def _sorted_categories(labels: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """The different labels in ascending order, and the position of each; missing ones are behind them."""
-    missing = np.isnat(labels) if labels.dtype.kind in "Mm" else labels != labels
-    some = bool(missing.any())
+def _sorted_categories(labels: NDArray[Any]) -> tuple[NDArray[Any], IntArray, bool]:
+    """Return the different labels in ascending order, and the position of each; missing ones are behind them.
+
+    Also whether there are missing ones.
+    """
+    if labels.dtype.kind in "iub":
+        missing, some = _NONE_MISSING, False
+    else:
+        missing = np.isnat(labels) if labels.dtype.kind in "Mm" else labels != labels
+        some = bool(missing.any())
     kept = labels[~missing] if some else labels
     if kept.dtype.kind == "f" and kept.size and not np.isfinite(kept).all():
         raise ValueError("groups has infinite labels")
     if (kept.dtype.kind == "f" and np.array_equal(kept, np.rint(kept)) and (abs(kept) < 2.0**53).all()) or (
         kept.dtype.kind == "u" and (not kept.size or kept.max() < 2**63)
     ):
-        kept = kept.astype(np.int64)
+        kept = kept.astype(np.int64, copy=False)
     elif kept.dtype.kind in "if":
-        kept = kept.astype(np.int64 if kept.dtype.kind == "i" else np.float64)
+        kept = kept.astype(np.int64 if kept.dtype.kind == "i" else np.float64, copy=False)
     elif kept.dtype.kind == "b":
         kept = kept.astype(np.bool_)
     categories, at = _distinct(kept)
     if not some:
-        return categories, at
+        return categories, at, False
     codes = np.full(labels.size, categories.size, dtype=np.int64)
     codes[~missing] = at
-    return categories, codes
+    return categories, codes, True
 
 
 def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
@@ -351,8 +376,8 @@ def _combined(coded: list[_Coded], sizes: list[int]) -> Runs:
     whole = np.zeros(rows[0].size, dtype=np.int64)
     for codes, size in zip(rows, sizes, strict=True):
         whole = np.where((whole < 0) | (codes < 0), UNKNOWN, whole * size + codes)
-    starts = _starts(whole)
-    return Runs(whole[starts], starts, np.diff(starts, append=whole.size))
+    starts, lengths = _find_runs(whole)
+    return Runs(whole[starts], starts, lengths)
 
 
 def _is_missing(codes: IntArray, sizes: list[int]) -> BoolArray:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from powerkern._engine.apply import transform_matrix
 from powerkern._engine.gather import Scratch
-from powerkern._engine.ragged import Groups
+from powerkern._engine.ragged import Groups, lies_in_runs, transform_runs
 from powerkern._input.arguments import domain_error, domain_error_in
 from powerkern._input.arrays import Matrix, output_type
 from powerkern._input.labels import Runs
@@ -64,10 +64,15 @@ def transform_by_group(
     ValueError
         Values outside the domain, or values without an inverse if ``out_of_range="raise"``.
     """
-    values, p = matrix.values, matrix.values.shape[1]
-    groups, scratch, images = Groups(runs, len(table) // p), Scratch(), Scratch()
+    values, p, families = matrix.values, matrix.values.shape[1], table.family_codes
     out = np.empty_like(values, dtype=output_type(values.dtype), subok=False)
     direction = (forward_direction if out_of_range is None else inverse_direction)(standardize)
+    if out_of_range is None and lies_in_runs(values, runs) and (families == families[0]).all():
+        counts = transform_runs(values, runs, int(families[0]), direction, table.kernel_rows, out, n_threads)
+        if counts.any():
+            raise _domain_error(matrix, runs, table, int(np.flatnonzero(counts)[0]), names)
+        return out
+    groups, scratch, images = Groups(runs, len(table) // p), Scratch(), Scratch()
     inversion = None if out_of_range is None else Inversion(table, standardize, out_of_range, out.dtype)
     failed: list[IntArray] = []
     lost_digits: list[LostDigits] = []

@@ -649,3 +649,23 @@ def test_columns_that_fail_are_named():
     with pytest.warns(UserWarning, match="not fitted"):
         one = pk.fit(X[:, 2], groups=np.repeat([1, 2, 3], 10))
     assert repr(one).endswith("3 groups, 1 of them not fitted)")
+
+
+@pytest.mark.parametrize("estimator", ["mle", "robust"])
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_runs_are_transformed_where_they_lie_to_the_same_bits(family, standardize, estimator):
+    """Columns of sorted groups are transformed run by run, rows in another order as padded blocks."""
+    X = np.asfortranarray(RNG.lognormal(size=(6000, 2)) - (family == "yeo-johnson"))
+    X[RNG.random(X.shape) < 0.02] = np.nan
+    X[200:300], X[7, 0] = 2.0, 1e250 if family == "box-cox" else -1e250
+    groups = np.repeat(np.arange(60), 100)
+    fit = pk.fit(X, family, estimator, groups=groups, standardize=standardize, unknown="nan")
+    groups[:150] = 99
+    order = RNG.permutation(6000)
+    in_runs, in_blocks = fit.transform(X, groups), fit.transform(X[order], groups[order])
+    np.testing.assert_array_equal(in_runs[order], in_blocks)
+    assert np.isnan(in_runs[:150]).all()
+    X[3456, 1] = np.inf
+    with pytest.raises(ValueError, match=r"column 1, row 3456: the value is inf"):
+        fit.transform(X, groups)

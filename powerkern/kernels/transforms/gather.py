@@ -115,7 +115,7 @@ def scatter(block: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def _prestandardize(x: FloatArray, fit: FloatArray, end: float) -> int:
+def prestandardize(x: FloatArray, fit: FloatArray, end: float) -> int:
     """Set x = (x - center)/divisor, for robust Yeo-Johnson fits and Box-Cox with a shift; count first."""
     center, divisor, n = fit[CENTER], fit[DIVISOR], 0
     for i in range(x.size):
@@ -152,11 +152,11 @@ def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures
     """
     for j in range(x.shape[1]):
         if not is_identity(results[j]):
-            failures[j] += _outside(x[:, j], _end_of_domain(results[j], family[j]))
+            failures[j] += _outside(x[:, j], end_of_domain(results[j], family[j]))
 
 
 @kernel
-def _end_of_domain(fit: FloatArray, family: int) -> float:
+def end_of_domain(fit: FloatArray, family: int) -> float:
     """Return the end of the domain in the units of the data; x - center rounds to 0 or less only where x <= center."""
     return float(fit[CENTER] + domain_lower_bound(family))
 
@@ -188,7 +188,7 @@ def _entry_of(family: int, direction: int) -> Callable[[FloatArray, FloatArray, 
                 continue
             rescaled = is_rescaled(row)
             if not is_inverse and rescaled:
-                failures[j] += _prestandardize(x, row, _end_of_domain(row, family))
+                failures[j] += prestandardize(x, row, end_of_domain(row, family))
             n_failures = transform_column(x, c, k, fit_of(row), x, room)
             if is_inverse and rescaled:
                 n_failures += _unprestandardize(x, row)

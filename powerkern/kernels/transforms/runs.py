@@ -1,0 +1,89 @@
+"""Transforms of a vector whose rows come in runs, each by a fit of its own: groups that lie in one piece or a few.
+
+Nothing is gathered, padded or scattered, as the blocks of `kernels.transforms.ragged` are; images have the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from powerkern._jit import COLUMN, COUNTS, ROWS, allocated, entry, release
+from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.results import is_identity, is_rescaled
+from powerkern.kernels.transforms.branch import BLOCK, N_FIELDS, in_turn
+from powerkern.kernels.transforms.columns import FIT_FIELDS, N_ROOM, TRANSFORMS, WIDTH, column_transform
+from powerkern.kernels.transforms.family import INVERSES
+from powerkern.kernels.transforms.gather import end_of_domain, fit_of, prestandardize
+
+_Apply = Callable[[FloatArray, IntArray, IntArray, IntArray, FloatArray, IntArray, FloatArray], None]
+
+
+def _entry_of(family: int, direction: int) -> _Apply:
+    """Return the entry of a forward transform; constants are made for many runs at once, as vectors."""
+    transform = TRANSFORMS[family, direction]
+    prepare, n_constants = in_turn(transform.prepare), transform.n_constants
+    transform_column = column_transform(family, direction)
+
+    def by_run(
+        x: FloatArray,
+        codes: IntArray,
+        starts: IntArray,
+        lengths: IntArray,
+        results: FloatArray,
+        failures: IntArray,
+        out: FloatArray,
+    ) -> None:
+        """Write the image of every run to the same rows of `out`, NaN for runs without a fit.
+
+        Parameters
+        ----------
+        x : (n,)
+            The vector.
+        codes : (r,) int
+            The fit of each run, a row of the results; negative: none.
+        starts : (r,) int
+            The first row of each run.
+        lengths : (r,) int
+            The number of rows of each run.
+        results : (g, N_RESULTS)
+            The fits.
+        failures : (g,) int
+            Numbers of values without an image by each fit, to which those of x are added.
+        out : (n,)
+            Receives the images.
+        """
+        c, room, fields = allocated((1, n_constants, BLOCK)), allocated((N_ROOM, WIDTH)), allocated((N_FIELDS, BLOCK))
+        for run in range(codes.size):
+            k = run % BLOCK
+            if k == 0:
+                n = min(BLOCK, codes.size - run)
+                for i in range(n):
+                    for field in range(N_FIELDS):
+                        fields[field, i] = results[max(codes[run + i], 0), FIT_FIELDS[field]]
+                prepare(fields, c[0], n)
+            code, start, stop = codes[run], starts[run], starts[run] + lengths[run]
+            values, images = x[start:stop], out[start:stop]
+            if code < 0:
+                for i in range(images.size):
+                    images[i] = math.nan
+                continue
+            row = results[code]
+            if not is_identity(row) and not is_rescaled(row):
+                failures[code] += transform_column(values, c, k, fit_of(row), images, room)
+                continue
+            for i in range(images.size):
+                images[i] = values[i]
+            if not is_identity(row):
+                failures[code] += prestandardize(images, row, end_of_domain(row, family))
+                transform_column(images, c, k, fit_of(row), images, room)
+        release(c)
+        release(room)
+        release(fields)
+
+    by_run.__name__ = by_run.__qualname__ = f"{transform.name}_runs"  # the name of its file
+    return entry((COLUMN._replace(writable=False), COUNTS, COUNTS, COUNTS, ROWS, COUNTS, COLUMN))(by_run)
+
+
+#: The entry for a family and a forward direction.
+APPLY = {key: _entry_of(*key) for key in TRANSFORMS if key[1] not in INVERSES}
