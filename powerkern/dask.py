@@ -1,8 +1,8 @@
 """Power transforms of Dask arrays, data frames and delayed chunks, without gathering them.
 
-`fit` makes two passes over the chunks: one for the ranges of the columns, one for the sketches (see
-`powerkern.sketch`). `transform` and `inverse_transform` are lazy, chunk by chunk. Chunks may be
-blocks of rows, of columns, or of both; nothing is rechunked.
+`fit` makes two passes over the chunks, one for the ranges of the columns and one for the sketches (see
+`powerkern.sketch`). `transform` and `inverse_transform` are lazy, chunk by chunk. Chunks may be blocks of rows, of
+columns, or of both; nothing is rechunked.
 """
 
 from __future__ import annotations
@@ -64,23 +64,23 @@ def fit(
 ) -> PowerFit:
     """Fit a power transform to every column of a Dask collection: `powerkern.fit` in two passes over its chunks.
 
-    Runs on the current scheduler (threads, processes, a `distributed.Client`), one thread per task. A chunk is reduced
-    to a summary of some 10 kB per column and released; summaries are merged in pairs as they arrive, so that about as
-    many are in memory as there are threads, plus the logarithm of the number of chunks. If a worker dies, Dask
-    recomputes what it held, and the result is the same, bit for bit. Robust estimators take more passes: see
+    The fit runs on the current scheduler (threads, processes, a `distributed.Client`), with one thread per task. A
+    chunk is reduced to a summary of about 10 kB per column and released. Summaries are merged in pairs as they arrive,
+    so that about as many are in memory as there are threads, plus the logarithm of the number of chunks. If a worker
+    dies, Dask recomputes what it held, and the result is the same, bit for bit. Robust estimators take more passes; see
     `powerkern.sketch.fit_chunks`.
 
     Parameters
     ----------
     X : dask array of shape (n, p) or (n,), dask data frame or series, or list of delayed chunks
-        Any real dtype; NaN means missing. Chunk sizes may be unknown. Delayed chunks are blocks of rows in any form
-        that `powerkern.fit` accepts.
+        Data of any real dtype; NaN is missing. Chunk sizes may be unknown. Delayed chunks are blocks of rows in any
+        form that `powerkern.fit` accepts.
     family, estimator, progress, **options
-        As for `powerkern.sketch.fit_chunks`; ``n_threads`` are the threads that fit the sums, here.
+        As in `powerkern.sketch.fit_chunks`; ``n_threads`` is the number of local threads that fit the sums.
     sample_weight : (n,) dask array or series, (n,) array-like, list, or str, optional
-        Non-negative row weights. For a data frame with partitions of unknown lengths: a Dask series or array with the
-        same partitions. For delayed chunks: a list with one array per chunk. For data frames, delayed or not, also
-        the name of the weight column, which is not fitted.
+        Non-negative row weights. For a data frame with partitions of unknown lengths, pass a Dask series or array with
+        the same partitions. For delayed chunks, pass a list with one array per chunk. For data frames, delayed or not,
+        the name of the weight column, which is then not fitted, is accepted, too.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def transform(X: Any, fit: PowerFit) -> Any:
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:
     """Undo `transform`, lazily: `PowerFit.inverse_transform` of each chunk.
 
-    `out_of_range` is as for `PowerFit.inverse_transform`; warnings appear where the chunk is computed.
+    `out_of_range` is as in `PowerFit.inverse_transform`. Warnings appear where the chunk is computed.
     """
     as_choice("out_of_range", out_of_range, get_args(OutOfRange))
     return _applied(Z, fit, functools.partial(_transformed, method="inverse_transform", out_of_range=out_of_range))
@@ -179,7 +179,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _engine(blocks: list[_Columns], makes_chunks: bool = False, labels: list[Any] | None = None) -> MapReduce:
-    """Return the engine: one graph for each pass over all blocks, fused where its tasks also make the chunks.
+    """Return the engine: one graph for each pass over all blocks, fused if its tasks also make the chunks.
 
     `labels` are the columns of a data frame, in whose order its partitions are read.
     """
@@ -204,7 +204,21 @@ def _engine(blocks: list[_Columns], makes_chunks: bool = False, labels: list[Any
 
 
 def _on_chunk(function: Pass[S], labels: list[Any] | None, data: Any, weight: Any, name: str) -> S | None:
-    """Apply a pass to a chunk; None if it has no rows. Errors name the chunk and count rows from its start."""
+    """Apply a pass to a chunk; return None if it has no rows. Errors name the chunk and count rows from its start.
+
+    Parameters
+    ----------
+    function : Pass
+        The pass.
+    labels : list or None
+        Order of the columns.
+    data : array-like
+        The chunk.
+    weight : array-like or None
+        Weights of its rows.
+    name : str
+        Name of the chunk, for messages.
+    """
     if len(data) == 0:
         return None
     with naming(name):
@@ -219,7 +233,7 @@ def _merged(merge: Callable[[S, S], S], a: S | None, b: S | None) -> S | None:
 
 
 def _summaries(function: Pass[S], labels: list[Any] | None, chunks: list[_Chunk]) -> list[Any]:
-    """The delayed summaries of chunks."""
+    """Return the delayed summaries of chunks."""
     ask = dask.delayed(functools.partial(_on_chunk, function, labels), pure=False, traverse=False)
     return [ask(*chunk) for chunk in chunks]
 
@@ -247,12 +261,14 @@ def _fused(trees: list[Any]) -> Any:
 
 
 def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
+    """Transform a chunk; return an empty chunk with the output type."""
     if len(block) == 0:
         return block.astype(output_type(block.dtype)) if isinstance(block, np.ndarray) else block
     return getattr(fit, method)(block, n_threads=1, **options)
 
 
 def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
+    """Apply a function to every chunk of a collection, lazily."""
     as_power_fit(fit)
     if _is_list(X):
         return [dask.delayed(function, pure=False, traverse=False)(chunk, fit) for chunk in X]
@@ -280,13 +296,13 @@ def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
 
 
 def _is_in_memory(X: Any) -> bool:
-    """Whether the chunks of a Dask array are already in the memory of this process."""
+    """Return whether the chunks of a Dask array are already in the memory of this process."""
     first = next(dask.core.flatten(X.__dask_keys__()))
     return isinstance(X.__dask_graph__()[first], np.ndarray)
 
 
 def _is_frame(X: Any) -> bool:
-    """Whether X is a Dask data frame or series."""
+    """Return whether X is a Dask data frame or series."""
     kind = type(X)  # an instance of Delayed has every attribute
     return dask.is_dask_collection(X) and hasattr(kind, "map_partitions") and hasattr(kind, "ndim")
 
@@ -297,15 +313,17 @@ def _labels(X: Any) -> list[Any] | None:
 
 
 def _is_list(X: Any) -> bool:
-    """Whether X is a list of delayed chunks (or of futures)."""
+    """Return whether X is a list of delayed chunks (or of futures)."""
     return isinstance(X, list | tuple) and len(X) > 0 and all(map(_is_delayed, X))
 
 
 def _is_delayed(chunk: Any) -> bool:
+    """Return whether a chunk is delayed, or a future."""
     return isinstance(chunk, Delayed) or type(chunk).__module__.startswith("distributed.")
 
 
 def _check_array(X: Any) -> None:
+    """Raise unless X is a Dask array with one or two dimensions."""
     if not isinstance(X, da.Array):
         raise TypeError(
             f"X is a {type(X).__name__}, not a Dask array, data frame, series or list of delayed chunks; "
@@ -316,7 +334,7 @@ def _check_array(X: Any) -> None:
 
 
 def _blocks(X: Any, sample_weight: Any) -> list[_Columns]:
-    """The chunks of each block of columns."""
+    """Return the chunks of each block of columns."""
     if _is_list(X):
         weights = sample_weight
         if sample_weight is None or isinstance(sample_weight, str):
@@ -350,7 +368,7 @@ def _blocks(X: Any, sample_weight: Any) -> list[_Columns]:
 
 
 def _weights(sample_weight: Any, rows: tuple[float, ...] | None, n_chunks: int) -> list[Any]:
-    """Weights of the rows of each chunk."""
+    """Return the weights of the rows of each chunk."""
     if sample_weight is None or isinstance(sample_weight, str):
         return [sample_weight] * n_chunks
     n = math.nan if rows is None else sum(rows)

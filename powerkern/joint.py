@@ -1,4 +1,4 @@
-"""Columns transformed together: a lambda for each, chosen so that they become jointly normal."""
+"""Transform columns together: fit a lambda for each column so that the columns become jointly normal."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def fit_joint(
     .. math:: \tfrac{1}{2} \ln \det S(\lambda) - \sum_j (\lambda_j - 1)\, \overline{J_j}
 
     ([1]_, [2]_) with the covariance S
-    (divisor n) of the transformed columns, or of their residuals given covariates and an intercept; psi and J are those
-    of `powerkern.fit`. For one column without covariates it is the same fit.
+    (divisor n) of the transformed columns, or of their residuals given covariates and an intercept. psi and J are as in
+    `powerkern.fit`. For one column without covariates, the fit is the same.
 
     Parameters
     ----------
     X : (n, p) array-like
-        Numbers. Rows with a missing value (NaN, null) in any column are left out, with one warning that counts them.
+        The data. Rows with a missing value (NaN, null) in any column are left out, with one warning that counts them.
     covariates : (n, q) or (n,) array-like, optional
         Covariates of a linear model for the means of the transformed columns; an intercept is added. Covariates that
         depend linearly on earlier ones are left out, with a warning that names them. With a `formula`, a data frame.
@@ -84,8 +84,8 @@ def fit_joint(
     shift : float or (p,) array-like, default 0
         For Box-Cox: transform ``x + shift``.
     n_starts : int, default 1
-        Searches: the first from the fits of single columns (given the covariates), others from random lambdas about
-        them. The lowest minimum is taken; the status says whether there were several.
+        Number of searches. The first starts from the fits of single columns (given the covariates), all others from
+        random lambdas about these. The lowest minimum is returned; the status says whether there were several.
     column_names : sequence of str, optional
         Names used in messages and kept with the fit; default: the names in a data frame.
     n_threads : int, optional
@@ -163,7 +163,7 @@ def fit_joint(
 
 
 class JointFit(StoredFit, RoundedPowers):
-    """Power transforms fitted to columns together. Made by `fit_joint`.
+    """Power transforms fitted to columns together; made by `fit_joint`.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class JointFit(StoredFit, RoundedPowers):
     family : str
         "box-cox" or "yeo-johnson".
     column_names : list or None
-        Labels of the columns, where the data had labels.
+        Labels of the columns, if the data had labels.
     n_features : int
         Number of columns.
     lmbda : (p,) ndarray
@@ -180,7 +180,7 @@ class JointFit(StoredFit, RoundedPowers):
     lambdas : Series or ndarray
         `lmbda` by name, see `powerkern.PowerFit`.
     lmbda_cov : (p, p) ndarray
-        Their covariance matrix, the inverse Hessian of the negative log-likelihood; NaN where it is not positive
+        Covariance matrix of `lmbda`, the inverse Hessian of the negative log-likelihood; NaN if it is not positive
         definite.
     llf : float
         Joint log-likelihood ``-n (1/2 ln det S - sum_j (lmbda_j - 1) mean(J_j))``, without constants, as
@@ -191,16 +191,16 @@ class JointFit(StoredFit, RoundedPowers):
     coef : (rank, p) ndarray
         Coefficients of the standardised transformed columns: their means, or intercepts and slopes of covariates.
     coef_names : list of str
-        "Intercept" and the covariates that were not left out; "x0", "x1", ... where they have no names.
+        "Intercept" and the covariates that were not left out; "x0", "x1", ... if they have no names.
     cov : (p, p) ndarray
-        Covariance (1/n) of the standardised transformed columns, or of their residuals given the covariates: without
-        covariates, the correlations.
+        Covariance (1/n) of the standardised transformed columns, or of their residuals given the covariates. Without
+        covariates, these are the correlations.
     n_obs : float
-        Complete rows; with weights, the sum of theirs.
+        Number of complete rows; with weights, the sum of their weights.
     n_iter : int
-        Evaluations of the joint likelihood and its derivatives, those for starts with covariates not counted.
+        Number of evaluations of the joint likelihood and its derivatives, without those for starts with covariates.
     status : JointStatus
-        How the search ended; its `sentence` says it in words.
+        Outcome of the search; its `sentence` describes it.
     """
 
     power_fit: PowerFit
@@ -261,6 +261,7 @@ class JointFit(StoredFit, RoundedPowers):
         return self.power_fit.lambdas
 
     def _optimum(self) -> Optimum:
+        """Return the maximum of the likelihood, for tests and rounded powers."""
         nll, n_obs = np.asarray(self.nll), np.asarray(self.n_obs)
         return Optimum(self.lmbda, nll, self.standard_error(), n_obs, self.n_features, names=self.column_names)
 
@@ -289,10 +290,10 @@ class JointFit(StoredFit, RoundedPowers):
         Parameters
         ----------
         X : (n, n_features) array-like
-            The fitted data, or new ones. A row with a missing value has the distance NaN; one whose transform is
+            The fitted data, or new data. A row with a missing value has the distance NaN. A row whose transform is
             infinite has an infinite distance.
         covariates : (n, q) array-like, optional
-            The covariates of these rows; needed where the fit had covariates.
+            The covariates of these rows; needed if the fit had covariates.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -323,11 +324,11 @@ class JointFit(StoredFit, RoundedPowers):
         matrix = read_fitted(X, self.column_names, self.n_features)
         values = np.asarray(matrix.values, dtype=np.float64)
         residuals = self.power_fit.transform(values, n_threads=n_threads)
-        coef = np.array(self.coef.T)  # kernels do not take the read-only maps that joblib hands to its workers
+        coef = np.array(self.coef.T)  # a copy: kernels do not accept the read-only memory maps of joblib
         design = self._found.covariates.matrix(covariates, len(values), X)[:, self._found.kept]
         residuals -= combine(coef, np.ascontiguousarray(design.T)).T
         too_far = np.isinf(residuals).any(axis=1) & ~np.isnan(residuals).any(axis=1)
-        residuals[too_far] = np.nan  # which `mahalanobis` takes, unlike infinite values
+        residuals[too_far] = np.nan  # `mahalanobis` accepts NaN, but not infinite values
         distances = mahalanobis(residuals, np.zeros(self.n_features), self.cov)
         distances[too_far] = np.inf
         return frames.labelled(X, distances)
@@ -344,25 +345,25 @@ class JointFit(StoredFit, RoundedPowers):
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Interval:
-        """Return intervals for each lambda, the others being free.
+        """Return an interval for each lambda; the other lambdas are free.
 
         Parameters
         ----------
         X, covariates, sample_weight : array-like, optional
-            The fitted data; not needed right after `fit_joint`, which remembers them, see `PowerFit.profile`.
+            The fitted data. They are not needed right after `fit_joint`, which remembers them; see `PowerFit.profile`.
         level : float, default 0.95
             Confidence level, between 0 and 1.
         method : {"profile", "wald"}, default "profile"
-            Where the likelihood, maximised over the other lambdas, has fallen by half a chi-square quantile; or
-            ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`, which needs no data.
+            "profile" ends where the likelihood, maximised over the other lambdas, has fallen by half a chi-square
+            quantile. "wald" is ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`; it needs no data.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
         Returns
         -------
         Interval
-            `low` and `high`, as `PowerFit.confint` returns them. NaN, with a warning, where the profile does not come
-            down that far, or not along a valley that Newton's method can follow.
+            `low` and `high`, as in `PowerFit.confint`. NaN, with a warning, if the profile does not fall that far, or
+            if Newton's method cannot follow it.
 
         Notes
         -----
@@ -395,7 +396,7 @@ class JointFit(StoredFit, RoundedPowers):
         return interval.named(self.column_names)
 
     def standard_error(self) -> FloatArray:
-        """Return standard errors of lambda: the roots of the diagonal of `lmbda_cov`."""
+        """Return the standard errors of lambda: the roots of the diagonal of `lmbda_cov`."""
         return np.asarray(np.sqrt(np.diag(self.lmbda_cov)))
 
     def lr_test(
@@ -407,14 +408,14 @@ class JointFit(StoredFit, RoundedPowers):
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> LikelihoodRatio:
-        """Test given lambdas by a likelihood ratio, all together.
+        """Test given lambdas, all together, by the likelihood ratio.
 
         ``2 (nll(lmbda0) - nll)`` is chi-square with p degrees of freedom, up to O(1/n), if `lmbda0` is true.
 
         Parameters
         ----------
         lmbda0 : float or (p,) array-like
-            The lambdas to test; one number stands for all columns: 0 tests whether logarithms are jointly normal, 1
+            The lambdas to test; one number applies to all columns. 0 tests whether the logarithms are jointly normal, 1
             whether the data are.
         X, covariates, sample_weight, n_threads
             As in `confint`.
@@ -422,8 +423,8 @@ class JointFit(StoredFit, RoundedPowers):
         Returns
         -------
         LikelihoodRatio
-            Numbers `statistic`, `df` (p) and `pvalue`. An infinite statistic where a transform with `lmbda0` is beyond
-            float64.
+            Numbers `statistic`, `df` (p) and `pvalue`. The statistic is infinite if a transform with `lmbda0`
+            overflows.
 
         Raises
         ------
@@ -451,7 +452,7 @@ class JointFit(StoredFit, RoundedPowers):
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Summary:
-        """Return a table of the lambdas, with joint tests of no transform, of logarithms and of the rounded powers.
+        """Make a table of the lambdas, with joint tests of no transform, of logarithms and of the rounded powers.
 
         Parameters
         ----------
@@ -460,12 +461,13 @@ class JointFit(StoredFit, RoundedPowers):
         level : float, default 0.95
             Confidence level of the intervals.
         method : {"profile", "wald"}, optional
-            Of the intervals, as in `confint`: "profile" (default), or "wald" (default without data), at less cost.
+            Method of the intervals, as in `confint`. The default is "profile", or "wald" without data, which costs
+            less.
 
         Returns
         -------
         Summary
-            For each column `lmbda`, the `rounded` power, `se`, and the ends `low` and `high`; below it the tests.
+            `lmbda`, the `rounded` power, `se`, and the ends `low` and `high` of each column; below them the tests.
 
         Examples
         --------
@@ -488,8 +490,14 @@ class JointFit(StoredFit, RoundedPowers):
     def _likelihood(
         self, X: object, covariates: object, sample_weight: ArrayLike | None, n_threads: int | None
     ) -> FittedLikelihood:
-        """Return the likelihood of the fitted data, remembered or given once more."""
-        with warnings.catch_warnings():  # about rows left out: said at the fit
+        """Return the likelihood of the fitted data, which are remembered or passed again.
+
+        Parameters
+        ----------
+        X, covariates, sample_weight, n_threads
+            As in `confint`.
+        """
+        with warnings.catch_warnings():  # the fit has warned about rows left out
             warnings.simplefilter("ignore")
             rows = self._fitted_rows(X, covariates, sample_weight)
         design = make_design(rows, self._found.covariates)
@@ -499,6 +507,7 @@ class JointFit(StoredFit, RoundedPowers):
         return FittedLikelihood(likelihood, self.lmbda, self.n_obs, self.column_names)
 
     def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> Rows:
+        """Return the complete rows of the fitted data; raise if the data passed are not those of the fit."""
         if X is None:
             if covariates is not None or sample_weight is not None:
                 raise ValueError("covariates and sample_weight go with X: pass all, or none to use the fitted data")
@@ -526,7 +535,7 @@ class JointFit(StoredFit, RoundedPowers):
 
 
 def _counted(n: int, noun: str) -> str:
-    """Return a number of things in words."""
+    """Return a number with its noun, in the plural unless it is 1."""
     return f"{n} {noun}{'s' * (n != 1)}"
 
 

@@ -1,4 +1,4 @@
-"""Location and scale of columns: mean and standard deviation, order statistics, M-estimators."""
+"""Estimate location and scale of columns: mean and standard deviation, order statistics, M-estimators."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LocationScale(_Pair):
     n_iter : ndarray of int, shape (p,)
         Iterations of the estimator; 0 for estimators without iteration.
     status : ndarray of int, shape (p,)
-        A `powerkern.location.LocationStatus` per column; `status_text` has them in words.
+        The `powerkern.location.LocationStatus` of each column; `status_text` describes it.
     """
 
     n_iter: NDArray[np.int64]
@@ -71,12 +71,12 @@ class LocationScale(_Pair):
 
     @property
     def status_text(self) -> list[str]:
-        """The status of each column in words."""
+        """The status of each column, in words."""
         return [LocationStatus(code).sentence for code in self.status.tolist()]
 
 
 class _Method(NamedTuple):
-    """A method: its compiled function, the default constants, and a checker that puts them in the function's order."""
+    """A method: its compiled function, the default constants, and a function that checks and orders constants."""
 
     function: Callable[..., None]
     defaults: Mapping[str, Any]
@@ -84,7 +84,7 @@ class _Method(NamedTuple):
 
 
 def _positive(what: str, value: object) -> float:
-    """A tuning constant."""
+    """Return a tuning constant as a float; raise unless it is positive."""
     return as_number(what, value, "(0, inf)")
 
 
@@ -92,6 +92,7 @@ def _positive(what: str, value: object) -> float:
 
 
 def _order(center: str, spread: str) -> _Method:
+    """Return the method of order statistics with this center and this scale."""
     codes = [float(_CENTERS.index(center)), float(_SPREADS.index(spread))]
     if center != "trimmed":
         return _Method(order_columns, {}, lambda: [*codes, 0.0, 0.0])
@@ -105,6 +106,7 @@ def _order(center: str, spread: str) -> _Method:
 
 
 def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]:
+    """Return the checked constants of "huber-scale" in order."""
     code = _SCALE_CENTERS.index(as_choice("center", center, _SCALE_CENTERS))
     lost = as_number("ddof", ddof, "[0, inf)")
     if code and lost:
@@ -113,6 +115,7 @@ def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]
 
 
 def _proposal2_options(k: object, k_location: object) -> list[float]:
+    """Return the checked constants of "huber-proposal2" in order."""
     return [_positive("k", k), _positive("k_location", k if k_location is None else k_location)]
 
 
@@ -143,18 +146,18 @@ def location_scale(
     progress: bool = False,
     **constants: Any,
 ) -> LocationScale:
-    """Location and scale of every column.
+    """Estimate location and scale of every column.
 
     Parameters
     ----------
     X : array_like of shape (n, p) or (n,)
         Array or data frame. NaN is missing, column by column.
     method : str, default "median-mad"
-        See Notes.
+        The estimators of location and scale; see Notes.
     sample_weight : array_like of shape (n,), or str, optional
-        Weights of the rows, or the name of the weight column of a data frame; equivalent to repeating each row that
-        many times. Estimators that count values (quartiles, trimming, ``n - 1``) depend on the absolute weights, not
-        only on their ratios: weights that sum to 1 are equivalent to one row, which has no spread.
+        Weights of the rows, or the name of the weight column of a data frame. A weight of k is equivalent to repeating
+        the row k times. Estimators that count values (quartiles, trimming, ``n - 1``) depend on the absolute weights,
+        not only on their ratios. Weights that sum to 1 are equivalent to one row, which has no spread.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
     progress : bool, default False
@@ -247,7 +250,21 @@ def location_scale(
 def measure_location(
     matrix: Matrix, method: str, /, *, n_threads: int, progress: bool = False, **constants: Any
 ) -> LocationScale:
-    """Estimate location and scale of the columns of a matrix that has been read; messages use its names of columns."""
+    """Estimate location and scale of the columns of a matrix that has been read; messages use its column names.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data, (n, p), with weights.
+    method : str
+        As in `location_scale`.
+    n_threads : int
+        Number of threads.
+    progress : bool
+        Show a progress bar.
+    **constants
+        Tuning constants of the method.
+    """
     return location_scale_of(
         location_results(matrix, method, n_threads=n_threads, progress=progress, **constants), matrix.names
     )
@@ -256,7 +273,21 @@ def measure_location(
 def location_results(
     matrix: Matrix, method: str, /, *, n_threads: int, progress: bool = False, **constants: Any
 ) -> FloatArray:
-    """Return location, scale, iterations and status of every column as a row each, without warnings."""
+    """Return location, scale, iterations and status of every column, (p, 4), without warnings.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data, (n, p), with weights.
+    method : str
+        As in `location_scale`.
+    n_threads : int
+        Number of threads.
+    progress : bool
+        Show a progress bar.
+    **constants
+        Tuning constants of the method.
+    """
     function, options = compiled(method, constants)
     estimate = _estimator(function, options, matrix.weight)
     results = measure_columns(estimate, matrix.values, _N_RESULTS, n_threads, progress)
@@ -265,7 +296,7 @@ def location_results(
 
 
 def location_scale_of(results: FloatArray, names: list[str] | None) -> LocationScale:
-    """The returned object from rows of results, one per column; warns of columns without a valid result."""
+    """Make a `LocationScale` from rows of results; warn about columns without a valid result."""
     status = results[:, 3].astype(np.int64)
     invalid = (LocationStatus.EMPTY, LocationStatus.MAX_ITER, LocationStatus.OVERFLOW)
     warn_of_columns([(status == code, code.sentence) for code in invalid], names)
@@ -273,7 +304,7 @@ def location_scale_of(results: FloatArray, names: list[str] | None) -> LocationS
 
 
 def points_estimator(method: str, constants: Mapping[str, Any]) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    """The method as a function of ascending values and weights: ``estimate(x, w)`` returns a row of results."""
+    """Return the method as a function of ascending values and weights: ``estimate(x, w)`` returns a row of results."""
     function, options = compiled(method, constants)
 
     def estimate(x: FloatArray, w: FloatArray) -> FloatArray:
@@ -287,7 +318,7 @@ def points_estimator(method: str, constants: Mapping[str, Any]) -> Callable[[Flo
 
 
 def compiled(method: str, constants: Mapping[str, Any]) -> tuple[Callable[..., None], FloatArray]:
-    """The function of a method, and its checked constants in the function's order."""
+    """Return the compiled function of a method, and its checked constants in the order of the function."""
     chosen = METHODS[as_choice("method", method, METHODS)]
     for name in constants:
         if name not in chosen.defaults:
@@ -300,7 +331,7 @@ def compiled(method: str, constants: Mapping[str, Any]) -> tuple[Callable[..., N
 def _estimator(
     function: Callable[..., None], options: FloatArray, weight: FloatArray
 ) -> Callable[[FloatArray, slice], FloatArray]:
-    """The callback of `measure_columns`: results for a block of columns."""
+    """Return the callback of `measure_columns`, which estimates a block of columns."""
 
     def estimate(block: FloatArray, group: slice) -> FloatArray:
         out = np.empty((block.shape[0], _N_RESULTS))
@@ -315,6 +346,7 @@ def _estimator(
 
 
 def _refuse_infinite(matrix: Matrix, status: FloatArray, weight: FloatArray) -> None:
+    """Raise for the first column with an infinite value."""
     infinite = np.flatnonzero(status == BAD_INFINITE)
     if infinite.size:
         raise domain_error_in(matrix, int(infinite[0]), matrix.names, weight)

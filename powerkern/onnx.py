@@ -1,13 +1,13 @@
-"""Transforms as ONNX graphs, for runtimes without Python; tested in onnxruntime.
+"""Convert transforms to ONNX graphs, for runtimes without Python; tested in onnxruntime.
 
-`to_onnx` converts a fit, or its inverse, to a model. Importing this module also registers a converter with
-skl2onnx, so that pipelines with a `powerkern.sklearn.PowerTransformer` can be converted.
+`to_onnx` converts a fit, or its inverse, to a model. Importing this module also registers a converter with skl2onnx, so
+that pipelines with a `powerkern.sklearn.PowerTransformer` can be converted.
 
-A graph computes in float64, whatever its input and output types, relative to the fit's reference inside the data: it
-is as accurate as the fit, to some 1e-13 of the standard deviation, even if lambda is in the hundreds. It differs from
-`PowerFit.transform` in two ways: values outside the domain or the range become NaN or infinite without an error or
-warning, and powers that overflow, of values far beyond the fitted data, become infinite. Raw output
-(``standardize=False``) with lambda in the hundreds has lost its digits, as in `PowerFit`, and cannot be inverted.
+A graph computes in float64, whatever its input and output types, relative to the reference of the fit inside the data.
+It is as accurate as the fit, to about 1e-13 of the standard deviation, even if lambda is in the hundreds. It differs
+from `PowerFit.transform` in two ways. Values outside the domain or the range become NaN or infinite without an error or
+warning. Powers that overflow, of values far beyond the fitted data, become infinite. Raw output (``standardize=False``)
+with lambda in the hundreds has lost its digits, as in `PowerFit`, and cannot be inverted.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _DTYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
 
 
 def to_onnx(fit: PowerFit | PowerTransformer, *, inverse: bool = False, dtype: str = "float32") -> Any:
-    """The transform of a fit, or its inverse, as an ONNX model.
+    """Convert the transform of a fit, or its inverse, to an ONNX model.
 
     Parameters
     ----------
     fit : PowerFit or fitted PowerTransformer
-        Any family and estimator, with or without shift, standardised or raw.
+        The fit, of any family and estimator, with or without shift, standardised or raw.
     inverse : bool, default False
         Convert the inverse transform.
     dtype : {"float32", "float64"}, default "float32"
@@ -101,6 +101,7 @@ def to_onnx(fit: PowerFit | PowerTransformer, *, inverse: bool = False, dtype: s
 
 
 def _fit_of(transformer: object) -> PowerFit:
+    """Return the fit of a transformer; raise if it cannot be converted."""
     if not isinstance(transformer, PowerTransformer):
         raise TypeError(
             f"to_onnx takes a PowerFit or a powerkern.sklearn.PowerTransformer, got {type(transformer).__name__}; "
@@ -123,26 +124,26 @@ class _Graph:
         self.constants: list[Any] = []
 
     def add(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """Add a node; returns the name of its output."""
+        """Add a node; return the name of its output."""
         name = output or f"t{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, list(inputs), [name], **attributes))
         return name
 
     def constant(self, values: FloatArray | NDArray[np.bool_]) -> str:
-        """Add a constant; returns its name."""
+        """Add a constant; return its name."""
         name = f"c{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
         return name
 
 
 class _Builder:
-    """Array expressions, built by functions that add a node or a constant."""
+    """Builder of array expressions from functions that add a node or a constant."""
 
     def __init__(self, add: Callable[..., str], constant: Callable[[Any], str]) -> None:
         self._add, self._constant = add, constant
 
     def of(self, values: Any) -> str:
-        """Add a constant, one number or one per column; return names as they are."""
+        """Add a constant, one number or one per column; return names unchanged."""
         if isinstance(values, str):
             return values
         array = np.asarray(values)
@@ -152,7 +153,7 @@ class _Builder:
         return lambda *inputs: self._add(operator, *(self.of(a) for a in inputs))
 
     def log(self, u: str, q: str) -> str:
-        """``ln u`` for u = 1 + q; Kahan's correction restores the digits of q lost to rounding."""
+        """Build ``ln u`` for u = 1 + q; Kahan's correction restores the digits of q that rounding lost."""
         rest = self.Sub(u, 1.0)
         near = self.Less(self.Abs(rest), 0.5)
         exact = self.Equal(rest, 0.0)
@@ -161,7 +162,7 @@ class _Builder:
         return self.Where(near, self.Where(exact, q, self.Mul(log, factor)), log)
 
     def expm1_ratio(self, t: str) -> str:
-        """``expm1(t)/t``, 1 at 0."""
+        """Build ``expm1(t)/t``, 1 at 0."""
         u = self.Exp(t)
         rest, exact = self.Sub(u, 1.0), self.Equal(u, 1.0)
         near = self.Less(self.Abs(t), 0.5)
@@ -170,28 +171,28 @@ class _Builder:
         return self.Where(near, by_log, self.Div(rest, self.Where(near, 1.0, t)))
 
     def log1p_ratio(self, t: str) -> str:
-        """``log1p(t)/t``, 1 at 0."""
+        """Build ``log1p(t)/t``, 1 at 0."""
         zero = self.Equal(t, 0.0)
         return self.Where(zero, 1.0, self.Div(self.log(self.Add(t, 1.0), t), self.Where(zero, 1.0, t)))
 
     def power(self, exponent: FloatArray, d: str) -> str:
-        """``expm1(m d)/m``, d for m = 0."""
+        """Build ``expm1(m d)/m``, d for m = 0."""
         return self.Mul(d, self.expm1_ratio(self.Mul(d, exponent)))
 
     def log_of_power(self, exponent: FloatArray, v: str) -> str:
-        """``log1p(m v)/m``, v for m = 0."""
+        """Build ``log1p(m v)/m``, v for m = 0."""
         return self.Mul(v, self.log1p_ratio(self.Mul(v, exponent)))
 
     def expm1(self, d: str) -> str:
-        """``exp(d) - 1``."""
+        """Build ``exp(d) - 1``."""
         return self.Mul(d, self.expm1_ratio(d))
 
 
 class _Constants:
     """Constants of the transforms of all columns, each (n_features,).
 
-    With x' = sign (x - center)/divisor and u = (offset + x')/(offset + a): for x' >= 0 (or Box-Cox) psi is
-    ``growth b_m(ln u)``, for others ``zero - other_growth b_(2-m)(log1p(-x'))``, both relative to a >= 0 in the data.
+    Let x' = sign (x - center)/divisor and u = (offset + x')/(offset + a). For x' >= 0 (or Box-Cox), psi is
+    ``growth b_m(ln u)``, otherwise ``zero - other_growth b_(2-m)(log1p(-x'))``, both relative to a >= 0 in the data.
     """
 
     def __init__(self, fit: PowerFit, constant: bool) -> None:
@@ -217,7 +218,19 @@ class _Constants:
 
 
 def _forward(b: _Builder, x: str, fit: PowerFit, constant: bool) -> str:
-    """The transform of x."""
+    """Build the transform of x.
+
+    Parameters
+    ----------
+    b : _Builder
+        The builder.
+    x : str
+        Name of the input.
+    fit : PowerFit
+        The fit.
+    constant : bool
+        Whether constant columns become 0, as in `powerkern.sklearn.PowerTransformer`.
+    """
     c = _Constants(fit, constant)
     scaled = b.Mul(b.Div(b.Sub(x, c.center), c.divisor), c.sign)
     unit = c.offset + c.a
@@ -237,7 +250,19 @@ def _forward(b: _Builder, x: str, fit: PowerFit, constant: bool) -> str:
 
 
 def _inverse(b: _Builder, z: str, fit: PowerFit, constant: bool) -> str:
-    """The value whose transform is z."""
+    """Build the value whose transform is z.
+
+    Parameters
+    ----------
+    b : _Builder
+        The builder.
+    z : str
+        Name of the input.
+    fit : PowerFit
+        The fit.
+    constant : bool
+        Whether constant columns became 0, as in `powerkern.sklearn.PowerTransformer`.
+    """
     c = _Constants(fit, constant)
     psi = b.Div(b.Sub(z, c.intercept), c.slope)
     if c.mirrored.any():
@@ -260,7 +285,7 @@ def _inverse(b: _Builder, z: str, fit: PowerFit, constant: bool) -> str:
 
 
 def _shape(operator: Any) -> None:
-    """skl2onnx: the output has the type of the input, or float32 if the input is not floating-point."""
+    """Set the output type for skl2onnx: that of the input, or float32 if the input is not floating-point."""
     if len(operator.inputs) != 1:
         raise ValueError("PowerTransformer converts with one input, a table; declare it so in initial_types")
     given = operator.inputs[0].type
@@ -269,7 +294,7 @@ def _shape(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """skl2onnx: add the nodes of a transformer."""
+    """Add the nodes of a transformer for skl2onnx."""
 
     def add(kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:
         name = output or scope.get_unique_variable_name("powerkern")
@@ -291,7 +316,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _version_of(kind: str) -> int:
-    """The opset in which an operator last changed, up to 17."""
+    """Return the opset in which an operator last changed, up to 17."""
     return int(defs.get_schema(kind, max_inclusive_version=_OPSET).since_version)
 
 

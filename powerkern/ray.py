@@ -1,6 +1,6 @@
 """Power transforms of Ray datasets, and of chunks that are objects or tasks of Ray.
 
-`fit` makes two passes: tasks reduce blocks of rows to ranges of the columns, then to sketches (see `powerkern.sketch`),
+`fit` makes two passes. Tasks reduce blocks of rows to ranges of the columns, then to sketches (see `powerkern.sketch`),
 which tasks merge in pairs as they arrive. `transform` and `inverse_transform` are lazy steps of a dataset.
 """
 
@@ -41,7 +41,7 @@ except ImportError:
 
 __all__ = ["fit", "inverse_transform", "transform"]
 
-#: Tasks in flight per CPU of the cluster.
+#: Number of running tasks per CPU of the cluster.
 _AHEAD = 2
 
 
@@ -57,16 +57,16 @@ def fit(
 ) -> PowerFit:
     """Fit a power transform to every column of data in Ray: `powerkern.fit` in two passes over its blocks.
 
-    A task returns a summary of some 10 kB per column; only the last one goes to the driver. At most two chunks per CPU
-    are in flight at any time.
+    A task returns a summary of about 10 kB per column; only the last summary goes to the driver. At most two chunks per
+    CPU are processed at any time.
 
     Parameters
     ----------
     X : ray.data.Dataset, or sequence of ObjectRef or of functions
-        A dataset, in which null and NaN mean missing; or chunks of rows, each an object that `powerkern.fit` accepts,
-        or a function without arguments that returns one and is called in a task once per pass.
+        A dataset, in which null and NaN are missing, or chunks of rows. A chunk is an object that `powerkern.fit`
+        accepts, or a function without arguments that returns such an object; it is called in a task once per pass.
     family, estimator, progress, **options
-        As for `powerkern.sketch.fit_chunks`; ``n_threads`` are the threads that fit the sums, here.
+        As in `powerkern.sketch.fit_chunks`; ``n_threads`` is the number of local threads that fit the sums.
     columns : sequence of str, optional
         The columns of a dataset to fit, in this order; default: all numeric and boolean columns except the weights.
     sample_weight : str, or sequence of ObjectRef or of functions, optional
@@ -140,7 +140,7 @@ def transform(X: Any, fit: PowerFit) -> Any:
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:
     """Undo `transform`, lazily.
 
-    `out_of_range` is as for `PowerFit.inverse_transform`; warnings appear in the workers' logs.
+    `out_of_range` is as in `PowerFit.inverse_transform`. Warnings appear in the logs of the workers.
     """
     return _applied(Z, fit, "inverse_transform", out_of_range=out_of_range)
 
@@ -149,7 +149,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _over_blocks(X: Any, names: list[str]) -> MapReduce:
-    """The engine of a dataset: each block is reduced to an outcome, if possible in the task that produces the block."""
+    """Return the engine of a dataset: each block is reduced to an outcome, in the task that produces it if possible."""
     table = X.select_columns(names)
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
@@ -166,7 +166,7 @@ def _over_blocks(X: Any, names: list[str]) -> MapReduce:
 
 
 def _over_chunks(chunks: list[tuple[Any, ...]]) -> MapReduce:
-    """The engine of chunks: a task reduces each chunk to an outcome."""
+    """Return the engine of chunks: a task reduces each chunk to an outcome."""
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
         shared = ray.put(function)
@@ -177,7 +177,7 @@ def _over_chunks(chunks: list[tuple[Any, ...]]) -> MapReduce:
 
 
 def _settled(parts: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
-    """Merge all parts in order of arrival, with a bounded number of tasks in flight, and return the summary."""
+    """Merge all parts in order of arrival, with a bounded number of running tasks, and return the summary."""
     most = max(2, _AHEAD * int(ray.cluster_resources().get("CPU", 1)))
     running: list[Any] = []
     single: list[Any] = []
@@ -199,7 +199,7 @@ def _settled(parts: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
 
 
 def _summarised(function: Pass[Any], position: int, *given: Any) -> Outcome:
-    """The outcome of a chunk and its weights, each given as data or as a function that returns it."""
+    """Return the outcome of a chunk and its weights, each passed as data or as a function that returns data."""
     name = f"chunk {position}"
     outcome = outcome_of(name, lambda: function(*(one() if callable(one) else one for one in given)))
     return dataclasses.replace(outcome, position=position)
@@ -208,19 +208,32 @@ def _summarised(function: Pass[Any], position: int, *given: Any) -> Outcome:
 def _summarised_block(
     function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], block: pyarrow.Table
 ) -> pyarrow.Table:
-    """The outcome of a block, read a few rows at a time."""
+    """Return the outcome of a block, which is read a few rows at a time.
+
+    Parameters
+    ----------
+    function : Pass
+        The pass.
+    merge : callable
+        Merges two summaries.
+    names : list of str
+        Names of the columns.
+    block : pyarrow.Table
+        The rows.
+    """
     total = merged_outcomes(merge, outcomes_of_parts(function, _parts(block.select(names)), _place))
     return pyarrow.table({"outcome": [pickle.dumps(total)]})
 
 
 def _merged(merge: Callable[[Any, Any], Any], *parts: Any) -> Outcome:
-    """Merge outcomes, and blocks of outcomes, one by one, the first chunk first: it decides on the order of columns."""
+    """Merge outcomes and blocks of outcomes, the first chunk first, since it decides on the order of columns."""
     outcomes = sorted((outcome for part in parts for outcome in _outcomes(part)), key=lambda outcome: outcome.position)
     total = merged_outcomes(merge, outcomes)
     return dataclasses.replace(total, position=outcomes[0].position) if outcomes else total
 
 
 def _outcomes(part: Outcome | pyarrow.Table) -> Iterator[Outcome]:
+    """Yield the outcomes in a part."""
     if isinstance(part, Outcome):
         yield part
     elif part.num_rows:
@@ -234,6 +247,7 @@ _SUMMARISED, _MERGED = ray.remote(_summarised), ray.remote(_merged)
 
 
 def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
+    """Apply a method of a fit to every block of a dataset, lazily."""
     if not isinstance(X, ray.data.Dataset):
         raise TypeError(f"X is a {type(X).__name__}, not a Ray dataset; in a task, call the method {method} of the fit")
     as_power_fit(fit)
@@ -242,7 +256,19 @@ def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
 
 
 def _transformed(fit: PowerFit, method: str, options: dict[str, Any], block: pyarrow.Table) -> pyarrow.Table:
-    """Transform the fitted columns of a block, a few rows at a time."""
+    """Transform the fitted columns of a block, a few rows at a time.
+
+    Parameters
+    ----------
+    fit : PowerFit
+        The fit.
+    method : str
+        Name of the method.
+    options : dict
+        Its options.
+    block : pyarrow.Table
+        The rows.
+    """
     if not block.num_rows:
         return block
     names = columns_to_read(_table(block.schema), fit.column_names, None)
@@ -270,7 +296,7 @@ def _place(rows: int) -> str:
 
 
 def _table(schema: Any) -> list[Column]:
-    """The columns of a dataset or of a block."""
+    """Return the columns of a dataset or of a block."""
     if schema is None:
         raise ValueError(NO_ROWS)
     return [
@@ -280,7 +306,7 @@ def _table(schema: Any) -> list[Column]:
 
 
 def _chunks(X: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
-    """Chunks, with their weights if given."""
+    """Return chunks, with their weights if there are any."""
     chunks = _one_each("X", X)
     if sample_weight is None:
         return [(chunk,) for chunk in chunks]
@@ -291,6 +317,7 @@ def _chunks(X: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
 
 
 def _one_each(name: str, each: Any) -> list[Any]:
+    """Return a list of chunks; raise unless all are objects or functions."""
     if isinstance(each, list | tuple) and all(isinstance(one, ray.ObjectRef) or callable(one) for one in each):
         return list(each)
     raise TypeError(

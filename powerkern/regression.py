@@ -172,7 +172,23 @@ def fit_regression(
 def _fitted(
     problem: Problem, family: int, given: FloatArray, bounds: FloatArray, n_threads: int, progress: bool
 ) -> Figures:
-    """Results of every response under one family."""
+    """Fit every response under one family.
+
+    Parameters
+    ----------
+    problem : Problem
+        Responses and covariates.
+    family : int
+        Code of the transform.
+    given : (p,) ndarray
+        Lambda of each response; NaN if it is fitted.
+    bounds : (2, p) ndarray
+        Smallest and largest lambda.
+    n_threads : int
+        Number of threads.
+    progress : bool
+        Show a progress bar.
+    """
     everything = np.arange(problem.values.shape[1])
     figures = _within(problem, problem.basis, everything, family, given, bounds, n_threads, progress)
     deficient = np.flatnonzero(figures.results[:, STATUS] == BAD_RANK)
@@ -194,7 +210,27 @@ def _within(
     n_threads: int,
     progress: bool,
 ) -> Figures:
-    """Results of some of the responses, with lambda within bounds."""
+    """Fit some of the responses, with lambda within bounds.
+
+    Parameters
+    ----------
+    problem : Problem
+        Responses and covariates.
+    basis : Basis
+        Basis of the design of these responses.
+    columns : (k,) ndarray of int
+        Positions of the responses.
+    family : int
+        Code of the transform.
+    given : (k,) ndarray
+        Lambda of each response; NaN if it is fitted.
+    bounds : (2, k) ndarray
+        Smallest and largest lambda.
+    n_threads : int
+        Number of threads.
+    progress : bool
+        Show a progress bar.
+    """
     figures = _fitted_with(problem, basis, columns, family, given, n_threads, progress)
     moved = find_outside(figures.results, bounds, given)
     if not moved.size:
@@ -223,7 +259,25 @@ def _fitted_with(
     n_threads: int,
     progress: bool,
 ) -> Figures:
-    """Results of some of the responses, whose rows have the given basis."""
+    """Fit some of the responses without bounds.
+
+    Parameters
+    ----------
+    problem : Problem
+        Responses and covariates.
+    basis : Basis
+        Basis of the design of these responses.
+    columns : (k,) ndarray of int
+        Positions of the responses.
+    family : int
+        Code of the transform.
+    given : (k,) ndarray
+        Lambda of each response; NaN if it is fitted.
+    n_threads : int
+        Number of threads.
+    progress : bool
+        Show a progress bar.
+    """
     width = N_RESULTS + 2 + basis.rank
 
     def regress(block: FloatArray, design: Design, group: slice, work: RegressionWork, out: FloatArray) -> None:

@@ -1,8 +1,8 @@
 """Power transforms of Spark data frames, fitted without gathering rows.
 
-`fit` makes two passes over the partitions, as Arrow batches: one for the ranges of the columns, one for the sketches
-(see `powerkern.sketch`), which are merged on the executors. `transform` and `inverse_transform` are lazy columns of
-the data frame. Spark Connect is supported.
+`fit` makes two passes over the partitions, as Arrow batches, one for the ranges of the columns and one for the sketches
+(see `powerkern.sketch`), which are merged on the executors. `transform` and `inverse_transform` are lazy columns of the
+data frame. Spark Connect is supported.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ def fit(
     """Fit a power transform to columns of a Spark data frame: `powerkern.fit` in two passes over its partitions.
 
     Each pass is one Spark job. A task reduces the Arrow batches of its partition, one after the other, to one summary
-    of some 10 kB per column; further stages merge about eight summaries per task, until one is left for the driver.
+    of about 10 kB per column. Further stages merge about eight summaries per task, until one is left for the driver.
 
     Parameters
     ----------
     X : pyspark.sql.DataFrame
-        Classic or of Spark Connect. Null and NaN mean missing.
+        The data, a classic data frame or one of Spark Connect. Null and NaN are missing.
     family, estimator, progress, **options
-        As for `powerkern.sketch.fit_chunks`; ``n_threads`` are the threads that fit the sums, here.
+        As in `powerkern.sketch.fit_chunks`; ``n_threads`` is the number of local threads that fit the sums.
     columns : sequence of str, optional
         The columns to fit, in this order; default: all numeric and boolean columns except the weights.
     sample_weight : str, optional
@@ -172,7 +172,7 @@ def transform(X: Any, fit: PowerFit) -> Any:
 def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:
     """Undo `transform`, lazily.
 
-    `out_of_range` is as for `PowerFit.inverse_transform`; warnings appear in the executors' logs.
+    `out_of_range` is as in `PowerFit.inverse_transform`. Warnings appear in the logs of the executors.
     """
     return _applied(Z, fit, "inverse_transform", out_of_range=out_of_range)
 
@@ -181,7 +181,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _map_reduce(X: Any, names: list[str], keys: Sequence[str] = ()) -> MapReduce:
-    """The engine: one job for each pass over the named numeric columns and the columns of labels."""
+    """Return the engine: one job for each pass over the named numeric columns and the columns of labels."""
     fields = _fields([*names, *keys])[len(names) :]
     labels = [_column(key).alias(field) for key, field in zip(keys, fields, strict=True)]
     table = X.select([*_doubles(names), *labels])
@@ -201,7 +201,7 @@ def _map_reduce(X: Any, names: list[str], keys: Sequence[str] = ()) -> MapReduce
 
 
 def _levels(partitions: int | None) -> Iterator[tuple[int, ...]]:
-    """The number of parts that each merging stage produces, down to one.
+    """Yield the number of parts that each merging stage produces, down to one.
 
     In the first pass the number of partitions is unknown, and Spark sizes a single stage. Its summaries are small:
     ranges of the columns, and samples for robust estimators.
@@ -217,7 +217,19 @@ def _levels(partitions: int | None) -> Iterator[tuple[int, ...]]:
 def _summarised(
     function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], batches: Iterator[pyarrow.RecordBatch]
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Reduce a partition to one row, its outcome, or to no row if it is empty."""
+    """Reduce a partition to one row with its outcome, or to no row if it is empty.
+
+    Parameters
+    ----------
+    function : Pass
+        The pass.
+    merge : callable
+        Merges two summaries.
+    names : list of str
+        Names of the columns.
+    batches : iterator of pyarrow.RecordBatch
+        The rows of the partition.
+    """
     parts = (batch.rename_columns(names) for batch in batches)
     total = merged_outcomes(merge, outcomes_of_parts(function, parts, _place))
     if total.summary is not None or total.error is not None:
@@ -236,6 +248,7 @@ def _merged(merge: Callable[[Any, Any], Any], batches: Iterator[pyarrow.RecordBa
 
 
 def _row(partitions: int, outcome: Outcome) -> pyarrow.RecordBatch:
+    """Return an outcome as a row of Arrow data."""
     arrays = [
         pyarrow.array([_partition()], pyarrow.int32()),
         pyarrow.array([partitions], pyarrow.int32()),
@@ -250,6 +263,7 @@ def _place(rows: int) -> str:
 
 
 def _partition() -> int:
+    """Return the number of the partition of this task."""
     return int(TaskContext.get().partitionId())
 
 
@@ -260,7 +274,7 @@ _COMPUTED = "computed by powerkern"
 
 
 def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
-    """Apply a method of a fit to its columns by one Python function, as a struct; the others never leave the JVM."""
+    """Apply a method of a fit to its columns by one Python function, as a struct; other columns never leave the JVM."""
     as_power_fit(fit)
     names = columns_to_read(_table(X), fit.column_names, None)
     check_n_features(np.empty((0, len(names))), fit.n_features, None, None)
@@ -281,6 +295,21 @@ def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
 def _computed(
     fit: PowerFit, method: str, options: dict[str, Any], names: list[str], batches: Iterator[pandas.DataFrame]
 ) -> Iterator[pandas.DataFrame]:
+    """Apply a method of a fit to batches of rows.
+
+    Parameters
+    ----------
+    fit : PowerFit
+        The fit.
+    method : str
+        Name of the method.
+    options : dict
+        Its options.
+    names : list of str
+        Names of the columns.
+    batches : iterator of pandas.DataFrame
+        The rows.
+    """
     rows = 0
     for batch in batches:
         with naming(_place(rows)):
@@ -295,6 +324,7 @@ def _missing_as_in(given: Any, computed: Any) -> Any:
 
 
 def _result_type(given: Any) -> Any:
+    """Return float for float columns, otherwise double."""
     return FloatType() if isinstance(given, FloatType) else DoubleType()
 
 
@@ -302,7 +332,7 @@ def _result_type(given: Any) -> Any:
 
 
 def _table(X: Any) -> list[Column]:
-    """The columns of a data frame."""
+    """Return the columns of a data frame."""
     if not isinstance(X, DataFrame):
         raise TypeError(f"X is a {type(X).__name__}, not a Spark data frame; use powerkern.fit for data in memory")
     return [
@@ -312,14 +342,17 @@ def _table(X: Any) -> list[Column]:
 
 
 def _fields(names: Sequence[str]) -> list[str]:
+    """Return the names of fields for columns."""
     return [f"x{j}" for j in range(len(names))]
 
 
 def _doubles(names: Sequence[str]) -> list[Any]:
+    """Return the columns cast to double."""
     return [_column(name).cast("double").alias(field) for name, field in zip(names, _fields(names), strict=True)]
 
 
 def _column(name: str) -> Any:
+    """Return a column by its name, which may contain dots and quotes."""
     return col("`" + name.replace("`", "``") + "`")
 
 

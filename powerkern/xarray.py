@@ -1,7 +1,8 @@
-"""Power transforms of labelled arrays: xarray's DataArrays and Datasets keep dimensions, coordinates and attributes.
+"""Power transforms of labelled arrays: DataArrays and Datasets of xarray keep dimensions, coordinates and attributes.
 
-`fit` takes the dimensions that a column runs along; every point of the others is a separate column. Arrays in memory
-go through `powerkern.fit`, and Dask arrays, chunked along any dimensions, lazily through `powerkern.dask.fit`.
+`fit` takes the dimensions along which a column runs; every point of the other dimensions is a separate column. Arrays
+in memory are fitted by `powerkern.fit`. Dask arrays, chunked along any dimensions, are fitted lazily by
+`powerkern.dask.fit`.
 """
 
 from __future__ import annotations
@@ -43,21 +44,21 @@ def fit(
     Parameters
     ----------
     X : xarray.DataArray or xarray.Dataset
-        Real numbers; NaN is missing. Either in memory, or Dask arrays, which are read chunk by chunk, twice, and never
-        gathered or rechunked. The variables of a Dataset are fitted separately.
+        Real numbers; NaN is missing. Dask arrays are read twice, chunk by chunk, and never gathered or rechunked. The
+        variables of a Dataset are fitted separately.
     family, estimator
-        As for `powerkern.fit`.
+        As in `powerkern.fit`.
     dim : str or iterable of str, optional
-        The dimensions that a column runs along, as for `xarray.DataArray.mean`; default: all. ``dim="time"`` fits a
+        The dimensions along which a column runs, as in `xarray.DataArray.mean`; default: all. ``dim="time"`` fits a
         lambda for every point of all other dimensions, such as latitude and longitude.
     sample_weight : xarray.DataArray or str, optional
-        Non-negative weights along some of `dim`, broadcast to the rest (the cosine of the latitude, say); or the
-        name of a coordinate or variable that holds them, which is not fitted.
+        Non-negative weights along some of `dim`, broadcast to the rest (the cosine of the latitude, say). It may be the
+        name of a coordinate or variable that holds the weights, which is then not fitted.
     lmbda, shift : float, xarray.DataArray or xarray.Dataset, optional
-        As for `powerkern.fit`: one number, or an array along dimensions other than `dim`; a Dataset has one by
-        variable.
+        As in `powerkern.fit`: one number, or an array along dimensions other than `dim`. A Dataset has an array for
+        each variable.
     bounds : pair, optional
-        As for `powerkern.fit`; each end as `lmbda`.
+        As in `powerkern.fit`; each end has the form of `lmbda`.
     **options
         Further arguments of `powerkern.fit` (for Dask arrays, of `powerkern.dask.fit`), such as `standardize`,
         `n_threads` and `progress`.
@@ -116,18 +117,18 @@ def fit(
 
 
 class _Columns(NamedTuple):
-    """The fit of a variable, and the number of its column for each point of the dimensions that were kept."""
+    """The fit of a variable, and the position of its column for each point of the dimensions that were kept."""
 
     fit: PowerFit
     position: Any
 
     def figure(self, values: Any, name: str) -> Any:
-        """One number per column, as a DataArray."""
+        """Return one number per column as a DataArray."""
         return self.position.copy(data=np.asarray(values)[self.position.values]).rename(name)
 
 
 def _figure(name: str) -> Any:
-    """An attribute of `PowerFit` with one number per column, as a DataArray or, by variable, as a Dataset."""
+    """Make a property that returns an attribute of `PowerFit` as a DataArray or, by variable, as a Dataset."""
 
     def figures(fit: XarrayFit) -> Any:
         return fit._gathered({key: one.figure(getattr(one.fit, name), name) for key, one in fit._columns.items()})
@@ -180,7 +181,7 @@ class XarrayFit:
         return f"XarrayFit({each})"
 
     def confint(self, **options: Any) -> tuple[Any, Any]:
-        """Lower and upper ends of the intervals for lambda of `PowerFit.confint`."""
+        """Return the lower and upper ends of the intervals for lambda, as in `PowerFit.confint`."""
         ends = {name: one.fit.confint(**options) for name, one in self._columns.items()}
         low, high = (
             self._gathered({name: one.figure(ends[name][side], word) for name, one in self._columns.items()})
@@ -189,13 +190,13 @@ class XarrayFit:
         return low, high
 
     def transform(self, X: Any, **options: Any) -> Any:
-        """Transform labelled arrays, as `PowerFit.transform`.
+        """Transform labelled arrays, as in `PowerFit.transform`.
 
         Parameters
         ----------
         X : xarray.DataArray or xarray.Dataset
-            Data with the dimensions that were kept, along which points are matched by their coordinates and may be a
-            subset; other dimensions may differ. Variables of a Dataset that were not fitted pass through.
+            Data with the dimensions that were kept. Along these, points are matched by their coordinates and may be a
+            subset. Other dimensions may differ. Variables of a Dataset that were not fitted pass through.
         **options
             Such as ``n_threads``, for arrays in memory.
 
@@ -208,7 +209,7 @@ class XarrayFit:
         return self._applied(X, "transform", options)
 
     def inverse_transform(self, Z: Any, *, out_of_range: OutOfRange = "nan", **options: Any) -> Any:
-        """Undo `transform`, as `PowerFit.inverse_transform`.
+        """Undo `transform`, as in `PowerFit.inverse_transform`.
 
         Parameters
         ----------
@@ -227,7 +228,7 @@ class XarrayFit:
         return self._applied(Z, "inverse_transform", {**options, "out_of_range": out_of_range})
 
     def _gathered(self, figures: Mapping[Hashable, Any]) -> Any:
-        """Results of a Dataset by variable, or of a DataArray."""
+        """Return results as a Dataset by variable, or as a DataArray."""
         return xr.Dataset(figures) if self._of_dataset else next(iter(figures.values()))
 
     def _applied(self, X: Any, method: str, options: dict[str, Any]) -> Any:
@@ -269,7 +270,7 @@ class _Table:
         self._border = max(1, len(self.samples))
 
     def fit(self, *arguments: Any, **options: Any) -> PowerFit:
-        """Fit the columns, in memory or by Dask."""
+        """Fit the columns, in memory or with Dask."""
         if not self.is_lazy:
             return fit_in_memory(self.matrix, *arguments, **options)
         from powerkern import dask
@@ -277,7 +278,7 @@ class _Table:
         return dask.fit(self.matrix, *arguments, **options)
 
     def apply(self, fit: PowerFit, method: str, options: dict[str, Any]) -> Any:
-        """Return what a method of a fit makes of the matrix, in memory or by Dask."""
+        """Return the result of a method of a fit for the matrix, in memory or with Dask."""
         if not self.is_lazy:
             return getattr(fit, method)(self.matrix, **options)
         from powerkern import dask
@@ -286,25 +287,25 @@ class _Table:
 
     @property
     def matrix(self) -> Any:
-        """All values."""
+        """All values as a matrix."""
         shape = self._data.shape
         return self._reshaped(self._data, (math.prod(shape[: self._border]), math.prod(shape[self._border :])))
 
     @property
     def order(self) -> IntArray:
-        """The point of the dimensions `features`, numbered in row-major order, of each column."""
+        """The position in row-major order of the point of `features` to which each column belongs."""
         shape = self._data.shape[self._border :]
         numbers = np.arange(math.prod(shape)).reshape(shape)
         return np.asarray(self._reshaped(self._chunked(numbers, self._border, None), (numbers.size,)))
 
     def weights(self, weight: Any) -> Any:
-        """Weights along some of the other dimensions, one for each row."""
+        """Return weights along some of the other dimensions as one weight for each row."""
         rows = self._labelled.isel(dict.fromkeys(self.features, 0), drop=True).transpose(*self.samples)
         each = self._chunked(_along(weight, rows, "sample_weight").data, 0, self._border)
         return self._reshaped(each, (rows.size,))
 
     def restored(self, matrix: Any) -> Any:
-        """A matrix of the same shape as a DataArray like X."""
+        """Return a matrix of the same shape as a DataArray like X."""
         data = self._reshaped(matrix, self._data.shape, self._data.chunks if self.is_lazy else None)
         data = data if self.samples else data[0]
         ordered = xr.Variable([*self.samples, *self.features], data if self.features else data[..., 0])
@@ -313,6 +314,7 @@ class _Table:
         return result
 
     def _reshaped(self, values: Any, shape: tuple[int, ...], chunks: Any = None) -> Any:
+        """Reshape an array; blocks of a Dask array stay blocks."""
         if not self.is_lazy:
             return np.reshape(values, shape)
         import dask.array as da
@@ -320,7 +322,7 @@ class _Table:
         return da.reshape_blockwise(values, shape, chunks)
 
     def _chunked(self, values: Any, first: int, last: int | None) -> Any:
-        """An array over some of the axes, chunked like the data."""
+        """Return an array over some of the axes, chunked like the data."""
         if not self.is_lazy:
             return np.asarray(values)
         import dask.array as da
@@ -331,7 +333,7 @@ class _Table:
 
 
 def _variables(X: Any) -> dict[Hashable, Any]:
-    """The DataArrays of X, by name."""
+    """Return the DataArrays of X, by name."""
     if isinstance(X, xr.Dataset):
         return dict(X.data_vars)
     if isinstance(X, xr.DataArray):
@@ -340,12 +342,12 @@ def _variables(X: Any) -> dict[Hashable, Any]:
 
 
 def _called(name: Hashable) -> str:
-    """The name of a variable in messages."""
+    """Return the name of a variable for messages."""
     return "X" if name is None else f"variable {name!r}"
 
 
 def _features(X: Any, dim: str | Iterable[Hashable] | None) -> list[Hashable]:
-    """The dimensions of X that a column does not run along."""
+    """Return the dimensions of X along which a column does not run."""
     over = list(X.dims) if dim is None else [dim] if isinstance(dim, str) else listed(dim)
     known = ", ".join(map(repr, X.dims))
     for d in over:
@@ -357,7 +359,7 @@ def _features(X: Any, dim: str | Iterable[Hashable] | None) -> list[Hashable]:
 
 
 def _numbered(X: Any, features: Sequence[Hashable], numbers: IntArray) -> Any:
-    """Numbers as a DataArray over some dimensions of X, with their coordinates."""
+    """Return numbers as a DataArray over some dimensions of X, with their coordinates."""
     coords = xr.Dataset(coords=X.coords).drop_dims([d for d in X.dims if d not in features], errors="ignore").coords
     return xr.DataArray(numbers.reshape([X.sizes[d] for d in features]), dims=features, coords=coords)
 
@@ -365,7 +367,20 @@ def _numbered(X: Any, features: Sequence[Hashable], numbers: IntArray) -> Any:
 def _of_columns(value: Any, what: str, name: Hashable, X: Any, table: _Table) -> Any:
     """Return an argument as one number for all columns, or one for each in the order of the columns of the table.
 
-    Series of pandas have the labels of the dimensions that are kept; arrays without labels are in the order of `X`.
+    Series of pandas have the labels of the dimensions that are kept. Arrays without labels are in the order of `X`.
+
+    Parameters
+    ----------
+    value : float, array-like, xarray.DataArray or xarray.Dataset
+        The argument.
+    what : str
+        Its name, for messages.
+    name : hashable
+        Name of the variable.
+    X : xarray.DataArray
+        The variable.
+    table : _Table
+        The variable as a matrix.
     """
     if isinstance(value, xr.Dataset):
         value = value[name]
@@ -378,7 +393,19 @@ def _of_columns(value: Any, what: str, name: Hashable, X: Any, table: _Table) ->
 
 
 def _bounds(bounds: Any, name: Hashable, X: Any, table: _Table) -> Any:
-    """Return a pair of bounds, each as `_of_columns`; anything else unchanged."""
+    """Return a pair of bounds, each end like `_of_columns`; return anything else unchanged.
+
+    Parameters
+    ----------
+    bounds : pair or None
+        The argument.
+    name : hashable
+        Name of the variable.
+    X : xarray.DataArray
+        The variable.
+    table : _Table
+        The variable as a matrix.
+    """
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         return bounds
     return tuple(
@@ -404,7 +431,19 @@ def _along(value: Any, like: Any, what: str) -> Any:
 
 
 def _transformed(X: Any, columns: _Columns, method: str, options: dict[str, Any]) -> Any:
-    """Apply a method of the fit to a DataArray, with the column of the fit that has the same coordinates."""
+    """Apply a method of the fit to a DataArray, with the column of the fit that has the same coordinates.
+
+    Parameters
+    ----------
+    X : xarray.DataArray
+        The data.
+    columns : _Columns
+        The fit.
+    method : str
+        Name of the method.
+    options : dict
+        Its options.
+    """
     position = _aligned(columns.position, X)
     table = _Table(X, position.dims)
     at = position.to_numpy().reshape(-1)[table.order]
@@ -412,7 +451,7 @@ def _transformed(X: Any, columns: _Columns, method: str, options: dict[str, Any]
 
 
 def _aligned(position: Any, X: Any) -> Any:
-    """The columns of a fit for the points of X, matched by coordinates if there are any."""
+    """Return the columns of a fit for the points of X, matched by coordinates if there are any."""
     for d in position.dims:
         if d not in X.dims:
             raise ValueError(f"X has no dimension {d!r}, and the fit has one column for each point along it")
