@@ -1,14 +1,14 @@
-"""Fits of data that are never in one place: chunks are summarised, summaries merged, and the sum fitted.
+"""Fit data that do not fit in memory: summarise each chunk, merge the summaries, fit the result.
 
-Two passes over the data, in any order and anywhere::
+Two passes over the data, in any order and anywhere, are enough::
 
     grid = reduce(merge, (range_of(chunk) for chunk in chunks)).grid()
     total = reduce(merge, (summarize_chunk(chunk, grid) for chunk in chunks))  # some 10 kB per column
     fit = finish(total)  # the PowerFit that powerkern.fit would give
 
-`fit_chunks` does this for chunks that one process can read, `fit_with` for chunks that some engine reads; both refine
-grids where that is needed. One pass, if the data come as a stream: ``total = extend(total, chunk)``, starting from
-None; then ``finish(total)``. Authors of engines implement `MapReduce`.
+`fit_chunks` does this for chunks that one process can read, and `fit_with` for chunks that another engine reads. Both
+refine grids if needed. A stream needs one pass: ``total = extend(total, chunk)``, starting from None, and then
+``finish(total)``. Authors of engines implement `MapReduce`.
 """
 
 from powerkern._input.messages import suggest_keywords

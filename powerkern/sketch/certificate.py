@@ -28,8 +28,8 @@ _CURVED = 1.25
 #: Searches like the last stage of the search in memory: intervals about the start, tolerance, most evaluations.
 _INTERVALS = [(off - reach, off + reach) for reach in (0.03, 0.05) for off in np.linspace(-0.004, 0.004, 6)]
 _XTOL, _MAX_EVAL = 1e-5, 100
-#: How far from the minimum the search in memory may end, in units of the prestandardised column; and the same if rows
-#: of different weights are tied, whose order is arbitrary.
+#: Largest distance from the minimum at which the search in memory may end, in units of the prestandardised column; and
+#: this distance if rows of different weights are tied, whose order is arbitrary.
 _SEARCHED, _TIED = 2e-5, 2e-4
 
 
@@ -174,7 +174,19 @@ def _fit_lambda(
     shift: float = 0.0,
     factor: float = 1.0,
 ) -> float:
-    """Return lambda of weighted points after centering and scaling, which are changed by a shift and a factor."""
+    """Return lambda of weighted points after centering and scaling.
+
+    Parameters
+    ----------
+    column : RobustChunkColumn
+        The column.
+    interval : (5,) ndarray
+        The kept interval; see `KeptPass`.
+    x, w : (n,) ndarray
+        The points and their weights.
+    shift, factor : float
+        Changes of the center, in units of the divisor, and of the divisor.
+    """
     center, divisor = interval[2:4]
     z = ((x - center) / divisor - shift) / factor
     row = fit_matrix(z[:, None], column.family, np.array([np.nan]), w, 1)[0]

@@ -1,4 +1,4 @@
-"""Fits of data larger than memory, from chunks of rows that can be read again."""
+"""Fit data larger than memory, from chunks of rows that can be read repeatedly."""
 
 from __future__ import annotations
 
@@ -42,29 +42,30 @@ def fit_chunks(
     progress: bool = False,
     **options: Unpack[ChunkOptions],
 ) -> PowerFit:
-    """Fit of data larger than memory: `powerkern.fit` in two passes over chunks of rows.
+    """Fit data larger than memory: `powerkern.fit` in two passes over chunks of rows.
 
     Parameters
     ----------
     chunks : sequence, table that can be read in batches, or function that returns one of these or an iterable
-        Chunks of rows, each as for `powerkern.fit`: a list of slices of a memory map; a table, column, data set,
-        scanner or ``ParquetFile`` of pyarrow, a lazy frame of polars, a relation of DuckDB, or an expression of Ibis;
-        or a function that starts reading anew whenever it is called, such as
+        Chunks of rows, each of a form that `powerkern.fit` accepts. It may be a list, such as slices of a memory map; a
+        table, column, data set, scanner or ``ParquetFile`` of pyarrow, a lazy frame of polars, a relation of DuckDB, or
+        an expression of Ibis; or a function that starts reading from the beginning whenever it is called, such as
         ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``.
         Data frames with the columns of the first one in another order are read in the order of the first one.
         Tables are read in batches of about a million cells (scanners: in their own).
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
-        The transform; "best": the better of both, column by column, see Notes.
+        The transform; "best" is the better of both for each column, see Notes.
     estimator : Estimator or str, default "mle"
-        As for `powerkern.fit`; "ppcc", which needs all values in order, is refused.
+        As in `powerkern.fit`, except "ppcc", which needs all values in order.
     sample_weight : sequence of array-like, function that returns an iterable, or str, optional
         Non-negative weights of the rows: an array for each chunk, or the name of the column of data frames that holds
         them.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
-        Treatment of non-numeric columns, as for `powerkern.fit`; the first chunk decides which they are. They are not
-        read from tables.
+        Treatment of non-numeric columns, as in `powerkern.fit`; the first chunk determines them. They are not read from
+        tables.
     progress : bool, default False
-        Show a bar (needs tqdm) that counts chunks, as often as they are read, when it takes more than about a second.
+        Show a progress bar (needs tqdm) that counts chunks, each time that they are read, if the fit takes more than
+        about a second.
     **options
         ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``criterion``, ``column_names`` and ``n_threads``,
         as for `powerkern.fit`.
@@ -127,7 +128,7 @@ def fit_groups(
     progress: bool = False,
     **options: Unpack[ChunkOptions],
 ) -> GroupedFit:
-    """Fit of groups of rows of data larger than memory: `powerkern.fit` with ``groups=``, in passes over chunks.
+    """Fit groups of rows of data larger than memory: `powerkern.fit` with ``groups=``, in passes over chunks.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def location_chunks(
     progress: bool = False,
     **constants: Any,
 ) -> LocationScale:
-    """Location and scale of data larger than memory: `powerkern.location.location_scale` in a few passes over chunks.
+    """Estimate location and scale of data larger than memory: `powerkern.location.location_scale` over chunks.
 
     Parameters
     ----------
@@ -205,7 +206,16 @@ def reading(
 ) -> Iterator[MapReduce]:
     """Yield the engine that reads chunks in this process, one after the other, each with its weights or their name.
 
-    `non_numeric` is None for callers without this argument.
+    Parameters
+    ----------
+    chunks : object
+        The chunks; see `fit_chunks`.
+    sample_weight : object
+        Weights, or the name of their column.
+    non_numeric : str or None
+        Treatment of non-numeric columns; None for callers without this argument.
+    progress : bool
+        Show a progress bar.
     """
     by_name = sample_weight if isinstance(sample_weight, str) else None
     if batches_of(chunks) is None:
@@ -234,6 +244,7 @@ def reading(
 
 
 def _check_rereadable(name: str, chunks: object) -> None:
+    """Raise unless chunks can be read repeatedly."""
     if callable(chunks):
         return
     if isinstance(chunks, Iterator):
@@ -258,14 +269,14 @@ def _check_rereadable(name: str, chunks: object) -> None:
 
 
 def _first(chunks: Any) -> Any:
-    """The first chunk, or a row of missing values instead."""
+    """Return the first chunk, or a row of missing values with its columns."""
     opened = chunks() if callable(chunks) else chunks
     source = batches_of(opened)
     return next(iter(opened), None) if source is None else source.blank
 
 
 class _Order:
-    """The order of the columns of the first chunk, in which later ones are read: whole, with weights and groups."""
+    """The order of the columns of the first chunk, in which later chunks are read, including weights and groups."""
 
     labels: list[Any] | None = None
 
@@ -278,7 +289,7 @@ class _Order:
 
 
 def _read(chunks: Any, columns: list[int] | None, order: _Order) -> Iterator[Any]:
-    """Chunks from the start, of all columns or of those at these positions of the first chunk."""
+    """Return the chunks from the start, with all columns or with those at these positions of the first chunk."""
     opened = chunks() if callable(chunks) else chunks
     source = batches_of(opened)
     if source is not None:
@@ -289,7 +300,7 @@ def _read(chunks: Any, columns: list[int] | None, order: _Order) -> Iterator[Any
 
 
 def _with_weights(chunks: Iterator[Any], sample_weight: Any) -> Iterator[tuple[object, Any]]:
-    """Chunks with their weights, or with the name of the column of weights; an error if either ends first."""
+    """Yield chunks with their weights, or with the name of the column of weights; raise if either ends first."""
     if sample_weight is None or isinstance(sample_weight, str):
         yield from zip(chunks, itertools.repeat(sample_weight), strict=False)
         return

@@ -4,8 +4,8 @@
 and the summaries that they return can be pickled. Chunks that hold only some of the columns are summarised by
 `Pass.part`; `beside` puts their summaries side by side.
 
-Engines retry a task that raises, and report its error as a page of traces. A chunk that is refused once is always
-refused, so the refusal travels as a result (`Outcome`) and is raised in the process that called `fit`.
+Engines retry a task that raises, and report its error as a page of traces. A chunk that is invalid once is always
+invalid, so its error is returned as a result (`Outcome`) and raised in the process that called `fit`.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ class Pass(ABC, Generic[S]):
     labels: tuple[Any, ...] | None = None
 
     def __call__(self, chunk: Any, sample_weight: Any = None) -> S:
-        """The summary of a chunk of rows, possibly none, with their weights."""
+        """Return the summary of a chunk of rows, possibly none, with their weights."""
         weight = sample_weight if self.sample_weight is None else self.sample_weight
         return self.of(read_chunk(chunk, weight, self.column_names, labels=self.labels))
 
     def of(self, matrix: Matrix) -> S:
-        """The summary of the chosen columns of some rows."""
+        """Return the summary of the chosen columns of some rows."""
         if self.chosen is not None:
             check_n_features(matrix.values, self.chosen.size, None, None)
             if not self.chosen.all():
@@ -87,7 +87,7 @@ class Pass(ABC, Generic[S]):
         return self.summary(matrix)
 
     def part(self, columns: ArrayLike) -> Self | None:
-        """The pass over chunks that have only these columns (indices); None if it needs none of them."""
+        """Return the pass over chunks that have only these columns (indices), or None if it needs none of them."""
         at = np.asarray(columns)
         chosen, own = None, at
         if self.chosen is not None:
@@ -101,11 +101,11 @@ class Pass(ABC, Generic[S]):
 
     @abstractmethod
     def summary(self, matrix: Matrix) -> S:
-        """The summary of some rows, which have the chosen columns."""
+        """Return the summary of some rows, which have the chosen columns."""
 
     @abstractmethod
     def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """The fields that have an entry for each chosen column, for these of them."""
+        """Return the fields that have an entry for each chosen column, restricted to these columns."""
 
 
 class MapReduce(Protocol):
@@ -119,12 +119,12 @@ class MapReduce(Protocol):
     """
 
     def __call__(self, function: Pass[S], merge: Callable[[S, S], S], /) -> S | None:
-        """The summary of all chunks."""
+        """Return the summary of all chunks."""
 
 
 @dataclass(frozen=True)
 class Passes:
-    """Makes passes over the data of an engine.
+    """Function that makes passes over the data of an engine.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class Passes:
         return self if labels is None else dataclasses.replace(self, labels=tuple(labels))
 
     def __call__(self, kind: Callable[..., Pass[S]], *, chosen: BoolArray | None = None, **fields: Any) -> S:
-        """The summary of all chunks by a pass of this kind, which has these fields."""
+        """Return the summary of all chunks by a pass of this kind with these fields."""
         if self.columns is not None:
             among, chosen = chosen, self.columns.copy()
             chosen[self.columns] = True if among is None else among
@@ -173,14 +173,15 @@ class Passes:
         return total
 
 
-# --- refusals that travel as results ------------------------------------------------------------------
+# --- errors as results --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A summary, or the error in its place; both are None without rows.
+    """A summary, or an error in its place; both are None if there are no rows.
 
-    `position` counts chunks, or is that of the first chunk of several, for engines that merge in order of arrival.
+    `position` is the position of the chunk, or of the first of several chunks, for engines that merge in order of
+    arrival.
     """
 
     summary: Any = None
@@ -188,7 +189,7 @@ class Outcome:
     position: int = 0
 
     def value(self) -> Any:
-        """The summary; raises the error if there is one, or if there were no rows."""
+        """Return the summary; raise the error if there is one, or an error if there were no rows."""
         if self.error is not None:
             raise self.error
         if self.summary is None:
@@ -197,7 +198,7 @@ class Outcome:
 
 
 def outcome_of(name: str, function: Callable[..., Any], *chunk: object) -> Outcome:
-    """The outcome of ``function(*chunk)``; errors name the chunk and count rows from its start."""
+    """Return the outcome of ``function(*chunk)``; errors name the chunk and count rows from its start."""
     try:
         with naming(name):
             return Outcome(function(*chunk))
@@ -206,7 +207,7 @@ def outcome_of(name: str, function: Callable[..., Any], *chunk: object) -> Outco
 
 
 def merged_outcomes(merge: Callable[[Any, Any], Any], outcomes: Iterable[Outcome]) -> Outcome:
-    """All summaries merged one by one, or the first error, after which no more outcomes are read."""
+    """Merge all summaries one by one; return the first error, after which no more outcomes are read."""
     total = None
     for outcome in outcomes:
         if outcome.error is not None:
@@ -222,7 +223,7 @@ def merged_outcomes(merge: Callable[[Any, Any], Any], outcomes: Iterable[Outcome
 def outcomes_of_parts(
     function: Callable[[Any], Any], parts: Iterable[Any], place: Callable[[int], str]
 ) -> Iterator[Outcome]:
-    """The outcomes of consecutive Arrow tables; errors name a table by ``place(row)``, given its first row."""
+    """Yield the outcomes of consecutive Arrow tables; errors name a table by ``place(row)``, given its first row."""
     rows = 0
     for part in parts:
         if part.num_rows:
@@ -234,7 +235,7 @@ def outcomes_of_parts(
 
 
 class Column(NamedTuple):
-    """A column of a table, by the name of its type."""
+    """A column of a table, with the name of its type."""
 
     name: str
     kind: str
@@ -242,7 +243,7 @@ class Column(NamedTuple):
 
 
 def columns_to_read(table: Sequence[Column], columns: Sequence[str] | None, sample_weight: object) -> list[str]:
-    """Names of the columns that a fit reads, in order, weights last.
+    """Return the names of the columns that a fit reads, in order, weights last.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""The better of the two families, column by column, of data that only passes over chunks can see.
+"""Choose the better of the two families for each column of data that only passes over chunks can read.
 
-Each family is fitted by itself, Box-Cox to the columns whose values are all positive. They are compared as in
-`_fit.best_family`, by the values that both keep: from power sums, which are exact, or from counts between quantiles of
-the fitted normal distribution.
+Each family is fitted separately, Box-Cox only to columns whose values are all positive. The families are compared as in
+`_fit.best_family`, on the values that both keep: by power sums, which are exact, or by counts between quantiles of the
+fitted normal distribution.
 """
 
 from __future__ import annotations
@@ -66,7 +66,25 @@ def box_cox_is_better(
     keeps_all: bool,
     n_threads: int,
 ) -> BoolArray:
-    """Whether Box-Cox is better by the criterion, for each chosen column, given the results of both families."""
+    """Return whether Box-Cox is better by the criterion, for each chosen column.
+
+    Parameters
+    ----------
+    passes : Passes
+        Reads the chunks.
+    ranges : Range
+        Ranges of all columns.
+    chosen : (p,) ndarray of bool
+        Columns to compare.
+    box_cox, yeo_johnson : (k, N_RESULTS) ndarray
+        Results of both families for the chosen columns.
+    criterion : str
+        As in `powerkern.fit`.
+    keeps_all : bool
+        Whether both fits keep all values.
+    n_threads : int
+        Number of threads.
+    """
     low, high = kept_by_both(box_cox, yeo_johnson)
     low, high = np.maximum(low, box_cox[:, X_MIN]), np.minimum(high, box_cox[:, X_MAX])
 
@@ -91,13 +109,13 @@ def box_cox_is_better(
 
 
 def _mean_nll(of: _Compared) -> FloatArray:
-    """Negative log-likelihood per value."""
+    """Return the negative log-likelihood per value."""
     mean: FloatArray = of.rows[:, NLL] + np.log(of.intervals[:, 3])
     return mean
 
 
 def _pearson(of: _Compared) -> FloatArray:
-    """`powerkern._results.normality.pearson_normality`, from counts in its classes."""
+    """Compute `powerkern._results.normality.pearson_normality` from counts in its classes."""
     n = of.rows[:, N_OBS]
     classes = np.ceil(2.0 * n**0.4).astype(np.int64)
     ends = [
@@ -113,7 +131,7 @@ def _pearson(of: _Compared) -> FloatArray:
 
 
 def _minus_ppcc(of: _Compared) -> FloatArray:
-    """Minus the correlation of transformed points with normal quantiles."""
+    """Return minus the correlation of transformed points with normal quantiles."""
     found = np.full(len(of.rows), np.nan)
     for j, cells in enumerate(_counted(of, [_STEPS] * len(of.rows)).cells()):
         if cells.rows.size > 1 and not is_identity(of.rows[j]):
@@ -124,7 +142,7 @@ def _minus_ppcc(of: _Compared) -> FloatArray:
 
 
 def _counted(of: _Compared, ends: list[FloatArray]) -> Bins:
-    """Counts of the values that both keep, between given standardised values."""
+    """Count the values that both families keep, between given standardised values."""
     low, high, center, divisor = of.intervals[:, :4].T
     edges = []
     for j, z in enumerate(ends):

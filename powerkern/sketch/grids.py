@@ -70,21 +70,23 @@ class _Columns:
 
     @property
     def _code(self) -> int:
+        """The code of the family."""
         return FAMILIES[self.family]
 
     def _with(self, table: FloatArray) -> Self:
-        """The same columns, described by another table."""
+        """Return the same columns, described by another table."""
         return type(self)(self.family, table, self.column_names, self.was_vector, self.shift)
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Self]) -> Self:
-        """Different columns of the same rows as one table, with names if all parts have names."""
+        """Join the descriptions of different columns of the same rows, with names if all parts have names."""
         names = [name for part in parts for name in part.column_names or ()]
         table, shift = np.concatenate([part.table for part in parts]), np.concatenate([part.shift for part in parts])
         was_vector = len(parts) == 1 and parts[0].was_vector
         return cls(parts[0].family, table, names if len(names) == len(table) else None, was_vector, shift)
 
     def _describe(self) -> dict[str, Any]:
+        """Return the description of the columns for bytes."""
         return {
             "family": self.family,
             "columns": self.n_features,
@@ -105,7 +107,7 @@ class _Columns:
         return type(self)(self.family, self.table[chosen], names, self.was_vector, self.shift[chosen])
 
     def check_same_columns(self, other: _Columns) -> None:
-        """Refuse to merge with a summary of another family or of other columns."""
+        """Raise unless the other summary has the same family and the same columns."""
         if self.family != other.family:
             raise ValueError(f"one is of family {self.family!r}, the other of {other.family!r}; they do not merge")
         if self.n_features != other.n_features:
@@ -139,7 +141,7 @@ class _Columns:
 
 @final
 class Range(_Columns, Summary):
-    """Extremes, counts and rough spread of the columns of some rows, from which to make a grid. Made by `range_of`.
+    """Extremes, counts and rough spread of the columns of some rows, from which a grid is made; made by `range_of`.
 
     Attributes
     ----------
@@ -177,11 +179,11 @@ class Range(_Columns, Summary):
         return f"Range(family={self.family!r}, {self.n_features} columns)"
 
     def grid(self, largest_exponent: float | None = None) -> Grid:
-        """A grid for all data of this range.
+        """Make a grid for all data of this range.
 
-        Its bins are so narrow that lambda comes out to about 1e-13 where ``|lambda|`` (and for negative values under
-        Yeo-Johnson ``|2 - lambda|``) is at most twice one over the spread of the logs, which holds for
-        columns of ordinary shapes. `finish` computes a bound of the error and says where it is not small.
+        Its bins are so narrow that lambda is accurate to about 1e-13 if ``|lambda|`` (and for negative values under
+        Yeo-Johnson ``|2 - lambda|``) is at most twice one over the spread of the logs, which holds for columns of
+        ordinary shapes. `finish` computes a bound on the error and reports where it is not small.
 
         Parameters
         ----------
@@ -197,15 +199,16 @@ class Range(_Columns, Summary):
         )
 
     def stream_grid(self) -> Grid:
-        """A grid for the first rows of a stream: as fine as possible, with a common grid with other streams."""
+        """Make a grid for the first rows of a stream, as fine as possible, with a common grid for other streams."""
         return self._laid(stream=True)._relaid(np.full(self.n_features, -np.inf), _STREAM_BINS)
 
     def _laid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
+        """Lay a grid for the range."""
         cells = grids_for(self.table.copy(), self._code, largest_exponent, stream)
         return Grid(self.family, cells, self.column_names, self.was_vector, self.shift)
 
     def merged(self, other: Range) -> Range:
-        """The range of the rows of both, in the order of these columns."""
+        """Return the range of the rows of both, in the order of these columns."""
         if (order := self.order_of(other)) is not None:
             other = other.part(order)
         self.check_same_columns(other)
@@ -217,7 +220,7 @@ class Range(_Columns, Summary):
     def from_bounds(
         cls, low: ArrayLike, high: ArrayLike, family: str, weight: float, column_names: list[str] | None = None
     ) -> Range:
-        """Range of rows not yet seen: bounds of each column, and of the total weight.
+        """Make the range of rows that have not been read, from bounds of each column and of the total weight.
 
         Parameters
         ----------
@@ -277,7 +280,7 @@ class Range(_Columns, Summary):
 
 
 def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
-    """Bounds of the values of some columns, as two rows."""
+    """Return bounds of the values of columns as two rows; raise unless they are finite, ordered and in the domain."""
     try:
         ends = np.array(np.broadcast_arrays(*(np.atleast_1d(as_reals("bounds", end)) for end in (low, high))))
     except (TypeError, ValueError):
@@ -290,7 +293,7 @@ def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
 
 
 class Grid(_Columns):
-    """Where the bins of each column's sketch lie. Made by `Range.grid`; all chunks are sketched on one grid.
+    """Positions of the bins of the sketch of each column; made by `Range.grid`. All chunks are sketched on one grid.
 
     Attributes
     ----------
@@ -315,7 +318,7 @@ class Grid(_Columns):
 
     @property
     def quantum(self) -> IntArray:
-        """Exponents of the units of the sums: each column's sums are whole multiples of ``2**quantum``."""
+        """Exponents of the units of the sums: the sums of each column are whole multiples of ``2**quantum``."""
         return self.table[:, G_QUANTUM].astype(np.int64)
 
     def __repr__(self) -> str:
@@ -323,23 +326,24 @@ class Grid(_Columns):
 
     @property
     def starts(self) -> IntArray:
-        """Where the bins of each column start, and where the last ones end."""
+        """Positions at which the bins of each column start, and at which the last bins end."""
         return starts_of(self.table)
 
     def has_room_for(self, weight: FloatArray) -> bool:
-        """Whether sums of this total weight fit into 64 bits: up to four times the weight that the grid is for."""
+        """Return whether sums of this total weight, at most four times that of the grid, fit into 64 bits."""
         return bool((weight < np.where(self.n_bins == 0, np.inf, np.ldexp(1.0, self.quantum + ROOM))).all())
 
     def refined(self, columns: ArrayLike | None = None) -> Grid:
-        """The same grid with bins an eighth as wide, in the given columns (indices or mask; default: all).
+        """Return the grid with bins an eighth as wide in the given columns (indices or mask; default: all).
 
-        For columns whose fit has the status `Status.UNRESOLVED`. A column has at most 65536 bins.
+        It is for columns whose fit has the status `Status.UNRESOLVED`. A column has at most 65536 bins.
         """
         chosen = np.zeros(self.n_features, dtype=bool)
         chosen[slice(None) if columns is None else column_positions(columns, self.n_features)] = True
         return self._relaid(self.table[:, G_EXPONENT] - _REFINEMENT * chosen, grids.MAX_REFINED)
 
     def _relaid(self, exponents: FloatArray, max_bins: int) -> Grid:
+        """Return the grid with other widths of bins, as exponents of 2."""
         cells = self.table.copy()
         grids.lay_columns(cells, self._code, np.array(exponents), max_bins)
         return self._with(cells)
@@ -347,14 +351,14 @@ class Grid(_Columns):
     # --- streams --------------------------------------------------------------------------------------
 
     def grown(self, fresh: Grid, weight: FloatArray) -> Grid:
-        """The grid of a stream, extended to the grid of its next rows; `weight` is the total."""
+        """Extend the grid of a stream to the grid of its next rows; `weight` is the total."""
         cells = self._joined(fresh)
         self._make_room(cells, weight)
         self._refer(cells, self._is_streamed)
         return self._with(cells)._relaid(cells[:, G_EXPONENT], _STREAM_BINS)
 
     def common(self, other: Grid, weight: FloatArray) -> Grid:
-        """A grid to which sketches on both grids can be brought, with room for their total weight."""
+        """Return a grid to which sketches on both grids can be brought, with room for their total weight."""
         both, streamed = (self.n_bins > 0) & (other.n_bins > 0), self._is_streamed & other._is_streamed
         names = self.column_names or other.column_names
         apart = np.any(self.table[:, [G_SIGN, G_REF]] != other.table[:, [G_SIGN, G_REF]], axis=1)
@@ -373,14 +377,14 @@ class Grid(_Columns):
 
     @property
     def _is_streamed(self) -> BoolArray:
-        """Mask of the columns whose grid is a stream's."""
+        """Mask of the columns whose grid is that of a stream."""
         if is_mirrored(self._code):
             streamed: BoolArray = self.table[:, G_SIGN] == 0.0
             return streamed
         return is_on_reference_grid(self.table)
 
     def _joined(self, other: Grid) -> FloatArray:
-        """The cells, extended to the ranges of another grid; its cells where this grid has none."""
+        """Return the cells extended to the ranges of another grid; its cells if this grid has none."""
         a, b = self.table, other.table
         cells = np.where((a[:, G_BINS] > 0)[:, None], a, b)
         both = (a[:, G_BINS] > 0) & (b[:, G_BINS] > 0)
@@ -394,7 +398,7 @@ class Grid(_Columns):
         cells[used, G_QUANTUM] = np.maximum(cells[used, G_QUANTUM], quanta_for(weight[used]))
 
     def _refer(self, cells: FloatArray, streamed: BoolArray) -> None:
-        """Set the references of a stream's columns from their extremes."""
+        """Set the references of the columns of a stream from their extremes."""
         if not is_mirrored(self._code):
             cells[streamed, G_REF] = on_reference_grid(cells[streamed])[1]
 
@@ -411,7 +415,7 @@ class Grid(_Columns):
 
     @classmethod
     def read(cls, head: dict[str, Any], payload: bytes, kind: Format) -> Grid:
-        """The grid in the bytes of a grid or of a sketch, checked."""
+        """Read and check the grid in the bytes of a grid or of a sketch."""
         cells = array_of(payload, (head["columns"], grids.N_GRID), "<f8", kind)
         grid = cls(head["family"], cells, head["column_names"], head["vector"], shift_of(head))
         if not (np.isfinite(cells).all() and grid._is_possible()):
@@ -419,7 +423,7 @@ class Grid(_Columns):
         return grid
 
     def _is_possible(self) -> bool:
-        """Whether the bins lie where the extremes of the columns put them, give or take one for a rounded logarithm."""
+        """Return whether the bins lie where the extremes of the columns put them, within one bin for rounded logs."""
         used = self.table[(self.table != 0.0).any(axis=1)]
         sign, reference, exponent, _, bins, low, high, quantum = used.T
         nearest = np.where(sign < 0.0, -high, low)

@@ -1,4 +1,4 @@
-"""Fits of groups from chunks: every column of every group is a column of its own, missing in the rows of others."""
+"""Fit groups from chunks: each (group, column) pair is treated as a separate column that is NaN in all other rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from powerkern.sketch.driver import ChunkJob
 from powerkern.sketch.engine import MapReduce, Pass, Passes
 from powerkern.sketch.summary import S, Summary, merge
 
-#: Cells of a matrix that has all columns of all groups.
+#: Largest number of cells of a matrix that has all columns of all groups.
 _CELLS = 4_000_000
 
 
@@ -37,7 +37,7 @@ class _Labels(Summary):
         self.keys, self.names, self.p = keys, names, p
 
     def merged(self, other: Self) -> Self:
-        """The groups of the rows of both, with the columns in the order of these."""
+        """Return the groups of the rows of both, with the columns in the order of these."""
         if (self.names, self.p) != (other.names, other.p) and not self._is_reordered(other):
             raise ValueError(f"chunks have different columns: {self.names or self.p} and {other.names or other.p}")
         if self.keys is None or other.keys is None:
@@ -52,35 +52,35 @@ class _Labels(Summary):
 
     @classmethod
     def side_by_side(cls, parts: Any) -> Self:
-        """Labels are in every chunk."""
+        """Raise: every chunk must have the labels."""
         raise TypeError("groups need chunks that have all columns")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _FramePass(Pass[S]):
-    """A pass over data frames with all columns, whose labels it reads."""
+    """A pass over data frames with all columns, including those of labels."""
 
     def part(self, columns: ArrayLike) -> Self | None:
-        """Labels are in every chunk."""
+        """Raise: every chunk must have the labels."""
         raise TypeError("groups need chunks that have all columns")
 
     def summary(self, matrix: Matrix) -> S:
-        """The numbers of a chunk do not have its labels."""
+        """Raise: a matrix of numbers has no labels."""
         raise NotImplementedError
 
     def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """There are no parts."""
+        """Raise: there are no parts."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
 class _LabelsPass(_FramePass[_Labels]):
-    """The first pass: which groups there are."""
+    """The first pass, which collects the groups."""
 
     groups: tuple[str, ...]
 
     def __call__(self, chunk: Any, sample_weight: Any = None) -> _Labels:
-        """The groups of a chunk."""
+        """Return the groups of a chunk."""
         if sample_weight is not None:
             raise ValueError("weights do not go with groups in chunks; repeat the rows, or use powerkern.fit")
         known = names_of(chunk)
@@ -102,7 +102,7 @@ class _GroupedPass(_FramePass[S]):
     keys: Keys
 
     def __call__(self, chunk: Any, sample_weight: Any = None) -> S:
-        """The summary of a chunk."""
+        """Return the summary of a chunk."""
         assert self.keys.names is not None
         matrix = read_chunk(without_names(chunk, self.keys.names), labels=self.labels)
         runs = self.keys.runs_of(chunk, None, len(matrix.values), None)
@@ -113,6 +113,7 @@ class _GroupedPass(_FramePass[S]):
         return functools.reduce(merge, summaries)
 
     def _of(self, wide: FloatArray, rows: IntArray, matrix: Matrix) -> S:
+        """Return the summary of a wide matrix; errors name the column and the row of the chunk."""
         try:
             return self.inner.of(Matrix(wide, None, False))
         except ValueError as error:
@@ -125,7 +126,7 @@ class _GroupedPass(_FramePass[S]):
 
 
 def _wide(matrix: Matrix, codes: IntArray, n_groups: int) -> Iterator[tuple[FloatArray, IntArray]]:
-    """The rows of all groups side by side, some at a time, padded with NaN; and the numbers of the rows."""
+    """Yield the rows of all groups side by side, some at a time, padded with NaN; and their positions in the chunk."""
     values, p = matrix.values, matrix.values.shape[1]
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(n_groups))
@@ -149,7 +150,7 @@ def fit_groups_with(
     progress: bool = False,
     **options: Unpack[ChunkOptions],
 ) -> GroupedFit:
-    """Fit of groups of rows of data that some engine holds: `powerkern.fit` with ``groups=``, in passes.
+    """Fit groups of rows of data that an engine holds: `powerkern.fit` with ``groups=``, in passes.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
-"""Location and scale of data that only passes over chunks can see.
+"""Estimate location and scale of data that only passes over chunks can read.
 
 Values are counted in bins (`powerkern.sketch.order`) with exact means and standard deviations. The estimator is applied
-to two points per bin with these moments, which is exact where its equation is linear or quadratic within every bin.
-Other bins (those with a median, a quartile, a median distance, a trimming point or a corner of psi) are divided and
-counted again until they hold one value each or are too narrow to matter. Where psi is a polynomial of higher degree,
-so are bins that are wide for their weight.
+to two points per bin with these moments, which is exact if its equation is linear or quadratic within every bin. Other
+bins (those with a median, a quartile, a median distance, a trimming point or a corner of psi) are divided and counted
+again until they hold one value each or are too narrow to matter. If psi is a polynomial of higher degree, bins that are
+wide for their weight are divided, too.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from powerkern.sketch.order import CountedColumn, even_parts, moment_points
 from powerkern.sketch.passes import SamplePass
 from powerkern.sketch.robust import Reader
 
-#: How often bins are divided at most; each time into some thousand parts where few bins matter.
+#: Largest number of divisions of bins, each into about a thousand parts if few bins matter.
 _DIVISIONS = 6
-#: For a polynomial psi, bins are divided if their share of the values times the cube of their width, in scales, exceeds
-#: this.
+#: For a polynomial psi, bins are divided if their fraction of the values times the cube of their width, in scales,
+#: exceeds this.
 _UNEVEN = 1e-10
 
 
@@ -39,7 +39,7 @@ def location_with(
     progress: bool = False,
     **constants: Any,
 ) -> LocationScale:
-    """Location and scale of data that some engine holds: `powerkern.location.location_scale` in a few passes.
+    """Estimate location and scale of data that an engine holds: `powerkern.location.location_scale` in a few passes.
 
     Parameters
     ----------
@@ -112,11 +112,11 @@ class Located:
         self._columns = [_Column(first, j) for j in range(first.range.n_features)]
 
     def locate(self, method: str, **constants: Any) -> LocationScale:
-        """Location and scale of every column."""
+        """Return location and scale of every column."""
         return self.by(_Estimate.of(method, constants))
 
     def by(self, estimate: _Estimate) -> LocationScale:
-        """The estimates of every column."""
+        """Return the estimates of every column."""
         for column in self._columns:
             column.estimate = estimate
         binned = [column for column in self._columns if column.is_binned]
@@ -128,7 +128,7 @@ class Located:
 
 
 class _Estimate(NamedTuple):
-    """A method, and the order statistics that it depends on."""
+    """A method, and the order statistics on which it depends."""
 
     function: Callable[[FloatArray, FloatArray], FloatArray]  #: of ascending values and their weights
     fractions: tuple[float, ...]  #: quantiles
@@ -139,7 +139,7 @@ class _Estimate(NamedTuple):
 
     @classmethod
     def of(cls, method: str, constants: Mapping[str, Any]) -> _Estimate:
-        """A method with its constants, checked."""
+        """Check a method and its constants."""
         function = points_estimator(method, constants)
         center, _, spread = ("trimmed-mad" if method == "trimmed" else method).partition("-")
         if spread == "qn":
@@ -158,24 +158,24 @@ class _Estimate(NamedTuple):
 
 
 class _Column(CountedColumn):
-    """The current counts of a column, and the estimate that they are for."""
+    """The current counts of a column, and the estimate for which they are made."""
 
     estimate: _Estimate
 
     def row(self) -> FloatArray:
-        """The results, from the current counts."""
+        """Compute the results from the current counts."""
         x, w, _ = moment_points(self.cells)
         return self.estimate.function(x, w)
 
     def parts(self) -> IntArray:
-        """Number of parts into which to divide each cell: the same for all that matter."""
+        """Return the number of parts into which to divide each cell, the same for all that matter."""
         matters = np.zeros(self.cells.rows.size, dtype=bool)
         for each in self._where(self.estimate):
             matters |= each
         return even_parts(matters & ~self.cells.is_one_value)
 
     def _where(self, asked: _Estimate) -> Iterator[BoolArray]:
-        """Masks of the cells that contain an order statistic, a corner, or too much weight for their width."""
+        """Yield masks of the cells that contain an order statistic, a corner, or too much weight for their width."""
         cells = self.cells
         n = cells.weight.sum()
         for fraction in asked.fractions:
@@ -196,7 +196,7 @@ class _Column(CountedColumn):
             yield uneven & (abs(cells.mean - loc) < asked.reach * scale + (cells.high - cells.low))
 
     def _at_median_distance(self, n: float) -> BoolArray:
-        """Cells that may hold the median distance from the median."""
+        """Return a mask of the cells that may contain the median distance from the median."""
         cells = self.cells
         x, w, _ = moment_points(cells)
         median = points_estimator("median-mad", {})(x, w)[0]
@@ -207,13 +207,13 @@ class _Column(CountedColumn):
 
 
 def _at_rank(weight: FloatArray, rank: float) -> BoolArray:
-    """Mask of the ascending cells that may hold the value of a rank (of both neighbors of a fractional rank)."""
+    """Return a mask of the ascending cells that may contain the value of a rank, or both values of a fraction."""
     stop = np.cumsum(weight)
     return np.asarray((stop - weight <= np.ceil(rank)) & (stop > np.floor(rank)))
 
 
 def _values_at(values: FloatArray, weight: FloatArray, rank: float) -> tuple[float, float]:
-    """The values of the two ranks, rounded down and up."""
+    """Return the values of a rank rounded down and rounded up."""
     order = np.argsort(values, kind="stable")
     stop = np.cumsum(weight[order])
     at = np.searchsorted(stop, [np.floor(rank), np.ceil(rank)], side="right")

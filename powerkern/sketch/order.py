@@ -2,8 +2,8 @@
 
 The first pass draws a sample; the second counts the values between sampled ones. Every order statistic is then
 bracketed by the bin of its rank, and important bins are divided and counted again. Estimates are computed from points
-of equal weight in the bins, or from points with the moments of the bins: they differ from estimates of the rows only
-by the unknown order within bins. Short columns are kept as they are.
+of equal weight in the bins, or from points with the moments of the bins. They differ from estimates of the rows only by
+the unknown order within bins. Short columns are kept whole.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from powerkern.kernels.power_sums.ranges import R_MAX, R_MIN
 from powerkern.sketch.grids import Range
 from powerkern.sketch.summary import Summary, beside
 
-#: Largest numbers of sampled values and of bin edges of a column: some 50 kB each.
+#: Largest numbers of sampled values and of bin edges of a column, about 50 kB each.
 SAMPLE, EDGES = 2048, 2048
-#: Edges between the sample and the extreme value on either side, with growing distances.
+#: Number of edges between the sample and the extreme value on either side, with growing distances.
 _TAIL = 16
-#: Points of equal weight in a bin; and in all bins at least, if there are as many rows.
+#: Number of points of equal weight in a bin; and smallest number in all bins together, if there are as many rows.
 _POINTS, _FEWEST = 4, 1024
 #: Sums stay below 2**_BITS quanta.
 _BITS = 60
-#: Relative change of a column's weight that may be rounding; weights below _TINY have fewer digits.
+#: Relative change of the weight of a column that rounding may cause; weights below _TINY have fewer digits.
 _ROUNDED, _TINY = 1e-9, 1e-270
 #: Beyond this, differences may overflow.
 _HUGE = 2.0**1020
@@ -85,7 +85,7 @@ class Sample(Summary):
         return np.asarray(exponents - _BITS, dtype=np.int64)
 
     def merged(self, other: Self) -> Self:
-        """The sample of the rows of both, in the order of these columns."""
+        """Return the sample of the rows of both, in the order of these columns."""
         if (order := self.range.order_of(other.range)) is not None:
             other = other.part(order)
         both = self.range.merged(other.range)
@@ -102,7 +102,7 @@ class Sample(Summary):
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Self]) -> Self:
-        """Samples of different columns of the same rows as one."""
+        """Join samples of different columns of the same rows."""
         return cls(
             beside([part.range for part in parts]),
             np.concatenate([part.weights for part in parts]),
@@ -112,7 +112,19 @@ class Sample(Summary):
 
 
 def sample_of(values: FloatArray, weight: FloatArray, of_range: Range, n_threads: int = 1) -> Sample:
-    """The sample of a chunk whose ranges are known."""
+    """Draw the sample of a chunk whose ranges are known.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The chunk, plus the shift.
+    weight : (n,) ndarray
+        Weights of the rows; empty for none.
+    of_range : Range
+        Ranges of the columns.
+    n_threads : int
+        Number of threads.
+    """
     n, p = values.shape
     weights, drawn = np.zeros((p, 3)), [np.empty((0, 3))] * p
 
@@ -131,7 +143,7 @@ def sample_of(values: FloatArray, weight: FloatArray, of_range: Range, n_threads
 
 
 def present(x: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Observed values of positive weight, and their weights if there are any."""
+    """Return the observed values of positive weight, and their weights if there are any."""
     there = ~np.isnan(x)
     if weight.size:
         there &= weight > 0.0
@@ -140,12 +152,12 @@ def present(x: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _smallest(drawn: FloatArray) -> FloatArray:
-    """The rows with the smallest keys, in their order."""
+    """Return the rows with the smallest keys, in the order of the keys."""
     return drawn[np.lexsort(drawn.T[::-1])[:SAMPLE]]
 
 
 def _exponentials(x: FloatArray, place: IntArray) -> FloatArray:
-    """An exponential variable for each value and its place: the hash is SplitMix64 (Steele, Lea & Flood 2014)."""
+    """Return an exponential variable for each value and its place, by SplitMix64 (Steele, Lea & Flood 2014)."""
     bits = (x + 0.0).view(np.uint64) ^ (place.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
@@ -158,7 +170,7 @@ def _exponentials(x: FloatArray, place: IntArray) -> FloatArray:
 
 
 def first_edges(sample: Sample, j: int) -> FloatArray:
-    """Edges of bins of about equal weight; repeated values have bins of their own.
+    """Return edges of bins of about equal weight, with separate bins for repeated values.
 
     Bins in the tails double in width outwards. Bins are closed on the left; the last edge is beyond the largest value.
     """
@@ -179,7 +191,7 @@ def first_edges(sample: Sample, j: int) -> FloatArray:
 
 
 def _after(x: FloatArray | float) -> FloatArray:
-    """The next float64."""
+    """Return the next float64."""
     return np.asarray(np.nextafter(x, np.inf))
 
 
@@ -197,13 +209,13 @@ class Bins(Summary):
         self.ends = ends  #: (2, bins of all columns): smallest and largest value
 
     def merged(self, other: Self) -> Self:
-        """The bins of the rows of both."""
+        """Return the bins of the rows of both."""
         ends = np.stack([np.minimum(self.ends[0], other.ends[0]), np.maximum(self.ends[1], other.ends[1])])
         return type(self)(self.edges, self.quantum, self.sums + other.sums, ends)
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Self]) -> Self:
-        """Bins of different columns of the same rows as one."""
+        """Join bins of different columns of the same rows."""
         return cls(
             [edges for part in parts for edges in part.edges],
             np.concatenate([part.quantum for part in parts]),
@@ -212,20 +224,21 @@ class Bins(Summary):
         )
 
     def cells(self) -> list[Cells]:
-        """The cells of each column: its bins that hold values."""
+        """Return the cells of each column: its bins that contain values."""
         return [
             _cells(edges, int(quantum), self.sums[:, part], self.ends[:, part])
             for edges, quantum, part in zip(self.edges, self.quantum, self._parts(), strict=True)
         ]
 
     def weights(self) -> list[FloatArray]:
-        """The weight of every bin of each column."""
+        """Return the weight of every bin of each column."""
         return [
             np.ldexp(self.sums[1, part].astype(np.float64), int(quantum))
             for quantum, part in zip(self.quantum, self._parts(), strict=True)
         ]
 
     def _parts(self) -> Iterator[slice]:
+        """Yield the slice of the bins of each column."""
         stops = np.cumsum([0, *(max(each.size - 1, 0) for each in self.edges)]).tolist()
         return itertools.starmap(slice, itertools.pairwise(stops))
 
@@ -233,7 +246,21 @@ class Bins(Summary):
 def bins_of(
     values: FloatArray, weight: FloatArray, edges: list[FloatArray], quantum: IntArray, n_threads: int = 1
 ) -> Bins:
-    """Count the values of a chunk between edges; values beyond the edges are left out."""
+    """Count the values of a chunk between edges; values beyond the edges are left out.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The chunk, plus the shift.
+    weight : (n,) ndarray
+        Weights of the rows; empty for none.
+    edges : list of (k_j,) ndarray
+        Edges of each column.
+    quantum : (p,) ndarray of int
+        Exponents of the quanta of weights.
+    n_threads : int
+        Number of threads.
+    """
     sizes = [max(each.size - 1, 0) for each in edges]
     sums, ends = np.zeros((4, sum(sizes)), np.int64), np.empty((2, sum(sizes)))
     ends[0], ends[1] = np.inf, -np.inf
@@ -252,7 +279,23 @@ def bins_of(
 def _count(
     x: FloatArray, weight: FloatArray, edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray
 ) -> None:
-    """Add values to the bins of a column."""
+    """Add values to the bins of a column.
+
+    Parameters
+    ----------
+    x : (n,) ndarray
+        The values.
+    weight : (n,) ndarray
+        Their weights; empty for none.
+    edges : (k + 1,) ndarray
+        Edges of the bins.
+    quantum : int
+        Exponent of the quantum of weights.
+    sums : (4, k) ndarray of int
+        Rows, weights and moments; modified in place.
+    ends : (2, k) ndarray
+        Extremes; modified in place.
+    """
     order = np.argsort(x) if weight.size else None
     x = np.sort(x) if order is None else x[order]
     first = np.searchsorted(x, edges)
@@ -278,7 +321,7 @@ def _count(
 
 
 class Cells(NamedTuple):
-    """Disjoint intervals that hold all values, in ascending order, with their means and standard deviations."""
+    """Disjoint intervals that contain all values, in ascending order, with their means and standard deviations."""
 
     rows: FloatArray
     weight: FloatArray
@@ -291,17 +334,27 @@ class Cells(NamedTuple):
 
     @property
     def is_one_value(self) -> BoolArray:
-        """Cells whose values are all equal."""
+        """Mask of the cells whose values are all equal."""
         equal: BoolArray = self.low == self.high
         return equal
 
     def part(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Cells:
-        """Some of the cells."""
+        """Select some of the cells."""
         return Cells(*(each[chosen] for each in self))
 
 
 def check_unchanged(label: str, before: float, after: float, slack: float = 0.0) -> None:
-    """Raise if a column's weight differs between passes by more than rounding, so that they read different rows."""
+    """Raise if the weight of a column differs between passes by more than rounding, so that they read different rows.
+
+    Parameters
+    ----------
+    label : str
+        The column, for messages.
+    before, after : float
+        The weights.
+    slack : float
+        Further difference that rounding may cause.
+    """
     if abs(after - before) > _ROUNDED * max(before, _TINY) + slack:
         raise ValueError(
             f"{label}: the data changed between two passes: there were {before:g} values (or weight), and then "
@@ -310,6 +363,19 @@ def check_unchanged(label: str, before: float, after: float, slack: float = 0.0)
 
 
 def _cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) -> Cells:
+    """Return the cells of a column from its sums.
+
+    Parameters
+    ----------
+    edges : (k + 1,) ndarray
+        Edges of the bins.
+    quantum : int
+        Exponent of the quantum of weights.
+    sums : (4, k) ndarray of int
+        Rows, weights and moments.
+    ends : (2, k) ndarray
+        Extremes.
+    """
     filled = np.flatnonzero(sums[1])  # weights may be rounded to nothing
     rows, weight, first, second = sums[:, filled].astype(np.float64)
     low, high = ends[:, filled]
@@ -329,13 +395,13 @@ def _cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) ->
 
 
 def rows_as_cells(drawn: FloatArray) -> Cells:
-    """Sampled rows, each a cell of its own."""
+    """Return sampled rows as cells, one for each row."""
     x, w = drawn[np.lexsort((drawn[:, 2], drawn[:, 1]))][:, 1:].T.copy()
     return Cells(np.ones(x.size), w, x, x, x, np.zeros(x.size), np.full(x.size, 0.5))
 
 
 def narrower_edges(cells: Cells, parts: IntArray) -> FloatArray:
-    """Edges that divide each cell into `parts` parts; cells of one part have none, and are not counted again."""
+    """Return edges that divide each cell into `parts` parts; cells of one part have none, and are not counted again."""
     at = np.flatnonzero(parts > 1)
     if not at.size:
         return np.empty(0)
@@ -347,12 +413,12 @@ def narrower_edges(cells: Cells, parts: IntArray) -> FloatArray:
 
 
 def even_parts(chosen: BoolArray) -> IntArray:
-    """The same number of parts for every chosen cell; others stay whole."""
+    """Return the same number of parts for every chosen cell, and 1 for all others."""
     return np.where(chosen, max(2, EDGES // max(1, int(np.count_nonzero(chosen))) - 2), 1)
 
 
 def parts_of(cells: Cells, critical: BoolArray) -> IntArray:
-    """Number of parts for each cell: equal for critical cells, otherwise by the uncertainty that they cause.
+    """Return the number of parts of each cell: equal for critical cells, otherwise by the uncertainty that they cause.
 
     A value may lie anywhere in its cell, of weight w and d normal quantiles wide. The effect on an objective that
     compares values with quantiles is about w d**2; the total is least if the numbers of parts are proportional to
@@ -371,9 +437,18 @@ def parts_of(cells: Cells, critical: BoolArray) -> IntArray:
 
 
 def divided(cells: Cells, chosen: BoolArray, finer: Cells, label: str) -> Cells:
-    """Cells with the chosen ones replaced by the counts between their edges, checked to have the same weight.
+    """Replace the chosen cells by the counts between their edges; raise unless these have the same weight.
 
-    `label` names the column in messages.
+    Parameters
+    ----------
+    cells : Cells
+        The cells.
+    chosen : ndarray of bool
+        Cells that were counted again.
+    finer : Cells
+        The new counts.
+    label : str
+        The column, for messages.
     """
     if not chosen.any():
         return cells
@@ -386,7 +461,7 @@ def divided(cells: Cells, chosen: BoolArray, finer: Cells, label: str) -> Cells:
 
 
 class CountedColumn(ABC):
-    """A column counted in cells, which are divided and counted again where that matters."""
+    """A column that is counted in cells, which are divided and counted again where that matters."""
 
     def __init__(self, first: Sample, j: int) -> None:
         self.first, self.j = first, j
@@ -397,10 +472,10 @@ class CountedColumn(ABC):
 
     @abstractmethod
     def parts(self) -> IntArray:
-        """Number of parts into which to divide each cell."""
+        """Return the number of parts into which to divide each cell."""
 
     def narrow(self) -> FloatArray:
-        """Edges between which values are to be counted, or counted again."""
+        """Return edges between which values are to be counted, or counted again."""
         if not self._is_counted:
             return first_edges(self.first, self.j)
         parts = self.parts()
@@ -419,13 +494,12 @@ class CountedColumn(ABC):
 def equal_points(
     cells: Cells, rng: np.random.Generator | None = None, share_of_rows: float = 1.0
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Points in ascending order, their weights, and the cell of each: up to four of equal weight in a cell.
+    """Return ascending points, their weights, and the cell of each: up to four points of equal weight in a cell.
 
-    Few cells get more points each, also for equal values, because long columns are searched otherwise than short ones.
-
-    In a cell the values of rank r of n are taken to be ``low + (high - low) (r/(n - 1))**a``, with a from their mean.
-    Cells of one or two rows, or of one value, are exact. With `rng` the ranks are perturbed like uniform order
-    statistics of an effective number of rows, this share of the rows.
+    If there are few cells, each gets more points, also for equal values, because long columns are searched in another
+    way than short ones. In a cell, the value of rank r of n is taken to be ``low + (high - low) (r/(n - 1))**a``, with
+    a from the mean. Cells of one or two rows, or of one value, are exact. With `rng`, the ranks are perturbed like
+    uniform order statistics of an effective number of rows, the fraction `share_of_rows` of the rows.
     """
     rows, width = cells.rows, cells.high - cells.low
     n = np.minimum(rows, max(_POINTS, -(-_FEWEST // max(rows.size, 1)))).astype(np.int64)
@@ -453,7 +527,23 @@ def equal_points(
 def _scattered(
     rank: FloatArray, first: IntArray, rows: FloatArray, cell: IntArray, share: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Ranks of points in cells, 0 to 1, replaced by the order statistics of uniform values that have these ranks."""
+    """Replace the ranks of points in cells, 0 to 1, by the order statistics of uniform values that have these ranks.
+
+    Parameters
+    ----------
+    rank : (n,) ndarray
+        Ranks of the points.
+    first : (k,) ndarray of int
+        Position of the first point of each cell.
+    rows : (k,) ndarray
+        Number of rows of each cell.
+    cell : (n,) ndarray of int
+        Cell of each point.
+    share : float
+        Effective number of rows over their number.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    """
     steps = np.diff(rank, prepend=0.0)
     steps[first] = rank[first]
     last = np.append(first[1:], rank.size) - 1
@@ -467,7 +557,7 @@ def _scattered(
 
 
 def moment_points(cells: Cells) -> tuple[FloatArray, FloatArray, IntArray]:
-    """As `equal_points`: up to two points a cell, which have the mean and the variance of its values."""
+    """Return points like `equal_points`: up to two per cell, which have the mean and the variance of its values."""
     sd = cells.sd
     left, right = cells.mean - sd, cells.mean + sd
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -486,6 +576,6 @@ def moment_points(cells: Cells) -> tuple[FloatArray, FloatArray, IntArray]:
 
 
 def weighted_median(x: FloatArray, w: FloatArray) -> float:
-    """The first of ascending values at which the cumulative weight reaches one half."""
+    """Return the first of ascending values at which the cumulative weight reaches one half."""
     below = np.cumsum(w)
     return float(x[min(int(np.searchsorted(below, 0.5 * below[-1])), x.size - 1)])

@@ -1,4 +1,4 @@
-"""The passes of fits from chunks: functions that summarise a chunk."""
+"""Passes of fits from chunks: functions that summarise a chunk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from powerkern.sketch.sketches import Sketch
 from powerkern.sketch.steps import range_of_matrix, sketch_of_matrix
 from powerkern.sketch.summary import S, Summary, beside
 
-#: How often columns that their grid does not resolve are read again, on a finer one.
+#: Largest number of times that columns are read again on a finer grid, because their grid does not resolve them.
 _REREADINGS = 3
 
 
@@ -39,37 +39,37 @@ class FirstPass(Pass[S]):
     shift: ArrayLike = 0.0
 
     def ranges(self, matrix: Matrix) -> Range:
-        """Ranges of the columns of a chunk."""
+        """Return the ranges of the columns of a chunk."""
         return range_of_matrix(matrix, self.family, self.shift, self.n_threads)
 
     def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """The shift of these columns."""
+        """Return the shift of these columns."""
         shift = np.asarray(self.shift)
         return {"shift": shift[own] if shift.ndim else shift}
 
 
 @dataclass(frozen=True, kw_only=True)
 class RangePass(FirstPass[Range]):
-    """Ranges of the columns."""
+    """Pass for the ranges of the columns."""
 
     def summary(self, matrix: Matrix) -> Range:
-        """The ranges of a chunk."""
+        """Return the ranges of a chunk."""
         return self.ranges(matrix)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SamplePass(FirstPass[Sample]):
-    """A sample of the columns, and their ranges: for estimators that need the order of the values."""
+    """Pass for a sample of the columns and their ranges, for estimators that need the order of the values."""
 
     def summary(self, matrix: Matrix) -> Sample:
-        """The sample of a chunk."""
+        """Return the sample of a chunk."""
         found = self.ranges(matrix)
         return sample_of(_moved(matrix, found.shift), matrix.weight, found, thread_count(self.n_threads))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SketchPass(Pass[Sketch]):
-    """Power sums of the chosen columns.
+    """Pass for the power sums of the chosen columns.
 
     Attributes
     ----------
@@ -80,16 +80,16 @@ class SketchPass(Pass[Sketch]):
     grid: Grid
 
     def summary(self, matrix: Matrix) -> Sketch:
-        """Sums of a chunk, whose names the first pass has checked, or replaced."""
+        """Return the sums of a chunk, whose names the first pass has checked or replaced."""
         return sketch_of_matrix(matrix, self.grid, self.n_threads)
 
     def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """The grid of these columns."""
+        """Return the grid of these columns."""
         return {"grid": self.grid.part(own)}
 
 
 def resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
-    """The sketch of all data, columns that their grid does not resolve on finer ones.
+    """Return the sketch of all data, with finer grids for columns that their grid does not resolve.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
 
 
 def _moved(matrix: Matrix, shift: FloatArray) -> FloatArray:
-    """The columns of a chunk plus their shifts, each of them contiguous."""
+    """Return the columns of a chunk plus their shifts, each contiguous."""
     values: FloatArray = matrix.values.astype(np.float64, order="F")
     values += shift
     return values
@@ -122,7 +122,7 @@ def _moved(matrix: Matrix, shift: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class BinsPass(Pass[Bins]):
-    """Counts and moments of the values of the chosen columns between edges.
+    """Pass for counts and moments of the values of the chosen columns between edges.
 
     Attributes
     ----------
@@ -135,12 +135,12 @@ class BinsPass(Pass[Bins]):
     shift: FloatArray
 
     def summary(self, matrix: Matrix) -> Bins:
-        """Counts of a chunk."""
+        """Return the counts of a chunk."""
         moved = _moved(matrix, self.shift)
         return bins_of(moved, matrix.weight, self.edges, self.quantum, thread_count(self.n_threads))
 
     def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Edges, quanta and shifts of these columns."""
+        """Return the edges, quanta and shifts of these columns."""
         return {"edges": [self.edges[j] for j in own], "quantum": self.quantum[own], "shift": self.shift[own]}
 
 
@@ -155,18 +155,18 @@ class Kept(Summary):
         self.near = near
 
     def merged(self, other: Self) -> Self:
-        """The sums of the rows of both."""
+        """Return the sums of the rows of both."""
         ends = np.stack([np.minimum(self.ends[0], other.ends[0]), np.maximum(self.ends[1], other.ends[1])])
         sketch, weight = self.sketch.merged(other.sketch), self.weight + other.weight
         return type(self)(sketch, ends, weight, self.near + other.near)
 
     def part(self, k: int) -> Self:
-        """The sums of one column."""
+        """Return the sums of one column."""
         return type(self)(self.sketch.part([k]), self.ends[:, [k]], self.weight[[k]], self.near[:, [k]])
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Self]) -> Self:
-        """Sums of different columns of the same rows as one."""
+        """Join sums of different columns of the same rows."""
         return cls(
             beside([part.sketch for part in parts]),
             np.concatenate([part.ends for part in parts], axis=1),
@@ -177,7 +177,7 @@ class Kept(Summary):
 
 @dataclass(frozen=True, kw_only=True)
 class KeptPass(Pass[Kept]):
-    """Power sums of the values inside an interval of each chosen column, moved and scaled.
+    """Pass for power sums of the values inside an interval of each chosen column, centered and scaled.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ class KeptPass(Pass[Kept]):
     shift: FloatArray
 
     def summary(self, matrix: Matrix) -> Kept:
-        """Sums of a chunk."""
+        """Return the sums of a chunk."""
         x, weights = _moved(matrix, self.shift), matrix.weight
         low, high, center, divisor, tied = self.interval.T
         there = ~np.isnan(x)
@@ -220,7 +220,7 @@ class KeptPass(Pass[Kept]):
         return Kept(own, ends, weight_of_all, near)
 
     def fields_of(self, own: IntArray) -> dict[str, Any]:
-        """Grid, intervals, zones, quanta and shifts of these columns."""
+        """Return the grid, intervals, zones, quanta and shifts of these columns."""
         each = {name: getattr(self, name)[own] for name in ("interval", "zones", "quantum", "shift")}
         return {"grid": self.grid.part(own), **each}
 
@@ -234,7 +234,21 @@ def kept_sums(
     zones: FloatArray,
     quantum: IntArray,
 ) -> Kept:
-    """Power sums of the values inside an interval of each chosen column, as `KeptPass` has them."""
+    """Return the power sums of the values inside an interval of each chosen column; see `KeptPass`.
+
+    Parameters
+    ----------
+    passes : Passes
+        Reads the chunks.
+    ranges : Range
+        Ranges of all columns.
+    chosen : (p,) ndarray of bool
+        Columns to sum.
+    family : str
+        The transform.
+    interval, zones, quantum : ndarray
+        As in `KeptPass`.
+    """
     at, first = np.flatnonzero(chosen), list[Kept]()  # later readings are of some columns only
 
     def read(grid: Grid, some: BoolArray) -> Sketch:

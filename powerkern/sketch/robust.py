@@ -32,7 +32,7 @@ from powerkern.sketch.robust_column import RobustChunkColumn
 from powerkern.sketch.robust_result import build_result, move_lambda
 from powerkern.sketch.robust_steps import Reweighting, choose_step, fit_kept_values
 
-#: How often cells are divided.
+#: Number of divisions of cells.
 _N_DIVISIONS = 2
 
 
@@ -106,6 +106,7 @@ class Reader(NamedTuple):
         return kept_sums(self.passes, ranges, own, ranges.family, intervals, zones, self.first.quantum[own])
 
     def _mask(self, at: list[int]) -> BoolArray:
+        """Return a mask of the columns at these positions."""
         chosen = np.zeros(self.first.range.n_features, dtype=bool)
         chosen[at] = True
         return chosen

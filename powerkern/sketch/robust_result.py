@@ -65,7 +65,19 @@ def build_result(column: RobustChunkColumn, state: Reweighting | None) -> ChunkF
 
 
 def move_lambda(column: RobustChunkColumn, state: Reweighting | None, row: FloatArray, lmbda: float) -> FloatArray:
-    """Return the results of the same values at another lambda, a bound; `row` has the results of the column."""
+    """Return the results of the same values at another lambda.
+
+    Parameters
+    ----------
+    column : RobustChunkColumn
+        The column.
+    state : Reweighting or None
+        Its reweighting.
+    row : (N_RESULTS,) ndarray
+        Its results.
+    lmbda : float
+        The other lambda, a bound.
+    """
     given = np.array([lmbda])
     if column.is_whole:
         values, weight = _rows(column)
@@ -124,7 +136,19 @@ def _status(column: RobustChunkColumn, state: Reweighting, fit: KeptFit) -> int:
 
 
 def _complete(column: RobustChunkColumn, state: Reweighting, fit: KeptFit, row: FloatArray) -> FloatArray:
-    """Complete the results of a fit of the kept values by those of the whole column, as `kernels.robust` does."""
+    """Complete the results of a fit of the kept values by those of the whole column, as `kernels.robust` does.
+
+    Parameters
+    ----------
+    column : RobustChunkColumn
+        The column.
+    state : Reweighting
+        Its reweighting.
+    fit : KeptFit
+        The fit of the kept values.
+    row : (N_RESULTS,) ndarray
+        Its results; modified in place and returned.
+    """
     start, step, n_kept = column.found_start, state.last_step, row[N_OBS]
     x, w, of_start, options = start.points
     center, divisor = step.interval[2:4]

@@ -62,7 +62,19 @@ def shift_of(head: dict[str, Any]) -> FloatArray:
 
 
 def array_of(payload: bytes, shape: tuple[int, int], dtype: str, kind: Format) -> NDArray[Any]:
-    """Return the array in some bytes; ValueError if they are too few or too many."""
+    """Return the array in bytes; raise a ValueError unless their number is right.
+
+    Parameters
+    ----------
+    payload : bytes
+        The bytes.
+    shape : (int, int)
+        Shape of the array.
+    dtype : str
+        Type of its elements, of eight bytes.
+    kind : Format
+        Format, for messages.
+    """
     if len(payload) != 8 * shape[0] * shape[1]:
         raise kind.damaged()
     return np.frombuffer(payload, dtype).reshape(shape).astype(dtype[1:])

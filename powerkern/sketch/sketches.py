@@ -57,11 +57,11 @@ class Sketch(Summary):
         return total
 
     def power_sums(self) -> PowerSums:
-        """The sums, ready to be fitted."""
+        """Return the sums, ready to be fitted."""
         return PowerSums(self.sums, self.roundings, FAMILIES[self.grid.family], self.grid.table.copy())
 
     def merged(self, other: Sketch) -> Sketch:
-        """The sketch of the rows of both, on a grid that has room for it, in the order of these columns."""
+        """Return the sketch of the rows of both, on a grid that has room for it, in the order of these columns."""
         if (order := self.grid.order_of(other.grid)) is not None:
             other = other.part(order)
         self.grid.check_same_columns(other.grid)
@@ -72,23 +72,23 @@ class Sketch(Summary):
         return Sketch(grid, a.sums + b.sums, a.roundings + b.roundings)
 
     def on(self, grid: Grid) -> Sketch:
-        """The sketch on another grid that has its range, with bins as wide, or wider by powers of two."""
+        """Return the sketch on another grid that has its range, with bins as wide, or wider by powers of two."""
         return self if self.grid == grid else _regridded(self, grid)
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Sketch]) -> Sketch:
-        """Sketches of different columns of the same rows as one."""
+        """Join sketches of different columns of the same rows."""
         sums, roundings = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sums", "roundings"))
         return cls(Grid.side_by_side([part.grid for part in parts]), sums, roundings)
 
     def unresolved(self) -> BoolArray:
-        """Mask of the columns whose optimum the grid does not resolve, of which `finish` would warn."""
+        """Return a mask of the columns whose optimum the grid does not resolve, about which `finish` would warn."""
         nothing_given = np.full(self.grid.n_features, np.nan)
         mask: BoolArray = self.power_sums().fit(nothing_given, thread_count(None))[0][:, STATUS] == Status.UNRESOLVED
         return mask
 
     def part(self, columns: ArrayLike) -> Sketch:
-        """The sketch of some of the columns (indices or mask)."""
+        """Return the sketch of some of the columns (indices or mask)."""
         starts = self.grid.starts
         chosen = column_positions(columns, self.grid.n_features)
         own = [self.sums[starts[j] : starts[j + 1]] for j in chosen]
@@ -125,7 +125,7 @@ class Sketch(Summary):
         return found
 
     def is_sound(self) -> bool:
-        """Whether these can be the sums of some rows."""
+        """Return whether these can be the sums of some rows."""
         sums = self.sums.astype(np.float64)
         totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[self.grid.starts])
         return bool(
@@ -139,6 +139,7 @@ class Sketch(Summary):
 
 
 def _regridded(old: Sketch, grid: Grid) -> Sketch:
+    """Return a sketch on another grid."""
     sums, roundings = np.zeros((int(grid.n_bins.sum()), N_POWERS), dtype=np.int64), old.roundings.copy()
     starts, old_starts = grid.starts, old.grid.starts
     moved = (old.grid.table[:, G_REF] != grid.table[:, G_REF]) & (old.grid.n_bins > 0)
@@ -159,7 +160,17 @@ def _regridded(old: Sketch, grid: Grid) -> Sketch:
 
 
 def _on_cell(own: IntArray, first: int, cell: FloatArray, new: FloatArray) -> tuple[IntArray, int]:
-    """A column's sums from bin `first` on, in the quanta and bins of a new cell, and the number of their first bin."""
+    """Return the sums of a column in the quanta and bins of a new cell, and the number of their first bin.
+
+    Parameters
+    ----------
+    own : (k, N_POWERS) ndarray of int
+        The sums.
+    first : int
+        Number of their first bin.
+    cell, new : (N_GRID,) ndarray
+        Old and new row of the grid.
+    """
     levels = int(new[G_EXPONENT] - cell[G_EXPONENT])
     begin = (first >> levels) - int(new[G_FIRST])
     end = ((first + len(own) - 1) >> levels) + 1 - int(new[G_FIRST])
@@ -176,7 +187,7 @@ def _on_cell(own: IntArray, first: int, cell: FloatArray, new: FloatArray) -> tu
 
 
 def _shift_matrix(side: float, divisor: float) -> FloatArray:
-    """Matrix from sums of t**k to sums of ((t + side)/divisor)**k, by the binomial theorem."""
+    """Return the matrix from sums of t**k to sums of ((t + side)/divisor)**k, by the binomial theorem."""
     return np.array(
         [
             [math.comb(k, i) * side ** (k - i) / divisor**k if i <= k else 0.0 for i in range(N_POWERS)]
@@ -192,14 +203,14 @@ _MIRROR = (-1.0) ** np.arange(N_POWERS)
 
 
 def _paired(sums: FloatArray, first: int) -> tuple[FloatArray, int]:
-    """Join bins 2j and 2j + 1, where the first one is bin number `first`."""
+    """Join bins 2j and 2j + 1; `first` is the number of the first bin."""
     before, after = first % 2, (first + len(sums)) % 2
     pairs = np.pad(sums, ((before, after), (0, 0))).reshape(-1, 2, N_POWERS)
     return pairs[:, 0] @ _FROM_LEFT.T + pairs[:, 1] @ _FROM_RIGHT.T, first // 2
 
 
 def _folded(sums: FloatArray) -> FloatArray:
-    """Join the first bin, which has values at its upper border only, to the second."""
+    """Join the first bin, which has values only at its upper border, to the second."""
     joined = sums[1:].copy()
     joined[0] += _FROM_BELOW @ sums[0]
     return joined

@@ -1,4 +1,4 @@
-"""Summaries of chunks: they merge over rows, and stand side by side over columns."""
+"""Summaries of chunks, which merge over rows and stand side by side over columns."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ class Summary(ABC):
 
     @abstractmethod
     def merged(self, other: Any) -> Self:
-        """The summary of the rows of both."""
+        """Return the summary of the rows of both."""
 
     @classmethod
     @abstractmethod
     def side_by_side(cls, parts: Sequence[Any]) -> Self:
-        """Summaries of different columns of the same rows as one, from left to right."""
+        """Join summaries of different columns of the same rows, from left to right."""
 
 
 S = TypeVar("S", bound=Summary)
 
 
 def merge(a: S, b: S) -> S:
-    """The range, or the sketch, of the rows of both.
+    """Return the range, or the sketch, of the rows of both.
 
     Sketches on one grid are sums of whole numbers, and so are ranges: the same chunks give the same bits in whatever
     order and grouping they are merged. Rows divided into other chunks give another grid, and lambda to about 1e-14.
@@ -52,5 +52,5 @@ def merge(a: S, b: S) -> S:
 
 
 def beside(parts: Sequence[S]) -> S:
-    """Ranges, or sketches, of different columns of the same rows, from left to right, as one of all columns."""
+    """Join ranges or sketches of different columns of the same rows, from left to right."""
     return parts[0].side_by_side(parts)
