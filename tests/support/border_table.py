@@ -200,7 +200,21 @@ def arguments_of(owner: str, function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def call(owner: str, function: Callable[..., Any], names: tuple[str, ...], inputs: Inputs, **more: Any) -> Any:
-    """Call a function with the inputs of these names, quietly."""
+    """Call a function with the inputs of these names, without its user warnings.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the function in the table.
+    function : callable
+        The function.
+    names : tuple of str
+        Names of the arguments to pass.
+    inputs : Inputs
+        Source of the arguments.
+    **more
+        Further arguments.
+    """
     given = {name: inputs.argument(name, owner) for name in names}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -273,7 +287,21 @@ def methods(kind: str, result: Any) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def call_method(kind: str, result: Any, method: str, required: tuple[str, ...], inputs: Inputs) -> Any:
-    """Call a method of a result with the inputs that it requires."""
+    """Call a method of a result with the inputs that it requires.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the result; see `fits`.
+    result : object
+        The result.
+    method : str
+        Name of the method.
+    required : tuple of str
+        Names of its required arguments.
+    inputs : Inputs
+        Source of the arguments.
+    """
     owner = f"{kind.split(',')[0]}.{method}"
     return call(owner, getattr(result, method), required, inputs)
 

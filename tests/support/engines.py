@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 
 class Engine:
-    """Sends functions and results as bytes, merges in a random tree, and counts its passes."""
+    """Engine that sends functions and results as bytes, merges in a random tree, and counts its passes."""
 
     def __init__(self, *chunks: tuple, seed: int = 0) -> None:
         self.chunks, self.passes, self.random = chunks, 0, random.Random(seed)
@@ -25,7 +25,7 @@ class Engine:
 
 
 def assert_same_robust_fit(found, expected):
-    """Fits of the same rows in other chunks: rows are sampled by their place in a chunk."""
+    """Assert that fits of the same rows in other chunks agree; rows are sampled by their place in a chunk."""
     assert_allclose(found.lmbda, expected.lmbda, rtol=0, atol=1e-3)
     assert (abs(found.lmbda - expected.lmbda) <= found.lmbda_error + expected.lmbda_error).all()
     assert_array_equal(found.status, expected.status)

@@ -9,17 +9,29 @@ from powerkern._results.column_table import ColumnTable
 
 
 def kernel_rows(fit):
-    """The rows of a fit, (p, N_RESULTS): equal rows mean equal figures, those without a public attribute included."""
+    """Return the rows of a fit, (p, N_RESULTS); equal rows mean equal results, including those without an attribute."""
     return fit._table.kernel_rows
 
 
 def fit_from_rows(rows, family, *, standardize=True, lmbda_error=None):
-    """A fit with these rows; `family` is a name, or codes where columns have families of their own."""
+    """Make a fit with these rows.
+
+    Parameters
+    ----------
+    rows : (p, N_RESULTS) ndarray
+        The rows.
+    family : str or (p,) ndarray of int
+        The family, or the code of the family of each column.
+    standardize : bool
+        Whether the fit standardizes.
+    lmbda_error : (p,) ndarray, optional
+        Bounds on the error of lambda.
+    """
     spec = FitSpec(family=family if isinstance(family, str) else "best", standardize=standardize)
     table = ColumnTable(np.ascontiguousarray(rows), family, lmbda_error=lmbda_error)
     return pk.PowerFit(spec, ColumnLabels(), table)
 
 
 def family_codes(fit):
-    """The code of each column's family."""
+    """Return the code of the family of each column."""
     return fit._table.family_codes

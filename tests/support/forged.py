@@ -10,20 +10,20 @@ _START = _HEAD.size + 16
 
 
 def parts_of(data):
-    """The description, as JSON has it, and the payload."""
+    """Return the description, as parsed from JSON, and the payload."""
     magic, layout, n_text, n_payload = _HEAD.unpack_from(data)
     assert (magic, layout, len(data)) == (b"PKRN", 1, _START + n_text + n_payload)
     return json.loads(data[_START : _START + n_text]), data[_START + n_text :]
 
 
 def forge(text, payload=b""):
-    """Bytes with a right digest around any text and payload."""
+    """Return bytes with the right digest of any text and payload."""
     head = _HEAD.pack(b"PKRN", 1, len(text), len(payload))
     return head + hashlib.blake2b(head + text + payload, digest_size=16).digest() + text + payload
 
 
 def forged(data, change):
-    """Bytes with another description or other numbers, after ``change(description, payload)``, and a right digest."""
+    """Return bytes whose description or numbers ``change(description, payload)`` modified, with the right digest."""
     description, payload = parts_of(data)
     payload = bytearray(payload)
     change(description, payload)

@@ -156,7 +156,7 @@ def new(value: str) -> Any:
 
 
 def outcome(name: str, call: Callable[[Any], Any], value: str) -> str | None:
-    """What is wrong with a call; None where it returns, or raises what is documented."""
+    """Return what is wrong with a call; None if it returns, or raises a documented error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", UserWarning)
@@ -177,7 +177,7 @@ def outcome(name: str, call: Callable[[Any], Any], value: str) -> str | None:
 
 
 def faults(name: str, call: Callable[[Any], Any]) -> list[str]:
-    """What is wrong with calls with some of the values, always the same ones."""
+    """Return what is wrong with calls with some of the values, which are always the same."""
     rng = random.Random(f"2026 {name}")
     found = [outcome(name, call, value) for value in rng.sample(sorted(VALUES), EACH)]
     return [one for one in found if one]

@@ -12,7 +12,7 @@ from powerkern._jit import JIT_DISABLED
 
 
 def jitted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function compiled by plain numba, with the error model of kernels; plain Python where numba is off."""
+    """Compile a function by plain numba with the error model of kernels; return plain Python if numba is disabled."""
     if JIT_DISABLED:
         return np.errstate(all="ignore")(function)
     return numba.njit(error_model="numpy", fastmath={"contract"})(function)

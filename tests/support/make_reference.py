@@ -27,7 +27,7 @@ Column = tuple[str, str, list[float], list[float] | None]
 
 
 def columns() -> Iterator[Column]:
-    """Ordinary columns, and those that break other implementations."""
+    """Yield ordinary columns, and columns that break other implementations."""
     rng = np.random.default_rng(20)
     normal = rng.normal(size=30)
     few = normal[:12]
@@ -79,11 +79,24 @@ def columns() -> Iterator[Column]:
 
 
 def score(family: str, lmbda: mpmath.mpf, x: list[float], weight: list[float] | None) -> mpmath.mpf:
+    """Return g'(lambda).
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    lmbda : mpf
+        Lambda.
+    x : list of float
+        The column.
+    weight : list of float or None
+        Weights of its values.
+    """
     return oracles.likelihood(family, lmbda, x, weight)[1]
 
 
 def root(f: Callable[[mpmath.mpf], mpmath.mpf], digits: int) -> mpmath.mpf:
-    """Root of an increasing function: doubling, then bisection."""
+    """Return the root of an increasing function, by doubling and bisection."""
     low, high = mpmath.mpf(-1), mpmath.mpf(1)
     while f(low) > 0:
         low *= 2
@@ -101,7 +114,19 @@ def optimum(family: str, x: list[float], weight: list[float] | None) -> mpmath.m
 
 
 def sensitivity(family: str, lmbda: mpmath.mpf, x: list[float], weight: list[float] | None) -> float:
-    """First-order change of lambda, over max(1, |lambda|), for half-ulp changes of the data."""
+    """Return the first-order change of lambda, over max(1, |lambda|), for half-ulp changes of the data.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    lmbda : mpf
+        Lambda.
+    x : list of float
+        The column.
+    weight : list of float or None
+        Weights of its values.
+    """
     rng = np.random.default_rng(0)
     curvature = oracles.likelihood(family, lmbda, x, weight)[2]
     worst = 0.0
@@ -114,7 +139,19 @@ def sensitivity(family: str, lmbda: mpmath.mpf, x: list[float], weight: list[flo
 
 
 def bounded(family: str, lmbda: mpmath.mpf, x: list[float], ymax: float) -> mpmath.mpf | None:
-    """The optimum clipped to where |psi| <= ymax, for psi increases with lambda; None where nowhere is."""
+    """Return the optimum clipped to where |psi| <= ymax; None if there is no such lambda. psi increases with lambda.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    lmbda : mpf
+        The optimum.
+    x : list of float
+        The column.
+    ymax : float
+        Largest |psi|.
+    """
 
     def psi(lam: mpmath.mpf, value: float) -> mpmath.mpf:
         return oracles.power_derivatives(family, lam, value)[0]
@@ -128,6 +165,19 @@ def bounded(family: str, lmbda: mpmath.mpf, x: list[float], ymax: float) -> mpma
 
 
 def record(name: str, family: str, x: list[float], weight: list[float] | None) -> dict[str, Any]:
+    """Return the entry of a column in the reference.
+
+    Parameters
+    ----------
+    name : str
+        Name of the case.
+    family : str
+        The transform.
+    x : list of float
+        The column.
+    weight : list of float or None
+        Weights of its values.
+    """
     with mpmath.workdps(60):
         lmbda = optimum(family, x, weight)
         total = mpmath.fsum([1] * len(x) if weight is None else [mpmath.mpf(w) for w in weight])

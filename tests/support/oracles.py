@@ -17,7 +17,17 @@ from scipy import stats
 
 
 def netlib_fmin(f: Callable[[float], float], ax: float, bx: float, tol: float) -> list[float]:
-    """Points at which netlib's fmin (Brent's localmin, R's optimize) evaluates f, in order."""
+    """Return the points at which fmin of netlib (Brent's localmin, R's optimize) evaluates f, in order.
+
+    Parameters
+    ----------
+    f : callable
+        The function to minimise.
+    ax, bx : float
+        Ends of the interval.
+    tol : float
+        Tolerance of the minimum.
+    """
     c = 0.5 * (3.0 - math.sqrt(5.0))
     eps = math.sqrt(sys.float_info.epsilon)
     a, b = ax, bx
@@ -81,7 +91,7 @@ def netlib_fmin(f: Callable[[float], float], ax: float, bx: float, tol: float) -
 
 
 def exact_moments(x: Sequence[float], w: Sequence[float] | None = None) -> tuple[Fraction, Fraction, Fraction]:
-    """Weight, mean and sum of squared deviations in rational arithmetic."""
+    """Return weight, mean and sum of squared deviations, in rational arithmetic."""
     values = [Fraction(float(v)) for v in x]
     weights = [Fraction(1)] * len(values) if w is None else [Fraction(float(v)) for v in w]
     weight = sum(weights, Fraction(0))
@@ -91,7 +101,7 @@ def exact_moments(x: Sequence[float], w: Sequence[float] | None = None) -> tuple
 
 
 def log_numbers(logs: Sequence[float], signs: Sequence[float] | None = None) -> tuple[mpmath.mpf, list[mpmath.mpf]]:
-    """(c, x) with the numbers equal to x e^c, c the largest finite log."""
+    """Return (c, x) such that the numbers equal x e^c, c the largest finite log."""
     factors = [1.0] * len(logs) if signs is None else list(signs)
     counted = [float(v) for v, s in zip(logs, factors, strict=True) if s != 0.0 and v != -math.inf]
     c = mpmath.mpf(max(counted, default=0.0))
@@ -103,14 +113,14 @@ def log_numbers(logs: Sequence[float], signs: Sequence[float] | None = None) -> 
 
 
 def log_sum(logs: Sequence[float], weights: Sequence[float] | None = None) -> float:
-    """Logarithm of the sum of w e^l; enough digits for a sum that differs from 1 in the 200th."""
+    """Return the logarithm of the sum of w e^l, with enough digits for a sum that differs from 1 in the 200th."""
     with mpmath.workdps(300):
         c, numbers = log_numbers(logs, weights)
         return float(c + mpmath.log(mpmath.fsum(numbers)))
 
 
 def log_mean(logs: Sequence[float], signs: Sequence[float] | None = None) -> tuple[float, float]:
-    """Logarithm and sign of the mean of s e^l."""
+    """Return the logarithm and the sign of the mean of s e^l."""
     with mpmath.workdps(60):
         c, numbers = log_numbers(logs, signs)
         mean = mpmath.fsum(numbers) / len(numbers)
@@ -118,7 +128,7 @@ def log_mean(logs: Sequence[float], signs: Sequence[float] | None = None) -> tup
 
 
 def log_var(logs: Sequence[float], signs: Sequence[float] | None = None) -> float:
-    """Logarithm of the variance of s e^l, with 1/n; enough digits for numbers that differ in the 400th."""
+    """Return the logarithm of the variance (1/n) of s e^l, with enough digits for numbers that differ in the 400th."""
     with mpmath.workdps(800):
         c, numbers = log_numbers(logs, signs)
         mean = mpmath.fsum(numbers) / len(numbers)
@@ -130,7 +140,7 @@ def log_var(logs: Sequence[float], signs: Sequence[float] | None = None) -> floa
 
 
 def _branch_derivatives(m: mpmath.mpf, a: mpmath.mpf) -> list[mpmath.mpf]:
-    """b = expm1(m a)/m and three derivatives in m: a^(k+1) times the integral of s^k e^(m a s) over [0, 1]."""
+    """Return b = expm1(m a)/m and three derivatives in m: a^(k+1) times the integral of s^k e^(m a s) over [0, 1]."""
     t = m * a
     if abs(t) < 1:
         phi = [mpmath.mpf(0)] * 4
@@ -148,7 +158,7 @@ def _branch_derivatives(m: mpmath.mpf, a: mpmath.mpf) -> list[mpmath.mpf]:
 
 
 def log_and_branch(family: str, lmbda: object, x: float) -> tuple[mpmath.mpf, mpmath.mpf, int]:
-    """(a, m, s) with psi(lambda, x) = s b_m(a) and J = s a."""
+    """Return (a, m, s) with psi(lambda, x) = s b_m(a) and J = s a."""
     value, lam = x if isinstance(x, mpmath.mpf) else mpmath.mpf(float(x)), mpmath.mpf(lmbda)
     if family == "box-cox":
         return mpmath.log(value), lam, 1
@@ -156,9 +166,20 @@ def log_and_branch(family: str, lmbda: object, x: float) -> tuple[mpmath.mpf, mp
 
 
 def power_derivatives(family: str, lmbda: object, x: float, reference: float | None = None) -> list[mpmath.mpf]:
-    """psi(lambda, x), or what it exceeds psi(lambda, reference) by, and three derivatives in lambda.
+    """Return psi(lambda, x), or its excess over psi(lambda, reference), and three derivatives in lambda.
 
     b_m(a) - b_m(r) = e^(m r) b_m(a - r), differentiated by Leibniz' rule.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    lmbda : number
+        Lambda.
+    x : float
+        The value.
+    reference : float, optional
+        A value of the same sign.
     """
     a, m, sign = log_and_branch(family, lmbda, x)
     r = mpmath.mpf(0) if reference is None else log_and_branch(family, lmbda, reference)[0]
@@ -171,9 +192,20 @@ def power_derivatives(family: str, lmbda: object, x: float, reference: float | N
 def _centered_moments(
     family: str, lmbda: object, x: Sequence[float], weight: Sequence[float] | None
 ) -> tuple[list[list[mpmath.mpf]], dict[tuple[int, int], mpmath.mpf], mpmath.mpf] | None:
-    """psi and its derivatives about their means, the means of their products, and mean(J).
+    """Return psi and its derivatives about their means, the means of their products, and mean(J).
 
-    None where the working precision leaves less than 30 digits of the variance.
+    The result is None if the working precision leaves less than 30 digits of the variance.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    lmbda : number
+        Lambda.
+    x : sequence of float
+        The column.
+    weight : sequence of float or None
+        Weights of its values.
     """
     weights = [mpmath.mpf(1)] * len(x) if weight is None else [mpmath.mpf(float(w)) for w in weight]
     logs = [log_and_branch(family, lmbda, v) for v in x]
@@ -199,7 +231,21 @@ def _centered_moments(
 def likelihood(
     family: str, lmbda: object, x: Sequence[float], weight: Sequence[float] | None = None, digits: int = 60
 ) -> list[mpmath.mpf]:
-    """g = 1/2 ln Var(psi) - (lambda - 1) mean(J) and its first three derivatives in lambda, from sums of products."""
+    """Return g = 1/2 ln Var(psi) - (lambda - 1) mean(J) and its first three derivatives in lambda.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    lmbda : number
+        Lambda.
+    x : sequence of float
+        The column.
+    weight : sequence of float, optional
+        Weights of its values.
+    digits : int
+        Working precision; doubled until the variance has 30 digits.
+    """
     with mpmath.workdps(digits):
         moments = _centered_moments(family, lmbda, x, weight)
         if moments is None:
@@ -218,7 +264,21 @@ def likelihood(
 def standardized(
     family: str, lmbda: object, x: Sequence[float], weight: Sequence[float] | None = None, digits: int = 60
 ) -> list[float]:
-    """(psi - mean)/sd of every value, sd with 1/n."""
+    """Return (psi - mean)/sd of every value, sd with 1/n.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    lmbda : number
+        Lambda.
+    x : sequence of float
+        The column.
+    weight : sequence of float, optional
+        Weights of its values.
+    digits : int
+        Working precision; doubled until the variance has 30 digits.
+    """
     with mpmath.workdps(digits):
         moments = _centered_moments(family, lmbda, x, weight)
         if moments is None:
@@ -230,7 +290,21 @@ def standardized(
 def most_likely_lambda(
     family: str, x: Sequence[float], start: float, weight: Sequence[float] | None = None, digits: int = 60
 ) -> mpmath.mpf:
-    """The root of g' near `start` to 25 digits, certified by a change of sign."""
+    """Return the root of g' near `start` to 25 digits, certified by a change of sign.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    x : sequence of float
+        The column.
+    start : float
+        Start of Newton's method.
+    weight : sequence of float, optional
+        Weights of its values.
+    digits : int
+        Working precision.
+    """
     with mpmath.workdps(digits):
         lam = mpmath.mpf(start)
         for _ in range(100):
@@ -248,7 +322,7 @@ def most_likely_lambda(
 
 
 def orthonormal(columns: Sequence[Sequence[object]]) -> list[list[mpmath.mpf]]:
-    """Gram-Schmidt, for independent columns."""
+    """Orthonormalise independent columns by Gram-Schmidt."""
     basis: list[list[mpmath.mpf]] = []
     for column in columns:
         rest = [mpmath.mpf(v) for v in column]
@@ -271,9 +345,24 @@ def regression_likelihood(
     shifts: bool = True,
     digits: int = 60,
 ) -> list[mpmath.mpf]:
-    """g = 1/2 ln(RSS/n) - (lambda - 1) mean(J) and two derivatives, RSS that of psi(lambda, y) regressed on X.
+    """Return g = 1/2 ln(RSS/n) - (lambda - 1) mean(J) and two derivatives, RSS that of psi(lambda, y) regressed on X.
 
-    `shifts`: the constant is a combination of the columns of X, so that psi can be taken relative to that of one value.
+    Parameters
+    ----------
+    family : str
+        The transform.
+    lmbda : number
+        Lambda.
+    y : sequence of float
+        The response.
+    X : (n, k) ndarray
+        The covariates.
+    weight : sequence of float, optional
+        Weights of the rows.
+    shifts : bool
+        Whether the constant is a combination of the columns of X, so that psi can be taken relative to that of a value.
+    digits : int
+        Working precision.
     """
     with mpmath.workdps(digits):
         w = [mpmath.mpf(1)] * len(y) if weight is None else [mpmath.mpf(float(v)) for v in weight]
@@ -312,7 +401,21 @@ def regression_lambda(
     shifts: bool = True,
     digits: int = 60,
 ) -> mpmath.mpf:
-    """The root of g' near `start`, certified by a change of sign from negative to positive."""
+    """Return the root of g' near `start`, certified by a change of sign from negative to positive.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    y : sequence of float
+        The response.
+    X : (n, k) ndarray
+        The covariates.
+    start : float
+        Start of Newton's method.
+    weight, shifts, digits
+        As in `regression_likelihood`.
+    """
 
     def slope(lam: mpmath.mpf) -> tuple[mpmath.mpf, mpmath.mpf]:
         return tuple(regression_likelihood(family, lam, y, X, weight, shifts=shifts, digits=digits)[1:])
@@ -334,7 +437,7 @@ def regression_lambda(
 
 
 def longdouble_score(family: str, lmbda: np.longdouble, x: np.ndarray) -> np.longdouble:
-    """g'(lambda) = Cov(psi, dpsi/dlambda)/Var(psi) - mean(J) in long double, for columns of moderate range.
+    """Return g'(lambda) = Cov(psi, dpsi/dlambda)/Var(psi) - mean(J) in long double, for columns of moderate range.
 
     Columns of one sign are centered at their median r, psi = psi(r) + base^m b_m(d); Cov/Var makes that an added c.
     """
@@ -356,7 +459,7 @@ def longdouble_score(family: str, lmbda: np.longdouble, x: np.ndarray) -> np.lon
 
 
 def _branch_and_slope(m: np.longdouble, a: np.ndarray) -> np.ndarray:
-    """b_m(a) = expm1(m a)/m and its derivative in m, a series where the formula cancels."""
+    """Return b_m(a) = expm1(m a)/m and its derivative in m, by a series where the formula cancels."""
     t = m * a
     if m == 0:
         return np.array([a, a * a / 2])
@@ -379,13 +482,13 @@ def _slope_of_variance(y: np.ndarray, dy: np.ndarray) -> np.longdouble:
 
 
 def branch(a: object, m: object) -> mpmath.mpf:
-    """(e^(m a) - 1)/m, in the working precision."""
+    """Return (e^(m a) - 1)/m, in the working precision."""
     a, m = mpmath.mpf(a), mpmath.mpf(m)
     return mpmath.expm1(m * a) / m if m else a
 
 
 def inverse_branch(y: object, m: object) -> mpmath.mpf:
-    """ln(1 + m y)/m: NaN outside the range, infinite at its end."""
+    """Return ln(1 + m y)/m: NaN outside the range, infinite at its end."""
     y, m = mpmath.mpf(y), mpmath.mpf(m)
     if not m or 1 + m * y <= 0:
         return y if not m else (mpmath.nan if 1 + m * y < 0 else -mpmath.sign(m) * mpmath.inf)
@@ -393,7 +496,7 @@ def inverse_branch(y: object, m: object) -> mpmath.mpf:
 
 
 def power_transform(family: str, x: float, lmbda: float) -> mpmath.mpf:
-    """psi(lambda, x)."""
+    """Return psi(lambda, x)."""
     x, lmbda = mpmath.mpf(float(x)), mpmath.mpf(float(lmbda))
     if family == "box-cox":
         return branch(mpmath.log(x), lmbda)
@@ -401,7 +504,7 @@ def power_transform(family: str, x: float, lmbda: float) -> mpmath.mpf:
 
 
 def inverse_power_transform(family: str, y: float, lmbda: float) -> mpmath.mpf:
-    """The x with psi(lambda, x) = y; NaN where there is none."""
+    """Return the x with psi(lambda, x) = y; NaN if there is none."""
     y, lmbda = mpmath.mpf(float(y)), mpmath.mpf(float(lmbda))
     if family == "box-cox":
         return mpmath.exp(inverse_branch(y, lmbda))
@@ -409,7 +512,7 @@ def inverse_power_transform(family: str, y: float, lmbda: float) -> mpmath.mpf:
 
 
 def power_transform_slope(family: str, x: float, lmbda: float) -> mpmath.mpf:
-    """The derivative of psi in x."""
+    """Return the derivative of psi in x."""
     x, power = mpmath.mpf(float(x)), mpmath.mpf(float(lmbda)) - 1
     if family == "box-cox":
         return mpmath.exp(power * mpmath.log(x))
@@ -417,7 +520,7 @@ def power_transform_slope(family: str, x: float, lmbda: float) -> mpmath.mpf:
 
 
 def error_in_ulp(got: float, exact: mpmath.mpf) -> float:
-    """Distance in units in the last place of the exact value, rounded; 0 also for the right NaN or infinity."""
+    """Return the distance in units in the last place of the exact value; 0 also for the right NaN or infinity."""
     if mpmath.isnan(exact):
         return 0.0 if math.isnan(got) else math.inf
     largest = mpmath.mpf(sys.float_info.max)
@@ -432,7 +535,21 @@ def error_in_ulp(got: float, exact: mpmath.mpf) -> float:
 
 
 def uv_element(M: np.ndarray, U: np.ndarray, V: np.ndarray, factor: str, r: int, s: int, ridge: float = 0.0) -> float:
-    """Best value of U[r, s] or V[r, s], all others fixed (Leskovec, Rajaraman and Ullman, section 9.4.4)."""
+    """Return the best U[r, s] or V[r, s] with all others fixed (Leskovec, Rajaraman and Ullman, section 9.4.4).
+
+    Parameters
+    ----------
+    M : (m, n) ndarray
+        The matrix; NaN is missing.
+    U, V : ndarray
+        The factors.
+    factor : {"U", "V"}
+        Factor of the element.
+    r, s : int
+        Its row and column.
+    ridge : float
+        Penalty on squared elements.
+    """
     if factor == "V":
         return uv_element(M.T, V.T, U.T, "U", s, r, ridge)
     numerator, denominator = 0.0, ridge
@@ -452,7 +569,21 @@ def uv_visit(
     ridge: float = 0.0,
     damping: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """U and V after improving these elements one after the other."""
+    """Return U and V after improving these elements one after the other.
+
+    Parameters
+    ----------
+    M : (m, n) ndarray
+        The matrix; NaN is missing.
+    U, V : ndarray
+        The factors.
+    elements : sequence of (str, int, int)
+        Elements as factor, row, column.
+    ridge : float
+        Penalty on squared elements.
+    damping : float
+        Fraction of the step that is taken.
+    """
     U, V = U.copy(), V.copy()
     for factor, r, s in elements:
         matrix = U if factor == "U" else V
@@ -461,17 +592,17 @@ def uv_visit(
 
 
 def uv_all_elements(m: int, n: int, d: int) -> list[tuple[str, int, int]]:
-    """All elements of U, row by row, then those of V."""
+    """Return all elements of U, row by row, then those of V."""
     return [("U", r, s) for r in range(m) for s in range(d)] + [("V", r, s) for r in range(d) for s in range(n)]
 
 
 def uv_rmse(M: np.ndarray, U: np.ndarray, V: np.ndarray) -> float:
-    """Root mean square error on what is not missing."""
+    """Return the root mean square error on the entries that are not missing."""
     return float(np.sqrt(np.nanmean((M - U @ V) ** 2)))
 
 
 def uv_least_squares(M: np.ndarray, V: np.ndarray, ridge: float = 0.0) -> np.ndarray:
-    """The U that fits M best for this V: the shortest one where that leaves a choice."""
+    """Return the U that fits M best for this V; the shortest one if it is not unique."""
     rows = []
     for row in M:
         seen = ~np.isnan(row)
@@ -486,7 +617,19 @@ def uv_least_squares(M: np.ndarray, V: np.ndarray, ridge: float = 0.0) -> np.nda
 def _greedy_bins(
     values: Sequence[Fraction], counts: Sequence[int], area: Fraction, n_bins: int
 ) -> list[tuple[Fraction, int]] | None:
-    """(left edge, first value) of bins over [0, 1] of count times width at most `area`; None if more than n_bins."""
+    """Return (left edge, first value) of bins over [0, 1], count times width at most `area`; None if too many.
+
+    Parameters
+    ----------
+    values : sequence of Fraction
+        Distinct ascending values.
+    counts : sequence of int
+        Their counts.
+    area : Fraction
+        Largest area of a bin.
+    n_bins : int
+        Largest number of bins.
+    """
     bins: list[tuple[Fraction, int]] = []
     left, start = Fraction(0), 0
     while len(bins) < n_bins:
@@ -511,7 +654,7 @@ def _greedy_bins(
 def equal_area_bins(
     values: Sequence[float], counts: Sequence[int], n_bins: int
 ) -> tuple[list[int], list[float], Fraction]:
-    """Greedy bins of ascending values by the smallest area, to 2**-80: first values, edges, and that area."""
+    """Return greedy bins of ascending values by the smallest area, to 2**-80: first values, edges, and that area."""
     exact = [Fraction(float(value)) for value in values]
     low, high = Fraction(0), Fraction(sum(int(c) for c in counts))
     for _ in range(80):
@@ -526,7 +669,7 @@ def equal_area_bins(
 
 
 def binned_errors(y: np.ndarray, p: np.ndarray, n_bins: Sequence[int]) -> dict[str, tuple[float, float]]:
-    """Refinement and calibration error of each stratum in bins of equal area, averaged over numbers of bins."""
+    """Return refinement and calibration error of each stratum in bins of equal area, averaged over numbers of bins."""
     values, counts = np.unique(p, return_counts=True)
     strata = {"all": np.ones(y.size), "outliers": y, "inliers": 1.0 - y}
     errors = {stratum: np.zeros(2) for stratum in strata}
@@ -543,7 +686,7 @@ def binned_errors(y: np.ndarray, p: np.ndarray, n_bins: Sequence[int]) -> dict[s
 
 
 def entropy(p: float) -> mpmath.mpf:
-    """Entropy in bits of a probability."""
+    """Return the entropy of a probability, in bits."""
     with mpmath.workdps(60):
         q = mpmath.mpf(p)
         return -(q * mpmath.log(q, 2) + (1 - q) * mpmath.log(1 - q, 2))
@@ -553,7 +696,17 @@ def entropy(p: float) -> mpmath.mpf:
 
 
 def clipped_sums(x: Sequence[float], w: Sequence[float], mu: float, s: float, k: float) -> tuple[Fraction, Fraction]:
-    """Weighted sums of psi((x - mu)/s) and of its square, psi(u) = max(-k, min(k, u)), exactly."""
+    """Return the weighted sums of psi((x - mu)/s) and of its square, psi(u) = max(-k, min(k, u)), exactly.
+
+    Parameters
+    ----------
+    x, w : sequence of float
+        Values and weights.
+    mu, s : float
+        Location and scale.
+    k : float
+        Limit of psi.
+    """
     at, scale, limit = Fraction(mu), Fraction(s), Fraction(k)
     u = [max(-limit, min(limit, (Fraction(float(v)) - at) / scale)) for v in x]
     weights = [Fraction(float(v)) for v in w]
@@ -561,20 +714,20 @@ def clipped_sums(x: Sequence[float], w: Sequence[float], mu: float, s: float, k:
 
 
 def clipped_normal_variance(k: float) -> mpmath.mpf:
-    """E min(Z**2, k**2) of a standard normal Z, by quadrature."""
+    """Return E min(Z**2, k**2) of a standard normal Z, by quadrature."""
     with mpmath.workdps(30):
         inner = mpmath.quad(lambda z: z * z * mpmath.npdf(z), [-k, 0, k])
         return +(inner + 2 * mpmath.mpf(k) ** 2 * mpmath.ncdf(-k))
 
 
 def bisquare_sum(x: Sequence[float], mu: float, reach: float) -> Fraction:
-    """Sum of u (1 - u**2)**2 over abs(u) < 1, u = (x - mu)/reach, exactly."""
+    """Return the sum of u (1 - u**2)**2 over abs(u) < 1, u = (x - mu)/reach, exactly."""
     u = [(Fraction(float(v)) - Fraction(mu)) / Fraction(reach) for v in x]
     return sum((v * (1 - v * v) ** 2 for v in u if abs(v) < 1), Fraction(0))
 
 
 def biweight(x: np.ndarray, c_location: float, c_scale: float) -> tuple[float, float]:
-    """One-step biweight location and square root of the biweight midvariance (Beers, Flynn and Gebhardt 1990)."""
+    """Return the one-step biweight location and the root of the midvariance (Beers, Flynn and Gebhardt 1990)."""
     d = x - np.median(x)
     mad = np.median(abs(d))
     u = d / (c_location * mad)
@@ -589,7 +742,7 @@ def biweight(x: np.ndarray, c_location: float, c_scale: float) -> tuple[float, f
 
 
 def huber_one_step(x: np.ndarray, k: float, beta: float) -> tuple[float, float]:
-    """One reweighting step of Huber's location and scale from median and normalised MAD (R's cellWise)."""
+    """Take one reweighting step of Huber's location and scale from median and normalised MAD (R's cellWise)."""
     factor = 1.4826022185056018
     center = np.median(x)
     distance = abs(x - center) / (factor * np.median(abs(x - center)))
@@ -600,7 +753,7 @@ def huber_one_step(x: np.ndarray, k: float, beta: float) -> tuple[float, float]:
 
 
 def filliben_quantiles(n: int) -> np.ndarray:
-    """Normal quantiles of the medians of uniform order statistics (Filliben 1975), as a vector of length 1."""
+    """Return normal quantiles of the medians of uniform order statistics (Filliben 1975), as a vector of length 1."""
     from scipy.stats import norm
 
     ranks = [0.5 ** (1.0 / n) if i == n else (i - 0.3175) / (n + 0.365) for i in range(1, n + 1)]
@@ -617,7 +770,7 @@ HUBER_K, HUBER_BETA = 1.5, 1.556931 / 2
 
 
 def power_transforms(family: str, x: np.ndarray, lmbda: float) -> np.ndarray:
-    """psi of many values, in long double."""
+    """Return psi of many values, in long double."""
     x, m = np.asarray(x, dtype=np.longdouble), np.longdouble(lmbda)
 
     def branch_of(m: np.longdouble, a: np.ndarray) -> np.ndarray:
@@ -631,7 +784,7 @@ def power_transforms(family: str, x: np.ndarray, lmbda: float) -> np.ndarray:
 
 
 def quartiles(x: np.ndarray, points: tuple[float, float] = (0.25, 0.75)) -> tuple[float, float]:
-    """Order statistics number ceil(n/4) and n - ceil(n/4) + 1, or those at other points than 1/4 and 3/4."""
+    """Return order statistics number ceil(n/4) and n - ceil(n/4) + 1, or those at other points than 1/4 and 3/4."""
     lower, upper = Fraction(str(points[0])), 1 - Fraction(str(points[1]))
     ordered = np.sort(x)
     return float(ordered[math.ceil(len(x) * lower) - 1]), float(ordered[len(x) - math.ceil(len(x) * upper)])
@@ -640,9 +793,22 @@ def quartiles(x: np.ndarray, points: tuple[float, float] = (0.25, 0.75)) -> tupl
 def change_point(
     family: str, x: np.ndarray, lmbda: float, rule: str, points: tuple[float, float] = (0.25, 0.75)
 ) -> float:
-    """Where the rectified transform of a column becomes linear: a quartile ("paper"), or as R has it ("cellwise").
+    """Return where the rectified transform of a column becomes linear: a quartile ("paper"), or as in R ("cellwise").
 
     R: psi^-1(1.5 psi(quartile)), with 1.5 psi kept 1e-5 inside the range of psi, and the result inside the data.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    x : (n,) ndarray
+        The column.
+    lmbda : float
+        Lambda.
+    rule : {"paper", "both", "cellwise"}
+        Rule of rectification.
+    points : (float, float)
+        Quantiles of the change points.
     """
     quartile = quartiles(x, points)[int(lmbda < 1)]
     if rule in ("paper", "both"):
@@ -660,7 +826,19 @@ def change_point(
 
 
 def rectified(family: str, x: np.ndarray, lmbda: float, lower: float, upper: float) -> np.ndarray:
-    """psi up to the change point on the side that lambda flattens, and its tangent there beyond."""
+    """Return psi up to the change point on the side that lambda flattens, and its tangent there beyond.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    x : (n,) ndarray
+        The column.
+    lmbda : float
+        Lambda.
+    lower, upper : float
+        Change points for lambda > 1 and for lambda < 1.
+    """
     y = power_transforms(family, x, lmbda)
     if lmbda == 1:
         return y
@@ -674,9 +852,22 @@ def rectified(family: str, x: np.ndarray, lmbda: float, lower: float, upper: flo
 def rectified_by_rule(
     family: str, x: np.ndarray, lmbda: float, rule: str, points: tuple[float, float] = (0.25, 0.75)
 ) -> np.ndarray:
-    """The rectified transform with the change point of a rule; "none" for the plain transform.
+    """Return the rectified transform with the change point of a rule; "none" is the plain transform.
 
     "both": as "paper", but small values go on in ln x below the lower quartile, for lambda > 0 under Box-Cox.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    x : (n,) ndarray
+        The column.
+    lmbda : float
+        Lambda.
+    rule : {"none", "paper", "both", "cellwise"}
+        Rule of rectification.
+    points : (float, float)
+        Quantiles of the change points.
     """
     if rule == "none" or (lmbda == 1 and rule != "both"):
         return power_transforms(family, x, lmbda)
@@ -690,14 +881,24 @@ def rectified_by_rule(
 
 
 def normal_scores(n: int) -> np.ndarray:
-    """Phi^-1((i - 1/3)/(n + 1/3)), from 40 digits."""
+    """Return Phi^-1((i - 1/3)/(n + 1/3)), from 40 digits."""
     with mpmath.workdps(40):
         p = [(i - mpmath.mpf(1) / 3) / (n + mpmath.mpf(1) / 3) for i in range(1, n + 1)]
         return np.array([float(mpmath.sqrt(2) * mpmath.erfinv(2 * v - 1)) for v in p])
 
 
 def bisquare_distance(y: np.ndarray, scores: np.ndarray, loc: float, scale: float, c: float) -> float:
-    """Mean of rho((y - loc)/scale - scores), rho(t) = 1 - (1 - (t/c)^2)^3 for abs(t) <= c and 1 beyond."""
+    """Return the mean of rho((y - loc)/scale - scores), rho(t) = 1 - (1 - (t/c)^2)^3 for abs(t) <= c and 1 beyond.
+
+    Parameters
+    ----------
+    y, scores : (n,) ndarray
+        Values and normal scores.
+    loc, scale : float
+        Location and scale of the values.
+    c : float
+        Distance at which rho becomes 1.
+    """
     total = mpmath.mpf(0)
     with mpmath.workdps(40):
         for value, score in zip(y, scores, strict=True):
@@ -715,7 +916,25 @@ def qq_objective(
     c: float = 0.5,
     points: tuple[float, float] = (0.25, 0.75),
 ) -> float:
-    """What RewML minimises at first, of a sorted prestandardised column."""
+    """Return the objective that RewML minimises first, of a sorted prestandardised column.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    x : (n,) ndarray
+        The column.
+    lmbda : float
+        Lambda.
+    rule : str
+        Rule of rectification.
+    scores : (n,) ndarray
+        Normal scores.
+    c : float
+        Distance at which rho becomes 1.
+    points : (float, float)
+        Quantiles of the change points.
+    """
     y = rectified_by_rule(family, x, lmbda, rule, points)
     loc, scale = huber_one_step(y, HUBER_K, HUBER_BETA)
     t = ((y - loc) / scale - scores) / c
@@ -741,12 +960,24 @@ def carroll_objective(family: str, x: np.ndarray, lmbda: float) -> float:
 
 
 def mean_log_slope(family: str, x: np.ndarray) -> float:
-    """Mean of J = ln x, or sign(x) log1p(abs(x))."""
+    """Return the mean of J = ln x, or sign(x) log1p(abs(x))."""
     return float(np.mean(np.log(x) if family == "box-cox" else np.sign(x) * np.log1p(np.abs(x))))
 
 
 def trimmed_objective(family: str, x: np.ndarray, lmbda: float, size: int) -> tuple[float, int]:
-    """The least 1/2 ln Var(psi) - (lambda - 1) mean(J) of `size` consecutive order statistics, and where they start."""
+    """Return the least 1/2 ln Var(psi) - (lambda - 1) mean(J) of `size` consecutive values, and their start.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    x : (n,) ndarray
+        The sorted column.
+    lmbda : float
+        Lambda.
+    size : int
+        Number of order statistics.
+    """
     y = power_transforms(family, x, lmbda)
     starts = range(len(x) - size + 1)
     values = [
@@ -757,7 +988,17 @@ def trimmed_objective(family: str, x: np.ndarray, lmbda: float, size: int) -> tu
 
 
 def lowest(f: Callable[[float], float], low: float = -4.0, high: float = 6.0, step: float = 0.02) -> float:
-    """The least value of f on a grid, continued where it falls at an end, and near the lowest points of the grid."""
+    """Return the least value of f on a grid, continued where f falls at an end, and refined near the lowest points.
+
+    Parameters
+    ----------
+    f : callable
+        The function.
+    low, high : float
+        Ends of the grid.
+    step : float
+        Its spacing.
+    """
     grid = list(np.arange(low, high + step / 2, step))
     values = [f(v) for v in grid]
     while values[0] == min(values) and grid[0] > -1e3:
@@ -784,7 +1025,7 @@ class RobustFit(NamedTuple):
 
 
 def prestandardized(family: str, x: np.ndarray, how: str) -> tuple[np.ndarray, float, float, float]:
-    """A column brought to a common scale, and what did it: center, divisor, and power (Box-Cox).
+    """Return a column brought to a common scale, with its center, divisor, and power (Box-Cox).
 
     "mad": (x - median)/MAD, or exp((ln x - median)/MAD of the logs); "median": x/median; MAD with R's 1.4826.
     """
@@ -814,11 +1055,32 @@ def reweighted(
     points: tuple[float, float] = (0.25, 0.75),
     adaptive: bool = True,
 ) -> RobustFit:
-    """Reweighted maximum likelihood of a prestandardised column from lambda0 (Raymaekers and Rousseeuw 2024).
+    """Fit a prestandardised column by reweighted maximum likelihood from lambda0 (Raymaekers and Rousseeuw 2024).
 
     `rule` is that of the first weights. R chooses once more what it keeps, at the lambda found; else that is what the
     last fit was to. After the first step the cut-off is, if adaptive, where there are most clearly more values beyond
     than a normal sample has: by the log-likelihood ratio of a Poisson count, which is to exceed 2.3.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    u : (n,) ndarray
+        The column.
+    lmbda0 : float
+        Start.
+    rule : str
+        Rule of rectification of the first weights.
+    n_reweight : int
+        Number of fits.
+    cutoff : float
+        Cut-off of the weights.
+    ddof : int
+        Subtracted from the number of values in variances.
+    points : (float, float)
+        Quantiles of the change points.
+    adaptive : bool
+        Whether the cut-off is adaptive.
     """
     used = cutoff
 
@@ -853,10 +1115,23 @@ def reweighted(
 
 
 def share_at_quantiles(family: str, u: np.ndarray, lmbda0: float, rule: str, c: float = 0.5) -> float:
-    """Share of the values that a fit from lambda0 brings to the quantiles of a normal distribution cut at +-CUTOFF.
+    """Return the fraction of values that a fit from lambda0 brings to the quantiles of a normal cut at +-CUTOFF.
 
     Values kept are standardised to the standard deviation of that distribution; each counts (1 - (d/c)^2)^3, d its
     distance from the quantile of its rank among them. A value left out counts 1/2.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    u : (n,) ndarray
+        The column.
+    lmbda0 : float
+        Start.
+    rule : str
+        Rule of rectification of the first weights.
+    c : float
+        Distance at which a value no longer counts.
     """
     fit = reweighted(family, u, lmbda0, rule, adaptive=False)
     y = np.sort(power_transforms(family, u, fit.lmbdas[-1])[fit.kept[-1]]).astype(float)
@@ -867,7 +1142,7 @@ def share_at_quantiles(family: str, u: np.ndarray, lmbda0: float, rule: str, c: 
 
 
 def likeliest_lambda(family: str, x: np.ndarray, start: float) -> float:
-    """The root of `longdouble_score`, by bisection."""
+    """Return the root of `longdouble_score`, by bisection."""
     low = high = np.longdouble(start)
     step = np.longdouble(0.25)
     while longdouble_score(family, low, x) >= 0:
@@ -882,14 +1157,14 @@ def likeliest_lambda(family: str, x: np.ndarray, start: float) -> float:
 
 
 def sd_within(reach: float) -> float:
-    """The standard deviation of a standard normal variable between -reach and reach, by quadrature."""
+    """Return the standard deviation of a standard normal variable between -reach and reach, by quadrature."""
     with mpmath.workdps(30):
         mass, square = (mpmath.quad(lambda z, k=k: z**k * mpmath.npdf(z), [-reach, 0, reach]) for k in (0, 2))
         return float(mpmath.sqrt(square / mass))
 
 
 def normal_quantile(p: float) -> float:
-    """Phi^-1(p)."""
+    """Return Phi^-1(p)."""
     with mpmath.workdps(40):
         return float(mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(p) - 1))
 
@@ -898,14 +1173,14 @@ def normal_quantile(p: float) -> float:
 
 
 def shifted_box_cox(x: float, shift: float, lmbda: float) -> mpmath.mpf:
-    """((x + c)^lambda - 1)/lambda, Box & Cox 1964, eq. (2), with nothing rounded to float64 on the way."""
+    """Return ((x + c)^lambda - 1)/lambda, Box & Cox 1964, eq. (2), without intermediate rounding to float64."""
     with mpmath.workdps(60):
         y, power = mpmath.mpf(float(x)) + mpmath.mpf(float(shift)), mpmath.mpf(lmbda)
         return mpmath.log(y) if power == 0 else (y**power - 1) / power
 
 
 def shifted_box_cox_lambda(x: Sequence[float], shift: float, start: float) -> mpmath.mpf:
-    """Where the likelihood of given data is largest: the derivative in lambda of its logarithm has a root there."""
+    """Return the lambda of maximum likelihood for given data: the root of the derivative of the log-likelihood."""
     with mpmath.workdps(60):
         logs = [mpmath.log(mpmath.mpf(float(v)) + mpmath.mpf(float(shift))) for v in x]
         n, mean_log = len(logs), mpmath.fsum(logs) / len(logs)
@@ -931,9 +1206,22 @@ def joint_nll(
     covariates: np.ndarray | None = None,
     weight: Sequence[float] | None = None,
 ) -> mpmath.mpf:
-    """1/2 ln det S - sum_j (lambda_j - 1) mean(J_j), S the covariance (1/n) given an intercept and covariates.
+    """Return 1/2 ln det S - sum_j (lambda_j - 1) mean(J_j), S the covariance (1/n) given an intercept and covariates.
 
     In the working precision, by normal equations: it should be twice what is wanted.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    lmbda : sequence of numbers
+        Lambda of each column.
+    X : (n, p) ndarray
+        The columns.
+    covariates : (n, q) ndarray, optional
+        Covariates.
+    weight : sequence of float, optional
+        Weights of the rows.
     """
     n, p = X.shape
     w = [mpmath.mpf(1)] * n if weight is None else [mpmath.mpf(float(v)) for v in weight]
@@ -964,7 +1252,23 @@ def joint_derivatives(
     weight: Sequence[float] | None = None,
     digits: int = 120,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """`joint_nll`, its gradient and Hessian, by central differences with half of the digits to spare."""
+    """Return `joint_nll`, its gradient and Hessian, by central differences with half of the digits to spare.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    lmbda : sequence of float
+        Lambda of each column.
+    X : (n, p) ndarray
+        The columns.
+    covariates : (n, q) ndarray, optional
+        Covariates.
+    weight : sequence of float, optional
+        Weights of the rows.
+    digits : int
+        Working precision.
+    """
     with mpmath.workdps(digits):
         h = mpmath.mpf(10) ** (-digits // 5)
         at = [mpmath.mpf(float(v)) for v in lmbda]
@@ -989,7 +1293,7 @@ def joint_derivatives(
 
 
 def qn(x: Sequence[float]) -> float:
-    """Rousseeuw and Croux's Qn without its factor, from all pairs."""
+    """Return Rousseeuw and Croux's Qn without its factor, from all pairs."""
     half = len(x) // 2 + 1
     distances = sorted(abs(a - b) for a, b in itertools.combinations(map(float, x), 2))
     return distances[half * (half - 1) // 2 - 1]

@@ -28,7 +28,17 @@ class Case(NamedTuple):
 
 
 def likelihood(family: str, lmbda: float, origin: float, unit: float, x: np.ndarray) -> float:
-    """L of NUMERICS and the guide, per observation, without its constants; -inf outside the domain."""
+    """Return L of NUMERICS and the guide, per observation, without its constants; -inf outside the domain.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    lmbda, origin, unit : float
+        The parameters.
+    x : (n,) ndarray
+        The column.
+    """
     if family == "box-cox":
         if not origin < x.min():
             return -np.inf
@@ -43,7 +53,7 @@ def likelihood(family: str, lmbda: float, origin: float, unit: float, x: np.ndar
 
 
 def ranges(family: str, x: np.ndarray) -> tuple[float, list[tuple[float, float]]]:
-    """The interquartile range, and the published ranges of lambda, origin and unit."""
+    """Return the interquartile range, and the published ranges of lambda, origin and unit."""
     lower, median, upper = np.quantile(x, [0.25, 0.5, 0.75])
     iqr = upper - lower or x.std()
     if family == "yeo-johnson":
@@ -53,7 +63,7 @@ def ranges(family: str, x: np.ndarray) -> tuple[float, list[tuple[float, float]]
 
 
 def published(family: str, x: np.ndarray) -> float:
-    """The likelihood that a derivative-free trust region method finds from the published starts.
+    """Return the likelihood that a derivative-free trust region method reaches from the published starts.
 
     With BOBYQA's descendant COBYQA, from the published start, and twice more in half the ranges about what it found.
     """
@@ -82,7 +92,7 @@ def published(family: str, x: np.ndarray) -> float:
 
 
 def columns_of(kind: int, n: int, rng: np.random.Generator) -> np.ndarray:
-    """A column of one of ten shapes."""
+    """Draw a column of one of ten shapes."""
     draw = (
         lambda: rng.gamma(rng.uniform(0.5, 5.0), size=n),
         lambda: rng.lognormal(0.0, rng.uniform(0.2, 1.5), size=n),

@@ -19,7 +19,7 @@ import powerkern
 
 
 class Recorder:
-    """A pytest plugin that counts outcomes, and calls of what it was asked to count."""
+    """Pytest plugin that counts outcomes, and calls of selected functions."""
 
     def __init__(self) -> None:
         self.record = {"calls": 0, "passed": 0, "failed": 0, "skipped": 0}
@@ -29,7 +29,7 @@ class Recorder:
             self.record[report.outcome] += 1
 
     def counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, its calls counted."""
+        """Return a wrapper of the function that counts its calls."""
 
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             self.record["calls"] += 1
@@ -39,7 +39,7 @@ class Recorder:
 
 
 def outcome(script: str, *arguments: str) -> dict[str, int]:
-    """What the script recorded; fails with its output if a test did, or if ours were never called."""
+    """Return what the script recorded; fail with its output if a test failed, or if ours were never called."""
     same_package = [
         str(Path(powerkern.__file__).parents[1]),
         str(Path(__file__).parent),
@@ -63,7 +63,7 @@ def outcome(script: str, *arguments: str) -> dict[str, int]:
 
 
 def run(plugin: Recorder, module: str, selection: str) -> int:
-    """Run the tests that pytest's -k expression `selection` finds in an installed module, by the peer's own rules.
+    """Run the tests of an installed module that match the -k expression `selection`, by the rules of the peer.
 
     Every warning that a test does not expect is an error, as in SciPy's configuration, which it does not install.
     """

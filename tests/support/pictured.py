@@ -6,12 +6,12 @@ import numpy as np
 
 
 def skewed(n=120, p=3, seed=0):
-    """Lognormal columns."""
+    """Return lognormal columns."""
     return np.random.default_rng(seed).lognormal(size=(n, p))
 
 
 def responses(n=60, seed=0):
-    """Two responses, and the covariates that they depend on."""
+    """Return two responses, and the covariates on which they depend."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, 2))
     eta = 5.0 + x @ [1.0, -0.5]

@@ -13,7 +13,7 @@ DELTA = (2 * stats.norm.cdf(_K) - 1) - 2 * _K * stats.norm.pdf(_K) + _K**2 * 2 *
 
 
 def present(*columns):
-    """The rows in which all columns have values."""
+    """Return the rows in which all columns have values."""
     known = ~np.any(np.isnan(columns), axis=0)
     return [column[known] for column in columns]
 
@@ -57,7 +57,19 @@ def row_mean(values):
 
 
 def ddc(x, quantile=0.99, least=0.5, include_self=True):
-    """Residuals, flagged cells, imputed values, row outlyingness and flagged rows."""
+    """Return residuals, flagged cells, imputed values, row outlyingness and flagged rows.
+
+    Parameters
+    ----------
+    x : (n, p) ndarray
+        The data.
+    quantile : float
+        Fraction of regular cells that are not flagged.
+    least : float
+        Smallest absolute correlation of columns that predict each other.
+    include_self : bool
+        Whether cells take part in their own predictions.
+    """
     n, p = x.shape
     cutoff, limit = math.sqrt(stats.chi2.ppf(quantile, 1)), stats.chi2.ppf(quantile, 2)
     loc = np.array([location(x[:, j]) for j in range(p)])

@@ -13,7 +13,7 @@ SOURCES = Path(powerkern.__file__).parents[1]
 
 
 def start(code: str, sources: Path = SOURCES, stdin: bool = False, **environment: str) -> subprocess.Popen[str]:
-    """A process that runs `code` and can import powerkern from the folder `sources`; with a pipe to it, or without."""
+    """Start a process that runs `code` and can import powerkern from the folder `sources`."""
     return subprocess.Popen(
         [sys.executable, "-c", code],
         cwd=sources,
@@ -26,7 +26,7 @@ def start(code: str, sources: Path = SOURCES, stdin: bool = False, **environment
 
 
 def run(code: str, sources: Path = SOURCES, **environment: str) -> str:
-    """What a process prints that must end well and without a warning."""
+    """Return the output of a process, which must end without an error or a warning."""
     with start(code, sources, **environment) as process:
         try:
             out, err = process.communicate(timeout=300)

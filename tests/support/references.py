@@ -74,7 +74,7 @@ def shared_case(r: dict[str, Any]) -> Case:
 
 
 def parameters(cases: list[Case], reason: str) -> Any:
-    """One test a case; where there is none, one that says why."""
+    """Make one test per case; without cases, make one skipped test that states the reason."""
     if not cases:
         return pytest.mark.parametrize("case", [pytest.param(None, marks=pytest.mark.skip(reason=reason))])
     return pytest.mark.parametrize("case", cases, ids=[case.name for case in cases])
@@ -88,7 +88,7 @@ HARD = OWN + [case for case in FITTED if case.name.startswith(HARDEST) and case.
 
 
 def relative_error(value: float, exact: str, unit: float = 1.0) -> float:
-    """|value - exact| over max(unit, |exact|)."""
+    """Return |value - exact| over max(unit, |exact|)."""
     with mpmath.workdps(30):
         return float(abs(mpmath.mpf(value) - mpmath.mpf(exact)) / max(unit, abs(mpmath.mpf(exact))))
 
