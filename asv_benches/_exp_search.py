@@ -36,13 +36,13 @@ def transformed(x: np.ndarray, lmbda: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def site_sums(x: np.ndarray, lmbda: float) -> np.ndarray:
-    """What a site tells: five sums."""
+    """Return the five sums that a site sends."""
     y, dy = transformed(x, lmbda)
     return np.array([y.sum(), (y * y).sum(), dy.sum(), (y * dy).sum(), np.copysign(np.log1p(np.abs(x)), x).sum()])
 
 
 def slope(sums: np.ndarray, n: int) -> float:
-    """Derivative of the negative log-likelihood, but for a positive factor."""
+    """Return the derivative of the negative log-likelihood, up to a positive factor."""
     y, yy, dy, ydy, logs = sums.tolist()
     return (n * ydy - y * dy) * n / (n * yy - y * y) - logs if n * yy > y * y else math.nan
 

@@ -50,7 +50,7 @@ def exp_units(call: Callable[[], Any], n: int) -> float:
 
 @functools.cache
 def own_exp() -> Callable[[FloatArray, FloatArray], object]:
-    """A pass of the package's own exp, compiled: the unit that travels.
+    """Compile a pass of the package's own exp, a unit of time that is comparable between CPUs.
 
     np.exp is vectorised only where there is AVX-512, so that passes of it compare CPUs badly.
     """
@@ -87,7 +87,7 @@ def exp_passes() -> Units:
 
 
 def units() -> str:
-    """The two units of the reports, in ns a value, and the instruction set: of one line."""
+    """Describe the two units of the reports, in ns per value, and the instruction set, on one line."""
     numpys, ours = exp_passes()
     return (
         f"a pass of np.exp {numpys:.2f} ns a value, of powerkern's exp {ours:.2f} ns; compiled for {instruction_set()}"
@@ -95,7 +95,7 @@ def units() -> str:
 
 
 def instruction_set() -> str:
-    """What numba compiles for: the widest of SSE2, AVX2 and AVX-512 (or the architecture), and the CPU's name."""
+    """Return what numba compiles for: the widest of SSE2, AVX2 and AVX-512 (or the architecture), and the CPU."""
     from powerkern._jit.cpus import platform, runnable
 
     names = [cpu.name for cpu in runnable()]
@@ -160,7 +160,7 @@ NP_EXP = ("np.exp, 1", "np.exp, 2")
 
 
 def passes_of_np_exp(pool: ThreadPoolExecutor) -> dict[str, Callable[[], Any]]:
-    """The same passes of np.exp over data in their caches, by one thread and by the two of the pool."""
+    """Return equal passes of np.exp over data in cache, by one thread and by the two threads of the pool."""
     x = np.linspace(-1.0, 1.0, 20_000)
     outs = np.empty((2, x.size))
 
@@ -177,7 +177,7 @@ OWN_EXP = "powerkern's exp"
 
 
 def passes_of_own_exp() -> Callable[[], None]:
-    """The package's own exp of a million values, over a block in cache."""
+    """Return a pass of the package's own exp over a million values, in blocks that stay in cache."""
     x, out, own = np.linspace(-1.0, 1.0, _BLOCK), np.empty(_BLOCK), own_exp()
     own(x, out)  # compiles
 
@@ -214,14 +214,14 @@ def matrix(family: str, n: int, p: int, order: str = "C", dtype: str = "float64"
 
 
 def in_new_process(code: str, **environment: str) -> str:
-    """What a new interpreter prints that runs `code` and imports from where this one does."""
+    """Run `code` in a new interpreter with the import path of this one; return its output."""
     path = os.pathsep.join([*filter(None, sys.path), str(_ROOT)])
     env = {**os.environ, "PYTHONPATH": path, **environment}
     return subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True).stdout
 
 
 def in_new_process_for(cpu: Cpu, code: str) -> str:
-    """The last line that a new interpreter prints whose kernels are compiled for this CPU.
+    """Run `code` in a new interpreter whose kernels are compiled for this CPU; return the last line of its output.
 
     Code for another than the one at hand is kept in a folder of its own: where there is none for a CPU, code for a
     lesser one is taken, and would be what is measured.

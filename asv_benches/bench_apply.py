@@ -131,7 +131,7 @@ class Peers(_Apply):
 
 
 def laid_out(x: np.ndarray, order: str) -> np.ndarray:
-    """The matrix in an order of memory: C, F, or every other column of one twice as wide."""
+    """Return the matrix in a memory order: C, F, or every other column of a matrix twice as wide."""
     return np.repeat(x, 2, axis=1)[:, ::2] if order == "strided" else np.asarray(x, order=order)
 
 
@@ -147,7 +147,19 @@ def _million(family: str, shape: str) -> np.ndarray:
 
 
 def _call(job: str, family: str, output: str, call: Call) -> Callable[[], Any]:
-    """A call of the job."""
+    """Return a function that runs the job.
+
+    Parameters
+    ----------
+    job : str
+        "transform" or "inverse_transform".
+    family : str
+        The transform.
+    output : {"standardized", "raw"}
+        Output of the transform.
+    call : Call
+        Shape, dtype and number of threads.
+    """
     shape, dtype, n_threads = call
     x, (_, p, order) = _million(family, shape), SHAPES[shape]
     fit = pk.fit(x[:400], family=family, standardize=output == "standardized")

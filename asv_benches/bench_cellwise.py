@@ -37,7 +37,7 @@ class Correlation(InTurns):
         return self.ratio("powerkern", "np.corrcoef")
 
     def track_cpu_of_numpys(self, shape: tuple[int, int]) -> float:
-        """The same by CPU time, which other processes change less."""
+        """Track the ratio of CPU times, which other processes affect less than elapsed times."""
         self.track_numpys(shape)
         return self.laps["powerkern"].cpu / self.laps["np.corrcoef"].cpu
 

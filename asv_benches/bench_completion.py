@@ -25,7 +25,7 @@ _RIDGES = (0.05, 0.5, 5.0, 20.0)
 
 
 def holes(m: int, n: int, rank: int, share: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
-    """A matrix of some rank and noise with holes, and the same without."""
+    """Return a noisy matrix of some rank with missing entries, and the complete matrix."""
     rng = np.random.default_rng(20240601)
     full = rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n)) + 0.5 * rng.normal(size=(m, n))
     return np.where(rng.uniform(size=full.shape) < share, np.nan, full), full
@@ -118,7 +118,7 @@ def ratings(m: int = 1000, n: int = 300, rank: int = 5) -> np.ndarray:
 
 
 def complete_table(name: str) -> np.ndarray:
-    """A table without gaps, in standard deviations of its columns (ratings: of all of them)."""
+    """Return a table without missing values, in standard deviations of its columns (ratings: of all values)."""
     from sklearn.datasets import load_breast_cancer, load_digits
 
     if name == "ratings":
@@ -246,7 +246,7 @@ class Impute(InTurns):
 
 @functools.cache
 def peers(table: str) -> dict[str, tuple[float, float]]:
-    """The error of each of the others, and the seconds of a call: once, for some take their time."""
+    """Return the error of each peer and the seconds of one call; it is called once, because some are slow."""
     bench, found = Impute(), {}
     bench.setup(table)
     for name, call in bench.calls.items():

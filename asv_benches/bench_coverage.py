@@ -45,7 +45,7 @@ def samples(case: Case, n: int, columns: int, share: float = 0.0, k: float = 0.0
 
 @cache
 def target(case: Case, estimator: str) -> float:
-    """The lambda of a very long clean column."""
+    """Return the lambda of a very long clean column."""
     grid = untransformed(case, ndtri((np.arange(_LONG) + 0.5) / _LONG))
     return float(fit(grid, case, estimator).lmbda[0])
 

@@ -76,7 +76,7 @@ class Chunks:
         self.x[::7, ::3] = np.nan
 
     def track_worst(self, family: str, n: int, p: int) -> float:
-        """The largest difference, relative to max(1, |lambda|)."""
+        """Track the largest difference, relative to max(1, |lambda|)."""
         expected = pk.fit(self.x, family).lmbda
         sizes = itertools.product((n, n // 3 + 1, 997), (p, 5, 1))
         with dask.config.set(scheduler="synchronous"):

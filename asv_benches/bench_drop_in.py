@@ -368,7 +368,7 @@ PAIRS = {
 
 
 def _jitted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A user's function around ours, or the plain one itself."""
+    """Return a jitted function of a user that calls ours, or the plain peer."""
 
     def call(x: np.ndarray) -> Any:
         return function(x)

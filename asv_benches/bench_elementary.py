@@ -17,7 +17,7 @@ Loop = Callable[[np.ndarray, np.ndarray], object]
 
 
 def loop_of(function: Callable[[float], float]) -> Loop:
-    """A loop that LLVM vectorises, as in the kernels."""
+    """Compile a loop that LLVM vectorises, as in the kernels."""
 
     @numba.njit(error_model="numpy", fastmath={"contract"})
     def loop(x: np.ndarray, out: np.ndarray) -> None:
@@ -38,7 +38,7 @@ SIZES = [10_000]
 
 
 def values(function: str, n: int) -> np.ndarray:
-    """Normal values, made positive for the logarithms."""
+    """Return normal values, made positive for the logarithms."""
     x = np.random.default_rng(20240601).standard_normal(n)
     return np.exp(x) if function.startswith("log") else x
 

@@ -54,7 +54,7 @@ def cases(kind: str) -> list[tuple[str, np.ndarray]]:
 
 
 def serve(parts: list[np.ndarray], **options: Any) -> Server:
-    """A server that is done."""
+    """Run all rounds of a fit; return the server."""
     clients = [Client(part, name=f"site {i}", n_threads=1) for i, part in enumerate(parts)]
     server = Server([client.name for client in clients], **options)
     with warnings.catch_warnings():

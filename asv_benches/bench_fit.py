@@ -26,7 +26,7 @@ VALUES = 1_000_000
 
 
 def fit(x: np.ndarray, family: str, n_threads: int | None = None) -> pk.PowerFit:
-    """The job of this file: raw lambdas of all columns."""
+    """Fit raw lambdas of all columns, the job of this file."""
     return pk.fit(x, family=family, standardize=False, n_threads=n_threads)
 
 
@@ -267,7 +267,7 @@ class LimitOnLambda(InTurns):
         return self.ratio("bounds", "at a glance")
 
     def fit_with_all_bounds(self, family: str) -> None:
-        """The fit, with the bounds on lambda worked out for every column."""
+        """Fit, computing the bounds on lambda for every column."""
         usual = limits.near_limit
         limits.near_limit = lambda family, results, ymax: np.full(len(results), True)
         try:
@@ -361,7 +361,7 @@ class Case(NamedTuple):
 
 
 def _read_cases(name: str) -> list[Case]:
-    """The unweighted cases that have an optimum; the two collections name their fields differently."""
+    """Read the unweighted cases that have an optimum; the two collections name their fields differently."""
     cases = []
     for record in (record for file in _CASES[name] for record in json.loads(file.read_text())["cases"]):
         if name == "tests" and "weight" not in record:
@@ -403,7 +403,7 @@ class Accuracy:
         self.well, self.ill = [case for case in every if not case.ill], [case for case in every if case.ill]
 
     def track_worst(self, cases: str, library: str) -> float:
-        """The worst well-conditioned column."""
+        """Track the error of the worst well-conditioned column."""
         return max(case.error(_fit_one(library, case.x, case.family)) for case in self.well)
 
     def track_share_to_1e_10(self, cases: str, library: str) -> float:
@@ -411,7 +411,7 @@ class Accuracy:
         return float(np.mean([case.error(_fit_one(library, case.x, case.family)) <= 1e-10 for case in self.well]))
 
     def track_worst_ill(self, cases: str, library: str) -> float:
-        """The worst ill-conditioned column, in units of what half an ulp does."""
+        """Track the error of the worst ill-conditioned column, in units of the effect of half an ulp."""
         errors = [case.error(_fit_one(library, case.x, case.family)) / case.sensitivity for case in self.ill]
         return max(errors, default=0.0)
 
@@ -430,7 +430,7 @@ class Identity:
         return float(sum(np.count_nonzero(other != self.expected) for other in others))
 
     def track_differences(self, family: str, n: int, p: int) -> float:
-        """Number of threads, memory order, order of the columns."""
+        """Track differences between numbers of threads, memory orders, and orders of the columns."""
         shuffled = np.random.default_rng(0).permutation(p)
         others = [fit(x, family, k).lmbda for x in (self.x, np.asfortranarray(self.x)) for k in (1, 2, 8)]
         others += [fit(self.x[:, shuffled], family, k).lmbda[np.argsort(shuffled)] for k in (1, 2, 8)]

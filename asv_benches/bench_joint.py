@@ -23,7 +23,7 @@ def correlated(n: int, p: int) -> np.ndarray:
 
 
 def peer(x: np.ndarray) -> np.ndarray:
-    """What R's car does: BFGS with differences, from the column fits."""
+    """Fit as car of R does: BFGS with differences, from the column fits."""
     logs = np.log(x)
     unit = np.exp(logs.mean(axis=0))
 

@@ -40,7 +40,7 @@ _SHARED = Path(__file__).resolve().parents[2] / "shared/refs"
 
 
 def contaminated(n: int, p: int) -> np.ndarray:
-    """Normal columns with a tenth of the values far off."""
+    """Return normal columns with a tenth of the values far off."""
     rng = np.random.default_rng(20240601)
     x = rng.normal(size=(n, p))
     x[rng.random((n, p)) < 0.1] += 8.0
@@ -203,7 +203,7 @@ REFERENCES = {
 
 
 def _read(file: str) -> Any:
-    """Reference values; where they are not beside the repository, the benchmark does not apply."""
+    """Read reference values; the benchmark does not apply if they are not beside the repository."""
     path = _SHARED / file
     if not path.exists():
         raise NotImplementedError

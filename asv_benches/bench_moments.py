@@ -56,7 +56,7 @@ SIZES = [100_000]
 
 
 def _exact(job: str, x: np.ndarray, w: np.ndarray) -> float:
-    """Reference in extended precision."""
+    """Compute the reference in extended precision."""
     long = x.astype(np.longdouble)
     if job == "variance":
         return float(np.var(long))

@@ -52,7 +52,7 @@ class Central:
     param_names = ("shape",)
 
     def setup(self, shape: tuple[int, int]) -> None:
-        """A fit."""
+        """Make a fit."""
         self.fit = fit(skewed(*shape), origin="fit")
 
     def time_central_normality(self, shape: tuple[int, int]) -> None:

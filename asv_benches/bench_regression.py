@@ -26,7 +26,7 @@ def responses(n: int, p: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scipy_loop(Y: np.ndarray, X: np.ndarray) -> list[float]:
-    """The profile likelihood of every column minimised by SciPy, with one QR decomposition for all."""
+    """Minimise the profile likelihood of every column by SciPy, with one QR decomposition for all."""
     Q = np.linalg.qr(np.column_stack([np.ones(len(X)), X]))[0]
 
     def fit(y: np.ndarray) -> float:

@@ -43,7 +43,7 @@ def fit(
     n_threads: int | None = None,
     **options: Any,
 ) -> pk.PowerFit:
-    """A fit by an estimator with these options."""
+    """Fit by an estimator with these options."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # columns that are not certified
         return pk.fit(X, family, ESTIMATORS[estimator](**options), sample_weight=sample_weight, n_threads=n_threads)
@@ -160,7 +160,7 @@ class Spectra(InTurns):
     track_ms.unit = "ms"  # type: ignore[attr-defined]
 
     def track_evaluations(self, estimator: str, family: str, data: str) -> float:
-        """Evaluations of objective and likelihood a column, those on a sample included."""
+        """Track the evaluations of objective and likelihood per column, including those on a sample."""
         return float(fit(self.x, family, estimator).n_iter.mean())
 
 
@@ -281,13 +281,13 @@ class Cellwise:
         _records(file)
 
     def fits(self, file: str, **options: str) -> Any:
-        """Records with their columns (missing values left out) and fits."""
+        """Yield records with their columns (without missing values) and fits."""
         for record in _records(file):
             x = _data(file)[record["column"]]
             yield record, x, fit(x, _FAMILIES[record["type"]], "rewml", convention="cellwise", **options)
 
     def track_other_cells(self, file: str) -> int:
-        """Records of which other cells are left out; those with missing values are compared by number."""
+        """Count records with other cells left out; records with missing values are compared by the number of cells."""
         differ = 0
         for record, x, fitted in self.fits(file):
             left_out = np.flatnonzero(fitted.weights(x) == 0.0).tolist()

@@ -26,7 +26,7 @@ _NOT_DATA = ("topgear_names.csv",)
 
 
 def fit(x: np.ndarray, family: str, n_threads: int | None = None) -> pk.PowerFit:
-    """A fit in two passes and from nothing but their summaries."""
+    """Fit in two passes, from nothing but their summaries."""
     grid = range_of(x, family, n_threads=n_threads).grid()
     return finish(summarize_chunk(x, grid, n_threads=n_threads), n_threads=n_threads)
 
@@ -126,7 +126,7 @@ class Tall(InTurns):
         return self.ratio("one thread", "two threads")
 
     def track_thread_scaling_of_cpu_time(self, family: str, n: int) -> float:
-        """What two threads would gain if no other process took time from them."""
+        """Track what two threads would gain if no other process took CPU time."""
         self._compare(family)
         return 2.0 * self.laps["one thread"].cpu / self.laps["two threads"].cpu
 
@@ -151,7 +151,7 @@ Columns = Iterable[tuple[str, np.ndarray]]
 
 
 def reference_columns(name: str) -> Columns:
-    """The well-conditioned reference columns."""
+    """Return the well-conditioned reference columns."""
     cases = Accuracy()
     cases.setup(name, "powerkern")
     return [(case.family, case.x) for case in cases.well]
@@ -180,7 +180,7 @@ class Equality:
         self.columns = data_columns() if name == "data" else reference_columns(name)
 
     def track_worst(self, name: str) -> float:
-        """The largest difference of lambda, relative to max(1, |lambda|)."""
+        """Track the largest difference of lambda, relative to max(1, |lambda|)."""
         return max(self._difference(family, x) for family, x in self.columns)
 
     def track_refined(self, name: str) -> float:

@@ -41,7 +41,7 @@ def _cancer() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tuned(search: str, estimator: Any, X: np.ndarray, y: np.ndarray) -> SupervisedPowerTransformer:
-    """A search by training accuracy as published, its faults included."""
+    """Search by training accuracy as published, including the faults of the published search."""
 
     def fitted(**options: Any) -> SupervisedPowerTransformer:
         return SupervisedPowerTransformer(estimator, cv="train", **options).fit(X, y)
@@ -61,7 +61,10 @@ def _tuned(search: str, estimator: Any, X: np.ndarray, y: np.ndarray) -> Supervi
 
 
 def _diagonal_as_published(history: SearchHistory, p: int) -> np.ndarray:
-    """The best score is not reset between columns: those that do not beat all before them are left with lambda = 0."""
+    """Reproduce the published fault: the best score is not reset between columns.
+
+    Columns that do not beat all columns before them are left with lambda = 0.
+    """
     lambdas, best = np.zeros(p), -np.inf
     for j in range(p):
         line = history.column == j
@@ -104,7 +107,7 @@ class Published:
 
 
 def _search_anew(estimator: Any, X: np.ndarray, y: np.ndarray, n_epochs: int) -> np.ndarray:
-    """The published way: every trial transforms and standardises all columns, fits and scores."""
+    """Search as published: every trial transforms and standardises all columns, fits and scores."""
     scaled = MinMaxScaler((1, 2)).fit_transform(X.astype(np.float64))
     lambdas, best = PowerTransformer(method="box-cox").fit(scaled).lambdas_, -np.inf
     for _ in range(n_epochs):

@@ -22,7 +22,7 @@ KINDS = ("time_", "track_", "peakmem_")
 
 
 def benchmarks() -> Iterator[type]:
-    """The classes of all files of benchmarks."""
+    """Yield the classes of all benchmark files."""
     for module in pkgutil.iter_modules(asv_benches.__path__, "asv_benches."):
         if module.name.startswith("asv_benches.bench_"):
             for thing in list(vars(importlib.import_module(module.name)).values()):
@@ -36,7 +36,7 @@ def methods(kind: type) -> list[str]:
 
 
 def combinations(kind: Any) -> Iterator[tuple[Any, ...]]:
-    """The parameters, in the order in which asv takes them."""
+    """Return the combinations of parameters, in the order in which asv takes them."""
     params = getattr(kind, "params", ())
     return itertools.product(*(params if all(isinstance(each, list | tuple) for each in params) else [params]))
 

@@ -116,7 +116,7 @@ def fitting() -> Iterator[Figure]:
 
 
 def applying() -> Iterator[Figure]:
-    """A fit applied to the matrix."""
+    """Yield figures for fits applied to the matrix."""
     for job, target in (("transform", ">= 15 x"), ("inverse_transform", ">= 10 x")):
         for family, output in itertools.product(FAMILIES, bench_apply.OUTPUTS):
             name = f"{job} {family}, {output}, row-major, over scikit-learn"
@@ -142,7 +142,7 @@ def memory() -> Iterator[Figure]:
 
 
 def startup() -> Iterator[Figure]:
-    """New processes."""
+    """Yield figures for new processes."""
     method = "track_seconds_beyond_one_and_a_half_numba"
     yield Figure("import powerkern less 1.5 times import numba", "<= 0.15 s", bench_startup.ImportBesideNumba, method)
     for family in FAMILIES:
@@ -175,7 +175,7 @@ def measure(figure: Figure, seconds: float) -> Result:
 
 
 def cores() -> str:
-    """What two threads get at the moment: near 2 where both cores are free."""
+    """Describe how much two threads achieve at the moment: near 2 if both cores are free."""
     benchmark = bench_engine.Cores()
     benchmark.seconds = 3.0
     return f"two threads of np.exp do {benchmark.track_thread_scaling():.2f} times the work of one"
@@ -185,7 +185,7 @@ def cores() -> str:
 
 
 def machine() -> str:
-    """The machine, its software, the date, the commit and the units of cost, in a sentence."""
+    """Describe the machine, its software, the date, the commit and the units of cost in a sentence."""
     cpu = platform.processor() or platform.machine()
     names = Path("/proc/cpuinfo")
     if names.exists():
@@ -201,12 +201,12 @@ def machine() -> str:
 
 
 def as_rst(results: Iterable[Result], conditions: str, command: str) -> str:
-    """The table for the documentation."""
+    """Return the table for the documentation."""
     return list_table(f"Measured by ``{command}`` on: {conditions}", HEADINGS, (result.row() for result in results))
 
 
 def crossed(results: Iterable[Result], conditions: str, command: str) -> str:
-    """A table for many figures: a row for what stands before the colon of their names, a column for what follows it."""
+    """Return a table for many figures: rows are named by the text before the colon, columns by the text after it."""
     table: dict[str, dict[str, str]] = {}
     for result in results:
         row, column = result.figure.name.split(": ")
@@ -217,7 +217,7 @@ def crossed(results: Iterable[Result], conditions: str, command: str) -> str:
 
 
 def list_table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A sentence and a table as reStructuredText."""
+    """Return a sentence and a table as reStructuredText."""
     lines = [caption, "", ".. list-table::", "   :header-rows: 1", ""]
     for cells in (headings, *rows):
         texts = [cell.replace("|", r"\|") for cell in cells]

@@ -17,7 +17,7 @@ HEADINGS = ("columns", "library", "right to 1e-10", "worst error", "worst ill-co
 
 
 def rows() -> Iterator[tuple[str, ...]]:
-    """A row for each collection that is there and each library."""
+    """Yield a row for each collection that is present and each library."""
     for cases, name in COLLECTIONS.items():
         for library in Accuracy.params[1]:
             benchmark, parameters = Accuracy(), (cases, library)

@@ -51,7 +51,7 @@ def one_class_rare(X: np.ndarray, y: np.ndarray, rare: int, share: float, rng: n
 
 
 def tables() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Data and labels, 14 sets for each share."""
+    """Yield data and labels, 14 sets for each fraction of outliers."""
     rng = np.random.default_rng(0)
     sources = (datasets.load_iris, (0, 1, 2)), (datasets.load_wine, (0, 1, 2)), (datasets.load_breast_cancer, (0,))
     labelled = [(loader(return_X_y=True), classes) for loader, classes in sources]

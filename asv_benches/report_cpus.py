@@ -38,7 +38,7 @@ print(json.dumps([exp_passes(), figures]))
 
 
 def targets() -> list[Cpu]:
-    """This CPU, and the instruction sets that it has; without x86-64-v2, which adds nothing that the kernels use."""
+    """Return this CPU and its instruction sets, without x86-64-v2, which adds nothing that the kernels use."""
     return [cpu for cpu in runnable() if cpu.name != "x86-64-v2"]
 
 
@@ -49,7 +49,7 @@ def measured(cpu: Cpu) -> dict[str, float]:
 
 
 def least() -> dict[str, dict[str, float]]:
-    """The least of several processes by instruction set, which take turns."""
+    """Return the least of several processes by instruction set; the processes alternate."""
     found = [(cpu.name, measured(cpu)) for _ in range(_ROUNDS) for cpu in targets()]
     names = dict.fromkeys(name for name, _ in found)
     return {name: _least(figures for of, figures in found if of == name) for name in names}

@@ -55,7 +55,7 @@ Results = dict[str, FloatArray]
 
 
 def results(folder: Path) -> Iterator[tuple[str, Results]]:
-    """The name of each CPU, and what code for it computes."""
+    """Yield the name of each CPU, and the results of code for it."""
     for cpu in targets():
         file = str(folder / f"{cpu.name}.npz")
         in_new_process_for(cpu, _RESULTS % (FAMILIES, SHAPES, DIFFICULT, DIFFICULT, file))
@@ -64,17 +64,17 @@ def results(folder: Path) -> Iterator[tuple[str, Results]]:
 
 
 def difference(a: FloatArray, b: FloatArray) -> float:
-    """The largest difference, relative to the larger of the result and 1."""
+    """Return the largest difference, relative to the larger of the result and 1."""
     return float(np.max(np.abs(a - b) / np.maximum(np.abs(a), 1.0), initial=0.0))
 
 
 def largest(job: str, theirs: Results, ours: Results) -> float:
-    """The largest difference of a result, such as "lambda, box-cox", over all shapes."""
+    """Return the largest difference of a result, such as "lambda, box-cox", over all shapes."""
     return max(difference(ours[name], theirs[name]) for name in ours if name.rpartition(", ")[0] == job)
 
 
 def rows(by_cpu: dict[str, Results]) -> Iterator[tuple[str, ...]]:
-    """Result by result the largest difference of each CPU's code from that of the first."""
+    """Yield for each result the largest difference of the code for each CPU from that for the first."""
     first, *others = by_cpu.values()
     for job in dict.fromkeys(name.rpartition(", ")[0] for name in first):
         yield job, *(f"{largest(job, theirs, first):.1e}" for theirs in others)

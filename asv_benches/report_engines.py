@@ -145,7 +145,7 @@ ENGINES: dict[str, tuple[str, Callable[[Path], AbstractContextManager[Jobs]]]] =
 
 
 def written(folder: str, rows: int) -> Path:
-    """The file: columns of numbers, skewed, in groups of rows."""
+    """Write the file: skewed columns of numbers, in groups of rows."""
     import pyarrow
     import pyarrow.parquet
 
@@ -176,7 +176,7 @@ def row(name: str, jobs: Jobs, rows: int) -> tuple[str, ...]:
 
 
 def measured(rows: int, only: str) -> Iterator[tuple[str, ...]]:
-    """A row for each engine that is installed."""
+    """Yield a row for each engine that is installed."""
     with tempfile.TemporaryDirectory() as folder:
         path = written(folder, rows)
         for name, (module, engine) in ENGINES.items():

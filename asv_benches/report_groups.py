@@ -21,7 +21,7 @@ SPREAD_OF_LOGS = 0.25
 
 
 def simulated(n: int, spread: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Groups of n rows that Box-Cox makes normal, with lambdas normal about 0.3; values, groups, lambdas."""
+    """Return values, groups and lambdas: groups of n rows that Box-Cox makes normal, lambdas normal about 0.3."""
     rng = np.random.default_rng([seed, n, round(100 * spread)])
     truth = 0.3 + spread * rng.normal(size=GROUPS)
     logs = np.empty((GROUPS, n))

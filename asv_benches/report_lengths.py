@@ -42,7 +42,7 @@ class Cost(NamedTuple):
 
 
 def calls(library: str, x: np.ndarray, family: str) -> dict[str, Callable[[], Any]]:
-    """The jobs as a library does them with these columns."""
+    """Return the jobs as a library does them with these columns."""
     found = fit(x, family, 1)
     if library == "powerkern":
         jobs = lambda: fit(x, family, 1), lambda: found.transform(x, n_threads=1)
@@ -73,12 +73,12 @@ def costs(library: str, values: int, most_columns: int = VALUES) -> Iterator[Cos
 
 
 def own_costs() -> str:
-    """The points of powerkern in this process, and what it compiles for, as JSON."""
+    """Return the points of powerkern in this process, and the instruction set, as JSON."""
     return json.dumps([instruction_set(), list(costs("powerkern", VALUES))])
 
 
 def restricted(cpu: Cpu) -> Iterator[Cost]:
-    """The points of powerkern with code for one CPU, from a process of its own."""
+    """Yield the points of powerkern with code for one CPU, from a separate process."""
     printed = in_new_process_for(cpu, f"from {__package__}.report_lengths import own_costs; print(own_costs())")
     name, points = json.loads(printed)
     for point in points:
@@ -95,7 +95,7 @@ def points() -> Iterator[Cost]:
 
 
 def write(file: TextIO) -> None:
-    """A line of conditions, and a line for each point as it is measured."""
+    """Write a line of conditions, and a line for each point as it is measured."""
     print("#", machine(), file=file)
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(Cost._fields)

@@ -91,7 +91,7 @@ def breakdown(n: int, replicates: int) -> Iterator[tuple[str, ...]]:
 
 
 def _breaks_at(case: tuple[str, float], n: int, side: str, method: str, replicates: int) -> str:
-    """The largest share at which less than 5 % of the columns break down, and the least at which half of them do."""
+    """Return two fractions: the largest at which under 5 % of columns break down, the least at which half do."""
     firm, half = 0.0, "-"
     for share in SHARES:
         x = simulated(case, n, share, FAR, side, replicates)
