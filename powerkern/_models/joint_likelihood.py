@@ -94,7 +94,7 @@ class JointLikelihood:
     Notes
     -----
     Columns are sorted by a digest of their values, so that results do not depend on the order in which they are given:
-    `order` holds their original positions, and `restored` undoes the sort.
+    `order` holds their original positions, and `restore_order` undoes the sort.
     Four arrays of the size of the columns are held besides them.
     """
 
