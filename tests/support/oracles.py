@@ -942,9 +942,9 @@ def qq_objective(
 
 
 def carroll_objective(family: str, x: np.ndarray, lmbda: float) -> float:
-    """ln s - (lambda - 1) mean(J) with the mu and s that minimise ln s + c^-1 mean rho((y - mu)/s), c = P(abs(Z) < k).
+    """Return ln s - (lambda - 1) mean(J), s the scale of Huber's joint M-estimate of location and scale.
 
-    By reweighting from median and MAD.
+    mu and s minimise ln s + c^-1 mean rho((y - mu)/s), c = P(abs(Z) < k), by reweighting from median and MAD.
     """
     y = power_transforms(family, x, lmbda)
     c = math.erf(HUBER_K / math.sqrt(2))
