@@ -90,9 +90,9 @@ def fit(
     Raises
     ------
     TypeError
-        X is not a Dask collection, or is not numeric.
+        If `X` is not a Dask collection, or is not numeric.
     ValueError
-        As `powerkern.fit`; the message names the chunk.
+        As in `powerkern.fit`; the message names the chunk.
 
     Examples
     --------

@@ -99,13 +99,14 @@ def fit_joint(
     Raises
     ------
     TypeError
-        Data that are not real numbers.
+        If data are not real numbers.
     ValueError
-        Values outside the domain and infinite ones (naming column and row), missing or infinite covariates (the same),
-        columns without two distinct values, no more complete rows than columns and coefficients, and transformed
-        columns that are linearly dependent (naming them): f has no minimum then; a formula without a constant.
+        If a value is infinite or outside the domain, or a covariate is missing or infinite (the message names column
+        and row); if a column has fewer than two distinct values; if there are no more complete rows than columns and
+        coefficients; if transformed columns are linearly dependent (the message names them), since f then has no
+        minimum; if a formula has no constant.
     ImportError
-        A formula where formulaic is not installed.
+        If there is a formula and formulaic is not installed.
 
     Warns
     -----
@@ -306,7 +307,7 @@ class JointFit(StoredFit, RoundedPowers):
         Raises
         ------
         ValueError
-            As `transform`; covariates that are missing, or do not match the fit.
+            As in `transform`; also if covariates are missing, or do not match the fit.
 
         See Also
         --------
@@ -429,7 +430,7 @@ class JointFit(StoredFit, RoundedPowers):
         Raises
         ------
         ValueError
-            Lambdas that are not finite, or not one per column; columns that `lmbda0` makes linearly dependent.
+            If lambdas are not finite or not one per column, or if `lmbda0` makes columns linearly dependent.
 
         Examples
         --------

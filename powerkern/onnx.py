@@ -59,11 +59,11 @@ def to_onnx(fit: PowerFit | PowerTransformer, *, inverse: bool = False, dtype: s
     Raises
     ------
     TypeError
-        `fit` is neither of these, or `inverse` is not a bool.
+        If `fit` is neither a PowerFit nor a PowerTransformer, or `inverse` is not a bool.
     ValueError
-        An unknown `dtype`, or a transformer with `variables`.
+        If `dtype` is unknown, or the transformer has `variables`.
     sklearn.exceptions.NotFittedError
-        The transformer is not fitted.
+        If the transformer is not fitted.
 
     Notes
     -----

@@ -80,9 +80,9 @@ def fit(
     Raises
     ------
     TypeError
-        X is none of these, or a column is not numeric.
+        If `X` is of another type, or a column is not numeric.
     ValueError
-        As `powerkern.fit`; the message names the chunk, or the row of a block from which rows are counted.
+        As in `powerkern.fit`; the message names the chunk, or the row of a block from which rows are counted.
 
     Notes
     -----

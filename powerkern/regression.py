@@ -91,12 +91,13 @@ def fit_regression(
     Raises
     ------
     TypeError
-        Data that are not real numbers.
+        If data are not real numbers.
     ValueError
-        Infinite responses, responses not above -shift under Box-Cox, missing covariates (naming column and row); no
-        more rows than coefficients; unknown names in a formula; inconsistent shapes.
+        If a response is infinite, or not above -shift under Box-Cox, or a covariate is missing (the message names
+        column and row); if there are no more rows than coefficients; if a formula has unknown names; if shapes are
+        inconsistent.
     ImportError
-        A formula without formulaic installed.
+        If there is a formula and formulaic is not installed.
 
     Warns
     -----

@@ -83,9 +83,9 @@ def fit(
     Raises
     ------
     TypeError
-        X is not a Spark data frame, or a column is not numeric.
+        If `X` is not a Spark data frame, or a column is not numeric.
     ValueError
-        As `powerkern.fit`; the message names the partition, and its row from which rows are counted.
+        As in `powerkern.fit`; the message names the partition, and the row from which rows are counted.
 
     Notes
     -----

@@ -71,7 +71,7 @@ def fit(
     Raises
     ------
     TypeError, ValueError
-        As `powerkern.fit`; the message names the variable. Also if X is not a DataArray or Dataset, or lacks the
+        As in `powerkern.fit`; the message names the variable. Also if `X` is not a DataArray or Dataset, or lacks the
         dimension.
 
     Examples

@@ -77,7 +77,7 @@ class Covariates(NamedTuple):
         Raises
         ------
         ValueError
-            If columns are missing, or a value is; if there are not `n_rows` rows.
+            If a column or a value is missing, or if there are not `n_rows` rows.
         """
         return self._check_values(self._values(align_rows(X, of, "covariates", whose), n_rows), n_rows)
 

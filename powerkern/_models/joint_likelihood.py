@@ -128,8 +128,8 @@ class JointLikelihood:
         Raises
         ------
         Singular
-            A transformed column, or its residuals, has less than a fraction `tolerance` p of its variance left given
-            the others.
+            If a transformed column, or its residuals, keeps less than a fraction `tolerance` p of its variance given
+            the other columns.
         """
         with np.errstate(all="ignore"):
             return self._evaluate(np.array(lmbda, dtype=np.float64), tolerance)
@@ -227,7 +227,8 @@ def minimize(likelihood: JointLikelihood, start: FloatArray) -> Minimum:
     Raises
     ------
     Singular
-        At the start, or where the search is drawn to lambdas at which f has no lower bound.
+        If the covariance is singular at the start, or at lambdas that the search approaches because f has no lower
+        bound.
     """
     lmbda, at, n_eval = start, likelihood.evaluate(start), 1
     while n_eval < MAX_EVAL and math.isfinite(at.f):

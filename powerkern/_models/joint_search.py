@@ -115,7 +115,7 @@ def find_lowest_minimum(
     Raises
     ------
     ValueError
-        Columns that cannot be fitted by themselves, or that are linearly dependent once transformed.
+        If a column cannot be fitted by itself, or transformed columns are linearly dependent.
     """
     singles = _single_fits(rows, family, shift, n_threads)[likelihood.order]
     try:

@@ -117,7 +117,7 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         Raises
         ------
         ValueError
-            The fit no longer has its data (it was copied, pickled or read from JSON), or they were changed since.
+            If the fit no longer has its data (it was copied, pickled or read from JSON), or the data were changed.
 
         Examples
         --------

@@ -114,8 +114,8 @@ def check_data(
     Raises
     ------
     TypeError, ValueError
-        An array that does not hold real numbers, a data frame without a numeric column, infinite values, or an
-        unsuitable option.
+        If an array does not hold real numbers, a data frame has no numeric column, a value is infinite, or an option is
+        unsuitable.
 
     References
     ----------

@@ -157,8 +157,8 @@ def wrapped_pca(
     Raises
     ------
     TypeError, ValueError
-        X that does not hold real numbers, or infinite ones; no column with a positive scale, more components than the
-        wrapped data have dimensions, or an unsuitable option.
+        If `X` has values that are not real numbers or are infinite, if no column has a positive scale, if there are
+        more components than the wrapped data have dimensions, or if an option is unsuitable.
 
     Warns
     -----

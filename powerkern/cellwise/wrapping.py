@@ -125,8 +125,8 @@ def wrap(
     Raises
     ------
     TypeError, ValueError
-        X that does not hold real numbers, or infinite ones; unsuitable b and c, an unknown option, `loc` without
-        `scale`, or a scale that is not positive.
+        If `X` has values that are not real numbers or are infinite, if b and c are unsuitable, if an option is unknown,
+        if `loc` is given without `scale`, or if a scale is not positive.
 
     Warns
     -----

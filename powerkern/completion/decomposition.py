@@ -264,8 +264,8 @@ def uv_decompose(
     Raises
     ------
     TypeError, ValueError
-        Data that are not real numbers, infinite entries (naming column and row), no entries at all, a rank larger than
-        the matrix, or unsuitable arguments.
+        If data are not real numbers, an entry is infinite (the message names column and row), there are no entries,
+        `rank` exceeds the dimensions of the matrix, or an argument is unsuitable.
 
     Warns
     -----

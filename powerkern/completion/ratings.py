@@ -197,7 +197,8 @@ def fit_ratings(
     Raises
     ------
     TypeError, ValueError
-        Ratings of another form, infinite ones, fewer than ten, labels that are missing, or options out of range.
+        If ratings have another form, one is infinite, there are fewer than ten, a label is missing, or an option is out
+        of range.
 
     Notes
     -----

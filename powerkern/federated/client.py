@@ -115,9 +115,9 @@ class Client:
         Raises
         ------
         ProtocolError
-            The request is damaged, of another version, not for this client, or is for `summands`; the client gives
-            `sums_only`; or the data are outside the domain of the family or the bounds of the fit. The text holds no
-            values and may be sent to the server; the attribute `detail` names row and value.
+            If the request is damaged, of another version, not for this client, or a request for `summands`; if the
+            client has `sums_only`; or if the data are outside the domain of the family or the bounds of the fit. The
+            text contains no values and may be sent to the server; the attribute `detail` names row and value.
         """
         message, shift = self._read_request(request)
         if message.kind == Kind.SUMS:
@@ -147,7 +147,7 @@ class Client:
         Raises
         ------
         ProtocolError
-            As by `answer`; or the weights are too large.
+            As in `answer`, or if the weights are too large.
         """
         message, shift = self._read_request(request)
         if message.kind != Kind.SUMS:

@@ -117,7 +117,7 @@ def fit(
     Raises
     ------
     ProtocolError
-        Too few or too many nodes are connected; a client failed, did not answer or was refused.
+        If too few or too many nodes are connected, or if a client failed, did not answer, or sent an invalid answer.
     """
     if options.get("quantum") is not None and context is None:
         raise ValueError("quantum= needs context=, the context of the server app, for SecAgg+")

@@ -60,7 +60,7 @@ def encode_moments(moments: FloatArray, quantum: float, request: bytes) -> Integ
     Raises
     ------
     OverflowError
-        A sum is too large: the weights exceed 5e12.
+        If a sum is too large, because the weights exceed 5e12.
     """
     unit, n_digits = Fraction(quantum), _count_digits(quantum)
     entries = [1, *_request_tag(request)]
@@ -126,7 +126,7 @@ def decode_moments(total: object, shape: tuple[int, ...], quantum: float, reques
     Raises
     ------
     ValueError
-        The vectors of all sites for this request do not add up to it.
+        If it is not the total of the vectors of all sites for this request.
     """
     vector, n_digits = np.asarray(total), _count_digits(quantum)
     n_numbers = int(np.prod(shape))

@@ -82,7 +82,7 @@ def unpack(data: bytes, sender: str) -> Message:
     Raises
     ------
     ProtocolError
-        It is not a whole, undamaged message of this version from that sender; the sentence names the sender.
+        If it is not a complete, undamaged message of this version from that sender; the text names the sender.
     """
     who = sender if sender == SERVER else f"client {sender!r}"
     try:

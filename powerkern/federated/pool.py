@@ -156,7 +156,7 @@ def read_moments_request(body: FloatArray, n_columns: int, family: int) -> Momen
     Raises
     ------
     ValueError
-        They make no sense for `n_columns` columns.
+        If the body is not a valid request for `n_columns` columns.
     """
     if body.ndim != 2 or body.dtype.kind != "f" or body.shape[0] == 0 or not 0 < body.shape[1] - _AT <= MOST_POINTS:
         raise ValueError("not a table of exponents")

@@ -81,7 +81,7 @@ def secure_total(grid: Grid, context: Context, nodes: list[int], request: bytes,
     Raises
     ------
     ProtocolError
-        Fewer than 3 nodes or more than 1023, or nodes were lost on the way.
+        If there are fewer than 3 or more than 1023 nodes, or if a node was lost.
     """
     if not 3 <= len(nodes) <= _MOST_SITES:
         raise ProtocolError(f"SecAgg+ adds up 3 to {_MOST_SITES} sites here, got {len(nodes)}")

@@ -154,8 +154,9 @@ class Server:
         Raises
         ------
         ProtocolError
-            The message is refused: damaged, of another version, from a stranger, a duplicate, late, with values that
-            are not finite or make no sense. The sentence names the client, and nothing has changed.
+            If the message is refused, because it is damaged, of another version, from an unknown client, a duplicate,
+            late, or has values that are not finite or impossible. The text names the client, and the server has not
+            changed.
         """
         if not isinstance(sender, str) or sender not in self._names:
             raise ProtocolError(f"client {sender!r} takes no part in this fit")
@@ -188,8 +189,8 @@ class Server:
         Raises
         ------
         ProtocolError
-            The total is refused, and nothing has changed: a client is missing in it, or answered another request; it
-            is not exact; no rows have such sums; or nobody asked for it.
+            If the total is refused, because a client is missing in it or answered another request, it is not exact, no
+            rows have such sums, or the round does not ask for it. The server has not changed.
         """
         if not self.wants_total:
             raise ProtocolError(f"round {self.round} asks for no total")
@@ -208,9 +209,9 @@ class Server:
         Raises
         ------
         ProtocolError
-            Clients have not answered. The fit cannot go on without them, for earlier answers are theirs too: ask them
-            again, or begin anew with a `Server` for the others. Or the answers, each of which makes sense, make none
-            together: the fit is at an end.
+            If clients have not answered. The fit cannot continue without them, because it uses their earlier answers.
+            Ask them again, or start a new `Server` without them. Also if the answers contradict each other; the fit has
+            then failed.
         """
         if self._failure:
             raise ProtocolError(self._failure)

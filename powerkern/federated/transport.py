@@ -50,9 +50,9 @@ def fit_federated(
     Raises
     ------
     ProtocolError
-        An answer was refused.
+        If an answer is refused.
     ValueError
-        A client's data are outside the domain of the family, or an option makes no sense.
+        If the data of a client are outside the domain of the family, or an option is invalid.
 
     Warns
     -----

@@ -35,7 +35,7 @@ def combine_probabilities(P: object, method: str = "mean") -> Any:
     Raises
     ------
     ValueError
-        Probabilities outside [0, 1], or an unknown method.
+        If a probability is outside [0, 1], or the method is unknown.
 
     References
     ----------

@@ -53,7 +53,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int 
     Raises
     ------
     TypeError, ValueError
-        As `powerkern.location.location_scale`.
+        As in `powerkern.location.location_scale`.
 
     Warns
     -----
@@ -124,8 +124,8 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
     Raises
     ------
     ValueError
-        A covariance that is singular (a constant column, one that depends linearly on the others, or no more complete
-        rows than columns), infinite values, or shapes that do not fit.
+        If the covariance is singular (a column is constant or depends linearly on other columns, or there are no more
+        complete rows than columns), if a value is infinite, or if shapes do not match.
 
     Notes
     -----
@@ -281,7 +281,7 @@ def ks_distance(
     Raises
     ------
     ValueError
-        Infinite values, a scale that is not positive, or shapes that do not fit.
+        If a value is infinite, a scale is not positive, or shapes do not match.
 
     See Also
     --------

@@ -63,7 +63,7 @@ def brier_score(y_true: ArrayLike, y_prob: ArrayLike, *, stratum: Stratum = "all
     Raises
     ------
     ValueError
-        Labels other than 0 and 1, probabilities outside [0, 1] or NaN, lengths that differ, a stratum without members.
+        If labels are not 0 or 1, a probability is NaN or outside [0, 1], lengths differ, or a stratum has no members.
 
     References
     ----------
@@ -234,7 +234,7 @@ def skill_score(error: ArrayLike, reference: ArrayLike) -> Any:
     Raises
     ------
     ValueError
-        Errors that are negative or NaN.
+        If an error is negative or NaN.
 
     References
     ----------
@@ -274,7 +274,7 @@ def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
     Raises
     ------
     ValueError
-        Errors that are negative, NaN or infinite, or not a matrix.
+        If `errors` is not a matrix, or an error is negative, NaN or infinite.
 
     Examples
     --------

@@ -366,10 +366,10 @@ def outlier_probability(
     Raises
     ------
     TypeError
-        Scores that are not real numbers.
+        If scores are not real numbers.
     ValueError
-        Scores for "linear" whose range is beyond float64, a wrong shape, an unknown word, a center that is not finite,
-        a fraction out of range.
+        If the range of scores for "linear" overflows, a shape is wrong, an option is unknown, a center is not finite,
+        or a fraction is out of range.
 
     Warns
     -----

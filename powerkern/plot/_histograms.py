@@ -102,7 +102,7 @@ def before_after_plot(
     Raises
     ------
     ValueError
-        An unknown kind, axes of another shape, or more than 200 panels: choose columns.
+        If a kind is unknown, `ax` has another shape, or there are more than 200 panels.
 
     Examples
     --------

@@ -60,7 +60,8 @@ def profile_plot(
     Raises
     ------
     ValueError
-        The column could not be fitted, or its lambda is not the maximum of the likelihood and `lmbdas` is not given.
+        If the column could not be fitted, or if its lambda is not the maximum of the likelihood and `lmbdas` is not
+        given.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def objective_plot(
     Raises
     ------
     ValueError
-        The column could not be fitted.
+        If the column could not be fitted.
 
     Examples
     --------

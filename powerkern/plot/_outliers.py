@@ -55,7 +55,7 @@ def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10,
     Raises
     ------
     ValueError
-        `X` has other columns than the fit, or the number of labels is not the number of rows.
+        If `X` has other columns than the fit, or the number of labels is not the number of rows.
 
     References
     ----------

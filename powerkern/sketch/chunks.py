@@ -80,8 +80,8 @@ def fit_chunks(
     Raises
     ------
     TypeError, ValueError
-        As `powerkern.fit`; the message names the chunk, from whose start rows are counted. An iterator or a
-        RecordBatchReader as `chunks`, which could be read only once.
+        As in `powerkern.fit`; the message names the chunk and counts rows from its start. Also if `chunks` is an
+        iterator or a RecordBatchReader, which can be read only once.
 
     See Also
     --------

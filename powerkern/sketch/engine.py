@@ -257,7 +257,7 @@ def columns_to_read(table: Sequence[Column], columns: Sequence[str] | None, samp
     Raises
     ------
     TypeError, ValueError
-        A column that does not exist, holds no numbers or is named twice; no columns at all.
+        If a column does not exist, holds no numbers or is named twice, or if there are no columns.
     """
     if not (sample_weight is None or isinstance(sample_weight, str)):
         raise TypeError(f"sample_weight must be the name of a column, got {type(sample_weight).__name__}")

@@ -169,7 +169,7 @@ def fit_groups_with(
     Raises
     ------
     TypeError, ValueError
-        As `fit_with`; labels of different kinds; weights.
+        As in `fit_with`; also if labels are of different types, or there are weights.
 
     Notes
     -----

@@ -60,7 +60,7 @@ def location_with(
     Raises
     ------
     TypeError, ValueError
-        As `powerkern.location.location_scale`; rows are counted from the start of the chunk.
+        As in `powerkern.location.location_scale`; rows are counted from the start of the chunk.
 
     Warns
     -----

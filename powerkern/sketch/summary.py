@@ -44,7 +44,7 @@ def merge(a: S, b: S) -> S:
     Raises
     ------
     ValueError
-        Different families or columns, or grids that have no common one.
+        If families or columns differ, or if the grids have no common grid.
     """
     if not (isinstance(a, Summary) and type(a) is type(b)):
         raise TypeError(f"merge takes two ranges or two sketches, got {type(a).__name__} and {type(b).__name__}")

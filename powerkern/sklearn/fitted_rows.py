@@ -56,7 +56,7 @@ class FittedRows:
         Raises
         ------
         ValueError
-            The rows are not in memory any more, or were changed.
+            If the rows are no longer in memory, or were changed.
         """
         data = self._data
         if data is not None and not data.is_copy:

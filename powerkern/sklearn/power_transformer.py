@@ -317,9 +317,9 @@ class PowerTransformer(PartTransformer):
         Raises
         ------
         ValueError
-            A fit that it cannot represent: some features only (`variables`); a shift; a robust Yeo-Johnson fit, which
-            rescales the data first; a mean or scale that overflows, or a mean of 1e8 scales or more; a Box-Cox column
-            that passes unchanged where ``standardize=False``.
+            If scikit-learn cannot represent the fit: some features only (`variables`); a shift; a robust Yeo-Johnson
+            fit, which rescales the data first; a mean or scale that overflows, or a mean of 1e8 scales or more; a
+            Box-Cox column that passes unchanged with ``standardize=False``.
 
         Examples
         --------

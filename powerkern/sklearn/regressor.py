@@ -150,7 +150,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         Raises
         ------
         ValueError
-            Responses outside the domain of the transform, or missing or infinite; features that are not numbers.
+            If a response is missing, infinite or outside the domain of the transform, or if features are not numbers.
         """
         Y = _read_responses(y)
         design = self._design(X, len(Y))

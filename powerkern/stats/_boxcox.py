@@ -86,9 +86,10 @@ def boxcox(
     Raises
     ------
     ValueError
-        `x` is not 1-D, constant, not positive or not finite; `alpha` is not in [0, 1]; see also `boxcox_normmax`.
+        If `x` is not 1-D, is constant, or has values that are not positive and finite; if `alpha` is not in [0, 1]. See
+        also `boxcox_normmax`.
     TypeError
-        `x` is not real.
+        If `x` is not real.
 
     Warns
     -----
@@ -188,11 +189,11 @@ def boxcox_normmax(
     Raises
     ------
     ValueError
-        `x` is not 1-D, empty, constant, not positive or not finite; `ymax` is not positive, or no lambda satisfies
-        it; `method` is unknown; `optimizer` is not callable or its result has no attribute ``x``; `brack` has
-        a length other than 2 or 3, or does not bracket a minimum.
+        If `x` is not 1-D, is empty or constant, or has values that are not positive and finite; if `ymax` is not
+        positive, or no lambda satisfies it; if `method` is unknown; if `optimizer` is not callable or its result has no
+        attribute ``x``; if `brack` has a length other than 2 or 3, or does not bracket a minimum.
     TypeError
-        `x` is not real.
+        If `x` is not real.
 
     Warns
     -----
@@ -287,11 +288,11 @@ def boxcox_llf(
     Raises
     ------
     ValueError
-        `nan_policy` is unknown, or there are NaN and it is "raise".
+        If `nan_policy` is unknown, or is "raise" and there are NaN.
     numpy.exceptions.AxisError
-        `axis` does not fit `data`.
+        If `axis` does not match `data`.
     TypeError
-        `data` is not real.
+        If `data` is not real.
 
     Warns
     -----
@@ -333,7 +334,7 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) ->
     Raises
     ------
     TypeError
-        `y` is not real.
+        If `y` is not real.
 
     Examples
     --------

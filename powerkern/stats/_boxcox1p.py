@@ -32,7 +32,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) -> A
     Raises
     ------
     TypeError
-        `x` is not real.
+        If `x` is not real.
 
     See Also
     --------

@@ -54,10 +54,10 @@ def boxcox_guerrero(
     Raises
     ------
     ValueError
-        `x` has more than two dimensions, values that are not positive and finite, fewer than two whole seasons, or
-        fewer than two seasons with a spread; `bounds` is not a finite interval.
+        If `x` has more than two dimensions, values that are not positive and finite, fewer than two whole seasons, or
+        fewer than two seasons whose values differ; if `bounds` is not a finite interval.
     TypeError
-        `x` is not real.
+        If `x` is not real.
 
     See Also
     --------

@@ -38,7 +38,7 @@ def boxcox_normplot(x: ArrayLike, la: float, lb: float, plot: Any = None, N: int
     Raises
     ------
     ValueError
-        `lb` is not larger than `la`, or `x` is not positive or not 1-D.
+        If `lb` is not larger than `la`, or `x` is not positive or not 1-D.
 
     See Also
     --------

@@ -57,9 +57,9 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
     Raises
     ------
     ValueError
-        `x` is complex; or lambda is to be estimated and `x` is not 1-D or not finite.
+        If `x` is complex, or if lambda is estimated and `x` is not 1-D or not finite.
     TypeError
-        `x` is not numeric.
+        If `x` is not numeric.
 
     See Also
     --------
@@ -127,10 +127,10 @@ def yeojohnson_normmax(
     Raises
     ------
     ValueError
-        `x` is complex, not 1-D or not finite; `brack` has a length other than 2 or 3, or does not bracket a
-        minimum; `ymax` is not positive, or no lambda satisfies it.
+        If `x` is complex, not 1-D or not finite; if `brack` has a length other than 2 or 3, or does not bracket a
+        minimum; if `ymax` is not positive, or no lambda satisfies it.
     TypeError
-        `x` is not numeric.
+        If `x` is not numeric.
 
     Warns
     -----
