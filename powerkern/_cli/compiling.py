@@ -108,8 +108,7 @@ def _compile_each(names: list[str], folder: Path, workers: list[ProcessPoolExecu
     """Yield each entry when it is done.
 
     Entries of a module share kernels, so each worker compiles neighboring entries. A worker without work takes entries
-    from
-    the longest queue.
+    from the longest queue.
     """
     size = -(-len(names) // len(workers))
     shares = [deque(names[k * size : (k + 1) * size]) for k in range(len(workers))]

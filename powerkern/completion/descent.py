@@ -107,8 +107,7 @@ def _has_converged(history: list[float], moves: list[FloatArray], tol: float, si
         RMSE after each epoch.
     moves : list of ndarray
         Change of each element of either factor in the last epoch, as a fraction of the root mean square of the factor.
-        If
-        the list is empty, the criterion is the relative change of the RMSE.
+        If the list is empty, the criterion is the relative change of the RMSE.
     tol : float
         Tolerance; 0 accepts only exact fits.
     size : float

@@ -48,8 +48,7 @@ class Completion:
         None if neighbors have no weight.
     weights : (3,) ndarray
         Weights of the estimate of the model, of the mean of the neighbors, and of the estimate of the model plus its
-        mean
-        error at the neighbors.
+        mean error at the neighbors.
     n_neighbors : int
     validation_rmse : float
         RMSE on the held-out entries; NaN if there were none.

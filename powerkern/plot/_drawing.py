@@ -105,8 +105,7 @@ def label_points(ax: Axes, points: FloatArray, chosen: Sequence[int], texts: Seq
     """Label the chosen points without covering other labels, the legend or, if possible, other points.
 
     Each label takes the nearest free place inside the axes. A label that is not next to its point is connected to it by
-    a
-    line.
+    a line.
 
     Parameters
     ----------

@@ -91,8 +91,7 @@ def transform_like_input(kernel: Elementwise, x: Any, lmbda: Any, out: NDArray[n
     """Apply `transform_array` to data of any type and return the same type, as ufuncs of NumPy and SciPy do.
 
     Series, data frames and labelled arrays keep index, names, coordinates and attributes. A masked array keeps its
-    mask,
-    with NaN under it.
+    mask, with NaN under it.
 
     Parameters
     ----------
