@@ -58,6 +58,9 @@ def as_number(what: str, value: object, interval: str = "(-inf, inf)") -> float:
     if not is_real(value):
         raise TypeError(f"{what} must be a number, got {shown(value)}")
     low, high = map(float, interval[1:-1].split(","))
+    if isinstance(value, np.longdouble):
+        with np.errstate(over="ignore"):  # beyond float64 it is infinite
+            value = float(value)
     inside = low < value < high or (value == low and interval[0] == "[") or (value == high and interval[-1] == "]")
     if not inside:
         raise ValueError(f"{what} must be a number in {interval}, got {shown(value)}")

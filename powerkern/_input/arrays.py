@@ -122,7 +122,8 @@ def as_reals(what: str, value: object) -> NDArray[np.float64]:
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{what} must be a real number or real numbers, got {shown(value)}")
-    return array.astype(np.float64)
+    with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
+        return array.astype(np.float64)
 
 
 def _contents(
@@ -149,6 +150,9 @@ def _contents(
         # numbers beside text in a list have become text: look for the culprit in the list itself
         cells = values if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
         _reject_array(kind, values.dtype, cells, what, None if column_names is None else list(column_names))
+    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
+            values = values.astype(np.float64)
     return values, names, [describe_dtype(values.dtype).is_wide_integer]
 
 

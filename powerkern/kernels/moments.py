@@ -36,7 +36,7 @@ class Moments(NamedTuple):
 
 def as_moments(what: str, given: object) -> Moments:
     """Return an argument of a plain call, Moments or three numbers, as Moments of floats."""
-    if isinstance(given, Moments):
+    if isinstance(given, Moments) and all(type(each) is float for each in given):
         return given
     numbers = as_vector(what, given)  # type: ignore[arg-type]  # anything else is refused
     if numbers.size != 3:

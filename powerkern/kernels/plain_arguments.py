@@ -49,4 +49,5 @@ def as_reals(what: str, value: object) -> npt.NDArray[np.float64]:
         raise ValueError(f"{what} must be a number or numbers in rows of one length, got {shown(value)}") from None
     if array.dtype.kind not in "biuf" and array.size > 0:
         raise TypeError(f"{what} must be real numbers, got dtype {array.dtype}")
-    return array.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
+        return array.astype(np.float64, copy=False)

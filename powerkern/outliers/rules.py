@@ -69,6 +69,9 @@ def _check_center(center: str | ArrayLike, p: int) -> str | FloatArray:
     if isinstance(center, str):
         return as_choice("center", center, _CENTERS)
     given = np.asarray(center)
+    if given.dtype == np.longdouble:
+        with np.errstate(over="ignore"):  # beyond float64 it is infinite
+            given = given.astype(np.float64)
     if given.dtype.kind not in "iuf" or given.shape not in ((), (p,)) or not np.isfinite(given).all():
         words = ", ".join(map(repr, _CENTERS))
         raise ValueError(

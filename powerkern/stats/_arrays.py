@@ -141,7 +141,8 @@ def as_float64(x: NDArray[Any]) -> FloatArray:
     """Return `x` as contiguous, writable float64, the type that compiled entries declare; they do not write to it."""
     if x.dtype.kind not in "fiub":
         raise TypeError(f"cannot transform data of type {x.dtype}: convert it to real numbers")
-    values = np.ascontiguousarray(x, dtype=np.float64)
+    with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
+        values = np.ascontiguousarray(x, dtype=np.float64)
     return values if values.flags.writeable else values.copy()
 
 

@@ -88,7 +88,7 @@ def boxcox_guerrero(
     >>> bool(abs(boxcox_guerrero(x, 12)) < 1e-9)  # spread proportional to level: logs
     True
     """
-    given = numbers(x, "x")
+    given, axis = numbers(x, "x"), as_whole("`axis`", axis, -(2**31))
     if groups is not None:
         return _fit_groups(given, groups, season_length, bounds, axis)
     columns = _read_columns(given, axis)

@@ -78,7 +78,7 @@ def _reduced_axes(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, .
     if axis is None:
         return tuple(range(ndim))
     given = np.atleast_1d(axis)
-    if given.dtype.kind not in "iuf" or np.any(given != np.floor(given)):
+    if given.dtype.kind not in "iuf" or not np.isfinite(given).all() or np.any(given != np.floor(given)):
         raise AxisError("`axis` must be an integer, a tuple of integers, or `None`.")
     axes = tuple(int(one) % ndim for one in given)
     if np.any((given < -ndim) | (given >= ndim)):

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powerkern._input.arguments import as_whole
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
-from powerkern.stats._arrays import read_column, read_data
+from powerkern.stats._arrays import as_float64, as_scalar, read_column, read_data
 from powerkern.stats._optima import correlations
 
 
@@ -99,8 +100,12 @@ def _normplot(x: ArrayLike, family: int, title: str, la: float, lb: float, plot:
     data = read_data(x)
     if data.size == 0:
         return np.asarray(data)
+    la, lb, n = as_scalar(la, "la"), as_scalar(lb, "lb"), as_whole("N", n, 0)
+    if not (np.isfinite(la) and np.isfinite(lb)):
+        raise ValueError("`la` and `lb` must be finite.")
     if lb <= la:
         raise ValueError("`lb` has to be larger than `la`.")
+    data = as_float64(data)
     if family == BOX_COX and np.any(data <= 0):
         raise ValueError("Data must be positive.")
     lmbdas = np.linspace(la, lb, num=n)

@@ -74,7 +74,8 @@ def _check_brack(brack: Sequence[float], objective: Callable[[Any], float]) -> N
     """Raise for a bracket that `scipy.optimize.brent` would reject before its search."""
     if len(brack) not in (2, 3):
         raise ValueError("Bracketing interval must be length 2 or 3 sequence.")
-    values = [objective(float(lmbda)) for lmbda in brack]
+    brack = [as_scalar(lmbda, "brack") for lmbda in brack]
+    values = [objective(lmbda) for lmbda in brack]
     if len(brack) == 2:
         return
     requirement = "Bracketing values (xa, xb, xc) do not fulfill this requirement: "

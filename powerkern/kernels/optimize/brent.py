@@ -18,12 +18,13 @@ from powerkern.kernels.optimize.status import (
     INVALID,
     RUNNING,
     Minimum,
-    check_bracket,
-    check_limits,
     finite_or_largest,
     minimum,
     minimum_status,
     product,
+    read_bracket,
+    read_limits,
+    returning_floats,
     usable_bracket,
 )
 
@@ -187,6 +188,4 @@ def brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, m
     >>> brent(lambda x: (x - 2.0) ** 2, -4.0, 6.0)
     Minimum(x=2.0, fun=0.0, n_eval=6, status=0)
     """
-    check_bracket(a, b)
-    check_limits(xtol, max_eval)
-    return _brent(f, a, b, xtol, max_eval)
+    return _brent(returning_floats(f), *read_bracket(a, b), *read_limits(xtol, max_eval))

@@ -18,12 +18,13 @@ from powerkern.kernels.optimize.status import (
     INVALID,
     RUNNING,
     Minimum,
-    check_bracket,
-    check_limits,
     finite_or_largest,
     minimum,
     minimum_status,
     product,
+    read_bracket,
+    read_limits,
+    returning_floats,
     usable_bracket,
 )
 
@@ -149,6 +150,4 @@ def golden_section(f: Callable[[float], float], a: float, b: float, xtol: float 
     >>> round(result.x, 5), result.n_eval, result.status
     (2.0, 34, 0)
     """
-    check_bracket(a, b)
-    check_limits(xtol, max_eval)
-    return _golden_section(f, a, b, xtol, max_eval)
+    return _golden_section(returning_floats(f), *read_bracket(a, b), *read_limits(xtol, max_eval))

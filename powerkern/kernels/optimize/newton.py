@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from powerkern._jit import compiled_as, kernel
 from powerkern.kernels.elementary.constants import EPS, LARGEST
-from powerkern.kernels.optimize.status import CONVERGED, INVALID, MAX_EVAL, NOT_FINITE, RUNNING, check_limits
+from powerkern.kernels.optimize.status import CONVERGED, INVALID, MAX_EVAL, NOT_FINITE, RUNNING, read_limits
+from powerkern.kernels.plain_arguments import as_real
 
 #: Growth of Newton's step cap while a side of the bracket is open. 2 and 8 take as many evaluations, 5.0 of 234
 #: simulated columns (report_constants two-pass): it counts only far from the optimum.
@@ -229,9 +230,14 @@ def newton_root(
     >>> abs(root.x - math.log(2.0)) < 1e-15, root.n_eval, root.status
     (True, 4, 0)
     """
+    x0, max_step = as_real("x0", x0), as_real("max_step", max_step)
     if not math.isfinite(x0):
         raise ValueError(f"x0 must be finite, got {x0}")
     if not (math.isfinite(max_step) and max_step > 0.0):
         raise ValueError(f"max_step must be positive and finite, got {max_step}")
-    check_limits(xtol, max_eval)
-    return _newton_root(f_derivatives, x0, max_step, xtol, max_eval)
+
+    def derivatives(x: float) -> tuple[float, float, float]:
+        f, d1, d2 = f_derivatives(x)
+        return as_real("f(x)", f), as_real("f'(x)", d1), as_real("f''(x)", d2)
+
+    return _newton_root(derivatives, x0, max_step, *read_limits(xtol, max_eval))

@@ -16,10 +16,13 @@ afterwards it is the answer::
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from powerkern._jit import compiled_as, fma, kernel
 from powerkern.kernels.elementary.constants import LARGEST
+from powerkern.kernels.plain_arguments import as_real, shown
 
 #: The answer is within the tolerance.
 CONVERGED = 0
@@ -31,6 +34,8 @@ MAX_EVAL = 2
 NOT_FINITE = 3
 #: The start was unusable: ``a < b`` does not hold, or an argument is not finite or not positive.
 INVALID = 4
+#: Largest count of evaluations: kernels take 64 bits.
+MOST_EVALUATIONS = 2**62
 #: (3 - sqrt(5))/2, the squared inverse of the golden ratio.
 GOLDEN = 0.3819660112501051
 
@@ -119,15 +124,28 @@ def minimum(x: float, fun: float, n_eval: int, status: int) -> Minimum:
     return Minimum(x, math.inf if fun == LARGEST else fun, n_eval, status)
 
 
-def check_bracket(a: float, b: float) -> None:
-    """Raise ValueError unless the bracket is finite with a < b."""
+def read_bracket(a: object, b: object) -> tuple[float, float]:
+    """Return the ends of a bracket as floats; raise ValueError unless it is finite with a < b."""
+    a, b = as_real("a", a), as_real("b", b)
     if not (math.isfinite(a) and math.isfinite(b) and a < b):
         raise ValueError(f"the bracket must be finite with a < b, got a = {a} and b = {b}")
+    return a, b
 
 
-def check_limits(xtol: float, max_eval: int) -> None:
-    """Raise ValueError for a negative tolerance, or for no evaluation."""
-    if not xtol >= 0.0:
-        raise ValueError(f"xtol must not be negative, got {xtol}")
-    if max_eval < 1:
-        raise ValueError(f"max_eval must be at least 1, got {max_eval}")
+def returning_floats(f: Callable[[float], object]) -> Callable[[float], float]:
+    """Wrap a function of the user's: its values become floats, or an error that names it."""
+    return lambda x: as_real("f(x)", f(x))
+
+
+def read_limits(xtol: object, max_eval: object) -> tuple[float, int]:
+    """Return tolerance and most evaluations; raise ValueError for a negative tolerance, or for no evaluation."""
+    tolerance = as_real("xtol", xtol)
+    if not tolerance >= 0.0:
+        raise ValueError(f"xtol must not be negative, got {tolerance}")
+    try:
+        count = operator.index(max_eval)  # type: ignore[arg-type]  # TypeError for anything else
+    except TypeError:
+        raise TypeError(f"max_eval must be a whole number, got {shown(max_eval)}") from None
+    if count < 1:
+        raise ValueError(f"max_eval must be at least 1, got {shown(max_eval)}")
+    return tolerance, min(count, MOST_EVALUATIONS)

@@ -21,11 +21,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
-from powerkern._jit import kernel
+from powerkern._jit import compiled_as, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.location.huber import HUBER_K, beta_of
 from powerkern.kernels.location.loc_scale import MAD_FACTOR
+from powerkern.kernels.plain_arguments import as_real, as_vector
 from powerkern.kernels.robust.qq import C, normal_scores, rho
 from powerkern.kernels.transforms.rectified import (
     rank_of,
@@ -35,6 +37,11 @@ from powerkern.kernels.transforms.rectified import (
 
 
 @kernel
+def _huber_psi(u: float, k: float = HUBER_K) -> float:
+    return max(-k, min(k, u))
+
+
+@compiled_as(_huber_psi)
 def huber_psi(u: float, k: float = HUBER_K) -> float:
     """Return Huber's psi, ``max(-k, min(k, u))``.
 
@@ -60,11 +67,32 @@ def huber_psi(u: float, k: float = HUBER_K) -> float:
     >>> huber_psi(-0.7), huber_psi(9.0)
     (-0.7, 1.5)
     """
-    return max(-k, min(k, u))
+    return _huber_psi(as_real("u", u), as_real("k", k))
 
 
 @kernel
-def huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
+def _huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
+    median = float(np.median(y))
+    s0 = MAD_FACTOR * float(np.median(np.abs(y - median)))
+    if not s0 > 0.0:
+        return median, 0.0
+    total, weight = 0.0, 0.0
+    for value in y:
+        u = (value - median) / s0
+        w = huber_psi(u, k) / u if u != 0.0 else 1.0
+        total, weight = total + w * (value - median), weight + w
+    loc = float(median + total / weight)
+    s1 = MAD_FACTOR * float(np.median(np.abs(y - loc)))
+    if not s1 > 0.0:
+        return loc, 0.0
+    squares = 0.0
+    for value in y:
+        squares += huber_psi((value - loc) / s1, k) ** 2
+    return loc, float(s1 * math.sqrt(squares / y.size / beta_of(k)))
+
+
+@compiled_as(_huber_one_step)
+def huber_one_step(y: npt.ArrayLike, k: float = HUBER_K) -> tuple[float, float]:
     """Return one reweighting step of Huber's location and scale from median and MAD.
 
     Parameters
@@ -92,27 +120,32 @@ def huber_one_step(y: FloatArray, k: float = HUBER_K) -> tuple[float, float]:
     >>> round(loc, 4), round(scale, 4)
     (1.0559, 1.7375)
     """
-    median = float(np.median(y))
-    s0 = MAD_FACTOR * float(np.median(np.abs(y - median)))
-    if not s0 > 0.0:
-        return median, 0.0
-    total, weight = 0.0, 0.0
-    for value in y:
-        u = (value - median) / s0
-        w = huber_psi(u, k) / u if u != 0.0 else 1.0
-        total, weight = total + w * (value - median), weight + w
-    loc = float(median + total / weight)
-    s1 = MAD_FACTOR * float(np.median(np.abs(y - loc)))
-    if not s1 > 0.0:
-        return loc, 0.0
-    squares = 0.0
-    for value in y:
-        squares += huber_psi((value - loc) / s1, k) ** 2
-    return loc, float(s1 * math.sqrt(squares / y.size / beta_of(k)))
+    values, k = as_vector("y", y), as_real("k", k)
+    with np.errstate(all="ignore"):  # NumPy's numbers warn where machine code gives inf or NaN
+        return _huber_one_step(values, k)
 
 
 @kernel
-def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = C) -> float:
+def _qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = C) -> float:
+    n, y, scores = u.size, np.empty(u.size), np.empty(u.size)
+    # the rectified transform of [1]_, with the first and the third quartile as change points
+    lower, upper = u[rank_of(n, 0.25)], u[n - 1 - rank_of(n, 0.25)]
+    for i in range(n):
+        y[i] = (
+            rectified_yeojohnson(u[i], lmbda, lower, upper) if mirrored else rectified_boxcox(u[i], lmbda, lower, upper)
+        )
+    # the M-estimates of location and scale of [1]_
+    loc, scale = huber_one_step(y)
+    normal_scores(scores)
+    # [1]_, eq. (5)
+    total = 0.0
+    for i in range(n):
+        total += rho((y[i] - loc) / scale - scores[i], c)
+    return float(total / n)
+
+
+@compiled_as(_qq_objective)
+def qq_objective(u: npt.ArrayLike, lmbda: float, mirrored: bool = True, c: float = C) -> float:
     """Return the mean of `rho` that RewML's initial lambda minimises: the objective of [1]_, eq. (5), divided by n.
 
     Parameters
@@ -148,21 +181,9 @@ def qq_objective(u: FloatArray, lmbda: float, mirrored: bool = True, c: float = 
     >>> qq_objective(u, 1.0) < qq_objective(u, 0.0)
     True
     """
-    n, y, scores = u.size, np.empty(u.size), np.empty(u.size)
-    # the rectified transform of [1]_, with the first and the third quartile as change points
-    lower, upper = u[rank_of(n, 0.25)], u[n - 1 - rank_of(n, 0.25)]
-    for i in range(n):
-        y[i] = (
-            rectified_yeojohnson(u[i], lmbda, lower, upper) if mirrored else rectified_boxcox(u[i], lmbda, lower, upper)
-        )
-    # the M-estimates of location and scale of [1]_
-    loc, scale = huber_one_step(y)
-    normal_scores(scores)
-    # [1]_, eq. (5)
-    total = 0.0
-    for i in range(n):
-        total += rho((y[i] - loc) / scale - scores[i], c)
-    return float(total / n)
+    values, lmbda, c = as_vector("u", u), as_real("lmbda", lmbda), as_real("c", c)
+    with np.errstate(all="ignore"):
+        return _qq_objective(values, lmbda, mirrored, c)
 
 
 @kernel

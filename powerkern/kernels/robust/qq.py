@@ -241,6 +241,11 @@ def _add_run(
 
 
 @kernel
+def _rho(t: float, c: float = C) -> float:
+    return 1.0 - (1.0 - (t / c) ** 2) ** 3 if abs(t) <= c else 1.0
+
+
+@compiled_as(_rho)
 def rho(t: float, c: float = C) -> float:
     """Return Tukey's bisquare of a residual: ``1 - (1 - (t/c)**2)**3`` for abs(t) <= c, and 1 beyond.
 
@@ -266,7 +271,7 @@ def rho(t: float, c: float = C) -> float:
     >>> rho(0.0), rho(0.25), rho(100.0)
     (0.0, 0.578125, 1.0)
     """
-    return 1.0 - (1.0 - (t / c) ** 2) ** 3 if abs(t) <= c else 1.0
+    return _rho(as_real("t", t), as_real("c", c))
 
 
 @reduction
