@@ -271,19 +271,22 @@ class _Table:
 
     def fit(self, *arguments: Any, **options: Any) -> PowerFit:
         """Fit the columns, in memory or with Dask."""
-        if not self.is_lazy:
-            return fit_in_memory(self.matrix, *arguments, **options)
-        from powerkern import dask
+        fitted: PowerFit
+        if self.is_lazy:
+            from powerkern import dask
 
-        return dask.fit(self.matrix, *arguments, **options)
+            fitted = dask.fit(self.matrix, *arguments, **options)
+        else:
+            fitted = fit_in_memory(self.matrix, *arguments, **options)
+        return fitted
 
     def apply(self, fit: PowerFit, method: str, options: dict[str, Any]) -> Any:
         """Return the result of a method of a fit for the matrix, in memory or with Dask."""
-        if not self.is_lazy:
-            return getattr(fit, method)(self.matrix, **options)
-        from powerkern import dask
+        if self.is_lazy:
+            from powerkern import dask
 
-        return getattr(dask, method)(self.matrix, fit, **options)
+            return getattr(dask, method)(self.matrix, fit, **options)
+        return getattr(fit, method)(self.matrix, **options)
 
     @property
     def matrix(self) -> Any:

@@ -9,10 +9,11 @@ import oracles
 import pytest
 
 import powerkern as pk
-from powerkern import Route, Status
+from powerkern import Status
 from powerkern._engine.by_column import fit_matrix
 from powerkern._engine.one_column import fit_vector
 from powerkern._jit import JIT_DISABLED, LANES
+from powerkern._status import Route
 from powerkern.kernels.likelihood import lockstep, mle
 from powerkern.kernels.likelihood.lockstep import BAND, LOCKSTEP_MAX
 from powerkern.kernels.likelihood.scratch import new_work

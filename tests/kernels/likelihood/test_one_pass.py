@@ -8,8 +8,9 @@ import numpy as np
 import oracles
 import pytest
 
-from powerkern import Route, Status
+from powerkern import Status
 from powerkern._jit import JIT_DISABLED
+from powerkern._status import Route
 from powerkern.kernels.likelihood import mle, one_pass
 from powerkern.kernels.likelihood import one_pass_sums as ps
 from powerkern.kernels.likelihood import score_formulas as lk
