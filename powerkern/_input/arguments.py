@@ -45,7 +45,7 @@ def as_generator(rng: Any) -> np.random.Generator:
 
 
 def as_whole(what: str, value: object, least: int = 1) -> int:
-    """An argument that must be a whole number of at least `least`."""
+    """Return an argument that must be a whole number of at least `least`, as an int; refuse anything else."""
     if not is_whole(value):
         raise TypeError(f"{what} must be a whole number, got {shown(value)}")
     if value < least:
@@ -54,7 +54,7 @@ def as_whole(what: str, value: object, least: int = 1) -> int:
 
 
 def as_number(what: str, value: object, interval: str = "(-inf, inf)") -> float:
-    """An argument that must be a number in an interval, such as "[0, 1)"."""
+    """Return an argument that must be a number in an interval, such as "[0, 1)", as a float; refuse anything else."""
     if not is_real(value):
         raise TypeError(f"{what} must be a number, got {shown(value)}")
     low, high = map(float, interval[1:-1].split(","))
@@ -86,7 +86,7 @@ def column_positions(columns: Any, n: int) -> IntArray:
 
 
 def is_weightless(sample_weight: ArrayLike | None, n: int) -> bool:
-    """Whether there are weights, and all are zero, as in some of the chunks of a data set."""
+    """Return whether weights are given and all are zero, as in some chunks of a data set."""
     if sample_weight is None:
         return False
     weights = numbers(sample_weight, "sample_weight")
@@ -169,7 +169,7 @@ def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> 
 
 
 def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _FLOAT64) -> float:
-    """The bound on raw transformed values: none where the output is standardised, unless one is given."""
+    """Return the bound on raw transformed values; infinite for standardised output, unless a bound is given."""
     if ymax is None:
         return math.inf if standardize else float(np.finfo(output_type(dtype)).max) / _SAFETY
     limit = as_reals("ymax", ymax)
@@ -197,7 +197,7 @@ def refuse_infinite(matrix: Matrix) -> None:
 def domain_error_in(
     matrix: Matrix, j: int, names: list[str] | None, weight: FloatArray = NO_WEIGHTS, shift: float = 0.0
 ) -> ValueError:
-    """The error for column j, which, plus a shift, has a value (of positive weight) outside the domain."""
+    """Return the error for column `j`, in which a value of positive weight, plus the shift, is outside the domain."""
     with np.errstate(over="ignore"):
         column = np.asarray(matrix.values[:, j], dtype=np.float64)
         if weight.size:
@@ -233,7 +233,7 @@ def column_error(j: int, names: Sequence[Any] | None, reason: str) -> ValueError
 def domain_error(
     kind: str, j: int | None, i: int, value: float, names: Sequence[str] | None, shift: float = 0.0
 ) -> ValueError:
-    """The error for a value outside the domain, for a reason in `_DOMAIN_REMEDIES`; j is None for 1-D input."""
+    """Return the error for a value outside the domain; `kind`: a key of `_DOMAIN_REMEDIES`; `j`: None for 1-D input."""
     place = f"row {i}" if j is None else f"{column_label(j, names)}, row {i}"
     reason = f"the value is {float(value)}{_DOMAIN_REMEDIES[kind].format(shift=shift, end=-shift)}"
     error = ValueError(f"{place}: {reason}")

@@ -74,7 +74,7 @@ def as_matrix(X: object, column_names: Sequence[str] | None = None, what: str = 
 
 
 def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X") -> Matrix:
-    """`as_matrix` for input that may have no rows, but must have columns."""
+    """Read a matrix as `as_matrix` does, but accept no rows."""
     values, names, wide = _contents(X, what, column_names)
     _warn_of_rounding(values, wide, names if column_names is None else column_names, what)
     was_vector = values.ndim == 1
@@ -89,7 +89,7 @@ def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X
 
 
 def numbers(X: object, what: str = "X") -> NDArray[Any]:
-    """Anything array-like, of any number of dimensions, as a real array; masked and null entries become NaN.
+    """Return anything array-like as a real array of as many dimensions; masked and null entries become NaN.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def refuse_non_numbers(X: object, what: str = "X") -> None:
 
 
 def as_reals(what: str, value: object) -> NDArray[np.float64]:
-    """An argument as an array of float64 of any number of dimensions; masked and null entries are NaN."""
+    """Return an argument as a float64 array of any number of dimensions; masked and null entries become NaN."""
     try:
         array = numbers(value, what)
     except TypeError:
@@ -129,7 +129,7 @@ def as_reals(what: str, value: object) -> NDArray[np.float64]:
 def _contents(
     X: object, what: str, column_names: Sequence[str] | None = None, dimensions: tuple[int, ...] | None = (1, 2)
 ) -> tuple[NDArray[Any], list[Any] | None, list[bool]]:
-    """The numbers, names of columns, and whether columns, each or all, are of integers that float64 may round."""
+    """Return the numbers, the names of the columns, and whether float64 may round the integers of each, or of all."""
     if type(X) is np.ndarray and X.dtype == np.float64 and (dimensions is None or X.ndim in dimensions):
         return X, None, [False]
     frame = as_frame(X)
@@ -184,7 +184,7 @@ def _warn_of_rounding(values: NDArray[Any], wide: list[bool], names: Sequence[st
 
 
 def _from_sequence(X: Any, what: str) -> NDArray[Any]:
-    """Lists and scalars as an array; None is missing, integers of any size are numbers."""
+    """Return lists and scalars as an array; None is missing, and integers may have any size."""
     try:
         values = np.asarray(X)
     except ValueError:
@@ -208,7 +208,7 @@ def _ragged(X: Any, what: str) -> ValueError:
 
 
 def _as_floats(values: NDArray[Any], what: str) -> NDArray[np.float64]:
-    """An array of Python's numbers as float64; None is missing."""
+    """Return an array of Python numbers as float64; None is missing."""
     try:
         return objects_as_floats(values.ravel()).reshape(values.shape)
     except OverflowError:
@@ -222,7 +222,7 @@ def _too_large(what: str) -> ValueError:
 
 
 def _length(row: Any) -> int | None:
-    """How many values a row has; None when it is a single value and no row."""
+    """Return the number of values in a row; None if it is a single value."""
     try:
         return None if isinstance(row, str | bytes) else len(row)
     except TypeError:
@@ -230,7 +230,7 @@ def _length(row: Any) -> int | None:
 
 
 def filled(X: Any) -> Any:
-    """A masked array as a plain one, with NaN for masked entries; anything else unchanged."""
+    """Return a masked array as a plain one, with NaN for masked entries; anything else unchanged."""
     if not is_masked_array(X):
         return X
     if not np.ma.is_masked(X) or kind_of(X.dtype) != "number":
@@ -282,7 +282,7 @@ def _frame_column(frame: Frame, j: int, dtype: DTypeLike, what: str) -> NDArray[
 
 
 def output_type(dtype: Any) -> type[np.floating[Any]]:
-    """The type of transformed values: float32 for float32 of either byte order, otherwise float64."""
+    """Return the type of transformed values: float32 for float32 of either byte order, otherwise float64."""
     return np.float32 if isinstance(dtype, np.dtype) and dtype.newbyteorder("=") == np.float32 else np.float64
 
 
@@ -326,7 +326,7 @@ def column_label(j: int, names: Sequence[Any] | None) -> str:
 
 
 def column_labels(indices: Iterable[int], names: Sequence[str] | None) -> str:
-    """The first few columns of a list, for a message."""
+    """Return the first few columns of a list, for a message."""
     every = [int(j) for j in indices]
     text = ", ".join(column_label(j, names) for j in every[:10])
     return text if len(every) <= 10 else f"{text} and {len(every) - 10} more"
@@ -379,7 +379,7 @@ def _is_among(column: object, labels: list[Any]) -> bool:
 
 @contextlib.contextmanager
 def naming(chunk: str) -> Iterator[None]:
-    """Errors name the chunk, from whose start they count rows."""
+    """Prefix errors raised in the block with the chunk's name; row numbers are relative to the chunk."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -445,7 +445,7 @@ def check_n_features(
 
 
 def _count(n: int | None, noun: str) -> str:
-    """`n` things in words; None: one that is not in a row."""
+    """Return a number of things in words; None stands for a value that is not in a row."""
     if n is None:
         return f"a single {noun}"
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
@@ -455,22 +455,22 @@ def _count(n: int | None, noun: str) -> str:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether an argument is a whole number of 64 bits, and not True or False."""
+    """Return whether an argument is a whole number of 64 bits; True and False are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and -(2**63) <= int(value) < 2**63
 
 
 def is_real(value: object) -> TypeGuard[float]:
-    """Whether an argument is a number that is not complex, and not True or False."""
+    """Return whether an argument is a real number; True and False are not."""
     return is_whole(value) or isinstance(value, float | np.floating)
 
 
 def listed(value: Any) -> list[Any]:
-    """The entries of an iterable; of a memory view, too, which Python iterates in one dimension only."""
+    """Return the entries of an iterable as a list, also of a memory view, which Python iterates in one dimension."""
     return value.tolist() if isinstance(value, memoryview) else list(value)
 
 
 def as_choice(what: str, value: object, known: Iterable[str]) -> str:
-    """An argument that must be one of the `known` words.
+    """Return an argument that must be one of the `known` words.
 
     Raises
     ------
@@ -486,7 +486,7 @@ def as_choice(what: str, value: object, known: Iterable[str]) -> str:
 
 
 def as_flag(what: str, value: object) -> bool:
-    """True or False, and nothing merely truthy or falsy."""
+    """Return a bool; reject anything but True and False."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{what} must be True or False, got {shown(value)}")
     return bool(value)
@@ -497,7 +497,7 @@ _LEAST_TOTAL = 1e-290
 
 
 def as_weights(sample_weight: object, n_rows: int, name: str = "sample_weight") -> NDArray[np.float64]:
-    """Sample weights as a contiguous float64 vector; messages call them `name`, as the caller's argument is called.
+    """Return sample weights as a contiguous float64 vector; `name` is that of the argument, for messages.
 
     Raises
     ------

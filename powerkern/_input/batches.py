@@ -23,7 +23,7 @@ class Batches(NamedTuple):
     read: Callable[[list[str] | None, int], Iterator[Any]]
 
     def of(self, names: list[str] | None) -> Iterator[Any]:
-        """Some of the columns, or all, in batches that take little memory."""
+        """Read some of the columns (None: all) in batches that take little memory."""
         every = 1 if self.blank is None else len(frames.names_of(self.blank) or [])
         return self.read(names, max(1, CELLS // max(1, every if names is None else len(names))))
 
@@ -105,7 +105,7 @@ def _dataset(X: Any) -> Batches:
 
 
 def _groups(fragment: Any) -> list[Any]:
-    """The groups of rows of a fragment, where it has some.
+    """Return the row groups of a fragment, or the fragment itself if it has none.
 
     pyarrow reads a whole data set ahead of its consumer, in the end all of it.
     """
@@ -125,7 +125,7 @@ def _file(X: Any) -> Batches:
 
 
 def row_groups(file: Any, names: list[str] | None, rows: int) -> Iterator[Any]:
-    """A Parquet file in batches, by groups of rows: pyarrow keeps all groups that one iterator has read in memory."""
+    """Read a Parquet file in batches, one row group after the other: one iterator would keep all groups in memory."""
     for i in range(file.num_row_groups):
         yield from file.iter_batches(batch_size=rows, row_groups=[i], columns=names)
 

@@ -14,7 +14,7 @@ _lock = threading.RLock()
 
 
 def import_late(name: str) -> ModuleType:
-    """The module, imported while no fork is under way."""
+    """Import a module while no fork is under way, and return it."""
     with _lock:
         return importlib.import_module(name)
 

@@ -19,7 +19,7 @@ KINDS = {"i": "numbers", "u": "numbers", "f": "numbers", "b": "booleans", "U": "
 
 
 def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Labels as an array; or as positions in an array of categories, -1 where one is missing."""
+    """Return labels as an array, or as positions (-1: missing) in a second array, of the distinct labels."""
     if type(column) is np.ndarray and column.dtype.kind in KINDS:
         return column, None
     own = library(column)
@@ -72,14 +72,14 @@ def cast_exactly(labels: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[An
 
 
 def objects(cells: Any) -> NDArray[Any]:
-    """A vector of Python objects, none of which is converted."""
+    """Return Python objects as a vector, without converting them."""
     found = np.empty(len(cells), dtype=object)
     found[:] = list(cells)
     return found
 
 
 def _counted(cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Python objects as positions in an array of the different ones."""
+    """Return Python objects as positions in an array of the distinct ones."""
     _check_kinds(cells)
     table: dict[Any, int] = {}
     codes = np.array(
@@ -121,7 +121,7 @@ def _check_kinds(cells: NDArray[Any]) -> None:
 
 
 def _kind_of(kind: type) -> str | None:
-    """The kind of labels of a type; "" for missing values, None if it cannot be a label."""
+    """Return the kind of labels of a type; "" for missing values, None if it cannot be a label."""
     if kind in (type(None),) or kind.__name__ in ("NAType", "NaTType"):
         return ""
     if issubclass(kind, bool | np.bool_):
@@ -141,7 +141,7 @@ def _as_exact(cell: Any, method: str, convert: Any) -> Any:
 
 
 def _from_objects(cells: NDArray[Any]) -> NDArray[Any]:
-    """Different labels as an array of one type, in which they are still different."""
+    """Convert distinct labels to a single dtype; fail if two of them become equal."""
     _check_kinds(cells)
     kinds = {_kind_of(type(cell)) for cell in cells} - {""}
     kind = kinds.pop() if kinds else "numbers"

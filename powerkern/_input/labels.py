@@ -28,7 +28,7 @@ _NONE_MISSING = np.zeros(0, dtype=np.bool_)
 
 
 class Runs(NamedTuple):
-    """The group of each row, run by run of rows of one group; negative where a row has none."""
+    """Group codes of the rows, run-length encoded; negative codes mean "no group"."""
 
     codes: IntArray
     starts: IntArray
@@ -47,7 +47,7 @@ class Runs(NamedTuple):
 
 @dataclass(frozen=True)
 class Keys:
-    """The groups of a fit by their labels, in ascending order, the first key first; a missing label is last.
+    """The groups of a fit, sorted by label (first key varies slowest); missing labels sort last.
 
     Attributes
     ----------
@@ -85,15 +85,15 @@ class Keys:
         return [_cells(known, position) for known, position in zip(self.categories, self.positions, strict=True)]
 
     def label(self, g: int) -> Any:
-        """The label of one group."""
+        """Return the label of one group."""
         return self.labels(np.array([g]))[0]
 
     def codes_of(self, columns: list[Any]) -> Runs:
-        """The groups of rows by columns of labels, one for each key; UNKNOWN where the fit has none."""
+        """Return the group code of each row from one column of labels per key; UNKNOWN for a new label."""
         return self._found(columns)[0]
 
     def runs_of(self, X: Any, groups: Any, n: int, dropna: bool | None) -> Runs:
-        """The groups of rows by their labels, or by the columns of X that hold these; UNKNOWN, or MISSING."""
+        """Return the group code of each row, `UNKNOWN` for a new label, `MISSING` for none."""
         if groups is None and self.names is None:
             raise TypeError("pass groups=, the labels of the rows")
         runs, missing = self._found(_columns(X, self.names if groups is None else groups)[0])
@@ -105,7 +105,7 @@ class Keys:
         return runs
 
     def _found(self, columns: list[Any]) -> tuple[Runs, BoolArray]:
-        """The group of each run, and where a label is missing."""
+        """Return the group of each run, and whether its label is missing."""
         if len(columns) != len(self.categories):
             raise ValueError(f"groups has {len(columns)} keys, the fit has {len(self.categories)}")
         matched = [_coded(each).matched(known) for each, known in zip(columns, self.categories, strict=True)]
@@ -114,7 +114,7 @@ class Keys:
         return runs._replace(codes=_places(runs.codes, self.codes)), _is_missing(runs.codes, sizes)
 
     def joined(self, other: Keys) -> Keys:
-        """These groups and others, whose labels are of the same kinds."""
+        """Return the union of these groups and others, whose labels are of the same kinds."""
         categories = []
         for own, theirs in zip(self.categories, other.categories, strict=True):
             if own.size and theirs.size and KINDS[own.dtype.kind] != KINDS[theirs.dtype.kind]:
@@ -129,14 +129,14 @@ class Keys:
     # --- JSON -------------------------------------------------------------------------------------------
 
     def to_record(self) -> dict[str, Any]:
-        """The entries that JSON keeps; labels as text, which has all digits."""
+        """Return the entries for JSON, with labels as text, which keeps all digits."""
         tables = [{"type": _type_of(each), "labels": _texts(each)} for each in self.categories]
         positions = [position.astype(np.float64) for position in self.positions]
         return {"group_names": self.names, "several": self.several, "keys": tables, "groups": positions}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Keys:
-        """The groups with these entries; KeyError, TypeError or ValueError where no groups can have them."""
+        """Build groups from such entries; KeyError, TypeError or ValueError if no groups can have them."""
         names, several = record["group_names"], record["several"]
         categories = [_labels(table["type"], table["labels"]) for table in record["keys"]]
         sizes = [each.size + 1 for each in categories]
@@ -155,13 +155,13 @@ class Keys:
 
 
 def _moved(keys: Keys, categories: list[NDArray[Any]]) -> Iterator[IntArray]:
-    """Positions of the labels of groups in other categories, which have them all."""
+    """Return the positions of the labels of groups in other categories, which contain them."""
     for own, known, at in zip(keys.categories, categories, keys.positions, strict=True):
         yield np.append(np.searchsorted(known, own), known.size)[at]
 
 
 def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple[Keys, Runs]]:
-    """The rows without the columns that hold the labels, the groups that there are, and the group of each row."""
+    """Return the rows without columns of labels, the groups, and the group of each row."""
     if not (dropna is None or isinstance(dropna, bool)):
         raise TypeError(f"dropna must be True, False or None, got {shown(dropna)}")
     X = loaded(X)
@@ -198,7 +198,7 @@ def _number_groups(coded: list[_Coded], dropna: bool | None) -> tuple[IntArray, 
 
 
 def without_names(X: Any, names: list[str] | None) -> Any:
-    """A data frame without the columns of these names, of which it may have none."""
+    """Return a data frame without the columns of these names; it need not have them."""
     if names is None or (every := frames.names_of(X)) is None:
         return X
     rest = [j for j, name in enumerate(every) if name not in names]
@@ -206,7 +206,7 @@ def without_names(X: Any, names: list[str] | None) -> Any:
 
 
 def check_rows(runs: Runs, n: int) -> None:
-    """Refuse labels that are not as many as the rows."""
+    """Raise if the number of labels is not the number of rows."""
     if runs.n_rows != n:
         raise ValueError(f"groups has {runs.n_rows} labels, and there are {n} rows")
 
@@ -215,7 +215,7 @@ def check_rows(runs: Runs, n: int) -> None:
 
 
 def _columns(X: Any, groups: Any) -> tuple[list[Any], list[str] | None, bool]:
-    """The columns that hold labels, their names if they are columns of X, and whether there may be several."""
+    """Return the columns of labels, their names if they are columns of X, and whether there may be several keys."""
     if type(X) is np.ndarray and type(groups) is np.ndarray and groups.ndim == 1:  # neither has names
         return [groups], None, False
     names = _names_among(X, groups)
@@ -236,7 +236,7 @@ def _columns(X: Any, groups: Any) -> tuple[list[Any], list[str] | None, bool]:
 
 
 def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
-    """Names of columns of X that `groups` consists of, and where these are; None where it consists of labels."""
+    """Return the names in `groups` and their positions among the columns of X; None if `groups` holds labels."""
     known = frames.names_of(X)
     if isinstance(groups, str):
         if known is None:
@@ -266,7 +266,7 @@ class _Coded(NamedTuple):
     has_all: bool
 
     def matched(self, known: NDArray[Any]) -> _Coded:
-        """The same with positions in other categories, UNKNOWN where a label is not among them."""
+        """Return these labels as positions in other categories, UNKNOWN where a label is not among them."""
         own = self.categories
         if own.size and known.size and KINDS[own.dtype.kind] != KINDS[known.dtype.kind]:
             raise TypeError(
@@ -342,7 +342,7 @@ def _sorted_categories(labels: NDArray[Any]) -> tuple[NDArray[Any], IntArray, bo
 
 
 def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """The different values in ascending order, and the position of each value among them."""
+    """Return the distinct values in ascending order, and the position of each value among them."""
     if values.dtype.kind == "i" and values.size:
         low, high = int(values.min()), int(values.max())
         if high - low <= _DENSE * values.size:
@@ -356,7 +356,7 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
 
 
 def _places(codes: IntArray, known: IntArray) -> IntArray:
-    """The position of each code among the known ones, which ascend from 0 on; UNKNOWN where it is none of them."""
+    """Return the position of each code among the known codes, which ascend; UNKNOWN for any other."""
     end = int(known[-1]) + 1
     if end <= _DENSE * codes.size:
         table = np.full(end + 1, UNKNOWN, dtype=np.int64)
@@ -367,7 +367,7 @@ def _places(codes: IntArray, known: IntArray) -> IntArray:
 
 
 def _combined(coded: list[_Coded], sizes: list[int]) -> Runs:
-    """One code for each row from its codes by several keys, the last of which counts fastest."""
+    """Combine the codes of several keys into one code per row; the last key varies fastest."""
     if len(coded) == 1:
         return coded[0].runs
     if np.prod([float(size) for size in sizes]) > _MOST_CODES:
@@ -381,7 +381,7 @@ def _combined(coded: list[_Coded], sizes: list[int]) -> Runs:
 
 
 def _is_missing(codes: IntArray, sizes: list[int]) -> BoolArray:
-    """Which codes have a missing label."""
+    """Return which codes have a missing label."""
     missing = np.zeros(codes.size, dtype=np.bool_)
     rest = np.maximum(codes, 0)
     for size in reversed(sizes[1:]):
@@ -401,7 +401,7 @@ def _refuse_missing(runs: Runs) -> None:
 
 
 def _cells(categories: NDArray[Any], at: IntArray) -> list[Any]:
-    """Labels at these positions as Python objects, None behind the last."""
+    """Return the labels at these positions as Python objects; a position past the end gives None."""
     found = np.full(at.size, None, dtype=object)
     there = at < categories.size
     if categories.dtype.kind in "Mm":  # scalars of NumPy: Python has no nanoseconds
@@ -419,13 +419,13 @@ def _type_of(categories: NDArray[Any]) -> str:
 
 
 def _texts(categories: NDArray[Any]) -> list[str]:
-    """Labels as text: numbers in all digits, dates and durations as numbers of their unit."""
+    """Return labels as text: numbers in all digits, dates and durations as multiples of their unit."""
     plain = categories.view(np.int64) if categories.dtype.kind in "Mm" else categories
     return [str(label) for label in plain.tolist()]
 
 
 def _labels(name: str, texts: list[str]) -> NDArray[Any]:
-    """The labels that `_texts` made text of, which must be different ones in ascending order."""
+    """Return the labels that `_texts` wrote as text; they must be distinct and in ascending order."""
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ValueError("they are no list of text")
     dtype = np.dtype(np.str_ if name == "text" else name)

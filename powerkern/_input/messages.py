@@ -89,7 +89,7 @@ def shown(value: object, longest: int = 80) -> str:
 
 
 def did_you_mean(word: object, known: Iterable[Any]) -> str:
-    """The end of a message about an unknown word: the nearest known one, also by its initials; "" if none is near."""
+    """Return the end of a message about an unknown word: the nearest known word (or initials), "" if none is near."""
     plain = {_plain(each): each for each in known if isinstance(each, str)}
     initials = {"".join(part[0] for part in each.split() if part): each for each in plain}
     asked = _plain(str(word))
@@ -100,7 +100,7 @@ def did_you_mean(word: object, known: Iterable[Any]) -> str:
 
 
 def _plain(word: str) -> str:
-    """A word without capitals and marks."""
+    """Return a word without capitals and punctuation."""
     return " ".join(word.lower().replace("_", " ").replace("-", " ").split())
 
 

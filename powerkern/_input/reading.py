@@ -31,7 +31,7 @@ def read(
     non_numeric: frames.NonNumeric | None = None,
     what: str = "X",
 ) -> Matrix:
-    """The data to fit, as `as_matrix` reads them, with weights.
+    """Read the data to fit, as `as_matrix` does, and their weights.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def read_fitted(
     *,
     what: str = "X",
 ) -> Matrix:
-    """Data with the columns of a fit, which a data frame that has all of them may have in any order, beside others.
+    """Read the fitted columns of `X`; a data frame may hold them in any order, next to other columns.
 
     Raises
     ------
@@ -126,12 +126,12 @@ def wrap_like_input(matrix: Matrix, values: NDArray[Any]) -> Any:
 
 
 def labelled(matrix: Matrix, values: NDArray[Any]) -> Any:
-    """`values`, of the shape of the columns that were read, with their index and names; see `frames.labelled`."""
+    """Return `values`, shaped as the columns that were read, with their index and names; see `frames.labelled`."""
     return frames.labelled(matrix.part, values[:, 0] if matrix.was_vector else values)
 
 
 def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArray[Any] | None = None) -> NDArray[Any]:
-    """A user's ``out=`` array, checked.
+    """Return a user's ``out=`` array, checked.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArra
 
 
 def _overlap_shifted(out: NDArray[Any], values: NDArray[Any]) -> bool:
-    """Whether a cell of `out` lies on another cell of the input, or on the same with another type."""
+    """Return whether a cell of `out` shares memory with another cell of the input, or with its own in another type."""
     if _layout(out) == _layout(values):
         return False
     try:
@@ -173,6 +173,6 @@ def _overlap_shifted(out: NDArray[Any], values: NDArray[Any]) -> bool:
 
 
 def _layout(a: NDArray[Any]) -> tuple[int, np.dtype[Any], list[tuple[int, int]]]:
-    """Where an array lies in memory; axes of length 1 do not matter."""
+    """Return the address, type and strides of an array; axes of length 1 are left out."""
     axes = [(length, stride) for length, stride in zip(a.shape, a.strides, strict=True) if length != 1]
     return a.__array_interface__["data"][0], a.dtype, axes

@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file to write next to `path`, which takes its place when the block ends without an error.
+    """Open a file next to `path` that replaces it when the block ends without an error.
 
     Until then, and after an error (a full disk, Ctrl-C), the old file stays. Permissions are kept. Anything but a
     regular file, a device or a pipe, is written to itself.

@@ -58,7 +58,7 @@ _OTHERS = {
 
 
 def _is_standard(path: Path | None) -> bool:
-    """Whether standard input or output is meant."""
+    """Return whether a path stands for standard input or output."""
     return path is None or str(path) == "-"
 
 
@@ -94,7 +94,7 @@ class Writer(Protocol):
 
 
 def read(path: Path, choose: Choice, text: TextFormat, keep: bool = True) -> Table:
-    """The columns that `choose` picks, or the numeric ones: all rows, or none if `keep` is False."""
+    """Read the columns that `choose` picks, or the numeric ones: all rows, or none if `keep` is False."""
     kind = _kind(path)
     with sentences("read", _label(path)), ExitStack() as stack:
         if kind == ".npy":
@@ -105,13 +105,13 @@ def read(path: Path, choose: Choice, text: TextFormat, keep: bool = True) -> Tab
 
 
 def is_longer(path: Path, size: int) -> bool:
-    """Whether a table of text or of Parquet, which can be read again, has more than so many bytes."""
+    """Return whether a text or Parquet table, which can be read again, has more than `size` bytes."""
     return not _is_standard(path) and _kind(path) != ".npy" and path.is_file() and path.stat().st_size > size
 
 
 @contextmanager
 def stream(path: Path, choose: Choice, text: TextFormat) -> Iterator[tuple[Layout, Iterator[Block]]]:
-    """The columns that `choose` picks, in blocks of rows, with the other columns untouched."""
+    """Read the columns that `choose` picks in blocks of rows, and keep the other columns unchanged."""
     kind = _kind(path)
     with ExitStack() as stack:
         with sentences("read", _label(path)):
@@ -143,7 +143,7 @@ def _text_source(stack: ExitStack, path: Path, kind: str, text: TextFormat) -> T
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """A file to write that takes the place of `path` when it is complete, see `replacing`; errors are sentences."""
+    """Open a file that replaces `path` when it is complete, see `replacing`; turn I/O errors into one-line messages."""
     with sentences("write", path), replacing(path) as part:
         yield part
 
@@ -156,7 +156,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def write(path: Path | None, layout: Layout, text: TextFormat) -> Iterator[Writer]:
-    """A writer of a table; to standard output, as CSV, without a path.
+    """Open the writer of a table; without a path it writes CSV to standard output.
 
     The file replaces an old one only when it is complete: the old one may be the table that is read.
     """
@@ -195,7 +195,7 @@ def _label(path: Path) -> str:
 
 
 def _kind(path: Path) -> str:
-    """The kind of a file, by its name."""
+    """Return the kind of a file from its name."""
     if _is_standard(path):
         return ".csv"
     suffixes = [suffix.lower() for suffix in path.suffixes]

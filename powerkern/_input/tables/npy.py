@@ -106,7 +106,7 @@ class NpyWriter:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first few of many names."""
+    """Return the first few of many names, for a message."""
     shown = ", ".join(names[:5])
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
@@ -118,7 +118,7 @@ _NPY_ERRORS = (ValueError, TypeError, SyntaxError, ArithmeticError, RecursionErr
 
 
 def open_npy(path: Path) -> NDArray[Any]:
-    """The array of a file, mapped into memory."""
+    """Map the array of a file into memory."""
     try:
         with np.errstate(over="raise"):  # of the size that a header announces
             array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")

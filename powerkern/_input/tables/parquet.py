@@ -18,7 +18,7 @@ from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Selec
 
 
 def pyarrow() -> Any:
-    """The package; an error that says how to install it if it is absent."""
+    """Import pyarrow; if it is absent, raise an error that says how to install it."""
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -151,7 +151,7 @@ def _select(data: Any, path: Path, choose: Choice) -> tuple[tuple[str, ...], Sel
 
 
 def _is_numeric(one: Any) -> bool:
-    """Whether a field of the schema holds real numbers."""
+    """Return whether a field of the schema holds real numbers."""
     types, kind = pyarrow().types, one.type
     is_index = one.name.startswith("__index_level_")  # pandas' own
     return not is_index and bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))

@@ -65,7 +65,7 @@ class TextFormat(NamedTuple):
     header: bool = True
 
     def without_missing(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The numbers, NaN where they mean missing, however they are written."""
+        """Return numbers with NaN in place of the values that mean "missing"."""
         for cell in self.missing:
             with suppress(ValueError):  # a word
                 numbers[numbers == float(cell)] = np.nan
@@ -116,14 +116,14 @@ class Layout:
         return [name for position, name in enumerate(self.names) if position not in in_matrix]
 
     def less(self, weights: str | None) -> Layout:
-        """The layout without the column of the matrix that holds weights."""
+        """Return the layout without the column that holds weights."""
         if weights is None:
             return self
         at = self.positions[self.matrix_names.index(weights)]
         return replace(self, positions=tuple(other for other in self.positions if other != at), weights=at)
 
     def place(self, block: Block, j: int, i: int) -> str:
-        """The location of row i of a block's column j in messages; text tables count lines of the file."""
+        """Return the location of row `i`, column `j` of a block for messages; text tables count lines of the file."""
         name = self.names[self.positions[j]]
         column = f"column {name!r}" if self.named else f"column {name}"
         return f"{column}, row {block.start + i}" if block.lines is None else f"{column}, line {block.lines[i]}"

@@ -64,7 +64,7 @@ def decoded(file: BinaryIO, encoding: str | None) -> io.TextIOWrapper:
 
 
 def best_delimiter(lines: Sequence[str]) -> str:
-    """The delimiter that cuts the first lines into most cells, equally many in each; a comma if none does."""
+    """Return the delimiter that cuts the first lines into the most cells, equally many in each; by default a comma."""
 
     def fitness(delimiter: str) -> tuple[bool, int]:
         try:
