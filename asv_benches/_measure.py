@@ -198,7 +198,19 @@ def lap_of(call: Callable[[], Any]) -> Lap:
 
 
 def matrix(family: str, n: int, p: int, order: str = "C", dtype: str = "float64") -> np.ndarray:
-    """Skewed columns: gamma variables to powers of either sign, or (of mixed signs) less their means."""
+    """Return skewed columns: gamma variables to powers of either sign, or (with both signs) less their means.
+
+    Parameters
+    ----------
+    family : str
+        The transform for which the columns are made.
+    n, p : int
+        Shape.
+    order : {"C", "F"}
+        Memory order.
+    dtype : str
+        Type of the values.
+    """
     rng = np.random.default_rng(_SEED)
     shape, sign = rng.uniform(3.0, 10.0, p), rng.choice([-1.0, 1.0], p)
     x = rng.standard_gamma(shape, (n, p))

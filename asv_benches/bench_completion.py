@@ -25,14 +25,36 @@ _RIDGES = (0.05, 0.5, 5.0, 20.0)
 
 
 def holes(m: int, n: int, rank: int, share: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
-    """Return a noisy matrix of some rank with missing entries, and the complete matrix."""
+    """Return a noisy matrix of some rank with missing entries, and the complete matrix.
+
+    Parameters
+    ----------
+    m, n : int
+        Shape.
+    rank : int
+        Rank of the matrix without noise.
+    share : float
+        Fraction of missing entries.
+    """
     rng = np.random.default_rng(20240601)
     full = rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n)) + 0.5 * rng.normal(size=(m, n))
     return np.where(rng.uniform(size=full.shape) < share, np.nan, full), full
 
 
 def cmfrec_estimate(M: np.ndarray, rank: int, ridge: float, n_threads: int) -> np.ndarray:
-    """U V as cmfrec finds it, by alternating least squares without biases, as here."""
+    """Return U V as fitted by cmfrec, by alternating least squares without biases, as here.
+
+    Parameters
+    ----------
+    M : (m, n) ndarray
+        The matrix; NaN is missing.
+    rank : int
+        Number of components.
+    ridge : float
+        Penalty on squared elements.
+    n_threads : int
+        Number of threads.
+    """
     from cmfrec import CMF
 
     rows, columns = np.nonzero(~np.isnan(M))

@@ -37,7 +37,19 @@ def fit(X: np.ndarray, case: Case, estimator: str) -> pk.PowerFit:
 
 
 def samples(case: Case, n: int, columns: int, share: float = 0.0, k: float = 0.0) -> np.ndarray:
-    """Columns of n values of which a share is k (-k for lambda > 1) after the transform, the others normal."""
+    """Return columns that are normal after the transform, except a fraction of values at k (-k for lambda > 1).
+
+    Parameters
+    ----------
+    case : Case
+        Family and lambda.
+    n, columns : int
+        Numbers of rows and columns.
+    share : float
+        Fraction of outliers.
+    k : float
+        Their value after the transform, in standard deviations.
+    """
     y = np.random.default_rng(1).normal(size=(n, columns))
     y[: round(share * n)] = -k if case[1] > 1.0 and case[0] == "yeo-johnson" else k
     return untransformed(case, y)

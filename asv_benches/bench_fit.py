@@ -325,9 +325,19 @@ class Memory:
 
 
 def growth(family: str, order: str, n: int, p: int) -> float:
-    """By how many MB a fit raises the peak of a process that holds the matrix and has fitted before."""
+    """Return by how many MB a fit raises the peak memory of a process that holds the matrix and has fitted before.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    order : {"C", "F"}
+        Memory order.
+    n, p : int
+        Shape.
+    """
     x = np.empty((n, p), order=order)
-    np.random.default_rng(0).standard_gamma(4.0, out=x.ravel(order="K"))  # in place, or that would be the peak
+    np.random.default_rng(0).standard_gamma(4.0, out=x.ravel(order="K"))  # in place, since a copy would set the peak
     if family == "yeo-johnson":
         x -= 4.0
     fit(x[:100], family)  # compiles

@@ -43,7 +43,23 @@ def fit(
     n_threads: int | None = None,
     **options: Any,
 ) -> pk.PowerFit:
-    """Fit by an estimator with these options."""
+    """Fit by an estimator with these options.
+
+    Parameters
+    ----------
+    X : (n, p) ndarray
+        The data.
+    family : str
+        The transform.
+    estimator : str
+        Name of the estimator.
+    sample_weight : (n,) ndarray, optional
+        Weights of the rows.
+    n_threads : int, optional
+        Number of threads.
+    **options
+        Options of the estimator.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # columns that are not certified
         return pk.fit(X, family, ESTIMATORS[estimator](**options), sample_weight=sample_weight, n_threads=n_threads)
@@ -168,6 +184,23 @@ class Spectra(InTurns):
 def _transform(
     x: np.ndarray, logs: np.ndarray, n_negative: int, below: float, lmbda: float, rule: int, y: np.ndarray
 ) -> None:
+    """Compute the rectified transform of a sorted column, as the kernels do.
+
+    Parameters
+    ----------
+    x, logs : ndarray
+        The sorted column with room for scratch, and its logs.
+    n_negative : int
+        Number of negative values.
+    below : float
+        Shift of the exponent for negative values: 0 or 2.
+    lmbda : float
+        Lambda.
+    rule : int
+        Code of the rule of rectification.
+    y : ndarray
+        Receives the transform.
+    """
     n = x.size - kernels.ROOM
     rank = kernels.rank_of(n, 0.25)
     quartiles = rank, n - 1 - rank
@@ -387,9 +420,23 @@ class Sensitivity:
 
 
 def simulated(family: str, lmbda: float, share: float, k: float, replicates: int) -> np.ndarray:
-    """Columns of 100 values of which a `share` is k (-k for lambda = 1.5) after the transform, the others normal.
+    """Return columns of 100 values, normal after the transform except a fraction at k (-k for lambda = 1.5).
 
-    Box-Cox with lambda = 1: normal about 1 with standard deviation 1/3 between 0.01 and 1.99, and 1 + k/3.
+    Under Box-Cox with lambda = 1, values are normal about 1 with standard deviation 1/3 between 0.01 and 1.99, and
+    outliers are at 1 + k/3.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    lmbda : float
+        Lambda.
+    share : float
+        Fraction of outliers.
+    k : float
+        Their value after the transform.
+    replicates : int
+        Number of columns.
     """
     rng = np.random.default_rng(99)
     n_out = round(100 * share)
@@ -419,7 +466,21 @@ SETTINGS = [(0.0, 0.0), (0.05, 10.0), (0.1, 4.0), (0.1, 10.0), (0.15, 6.0), (0.1
 def errors(
     case: tuple[str, float], at: tuple[float, float], replicates: int, estimator: str = "robust", **options: str
 ) -> np.ndarray:
-    """Of lambda, in each replicate."""
+    """Return the error of lambda in each replicate.
+
+    Parameters
+    ----------
+    case : (str, float)
+        Family and lambda.
+    at : (float, float)
+        Fraction of outliers, and their value after the transform.
+    replicates : int
+        Number of columns.
+    estimator : str
+        Name of the estimator.
+    **options
+        Options of the estimator.
+    """
     family, lmbda = case
     return fit(simulated(family, lmbda, *at, replicates), family, estimator, **options).lmbda - lmbda
 

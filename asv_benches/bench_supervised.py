@@ -41,7 +41,19 @@ def _cancer() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tuned(search: str, estimator: Any, X: np.ndarray, y: np.ndarray) -> SupervisedPowerTransformer:
-    """Search by training accuracy as published, including the faults of the published search."""
+    """Search by training accuracy as published, including the faults of the published search.
+
+    Parameters
+    ----------
+    search : str
+        The search.
+    estimator : classifier
+        The classifier.
+    X : (n, p) ndarray
+        Training data.
+    y : (n,) ndarray
+        Classes.
+    """
 
     def fitted(**options: Any) -> SupervisedPowerTransformer:
         return SupervisedPowerTransformer(estimator, cv="train", **options).fit(X, y)
@@ -107,7 +119,19 @@ class Published:
 
 
 def _search_anew(estimator: Any, X: np.ndarray, y: np.ndarray, n_epochs: int) -> np.ndarray:
-    """Search as published: every trial transforms and standardises all columns, fits and scores."""
+    """Search as published: every trial transforms and standardises all columns, fits and scores.
+
+    Parameters
+    ----------
+    estimator : classifier
+        The classifier.
+    X : (n, p) ndarray
+        Training data.
+    y : (n,) ndarray
+        Classes.
+    n_epochs : int
+        Number of rounds.
+    """
     scaled = MinMaxScaler((1, 2)).fit_transform(X.astype(np.float64))
     lambdas, best = PowerTransformer(method="box-cox").fit(scaled).lambdas_, -np.inf
     for _ in range(n_epochs):
@@ -182,7 +206,17 @@ def many_columns(n: int, p: int = 50) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.cache
 def searched(search: str, n: int, p: int, seed: int = 0) -> tuple[float, int, float]:
-    """Best score, trials and CPU seconds of a search for nearest neighbors."""
+    """Return the best score, the number of trials and the CPU seconds of a search for nearest neighbors.
+
+    Parameters
+    ----------
+    search : str
+        The search.
+    n, p : int
+        Shape of the data.
+    seed : int
+        Seed of the search.
+    """
     model = SupervisedPowerTransformer(KNeighborsClassifier(), search=search, random_state=seed)
     begin = time.process_time()
     model.fit(*many_columns(n, p))

@@ -44,6 +44,21 @@ RULES: dict[str, dict[str, Any]] = {
 
 
 def one_class_rare(X: np.ndarray, y: np.ndarray, rare: int, share: float, rng: np.random.Generator) -> Any:
+    """Return data in which one class is rare, and which rows are of this class.
+
+    Parameters
+    ----------
+    X : (n, p) ndarray
+        The data.
+    y : (n,) ndarray
+        Classes.
+    rare : int
+        The class that becomes rare.
+    share : float
+        Its number of rows over that of all other classes; at least 4 rows are kept.
+    rng : numpy.random.Generator
+        Source of the choice of rows.
+    """
     inliers, outliers = np.flatnonzero(y != rare), np.flatnonzero(y == rare)
     kept = rng.choice(outliers, min(max(4, int(share * inliers.size)), outliers.size), replace=False)
     rows = np.concatenate([inliers, kept])

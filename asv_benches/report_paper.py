@@ -50,6 +50,19 @@ def fit(X: np.ndarray, family: str, estimator: Any) -> pk.PowerFit:
 
 
 def table(title: str, columns: list[str], rows: Iterator[tuple[str, list[float]]], digits: int) -> None:
+    """Print a table.
+
+    Parameters
+    ----------
+    title : str
+        Its title.
+    columns : list of str
+        Headings.
+    rows : iterator of (str, list of float)
+        Names and values of the rows.
+    digits : int
+        Number of decimals.
+    """
     print(f"\n{title}\n{'':28s}" + "".join(f"{column:>9s}" for column in columns))
     for name, values in rows:
         print(f"{name:28s}" + "".join(f"{value:9.{digits}f}" for value in values))
@@ -59,7 +72,19 @@ def table(title: str, columns: list[str], rows: Iterator[tuple[str, list[float]]
 
 
 def sensitivity_curve(x: np.ndarray, points: np.ndarray, family: str, estimator: Any) -> np.ndarray:
-    """(n + 1) times the change of lambda that one more value, at each of the points, makes."""
+    """Return (n + 1) times the change of lambda by one more value, at each of the points.
+
+    Parameters
+    ----------
+    x : (n,) ndarray
+        The column.
+    points : (k,) ndarray
+        Values to add.
+    family : str
+        The transform.
+    estimator : Estimator or str
+        The estimator.
+    """
     with_one_more = np.vstack([np.repeat(x[:, np.newaxis], len(points), axis=1), points])
     change = pk.fit(with_one_more, family, estimator).lmbda - pk.fit(x, family, estimator).lmbda
     return (len(x) + 1) * change

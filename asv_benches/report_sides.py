@@ -38,10 +38,27 @@ SEED = 99
 def simulated(
     case: tuple[str, float], n: int, share: float, k: float, side: str, replicates: int, seed: int = SEED
 ) -> np.ndarray:
-    """Columns that are normal after a transform, but for a share of outliers, at k standard deviations.
+    """Return columns that are normal after a transform, except a fraction of outliers at k standard deviations.
 
-    Box-Cox with lambda other than 0: ``y/(3 lambda)`` is transformed, ``abs(y) < 2.97``; outliers are on the unbounded
-    side, or the bound is moved out of their way, to 1.2 k standard deviations.
+    Under Box-Cox with lambda other than 0, ``y/(3 lambda)`` is transformed, ``abs(y) < 2.97``. Outliers are on the
+    unbounded side; otherwise the bound is moved away from them, to 1.2 k standard deviations.
+
+    Parameters
+    ----------
+    case : (str, float)
+        Family and lambda.
+    n : int
+        Number of rows.
+    share : float
+        Fraction of outliers.
+    k : float
+        Distance of outliers, in standard deviations.
+    side : str
+        Side of the outliers.
+    replicates : int
+        Number of columns.
+    seed : int
+        Seed of the simulation.
     """
     family, lmbda = case
     rng = np.random.default_rng([seed, n])
@@ -91,7 +108,21 @@ def breakdown(n: int, replicates: int) -> Iterator[tuple[str, ...]]:
 
 
 def _breaks_at(case: tuple[str, float], n: int, side: str, method: str, replicates: int) -> str:
-    """Return two fractions: the largest at which under 5 % of columns break down, the least at which half do."""
+    """Return two fractions: the largest at which under 5 % of columns break down, the least at which half do.
+
+    Parameters
+    ----------
+    case : (str, float)
+        Family and lambda.
+    n : int
+        Number of rows.
+    side : str
+        Side of the outliers.
+    method : str
+        The estimator.
+    replicates : int
+        Number of columns.
+    """
     firm, half = 0.0, "-"
     for share in SHARES:
         x = simulated(case, n, share, FAR, side, replicates)
