@@ -30,7 +30,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 def best_of(call: Callable[[], Any], seconds: float = 0.05, at_least: int = 5) -> float:
-    """Seconds of the fastest of the calls that fit into `seconds`, after one that warms up."""
+    """Return the seconds of the fastest of the calls that fit into `seconds`, after one call that warms up."""
     call()
     best, calls = np.inf, 0
     end = time.perf_counter() + seconds

@@ -77,7 +77,7 @@ class _Holes(InTurns):
         return uv_decompose(self.M, self.rank, method, rng=0, n_threads=n_threads)
 
     def error(self, estimate: np.ndarray) -> float:
-        """RMSE on what is missing."""
+        """Return the RMSE on the missing entries."""
         missing = np.isnan(self.M)
         return float(np.sqrt(np.mean((estimate - self.full)[missing] ** 2)))
 
@@ -132,7 +132,7 @@ def _standardized(X: np.ndarray) -> np.ndarray:
 
 
 def ratings(m: int = 1000, n: int = 300, rank: int = 5) -> np.ndarray:
-    """Ratings from 1 to 5: biases of users and of items, tastes of low rank, noise."""
+    """Return ratings from 1 to 5: biases of users and of items, tastes of low rank, noise."""
     rng = np.random.default_rng(3)
     full = 3.5 + 0.5 * rng.normal(size=(m, 1)) + 0.6 * rng.normal(size=(1, n))
     full = full + 0.6 * (rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))) / np.sqrt(rank)
@@ -175,7 +175,7 @@ def soft_impute(M: np.ndarray, truth: np.ndarray, n_steps: int = 12) -> np.ndarr
 
 
 def cmfrec_filled(M: np.ndarray, ridge: float = 10.0) -> np.ndarray:
-    """Gaps filled by cmfrec with biases, its defaults otherwise."""
+    """Fill gaps by cmfrec with biases and otherwise default options."""
     from cmfrec import CMF
 
     rows, columns = np.nonzero(~np.isnan(M))
@@ -189,7 +189,7 @@ def cmfrec_filled(M: np.ndarray, ridge: float = 10.0) -> np.ndarray:
 
 
 def iterative_filled(M: np.ndarray) -> np.ndarray:
-    """Gaps filled by scikit-learn's IterativeImputer with its defaults."""
+    """Fill gaps by scikit-learn's IterativeImputer with its defaults."""
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 

@@ -21,7 +21,10 @@ Case = tuple[str, float]
 
 
 def untransformed(case: Case, y: np.ndarray) -> np.ndarray:
-    """Values that are y after the transform; of Box-Cox with lambda = 1, 1 + y/3, between 0.01 and 1.99 if clean."""
+    """Return values that are y after the transform.
+
+    For Box-Cox with lambda = 1 they are 1 + y/3, between 0.01 and 1.99 if clean.
+    """
     family, lmbda = case
     if family == "box-cox":
         return np.exp(y) if lmbda == 0.0 else np.maximum(1.0 + y / 3.0, 0.01)

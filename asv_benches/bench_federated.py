@@ -41,7 +41,7 @@ def skewed(x: np.ndarray, n_sites: int) -> list[np.ndarray]:
 
 
 def cases(kind: str) -> list[tuple[str, np.ndarray]]:
-    """Columns that can be fitted; not those whose optimum half an ulp in the data moves by more than 1e-3."""
+    """Return the columns that can be fitted, without those whose optimum half an ulp in the data moves by over 1e-3."""
     path = _SHARED / REFERENCES[kind]
     if not path.exists():
         raise NotImplementedError(f"no reference values at {_SHARED}")

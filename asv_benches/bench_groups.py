@@ -34,7 +34,7 @@ print(peak_memory() - before - fit._table.kernel_rows.nbytes / 1e6)
 
 
 def rows(shape: tuple[int, int, int], order: str) -> tuple[np.ndarray, np.ndarray]:
-    """Values and labels."""
+    """Return values and labels."""
     groups, least, largest = shape
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(groups), rng.integers(least, largest + 1, groups))

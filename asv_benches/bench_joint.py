@@ -16,7 +16,7 @@ from ._measure import InTurns
 
 
 def correlated(n: int, p: int) -> np.ndarray:
-    """Columns that Box-Cox makes normal and equally correlated, lambda between -0.5 and 1.2."""
+    """Return columns that Box-Cox makes normal and equally correlated, lambda between -0.5 and 1.2."""
     rng = np.random.default_rng(20240601)
     z = np.sqrt(0.5) * (rng.normal(size=(n, p)) + rng.normal(size=(n, 1)))
     return np.asarray(scipy.special.inv_boxcox(0.2 * np.clip(z, -4.0, 4.0), np.linspace(-0.5, 1.2, p)))

@@ -54,7 +54,7 @@ _ROUNDED = {("Iris|KNN", "linear"), ("Iris|KNN", "mean+sd"), ("Glass|IForest", "
 
 
 def skewed(n: int, p: int, order: str = "C") -> np.ndarray:
-    """Scores as detectors give them: positive and skewed."""
+    """Return scores like those of detectors: positive and skewed."""
     return np.asarray(np.random.default_rng(20240601).lognormal(size=(n, p)), order=order)
 
 

@@ -31,7 +31,7 @@ def benchmarks() -> Iterator[type]:
 
 
 def methods(kind: type) -> list[str]:
-    """Names of the measurements of a class."""
+    """Return the names of the measurements of a class."""
     return [name for name in dir(kind) if name.startswith(KINDS)]
 
 

@@ -264,7 +264,7 @@ def regressions() -> str:
 
 @cache
 def nasty_columns() -> list[tuple[str, np.ndarray, float]]:
-    """Columns with the least QQ objective by brute force."""
+    """Return columns, each with its least QQ objective by brute force."""
     columns = []
     for family, x in starts.columns(160, 21, (12, 20, 30, 40)):
         u, _ = starts.prestandardized(family, x)
@@ -286,7 +286,7 @@ def robust_starts() -> str:
 
 @cache
 def lowest_values(estimator: str) -> list[tuple[str, np.ndarray, float]]:
-    """Columns with the least objective of an estimator by brute force."""
+    """Return columns, each with its least objective of an estimator by brute force."""
     columns = []
     for family, x in starts.columns(60, 31, (12, 20, 30)):
         if estimator == "ppcc":

@@ -43,7 +43,7 @@ def targets() -> list[Cpu]:
 
 
 def measured(cpu: Cpu) -> dict[str, float]:
-    """ns a value: of the units, by their names, and of each job."""
+    """Return ns per value: of the units, by their names, and of each job."""
     passes, figures = json.loads(in_new_process_for(cpu, _JOBS % FAMILIES))
     return Units(*passes)._asdict() | figures
 

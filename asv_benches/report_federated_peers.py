@@ -129,7 +129,7 @@ def bank_like(rng: np.random.Generator) -> Dataset:
 
 
 def credit_like(rng: np.random.Generator) -> Dataset:
-    """Bills and payments over six orders of magnitude, a limit, an age."""
+    """Return bills and payments over six orders of magnitude, a limit, and an age."""
     n = 20_000
     common = rng.normal(size=(n, 1))
     latent = 0.7 * common + 0.7 * rng.normal(size=(n, 8))
@@ -144,7 +144,7 @@ def _label(rng: np.random.Generator, score: np.ndarray) -> np.ndarray:
 
 
 def models() -> Iterator[Row]:
-    """Areas under the curve of a logistic regression, sites being slices of the first column's order."""
+    """Yield areas under the curve of a logistic regression; sites are slices in the order of the first column."""
     rng = np.random.default_rng(0)
     datasets = {
         "breast cancer (scikit-learn)": load_breast_cancer(return_X_y=True),

@@ -179,7 +179,7 @@ def trimmed(replicates: int) -> None:
 
 @functools.cache
 def data(file: str) -> tuple[list[str], np.ndarray]:
-    """Names and columns of a file of shared/data; FileNotFoundError where there is none."""
+    """Return names and columns of a file of shared/data; raise FileNotFoundError if there is none."""
     read = np.genfromtxt(_SHARED / "data" / file, delimiter=",", names=True, deletechars="", dtype=np.float64)
     return list(read.dtype.names), np.column_stack([read[name] for name in read.dtype.names])
 

@@ -26,7 +26,7 @@ REPLICATES = 100
 
 
 def robpy(X: np.ndarray, family: str) -> np.ndarray:
-    """Lambdas by robpy, which takes a column at a time."""
+    """Return lambdas by robpy, which takes a column at a time."""
     from robpy.preprocessing import RobustPowerTransformer  # asv imports every module, installed or not
 
     method = family.replace("-", "")
@@ -34,7 +34,7 @@ def robpy(X: np.ndarray, family: str) -> np.ndarray:
 
 
 def ours(X: np.ndarray, family: str, estimator: str) -> np.ndarray:
-    """Lambdas on one thread, which is what robpy uses."""
+    """Return lambdas on one thread, which is what robpy uses."""
     return pk.fit(X, family, estimator, n_threads=1).lmbda
 
 
