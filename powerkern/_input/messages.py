@@ -117,7 +117,7 @@ _SYNONYMS = {
     "lam": ("lmbda", "lmb"),
     "lambda": ("lmbda", "lmb"),
     "lambda_": ("lmbda", "lmb"),
-    "lambdas": ("lmbda", "lmb"),
+    "lambdas": ("lmbda", "lmb", "lmbdas"),
     "lmb": ("lmbda",),
     "lmbda": ("lmb",),
     "method": ("family", "estimator"),
@@ -162,6 +162,16 @@ def suggest_in_class(kind: C) -> C:
     return kind
 
 
+def suggest_in_constructor(kind: C) -> C:
+    """Let the constructor of a class answer an unknown keyword; its signature, and its other methods, stay as they are.
+
+    For estimators of scikit-learn, which reads signatures and wraps methods itself.
+    """
+    constructor: Any = vars(kind)["__init__"]
+    kind.__init__ = _with_suggestions(constructor)  # type: ignore[misc]
+    return kind
+
+
 def _with_suggestions(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function: its errors about unknown keywords end with a suggestion."""
 
@@ -181,10 +191,15 @@ def _with_suggestions(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _suggest_parameter(function: Callable[..., Any], keywords: Iterable[str]) -> str:
     """Return the end of the message about the first keyword that the function does not have."""
-    known = [name for name in inspect.signature(function).parameters if name != "self"]
+    parameters = inspect.signature(function).parameters
+    known = [name for name in parameters if name != "self"]
     unknown = next((word for word in keywords if word not in known), None)
     if unknown is None:
         return ""
+    if unknown == "robust" and "estimator" in parameters and parameters["estimator"].default == "mle":
+        return "; did you mean estimator='robust'?"
+    if unknown in ("lmbda", "lambda_") and "bounds" in known and not {"lmbda", "lmbdas"}.intersection(known):
+        return "; lambda is fitted: bounds=(0.5, 0.5) keeps it at 0.5"
     return suggest_name(unknown, known) or f"; its parameters are {', '.join(known)}"
 
 

@@ -11,11 +11,13 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern._input.arrays import Matrix
+from powerkern._input.messages import suggest_in_constructor
 from powerkern.cellwise.cells import Cells, ddc
 from powerkern.cellwise.wrapping import fit_wrap
 from powerkern.sklearn.reading import FloatTransformer, feature_names, read_finite
 
 
+@suggest_in_constructor
 @dataclass(eq=False, repr=False, kw_only=True)
 class WrappingTransformer(FloatTransformer):
     """Wrap columns: outlying cells are pulled in to the center of their column; see `powerkern.cellwise.wrap`.
@@ -71,6 +73,7 @@ class WrappingTransformer(FloatTransformer):
         return wrapped
 
 
+@suggest_in_constructor
 @dataclass(eq=False, repr=False, kw_only=True)
 class DDC(OutlierMixin, FloatTransformer):  # type: ignore[misc]  # sklearn is untyped
     """Detect deviating cells, replace them, and find rows that deviate as a whole; see `powerkern.cellwise.ddc`.

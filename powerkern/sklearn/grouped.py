@@ -17,6 +17,7 @@ from powerkern._input import frames
 from powerkern._input.alignment import align_rows
 from powerkern._input.arrays import as_matrix, check_n_features
 from powerkern._input.labels import GroupsLike, without_names
+from powerkern._input.messages import suggest_in_constructor
 from powerkern._results.inversion import OutOfRange
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn._compat import StrOptions, fit_context
@@ -31,6 +32,7 @@ from powerkern.sklearn.reading import (
 )
 
 
+@suggest_in_constructor
 @dataclass(eq=False, repr=False)
 class GroupedPowerTransformer(FloatTransformer):
     """Box-Cox or Yeo-Johnson transform with separate lambdas for each group of samples, as a scikit-learn transformer.

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from powerkern._engine.threads import thread_count
 from powerkern._input.arrays import Matrix
+from powerkern._input.messages import suggest_in_constructor
 from powerkern._typing import FloatArray
 from powerkern.completion.decomposition import Normalize, uv_decompose, warn_empty
 from powerkern.completion.normalization import NORMALIZATIONS, Normalization, limits, rms
@@ -26,6 +27,7 @@ from powerkern.sklearn.reading import N_THREADS, FloatTransformer, feature_names
 _HIDDEN = 0.2
 
 
+@suggest_in_constructor
 @dataclass(eq=False, repr=False)
 class UVImputer(FloatTransformer):
     """Replace missing values by the predictions of a decomposition and of the nearest rows.

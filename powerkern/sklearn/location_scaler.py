@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from powerkern._engine.threads import thread_count
 from powerkern._input.arguments import weights_of
 from powerkern._input.arrays import Matrix
+from powerkern._input.messages import suggest_in_constructor
 from powerkern.location import measure_location
 from powerkern.sklearn.reading import FloatTransformer, feature_names, read_array, read_finite, refuse_values
 
@@ -19,6 +20,7 @@ from powerkern.sklearn.reading import FloatTransformer, feature_names, read_arra
 _OWN = ("X", "method", "sample_weight", "n_threads")
 
 
+@suggest_in_constructor
 @dataclass(eq=False, repr=False)
 class LocationScaler(FloatTransformer):
     """Subtract a location from every feature and divide by a scale, by any method of `powerkern.location`.

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from powerkern._estimators.base import Estimator
 from powerkern._input.arrays import Matrix, as_choice, is_real
-from powerkern._input.messages import shown
+from powerkern._input.messages import shown, suggest_in_constructor
 from powerkern._typing import FloatArray
 from powerkern.location import location_scale
 from powerkern.outliers.combining import COMBINATIONS, combine_probabilities
@@ -30,6 +30,7 @@ _CAUTIOUS = 0.997
 _HUGE = np.finfo(np.float64).max / 2.0
 
 
+@suggest_in_constructor
 @dataclass(eq=False, repr=False)
 class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Outlier probabilities from detectors of scikit-learn or PyOD.

@@ -20,7 +20,7 @@ from powerkern._estimators.shift import given_shift
 from powerkern._fit import fit as fitting
 from powerkern._input.arguments import each_column, given_bounds
 from powerkern._input.arrays import as_reals, warn_of_columns
-from powerkern._input.messages import muted
+from powerkern._input.messages import muted, suggest_in_constructor
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inversion import OutOfRange
 from powerkern._results.power_fit import PowerFit
@@ -41,6 +41,7 @@ def _uses_sums_only(transformer: PowerTransformer) -> bool:
     return transformer.origin is None and transformer.estimator in (ML.name, ML())
 
 
+@suggest_in_constructor
 @dataclass(eq=False, repr=False)
 class PowerTransformer(PartTransformer):
     """Box-Cox or Yeo-Johnson transform of every feature, as a scikit-learn transformer.

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from powerkern._engine.threads import thread_count
-from powerkern._input.messages import warn
+from powerkern._input.messages import suggest_in_constructor, warn
 from powerkern._results.back_transform import back_transform
 from powerkern._typing import FloatArray
 from powerkern.regression import fit_regression
@@ -32,6 +32,7 @@ from powerkern.sklearn._compat import (
 from powerkern.sklearn.reading import N_THREADS, note_features, read_array
 
 
+@suggest_in_constructor
 @dataclass(eq=False, repr=False)
 class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Regression on a power transform of the response, with lambda estimated given the features.

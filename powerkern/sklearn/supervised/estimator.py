@@ -22,7 +22,7 @@ from powerkern._engine.threads import progress_bar
 from powerkern._fit import fit as fitting
 from powerkern._input.arguments import given_bounds
 from powerkern._input.arrays import as_choice, as_reals, as_weights
-from powerkern._input.messages import shown
+from powerkern._input.messages import shown, suggest_in_constructor
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn._compat import HasMethods, Interval, StrOptions, fit_context, routing_enabled
 from powerkern.sklearn.reading import N_THREADS, feature_names, read, refuse_values
@@ -39,6 +39,7 @@ _GRID = np.linspace(-5.0, 5.0, 11)
 _LEAST_TRIALS = 20
 
 
+@suggest_in_constructor
 @dataclass(eq=False, repr=False)
 class SupervisedPowerTransformer(PartTransformer):
     """Power transforms with which a classifier or regressor scores best.
