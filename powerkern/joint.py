@@ -206,7 +206,6 @@ class JointFit(StoredFit, RoundedPowers):
 
     power_fit: PowerFit
     family: str
-    column_names: list[Any] | None
     n_features: int
     lmbda: FloatArray
     lmbda_cov: FloatArray

@@ -22,7 +22,6 @@ class RegressionModel(StoredFit):
     power_fit: PowerFit
     family: str
     n_responses: int
-    column_names: list[Any] | None
     formula: str | None
     intercept: bool
     covariate_names: list[str]

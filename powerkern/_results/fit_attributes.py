@@ -28,7 +28,6 @@ class FitAttributes(StoredFit):
     family: str
     estimator: Estimator
     standardize: bool
-    column_names: list[Any] | None
     n_features: int
     lmbda: FloatArray
     loc: FloatArray
@@ -181,7 +180,8 @@ class FitAttributes(StoredFit):
     def _take(self, columns: slice | IntArray) -> Self:
         """Return the fit of some of the columns, without its data."""
         chosen = column_positions(columns, self.n_features)
-        names = None if self.column_names is None else [self.column_names[j] for j in chosen]
+        known = self.column_names
+        names = None if known is None else [known[j] for j in chosen]
         labels = replace(self._labels, names=names, was_vector=False)
         return type(self)(self._spec.part(chosen), labels, self._table.take(chosen))
 

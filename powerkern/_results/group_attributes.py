@@ -34,7 +34,6 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
     family: str
     estimator: Estimator
     standardize: bool
-    column_names: list[Any] | None
     group_names: list[str] | None
     n_features: int
     lmbda: FloatArray

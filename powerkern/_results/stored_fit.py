@@ -30,6 +30,12 @@ _HOMES = {
 class StoredFit(ABC):
     """A fit, whose attributes cannot be set, and which JSON keeps. Constructors fill ``vars(self)``."""
 
+    @property
+    def column_names(self) -> list[Any] | None:
+        """The labels of the fitted columns, or None: a new list each time, as ``df[fit.column_names]`` takes it."""
+        names: list[Any] | None = vars(self)["column_names"]
+        return None if names is None else list(names)
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
             f"{type(self).__name__}.{name} cannot be set: a fit holds the results for its data; fit again with other "

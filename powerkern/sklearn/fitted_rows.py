@@ -31,7 +31,9 @@ class FittedRows:
     """
 
     def __init__(self, given: object = None, data: FittedData | None = None) -> None:
-        self._data, self._values, self._given = data, _nothing, _nothing
+        self._data = data
+        self._values: Callable[[], NDArray[Any] | None] = _nothing
+        self._given: Callable[[], Any] = _nothing
         if data is not None and not data.is_copy:
             self._data = data.without_values()
             self._values, self._given = _weak_view(data.values), _weak_reference(given)

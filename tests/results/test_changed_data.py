@@ -329,6 +329,17 @@ def test_results_cannot_be_set(kind):
 
 
 @pytest.mark.parametrize("kind", [*FITS, "groups"])
+def test_labels_of_columns_cannot_be_changed(kind):
+    X = pytest.importorskip("pandas").DataFrame(values_of(SMALL), columns=list("abcdefgh")[: values_of(SMALL).shape[1]])
+    fit = pk.fit(X, groups=np.repeat([1, 2], SMALL // 2)) if kind == "groups" else FITS[kind](X)
+    before = list(fit.column_names)
+    fit.column_names.reverse()
+    fit.column_names.append("z")
+    assert fit.column_names == before
+    assert X[fit.column_names].shape[1] == len(before)
+
+
+@pytest.mark.parametrize("kind", [*FITS, "groups"])
 def test_arrays_of_results_cannot_be_written_to(kind):
     X = values_of(SMALL)
     fit = pk.fit(X, groups=np.repeat([1, 2], SMALL // 2)) if kind == "groups" else FITS[kind](X)
