@@ -50,7 +50,7 @@ class Fit(InTurns):
 
     def track_time_over_direct(self, family: str, order: str, n: int, p: int) -> float:
         """Of powerkern.fit, which sketches columns of a million values, over passes of the likelihood."""
-        unknown, code, unweighted = np.full(p, np.nan), FAMILY_CODES[family], np.empty(0)
+        unknown, code, unweighted = np.full(p, np.nan), FAMILY_CODES[family], None
         self.compare(
             {
                 "powerkern": lambda: pk.fit(self.x, family, n_threads=1),

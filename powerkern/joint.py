@@ -155,7 +155,7 @@ def fit_joint(
     best = find_lowest_minimum(likelihood, rows, design, FAMILIES[family], shifts, int(n_starts), threads)
     if best.status == JointStatus.NOT_CONVERGED:
         warn(f"{best.status.sentence}; try other starts (n_starts=10)")
-    lmbda, weight = likelihood.restore_order(best.lmbda), rows.weight if rows.weight.size else None
+    lmbda, weight = likelihood.restore_order(best.lmbda), rows.weight
     columns = fit(
         rows.values, family, sample_weight=weight, lmbda=lmbda, shift=shift, column_names=rows.names, n_threads=threads
     )

@@ -16,7 +16,7 @@ from powerkern._input.arrays import Matrix, as_choice, warn_of_columns
 from powerkern._input.messages import shown, suggest_keywords, suggest_name
 from powerkern._input.reading import read
 from powerkern._status import LocationStatus
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.location.loc_scale import BAD_INFINITE
 from powerkern.kernels.location.location import (
     bisquare_columns,
@@ -329,7 +329,7 @@ def compiled(method: str, constants: Mapping[str, Any]) -> tuple[Callable[..., N
 
 
 def _estimator(
-    function: Callable[..., None], options: FloatArray, weight: FloatArray
+    function: Callable[..., None], options: FloatArray, weight: Weights
 ) -> Callable[[FloatArray, slice], FloatArray]:
     """Return the callback of `measure_columns`, which estimates a block of columns."""
 
@@ -345,7 +345,7 @@ def _estimator(
 # --- messages -----------------------------------------------------------------------------------------
 
 
-def _refuse_infinite(matrix: Matrix, status: FloatArray, weight: FloatArray) -> None:
+def _refuse_infinite(matrix: Matrix, status: FloatArray, weight: Weights) -> None:
     """Raise for the first column with an infinite value."""
     infinite = np.flatnonzero(status == BAD_INFINITE)
     if infinite.size:

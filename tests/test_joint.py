@@ -45,7 +45,6 @@ def likelihood_of(
     family: str, X: np.ndarray, weight: np.ndarray | None = None, basis: np.ndarray | None = None, n_threads: int = 1
 ) -> JointLikelihood:
     columns, n = np.ascontiguousarray(X.T), len(X)
-    weight = np.empty(0) if weight is None else weight
     return JointLikelihood(columns, FAMILIES[family], weight, np.empty((0, n)) if basis is None else basis, n_threads)
 
 

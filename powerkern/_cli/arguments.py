@@ -130,6 +130,15 @@ def add_fit(parser: argparse.ArgumentParser, estimator: str = "mle") -> None:
     add_common(parser)
 
 
+#: Options of a fit that are options of the command line under the same names, from chunks as well as in memory.
+_PASSED_ON = ("family", "shift", "ymax", "bounds", "criterion", "n_threads", "progress")
+
+
+def fit_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `powerkern.fit`, but for the estimator and the origin."""
+    return {"standardize": not args.no_standardize, **{name: getattr(args, name) for name in _PASSED_ON}}
+
+
 def add_columns(parser: argparse.ArgumentParser, help: str) -> None:
     """Add the options that select columns."""
     parser.add_argument("--columns", type=cells, metavar="A,B,...", help=help)

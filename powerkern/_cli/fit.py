@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import powerkern as pk
+from powerkern._cli.arguments import fit_options
 from powerkern._cli.output import complain, finite, plural, print_json, print_table, short
 from powerkern._cli.reading import (
     choose_columns,
@@ -113,17 +114,10 @@ def _fit_rows(args: argparse.Namespace, table: Table, weight: FloatArray | None,
     with locate_errors_in_file(args.data, table.layout, lambda: table.rows):
         return pk.fit(
             table.rows.matrix,
-            family=args.family,
             estimator=make_estimator(args),
-            standardize=not args.no_standardize,
             sample_weight=weight,
-            shift=args.shift,
             origin=args.origin,
-            ymax=args.ymax,
-            bounds=args.bounds,
-            criterion=args.criterion,
-            n_threads=args.n_threads,
-            progress=args.progress,
+            **fit_options(args),
             column_names=_column_names(table.layout),
             **groups,
         )
@@ -174,17 +168,10 @@ def _fit_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     with locate_errors_in_file(args.data, layout, blocks.last):
         fit = fit_chunks(
             blocks,
-            args.family,
-            estimator,
+            estimator=estimator,
             sample_weight=None if args.weights is None else blocks.weights,
-            shift=args.shift,
             column_names=_column_names(layout),
-            standardize=not args.no_standardize,
-            ymax=args.ymax,
-            bounds=args.bounds,
-            criterion=args.criterion,
-            n_threads=args.n_threads,
-            progress=args.progress,
+            **fit_options(args),
         )
     return fit, table
 

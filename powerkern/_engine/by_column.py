@@ -7,9 +7,17 @@ from collections.abc import Callable
 import numpy as np
 
 from powerkern._engine.blocks import GROUP_VALUES, column_groups, is_one_group
-from powerkern._engine.gather import Columns, FitScratch, Scratch, as_float64, contiguous_columns, gather_columns
+from powerkern._engine.gather import (
+    NO_WEIGHTS,
+    Columns,
+    FitScratch,
+    Scratch,
+    as_float64,
+    contiguous_columns,
+    gather_columns,
+)
 from powerkern._engine.threads import progress_bar, run_parallel
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.likelihood import joint_derivatives, mle, partial_moments
 from powerkern.kernels.likelihood.lockstep import LOCKSTEP_MAX, fit_in_lockstep
 from powerkern.kernels.likelihood.scratch import Work
@@ -113,7 +121,7 @@ def fit_matrix(
     values: Columns,
     family: int,
     lmbda: FloatArray,
-    weight: FloatArray,
+    weight: Weights,
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
@@ -128,7 +136,7 @@ def fit_matrix(
     lmbda : (p,) ndarray
         Given lambdas; NaN where lambda is to be fitted.
     weight : (n,) ndarray
-        One weight a row; empty for none.
+        One weight a row; None: all one.
     n_threads : int
         Largest number of threads at work.
     progress : bool
@@ -156,7 +164,7 @@ def fit_part(
     part: Columns,
     family: int,
     lmbda: FloatArray,
-    weight: FloatArray,
+    weight: Weights,
     scratch: FitScratch,
     out: FloatArray,
 ) -> None:
@@ -171,7 +179,7 @@ def fit_part(
     lmbda : (k,) ndarray
         Given lambdas; NaN where lambda is to be fitted.
     weight : (n,) ndarray
-        One weight a row; empty for none.
+        One weight a row; None: all one.
     scratch : FitScratch
         For columns of n values.
     out : (k, N_RESULTS) ndarray
@@ -180,19 +188,20 @@ def fit_part(
     n = part.shape[0]
     if n > LOCKSTEP_MAX:
         columns = contiguous_columns(part, slice(None), scratch)
-        mle.fit_columns(columns, weight, family, lmbda, scratch.work, out)
+        mle.fit_columns(columns, NO_WEIGHTS if weight is None else weight, family, lmbda, scratch.work, out)
         return
-    each = weight if weight.size else np.ones(n)
+    each = np.ones(n) if weight is None else weight
     fit_in_lockstep(as_float64(part, scratch), each, family, lmbda, scratch.lockstep, out)
     is_left = out[:, STATUS] == DEFERRED
     if is_left.any():
         left = np.flatnonzero(is_left)
         rest = out[left]
-        mle.two_pass_columns(gather_columns(part[:, left], scratch), weight, family, lmbda[left], scratch.work, rest)
+        columns, given = gather_columns(part[:, left], scratch), NO_WEIGHTS if weight is None else weight
+        mle.two_pass_columns(columns, given, family, lmbda[left], scratch.work, rest)
         out[left] = rest
 
 
-def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
+def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
     """Return g of every column at every lambda, (p, len(lmbdas)).
 
     Parameters
@@ -204,18 +213,19 @@ def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: Flo
     lmbdas : (m,) ndarray
         The lambdas.
     weight : (n,) ndarray
-        One weight a row; empty for none.
+        One weight a row; None: all one.
     n_threads : int
         Largest number of threads at work.
     """
+    given = NO_WEIGHTS if weight is None else weight
 
     def profile(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
-        mle.profile_columns(columns, weight, family, lmbdas, work, out)
+        mle.profile_columns(columns, given, family, lmbdas, work, out)
 
     return _on_columns(profile, values, lmbdas.size, n_threads)
 
 
-def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
+def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
     """Return g of every column at its own lambda, (p,).
 
     Parameters
@@ -227,22 +237,23 @@ def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: FloatAr
     lmbda : (p,) ndarray
         A lambda for each column.
     weight : (n,) ndarray
-        One weight a row; empty for none.
+        One weight a row; None: all one.
     n_threads : int
         Largest number of threads at work.
     """
+    given = NO_WEIGHTS if weight is None else weight
 
     def evaluate(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
         own = lmbda[group]
         for j in range(own.size):
             one = slice(j, j + 1)
-            mle.profile_columns(columns[one], weight, family, own[one], work, out[one])
+            mle.profile_columns(columns[one], given, family, own[one], work, out[one])
 
     return _on_columns(evaluate, values, 1, n_threads)[:, 0]
 
 
 def interval_matrix(
-    values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
+    values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
     """Return the two lambdas of each column at which g exceeds its minimum by `drop`, (p, 2).
 
@@ -257,20 +268,20 @@ def interval_matrix(
     drop : (p,) ndarray
         Differences of g.
     weight : (n,) ndarray
-        One weight a row; empty for none.
+        One weight a row; None: all one.
     n_threads : int
         Largest number of threads at work.
     """
-    at = np.column_stack([lmbda, drop])
+    at, given = np.column_stack([lmbda, drop]), NO_WEIGHTS if weight is None else weight
 
     def interval(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
-        mle.interval_columns(columns, weight, family, at[group], work, out)
+        mle.interval_columns(columns, given, family, at[group], work, out)
 
     return _on_columns(interval, values, 2, n_threads)
 
 
 def partial_moments_matrix(
-    values: Columns, family: int, scalings: FloatArray, at: FloatArray, weight: FloatArray, n_threads: int
+    values: Columns, family: int, scalings: FloatArray, at: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
     """Return moments of every column, over the rows of one site, at k exponents: (p, k, partial_moments.N_PARTIAL).
 
@@ -285,13 +296,14 @@ def partial_moments_matrix(
     at : (p, k) ndarray
         Exponents; NaN for none.
     weight : (n,) ndarray
-        One weight a row; empty for none.
+        One weight a row; None: all one.
     n_threads : int
         Largest number of threads at work.
     """
+    given = NO_WEIGHTS if weight is None else weight
 
     def add(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
-        partial_moments.partial_moment_columns(columns, weight, family, scalings[group], at[group], work, out)
+        partial_moments.partial_moment_columns(columns, given, family, scalings[group], at[group], work, out)
 
     moments = _on_columns(add, values, at.shape[1] * partial_moments.N_PARTIAL, n_threads)
     return moments.reshape(*at.shape, partial_moments.N_PARTIAL)
@@ -301,7 +313,7 @@ def derivative_matrix(
     values: Columns,
     family: int,
     lmbda: FloatArray,
-    weight: FloatArray,
+    weight: Weights,
     root: FloatArray,
     out: tuple[FloatArray, FloatArray, FloatArray],
     n_threads: int,
@@ -317,7 +329,7 @@ def derivative_matrix(
     lmbda : (p,) ndarray
         A lambda for each column.
     weight : (n,) ndarray
-        One weight a row; empty for none.
+        One weight a row; None: all one.
     root : (n,) ndarray
         Square roots of the weights; empty for none.
     out : tuple of three (p, n) ndarrays
@@ -330,11 +342,12 @@ def derivative_matrix(
     (p, joint_derivatives.N_FIGURES) ndarray
     """
     y, y1, y2 = out
+    given = NO_WEIGHTS if weight is None else weight
 
     def derive(columns: FloatArray, group: slice, work: Work, figures: FloatArray) -> None:
         at = lmbda[group]
         joint_derivatives.derivative_columns(
-            columns, weight, root, family, at, work, y[group], y1[group], y2[group], figures
+            columns, given, root, family, at, work, y[group], y1[group], y2[group], figures
         )
 
     return _on_columns(derive, values, joint_derivatives.N_FIGURES, n_threads)

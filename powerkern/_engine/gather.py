@@ -46,6 +46,8 @@ class AffineView:
         return AffineView(self.values[rows, columns], self.shift[columns], divisor)
 
 
+#: What kernels of the likelihood take for weights that are None.
+NO_WEIGHTS: FloatArray = np.empty(0)
 #: Up to this many values NumPy copies as fast as a kernel, which then need not be compiled.
 _FEW = 10_000
 

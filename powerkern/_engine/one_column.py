@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from powerkern._engine.by_column import fit_part
-from powerkern._engine.gather import FitScratch
-from powerkern._typing import FloatArray
+from powerkern._engine.gather import NO_WEIGHTS, FitScratch
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.likelihood import mle
 from powerkern.kernels.likelihood.scratch import new_work
 from powerkern.kernels.results import N_RESULTS, ColumnFit
@@ -17,10 +17,8 @@ from powerkern.kernels.robust.fit import Entries
 from powerkern.kernels.robust.options import Options
 from powerkern.kernels.robust.scratch import new_robust_work
 
-_NO_WEIGHTS = np.empty(0)
 
-
-def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: FloatArray = _NO_WEIGHTS) -> ColumnFit:
+def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: Weights = None) -> ColumnFit:
     """Fit one vector by maximum likelihood; the caller checks domain and shape.
 
     Parameters
@@ -32,7 +30,7 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: FloatA
     lmbda : float
         A given lambda; NaN if it is to be fitted.
     weight : (n,) ndarray
-        One weight a row; empty for none.
+        One weight a row; None: all one.
     """
     out = np.empty((1, N_RESULTS))
     fit_part(x.reshape(-1, 1), family, np.array([lmbda]), weight, FitScratch(x.size), out)
@@ -62,7 +60,7 @@ def fit_vector_robustly(x: FloatArray, family: int, entries: Entries, options: O
 def nll_vector(x: FloatArray, family: int, lmbdas: FloatArray) -> FloatArray:
     """Return the negative log-likelihood per observation of one contiguous float64 vector at each lambda."""
     out = np.empty(lmbdas.size)
-    mle.profile_columns(x.reshape(1, -1), _NO_WEIGHTS, family, lmbdas, new_work(x.size), out.reshape(1, -1))
+    mle.profile_columns(x.reshape(1, -1), NO_WEIGHTS, family, lmbdas, new_work(x.size), out.reshape(1, -1))
     return out
 
 
@@ -81,5 +79,5 @@ def interval_vector(x: FloatArray, family: int, lmbda: float, drop: float) -> tu
         Difference of g.
     """
     out = np.empty((1, 2))
-    mle.interval_columns(x.reshape(1, -1), _NO_WEIGHTS, family, np.array([[lmbda, drop]]), new_work(x.size), out)
+    mle.interval_columns(x.reshape(1, -1), NO_WEIGHTS, family, np.array([[lmbda, drop]]), new_work(x.size), out)
     return float(out[0, 0]), float(out[0, 1])

@@ -16,7 +16,7 @@ from powerkern._estimators.options import OPTION_CHECKS
 from powerkern._estimators.origin import OriginFit
 from powerkern._estimators.shift import express_in_data_units
 from powerkern._input.arrays import Matrix
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 
 
 class Run(NamedTuple):
@@ -63,8 +63,6 @@ class Estimator(ABC):
     """
 
     name: ClassVar[str]
-    #: Quantile of the normal distribution beyond which values are outliers: an option, or a constant.
-    cutoff: Any
     #: Whether it leaves no value out.
     keeps_all: ClassVar[bool] = True
     #: Whether lambda maximises the likelihood of all values, so that tests, given lambdas and `ymax` make sense.
@@ -93,6 +91,11 @@ class Estimator(ABC):
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
         return {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
+
+    @property
+    @abstractmethod
+    def cutoff(self) -> float:
+        """Quantile of the normal distribution beyond which values are outliers: an option, or a constant."""
 
     @property
     def sets_unit(self) -> bool:
@@ -130,12 +133,12 @@ class Estimator(ABC):
         return results
 
     @abstractmethod
-    def fit_values(self, values: Columns, family: int, weight: FloatArray, run: Run) -> FloatArray:
+    def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
         """Fit every column with a free lambda; return the results in the units of `values`, (p, N_RESULTS)."""
 
     @abstractmethod
     def objective(
-        self, values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int, routes: FloatArray
+        self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
         """Evaluate what lambda minimises, for every column at every lambda, (p, len(lmbdas)).
 
@@ -148,7 +151,7 @@ class Estimator(ABC):
         lmbdas : (k,) ndarray
             Where to evaluate.
         weight : (n,) ndarray
-            One weight a row; empty for none.
+            One weight a row; None: all one.
         n_threads : int
             Largest number of threads at work.
         routes : (p,) ndarray
@@ -166,14 +169,14 @@ class Estimator(ABC):
         apply_limit(refit, family, results, None, asked.limit._replace(ymax=math.inf), asked.lmbda)
 
     def results_at(
-        self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: FloatArray, n_threads: int
+        self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: Weights, n_threads: int
     ) -> FloatArray:
         """Return `results` at other lambdas, of the values that each column keeps."""
         raise NotImplementedError(f"{type(self).__name__} has no results at given lambdas")
 
     # --- with origin="fit" --------------------------------------------------------------------------------
 
-    def fit_origin(self, values: Columns, family: int, weight: FloatArray, asked: ColumnSpec, run: Run) -> OriginFit:
+    def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
         """Find the origin and the unit of every column."""
         raise NotImplementedError(f"{type(self).__name__} fits no origin")
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from powerkern._estimators.options import CUTOFF, SEARCH_RANGE
 from powerkern._estimators.robust import RobustEstimator, kernel_options
 from powerkern._estimators.robust_bounds import rescale_by_huber
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.robust.carroll import ENTRIES
 from powerkern.kernels.robust.fit import Entries
 from powerkern.kernels.robust.options import CARROLL, Options
@@ -60,6 +60,6 @@ class Carroll(RobustEstimator):
         """The options as kernels take them."""
         return kernel_options(self.cutoff, self.prestandardize, self.search_range)
 
-    def rescale(self, again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: FloatArray) -> None:
+    def rescale(self, again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:
         """Take location and scale at other lambdas under Huber's least favourable density."""
         rescale_by_huber(again, kept, before, family, weight)

@@ -18,7 +18,7 @@ from powerkern._estimators.standard_units import moments_of
 from powerkern._estimators.ties import sorted_with
 from powerkern._input.arrays import Matrix
 from powerkern._status import Status
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.results import OBJECTIVE, STATUS
 from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED, is_mirrored
 from powerkern.kernels.transforms.gather import APPLY
@@ -61,17 +61,17 @@ class CentralML(Estimator):
     fits_origin: ClassVar[bool] = True
     needs_origin: ClassVar[bool] = True
 
-    def fit_values(self, values: Columns, family: int, weight: FloatArray, run: Run) -> FloatArray:
+    def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
         """Refuse: `FitSpec.checked` lets it through with an origin only."""
         raise NotImplementedError("CentralML fits columns with their origins")
 
     def objective(
-        self, values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int, routes: FloatArray
+        self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
         """Refuse: the origin moves with lambda."""
         raise ValueError(f"estimator={self.name!r} has no objective curve: its origin moves with lambda")
 
-    def fit_origin(self, values: Columns, family: int, weight: FloatArray, asked: ColumnSpec, run: Run) -> OriginFit:
+    def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
         """See `Estimator`."""
         return find_origin(values, family, weight, run.n_threads, central=True, progress=run.progress)
 
@@ -84,9 +84,7 @@ class CentralML(Estimator):
         return results
 
 
-def _standardize_centrally(
-    u: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n_threads: int
-) -> FloatArray:
+def _standardize_centrally(u: Columns, family: int, lmbda: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
     """Results of rescaled columns at given lambdas, standardised by weights by rank."""
     results = maximize_likelihood(u, family, lmbda, weight, n_threads)
     fitted, box_cox = results[:, STATUS] == Status.FIXED, not is_mirrored(family)

@@ -43,7 +43,7 @@ def as_estimator(estimator: object) -> Estimator:
 def with_options(name: str, options: Mapping[str, Any]) -> Estimator:
     """Return the estimator of that name with these options."""
     kind = type(as_estimator(name))
-    known = [field.name for field in fields(kind)]
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for option in options:
         if option not in known:
             has = f"its options are {', '.join(known)}" if known else "it has none"
@@ -53,4 +53,5 @@ def with_options(name: str, options: Mapping[str, Any]) -> Estimator:
 
 def options_of(estimator: Estimator) -> dict[str, Any]:
     """Return the options of an estimator by name, as `with_options` takes them."""
-    return asdict(estimator)  # type: ignore[call-overload]
+    options: dict[str, Any] = asdict(estimator)  # type: ignore[call-overload]
+    return options

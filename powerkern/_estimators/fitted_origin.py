@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+
+import numpy as np
 
 from powerkern._engine.gather import Columns, shift_and_scale
 from powerkern._estimators.base import ColumnSpec, Estimator, Run
 from powerkern._estimators.origin import mark_origin
 from powerkern._estimators.shift import express_in_data_units
 from powerkern._input.arrays import Matrix
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 
 #: The one value of ``origin=`` beside None.
 FITTED = "fit"
@@ -29,7 +30,7 @@ class WithOrigin(Estimator):
         """There are no options to check."""
 
     @property
-    def cutoff(self) -> Any:
+    def cutoff(self) -> float:
         """See `Estimator`."""
         return self.inner.cutoff
 
@@ -45,13 +46,14 @@ class WithOrigin(Estimator):
             self.inner.keep_within(results, matrix.values, family, matrix, asked, run)
         return results
 
-    def fit_values(self, values: Columns, family: int, weight: FloatArray, run: Run) -> FloatArray:
+    def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
         """See `Estimator`."""
+        assert isinstance(values, np.ndarray)  # a shift does not go with an origin
         matrix = Matrix(values, None, False, weight)
         return self.fit_columns(matrix, family, ColumnSpec.free(values.shape[1]), run)
 
     def objective(
-        self, values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int, routes: FloatArray
+        self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
         """Evaluate the objective of the inner estimator, for columns that are rescaled already."""
         return self.inner.at_origin(family).objective(values, family, lmbdas, weight, n_threads, routes)

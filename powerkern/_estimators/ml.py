@@ -18,7 +18,7 @@ from powerkern._estimators.shift import express_in_data_units
 from powerkern._estimators.standard_units import STANDARDIZED, scaled_by
 from powerkern._input.arrays import Matrix, as_choice
 from powerkern._status import Status
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.results import CURVATURE, STATUS
 from powerkern.kernels.transforms.family import is_mirrored
 
@@ -84,7 +84,7 @@ class ML(Estimator):
         express_in_data_units(results, matrix, shift, divisor)
         return results
 
-    def fit_values(self, values: Columns, family: int, weight: FloatArray, run: Run) -> FloatArray:
+    def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
         """See `Estimator`."""
         return maximize_likelihood(
             values, family, np.full(values.shape[1], np.nan), weight, run.n_threads, run.progress
@@ -101,12 +101,12 @@ class ML(Estimator):
         apply_limit(refit, family, results, matrix.names, asked.limit, asked.lmbda)
 
     def objective(
-        self, values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int, routes: FloatArray
+        self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
         """Evaluate g, see the class."""
         return profile_likelihood(values, family, lmbdas, weight, n_threads)
 
-    def fit_origin(self, values: Columns, family: int, weight: FloatArray, asked: ColumnSpec, run: Run) -> OriginFit:
+    def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
         """Find the likeliest origin, unit and lambda, lambda as given or within its bounds."""
         lmbda = np.where(np.isnan(asked.lmbda), asked.limit.bounds, asked.lmbda)
         return find_origin(values, family, weight, run.n_threads, lmbda=lmbda, progress=run.progress)

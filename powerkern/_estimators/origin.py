@@ -12,7 +12,7 @@ from powerkern._engine.gather import Columns
 from powerkern._estimators.standard_units import moments_of, quantiles_of, usable
 from powerkern._estimators.ties import sorted_with
 from powerkern._status import Status
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import FloatArray, IntArray, Weights
 from powerkern.kernels.origin import likelihood as origin_likelihood
 from powerkern.kernels.origin import maximum as kernels
 from powerkern.kernels.results import N_EVAL, STATUS
@@ -48,7 +48,7 @@ class _Scratch(threading.local):
 def find_origin(
     values: Columns,
     family: int,
-    weight: FloatArray,
+    weight: Weights,
     n_threads: int,
     *,
     lmbda: FloatArray | None = None,

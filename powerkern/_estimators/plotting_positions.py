@@ -10,7 +10,7 @@ import numpy as np
 
 from powerkern._estimators.ties import sorted_with
 from powerkern._input import special
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.location.weights import new_frequency_work
 from powerkern.kernels.normality.plotting_positions import weigh_columns
 
@@ -21,7 +21,7 @@ _KEPT = 2**20
 
 
 def sort_and_weigh(
-    block: FloatArray, weight: FloatArray, quantiles: Quantiles
+    block: FloatArray, weight: Weights, quantiles: Quantiles
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the sorted rows of a block with their plotting positions and totals, as `positions_of` takes them.
 

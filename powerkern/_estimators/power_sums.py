@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from powerkern._engine import by_column
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.by_row_block import Parts, for_each_row_block
-from powerkern._engine.gather import Columns
+from powerkern._engine.gather import NO_WEIGHTS, Columns
 from powerkern._estimators.ranges import BLOCK_ROWS, Ranges, range_matrix, weight_of
 from powerkern._status import Status
-from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._typing import BoolArray, FloatArray, IntArray, Weights
 from powerkern.kernels.likelihood.score import Scratch
 from powerkern.kernels.likelihood.scratch import new_scratch
 from powerkern.kernels.power_sums import fit as sketch
@@ -49,7 +49,7 @@ def fit_long_columns(
     values: Columns,
     family: int,
     lmbda: FloatArray,
-    weight: FloatArray,
+    weight: Weights,
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
@@ -59,8 +59,9 @@ def fit_long_columns(
     """
     n = len(values)
     step = max(1, n // _GUESSED)
-    guess = widened(range_matrix(values[::step], family, weight[::step].copy(), n_threads), family)
-    cells = grids_for(guess, family, total=float(weight.sum()) if weight.size else n)
+    some = None if weight is None else weight[::step].copy()
+    guess = widened(range_matrix(values[::step], family, some, n_threads), family)
+    cells = grids_for(guess, family, total=n if weight is None else float(weight.sum()))
     ranges, sums = Ranges(values, family, weight, BLOCK_ROWS), Sketches(values, family, weight, cells)
 
     def job(parts: Parts, rows: slice, group: slice) -> None:
@@ -138,7 +139,7 @@ def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
 
 
 def profile_long_columns(
-    values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
+    values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
     """As `by_column.profile_matrix`, from power sums; columns whose sums are too coarse from their values."""
     largest = float(np.maximum(abs(lmbdas), abs(2.0 - lmbdas)).max())
@@ -151,7 +152,7 @@ def profile_long_columns(
 
 
 def find_long_intervals(
-    values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
+    values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
     """As `by_column.interval_matrix`, from power sums; columns whose sums do not resolve lambda from their values."""
     sums = _summed(values, family, range_matrix(values, family, weight, n_threads), weight, n_threads)
@@ -169,7 +170,7 @@ def _summed(
     values: Columns,
     family: int,
     found: FloatArray,
-    weight: FloatArray,
+    weight: Weights,
     n_threads: int,
     largest_exponent: float = 0.0,
 ) -> PowerSums:
@@ -181,7 +182,7 @@ def _summed(
 
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
     """`one_column.fit_vector` from power sums, as long columns are fitted, whatever the length of `x`."""
-    values, weight = x.reshape(-1, 1), np.empty(0)
+    values, weight = x.reshape(-1, 1), None
     sums = _summed(values, family, range_matrix(values, family, weight, 1), weight, 1)
     return ColumnFit(*sums.fit(np.array([lmbda]), 1)[0][0].tolist())
 
@@ -224,7 +225,7 @@ def starts_of(cells: FloatArray) -> IntArray:
     return starts
 
 
-def sketch_matrix(values: Columns, family: int, cells: FloatArray, weight: FloatArray, n_threads: int) -> Sketches:
+def sketch_matrix(values: Columns, family: int, cells: FloatArray, weight: Weights, n_threads: int) -> Sketches:
     """Power sums of all columns."""
     sums = Sketches(values, family, weight, cells)
 
@@ -251,9 +252,10 @@ class Sketches:
         0 for a column that has values beyond its grid.
     """
 
-    def __init__(self, values: Columns, family: int, weight: FloatArray, cells: FloatArray) -> None:
+    def __init__(self, values: Columns, family: int, weight: Weights, cells: FloatArray) -> None:
         p = values.shape[1]
-        self._family, self._weight, self._cells = family, weight, cells
+        self._family, self._cells = family, cells
+        self._weight = NO_WEIGHTS if weight is None else weight
         self._starts = starts_of(cells)
         self._per_quantum = np.ldexp(1.0, -cells[:, grids.G_QUANTUM].astype(np.int64))
         self._total = np.zeros(p)

@@ -14,7 +14,7 @@ from powerkern._estimators.options import CUTOFF
 from powerkern._estimators.plotting_positions import kept_quantiles, sort_and_weigh
 from powerkern._estimators.robust_bounds import move_lambda
 from powerkern._status import Status
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.normality import ppcc
 from powerkern.kernels.results import LMBDA, N_EVAL, OBJECTIVE, STATUS
 
@@ -61,7 +61,7 @@ class PPCC(Estimator):
     is_robust: ClassVar[bool] = False
     needs_order: ClassVar[bool] = True
 
-    def fit_values(self, values: Columns, family: int, weight: FloatArray, run: Run) -> FloatArray:
+    def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
         """Return the results of every column; the search for lambda starts from the likeliest one."""
         likely = fit_matrix(values, family, np.full(values.shape[1], np.nan), weight, run.n_threads)
         usable = np.isin(likely[:, STATUS], (Status.OK, Status.NOT_CERTIFIED))
@@ -90,7 +90,7 @@ class PPCC(Estimator):
         values: Columns,
         family: int,
         lmbdas: FloatArray,
-        weight: FloatArray,
+        weight: Weights,
         n_threads: int,
         routes: FloatArray,
     ) -> FloatArray:
@@ -106,7 +106,7 @@ class PPCC(Estimator):
         return measure_columns(evaluate, values, lmbdas.size, n_threads)
 
     def results_at(
-        self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: FloatArray, n_threads: int
+        self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: Weights, n_threads: int
     ) -> FloatArray:
         """Return `results` at other lambdas."""
         return move_lambda(lmbda, columns, family, results, weight, n_threads)

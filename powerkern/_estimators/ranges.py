@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from powerkern._engine.blocks import SMALLEST_PART
 from powerkern._engine.by_row_block import Parts, for_each_row_block
-from powerkern._engine.gather import AffineView, Columns
+from powerkern._engine.gather import NO_WEIGHTS, AffineView, Columns
 from powerkern._engine.lines import join_rows
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.power_sums import ranges as sketch
 
 #: Rows of a block.
@@ -28,13 +28,13 @@ _TURNS = 4
 SAMPLE = 256
 
 
-def range_matrix(values: Columns, family: int, weight: FloatArray, n_threads: int) -> FloatArray:
+def range_matrix(values: Columns, family: int, weight: Weights, n_threads: int) -> FloatArray:
     """Ranges of all columns (see `kernels.power_sums`): (p, N_RANGE); a negative count: values out of the domain."""
-    n_rows = BLOCK_ROWS if weight.size else _rows_of_ranges(values.shape, n_threads)
+    n_rows = _rows_of_ranges(values.shape, n_threads) if weight is None else BLOCK_ROWS
     ranges = Ranges(values, family, weight, n_rows)
 
     def job(parts: Parts, rows: slice, group: slice) -> None:
-        lines = None if weight.size or isinstance(values, AffineView) else join_rows(values[rows, group])
+        lines = None if weight is not None or isinstance(values, AffineView) else join_rows(values[rows, group])
         if lines is not None:
             ranges.add_lines(*lines, rows, group)
             return
@@ -58,9 +58,10 @@ def _rows_of_ranges(shape: tuple[int, int], n_threads: int) -> int:
 class Ranges:
     """Ranges of every `n_rows` rows of a matrix, which belong to one block."""
 
-    def __init__(self, values: Columns, family: int, weight: FloatArray, n_rows: int) -> None:
+    def __init__(self, values: Columns, family: int, weight: Weights, n_rows: int) -> None:
         n, p = values.shape
-        self._family, self._weight, self._n, self._n_rows = family, weight, n, n_rows
+        self._family, self._n, self._n_rows = family, n, n_rows
+        self._weight = NO_WEIGHTS if weight is None else weight
         self._parts = np.zeros((max(1, -(-n // n_rows)), p, sketch.N_RANGE))
         self._parts[..., sketch.R_MIN], self._parts[..., sketch.R_MAX] = np.inf, -np.inf
 

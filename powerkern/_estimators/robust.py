@@ -21,8 +21,9 @@ from powerkern._estimators.standard_units import usable
 from powerkern._estimators.ties import fit_beyond_ties, sorted_with, without_ties
 from powerkern._input import special
 from powerkern._input.arrays import Matrix
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, N_RESULTS
+from powerkern.kernels.robust.fit import Entries
 from powerkern.kernels.robust.options import CELLWISE_QQ, GLOBAL, Options
 from powerkern.kernels.robust.qq import C
 from powerkern.kernels.robust.scratch import new_robust_work
@@ -41,10 +42,15 @@ class RobustEstimator(Estimator):
     cutoff: float
     prestandardize: Any
 
-    #: The code of its kernels, in `kernels.robust.options`.
-    criterion: Any
-    #: The compiled functions of the estimator.
-    entries: Any
+    @property
+    @abstractmethod
+    def criterion(self) -> int:
+        """The code of its kernels, in `kernels.robust.options`."""
+
+    @property
+    @abstractmethod
+    def entries(self) -> Entries:
+        """The compiled functions of the estimator."""
 
     @property
     @abstractmethod
@@ -56,7 +62,7 @@ class RobustEstimator(Estimator):
         """Whether columns in which most values are equal are fitted to the others: not by R's conventions."""
         return self.criterion != CELLWISE_QQ
 
-    def fit_values(self, values: Columns, family: int, weight: FloatArray, run: Run) -> FloatArray:
+    def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
         """See `Estimator`."""
         scratch, options = _Scratch(values.shape[0], weight), self.kernel_options
         entries, fits_ties = self.entries, self.fits_ties
@@ -76,7 +82,7 @@ class RobustEstimator(Estimator):
         return measure_columns(fit, values, N_RESULTS, run.n_threads, run.progress)
 
     def objective(
-        self, values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int, routes: FloatArray
+        self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
         """Evaluate the objective of every column, by the route of its fit, at every lambda: shape (p, len(lmbdas))."""
         scratch, options = _Scratch(values.shape[0], weight), self.kernel_options
@@ -97,14 +103,14 @@ class RobustEstimator(Estimator):
         return measure_columns(evaluate, values, lmbdas.size, n_threads)
 
     def results_at(
-        self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: FloatArray, n_threads: int
+        self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: Weights, n_threads: int
     ) -> FloatArray:
         """Return `results` at other lambdas, of the values kept; the scale keeps its factor, or is Huber's."""
         return move_lambda(
             lmbda, columns, family, results, weight, n_threads, leaves_out_ties=True, rescale=self.rescale
         )
 
-    def rescale(self, again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: FloatArray) -> None:
+    def rescale(self, again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:
         """Correct location and scale of fits at other lambdas: the standard deviation times its factor before."""
         rescale_by_ratio(again, kept, before, family, weight)
 
@@ -114,9 +120,10 @@ class RobustEstimator(Estimator):
         """Return the estimator for rescaled columns, which it does not standardise again."""
         return replace(self, prestandardize="none") if is_mirrored(family) else self  # type: ignore[type-var]
 
-    def fit_origin(self, values: Columns, family: int, weight: FloatArray, asked: ColumnSpec, run: Run) -> OriginFit:
+    def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
         """Find origins by ranks, then of the values that the estimator keeps, which are chosen anew `_ROUNDS` times."""
         threads, estimator = Run(run.n_threads), self.at_origin(family)
+        assert isinstance(values, np.ndarray)  # a shift does not go with an origin
         origin = find_origin(values, family, weight, run.n_threads, central=True, progress=run.progress)
         for _ in range(_ROUNDS):
             rescaled = shift_and_scale(values, 0.0 - origin.center, origin.divisor)
@@ -138,8 +145,8 @@ class RobustEstimator(Estimator):
 class _Scratch(threading.local):
     """Arrays of each thread."""
 
-    def __init__(self, n: int, weight: FloatArray) -> None:
-        self.work = new_robust_work(n, weight.size > 0)
+    def __init__(self, n: int, weight: Weights) -> None:
+        self.work = new_robust_work(n, weight is not None)
 
 
 def kernel_options(cutoff: float, prestandardize: str, search_range: Sequence[float], **changes: Any) -> Options:
@@ -180,9 +187,9 @@ def weight_of_one(weight: FloatArray) -> float:
     return min(largest * float(np.sum(share * share) / np.sum(share)), 1.0)
 
 
-def weights_of_one(values: NDArray[Any], weight: FloatArray) -> FloatArray | None:
+def weights_of_one(values: NDArray[Any], weight: Weights) -> FloatArray | None:
     """Return `weight_of_one` for the observed entries of every column; None if all weights are counts."""
-    if weight.size == 0:
+    if weight is None:
         return None
     units = np.array([weight_of_one(weight[~np.isnan(column)]) for column in values.T])
     return units if (units < 1.0).any() else None

@@ -10,7 +10,7 @@ import numpy as np
 from powerkern._engine.by_column import fit_matrix, measure_columns
 from powerkern._engine.gather import Columns
 from powerkern._estimators.ties import sorted_with
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.location.huber import likelihood_columns, weighted_likelihood_columns
 from powerkern.kernels.location.weights import new_frequency_work
 from powerkern.kernels.results import (
@@ -42,7 +42,7 @@ _AT_LAMBDA = [LMBDA, LOC, SCALE, LOG_FACTOR, REF, SLOPE, INTERCEPT, NLL, CURVATU
 
 #: Correct the location and the scale of fits at other lambdas: (fits, their rescaled columns, results before, family,
 #: weight), in place.
-Rescale: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, int, FloatArray], None]
+Rescale: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, int, Weights], None]
 
 
 def move_lambda(
@@ -50,7 +50,7 @@ def move_lambda(
     columns: Columns,
     family: int,
     results: FloatArray,
-    weight: FloatArray,
+    weight: Weights,
     n_threads: int,
     *,
     leaves_out_ties: bool = False,
@@ -69,7 +69,7 @@ def move_lambda(
     results : (p, N_RESULTS) ndarray
         The results before.
     weight : (n,) ndarray
-        One weight a row; empty for none.
+        One weight a row; None: all one.
     n_threads : int
         Largest number of threads at work.
     leaves_out_ties : bool
@@ -95,22 +95,22 @@ def move_lambda(
     return measure_columns(measure, columns, N_RESULTS, n_threads)
 
 
-def rescale_by_ratio(again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: FloatArray) -> None:
+def rescale_by_ratio(again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:
     """Multiply the standard deviations of fits by the factor that the scale of each column had before."""
     at_lambda_before = _fit_rows(kept, family, before[:, LMBDA], weight)
     restandardize(again, 0.0, _ratio_of_scales(before, at_lambda_before, family))
 
 
-def rescale_by_huber(again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: FloatArray) -> None:
+def rescale_by_huber(again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:
     """Take location and scale under Huber's least favourable density."""
     restandardize(again, *huber_of_standardized(kept, family, again, weight))
 
 
-def _leave_out_ties(column: FloatArray, weight: FloatArray) -> bool:
+def _leave_out_ties(column: FloatArray, weight: Weights) -> bool:
     """NaN for the value that has more than half of the weight; whether there is one."""
     present = ~np.isnan(column)
     values, which = np.unique(column[present], return_inverse=True)
-    weights = np.bincount(which, weights=weight[present] if weight.size else None)
+    weights = np.bincount(which, weights=None if weight is None else weight[present])
     most = int(np.argmax(weights))
     if not weights[most] > 0.5 * weights.sum():
         return False
@@ -133,12 +133,12 @@ def _ratio_of_scales(results: FloatArray, others: FloatArray, family: int) -> Fl
     return np.asarray(others[:, SLOPE] / results[:, SLOPE] * np.exp(log_ratio))
 
 
-def _fit_rows(rows: FloatArray, family: int, lmbda: FloatArray, weight: FloatArray) -> FloatArray:
+def _fit_rows(rows: FloatArray, family: int, lmbda: FloatArray, weight: Weights) -> FloatArray:
     """Results of the rows at given lambdas."""
     return fit_matrix(rows.T, family, np.ascontiguousarray(lmbda), weight, 1)
 
 
-def huber_of_standardized(rows: FloatArray, family: int, results: FloatArray, weight: FloatArray) -> FloatArray:
+def huber_of_standardized(rows: FloatArray, family: int, results: FloatArray, weight: Weights) -> FloatArray:
     """Location and scale of the standardised rows under Huber's least favourable density, which Carroll's fit has."""
     z = rows.copy()
     APPLY[family, FORWARD_STANDARDIZED](z, results, np.zeros(len(z), dtype=np.int64))

@@ -20,7 +20,7 @@ from __future__ import annotations
 from powerkern._engine import by_column
 from powerkern._engine.gather import Columns
 from powerkern._estimators.power_sums import find_long_intervals, fit_long_columns, profile_long_columns
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 
 #: Rows from which a column is fitted from power sums.
 SKETCHED_FROM = 1_000_000
@@ -30,7 +30,7 @@ _MANY = 4
 
 
 def maximize_likelihood(
-    values: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n_threads: int, progress: bool = False
+    values: Columns, family: int, lmbda: FloatArray, weight: Weights, n_threads: int, progress: bool = False
 ) -> FloatArray:
     """Fit every column by maximum likelihood, or evaluate it at given lambdas: (p, N_RESULTS).
 
@@ -43,7 +43,7 @@ def maximize_likelihood(
     lmbda : (p,) ndarray
         Given lambdas; NaN where lambda is to be fitted.
     weight : (n,) ndarray
-        One weight a row; empty for none.
+        One weight a row; None: all one.
     n_threads : int
         Largest number of threads at work.
     progress : bool
@@ -53,9 +53,7 @@ def maximize_likelihood(
     return fit(values, family, lmbda, weight, n_threads, progress)
 
 
-def profile_likelihood(
-    values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
-) -> FloatArray:
+def profile_likelihood(values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
     """Return g of every column at every lambda, (p, len(lmbdas)); arguments as in `maximize_likelihood`."""
     is_short = len(values) < _LONG or lmbdas.size < _MANY
     profile = by_column.profile_matrix if is_short else profile_long_columns
@@ -63,7 +61,7 @@ def profile_likelihood(
 
 
 def find_intervals(
-    values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
+    values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
     """Return the two lambdas of each column at which g exceeds its minimum, at `lmbda`, by `drop`: (p, 2)."""
     find = by_column.interval_matrix if len(values) < _LONG else find_long_intervals

@@ -16,7 +16,7 @@ from powerkern._estimators.bisection import largest_float
 from powerkern._input.arguments import each_column
 from powerkern._input.arrays import Matrix
 from powerkern._input.messages import shown
-from powerkern._typing import BoolArray, FloatArray
+from powerkern._typing import BoolArray, FloatArray, Weights
 from powerkern.kernels.results import CENTER, DIVISOR, KEPT_HIGH, KEPT_LOW, NLL, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
@@ -67,9 +67,9 @@ def express_in_data_units(
     results[:, [X_MIN, X_MAX]] = extremes(matrix.values, matrix.weight)
 
 
-def extremes(values: NDArray[Any], weight: FloatArray) -> FloatArray:
+def extremes(values: NDArray[Any], weight: Weights) -> FloatArray:
     """The smallest and the largest value, of positive weight, of each column, NaN where there is none: (p, 2)."""
-    counted = values[weight > 0.0] if weight.size else values
+    counted = values if weight is None else values[weight > 0.0]
     if not len(counted):
         return np.full((values.shape[1], 2), np.nan)
     return np.column_stack([np.fmin.reduce(counted, axis=0), np.fmax.reduce(counted, axis=0)]).astype(np.float64)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from powerkern._engine.by_column import measure_columns
 from powerkern._engine.gather import Columns
 from powerkern._estimators.ties import sorted_with
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.location.loc_scale import MAD_FACTOR
 
 #: How columns may be standardised before they are transformed.
@@ -53,9 +53,7 @@ def moments_of(columns: FloatArray, weights: FloatArray | None) -> tuple[FloatAr
     return (first + unit * mean)[:, 0], unit[:, 0] * sd
 
 
-def scaled_by(
-    prestandardize: str, values: Columns, weight: FloatArray, n_threads: int
-) -> tuple[FloatArray, FloatArray]:
+def scaled_by(prestandardize: str, values: Columns, weight: Weights, n_threads: int) -> tuple[FloatArray, FloatArray]:
     """Center and divisor of each column: median and MAD, or mean and standard deviation.
 
     The standard deviation stands in for a MAD of 0. 0 and 1 where there is no spread, or none in float64.

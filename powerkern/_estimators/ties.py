@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._status import Route, Status, is_failed
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.results import (
     CURVATURE,
     KEPT_HIGH,
@@ -29,9 +29,9 @@ from powerkern.kernels.results import (
 Fit = Callable[[FloatArray, FloatArray | None], FloatArray]
 
 
-def sorted_with(block: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+def sorted_with(block: FloatArray, weight: Weights) -> tuple[FloatArray, FloatArray | None]:
     """The rows of a block sorted, NaN last, and their weights in that order; values of no weight are missing."""
-    if weight.size == 0:
+    if weight is None:
         block.sort(axis=1)  # numpy's is vectorised and releases the GIL
         return block, None
     block[:, weight == 0.0] = np.nan

@@ -16,7 +16,7 @@ from powerkern._input.arrays import Matrix
 from powerkern._results.central_normality import central_matrix
 from powerkern._results.normality import moments_matrix, pearson_normality
 from powerkern._status import Status, is_failed
-from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._typing import BoolArray, FloatArray, IntArray, Weights
 from powerkern.kernels.normality.moments import PPCC
 from powerkern.kernels.results import CENTER, DIVISOR, KEPT_HIGH, KEPT_LOW, LMBDA, NLL, STATUS
 from powerkern.kernels.transforms.family import BOX_COX, FORWARD_STANDARDIZED, YEO_JOHNSON
@@ -84,11 +84,11 @@ def kept_by_both(box_cox: FloatArray, yeo_johnson: FloatArray) -> tuple[FloatArr
 
 def _box_cox_is_nearer(
     values: NDArray[Any],
-    weight: FloatArray,
+    weight: Weights,
     at: NDArray[np.intp],
     box_cox: FloatArray,
     yeo_johnson: FloatArray,
-    distance: Callable[[NDArray[Any], int, FloatArray, FloatArray, int], FloatArray],
+    distance: Callable[[NDArray[Any], int, FloatArray, Weights, int], FloatArray],
     n_threads: int,
 ) -> BoolArray:
     """Whether the values of columns that both fits keep are nearer to normal by Box-Cox."""
@@ -103,27 +103,25 @@ def _box_cox_is_nearer(
     return better
 
 
-def _nll(values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
+def _nll(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
     """Negative log-likelihood of the values, an observation, with the lambdas of their fits."""
     center, divisor, lmbda = results[:, CENTER], results[:, DIVISOR], np.ascontiguousarray(results[:, LMBDA])
     return fit_matrix((values - center) / divisor, family, lmbda, weight, n_threads)[:, NLL] + np.log(divisor)
 
 
-def _bend(values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
+def _bend(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
     """Minus the correlation of transformed values with normal quantiles."""
     return -moments_matrix(values, family, results, weight, n_threads)[:, 1, PPCC]
 
 
-def _pearson(values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
+def _pearson(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
     """`pearson_normality` of transformed columns."""
     z = np.empty_like(values)
     transform_matrix(values, z, np.full(len(results), family), FORWARD_STANDARDIZED, results, n_threads)
     return np.array([pearson_normality(column, weight) for column in z.T])
 
 
-def _off_center(
-    values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int
-) -> FloatArray:
+def _off_center(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
     """The statistic of `central_matrix` of transformed columns."""
     return central_matrix(values, family, results, weight, n_threads).statistic
 
@@ -133,7 +131,7 @@ _DISTANCES = {LIKELIHOOD: _nll, CENTRAL: _off_center, "ppcc": _bend, "pearson": 
 
 
 def keep_untransformed(
-    results: FloatArray, families: IntArray, values: NDArray[Any], weight: FloatArray, n_threads: int
+    results: FloatArray, families: IntArray, values: NDArray[Any], weight: Weights, n_threads: int
 ) -> None:
     """Set lambda to 1 where the untransformed column is closer to normal in its centre, or the transform fails."""
     fitted = ~is_failed(results[:, STATUS]) & (results[:, STATUS] >= 0)

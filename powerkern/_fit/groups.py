@@ -14,7 +14,7 @@ from powerkern._estimators.spec import FitSpec
 from powerkern._fit.columns import fit_columns
 from powerkern._fit.shrinkage import shrunk
 from powerkern._input.arguments import place_of
-from powerkern._input.arrays import NO_WEIGHTS, Matrix, column_label
+from powerkern._input.arrays import Matrix, column_label
 from powerkern._input.labels import MISSING, Keys, Runs, check_rows
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
@@ -114,13 +114,13 @@ def _fit_each_group(
                 data.record_group(int(groups.codes[k]), part)
             fit_side_by_side(part, slice(k, k + 1), threads)
 
-    groups.for_each_batch(fit_each if matrix.weight.size else fit_batch, p, run.n_threads, run.progress)
+    groups.for_each_batch(fit_batch if matrix.weight is None else fit_each, p, run.n_threads, run.progress)
     flat = raw.reshape(-1, N_RESULTS)
     return ColumnTable(flat, families.ravel(), unit_weights=units.ravel() if has_units else None)
 
 
 def _rows_of(matrix: Matrix, rows: Any) -> Matrix:
-    weight = matrix.weight[rows] if matrix.weight.size else NO_WEIGHTS
+    weight = None if matrix.weight is None else matrix.weight[rows]
     return Matrix(matrix.values[rows], None, False, weight)
 
 

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from powerkern._input.alignment import align_columns
 from powerkern._input.arrays import (
-    NO_WEIGHTS,
     Matrix,
     as_reals,
     as_weights,
@@ -23,7 +22,7 @@ from powerkern._input.arrays import (
     output_type,
 )
 from powerkern._input.messages import shown
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import FloatArray, IntArray, Weights
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -93,9 +92,9 @@ def is_weightless(sample_weight: ArrayLike | None, n: int) -> bool:
     return weights.shape == (n,) and not np.any(weights)
 
 
-def weights_of(sample_weight: ArrayLike | None, n: int) -> FloatArray:
-    """Weights as the kernels take them: contiguous and writable; empty for none."""
-    return NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
+def weights_of(sample_weight: ArrayLike | None, n: int) -> Weights:
+    """Return weights as the kernels take them: contiguous and writable."""
+    return None if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
 
 
 def each_column(what: str, value: object, p: int, names: Sequence[Any] | None = None) -> FloatArray:
@@ -195,12 +194,12 @@ def refuse_infinite(matrix: Matrix) -> None:
 
 
 def domain_error_in(
-    matrix: Matrix, j: int, names: list[str] | None, weight: FloatArray = NO_WEIGHTS, shift: float = 0.0
+    matrix: Matrix, j: int, names: list[str] | None, weight: Weights = None, shift: float = 0.0
 ) -> ValueError:
     """Return the error for column `j`, in which a value of positive weight, plus the shift, is outside the domain."""
     with np.errstate(over="ignore"):
         column = np.asarray(matrix.values[:, j], dtype=np.float64)
-        if weight.size:
+        if weight is not None:
             column = np.where(weight > 0.0, column, np.nan)
         moved = column + shift
     kind, offends = "infinite", np.isinf(column)

@@ -23,9 +23,6 @@ from powerkern._input.messages import did_you_mean, shown, warn
 from powerkern._input.wrapping import as_frame
 from powerkern._typing import BoolArray
 
-#: Stands for the absence of weights.
-NO_WEIGHTS: NDArray[np.float64] = np.empty(0)
-
 
 class Matrix(NamedTuple):
     """A matrix as the user gave it: any real dtype, memory order, strides and byte order."""
@@ -36,8 +33,8 @@ class Matrix(NamedTuple):
     names: list[Any] | None
     #: Whether the input was one-dimensional; `values` has shape (n, 1) then.
     was_vector: bool
-    #: Weights of the rows; empty where there are none.
-    weight: NDArray[np.float64] = NO_WEIGHTS
+    #: Weights of the rows; None where there are none.
+    weight: NDArray[np.float64] | None = None
     #: The input, and the part of it that was read, where results take the form of the input.
     given: Any = None
     part: Any = None

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._engine.gather import NO_WEIGHTS
 from powerkern._engine.products import combine, cross, invert_lower
 from powerkern._input import frames
 from powerkern._input.alignment import (
@@ -27,7 +28,7 @@ from powerkern._input.foreign import library
 from powerkern._input.messages import shown, warn
 from powerkern._input.wrapping import as_frame
 from powerkern._results.json_entries import damaged
-from powerkern._typing import BoolArray, FloatArray
+from powerkern._typing import BoolArray, FloatArray, Weights
 from powerkern.kernels.regression import likelihood
 
 INTERCEPT = "Intercept"
@@ -299,7 +300,7 @@ class Basis(NamedTuple):
         return coef
 
 
-def compute_basis(values: FloatArray, intercept: bool, weight: FloatArray, counted: BoolArray | None = None) -> Basis:
+def compute_basis(values: FloatArray, intercept: bool, weight: Weights, counted: BoolArray | None = None) -> Basis:
     """Compute an orthonormal basis of covariates.
 
     Parameters
@@ -314,7 +315,7 @@ def compute_basis(values: FloatArray, intercept: bool, weight: FloatArray, count
         Rows in use; default: all.
     """
     n, k = values.shape
-    root = np.sqrt(weight)
+    root = NO_WEIGHTS if weight is None else np.sqrt(weight)
     rows = np.ones(n, dtype=np.bool_) if counted is None else counted
     center = _centers(values[rows]) if intercept else np.zeros(k)
     # divide by powers of two, so that no square overflows or underflows

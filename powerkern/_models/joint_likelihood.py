@@ -18,7 +18,7 @@ import numpy as np
 from powerkern._engine.by_column import derivative_matrix
 from powerkern._engine.products import cholesky, combine, cross, invert_lower
 from powerkern._status import JointStatus
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import FloatArray, IntArray, Weights
 from powerkern.kernels.likelihood.joint_derivatives import JACOBIAN, G
 
 #: A covariance is singular if 1 minus the squared multiple correlation of a column with the others is less than this
@@ -86,7 +86,7 @@ class JointLikelihood:
     family : int
         Code of the transform.
     weight : (n,) ndarray
-        Positive weights of the rows; empty for none.
+        Positive weights of the rows; None: all one.
     basis : (rank, n) ndarray
         Orthonormal basis of the design, its rows multiplied by the roots of the weights. The intercept alone may be
         left out: (0, n).
@@ -98,13 +98,13 @@ class JointLikelihood:
     Four arrays of the size of the columns are held besides them.
     """
 
-    def __init__(self, columns: FloatArray, family: int, weight: FloatArray, basis: FloatArray, n_threads: int) -> None:
+    def __init__(self, columns: FloatArray, family: int, weight: Weights, basis: FloatArray, n_threads: int) -> None:
         p, n = columns.shape
         digests = [hashlib.sha256(column, usedforsecurity=False).digest() for column in columns]
         self.order = np.array(sorted(range(p), key=digests.__getitem__))
         self._columns = columns[self.order]
         self._family, self._weight, self._basis, self._n_threads = family, weight, basis, n_threads
-        self._root = np.sqrt(weight / weight.sum()) if weight.size else np.full(n, math.sqrt(1.0 / n))
+        self._root = np.full(n, math.sqrt(1.0 / n)) if weight is None else np.sqrt(weight / weight.sum())
         self._y, self._y1, self._y2, self._spare = (np.empty((p, n)) for _ in range(4))
 
     @property

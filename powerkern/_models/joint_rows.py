@@ -12,7 +12,7 @@ from powerkern._input.arrays import Matrix
 from powerkern._input.messages import warn
 from powerkern._models.design import Basis, Covariates, compute_basis, make_intercept, read_covariates
 from powerkern._models.joint_likelihood import JointLikelihood
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import FloatArray, IntArray, Weights
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 
@@ -23,13 +23,13 @@ class Rows(NamedTuple):
     values: NDArray[Any]
     covariates: FloatArray
     #: Weights of the rows; empty if all are 1.
-    weight: FloatArray
+    weight: Weights
     names: list[str] | None
 
     @property
     def n_obs(self) -> float:
         """Number of rows, or their total weight."""
-        return float(self.weight.sum()) if self.weight.size else float(len(self.values))
+        return float(len(self.values)) if self.weight is None else float(self.weight.sum())
 
 
 def read_joint_covariates(
@@ -83,19 +83,19 @@ def select_rows(
     """
     values, weight = matrix.values, matrix.weight
     complete = ~np.isnan(values).any(axis=1)
-    n_left_out = int(np.count_nonzero(~complete & (weight > 0.0) if weight.size else ~complete))
+    n_left_out = int(np.count_nonzero(~complete if weight is None else ~complete & (weight > 0.0)))
     if n_left_out:
         warn(f"{n_left_out} of {len(values)} rows have missing values and are left out; impute them to keep these rows")
-    counts = complete & (weight > 0.0) if weight.size else complete
+    counts = complete if weight is None else complete & (weight > 0.0)
     if not counts.any():
         raise ValueError("X has no row without missing values; impute them, or leave out columns that have many")
     outside = _find_outside(values[counts], shift, family)
     if outside.size:
-        effective = np.where(counts, weight if weight.size else 1.0, 0.0)
+        effective = np.where(counts, 1.0 if weight is None else weight, 0.0)
         raise domain_error_in(matrix, int(outside[0]), matrix.names, effective, shift[outside[0]])
     if counts.all():
         return Rows(values, given, weight, matrix.names)
-    kept = weight[counts] if weight.size else weight
+    kept = None if weight is None else weight[counts]
     return Rows(values[counts], given[counts], kept, matrix.names)
 
 

@@ -201,7 +201,7 @@ def make_fit_state(
         Number of threads.
     """
     inverse, p = inverse_hessian(best.at.hessian), len(best.lmbda)
-    root = np.sqrt(rows.weight) if rows.weight.size else np.ones(len(rows.values))
+    root = np.ones(len(rows.values)) if rows.weight is None else np.sqrt(rows.weight)
     z = np.ascontiguousarray(columns.transform(rows.values, n_threads=n_threads).T, dtype=np.float64) * root
     z = z[likelihood.order]
     products = cross(design.design.basis, z, n_threads)

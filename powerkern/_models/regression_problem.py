@@ -15,7 +15,7 @@ from powerkern._input.arrays import Matrix
 from powerkern._models.design import Basis, compute_basis
 from powerkern._results.column_table import ColumnTable
 from powerkern._status import is_failed
-from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._typing import BoolArray, FloatArray, IntArray, Weights
 from powerkern.kernels.regression import fit as kernel
 from powerkern.kernels.regression.likelihood import Design, RegressionWork, new_regression_work
 
@@ -48,13 +48,11 @@ class Problem(NamedTuple):
     values: Columns
     covariates: FloatArray
     intercept: bool
-    weight: FloatArray
+    weight: Weights
     basis: Basis
 
     @classmethod
-    def of(
-        cls, matrix: Matrix, covariates: FloatArray, intercept: bool, weight: FloatArray, shift: FloatArray
-    ) -> Problem:
+    def of(cls, matrix: Matrix, covariates: FloatArray, intercept: bool, weight: Weights, shift: FloatArray) -> Problem:
         """Make the problem without rows of weight zero; raise unless it has more rows than coefficients.
 
         Parameters
@@ -71,7 +69,7 @@ class Problem(NamedTuple):
             Constant to add to each response.
         """
         values = matrix.values
-        if weight.size and not weight.all():
+        if weight is not None and not weight.all():
             counted = weight > 0.0
             values, covariates, weight = values[counted], covariates[counted], weight[counted]
         basis = compute_basis(covariates, intercept, weight)

@@ -17,7 +17,7 @@ from powerkern._estimators.ties import sorted_with
 from powerkern._input import special
 from powerkern._results.central_null import LEVELS, SIZES, TABLE
 from powerkern._results.column_table import ColumnTable
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.location.location import proposal2_columns
 from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED
 from powerkern.kernels.transforms.gather import APPLY
@@ -43,7 +43,7 @@ class CentralNormality(NamedTuple):
 
 
 def measure_central_normality(
-    table: ColumnTable, values: NDArray[Any], weight: FloatArray, n_threads: int
+    table: ColumnTable, values: NDArray[Any], weight: Weights, n_threads: int
 ) -> CentralNormality:
     """Test whether the central part of each column is normal once it is transformed.
 
@@ -66,7 +66,7 @@ def measure_central_normality(
 
 
 def central_matrix(
-    values: NDArray[Any], family: int | None, results: FloatArray, weight: FloatArray, n_threads: int
+    values: NDArray[Any], family: int | None, results: FloatArray, weight: Weights, n_threads: int
 ) -> CentralNormality:
     """Test each column as it is transformed, or untransformed if `family` is None."""
 

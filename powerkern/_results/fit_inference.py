@@ -41,7 +41,7 @@ from powerkern._results.likelihood import (
     replace_rounded,
 )
 from powerkern._results.robust_intervals import REPLICATES, bootstrap_errors
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 
 #: Smallest accepted number of bootstrap replicates.
 _FEWEST_REPLICATES = 20
@@ -375,7 +375,7 @@ class FitInference(FitAttributes, RoundedPowers):
 
     def _read_data(
         self, X: object, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
-    ) -> tuple[NDArray[Any], FloatArray]:
+    ) -> tuple[NDArray[Any], Weights]:
         """Return values and weights of `X`, or of the data that the fit remembers where `X` is None."""
         return read_data(self._table, self.column_names, self._data, X, sample_weight, n_threads)
 

@@ -12,7 +12,7 @@ from powerkern._engine.fingerprints import add_prints, fingerprint_columns, fing
 from powerkern._engine.threads import thread_count
 from powerkern._input.arrays import Matrix, column_labels
 from powerkern._input.foreign import library
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import FloatArray, IntArray, Weights
 
 #: Data of at most so many bytes are copied, which takes some 6 us of the 170 us of a fit of 128 KB, as fingerprints do,
 #: and later results are right whatever happens to the original. Larger copies cost memory and new pages.
@@ -31,10 +31,10 @@ class FittedData:
     Attributes
     ----------
     values, weight : ndarray
-        The data; weights are empty if there are none.
+        The data; weights are None if there are none.
     """
 
-    def __init__(self, values: NDArray[Any], weight: FloatArray) -> None:
+    def __init__(self, values: NDArray[Any], weight: Weights) -> None:
         self.values, self.weight = values, weight
         self._columns: NDArray[np.intp] | None = None
         self._prints: IntArray | None = None
@@ -49,11 +49,13 @@ class FittedData:
         `take_prints` completes them.
         """
         values, weight = matrix.values, matrix.weight
-        if values.nbytes + weight.nbytes <= COPIED_BYTES:
-            return cls(np.array(values), np.array(weight))
+        if values.nbytes + (0 if weight is None else weight.nbytes) <= COPIED_BYTES:
+            return cls(np.array(values), None if weight is None else np.array(weight))
         data = cls(values, weight)
         data._is_shared = True
-        if not (values.flags.writeable and weight.flags.writeable):  # pandas gives its memory away read-only
+        if not (
+            values.flags.writeable and (weight is None or weight.flags.writeable)
+        ):  # pandas gives its memory away read-only
             data._frames = tuple(_shallow_copy(each) for each in sources)
         return data
 
@@ -61,7 +63,7 @@ class FittedData:
         """Take the fingerprints of data that were not copied, and return the data."""
         if self._is_shared:
             self._prints = fingerprint_columns(self.values, n_threads)
-            self._weight_print = fingerprint_vector(self.weight)
+            self._weight_print = _print_weights(self.weight)
         return self
 
     @property
@@ -97,7 +99,7 @@ class FittedData:
         *,
         what: str = "X",
         remedy: str = "pass the original data as X, with their weights",
-    ) -> tuple[NDArray[Any], FloatArray]:
+    ) -> tuple[NDArray[Any], Weights]:
         """Return values and weights as they were fitted.
 
         Parameters
@@ -120,12 +122,12 @@ class FittedData:
             changed = np.flatnonzero(fingerprint_columns(values, threads) != self._prints)
             if changed.size:
                 raise ValueError(f"{what}, {column_labels(changed, names)}: {_CHANGED}; {remedy}")
-            if fingerprint_vector(self.weight) != self._weight_print:
+            if _print_weights(self.weight) != self._weight_print:
                 raise ValueError(f"sample_weight: {_CHANGED}; {remedy}")
         return values, self.weight
 
     @classmethod
-    def of_group(cls, values: NDArray[Any], weight: FloatArray, prints: IntArray, weight_print: int) -> FittedData:
+    def of_group(cls, values: NDArray[Any], weight: Weights, prints: IntArray, weight_print: int) -> FittedData:
         """Return the data of one group of rows, with the fingerprints that they should have."""
         data = cls(values, weight)
         data._prints, data._weight_print = prints, weight_print
@@ -135,7 +137,7 @@ class FittedData:
 class GroupedData:
     """The values and weights of all groups; fingerprints of each column of each group unless the data were copied."""
 
-    def __init__(self, values: NDArray[Any], weight: FloatArray, n_recorded: int, frames: tuple[Any, ...]) -> None:
+    def __init__(self, values: NDArray[Any], weight: Weights, n_recorded: int, frames: tuple[Any, ...]) -> None:
         self.values, self.weight, self._frames = values, weight, frames
         self._prints = np.zeros((n_recorded, values.shape[1]), dtype=np.int64)
         self._weight_prints = np.zeros(n_recorded, dtype=np.int64)
@@ -152,14 +154,19 @@ class GroupedData:
         """Take fingerprints of the columns of one group, and of its weights."""
         if self._prints.size:
             self._prints[group] = fingerprint_columns(part.values, 1)
-            self._weight_prints[group] = fingerprint_vector(part.weight)
+            self._weight_prints[group] = _print_weights(part.weight)
 
     def group(self, group: int, rows: IntArray) -> FittedData:
         """Return a copy of the rows of a group, to be compared with its fingerprints when it is used."""
-        values, weight = self.values[rows], self.weight[rows] if self.weight.size else self.weight
+        values, weight = self.values[rows], None if self.weight is None else self.weight[rows]
         if not self._prints.size:
             return FittedData(values, weight)
         return FittedData.of_group(values, weight, self._prints[group], int(self._weight_prints[group]))
+
+
+def _print_weights(weight: Weights) -> int:
+    """The fingerprint of weights; 0 where there are none."""
+    return 0 if weight is None else fingerprint_vector(weight)
 
 
 def _shallow_copy(X: Any) -> Any:

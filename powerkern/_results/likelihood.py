@@ -21,7 +21,7 @@ from powerkern._results.column_table import ColumnTable
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import Optimum
 from powerkern._status import Status
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.results import STATUS, X_MAX, X_MIN
 
 #: What a fit keeps of its data: the data themselves, or their power sums.
@@ -38,7 +38,7 @@ def read_data(
     X: object,
     sample_weight: ArrayLike | str | None,
     n_threads: int | None = None,
-) -> tuple[NDArray[Any], FloatArray]:
+) -> tuple[NDArray[Any], Weights]:
     """Read the data of a fit, or check the data that it remembers; return values in their own units, and weights.
 
     Parameters
@@ -62,7 +62,7 @@ def read_data(
     if X is not None:
         matrix = read_fitted(X, names, len(table), sample_weight)
         weight = matrix.weight
-        weighted = matrix.values[weight > 0.0] if weight.size else matrix.values
+        weighted = matrix.values if weight is None else matrix.values[weight > 0.0]
         counts = table.count_outside(weighted, 1)
         if counts.any():
             j = int(np.argmax(counts > 0))
@@ -87,7 +87,7 @@ def columns_as_transformed(spec: FitSpec, table: ColumnTable, values: NDArray[An
 
 
 def build_likelihood(
-    spec: FitSpec, table: ColumnTable, values: NDArray[Any], weight: FloatArray, n_threads: int
+    spec: FitSpec, table: ColumnTable, values: NDArray[Any], weight: Weights, n_threads: int
 ) -> DataLikelihood:
     """Return the likelihood of the data; for robust fits, of the values that they keep."""
     if spec.estimator.has_likelihood:
@@ -106,7 +106,7 @@ def evaluate_objective(
     estimator: Estimator,
     table: ColumnTable,
     columns: Columns,
-    weight: FloatArray,
+    weight: Weights,
     lmbdas: FloatArray,
     n_threads: int,
 ) -> FloatArray:
@@ -136,7 +136,7 @@ class DataLikelihood:
 
     table: ColumnTable
     values: Columns
-    weight: FloatArray
+    weight: Weights
     n_threads: int
     #: The divisor of the values.
     unit: FloatArray | float = 1.0

@@ -11,7 +11,7 @@ from powerkern._engine.by_column import measure_columns
 from powerkern._estimators.plotting_positions import kept_quantiles, sort_and_weigh
 from powerkern._input import special
 from powerkern._results.column_table import ColumnTable
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.normality.moments import (
     COUNT,
     KURTOSIS,
@@ -67,7 +67,7 @@ class Normality(NamedTuple):
 
 
 def moments_matrix(
-    values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int
+    values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
     """Measure each column before and after it is transformed: (p, 2, N_NORMALITY), see `normality_columns`."""
     quantiles = kept_quantiles(len(values))
@@ -85,7 +85,7 @@ def moments_matrix(
     return measure_columns(measure, values, 2 * N_NORMALITY, n_threads).reshape(-1, 2, N_NORMALITY)
 
 
-def measure_normality(table: ColumnTable, values: NDArray[Any], weight: FloatArray, n_threads: int) -> Normality:
+def measure_normality(table: ColumnTable, values: NDArray[Any], weight: Weights, n_threads: int) -> Normality:
     """Measure how close to normal columns are before and after the transforms of a fit.
 
     Parameters
@@ -113,7 +113,7 @@ def _normality_figures(moments: FloatArray) -> NormalityFigures:
     return NormalityFigures(skewness, kurtosis, moments[:, PPCC], pvalue)
 
 
-def pearson_normality(z: FloatArray, weight: FloatArray) -> float:
+def pearson_normality(z: FloatArray, weight: Weights) -> float:
     """Return Pearson's chi-square statistic of normality over its degrees of freedom: about 1 for normal data.
 
     Values, less their mean, over their standard deviation (n - 1), are counted in ``k = ceil(2 n**0.4)`` classes of
@@ -127,7 +127,7 @@ def pearson_normality(z: FloatArray, weight: FloatArray) -> float:
        Marcel Dekker, 1986.
     """
     present = ~np.isnan(z)
-    z, w = z[present], weight[present] if weight.size else np.ones(np.count_nonzero(present))
+    z, w = z[present], np.ones(np.count_nonzero(present)) if weight is None else weight[present]
     n = float(w.sum())
     k = int(np.ceil(2.0 * n**0.4))
     if k <= ESTIMATED or n < ESTIMATED or not np.ptp(z[w > 0.0]) > 0.0:

@@ -6,6 +6,8 @@ without a word where they are not.
 
 from __future__ import annotations
 
+import math
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 from powerkern._estimators.base import Estimator
 from powerkern._estimators.estimators import ESTIMATORS, options_of, with_options
 from powerkern._estimators.fitted_origin import FITTED
-from powerkern._estimators.spec import BEST, CRITERIA, FIT_FAMILIES, FitSpec
+from powerkern._estimators.spec import BEST, FIT_FAMILIES, FitSpec
 from powerkern._input.alignment import labels_to_record
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
@@ -24,8 +26,12 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.results import FIELDS, STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 
-#: Options of a fit that its record has beside the family and the estimator.
-_ASKED = ("lmbda", "shift", "bounds", "ymax", "criterion")
+#: Options of a fit that its record has in a table, beside those that have entries of their own.
+_ASKED = tuple(
+    each.name
+    for each in fields(FitSpec)
+    if each.name not in ("family", "estimator", "standardize", "origin", "dropna", "unknown")
+)
 #: Figures that are finite in every fit, even for a column that could not be fitted.
 _FINITE = (
     *("lmbda", "loc", "scale", "log_factor", "ref", "slope", "intercept"),
@@ -62,13 +68,7 @@ def read_record(record: Any, n_groups: int = 1) -> tuple[FitSpec, ColumnLabels, 
         raise damaged("there is no fit of columns")
     results = _results(record)
     n_features = len(results)
-    spec = FitSpec(
-        family=read_choice(record, "family", FIT_FAMILIES),
-        estimator=_estimator(record),
-        standardize=read_choice(record, "standardize", (True, False)),
-        origin=read_choice(record, "origin", (None, FITTED)),
-        **_asked(record, n_features // n_groups),
-    )
+    spec = _read_spec(record, n_features // n_groups)
     labels = ColumnLabels(
         names=read_names(record, "column_names", n_features),
         level_names=read_level_names(record),
@@ -106,34 +106,33 @@ def _estimator(record: dict[str, Any]) -> Estimator:
         raise damaged(str(error)) from None
 
 
-def _asked(record: dict[str, Any], p: int) -> dict[str, Any]:
-    """Read the options that are numbers, one for each of p columns or one for all, and the criterion."""
+def _read_spec(record: dict[str, Any], p: int) -> FitSpec:
+    """Return what was asked of a fit of p columns, checked as `powerkern.fit` checks it."""
     asked = entry(record, "asked")
-    if not isinstance(asked, dict):
-        raise damaged("asked is not a table")
-    bounds, ymax = entry(asked, "bounds"), entry(asked, "ymax")
-    if bounds is not None and not (isinstance(bounds, list) and len(bounds) == 2):
-        raise damaged("bounds are not a pair")
-    ends = None if bounds is None else tuple(_number_or_numbers({"bounds": end}, "bounds", p) for end in bounds)
-    if ymax is not None and not (isinstance(ymax, float) and ymax > 0.0):
-        raise damaged("ymax is not a positive number")
-    return {
-        "lmbda": _number_or_numbers(asked, "lmbda", p),
-        "shift": _number_or_numbers(asked, "shift", p) or 0.0,
-        "bounds": ends,
-        "ymax": ymax,
-        "criterion": read_choice(asked, "criterion", CRITERIA),
+    if not isinstance(asked, dict) or set(asked) != set(_ASKED):
+        raise damaged(f"asked is not a table of {', '.join(_ASKED)}")
+    given = {
+        "family": read_choice(record, "family", FIT_FAMILIES),
+        "estimator": _estimator(record),
+        "standardize": read_choice(record, "standardize", (True, False)),
+        "origin": read_choice(record, "origin", (None, FITTED)),
+        **{name: _read_option(name, value) for name, value in asked.items()},
     }
+    try:
+        spec = FitSpec.checked(grouped=True, **given)  # a fit of one group has the options of all
+        spec.per_column(p)
+    except (TypeError, ValueError) as error:
+        raise damaged(str(error)) from None
+    return spec
 
 
-def _number_or_numbers(record: dict[str, Any], name: str, p: int) -> float | tuple[float, ...] | None:
-    """Return an entry that is None, a number, or a list of p numbers."""
-    value = entry(record, name)
-    if value is None:
-        return None
-    shape = (p,) if isinstance(value, list) else ()
-    numbers = read_numbers(record, name, shape)
-    return tuple(numbers.tolist()) if shape else float(numbers)
+def _read_option(name: str, value: Any) -> Any:
+    """Return an option: a word, a flag, a number or None as it is, numbers as a tuple."""
+    if name == "bounds" and isinstance(value, list):
+        return tuple(_read_option("", end) for end in value)
+    if isinstance(value, list):
+        return tuple(math.nan if each is None else _read_option("", each) for each in value)
+    return float(value) if value in ("inf", "-inf") else value
 
 
 def _whole(value: Any) -> Any:

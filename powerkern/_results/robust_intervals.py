@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from powerkern._estimators.base import Estimator, Run
 from powerkern._estimators.robust import weight_of_one
-from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._status import is_failed
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.results import LMBDA, STATUS
 
 #: Replicates of each column, unless others are asked for.
@@ -40,7 +39,7 @@ def bootstrap_errors(
     estimator: Estimator,
     values: NDArray[Any],
     shift: FloatArray,
-    weight: FloatArray,
+    weight: Weights,
     family: int,
     replicates: int,
     n_threads: int,
@@ -51,7 +50,7 @@ def bootstrap_errors(
     NaN where fewer than half of the replicates can be fitted.
     """
     n, p = values.shape
-    width = _MOST_ROWS if weight.size else min(n, _MOST_ROWS)
+    width = min(n, _MOST_ROWS) if weight is None else _MOST_ROWS
     uniform = np.random.default_rng(_SEED).random((replicates, _MOST_ROWS))[:, :width]
     errors = np.empty(p)
     step = max(_ROOM // uniform.size, 1)
@@ -61,20 +60,20 @@ def bootstrap_errors(
         factor = np.array(
             [_draw(values[:, j].astype(np.float64) + shift[j], weight, uniform, drawn[j - start]) for j in part]
         )
-        fits = estimator.fit_values(drawn.reshape(-1, uniform.shape[1]).T, family, NO_WEIGHTS, Run(n_threads))
+        fits = estimator.fit_values(drawn.reshape(-1, uniform.shape[1]).T, family, None, Run(n_threads))
         lmbda = np.where(is_failed(fits[:, STATUS]), np.nan, fits[:, LMBDA]).reshape(len(part), replicates)
         errors[part.start : part.stop] = factor * _spread(lmbda)
     return errors
 
 
-def _draw(x: FloatArray, weight: FloatArray, uniform: FloatArray, out: FloatArray) -> float:
+def _draw(x: FloatArray, weight: Weights, uniform: FloatArray, out: FloatArray) -> float:
     """Write replicates of the observed values, a row each, into `out`; returns sqrt(m/n)."""
     seen = ~np.isnan(x)
     x = x[seen]
-    below = np.cumsum(weight[seen]) if weight.size else np.arange(1.0, x.size + 1.0)
+    below = np.arange(1.0, x.size + 1.0) if weight is None else np.cumsum(weight[seen])
     if not x.size:
         return math.nan
-    n = below[-1] / weight_of_one(weight[seen]) if weight.size else float(x.size)
+    n = float(x.size) if weight is None else below[-1] / weight_of_one(weight[seen])
     m = min(int(n), uniform.shape[1])
     rows = np.searchsorted(below, uniform[:, :m] * below[-1], side="right")
     out[:, :m] = x[np.minimum(rows, x.size - 1)]

@@ -20,7 +20,7 @@ from powerkern._results.inference import (
     ratio_test,
 )
 from powerkern._results.normality import Normality
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 
 #: Rows that are printed.
 _SHOWN = 30
@@ -196,10 +196,10 @@ def normality_entries(
     return entries, notes
 
 
-def sampled_fraction(n_obs: FloatArray, values: NDArray[Any], weight: FloatArray) -> FloatArray:
+def sampled_fraction(n_obs: FloatArray, values: NDArray[Any], weight: Weights) -> FloatArray:
     """Return the fraction of the weight of each column, `n_obs`, that a sample of its rows has; 0 without values."""
     present = ~np.isnan(values)
-    drawn: FloatArray = weight @ present if weight.size else np.count_nonzero(present, axis=0).astype(np.float64)
+    drawn: FloatArray = np.count_nonzero(present, axis=0).astype(np.float64) if weight is None else weight @ present
     return np.divide(drawn, n_obs, out=np.zeros_like(drawn), where=n_obs > 0.0)
 
 

@@ -13,7 +13,7 @@ from powerkern._engine.gather import shift_and_scale
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._input.alignment import labels_from_record, matching_order, may_go_by_position
-from powerkern._input.arrays import NO_WEIGHTS, as_flag, column_label
+from powerkern._input.arrays import as_flag, column_label
 from powerkern._input.messages import shown
 from powerkern._input.reading import read_chunk
 from powerkern._typing import FloatArray
@@ -88,8 +88,8 @@ class Client:
         self.name = name
         self._matrix = read_chunk(data, sample_weight, column_names, what="X")
         (n, p), weight = self._matrix.values.shape, self._matrix.weight
-        if n == 0 or (weight.size and not weight.any()):  # one missing row is equivalent
-            self._matrix = self._matrix._replace(values=np.full((1, p), np.nan), weight=NO_WEIGHTS)
+        if n == 0 or (weight is not None and not weight.any()):  # one missing row is equivalent
+            self._matrix = self._matrix._replace(values=np.full((1, p), np.nan), weight=None)
         self._sums_only = as_flag("sums_only", sums_only)
         self._n_threads = thread_count(n_threads)
         self._ranges: dict[tuple[str, bytes], Range] = {}
@@ -214,7 +214,7 @@ class Client:
             found = range_of(
                 self._matrix.values,
                 family,
-                sample_weight=weight if weight.size else None,
+                sample_weight=weight,
                 shift=shift,
                 column_names=self._matrix.names,
                 n_threads=self._n_threads,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from powerkern._engine.threads import for_each
 from powerkern._input import special
 from powerkern._input.arrays import column_label
-from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._typing import BoolArray, FloatArray, IntArray, Weights
 from powerkern.kernels.power_sums.ranges import R_MAX, R_MIN
 from powerkern.sketch.grids import Range
 from powerkern.sketch.summary import Summary, beside
@@ -111,7 +111,7 @@ class Sample(Summary):
         )
 
 
-def sample_of(values: FloatArray, weight: FloatArray, of_range: Range, n_threads: int = 1) -> Sample:
+def sample_of(values: FloatArray, weight: Weights, of_range: Range, n_threads: int = 1) -> Sample:
     """Draw the sample of a chunk whose ranges are known.
 
     Parameters
@@ -119,7 +119,7 @@ def sample_of(values: FloatArray, weight: FloatArray, of_range: Range, n_threads
     values : (n, p) ndarray
         The chunk, plus the shift.
     weight : (n,) ndarray
-        Weights of the rows; empty for none.
+        Weights of the rows; None: all one.
     of_range : Range
         Ranges of the columns.
     n_threads : int
@@ -130,7 +130,7 @@ def sample_of(values: FloatArray, weight: FloatArray, of_range: Range, n_threads
 
     def draw(j: int) -> None:
         x, w = present(values[:, j], weight)
-        w = w if weight.size else np.ones(x.size)
+        w = np.ones(x.size) if w is None else w
         if x.size:
             share = w / w.max()
             weights[j] = w.max(), share.sum(), (share * share).sum()
@@ -139,16 +139,16 @@ def sample_of(values: FloatArray, weight: FloatArray, of_range: Range, n_threads
         drawn[j] = _smallest(np.column_stack([_exponentials(x[at], at) / (w[at] * step), x[at], w[at]]))
 
     for_each(draw, p, n, n_threads)
-    return Sample(of_range, weights, drawn, weight.size > 0)
+    return Sample(of_range, weights, drawn, weight is not None)
 
 
-def present(x: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+def present(x: FloatArray, weight: Weights) -> tuple[FloatArray, Weights]:
     """Return the observed values of positive weight, and their weights if there are any."""
     there = ~np.isnan(x)
-    if weight.size:
+    if weight is not None:
         there &= weight > 0.0
         return x[there], weight[there]
-    return x[there], weight
+    return x[there], None
 
 
 def _smallest(drawn: FloatArray) -> FloatArray:
@@ -244,7 +244,7 @@ class Bins(Summary):
 
 
 def bins_of(
-    values: FloatArray, weight: FloatArray, edges: list[FloatArray], quantum: IntArray, n_threads: int = 1
+    values: FloatArray, weight: Weights, edges: list[FloatArray], quantum: IntArray, n_threads: int = 1
 ) -> Bins:
     """Count the values of a chunk between edges; values beyond the edges are left out.
 
@@ -253,7 +253,7 @@ def bins_of(
     values : (n, p) ndarray
         The chunk, plus the shift.
     weight : (n,) ndarray
-        Weights of the rows; empty for none.
+        Weights of the rows; None: all one.
     edges : list of (k_j,) ndarray
         Edges of each column.
     quantum : (p,) ndarray of int
@@ -276,9 +276,7 @@ def bins_of(
     return Bins(edges, quantum, sums, ends)
 
 
-def _count(
-    x: FloatArray, weight: FloatArray, edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray
-) -> None:
+def _count(x: FloatArray, weight: Weights, edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) -> None:
     """Add values to the bins of a column.
 
     Parameters
@@ -286,7 +284,7 @@ def _count(
     x : (n,) ndarray
         The values.
     weight : (n,) ndarray
-        Their weights; empty for none.
+        Their weights; None: all one.
     edges : (k + 1,) ndarray
         Edges of the bins.
     quantum : int
@@ -296,8 +294,8 @@ def _count(
     ends : (2, k) ndarray
         Extremes; modified in place.
     """
-    order = np.argsort(x) if weight.size else None
-    x = np.sort(x) if order is None else x[order]
+    order = slice(None) if weight is None else np.argsort(x)
+    x = np.sort(x) if weight is None else x[order]
     first = np.searchsorted(x, edges)
     rows = np.diff(first)
     filled = np.flatnonzero(rows)
@@ -309,7 +307,7 @@ def _count(
     scale = 0.25 if max(abs(edges[0]), abs(edges[-1])) > _HUGE else 1.0
     left, width = scale * edges[:-1], np.diff(scale * edges)
     t = (scale * x - left[each]) / width[each]
-    quanta = np.ldexp(1.0 if order is None else weight[order][inside], -quantum)
+    quanta = np.ldexp(1.0 if weight is None else weight[order][inside], -quantum)
     sums[0] += rows
     for k, moment in enumerate((quanta, quanta * t, quanta * t * t), 1):
         sums[k, filled] += np.add.reduceat(np.rint(np.broadcast_to(moment, t.shape)).astype(np.int64), starts)

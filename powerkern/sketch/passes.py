@@ -202,16 +202,16 @@ class KeptPass(Pass[Kept]):
         x, weights = _moved(matrix, self.shift), matrix.weight
         low, high, center, divisor, tied = self.interval.T
         there = ~np.isnan(x)
-        weight_of_all = weights @ there if weights.size else np.count_nonzero(there, axis=0).astype(np.float64)
+        weight_of_all = np.count_nonzero(there, axis=0).astype(np.float64) if weights is None else weights @ there
         x[x == tied] = np.nan
         near = np.zeros((4, low.size), np.int64)
         for k in range(4):  # below and above the lower end, below and above the upper one
             start, stop = self.zones[:, k // 2, k % 2], self.zones[:, k // 2, k % 2 + 1]
             row, j = np.nonzero((start <= x) & (x < stop))
-            weight_of = weights[row] if weights.size else np.ones(row.size)
+            weight_of = np.ones(row.size) if weights is None else weights[row]
             np.add.at(near[k], j, np.rint(np.ldexp(weight_of, -self.quantum[j])).astype(np.int64))
         x[~((low <= x) & (x <= high))] = np.nan
-        if weights.size:
+        if weights is not None:
             x[weights == 0.0] = np.nan
         ends = np.stack([np.fmin.reduce(x, axis=0, initial=np.inf), np.fmax.reduce(x, axis=0, initial=-np.inf)])
         x -= center

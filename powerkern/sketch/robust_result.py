@@ -9,9 +9,8 @@ import numpy as np
 from powerkern._estimators.base import Run
 from powerkern._estimators.robust_bounds import huber_of_standardized, restandardize
 from powerkern._estimators.ties import count_ties
-from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._status import Route, Status
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.results import (
     CENTER,
     DIVISOR,
@@ -88,12 +87,12 @@ def move_lambda(column: RobustChunkColumn, state: Reweighting | None, row: Float
     return _complete(column, state, state.fit, state.fit.sums.fit(given, 1)[0][0])
 
 
-def _rows(column: RobustChunkColumn) -> tuple[FloatArray, FloatArray]:
+def _rows(column: RobustChunkColumn) -> tuple[FloatArray, Weights]:
     """Return the values of a column that are known, and their weights if there are any."""
     x, w = column.cells.mean, column.cells.weight
     if not x.size:
-        return np.array([np.nan]), NO_WEIGHTS
-    return (x, w) if column.weighted else (np.repeat(x, w.astype(np.int64)), NO_WEIGHTS)
+        return np.array([np.nan]), None
+    return (x, w) if column.weighted else (np.repeat(x, w.astype(np.int64)), None)
 
 
 def _identity(column: RobustChunkColumn) -> FloatArray:

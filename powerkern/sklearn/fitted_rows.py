@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._results.fitted_data import FittedData
-from powerkern._typing import FloatArray
+from powerkern._typing import Weights
 
 _REMEDY = "begin with a clone, and pass the rows of fit to partial_fit first"
 
@@ -43,8 +43,8 @@ class FittedRows:
 
     def read(
         self, read: Callable[[object], NDArray[Any]], names: list[str] | None, n_threads: int | None
-    ) -> tuple[NDArray[Any], FloatArray]:
-        """Return the rows and their weights, empty if there are none.
+    ) -> tuple[NDArray[Any], Weights]:
+        """Return the rows and their weights, None if there are none.
 
         Parameters
         ----------

@@ -197,7 +197,7 @@ class PowerTransformer(PartTransformer):
                 rows, weight = getattr(self, "_rows", FittedRows()).read(
                     lambda given: self._read(given, reset=False)[1], self._names(), self.n_threads
                 )
-                seen = self._extend_sketch(None, rows, weight if weight.size else None)
+                seen = self._extend_sketch(None, rows, weight)
             total = self._extend_sketch(seen, matrix, sample_weight)
             fit = sketch.finish(
                 total, standardize=self.standardize, ymax=self.ymax, bounds=self._bounds(), n_threads=self.n_threads

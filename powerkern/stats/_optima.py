@@ -11,7 +11,6 @@ from scipy import optimize, special
 
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
 from powerkern._estimators.plotting_positions import normal_quantiles, sort_and_weigh
-from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality.ppcc import ppcc_objective_columns
@@ -112,7 +111,7 @@ def correlations(column: FloatArray, family: int, lambdas: FloatArray) -> FloatA
 
 def _one_minus_correlations(x: FloatArray, family: int) -> Callable[[FloatArray], FloatArray]:
     """Return a function of lambdas: one minus the correlation of transformed ascending data and normal quantiles."""
-    columns, positions, totals = sort_and_weigh(x[np.newaxis].copy(), NO_WEIGHTS, normal_quantiles)
+    columns, positions, totals = sort_and_weigh(x[np.newaxis].copy(), None, normal_quantiles)
     work = np.empty((2, x.size))
 
     def one_minus_correlations(lambdas: FloatArray) -> FloatArray:

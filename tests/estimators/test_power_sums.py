@@ -157,12 +157,12 @@ def test_values_that_a_sample_does_not_need_to_see_are_within_the_guess():
     X = np.column_stack([rng.lognormal(size=50_000), rng.gamma(2.0, size=50_000), rng.uniform(1900, 2000, 50_000)])
     for family in FAMILIES:
         code = FAMILY_CODES[family]
-        found = ranges.range_matrix(X[::10], code, np.empty(0), 1)
+        found = ranges.range_matrix(X[::10], code, None, 1)
         wide = power_sums.widened(found, code)
         assert (wide[:, sketch.R_MIN] <= X.min(axis=0)).all()
         assert (X.max(axis=0) <= wide[:, sketch.R_MAX]).all()
         assert (wide[:, sketch.R_MIN] >= 0.0).all()
-    negative = power_sums.widened(ranges.range_matrix(-X[::10], FAMILY_CODES["yeo-johnson"], np.empty(0), 1), 1)
+    negative = power_sums.widened(ranges.range_matrix(-X[::10], FAMILY_CODES["yeo-johnson"], None, 1), 1)
     assert (negative[:, sketch.R_MAX] < 0.0).all()
 
 
@@ -176,7 +176,7 @@ def test_ranges_do_not_depend_on_how_a_matrix_lies_in_memory(monkeypatch, p, dty
         x = values[:, :p]
         layouts = x.copy(), x, np.asfortranarray(x), np.repeat(x, 2, axis=0)[::2]
         every = [(layout, n_threads) for layout in layouts for n_threads in (1, 2)]
-        first, *others = (ranges.range_matrix(y, FAMILY_CODES[family], np.empty(0), n) for y, n in every)
+        first, *others = (ranges.range_matrix(y, FAMILY_CODES[family], None, n) for y, n in every)
         assert all(first.tobytes() == other.tobytes() for other in others)
         assert_array_equal(first[:, [sketch.R_MIN, sketch.R_MAX]], np.column_stack([x.min(axis=0), x.max(axis=0)]))
 
@@ -192,7 +192,7 @@ def test_of_several_reasons_to_refuse_a_column_infinity_is_named(tall, infinite,
         found = ranges.range_matrix(values, FAMILY_CODES["box-cox"], np.asarray(weight, float), n_threads)
         assert_array_equal(found[:5, sketch.R_COUNT], [BAD_INFINITE] * 3 + [BAD_NOT_POSITIVE, 5000])
     some = np.asarray(X[:, :4], order=order)
-    found = routes.maximize_likelihood(some, FAMILY_CODES["box-cox"], np.full(4, np.nan), np.empty(0), n_threads)
+    found = routes.maximize_likelihood(some, FAMILY_CODES["box-cox"], np.full(4, np.nan), None, n_threads)
     assert_array_equal(found[:, STATUS], [BAD_INFINITE] * 3 + [BAD_NOT_POSITIVE])
 
 

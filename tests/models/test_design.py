@@ -12,8 +12,6 @@ import pytest
 
 from powerkern._models.design import Covariates, compute_basis, make_intercept, read_covariates
 
-NONE = np.empty(0)
-
 
 @pytest.mark.parametrize(
     "scale, weights", [(1e-300, 0), (1, 0), (1e300, 0), (1e-300, 1), (1, 1), (1e300, 1), (1, 1e-300), (1, 1e300)]
@@ -22,7 +20,7 @@ NONE = np.empty(0)
 def test_coefficients_are_those_of_least_squares(intercept: bool, scale: float, weights: float) -> None:
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(40, 3)) + 0.5, rng.normal(size=(40, 2))
-    weight = weights * rng.exponential(size=40) if weights else NONE
+    weight = weights * rng.exponential(size=40) if weights else None
     root = np.sqrt(weight) if weights else np.ones(40)
     full = np.column_stack([np.ones(40), X]) if intercept else X
     unit = np.where(np.arange(full.shape[1]) < int(intercept), 1.0, scale)
@@ -40,7 +38,7 @@ def test_coefficients_are_those_of_least_squares(intercept: bool, scale: float, 
     "x", [1990.0 + np.arange(30.0), 1e9 + np.arange(30.0) % 2, 1e300 * np.arange(1.0, 31.0), np.eye(30)[0]]
 )
 def test_covariates_far_from_0_are_kept(x: np.ndarray) -> None:
-    basis = compute_basis(np.column_stack([np.ones(30), x]), True, NONE)
+    basis = compute_basis(np.column_stack([np.ones(30), x]), True, None)
     assert basis.rank == 2
     assert abs(basis.design.basis @ basis.design.basis.T - np.eye(2)).max() < 1e-15
 
@@ -49,13 +47,13 @@ def test_collinear_columns_are_left_out_in_order() -> None:
     a, b = np.random.default_rng(0).normal(size=(2, 30))
     X = np.column_stack([a, np.full(30, 7.0), b, 1e5 * a - b + 1.0, np.zeros(30), a * b])
     covariates, values = read_covariates(X, None, True, 30, np.zeros((30, 1)))
-    used = compute_basis(values, True, NONE).used
+    used = compute_basis(values, True, None).used
     assert np.flatnonzero(used).tolist() == [0, 1, 3, 6]
     with pytest.warns(UserWarning, match="^covariates: 'x1', 'x3', 'x4' left out: constant, or linear combinations"):
         covariates.warn_dropped(used)
     frame = pd.DataFrame(X, columns=list("abcdef"))
     covariates, values = read_covariates(frame, None, False, 30, np.zeros((30, 1)))
-    used = compute_basis(values, False, NONE).used
+    used = compute_basis(values, False, None).used
     assert np.flatnonzero(used).tolist() == [0, 1, 2, 5]
     with pytest.warns(UserWarning, match="^covariates: 'd', 'e' left out: constant, or linear combinations"):
         covariates.warn_dropped(used)

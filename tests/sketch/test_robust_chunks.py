@@ -372,7 +372,7 @@ def test_counts_of_bins_are_those_of_the_rows():
     first = sampled(x)
     edges = first_edges(first, 0)
     assert edges.size <= 1.2 * EDGES
-    parts = [bins_of(part[:, None], np.empty(0), [edges], first.quantum) for part in np.array_split(x, 3)]
+    parts = [bins_of(part[:, None], None, [edges], first.quantum) for part in np.array_split(x, 3)]
     cells = functools.reduce(merge, parts).cells()[0]
     assert cells.rows.sum() == x.size
     for k in range(0, cells.rows.size, 17):
@@ -396,7 +396,7 @@ def test_counts_of_bins_are_those_of_the_rows():
 def test_extreme_values_are_counted():
     x = np.concatenate([np.linspace(-1.0, 1.0, 5000), [-1.7e308, 1.7e308, 5e-324]])
     first = sampled(x)
-    cells = bins_of(x[:, None], np.empty(0), [first_edges(first, 0)], first.quantum).cells()[0]
+    cells = bins_of(x[:, None], None, [first_edges(first, 0)], first.quantum).cells()[0]
     assert cells.rows.sum() == x.size
     assert np.isfinite(cells.mean).all()
     assert rows_as_cells(sampled(x[:10]).drawn[0]).rows.sum() == 10

@@ -17,7 +17,7 @@ rng = np.random.default_rng(20240601)
 def statistics(x):
     block = np.sort(np.array([x], dtype=float), axis=1)
     out = np.empty((1, moments.N_NORMALITY))
-    columns, positions, totals = sort_and_weigh(block, np.empty(0), normal_quantiles)
+    columns, positions, totals = sort_and_weigh(block, None, normal_quantiles)
     moments.normality_columns(columns, positions, totals, np.empty((2, block.shape[1])), out)
     return out[0]
 

@@ -31,7 +31,7 @@ TRANSFORMS = {BOX_COX: stats.boxcox, YEO_JOHNSON: stats.yeojohnson}
 def found(x, family, start=1.0):
     """Lambda, the objective, evaluations, status."""
     x = np.sort(np.asarray(x, dtype=float))
-    columns, positions, totals = sort_and_weigh(x[None], np.empty(0), normal_quantiles)
+    columns, positions, totals = sort_and_weigh(x[None], None, normal_quantiles)
     n = np.count_nonzero(~np.isnan(x))
     np.testing.assert_allclose(positions[0, 0, :n], np.sqrt(n) * oracles.filliben_quantiles(n), rtol=1e-9, atol=1e-12)
     out, work = np.empty((1, N_OPTIMUM)), new_search_work(x.size)
