@@ -10,7 +10,11 @@ any                    two passes (`kernels.likelihood.two_pass`): columns that 
                        tightly clustered, of enormous range, or short without their missing values
 =====================  ===============================================================================================
 
-@REASONS@
+Measured on one thread, with standard normal columns: lockstep takes 0.11, 0.19 and 0.84 of the time of columns one by
+one at 50, 200 and 512 rows. Power sums take 1.7, 0.96 and 0.79 of the time of one pass at 300,000, 1,000,000 and
+3,000,000 rows, and let all threads share one column. Profiles at four lambdas from power sums take 2.2 of the direct
+time at 8,000 rows and 0.55 at 32,768; intervals 1.7 and 0.37.
+
 The first boundary, `LOCKSTEP_MAX`, is applied by ``_engine.by_column.fit_part``, to the groups of columns that a thread
 takes; `_engine.ragged` pads short groups of rows up to it. The others are here.
 """

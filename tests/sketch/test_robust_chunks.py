@@ -360,10 +360,9 @@ def test_what_is_refused():
         fit_chunks([x, -x], "box-cox", "robust")
 
 
-def sampled(x, weight=()):
-    return sample_of(
-        x[:, None], np.asarray(weight, dtype=float), range_of(x, sample_weight=weight if len(weight) else None)
-    )
+def sampled(x, weight=None):
+    weights = None if weight is None else np.asarray(weight, dtype=float)
+    return sample_of(x[:, None], weights, range_of(x, sample_weight=weight))
 
 
 def test_counts_of_bins_are_those_of_the_rows():
