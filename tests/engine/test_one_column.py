@@ -1,4 +1,4 @@
-"""One column alone, by every route, as plain Python: what docs/contributing tells people to do."""
+"""One column alone, by every route, as plain Python: what docs/contributing/layout tells people to do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from powerkern._estimators import power_sums as _power_sums
 from powerkern._estimators.estimators import ESTIMATORS
 from powerkern.kernels.transforms.family import FAMILIES
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "contributing.rst"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "contributing" / "layout.rst"
 
 #: Run before the page's code: notes which functions of powerkern are entered from then on, and between which names.
 WATCH = """
