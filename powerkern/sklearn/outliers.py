@@ -166,11 +166,11 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return -1 for outliers, 1 for inliers, by `contamination` or `threshold`; raise for a row without a score."""
-        return self._read_labels(self._outlyingness(self._scores(X)))
+        return self._classify_rows(self._outlyingness(self._scores(X)))
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit, and judge the training data as `predict` does, by the scores behind `probability_`."""
-        return self._read_labels(self.fit(X, y)._training)
+        return self._classify_rows(self.fit(X, y)._training)
 
     # --- decisions --------------------------------------------------------------------------------------------
 
@@ -222,7 +222,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
             return limit
         return max(limit, float(self.scaling_.score_at(_CAUTIOUS)[j]))
 
-    def _read_labels(self, score: FloatArray) -> NDArray[np.int64]:
+    def _classify_rows(self, score: FloatArray) -> NDArray[np.int64]:
         """Return -1 for scores beyond the limit and 1 for all others; raise if one is NaN."""
         unknown = np.isnan(score)
         if unknown.any():

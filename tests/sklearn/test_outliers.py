@@ -247,7 +247,7 @@ def test_by_default_labels_are_those_of_pyod(name, options):
     model = OutlierProbability(getattr(models, kind)(**options)).fit(X)
     wide = 8.0 * CLEAN
     assert np.array_equal(model.predict(wide) == -1, model.detector_.predict(wide) == 1)
-    assert np.array_equal(model._labels(model._training) == -1, model.detector_.labels_ == 1)
+    assert np.array_equal(model._classify_rows(model._training) == -1, model.detector_.labels_ == 1)
 
 
 @pytest.mark.parametrize("detector", [*DETECTORS, LocalOutlierFactor(), PyODLike()], ids=lambda d: type(d).__name__)
