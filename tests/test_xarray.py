@@ -267,3 +267,19 @@ def test_matrices_with_coordinates_have_named_columns() -> None:
     turned = xr.DataArray([0.9, 0.2], dims="x", coords={"x": [20, 10]})
     assert_array_equal(pk.fit(x, lmbda=turned).lmbda, [0.2, 0.9])
     assert pk.fit(x.drop_vars("x")).column_names is None
+
+
+def test_turned_and_larger_arrays_are_sent_to_powerkern_xarray() -> None:
+    x = xr.DataArray(
+        np.random.default_rng(4).lognormal(size=(40, 2)),
+        dims=("t", "x"),
+        coords={"t": np.arange(40), "x": ["a", "b"]},
+    )
+    fitted = pk.fit(x)
+    advice = r"first dimension, 'x'; pass X.transpose\('t', 'x'\), or fit with powerkern.xarray"
+    for method in (fitted.transform, fitted.inverse_transform, fitted.confint):
+        with pytest.raises(ValueError, match=advice):
+            method(x.T)
+    assert_array_equal(fitted.transform(x.T.transpose("t", "x")), fitted.transform(x))
+    with pytest.raises(ValueError, match=r"X has 3 dimensions; fit with powerkern\.xarray"):
+        pk.fit(x.expand_dims("more"))

@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from powerkern._input.alignment import are_default, axis_labels, few, is_whole_label, may_go_by_position
 from powerkern._input.array_libraries import is_foreign_array, read_foreign_array
 from powerkern._input.columns import COMPLAINTS, describe_dtype, is_number, kind_of, objects_as_floats, reject_cells
-from powerkern._input.foreign import is_instance_by_name, refuse_foreign
+from powerkern._input.foreign import is_instance_by_name, library, refuse_foreign
 from powerkern._input.frame import Frame
 from powerkern._input.messages import did_you_mean, shown, warn
 from powerkern._input.wrapping import as_frame
@@ -140,6 +140,8 @@ def _contents(
     values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
     if dimensions is not None and values.ndim not in dimensions:
         described = f"has {values.ndim} dimensions" if values.ndim else f"is a {type(X).__name__}"
+        if library(X) == "xarray" and values.ndim > 2:
+            raise ValueError(f"{what} {described}; fit with powerkern.xarray, which takes any number of dimensions")
         error = TypeError if values.ndim == 0 and kind_of(values.dtype) != "number" else ValueError
         raise error(f"{what} {described}; pass a table of shape (n, p) or one column of shape (n,)")
     kind = kind_of(values.dtype)

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from powerkern._input import frames
-from powerkern._input.alignment import row_labels
+from powerkern._input.alignment import axis_labels, row_labels
 from powerkern._input.arguments import is_weightless, weights_of
 from powerkern._input.arrays import Matrix, as_matrix, as_rows, check_n_features, is_masked_array
 from powerkern._input.columns import LEAVE_OUT
+from powerkern._input.foreign import library
 from powerkern._input.messages import Rewording
 from powerkern._input.wrapping import as_frame
 from powerkern._typing import FloatArray
@@ -107,8 +108,23 @@ def read_fitted(
         matrix = as_matrix(part, what=what)
     if matrix.was_vector and n_features > 1 and names is not None:
         _refuse_one_row(X, names, what)
+    if names is not None and matrix.names is not None:
+        _refuse_turned(X, names, what)
     check_n_features(matrix.values, n_features, matrix.names, names)
     return matrix._replace(weight=weights_of(weight, len(matrix.values)), given=given, part=part)
+
+
+def _refuse_turned(X: Any, names: list[Any], what: str) -> None:
+    """Refuse a matrix of xarray whose first dimension has the labels of the fitted columns."""
+    if library(X) != "xarray" or len(X.dims) != 2:
+        return
+    rows, columns = X.dims
+    labels = X.indexes.get(rows)
+    if labels is not None and labels.tolist() == list(names) != axis_labels(X):
+        raise ValueError(
+            f"{what} has the fitted columns along its first dimension, {rows!r}; pass {what}.transpose({columns!r}, "
+            f"{rows!r}), or fit with powerkern.xarray, which goes by the names of dimensions"
+        )
 
 
 def _refuse_one_row(X: object, names: list[Any], what: str) -> None:

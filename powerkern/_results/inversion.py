@@ -49,7 +49,7 @@ class Inversion:
         self._table, self._standardize, self._dtype, self._numbers = table, standardize, dtype, numbers
         self._out_of_range, self._clip = out_of_range, out_of_range == "clip"
         self._ranges: deque[tuple[NDArray[np.intp], FloatArray, FloatArray]] = deque()
-        watched, is_lossy = self._remembered("watched", self._find_watched)
+        watched, is_lossy = self._watched
         self.watched: FloatArray = watched if numbers is None else watched[:, numbers]
         self.is_inspected: NDArray[np.bool_] | None = (
             is_lossy if numbers is None or is_lossy is None else is_lossy[numbers]
@@ -103,7 +103,7 @@ class Inversion:
         for numbers, lows, highs in self._ranges:
             low[numbers], high[numbers] = np.fmin(low[numbers], lows), np.fmax(high[numbers], highs)
         first, last = self._ends
-        is_lossy = self._remembered("watched", self._find_watched)[1]
+        is_lossy = self._watched[1]
         is_suspect = (low < first) | (high > last)  # not where NaN
         suspects = np.flatnonzero(is_suspect if is_lossy is None else is_suspect | is_lossy & ~np.isnan(low))
         if not suspects.size:
@@ -158,6 +158,12 @@ class Inversion:
         bounds[n_safe == 0] = np.nan
         bounds[:, is_failed(self._table.status)] = np.inf * np.array([[-1.0], [1.0]])
         return np.asarray(bounds)
+
+    @property
+    def _watched(self) -> tuple[FloatArray, NDArray[np.bool_] | None]:
+        """What `_find_watched` returns for all columns."""
+        found: tuple[FloatArray, NDArray[np.bool_] | None] = self._remembered("watched", self._find_watched)
+        return found
 
     def _find_watched(self) -> tuple[FloatArray, NDArray[np.bool_] | None]:
         """Return the rows INNER_LOW to WATCHED_MAX of `kernels.transforms.matrix`, and the columns that lack digits.
