@@ -4,7 +4,7 @@ They say what the fast forms compute, which work on sorted columns, with weights
 leaving registers, and which tests compare with them in every regime:
 
 =============================== ===================================================================================
-`qq.rho`                        `powerkern.kernels.robust.qq.bisquare_distance`: the sum of 1 - rho, without branches
+`qq.rho`                        `powerkern.kernels.robust.qq.nearness`: 1 - rho of a square, without branches
 `huber_psi`, `huber_one_step`   `powerkern.kernels.location.huber.one_step_of`: medians by lookup, with weights
 `qq_objective`                  `powerkern.kernels.robust.qq_column.qq_value`, and `qq_lanes` at eight lambdas at once
 `outlier_weights`               `powerkern.kernels.robust.reweighting.within_cutoff`: the values kept are consecutive

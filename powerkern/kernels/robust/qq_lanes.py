@@ -38,6 +38,7 @@ from powerkern.kernels.elementary.exp import (
 from powerkern.kernels.location.huber import CELLWISE_BETA
 from powerkern.kernels.location.loc_scale import MAD_FACTOR
 from powerkern.kernels.location.weights import FrequencyWeights, ScoreNodes, middle_positions, total_of, weight_at
+from powerkern.kernels.robust.qq import nearness
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, is_low_tail_in_logs
 
 #: All arrays may be of either precision: their type says how many lambdas go side by side.
@@ -256,12 +257,11 @@ def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes
 
 @inlined
 def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_scale_and_c: Lanes) -> Lanes:
-    """Return 1 - rho of value i, a fast form of `rho`; write its residual, at most 1 in size, in its place."""
+    """Return 1 - rho of value i; write its residual, at most 1 in size, in its place."""
     t = values_at(y, i) * per_scale_and_c - (scores[i] * per_c + center)
     t = maximum(minimum(t, 1.0), -1.0)  # a NaN counts as far
     store(y, (width_of(y) * i,), t)
-    u = 1.0 - t * t
-    return u * u * u
+    return nearness(t * t)
 
 
 @specialize_on_none(plain_nearness)

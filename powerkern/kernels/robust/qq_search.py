@@ -34,6 +34,7 @@ from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.elementary.constants import LARGEST
 from powerkern.kernels.elementary.exp import exp, maximum, minimum
 from powerkern.kernels.elementary.log import log
+from powerkern.kernels.robust.qq import nearness
 from powerkern.kernels.robust.qq_lanes import qq_objectives
 from powerkern.kernels.transforms.rectified import SortedColumn
 
@@ -328,5 +329,4 @@ def _nearest_between(y: Float32Array, i: int) -> Lanes:
     """Return the largest 1 - rho of residual i between neighboring lanes: at the median of both and 0."""
     a, b = load(y, (LANES32 * i,)), load(y, (LANES32 * i + 1,))
     nearest = maximum(minimum(a, b), minimum(maximum(a, b), 0.0))
-    u = 1.0 - nearest * nearest
-    return u * u * u
+    return nearness(nearest * nearest)
