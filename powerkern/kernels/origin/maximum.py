@@ -59,11 +59,13 @@ _LONGEST = (1.0, 1.0, 0.5)
 _CONVERGED, _ON_SAMPLE, _ROUGHLY = 3e-7, 1e-3, 1e-2
 #: Guards: most steps of a climb, and at a point of the grid. Half and double change no result.
 _MOST_STEPS, _GRID_STEPS = 80, 8
-#: L is not known better than this: 45 roundings.
+#: L is not known better than this: 45 roundings. With 0 the climbs take 113.4 evaluations, with ten times as much
+#: 110.6.
 _NOISE = 1e-14
-#: A pivot of the Hessian that is smaller, relative to its diagonal, is rounding.
+#: A pivot of the Hessian that is smaller, relative to its diagonal, is rounding. 1e-12 and 1e-8 change nothing.
 _SINGULAR = 1e-10
-#: How the Hessian is damped: at first, after a step that fails, and after one that succeeds (Levenberg's rule).
+#: How the Hessian is damped: at first, after a step that fails, and after one that succeeds (Levenberg's rule). Half
+#: and double of each take 110.5 to 112.4 evaluations.
 _DAMPED, _MORE, _LESS = 1e-2, 4.0, 0.1
 ORIGIN_WORK = named_tuple(OriginWork, *(ROWS,) * 9)
 
