@@ -111,7 +111,7 @@ def test_a_module_whose_library_is_missing_is_an_attribute_error(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["sklearn", "cellwise", "outliers", "completion"])
-def test_dir_shows_estimators(name):
+def test_dir_shows_public_names(name):
     namespace = importlib.import_module(f"powerkern.{name}")
     assert dir(namespace) == sorted(namespace.__all__)
     assert any(inspect.isclass(getattr(namespace, each)) for each in dir(namespace))

@@ -194,9 +194,9 @@ def test_html_and_text():
 
 
 def test_without_scikit_learn_the_import_says_what_to_install():
-    code = "import sys; sys.modules['sklearn.base'] = None; from powerkern.sklearn import PowerTransformer"
+    code = "import sys; sys.modules['sklearn'] = None; from powerkern.sklearn import PowerTransformer"
     _, complaint = processes.start(code).communicate()
-    assert "PowerTransformer needs scikit-learn: pip install scikit-learn" in complaint
+    assert "powerkern.sklearn needs scikit-learn: pip install scikit-learn" in complaint
 
 
 # --- what is asked of the data ------------------------------------------------------------------------
