@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import hypothesis
 import numba  # noqa: F401  (before powerkern, so that it knows kernels in a checkout that is not installed)
 import pytest
+from reference_files import SHARED
 
 hypothesis.settings.register_profile("powerkern", deadline=None, max_examples=60)
 hypothesis.settings.load_profile("powerkern")
 
 
-@pytest.fixture(scope="session")
-def shared() -> Path:
-    """Folder of reference values and public data beside the repository; not part of it."""
-    folder = Path(__file__).resolve().parents[2] / "shared"
-    if not (folder / "refs").is_dir():
-        pytest.skip(f"reference values are not at {folder}")
-    return folder
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests of data sets that are not part of the repository where they are missing."""
+    if item.get_closest_marker("needs_shared_data") and not (SHARED / "data").is_dir():
+        pytest.skip(f"public data sets are not at {SHARED}")
 
 
 @pytest.fixture

@@ -9,19 +9,11 @@ import pandas as pd
 import plain_ddc as plain
 import polars as pl
 import pytest
+from reference_files import SHARED
+from samples import factors_with_outlying_cells
 
 from powerkern.cellwise import ddc, wrapped_pca
 from powerkern.results import Cells
-
-
-def contaminated(n=90, p=6, seed=0, missing=0.05):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(n, 2)) @ rng.normal(size=(2, p)) + 0.3 * rng.normal(size=(n, p))
-    x[:, p - 1] = rng.normal(size=n)  # standalone
-    x[rng.random((n, p)) < 0.06] += 9.0
-    x[:2] = 8.0 * rng.choice([-1.0, 1.0], (2, p))
-    x[rng.random((n, p)) < missing] = np.nan
-    return x * 10.0 ** rng.integers(-2, 3, p) + rng.normal(size=p)
 
 
 def parts(cells):
@@ -37,7 +29,7 @@ def assert_same(a, b):
 @pytest.mark.parametrize("quantile, least", [(0.99, 0.5), (0.95, 0.3)])
 @pytest.mark.parametrize("seed", range(3))
 def test_beside_the_plain_implementation(seed, quantile, least, include_self):
-    x = contaminated(seed=seed)
+    x = factors_with_outlying_cells(seed=seed)
     fit = ddc(x, quantile=quantile, min_correlation=least, include_self=include_self)
     residuals, flagged, imputed, rows, flagged_rows = plain.ddc(x, quantile, least, include_self)
     np.testing.assert_allclose(fit.residuals, residuals, rtol=1e-8, atol=1e-9)
@@ -49,7 +41,7 @@ def test_beside_the_plain_implementation(seed, quantile, least, include_self):
 
 @pytest.mark.parametrize("search", ["pairs", "wrapped"])
 def test_predict_on_the_same_rows_says_the_same(search):
-    x = contaminated()
+    x = factors_with_outlying_cells()
     fit = ddc(x, search=search)
     assert_same(parts(fit.predict(x)), parts(fit))
     assert_same(parts(fit.predict(x[10:20])), [part[10:20] for part in parts(fit)])
@@ -82,7 +74,7 @@ def test_the_wrapped_search_with_missing_values():
 
 
 def test_neighbors():
-    x = contaminated(n=300, missing=0.0)
+    x = factors_with_outlying_cells(n=300, missing=0.0)
     fit = ddc(x)
     found = fit.neighbors(0)
     assert (np.diff(np.abs(found.correlations)) <= 0.0).all()
@@ -101,13 +93,13 @@ def test_neighbors():
 
 
 def test_auto_takes_pairs_for_few_columns_and_products_for_many():
-    assert ddc(contaminated()).search == "pairs"
+    assert ddc(factors_with_outlying_cells()).search == "pairs"
     assert ddc(np.random.default_rng(0).normal(size=(12, 800))).search == "wrapped"
 
 
 @pytest.mark.parametrize("search", ["pairs", "wrapped"])
 def test_the_same_bits_for_any_threads_layout_and_order(search):
-    x = contaminated(2000, 24)
+    x = factors_with_outlying_cells(2000, 24)
     base = parts(ddc(x, search=search, n_threads=1))
     assert_same(parts(ddc(np.asfortranarray(x), search=search, n_threads=3)), base)
     order = np.random.default_rng(0).permutation(24)
@@ -117,7 +109,7 @@ def test_the_same_bits_for_any_threads_layout_and_order(search):
 
 
 def test_permuted_rows_and_moved_columns():
-    x = contaminated()
+    x = factors_with_outlying_cells()
     base = ddc(x)
     order = np.random.default_rng(0).permutation(len(x))
     np.testing.assert_allclose(ddc(x[order]).residuals, base.residuals[order], rtol=1e-8, atol=1e-9)
@@ -128,7 +120,7 @@ def test_permuted_rows_and_moved_columns():
 
 
 def test_copies_of_a_column_agree_exactly():
-    x = contaminated(missing=0.0)[:, :2]
+    x = factors_with_outlying_cells(missing=0.0)[:, :2]
     x = np.column_stack([x, 3.0 * x[:, 0]])
     x[5, 2] = 1e6
     assert ddc(x).flagged[5, 2]
@@ -140,12 +132,12 @@ def test_one_column_and_fewer_rows_than_columns():
     assert fit.flagged[40, 0]
     assert fit.imputed.shape == (41,)
     assert fit.imputed[40] == pytest.approx(fit.loc[0])
-    wide = ddc(contaminated(15, 60, missing=0.0))
+    wide = ddc(factors_with_outlying_cells(15, 60, missing=0.0))
     assert np.isfinite(wide.residuals).all()
 
 
 def test_what_is_left_out():
-    x = contaminated()
+    x = factors_with_outlying_cells()
     x = np.column_stack([np.arange(1.0, 91.0), x, np.ones(90)])
     x[4, 1:] = np.nan
     fit = ddc(x)
@@ -162,7 +154,7 @@ def test_what_is_left_out():
 
 
 def test_frames():
-    frame = pd.DataFrame(contaminated(), columns=list("abcdef"))
+    frame = pd.DataFrame(factors_with_outlying_cells(), columns=list("abcdef"))
     frame.insert(0, "name", [f"row {i}" for i in range(90)])
     fit = ddc(frame)
     assert fit.column_names == list("abcdef")
@@ -188,13 +180,13 @@ def test_frames():
 )
 def test_bad_options(options, error, message):
     with pytest.raises(error, match=message):
-        ddc(contaminated(), **options)
+        ddc(factors_with_outlying_cells(), **options)
 
 
 def test_bad_data():
     with pytest.raises(ValueError, match=r"leaves no column.*column 0 has 1 distinct value"):
         ddc(np.ones((9, 2)))
-    x = contaminated()
+    x = factors_with_outlying_cells()
     fit = ddc(x)
     x[2, 3] = -np.inf
     with pytest.raises(ValueError, match="column 3, row 2"):
@@ -203,9 +195,9 @@ def test_bad_data():
         fit.predict(x)
 
 
-def top_gear(shared):
-    cars = pd.read_csv(shared / "data" / "topgear.csv")
-    names = pd.read_csv(shared / "data" / "topgear_names.csv")
+def top_gear():
+    cars = pd.read_csv(SHARED / "data" / "topgear.csv")
+    names = pd.read_csv(SHARED / "data" / "topgear_names.csv")
     cars.index = names.Maker + " " + names.Model
     skewed = ["Price", "Displacement", "BHP", "Torque", "TopSpeed"]
     cars[skewed] = np.log(cars[skewed].where(cars[skewed] > 0))
@@ -224,8 +216,9 @@ NAMED = [
 ]
 
 
-def test_the_cars_of_the_paper(shared):
-    cars = top_gear(shared)
+@pytest.mark.needs_shared_data
+def test_the_cars_of_the_paper():
+    cars = top_gear()
     assert cars.loc["Peugeot 107", "Weight"] == 210
     fit = ddc(cars)
     assert "Cylinders" not in fit.column_names
@@ -237,8 +230,9 @@ def test_the_cars_of_the_paper(shared):
     assert fit.flagged_rows["Renault Twizy"]
 
 
-def test_the_two_runs_of_philips_parts_that_deviate(shared):
-    parts = np.genfromtxt(shared / "data" / "data_philips.csv", delimiter=",", skip_header=1)
+@pytest.mark.needs_shared_data
+def test_the_two_runs_of_philips_parts_that_deviate():
+    parts = np.genfromtxt(SHARED / "data" / "data_philips.csv", delimiter=",", skip_header=1)
     fit = ddc(parts)
     beginning, later, last = (fit.flagged[rows].mean() for rows in (slice(100), slice(100, 490), slice(565, None)))
     assert beginning > 4.0 * later

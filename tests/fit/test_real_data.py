@@ -10,13 +10,12 @@ import numpy as np
 import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from pages import SHARED
+from reference_files import SHARED
 
 import powerkern as pk
 from powerkern import PowerFit, Status
 
 FAMILIES = ("yeo-johnson", "box-cox")
-FOLDER = SHARED / "data"
 
 
 def _bundled(name: str) -> np.ndarray:
@@ -26,10 +25,7 @@ def _bundled(name: str) -> np.ndarray:
 
 
 def _file(name: str) -> np.ndarray:
-    path = FOLDER / name
-    if not path.exists():
-        pytest.skip(f"public data are not at {FOLDER}")
-    return np.genfromtxt(path, delimiter=",", skip_header=1)
+    return np.genfromtxt(SHARED / "data" / name, delimiter=",", skip_header=1)
 
 
 DATA: dict[str, tuple[Callable[[str], np.ndarray], tuple[int, int]]] = {
@@ -52,7 +48,10 @@ DATA: dict[str, tuple[Callable[[str], np.ndarray], tuple[int, int]]] = {
 #: Data sets without a column that is positive throughout.
 NEVER_POSITIVE = ("digits",)
 CASES = [(name, family) for name in DATA for family in FAMILIES if family != "box-cox" or name not in NEVER_POSITIVE]
-every_case = pytest.mark.parametrize("name, family", CASES)
+every_case = pytest.mark.parametrize(
+    "name, family",
+    [pytest.param(*case, marks=pytest.mark.needs_shared_data if DATA[case[0]][0] is _file else ()) for case in CASES],
+)
 
 
 @cache
@@ -65,7 +64,7 @@ def load(name: str) -> np.ndarray:
 
 
 @cache
-def fitted(name: str, family: str) -> tuple[np.ndarray, PowerFit]:
+def load_and_fit(name: str, family: str) -> tuple[np.ndarray, PowerFit]:
     """The columns that are in the family's domain, and their fit."""
     X = load(name)
     if family == "box-cox":
@@ -88,7 +87,7 @@ def seen(column: np.ndarray) -> np.ndarray:
 
 @every_case
 def test_all_columns_are_fitted_but_constant_ones(name: str, family: str) -> None:
-    X, fit = fitted(name, family)
+    X, fit = load_and_fit(name, family)
     for j in range(X.shape[1]):
         distinct = np.unique(seen(X[:, j])).size
         assert fit.status[j] == (Status.OK if distinct > 1 else Status.CONSTANT if distinct else Status.EMPTY), j
@@ -99,7 +98,7 @@ def test_all_columns_are_fitted_but_constant_ones(name: str, family: str) -> Non
 @every_case
 def test_lambda_is_where_the_score_changes_sign(name: str, family: str) -> None:
     """To 1e-12, or to ten times what half an ulp in the data does to lambda."""
-    X, fit = fitted(name, family)
+    X, fit = load_and_fit(name, family)
     rng = np.random.default_rng(0)
     for j in columns(X, fit):
         x = seen(X[:, j]).astype(np.longdouble)
@@ -118,7 +117,7 @@ def test_lambda_is_where_the_score_changes_sign(name: str, family: str) -> None:
 
 @every_case
 def test_standardised(name: str, family: str) -> None:
-    X, fit = fitted(name, family)
+    X, fit = load_and_fit(name, family)
     Z = fit.transform(X)
     assert_array_equal(np.isnan(Z), np.isnan(X))
     for j in columns(X, fit):
@@ -129,7 +128,7 @@ def test_standardised(name: str, family: str) -> None:
 
 @every_case
 def test_inverse_round_trips_to_the_accuracy_of_the_data(name: str, family: str) -> None:
-    X, fit = fitted(name, family)
+    X, fit = load_and_fit(name, family)
     Z = fit.transform(X)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "column.* so flat there")  # of counts that are mostly 0
@@ -147,7 +146,7 @@ def test_inverse_round_trips_to_the_accuracy_of_the_data(name: str, family: str)
 
 @every_case
 def test_any_number_of_threads_and_any_order_give_the_same_bits(name: str, family: str) -> None:
-    X, fit = fitted(name, family)
+    X, fit = load_and_fit(name, family)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         others = [pk.fit(X, family=family, n_threads=3), pk.fit(np.asfortranarray(X), family=family, n_threads=1)]

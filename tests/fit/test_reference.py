@@ -1,17 +1,29 @@
-"""Fits against optima computed with many digits: a small set of our own, and the large one beside the repository."""
+"""Fits against optima computed with many digits."""
 
 from __future__ import annotations
 
+import make_reference
 import numpy as np
 import oracles
 import pytest
-from references import ABSENT, DBL_MAX, FITTED, HARD, OWN, THEIRS, lambda_tolerance, parameters, relative_error
+from reference_files import make_again
+from references import (
+    CASES,
+    DBL_MAX,
+    FITTED,
+    SHORT,
+    WITHOUT_OPTIMUM,
+    case_from_record,
+    each_case,
+    lambda_tolerance,
+    relative_error,
+)
 
 import powerkern as pk
 from powerkern import Status
 
 
-@parameters(FITTED, ABSENT)
+@each_case(FITTED)
 def test_lambda_and_likelihood(case):
     fit = pk.fit(case.x, case.family, sample_weight=case.weight)
     assert fit.status[0] == Status.OK
@@ -20,7 +32,7 @@ def test_lambda_and_likelihood(case):
     assert relative_error(fit.nll[0], case.nll, unit=1e-3 * fit.n_obs[0]) <= 1e-11
 
 
-@parameters([case for case in FITTED if case.bounded], ABSENT)
+@each_case([case for case in FITTED if case.bounded])
 def test_bounded_lambda(case):
     for ymax, lmbda in case.bounded.items():
         fit = pk.fit(case.x, case.family, sample_weight=case.weight, ymax=ymax)
@@ -32,7 +44,7 @@ def test_bounded_lambda(case):
         assert np.abs(raw).max() == pytest.approx(ymax, rel=1e-9)
 
 
-@parameters([case for case in FITTED if DBL_MAX / 1e4 in case.bounded], ABSENT)
+@each_case([case for case in FITTED if DBL_MAX / 1e4 in case.bounded])
 def test_raw_values_are_bounded_as_scipy_bounds_them(case):
     fit = pk.fit(case.x, case.family, standardize=False)
     assert fit.status[0] == Status.AT_BOUND
@@ -40,7 +52,7 @@ def test_raw_values_are_bounded_as_scipy_bounds_them(case):
     assert np.isfinite(fit.transform(case.x)).all()
 
 
-@parameters(FITTED, ABSENT)
+@each_case(FITTED)
 def test_standardised_output_is_finite_and_standard(case):
     z = pk.fit(case.x, case.family, sample_weight=case.weight).transform(case.x)
     assert np.isfinite(z).all()
@@ -49,14 +61,14 @@ def test_standardised_output_is_finite_and_standard(case):
     assert np.average((z - mean) ** 2, weights=case.weight) == pytest.approx(1.0, rel=1e-12)
 
 
-@parameters(HARD, ABSENT)
+@each_case(SHORT)
 def test_standardised_output_is_right(case):
     fit = pk.fit(case.x, case.family, sample_weight=case.weight)
     exact = oracles.standardized(case.family, fit.lmbda[0], case.x, case.weight)
     np.testing.assert_allclose(fit.transform(case.x), exact, rtol=1e-12, atol=1e-12)
 
 
-@parameters([case for case in OWN + THEIRS if case.kind in ("degenerate", "unrepresentable")], ABSENT)
+@each_case(WITHOUT_OPTIMUM)
 def test_columns_without_an_optimum(case):
     expected = Status.CONSTANT if case.kind == "degenerate" else Status.UNREPRESENTABLE
     with pytest.warns(UserWarning, match=f"column 0: {expected.sentence[:10]}") as caught:
@@ -66,5 +78,19 @@ def test_columns_without_an_optimum(case):
     np.testing.assert_array_equal(fit.transform(case.x), case.x)
 
 
-def test_every_kind_of_case_is_tested(shared):
-    assert {case.kind for case in THEIRS} == {"well", "ill", "flat", "degenerate", "unrepresentable"}
+def test_every_kind_of_case_is_tested():
+    assert {case.kind for case in CASES} == {"well", "ill", "flat", "degenerate", "unrepresentable"}
+
+
+@pytest.mark.parametrize(
+    "columns, make_record, name",
+    [
+        (make_reference.columns, make_reference.record, "weighted lognormal, box-cox"),
+        (make_reference.hard_columns, make_reference.hard_record, "few 2 among 1, yeo-johnson"),
+    ],
+)
+def test_the_script_still_writes_its_file(columns, make_record, name):
+    (column,) = (column for column in columns() if column[0] == name)
+    (case,) = (case for case in CASES if case.name == name)
+    made = case_from_record(make_again(make_record(*column)))
+    np.testing.assert_equal(made._asdict(), case._asdict())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
+from reference_files import read_reference
 from rules_study import harmonic_improvement_score, stratified_errors
 
 from powerkern import outliers
@@ -32,14 +32,10 @@ MEASURES = {
 BINNED = (refinement_error, calibration_error)
 STRATA = {"": "all", "_out": "outliers", "_in": "inliers"}
 
-#: Where the smallest area lets a bin just reach a value, the edge that the reference rounds may fall short of it, and a
-#: score ends up in the neighboring bin. Rational arithmetic decides: `test_where_the_reference_was_rounded`.
-ROUNDED = [("Iris|KNN", "linear"), ("Iris|KNN", "mean+sd"), ("Glass|IForest", "tmean10+sd")]
-
 
 @pytest.fixture(scope="module")
-def reference(shared):
-    return json.loads((shared / "refs/scaling_reference.json").read_text())["vectors"]
+def reference():
+    return read_reference("scaling.json")["samples"]
 
 
 def cases(n=60, seed=0):
@@ -49,43 +45,31 @@ def cases(n=60, seed=0):
 
 
 def test_every_measure_of_the_reference(reference):
-    for name, vector in reference.items():
-        for rule, expected in vector["variants"].items():
+    for sample in reference:
+        for rule, expected in sample["rules"].items():
             for key, value in expected["measures"].items():
                 measure, _, stratum = key.partition("_")
-                if (name, rule) in ROUNDED and measure in ("refine", "calib"):
-                    continue
                 found = MEASURES[measure](
-                    vector["labels"], expected["p"], stratum=STRATA[f"_{stratum}" if stratum else ""]
+                    sample["labels"], expected["p"], stratum=STRATA[f"_{stratum}" if stratum else ""]
                 )
-                assert found == pytest.approx(value, rel=1e-9, abs=1e-9), (name, rule, key)
-
-
-@pytest.mark.parametrize("name, rule", ROUNDED)
-def test_where_the_reference_was_rounded(reference, name, rule):
-    y, p = np.array(reference[name]["labels"], dtype=float), np.array(reference[name]["variants"][rule]["p"])
-    for stratum, (refinement, calibration) in oracles.binned_errors(y, p, range(5, 21)).items():
-        assert refinement_error(y, p, stratum=stratum) == pytest.approx(refinement, rel=1e-11)
-        assert calibration_error(y, p, stratum=stratum) == pytest.approx(calibration, rel=1e-11)
+                assert found == pytest.approx(value, rel=1e-9, abs=1e-9), (sample["name"], rule, key)
 
 
 def test_edges_of_the_reference(reference):
-    for name, vector in reference.items():
-        for n_bins, edges in vector["equiareal_edges_mean+nmad"].items():
-            p = vector["variants"]["mean+nmad"]["p"]
-            found = reliability_diagram(vector["labels"], p, n_bins=int(n_bins)).edges
-            assert found == pytest.approx(edges, abs=1e-12), (name, n_bins)
+    for sample in reference:
+        for n_bins, edges in sample["edges"].items():
+            p = sample["rules"]["mean+nmad"]["p"]
+            found = reliability_diagram(sample["labels"], p, n_bins=int(n_bins)).edges
+            assert found == pytest.approx(edges, abs=1e-12), (sample["name"], n_bins)
 
 
 def test_improvement_scores_of_the_reference(reference):
-    for name, vector in reference.items():
-        rules = {rule: found for rule, found in vector["variants"].items() if (name, rule) not in ROUNDED}
-        y = np.array(vector["labels"])
-        if len(rules) < len(vector["variants"]) or not 0 < y.sum() < y.size:
-            continue
-        errors = stratified_errors(y, np.column_stack([found["p"] for found in rules.values()]))
-        expected = [found["his"] for found in rules.values()]
-        assert harmonic_improvement_score(errors) == pytest.approx(expected, rel=1e-7, abs=1e-12), name
+    for sample in reference:
+        errors = stratified_errors(
+            np.array(sample["labels"]), np.column_stack([found["p"] for found in sample["rules"].values()])
+        )
+        expected = [found["improvement"] for found in sample["rules"].values()]
+        assert harmonic_improvement_score(errors) == pytest.approx(expected, rel=1e-7, abs=1e-9), sample["name"]
 
 
 def test_a_matrix_gives_one_value_a_column():

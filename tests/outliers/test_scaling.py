@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 import pickle
-import warnings
 
+import make_scaling_reference
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
+from fits import quietly
+from reference_files import make_again, read_reference
 from scipy import optimize, special, stats
 
 import powerkern as pk
@@ -17,10 +19,10 @@ from powerkern.outliers import brier_score, fit_scaling, outlier_probability, zs
 
 RULES = {
     "linear": {"method": "linear"},
-    "huberT": {"method": "huber"},
+    "huber": {"method": "huber"},
     "tukey": {"method": "tukey"},
     **{
-        f"{'tmean10' if center == 'trimmed' else center}+{scale}": {"center": center, "scale": scale}
+        f"{center}+{scale}": {"center": center, "scale": scale}
         for center in ("mean", "median", "trimmed")
         for scale in ("sd", "nmad", "niqr")
     },
@@ -37,15 +39,8 @@ SCORES = rng.lognormal(size=(300, 5))
 
 
 @pytest.fixture(scope="module")
-def reference(shared):
-    return json.loads((shared / "refs/scaling_reference.json").read_text())["vectors"]
-
-
-def quiet(function, *args, **options):
-    """The result, whatever it warns of."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return function(*args, **options)
+def reference():
+    return read_reference("scaling.json")["samples"]
 
 
 # --- reference values ----------------------------------------------------------------------------------
@@ -53,22 +48,27 @@ def quiet(function, *args, **options):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_parameters_and_probabilities_of_the_reference(reference, rule):
-    for name, vector in reference.items():
-        expected = vector["variants"][rule]
-        scaling = quiet(fit_scaling, vector["scores"], **RULES[rule])
+    for sample in reference:
+        expected = sample["rules"][rule]
+        scaling = quietly(fit_scaling, sample["scores"], **RULES[rule])
         found = [scaling.mu[0], scaling.sigma[0] + (scaling.mu[0] if rule == "linear" else 0.0)]
-        assert found == pytest.approx(expected["params"], rel=1e-9, abs=1e-12), name
-        assert scaling.probability(vector["scores"]) == pytest.approx(expected["p"], abs=1e-9), name
+        assert found == pytest.approx(expected["parameters"], rel=1e-9, abs=1e-12), sample["name"]
+        assert scaling.probability(sample["scores"]) == pytest.approx(expected["p"], abs=1e-9), sample["name"]
 
 
 def test_gamma_rule_of_the_reference(reference):
-    for vector in reference.values():
-        expected = vector["variants_extra"]["gamma_elki"]["p"]
-        found = quiet(outlier_probability, vector["scores"], method="gamma")
-        if expected is not None:
-            assert found == pytest.approx(expected, abs=1e-9)
+    for sample in reference:
+        found = quietly(outlier_probability, sample["scores"], method="gamma")
+        if sample["gamma"] is not None:
+            assert found == pytest.approx(sample["gamma"], abs=1e-9), sample["name"]
         else:
-            assert np.isnan(found).all() or (np.std(vector["scores"]) == 0.0 and (found == 0.0).all())
+            assert np.isnan(found).all() or (np.std(sample["scores"]) == 0.0 and (found == 0.0).all())
+
+
+def test_the_script_still_writes_its_file(reference):
+    samples = list(make_scaling_reference.samples())
+    assert make_again(make_scaling_reference.record(*samples[1])) == reference[1]
+    assert [sample["name"] for sample in reference] == [name for name, _, _ in samples]
 
 
 def test_rule_with_one_formula_each():
@@ -225,7 +225,7 @@ def test_infinite_new_scores_are_certain(rule):
 
 @pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
 def test_infinite_new_scores_are_certain_without_scale_too(rule):
-    scaling = quiet(fit_scaling, [2.0, 2.0, 2.0], **rule)
+    scaling = quietly(fit_scaling, [2.0, 2.0, 2.0], **rule)
     found = scaling.probability([math.inf, -math.inf, math.nan, 2.0])
     assert found == pytest.approx([1.0, 0.0, math.nan, 0.0], nan_ok=True)
 
@@ -272,7 +272,7 @@ def test_distribution_behind_each_rule():
 
 @pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
 def test_distribution_without_a_scale_is_a_step(rule):
-    scaling = quiet(fit_scaling, [2.0, 2.0, 2.0], **rule)
+    scaling = quietly(fit_scaling, [2.0, 2.0, 2.0], **rule)
     found = scaling.cdf([1.0, 3.0, math.nan, math.inf, -math.inf])
     expected = [0.0, float(rule.get("method") != "linear"), math.nan, 1.0, 0.0]
     assert found == pytest.approx(expected, nan_ok=True)
@@ -292,8 +292,8 @@ def test_the_map_the_other_way(rule, probability):
 
 def test_the_map_the_other_way_at_the_ends():
     assert fit_scaling(SCORES[:, 0]).score_at(1.0).tolist() == [np.finfo(np.float64).max]
-    assert quiet(fit_scaling, [2.0, 2.0, 2.0]).score_at(0.5).tolist() == [2.0]
-    assert np.isnan(quiet(fit_scaling, [math.nan, math.nan]).score_at(0.5)).all()
+    assert quietly(fit_scaling, [2.0, 2.0, 2.0]).score_at(0.5).tolist() == [2.0]
+    assert np.isnan(quietly(fit_scaling, [math.nan, math.nan]).score_at(0.5)).all()
     assert fit_scaling([1.0, 2.0, 3.0], 2.5, "sd").score_at(0.0).tolist() == [2.5]
     for wrong in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match=r"probability must be a number in \[0, 1\]"):
@@ -410,9 +410,13 @@ def test_scores_are_numbers():
 # --- z-scores ------------------------------------------------------------------------------------------
 
 
-def test_zscore_reference(shared):
-    record = json.loads((shared / "refs/outlier_basics_reference.json").read_text())["mahalanobis"]
-    np.testing.assert_allclose(zscore(record["X"], ddof=1), record["zscores_ddof1"], rtol=1e-12)
+def test_zscores_in_many_digits():
+    with mpmath.workdps(40):
+        s = [mpmath.mpf(v) for v in SCORES[:, 0].tolist()]
+        mean = mpmath.fsum(s) / len(s)
+        sd = mpmath.sqrt(mpmath.fsum((v - mean) ** 2 for v in s) / (len(s) - 1))
+        expected = [float((v - mean) / sd) for v in s]
+    np.testing.assert_allclose(zscore(SCORES[:, 0], ddof=1), expected, rtol=1e-12, atol=1e-14)
 
 
 def test_zscores():

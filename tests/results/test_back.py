@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from pages import SHARED
 from scipy import special
 
 import powerkern as pk
 
 X = np.random.default_rng(0).lognormal(size=50)
-REFERENCE = SHARED / "refs" / "regression_reference.json"
 SLOW = pytest.mark.slow
 PLACES = [(0.0, 0.1), (0.1, 0.5), (1.0, 0.3), (-1.0, 0.2), (-2.0, 1.0), (0.3, 2.0)]
 
@@ -130,23 +126,28 @@ def test_centers_far_beyond_the_range() -> None:
     assert_allclose(raw_fit("box-cox", 1.0).inverse_mean(-1.0 - r, 1.0), hazard - r, rtol=1e-9)
 
 
-@pytest.mark.parametrize("lmbda", [-0.5, 0.0, 0.3, 1.0])
+#: lambda -> InvBoxCox(c(-1, 0, 0.5, 1, 2), lambda, biasadj = TRUE, fvar = 0.09) in R 4.2.2 with forecast 8.20.
+FORECAST = {
+    -0.5: [0.457777777777778, 1.0675, 1.99111111111111, 5.08, np.nan],
+    0.0: [0.384434016024157, 1.045, 1.72291372788163, 2.8406045107397, 7.72156362338253],
+    0.3: [0.324129355836136, 1.0315, 1.63135740324357, 2.4424827026466, 4.84965885989033],
+    1.0: [np.nan, 1.0, 1.5, 2.0, 3.0],
+}
+
+
+@pytest.mark.parametrize("lmbda", FORECAST)
 def test_against_forecast(lmbda: float) -> None:
     """R's InvBoxCox(biasadj=TRUE) ends after the second derivative: what is left is of the order of sd**4."""
-    if not REFERENCE.exists():
-        pytest.skip(f"{REFERENCE.name} is not here")
-    records = {one["lambda"]: one for one in json.loads(REFERENCE.read_text())["bias"]}
-    record = records[lmbda]
-    z, theirs = np.array(record["z"], dtype=float), np.array(record["mean"], dtype=float)
+    z, theirs, variance = np.array([-1.0, 0.0, 0.5, 1.0, 2.0]), np.array(FORECAST[lmbda]), 0.09
     with np.errstate(divide="ignore", invalid="ignore"):
         base = np.exp(z) if lmbda == 0.0 else (1.0 + lmbda * z) ** (1.0 / lmbda)
-        series = base * (1.0 + 0.5 * record["fvar"] * (1.0 - lmbda) / (1.0 + lmbda * z) ** 2)
+        series = base * (1.0 + 0.5 * variance * (1.0 - lmbda) / (1.0 + lmbda * z) ** 2)
     known = np.isfinite(theirs) & (1.0 + lmbda * z > 0.0)
     assert_allclose(series[known], theirs[known], rtol=1e-12)
     fit = raw_fit("box-cox", lmbda)
     near = known & (1.0 + lmbda * z > 0.6)
     assert near.sum() >= 3
-    assert_allclose(fit.inverse_mean(z, np.sqrt(record["fvar"]))[near], theirs[near], rtol=0.06)
+    assert_allclose(fit.inverse_mean(z, np.sqrt(variance))[near], theirs[near], rtol=0.06)
     at, small = z[near], 0.01
     two = fit.inverse_mean(at, small) - base[near] * (1.0 + 0.5 * small**2 * (1 - lmbda) / (1 + lmbda * at) ** 2)
     assert abs(two).max() < 1e3 * small**4

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
+from reference_files import read_reference
+from samples import lognormal_columns
 from scipy import stats
 
 import powerkern as pk
@@ -24,23 +24,23 @@ from tests.support.oracles import likelihood, most_likely_lambda
 FAMILIES = ["box-cox", "yeo-johnson"]
 
 
-def matrix(n: int = 40, p: int = 4, seed: int = 0) -> np.ndarray:
-    x = np.random.default_rng(seed).lognormal(sigma=np.linspace(0.3, 1.0, p), size=(n, p))
+def lognormal_with_holes(n: int = 40, p: int = 4, seed: int = 0) -> np.ndarray:
+    x = lognormal_columns(n, np.linspace(0.3, 1.0, p), seed=seed)
     x[:7, 1] = np.nan
     return x
 
 
 def mixed(family: str) -> np.ndarray:
-    return matrix() if family == "box-cox" else matrix() - 1.5
+    return lognormal_with_holes() if family == "box-cox" else lognormal_with_holes() - 1.5
 
 
 # --- the shared pieces --------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def car(shared) -> list[list]:
+def car() -> list[list]:
     """Lambda, standard error, rounded power and interval of every lambda that car estimated, one or several."""
-    reference = json.loads((shared / "refs/regression_reference.json").read_text())
+    reference = read_reference("regression.json")
     one = [
         [r[k] for k in ("name", "lambda", "se", "rounded", "wald_low", "wald_high")] for r in reference["univariate"]
     ]
@@ -64,11 +64,10 @@ def test_rounded_powers_and_intervals_are_those_of_car(car):
         assert rounded_power([lmbda], interval)[0] == expected, name
 
 
-def test_likelihood_ratios_are_those_of_mass_and_car(shared):
+def test_likelihood_ratios_are_those_of_mass_and_car():
     """The difference of car's tests of 1 and 0 is a test of 1 against 0, by the profile that MASS::boxcox computes."""
-    reference = json.loads((shared / "refs/regression_reference.json").read_text())
     checked = 0
-    for r in reference["univariate"]:
+    for r in read_reference("regression.json")["univariate"]:
         if "mass_llf" in r:
             at = np.searchsorted(r["mass_lambda"], [-1e-9, 1.0 - 1e-9])
             zero, one = np.array(r["mass_llf"])[at]
@@ -202,7 +201,7 @@ def test_wald_interval_of_a_fit(family):
 
 
 def test_columns_without_an_optimum_have_no_tests():
-    x = matrix()
+    x = lognormal_with_holes()
     x[:, 3] = 2.0
     with pytest.warns(UserWarning, match="fewer than two distinct"):
         fit = pk.fit(x, "box-cox", lmbda=[np.nan, np.nan, 0.3, np.nan])
@@ -217,7 +216,7 @@ def test_columns_without_an_optimum_have_no_tests():
 
 
 def test_of_mixed_families():
-    x = np.column_stack([matrix()[:, 0], matrix()[:, 2] - 3.0])
+    x = np.column_stack([lognormal_with_holes()[:, 0], lognormal_with_holes()[:, 2] - 3.0])
     best = pk.fit(x, "best")
     assert best.families == ["box-cox", "yeo-johnson"] or best.families == ["yeo-johnson", "yeo-johnson"]
     for j, family in enumerate(best.families):
@@ -226,7 +225,7 @@ def test_of_mixed_families():
 
 
 def test_of_shifted_columns():
-    x = matrix()
+    x = lognormal_with_holes()
     shift = np.array([0.5, 1.0, 0.25, 2.0])
     moved, plain = pk.fit(x - shift, "box-cox", shift=shift), pk.fit((x - shift) + shift, "box-cox")
     for given in (0.0, [0.0, 0.5, 1.0, 2.0]):
@@ -237,7 +236,7 @@ def test_of_shifted_columns():
 
 
 def test_without_data():
-    x = matrix()
+    x = lognormal_with_holes()
     fit = pk.fit(x, "box-cox")
     read = pk.PowerFit.from_json(fit.to_json())
     for call in (lambda: read.lr_test(0.0), lambda: read.lr_test([0.0] * 4), read.rounded_fit):
@@ -250,7 +249,7 @@ def test_without_data():
 
 
 def test_of_power_sums():
-    x = matrix(500)
+    x = lognormal_with_holes(500)
     fit, sketched = pk.fit(x, "box-cox"), fit_chunks(lambda: iter([x[:300], x[300:]]), "box-cox")
     for given in (0.5, [0.0, 0.5, 1.0, 0.3]):
         np.testing.assert_allclose(sketched.lr_test(given).statistic, fit.lr_test(given).statistic, rtol=1e-6)
@@ -263,7 +262,7 @@ def test_of_power_sums():
 
 @pytest.mark.parametrize("estimator", ["robust", "mtl", "ppcc"])
 def test_only_of_maximum_likelihood(estimator):
-    fit = pk.fit(matrix(), "box-cox", estimator)
+    fit = pk.fit(lognormal_with_holes(), "box-cox", estimator)
     for call in (lambda: fit.lr_test(0.0), fit.rounded, fit.rounded_fit):
         with pytest.raises(ValueError, match=f"for estimator='mle' only, not for '{estimator}'"):
             call()
@@ -283,15 +282,15 @@ def test_only_of_maximum_likelihood(estimator):
         (lambda f: f.rounded(level=1.0), ValueError, "level must be between 0 and 1"),
         (lambda f: f.rounded_fit(level=0.0), ValueError, "level must be between 0 and 1"),
         (lambda f: f.summary(level=2), ValueError, "level must be between 0 and 1"),
-        (lambda f: f.lr_test(0.0, -matrix()), ValueError, "column 0, row 0: the value is -1.03"),
+        (lambda f: f.lr_test(0.0, -lognormal_with_holes()), ValueError, "column 0, row 0: the value is -1.03"),
         (lambda f: f.lr_test(0.0, sample_weight=np.ones(40)), ValueError, "sample_weight goes with X"),
-        (lambda f: f.normality(-matrix()), ValueError, "column 0, row 0: the value is -1.03"),
-        (lambda f: f.normality(matrix()[:, :2]), ValueError, "2"),
+        (lambda f: f.normality(-lognormal_with_holes()), ValueError, "column 0, row 0: the value is -1.03"),
+        (lambda f: f.normality(lognormal_with_holes()[:, :2]), ValueError, "2"),
     ],
 )
 def test_bad_arguments(call, error, match):
     with pytest.raises(error, match=match):
-        call(pk.fit(matrix(), "box-cox"))
+        call(pk.fit(lognormal_with_holes(), "box-cox"))
 
 
 # --- rounded fits -------------------------------------------------------------------------------------
@@ -323,7 +322,7 @@ def test_rounded_fit_is_the_fit_with_these_lambdas(family, weighted):
 
 
 def test_what_cannot_be_rounded_is_kept():
-    x = matrix()
+    x = lognormal_with_holes()
     x[:, 3] = 2.0
     with pytest.warns(UserWarning, match="fewer than two distinct"):
         fit = pk.fit(x, "box-cox", lmbda=[0.2, np.nan, np.nan, np.nan])
@@ -346,7 +345,7 @@ def test_rounded_raw_output_that_overflows_is_reported():
 
 
 def test_bits_do_not_depend_on_threads_or_order():
-    x = matrix(300, 24)
+    x = lognormal_with_holes(300, 24)
     fit = pk.fit(x, "box-cox", n_threads=1)
     given = np.linspace(-1.0, 2.0, 24)
     order = np.random.default_rng(1).permutation(24)

@@ -170,10 +170,10 @@ def test_columns_without_a_fit():
 
 
 #: Of any length, and of values down to the smallest numbers.
-THEIRS = [case for case in reference.THEIRS if case.kind in ("well", "ill")]
+REFERENCES = [case for case in reference.FITTED if case.weight is None and case.kind != "flat"]
 
 
-@reference.parameters(THEIRS, reference.ABSENT)
+@reference.each_case(REFERENCES)
 def test_reference_values(case):
     fit, refinements = resolved(case.x, case.family)
     assert fit.status[0] == Status.OK
@@ -181,8 +181,8 @@ def test_reference_values(case):
     assert reference.relative_error(fit.lmbda[0], case.lmbda) <= reference.lambda_tolerance(case)
 
 
-def test_most_reference_values_need_no_finer_grid(shared):
-    assert sum(resolved(case.x, case.family)[1] > 0 for case in THEIRS) <= len(THEIRS) // 10
+def test_most_reference_values_need_no_finer_grid():
+    assert sum(resolved(case.x, case.family)[1] > 0 for case in REFERENCES) <= len(REFERENCES) // 10
 
 
 def test_a_grid_that_is_too_coarse_is_reported():

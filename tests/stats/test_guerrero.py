@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from pages import SHARED
+from reference_files import SHARED
 from scipy import optimize
 
 from powerkern.stats import boxcox_guerrero
@@ -30,10 +30,9 @@ def series(n: int, seed: int, length: int = 12) -> np.ndarray:
     return level + 0.2 * level**power * (np.sin(2 * np.pi * t / length) + 0.3 * rng.normal(size=n))
 
 
+@pytest.mark.needs_shared_data
 @pytest.mark.parametrize("name", ["AirPassengers", "lynx", "sunspots", "UKgas", "JohnsonJohnson"])
 def test_against_forecast(name: str) -> None:
-    if not REFERENCE.exists():
-        pytest.skip(f"{REFERENCE.name} is not here")
     records = {one["name"]: one for one in json.loads(REFERENCE.read_text())["forecast"]}
     record = records[name]
     x = np.array(record["x"], dtype=float)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
 import warnings
 from collections.abc import Callable
@@ -20,6 +19,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from references import FITTED, WITHOUT_OPTIMUM, Case, lambda_tolerance, relative_error
 
 from powerkern import stats as ours
 
@@ -299,74 +299,64 @@ def test_signatures_are_scipys() -> None:
 # --- the reference values -----------------------------------------------------------------------------
 
 
-def _reference_cases(shared: Path, family: str) -> list[tuple[str, dict[str, Any], np.ndarray]]:
-    files = ("mle_reference.json", "mle_reference_real_columns.json")
-    cases = [case for file in files for case in json.loads((shared / "refs" / file).read_text())["cases"]]
-    return [(c["name"], c, np.array([float(v) for v in c["data"]])) for c in cases if c["transform"] == family]
+def _unweighted(family: str, cases: list[Case]) -> list[Case]:
+    return [case for case in cases if case.family == family and case.weight is None]
 
 
-def _off(lmbda: float, case: dict[str, Any], field: str = "lambda_star") -> bool:
-    """Whether `lmbda` misses the reference by more than the issue allows."""
-    exact = float(case[field])
-    ill = case["class"] == "ill" and field == "lambda_star"
-    allowed = 10.0 * float(case["half_ulp_sensitivity"]) if ill else 1e-12
-    return case["class"] in ("well", "ill") and not abs(lmbda - exact) <= allowed * max(1.0, abs(exact))
+def _is_off(lmbda: float, case: Case, ymax: float = math.inf) -> bool:
+    """Whether `lmbda` misses the optimum with |psi| <= ymax."""
+    if ymax in case.bounded:
+        return not relative_error(lmbda, case.bounded[ymax]) <= 1e-12
+    return not relative_error(lmbda, case.lmbda) <= lambda_tolerance(case)
 
 
 @pytest.mark.filterwarnings("ignore:The optimal lambda is", "ignore:not fitted")
-def test_boxcox_references(shared: Path) -> None:
+def test_boxcox_references() -> None:
+    for case in _unweighted("box-cox", WITHOUT_OPTIMUM):
+        with pytest.raises(ValueError, match="must not be constant"):
+            ours.boxcox(case.x)
     failures = []
-    for name, case, x in _reference_cases(shared, "boxcox"):
-        if case["class"] == "degenerate":
-            with pytest.raises(ValueError, match="must not be constant"):
-                ours.boxcox(x)
-            continue
-        free = ours.boxcox_normmax(x, method="mle", ymax=math.inf)
-        bounded = ours.boxcox_normmax(x, method="mle")
-        field = "lambda_bounded_dblmax_over_1e4"
-        y, lmbda = ours.boxcox(x)
-        if (
-            _off(free, case)
-            or _off(bounded, case, field if field in case else "lambda_star")
-            or lmbda != bounded
-            or not np.all(np.abs(y) <= YMAX)
-        ):
-            failures.append((name, free, bounded, case["lambda_star"], case.get(field)))
+    for case in _unweighted("box-cox", FITTED):
+        free = ours.boxcox_normmax(case.x, method="mle", ymax=math.inf)
+        bounded = ours.boxcox_normmax(case.x, method="mle")
+        y, lmbda = ours.boxcox(case.x)
+        if _is_off(free, case) or _is_off(bounded, case, YMAX) or lmbda != bounded or not np.all(np.abs(y) <= YMAX):
+            failures.append((case.name, free, bounded, case.lmbda, case.bounded))
     assert not failures
 
 
 @pytest.mark.filterwarnings("ignore:The optimal lambda is", "ignore:not fitted")
-def test_yeojohnson_references(shared: Path) -> None:
+def test_yeojohnson_references() -> None:
+    for case in _unweighted("yeo-johnson", WITHOUT_OPTIMUM):
+        if case.kind == "degenerate":
+            free, bounded = (ours.yeojohnson_normmax(case.x, ymax=ymax) for ymax in (math.inf, YMAX))
+            assert (free, bounded, ours.yeojohnson(case.x)[1]) == (1.0, 1.0, 1.0)
     failures = []
-    for name, case, x in _reference_cases(shared, "yeojohnson"):
-        free = ours.yeojohnson_normmax(x, ymax=math.inf)
-        bounded = ours.yeojohnson_normmax(x, ymax=YMAX)
-        field = "lambda_bounded_dblmax_over_1e4"
-        y, lmbda = ours.yeojohnson(x)
-        if case["class"] == "degenerate":
-            assert (free, bounded, lmbda) == (1.0, 1.0, 1.0)
-            continue
+    for case in _unweighted("yeo-johnson", FITTED):
+        free = ours.yeojohnson_normmax(case.x, ymax=math.inf)
+        bounded = ours.yeojohnson_normmax(case.x, ymax=YMAX)
+        y, lmbda = ours.yeojohnson(case.x)
         at_default_bound = np.max(np.abs(y)) > 1e149  # sqrt of the largest number, over 1e4: 1.3e150
         if (
-            _off(free, case)
-            or _off(bounded, case, field if field in case else "lambda_star")
+            _is_off(free, case)
+            or _is_off(bounded, case, YMAX)
             or not (at_default_bound or lmbda == free)
             or not np.all(np.isfinite(y))
         ):
-            failures.append((name, free, bounded, lmbda, case["lambda_star"], case.get(field)))
+            failures.append((case.name, free, bounded, lmbda, case.lmbda, case.bounded))
     assert not failures
 
 
-@pytest.mark.parametrize("family", ["boxcox", "yeojohnson"])
-def test_llf_at_the_reference_optimum(family: str, shared: Path) -> None:
-    llf = getattr(ours, family + "_llf")
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_llf_at_the_reference_optimum(family: str) -> None:
+    llf = ours.boxcox_llf if family == "box-cox" else ours.yeojohnson_llf
     failures = []
-    for name, case, x in _reference_cases(shared, family):
-        if case["class"] in ("well", "ill"):
-            exact = -float(case["nll"])
-            size = abs(exact) + x.size * abs(float(case["log_variance"]))  # terms that cancel
-            if not abs(llf(float(case["lambda_star"]), x) - exact) <= 1e-12 * size:
-                failures.append((name, llf(float(case["lambda_star"]), x), exact))
+    for case in _unweighted(family, FITTED):
+        exact, lmbda = -float(case.nll), float(case.lmbda)
+        jacobian = np.log(case.x) if family == "box-cox" else np.sign(case.x) * np.log1p(np.abs(case.x))
+        size = abs(exact) + abs((lmbda - 1.0) * jacobian.sum())  # of its terms
+        if not abs(llf(lmbda, case.x) - exact) <= 1e-12 * size:
+            failures.append((case.name, llf(lmbda, case.x), exact))
     assert not failures
 
 

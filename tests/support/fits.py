@@ -1,8 +1,12 @@
-"""Access of tests to the rows that kernels write, behind every figure of a fit."""
+"""Fits that ignore warnings, and access to the rows that kernels write, behind every figure of a fit."""
+
+import warnings
+from dataclasses import fields, replace
 
 import numpy as np
 
 import powerkern as pk
+from powerkern._estimators.estimators import ESTIMATORS
 from powerkern._estimators.spec import FitSpec
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
@@ -35,3 +39,18 @@ def fit_from_rows(rows, family, *, standardize=True, lmbda_error=None):
 def family_codes(fit):
     """Return the code of the family of each column."""
     return fit._table.family_codes
+
+
+def quietly(function, *args, **options):
+    """Return what a call returns, and ignore what it warns about data."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return function(*args, **options)
+
+
+def fit_quietly(X, family="box-cox", estimator="robust", **options):
+    """Fit with options of `pk.fit` and of the estimator, and ignore warnings about columns."""
+    if isinstance(estimator, str):
+        estimator = ESTIMATORS[estimator]()
+    own = {field.name: options.pop(field.name) for field in fields(estimator) if field.name in options}
+    return quietly(pk.fit, X, family, replace(estimator, **own), **options)

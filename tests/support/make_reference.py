@@ -1,6 +1,6 @@
-"""Write tests/data/mle.json: optima of small synthetic columns to 20 digits, by many-digit arithmetic alone.
+"""Write tests/data/mle.json and mle_hard.json: optima of small columns to 20 digits, by many-digit arithmetic alone.
 
-Run ``python tests/support/make_reference.py`` from anywhere: about a minute; imports nothing from powerkern.
+Run ``python tests/support/make_reference.py`` from anywhere: three minutes; it needs mpmath and NumPy, not powerkern.
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ import mpmath
 import numpy as np
 import oracles
 
-TARGET = Path(__file__).parents[1] / "data" / "mle.json"
+FOLDER = Path(__file__).parents[1] / "data"
+LARGEST = float(np.finfo(np.float64).max)
 ABOUT = (
     "Maximum-likelihood lambda of synthetic columns, 20 digits. lmbda: root of the score, certified by its change of "
     "sign. nll: n times 1/2 ln Var(psi) - (lambda - 1) mean(J), n the total weight. sensitivity: change of lambda, "
     "over max(1, |lambda|), when every value moves by half an ulp (worst of 5 patterns of signs, to first order). "
     "bounded: optimum with |psi| <= ymax. Written by tests/support/make_reference.py."
+)
+ABOUT_HARD = ABOUT + (
+    " repeat: how often each value of x occurs. kind: degenerate and unrepresentable columns have no optimum, a flat "
+    "one nearly none."
 )
 #: A column and its weights or None.
 Column = tuple[str, str, list[float], list[float] | None]
@@ -76,6 +81,87 @@ def columns() -> Iterator[Column]:
     yield from column("weighted lognormal", both, np.exp(few), rng.exponential(size=12))
     yield from column("weighted normal", both[1:], normal, rng.integers(0, 4, size=30))
     yield from column("far weights", both[1:], few, 10.0 ** rng.uniform(-9.0, 9.0, size=12))
+
+
+def hard_columns() -> Iterator[tuple[str, str, list[float], list[int] | None]]:
+    """Columns on which other implementations overflow, stop early or guess, with the count of each value or None."""
+    rng = np.random.default_rng(2025)
+    normal = rng.normal(size=24)
+    exponential = rng.exponential(size=24)
+    years = rng.integers(1950, 2010, size=8).astype(float)
+    eps = 2.0**-52
+    boxcox, yeojohnson = ("box-cox",), ("yeo-johnson",)
+    both = boxcox + yeojohnson
+
+    def column(name: str, families: tuple[str, ...], x: Any, repeat: list[int] | None = None) -> Iterator[Any]:
+        for family in families:
+            yield f"{name}, {family}", family, [float(v) for v in x], repeat
+
+    for k in (1, 3, 4, 5):  # three equal values and one a little off: lambda grows with 10**k
+        step = 10.0**-k
+        yield from column(f"0.1 and 1e-{k} more", boxcox, [0.1, 0.1, 0.1, 0.1 * (1.0 + step)])
+        yield from column(f"10 and 1e-{k} less", both, [10.0, 10.0, 10.0, 10.0 * (1.0 - step)])
+        yield from column(f"-10 and 1e-{k} less", yeojohnson, [-10.0, -10.0, -10.0, -10.0 * (1.0 - step)])
+    yield from column("tight at 1", both, 1.0 + 1e-10 * normal)
+    yield from column("tight at 1e4", both, 1e4 + 1e-3 * normal)
+    yield from column("ulps above 1", both, 1.0 + eps * rng.geometric(0.2, size=16))
+    yield from column("ulps below 1", both, 1.0 - eps * rng.geometric(0.2, size=16))
+    yield from column("near 1", both, 1.0 - 1e-6 * exponential)
+    yield from column("float32 at 100", both, np.float32(100.0 + 0.01 * normal))
+    yield from column("float32 lognormal", both, np.float32(np.exp(normal)))
+    yield from column("years", both, years)
+    yield from column("negative years", yeojohnson, -years)
+    for exponent in (200, 32, -12, -32, -150):
+        yield from column(f"years times 1e{exponent}", both, years * float(f"1e{exponent}"))
+    yield from column("negative years times 1e-32", yeojohnson, -1e-32 * years)
+    yield from column("0 and 1", yeojohnson, [0, 1], [500, 500])
+    yield from column("0 and one 1", yeojohnson, [0, 1], [9999, 1])
+    yield from column("1 and one 1.01", both, [1, 1.01], [300, 1])
+    yield from column("-1 and 1", yeojohnson, [-1, 1], [5, 15])
+    yield from column("-1 and as many 1", yeojohnson, [-1, 1], [50, 50])
+    yield from column("-1 and 0", yeojohnson, [-1, 0], [3, 7])
+    yield from column("few 2 among 1", both, [1, 2], [9, 1])
+    yield from column("few 1 among 2", both, [1, 2], [1, 9])
+    yield from column("many duplicates", both, [1, 2, 3], [1000, 10, 1])
+    yield from column("claims", yeojohnson, [0, 1, 2, 3, 4], [4800, 150, 37, 11, 2])
+    yield from column("rounded", both, np.round(np.exp(normal) + 0.1, 1))
+    yield from column("Poisson", yeojohnson, rng.poisson(1.2, size=40))
+    yield from column("beta", both, rng.beta(2.0, 5.0, size=24))
+    yield from column("about 1e-5", both, 1e-5 * np.exp(0.5 * normal))
+    yield from column("Weibull", both, rng.weibull(1.5, size=24))
+    yield from column("600 decades", both, 10.0 ** np.arange(-300.0, 301.0, 30.0))
+    yield from column("lognormal of sd 200", both, np.exp(200.0 * normal))
+    yield from column(
+        "300 decades and their negatives", yeojohnson, [-1e300, -1e100, *10.0 ** np.arange(-300, 301, 60)]
+    )
+    yield from column("to the largest number", both, [1.0, 2.0, 3.0, LARGEST])
+    yield from column("subnormal ladder", both, 5e-324 * np.array([1, 2, 3, 5]))
+    yield from column("subnormal to 1", both, [5e-324, 1e-200, 1e-100, 1e-10, 1.0])
+    yield from column("1 and 2", both, [1, 2])
+    yield from column("0 and 5", yeojohnson, [0, 5])
+    yield from column("-3 and -7", yeojohnson, [-3, -7])
+    yield from column("1, 2, 3", both, [1, 2, 3])
+    yield from column("5, 5, 6", both, [5, 5, 6])
+    yield from column("outlier among zeros", yeojohnson, [0, 0, 0, 0, 1e10])
+    yield from column("ones and 1e10", both, [1, 1, 1e10])
+    yield from column("three tiny values", yeojohnson, [-1e-12, 1e-12, 3e-12])
+    yield from column("one tiny positive", yeojohnson, [*(-1e-9 * np.arange(1, 16)), 1e-9])
+    for scale in (1e-150, 1e-6, 1e-3):
+        yield from column(f"skewed about 0, times {scale:g}", yeojohnson, scale * (exponential - 0.7))
+    yield from column("normal times 1e8", yeojohnson, 1e8 * normal)
+    yield from column("normal times 1e154", yeojohnson, 1e154 * normal)
+    yield from column("Cauchy times 1e6", yeojohnson, 1e6 * rng.standard_cauchy(size=24))
+    yield from column("t of 1.5 degrees", yeojohnson, rng.standard_t(1.5, size=24))
+    yield from column("-1e300, 1, 1e300", yeojohnson, [-1e300, 1, 1e300])
+    yield from column("skewed and huge", yeojohnson, [-1e200, -5, 3, 1e10])
+    for k in (20, 30, 40):
+        yield from column(f"lambda about 2**-{k}", boxcox, [1, 2, 4, 8, 16 * (1.0 + 2.0**-k)])
+        yield from column(f"lambda about 2**-{k}", yeojohnson, [0, 1, 3, 7, 16 * (1.0 + 2.0**-k) - 1])
+    yield from column("lambda 0 of 7", boxcox, 0.75 * 2.0 ** np.arange(7))
+    yield from column("one value", both, [5])
+    yield from column("constant", both, [0.9], [40])
+    yield from column("constant 1e300", both, [1e300], [10])
+    yield from column("constant below 0", yeojohnson, [-2], [7])
 
 
 def score(family: str, lmbda: mpmath.mpf, x: list[float], weight: list[float] | None) -> mpmath.mpf:
@@ -185,23 +271,48 @@ def record(name: str, family: str, x: list[float], weight: list[float] | None) -
             "name": name,
             "family": family,
             "lmbda": mpmath.nstr(mpmath.chop(lmbda, 1e-40), 20),
-            "nll": mpmath.nstr(total * oracles.likelihood(family, lmbda, x, weight)[0], 20),
+            "nll": mpmath.nstr(mpmath.chop(total * oracles.likelihood(family, lmbda, x, weight)[0], 1e-40), 20),
             "sensitivity": float(f"{sensitivity(family, lmbda, x, weight):.2g}"),
             "x": x,
         }
         if weight is not None:
             case["weight"] = weight
-        for ymax in (1e3, float(np.finfo(np.float64).max)):
+        for ymax in (1e3, LARGEST / 1e4, LARGEST):
             best = bounded(family, lmbda, x, ymax)
             if best is not None and best != lmbda:
                 case.setdefault("bounded", []).append({"ymax": ymax, "lmbda": mpmath.nstr(best, 20)})
         return case
 
 
-def main() -> None:
-    cases = [record(*column) for column in columns()]
+def relative_curvature(family: str, lmbda: str, x: list[float], repeat: list[int] | None) -> float:
+    """The second derivative of the negative log-likelihood in units of max(1, |lambda|)."""
+    with mpmath.workdps(60):
+        at = mpmath.mpf(lmbda)
+        weight = [1.0] * len(x) if repeat is None else [float(count) for count in repeat]
+        return float(sum(weight) * oracles.likelihood(family, at, x, weight)[2] * max(1, abs(at)) ** 2)
+
+
+def hard_record(name: str, family: str, x: list[float], repeat: list[int] | None) -> dict[str, Any]:
+    if len(x) == 1:
+        case: dict[str, Any] = {"name": name, "family": family, "kind": "degenerate", "x": x}
+    else:
+        case = record(name, family, x, None if repeat is None else [float(count) for count in repeat])
+        case.pop("weight", None)
+        if abs(mpmath.mpf(case["lmbda"])) > LARGEST:
+            case["kind"] = "unrepresentable"
+        elif relative_curvature(family, case["lmbda"], x, repeat) < 1e-12:
+            case["kind"] = "flat"
+    return case if repeat is None else case | {"repeat": repeat}
+
+
+def write(file: str, about: str, cases: list[dict[str, Any]]) -> None:
     lines = ",\n".join(json.dumps(case) for case in cases)
-    TARGET.write_text(f'{{"about": {json.dumps(ABOUT)}, "cases": [\n{lines}\n]}}\n')
+    (FOLDER / file).write_text(f'{{"about": {json.dumps(about)}, "cases": [\n{lines}\n]}}\n', encoding="utf-8")
+
+
+def main() -> None:
+    write("mle.json", ABOUT, [record(*column) for column in columns()])
+    write("mle_hard.json", ABOUT_HARD, [hard_record(*column) for column in hard_columns()])
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Reference values and public data beside the repository; not part of it.
-SHARED = ROOT.parent / "shared"
 
 FENCED = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^\.\. code-block:: (?P<language>\w+)\n\n(?P<code>(?:   .*\n|\n)+)", re.MULTILINE)

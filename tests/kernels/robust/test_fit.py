@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import oracles
 import pytest
 from jitted import jitted
+from reference_files import cellwise_steps
 
 from powerkern import Status
 from powerkern._estimators.estimators import ESTIMATORS
@@ -40,7 +40,7 @@ def one_step(y):
     return huber.sorted_one_step(y, y[:0], 1.5, huber.CELLWISE_BETA)
 
 
-def fitted(x, family, estimator="robust", **options):
+def fit_sorted_column(x, family, estimator="robust", **options):
     """The row of results of one column, sorted, NaN last."""
     x = np.sort(np.asarray(x, dtype=float))[None, :]
     work = new_robust_work(x.size)
@@ -69,7 +69,7 @@ def sample(family, n=40, seed=0):
 )
 def test_reweighting_is_as_defined(family, estimator, options):
     x = np.sort(sample(family))
-    row = fitted(x, family, estimator, **options)
+    row = fit_sorted_column(x, family, estimator, **options)
     as_r = options.get("convention") == "cellwise"
     plain = estimator == "rewml-nr" or options.get("rectify") == "none"
     plain = plain or (estimator == "rewml" and not as_r)  # its first weights, too, are from the plain transform
@@ -90,7 +90,7 @@ def test_reweighting_is_as_defined(family, estimator, options):
 @families
 def test_longer_columns_are_searched_on_a_sample_first(family):
     x = sample(family, n=ALL + 88, seed=3)
-    row = fitted(x, family)
+    row = fit_sorted_column(x, family)
     u, _, _, power = oracles.prestandardized(family, np.sort(x), "mad")
     scores = oracles.normal_scores(x.size)
 
@@ -104,7 +104,7 @@ def test_longer_columns_are_searched_on_a_sample_first(family):
 def test_an_objective_that_is_defined_nowhere_ends_the_search(n):
     """In columns of 495 and of 1,001 values: 1/lambda swallows all digits of values of 1e-30."""
     x = np.tile(np.arange(1.0, 12.0), n) * 1e-30
-    row = fitted(x, "box-cox", prestandardize="none", c=0.1)
+    row = fit_sorted_column(x, "box-cox", prestandardize="none", c=0.1)
     assert row[STATUS] == Status.UNREPRESENTABLE
 
 
@@ -134,16 +134,16 @@ def test_an_interval_is_widened_a_few_times_only():
     ],
 )
 def test_columns_that_have_no_fit(family, estimator, x, status):
-    row = fitted(x, family, estimator)
+    row = fit_sorted_column(x, family, estimator)
     assert row[STATUS] == status
     assert row[LMBDA] == 1.0
     assert row[N_OBS] == np.sum(~np.isnan(x))
 
 
 def test_values_outside_the_domain():
-    assert fitted([1.0, 2.0, np.inf], "yeo-johnson")[STATUS] == BAD_INFINITE
-    assert fitted([-np.inf, 2.0, 3.0], "box-cox")[STATUS] == BAD_INFINITE
-    assert fitted([0.0, 2.0, 3.0], "box-cox")[STATUS] == BAD_NOT_POSITIVE
+    assert fit_sorted_column([1.0, 2.0, np.inf], "yeo-johnson")[STATUS] == BAD_INFINITE
+    assert fit_sorted_column([-np.inf, 2.0, 3.0], "box-cox")[STATUS] == BAD_INFINITE
+    assert fit_sorted_column([0.0, 2.0, 3.0], "box-cox")[STATUS] == BAD_NOT_POSITIVE
 
 
 def test_work_serves_columns_of_any_length():
@@ -157,20 +157,17 @@ def test_work_serves_columns_of_any_length():
     chosen = ESTIMATORS["robust"]()
     chosen.entries.fit(columns, None, YEO_JOHNSON, chosen.kernel_options, work, out)
     for row, x in zip(out, xs, strict=True):
-        np.testing.assert_array_equal(row, fitted(x, "yeo-johnson"))
+        np.testing.assert_array_equal(row, fit_sorted_column(x, "yeo-johnson"))
 
 
-def test_huber_estimates_of_transformed_columns_are_those_of_cellwise(shared):
+def test_huber_estimates_of_transformed_columns_are_those_of_cellwise():
     seen = 0
-    for unit in json.loads((shared / "refs/cellwise/units.json").read_text())["units"]:
-        for kind in ("yj", "bc"):
-            for record in unit[kind]:
-                for values, figures in ((kind, "huber_plain"), (f"{kind}r", "huber_rect")):
-                    y = np.sort(record[values])
-                    found = one_step(y)
-                    assert found[:2] == pytest.approx(record[figures], rel=1e-10, abs=1e-10)
-                    seen += 1
-    assert seen >= 150
+    for step in cellwise_steps():
+        for rule, figures in (("none", step.huber_plain), ("cellwise", step.huber_rectified)):
+            y = oracles.rectified_by_rule(step.family, step.u, step.lmbda, rule).astype(float)
+            assert one_step(y)[:2] == pytest.approx(figures, rel=1e-10, abs=1e-10)
+            seen += 1
+    assert seen >= 100
 
 
 # --- other roads through the kernel -------------------------------------------------------------------
@@ -182,7 +179,7 @@ def test_carroll_is_a_minimum(family, how):
     if how == "median" and family == "yeo-johnson":
         pytest.skip("a rule for Box-Cox")
     x = np.sort(sample(family))
-    row = fitted(x, family, "carroll", prestandardize=how)
+    row = fit_sorted_column(x, family, "carroll", prestandardize=how)
     u, _, _, power = oracles.prestandardized(family, x, how)
 
     def objective(lmbda):
@@ -196,7 +193,7 @@ def test_carroll_is_a_minimum(family, how):
 @pytest.mark.parametrize("h", [0.6, 0.9, 1.0])
 def test_trimmed_likelihood_keeps_the_best_stretch(family, h):
     x = np.sort(sample(family))
-    row = fitted(x, family, "mtl", h=h)
+    row = fit_sorted_column(x, family, "mtl", h=h)
     u, _, _, power = oracles.prestandardized(family, x, "mad")
     size = max(math.ceil(h * x.size), x.size // 2 + 1)
     kept = (row[KEPT_LOW] <= x) & (x <= row[KEPT_HIGH])
@@ -215,13 +212,13 @@ def test_the_path_of_r_is_brents_from_end_to_end(family):
         return oracles.qq_objective(family, u, lmbda, "cellwise", scores)
 
     best = min(oracles.netlib_fmin(objective, -4.0, 6.0, search.CELLWISE_XTOL), key=objective)
-    assert fitted(x, family, "rewml", convention="cellwise")[LMBDA0] == pytest.approx(best, abs=1e-9)
+    assert fit_sorted_column(x, family, "rewml", convention="cellwise")[LMBDA0] == pytest.approx(best, abs=1e-9)
 
 
 @pytest.mark.parametrize("mirror", [False, True])
 def test_r_widens_the_interval_where_lambda_ends_near_its_end(mirror):
     x = np.random.default_rng(0).beta(30.0, 1.0, 60)
-    row = fitted(1.0 / x if mirror else x, "box-cox", "rewml", convention="cellwise")
+    row = fit_sorted_column(1.0 / x if mirror else x, "box-cox", "rewml", convention="cellwise")
     assert abs(row[LMBDA]) > 6.0
     assert np.sign(row[LMBDA0]) == np.sign(row[LMBDA])
     assert row[STATUS] in (Status.SCANNED, Status.MULTIMODAL)
@@ -230,7 +227,7 @@ def test_r_widens_the_interval_where_lambda_ends_near_its_end(mirror):
 @pytest.mark.parametrize("n_reweight", [0, 1, 5])
 def test_number_of_steps(n_reweight):
     x = np.sort(sample("yeo-johnson", seed=2))
-    row = fitted(x, "yeo-johnson", n_reweight=n_reweight)
+    row = fit_sorted_column(x, "yeo-johnson", n_reweight=n_reweight)
     u, _, _, _ = oracles.prestandardized("yeo-johnson", x, "mad")
     expected = oracles.reweighted("yeo-johnson", u, row[LMBDA0], "paper", n_reweight)
     assert row[LMBDA] == pytest.approx(expected.lmbdas[-1], abs=1e-9)
@@ -244,6 +241,6 @@ def test_long_columns_of_few_values(family, estimator):
     """The sample of order statistics says little of where the minimum is."""
     rng = np.random.default_rng(1)
     x = rng.poisson(6.0, ALL + 40) + 1.0
-    row = fitted(x, family, estimator)
+    row = fit_sorted_column(x, family, estimator)
     assert row[STATUS] in (Status.SCANNED, Status.MULTIMODAL, Status.NOT_CERTIFIED)
     assert abs(row[LMBDA]) < 5.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import mpmath
@@ -13,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jitted import jitted
 from numpy.testing import assert_allclose, assert_array_equal
+from reference_files import cellwise_steps
 
 from powerkern.kernels import (
     inv_rectified_boxcox,
@@ -263,23 +263,14 @@ def test_change_points_of_the_paper_are_quartiles(family):
         assert [by_kernel(family, x, lmbda, "paper")[1].x for lmbda in (1.5, 0.5)] == list(oracles.quartiles(x))
 
 
-def test_transforms_and_change_points_are_those_of_cellwise(shared):
-    for unit in json.loads((shared / "refs/cellwise/units.json").read_text())["units"]:
-        path = shared / f"refs/cellwise/inputs/syn_{unit['column']}.csv"
-        if not path.exists():  # one vector is not on file
-            continue
-        x = np.sort(np.loadtxt(path, skiprows=1))
-        columns = {"yeo-johnson": ("yj", (x - unit["median"]) / unit["mad"]), "box-cox": ("bc", x / unit["median"])}
-        for family, (key, u) in columns.items():
-            if family == "box-cox" and u[0] <= 0:
-                continue
-            for record in unit[key]:
-                plain, rectified = (by_kernel(family, u, record["lambda"], rule)[0] for rule in ("none", "cellwise"))
-                assert_allclose(plain, record[key], rtol=1e-12, atol=1e-12)
-                assert_allclose(rectified, record[f"{key}r"], rtol=1e-10, atol=1e-10)
-                if record["lambda"] != 1.0:
-                    change = by_kernel(family, u, record["lambda"], "cellwise")[1].x
-                    assert change == pytest.approx(record["chg"], rel=1e-10)
+def test_transforms_and_change_points_are_those_of_cellwise():
+    for step in cellwise_steps():
+        plain, rectified = (by_kernel(step.family, step.u, step.lmbda, rule)[0] for rule in ("none", "cellwise"))
+        assert_allclose(plain[step.positions], step.plain, rtol=1e-12, atol=1e-12)
+        assert_allclose(rectified[step.positions], step.rectified, rtol=1e-10, atol=1e-10)
+        if step.lmbda != 1.0:
+            change = by_kernel(step.family, step.u, step.lmbda, "cellwise")[1].x
+            assert change == pytest.approx(step.change, rel=1e-10)
 
 
 def test_outliers_do_not_move_the_rest():

@@ -1,0 +1,61 @@
+"""The reference values of tests/data, and the folder of public data beside the repository."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from pages import ROOT
+
+#: Public data sets and R's results on them. They belong to others, so that they are not part of the repository; a test
+#: that reads them is marked `needs_shared_data` and is skipped without them.
+SHARED = ROOT.parent / "shared"
+
+
+@cache
+def read_reference(file: str) -> Any:
+    """Read a file of tests/data."""
+    return json.loads((ROOT / "tests" / "data" / file).read_text(encoding="utf-8"))
+
+
+def make_again(record: object) -> Any:
+    """Return a record that a script has made as it is read from its file."""
+    return json.loads(json.dumps(record))
+
+
+def cellwise_vectors() -> dict[str, np.ndarray]:
+    """The vectors whose robust fits by R's cellWise are in cellwise_fits.json, NaN where a value is missing."""
+    return {name: np.array(x, dtype=float) for name, x in read_reference("cellwise_fits.json")["x"].items()}
+
+
+class CellwiseStep(NamedTuple):
+    """What R's cellWise computes of a prestandardized, sorted vector at one lambda."""
+
+    family: str
+    u: np.ndarray
+    lmbda: float
+    #: Change point; None for lambda = 1.
+    change: float | None
+    #: Location and scale of the plain and of the rectified transform.
+    huber_plain: list[float]
+    huber_rectified: list[float]
+    #: Objective of both, halved.
+    objective_plain: float | None
+    objective_rectified: float | None
+    #: Where `plain` and `rectified` are the transforms.
+    positions: list[int]
+    plain: list[float]
+    rectified: list[float]
+
+
+def cellwise_steps() -> Iterator[CellwiseStep]:
+    """Yield the steps of cellwise_steps.json."""
+    for unit in read_reference("cellwise_steps.json")["at_lambda"]:
+        x = np.sort(cellwise_vectors()[unit["column"]])
+        columns = {"yj": ("yeo-johnson", (x - unit["median"]) / unit["mad"]), "bc": ("box-cox", x / unit["median"])}
+        for kind, (family, u) in columns.items():
+            for *figures, plain, rectified in unit[kind]:
+                yield CellwiseStep(family, u, *figures, unit["positions"], plain, rectified)
