@@ -32,7 +32,7 @@ def _single_threaded():
         yield
 
 
-def matrix(family: str, n: int = 1000) -> np.ndarray:
+def skewed_and_tight_with_holes(family: str, n: int = 1000) -> np.ndarray:
     rng = np.random.default_rng(0)
     X = np.column_stack(
         [rng.lognormal(size=n), rng.gamma(3.0, size=n), 1e4 + 1e-3 * rng.normal(size=n), rng.uniform(1900, 2024, n)]
@@ -54,7 +54,7 @@ def assert_same_fit(actual: PowerFit, expected: PowerFit) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("chunks", [(1000, -1), (100, -1), (333, 1), ((1, 0, 499, 500), (3, -1)), (1000, 2)])
 def test_any_chunks_give_the_fit_of_all_rows(family, chunks):
-    X = matrix(family)
+    X = skewed_and_tight_with_holes(family)
     if chunks[1] == (3, -1):
         chunks = (chunks[0], (3, X.shape[1] - 3))
     D = da.from_array(X, chunks=chunks)
@@ -78,7 +78,7 @@ def test_one_column():
 
 
 def test_float32_stays_float32():
-    X = da.from_array(matrix("box-cox").astype(np.float32), chunks=(300, 2))
+    X = da.from_array(skewed_and_tight_with_holes("box-cox").astype(np.float32), chunks=(300, 2))
     Z = transform(X, fit(X, "box-cox"))
     assert Z.dtype == Z.compute().dtype == np.float32
 
@@ -103,13 +103,13 @@ class Reader:
 
 
 def test_the_data_are_read_twice():
-    reader = Reader(matrix("yeo-johnson"), 100)
+    reader = Reader(skewed_and_tight_with_holes("yeo-johnson"), 100)
     fit(reader.array())
     assert_array_equal(reader.reads, 2)
 
 
 def test_transforms_read_nothing_until_they_are_computed():
-    reader = Reader(matrix("yeo-johnson"), 100)
+    reader = Reader(skewed_and_tight_with_holes("yeo-johnson"), 100)
     fitted = pk.fit(reader.X)
     Z = inverse_transform(transform(reader.array(), fitted), fitted)
     assert_array_equal(reader.reads, 0)
@@ -126,7 +126,7 @@ def test_columns_that_need_a_finer_grid_are_read_again():
 
 @pytest.mark.parametrize("kind", ["array in memory", "dask array", "dask array in other chunks"])
 def test_weights(kind):
-    X = matrix("box-cox")
+    X = skewed_and_tight_with_holes("box-cox")
     weight = np.random.default_rng(2).integers(0, 3, size=len(X)).astype(float)
     weight[:100] = 0.0
     given = {
@@ -139,7 +139,7 @@ def test_weights(kind):
 
 
 def test_options_are_those_of_fit():
-    X = matrix("box-cox")
+    X = skewed_and_tight_with_holes("box-cox")
     D = da.from_array(X, chunks=(100, 3))
     options = {"standardize": False, "lmbda": [0.5, np.nan, 1.0, np.nan], "ymax": 1e30, "column_names": list("abcd")}
     fitted, expected = fit(D, "box-cox", **options), pk.fit(X, "box-cox", **options)
@@ -149,7 +149,7 @@ def test_options_are_those_of_fit():
 
 @pytest.mark.parametrize("options", [{}, {"estimator": "robust", "criterion": "pearson"}])
 def test_the_better_of_two_families(options):
-    X = matrix("box-cox")
+    X = skewed_and_tight_with_holes("box-cox")
     X[:, 1] -= 1.0
     fitted, expected = fit(da.from_array(X, chunks=(100, 2)), "best", **options), pk.fit(X, "best", **options)
     assert fitted.families == expected.families
@@ -157,7 +157,7 @@ def test_the_better_of_two_families(options):
 
 
 def test_summaries_are_merged_two_at_a_time_in_any_order():
-    D = da.from_array(matrix("yeo-johnson"), chunks=(30, 3))
+    D = da.from_array(skewed_and_tight_with_holes("yeo-johnson"), chunks=(30, 3))
     fits = []
     for scheduler in ("synchronous", "threads"):
         with dask.config.set(scheduler=scheduler):
@@ -167,7 +167,7 @@ def test_summaries_are_merged_two_at_a_time_in_any_order():
 
 @pytest.mark.parametrize("estimator", [pk.AdaptiveRewML(cutoff=0.95), "mtl", "carroll"])
 def test_robust_fits_are_those_of_chunks(estimator):
-    X = matrix("box-cox")
+    X = skewed_and_tight_with_holes("box-cox")
     X[::50] *= 20.0
     expected = fit_chunks(np.split(X, 8), "box-cox", estimator)
     assert fit(da.from_array(X, chunks=(125, -1)), "box-cox", estimator).to_json() == expected.to_json()
@@ -184,7 +184,7 @@ def test_progress_counts_passes(monkeypatch):
             counted.append(self.unit)
 
     monkeypatch.setattr(tqdm, "tqdm", Bar)
-    fit(da.from_array(matrix("yeo-johnson"), chunks=(100, -1)), progress=True)
+    fit(da.from_array(skewed_and_tight_with_holes("yeo-johnson"), chunks=(100, -1)), progress=True)
     assert counted == [" passes"] * 2
 
 
@@ -205,7 +205,9 @@ def dd():
 
 def test_data_frames(dd):
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(matrix("yeo-johnson"), columns=list("uvwxyz"), index=np.arange(1000) * 2)
+    frame = pandas.DataFrame(
+        skewed_and_tight_with_holes("yeo-johnson"), columns=list("uvwxyz"), index=np.arange(1000) * 2
+    )
     D = dd.from_pandas(frame, npartitions=7)
     fitted = fit(D)
     assert_same_fit(fitted, pk.fit(frame))
@@ -235,7 +237,7 @@ def test_data_frames_with_a_negative_shift(dd, dtype):
 
 def test_chunks_of_unknown_length(dd):
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(matrix("yeo-johnson"))
+    frame = pandas.DataFrame(skewed_and_tight_with_holes("yeo-johnson"))
     D = dd.from_pandas(frame, npartitions=5)
     some = D[D[0] > 1.0]  # lengths unknown, perhaps an empty partition
     D2 = dd.concat([some, D[D[0] > 1e9]])
@@ -250,7 +252,7 @@ def test_chunks_of_unknown_length(dd):
 
 @pytest.mark.parametrize("columns", [(4,), (2, 2), (1, 3)])
 def test_transforms_of_unknown_length_in_blocks_of_columns(columns):
-    X = matrix("yeo-johnson")
+    X = skewed_and_tight_with_holes("yeo-johnson")
     X = X[:, :4]
     D = da.from_array(X, chunks=((200, len(X) - 200), columns))
     some = D[D[:, 0] > 1.0]
@@ -267,7 +269,7 @@ def test_transforms_of_unknown_length_in_blocks_of_columns(columns):
 
 def test_weights_in_a_column(dd):
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(matrix("box-cox"), columns=list("abcd"))
+    frame = pandas.DataFrame(skewed_and_tight_with_holes("box-cox"), columns=list("abcd"))
     frame.insert(1, "w", np.random.default_rng(2).integers(0, 3, size=len(frame)).astype(float))
     D, rest = dd.from_pandas(frame, npartitions=4), frame.drop(columns="w")
     expected = pk.fit(rest, "box-cox", sample_weight=frame["w"])
@@ -291,7 +293,7 @@ def test_weights_in_a_column(dd):
 
 
 def test_delayed_chunks():
-    X = matrix("box-cox")
+    X = skewed_and_tight_with_holes("box-cox")
     weight = np.random.default_rng(2).integers(0, 3, size=len(X)).astype(float)
     cuts = [0, 1, 400]
     chunks = [dask.delayed(part) for part in np.split(X, cuts)]
@@ -359,7 +361,7 @@ def distributed():
 
 
 def test_a_cluster_of_threads(distributed):
-    X = matrix("yeo-johnson")
+    X = skewed_and_tight_with_holes("yeo-johnson")
     with (
         distributed.LocalCluster(1, 2, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
@@ -386,7 +388,7 @@ def fatal_at_first(block: np.ndarray, mark: Path, block_id: tuple[int, ...] = ()
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_a_worker_that_dies(distributed, tmp_path):
     """Killed in the second pass, started anew by its nanny: what it had is made again, and the bits are the same."""
-    X = matrix("yeo-johnson")
+    X = skewed_and_tight_with_holes("yeo-johnson")
     D = da.from_array(X, chunks=(100, -1))
     expected = fit(D)
     with (

@@ -12,7 +12,7 @@ from powerkern.cellwise import wrap, wrap_constants, wrapped_correlation, wrappe
 from powerkern.location import location_scale
 
 
-def matrix(n=120, p=6, seed=0, share=0.1):
+def correlated_with_outlying_cells(n=120, p=6, seed=0, share=0.1):
     rng = np.random.default_rng(seed)
     x = rng.multivariate_normal(np.zeros(p), 0.6 ** np.abs(np.subtract.outer(np.arange(p), np.arange(p))), size=n)
     x[rng.random((n, p)) < share] += 12.0
@@ -20,7 +20,7 @@ def matrix(n=120, p=6, seed=0, share=0.1):
 
 
 def with_holes(n=120, p=6, seed=0):
-    x = matrix(n, p, seed)
+    x = correlated_with_outlying_cells(n, p, seed)
     x[np.random.default_rng(seed + 1).random(x.shape) < 0.15] = np.nan
     return x
 
@@ -86,7 +86,7 @@ def test_wrapped_values(method, b, c):
 
 
 def test_most_values_stay_to_rounding_and_far_ones_become_the_location():
-    x = matrix(share=0.0)
+    x = correlated_with_outlying_cells(share=0.0)
     x[0] = 1e9
     found = wrap(x)
     z = np.abs(x - found.loc) / found.scale
@@ -104,7 +104,7 @@ def test_missing_values():
 
 
 def test_equivariance_by_column():
-    x = matrix()
+    x = correlated_with_outlying_cells()
     a, s = np.array([2.0, -0.5, 4.0, 8.0, -1.0, 0.25]), np.arange(6.0)
     base, moved = wrap(x), wrap(x * a + s)
     np.testing.assert_allclose(moved.loc, base.loc * a + s, rtol=1e-10, atol=1e-12)
@@ -145,7 +145,7 @@ def test_the_m_step_makes_locations_efficient():
 
 
 def test_known_locations_and_scales():
-    x = matrix()
+    x = correlated_with_outlying_cells()
     base = wrap(x)
     given = wrap(x, loc=base.loc, scale=base.scale)
     np.testing.assert_array_equal(given.values, base.values)
@@ -181,19 +181,19 @@ def test_the_same_bits_for_any_threads_layout_and_order(order):
 
 
 def test_float32_stays_and_integers_do_not():
-    x = matrix()
+    x = correlated_with_outlying_cells()
     assert wrap(x.astype(np.float32)).values.dtype == np.float32
     assert wrap(np.arange(30).reshape(10, 3)).values.dtype == np.float64
 
 
 def test_one_column():
-    x = matrix()[:, 0]
+    x = correlated_with_outlying_cells()[:, 0]
     np.testing.assert_array_equal(wrap(x).values, wrap(x[:, None]).values[:, 0])
     assert wrapped_correlation(x).tolist() == [[1.0]]
 
 
 def test_columns_without_a_scale_stay_and_are_named():
-    x = matrix()
+    x = correlated_with_outlying_cells()
     x[:, 1], x[:, 4] = 7.0, np.nan
     x[0, 1] = 100.0
     with pytest.warns(UserWarning, match="column 1, column 4: no positive, finite scale; left as they are"):
@@ -207,7 +207,7 @@ def test_columns_without_a_scale_stay_and_are_named():
 
 
 def test_data_frames_go_in_and_come_out():
-    x = matrix()
+    x = correlated_with_outlying_cells()
     names = list("abcdef")
     frame = pd.DataFrame(x, columns=names, index=range(5, 125))
     found = wrap(frame)
@@ -240,7 +240,7 @@ def test_new_rows():
 
 @pytest.mark.parametrize("method", ["wrapping", "mcd", "median-mad"])
 def test_infinite_values(method):
-    x = matrix()
+    x = correlated_with_outlying_cells()
     x[7, 3] = -np.inf
     with pytest.raises(ValueError, match="column 3, row 7: the value is -inf"):
         wrap(x, method=method)
@@ -248,9 +248,9 @@ def test_infinite_values(method):
 
 def test_options_that_do_not_exist():
     with pytest.raises(ValueError, match="method must be one of 'wrapping', 'mcd'"):
-        wrap(matrix(), method="mdc")
+        wrap(correlated_with_outlying_cells(), method="mdc")
     with pytest.raises(ValueError, match="missing must be one of"):
-        wrap(matrix(), missing="drop")
+        wrap(correlated_with_outlying_cells(), missing="drop")
 
 
 # --- correlations ---------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def test_correlation_is_that_of_the_wrapped_values():
 
 
 def test_more_columns_than_rows_and_still_positive_semidefinite():
-    correlation = wrapped_correlation(matrix(20, 90))
+    correlation = wrapped_correlation(correlated_with_outlying_cells(20, 90))
     assert np.linalg.eigvalsh(correlation).min() > -1e-12
     assert (np.diag(correlation) == 1.0).all()
 

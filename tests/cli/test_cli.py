@@ -45,7 +45,7 @@ def table(tmp_path: Path, numbers: np.ndarray) -> Path:
     return path
 
 
-def fitted(run, data: Path, *options: object) -> Path:
+def fit_to_file(run, data: Path, *options: object) -> Path:
     """Fit `data` into fit.json beside it."""
     path = data.parent / "fit.json"
     code, _, err = run("fit", data, "-o", path, *options)
@@ -68,7 +68,7 @@ def as_numbers(rows: list[list[str]], *columns: int) -> np.ndarray:
 
 
 def test_csv_round_trip(run, table, numbers, tmp_path):
-    fit_path = fitted(run, table)
+    fit_path = fit_to_file(run, table)
     z_path, back_path = tmp_path / "z.csv", tmp_path / "back.csv"
     assert run("transform", table, "--fit", fit_path, "-o", z_path) == (
         0,
@@ -88,13 +88,13 @@ def test_csv_round_trip(run, table, numbers, tmp_path):
 
 
 def test_fit_json_is_a_powerfit_with_column_names(run, table, numbers):
-    fit = pk.PowerFit.from_json(fitted(run, table).read_text())
+    fit = pk.PowerFit.from_json(fit_to_file(run, table).read_text())
     np.testing.assert_array_equal(fit.lmbda, pk.fit(numbers).lmbda)
     assert list(fit.column_names) == ["income", "length, cm", "z"]
 
 
 def test_columns_are_matchedby_name(run, table, numbers, tmp_path):
-    fit_path = fitted(run, table)
+    fit_path = fit_to_file(run, table)
     other = tmp_path / "other.csv"
     np.savetxt(other, numbers[:, [2, 0, 1, 1]], delimiter=",", header='z,income,"length, cm",extra', comments="")
     code, out, _ = run("transform", other, "--fit", fit_path)
@@ -107,7 +107,7 @@ def test_columns_are_matchedby_name(run, table, numbers, tmp_path):
 
 
 def test_a_column_missing_throughout_can_be_transformed(run, table, tmp_path):
-    fit_path = fitted(run, table)
+    fit_path = fit_to_file(run, table)
     other = tmp_path / "other.csv"
     other.write_text('z,income,"length, cm"\n1,,2\n-1,NA,3\n')
     code, out, _ = run("transform", other, "--fit", fit_path)
@@ -123,7 +123,7 @@ def test_other_text_tables(run, tmp_path, numbers, name):
     text += "".join(delimiter.join(map(repr, row)) + "\r\n" for row in numbers.tolist())
     path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     options = ["--delimiter", ";"] if delimiter == ";" else []
-    fit_path = fitted(run, path, *options)
+    fit_path = fit_to_file(run, path, *options)
     assert list(pk.PowerFit.from_json(fit_path.read_text()).column_names) == ["a", "b", "c"]
     out_path = tmp_path / f"out-{name}"
     assert run("transform", path, "--fit", fit_path, "-o", out_path, *options)[0] == 0
@@ -138,7 +138,7 @@ def test_npy_round_trip(run, tmp_path, numbers, shape, dtype):
     x = (numbers if shape == "matrix" else numbers[:, 0]).astype(dtype)
     path, z_path, back_path = tmp_path / "x.npy", tmp_path / "z.npy", tmp_path / "back.npy"
     np.save(path, x)
-    fit_path = fitted(run, path)
+    fit_path = fit_to_file(run, path)
     assert run("transform", path, "--fit", fit_path, "-o", z_path)[0] == 0
     assert run("inverse", z_path, "--fit", fit_path, "-o", back_path)[0] == 0
     z = np.load(z_path)
@@ -171,7 +171,7 @@ def test_parquet_round_trip(run, tmp_path, numbers):
     )
     path, z_path, back_path = tmp_path / "x.parquet", tmp_path / "z.parquet", tmp_path / "back.parquet"
     parquet.write_table(x, path)
-    fit_path = fitted(run, path)
+    fit_path = fit_to_file(run, path)
     assert run("transform", path, "--fit", fit_path, "-o", z_path)[0] == 0
     assert run("inverse", z_path, "--fit", fit_path, "-o", back_path)[0] == 0
     z, back = parquet.read_table(z_path), parquet.read_table(back_path)
@@ -189,7 +189,7 @@ def test_parquet_keeps_the_index_of_pandas(run, tmp_path, numbers):
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"a": numbers[:, 1]}, index=np.arange(ROWS) * 10)
     frame.to_parquet(tmp_path / "x.parquet")
-    fit_path = fitted(run, tmp_path / "x.parquet")
+    fit_path = fit_to_file(run, tmp_path / "x.parquet")
     assert run("transform", tmp_path / "x.parquet", "--fit", fit_path, "-o", tmp_path / "z.parquet")[0] == 0
     z = pd.read_parquet(tmp_path / "z.parquet")
     assert z.index.tolist() == frame.index.tolist()
@@ -198,7 +198,7 @@ def test_parquet_keeps_the_index_of_pandas(run, tmp_path, numbers):
 
 def test_formats_mix(run, table, tmp_path, numbers):
     pytest.importorskip("pyarrow")
-    fit_path = fitted(run, table)
+    fit_path = fit_to_file(run, table)
     z_path, back_path, npy_path = tmp_path / "z.pq", tmp_path / "back.csv", tmp_path / "x.npy"
     assert run("transform", table, "--fit", fit_path, "-o", z_path)[0] == 0
     assert run("inverse", z_path, "--fit", fit_path, "-o", back_path)[0] == 0
@@ -426,7 +426,7 @@ def test_rows_of_text_go_by_the_line_of_the_file(run, tmp_path):
     assert (code, out) == (2, "")
     one_sentence(err, "x.csv, column 'a', line 8: the value is inf")
     (tmp_path / "good.csv").write_text("a\n1\n2\n4\n")
-    fit_path = fitted(run, tmp_path / "good.csv", "--family", "box-cox")
+    fit_path = fit_to_file(run, tmp_path / "good.csv", "--family", "box-cox")
     (tmp_path / "z.csv").write_text('a,note\n1,"one\ntwo"\n\n-2,x\n')
     code, out, err = run("transform", tmp_path / "z.csv", "--fit", fit_path)
     assert (code, out) == (2, "")
@@ -479,7 +479,7 @@ def test_bad_words(run, table, tmp_path, case):
     words, expected = BAD_WORDS[case]
     files = {"TABLE": table, "FOLDER": tmp_path}
     if "FIT" in words:
-        files["FIT"] = fitted(run, table)
+        files["FIT"] = fit_to_file(run, table)
     for key, text in {
         "OTHER": '{"family": "yeo-johnson"}',
         "LIST": "[1, 2]",
@@ -652,7 +652,7 @@ def test_full_disk(run, tmp_path, numbers, name):
         pytest.importorskip("pyarrow.parquet")
     data = tmp_path / "x.npy"
     np.save(data, numbers)
-    fit_path = fitted(run, data)
+    fit_path = fit_to_file(run, data)
     (tmp_path / name).symlink_to("/dev/full")
     code, out, err = run("transform", data, "--fit", fit_path, "-o", tmp_path / name)
     assert (code, out) == (2, "")
@@ -685,7 +685,7 @@ def process(*words: object, **streams) -> subprocess.CompletedProcess:
 def test_standard_output_on_a_full_disk(run, table, words):
     command, *options = words.split()
     if command == "transform":
-        options += ["--fit", fitted(run, table)]
+        options += ["--fit", fit_to_file(run, table)]
     files = [] if command.startswith("-") else [table]
     with open("/dev/full", "w") as full:
         ended = process(command, *files, *options, stdout=full)
@@ -704,7 +704,7 @@ def test_standard_error_on_a_full_disk(tmp_path):
 )
 def test_a_closed_pipe(run, table, words):
     """Nobody reads from the first byte on."""
-    options = ["--fit", fitted(run, table)] if words == "transform" else []
+    options = ["--fit", fit_to_file(run, table)] if words == "transform" else []
     read_end, write_end = os.pipe()
     os.close(read_end)
     with os.fdopen(write_end, "w") as gone:

@@ -14,7 +14,7 @@ from powerkern.completion.selection import choose, simplex_weights
 nan = np.nan
 
 
-def matrix(n=120, p=12, rank=3, noise=0.3, missing=0.2, seed=0):
+def low_rank_with_holes(n=120, p=12, rank=3, noise=0.3, missing=0.2, seed=0):
     rng = np.random.default_rng(seed)
     full = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, p)) / np.sqrt(rank) + noise * rng.normal(size=(n, p))
     full = (full - full.mean(axis=0)) / full.std(axis=0)
@@ -48,7 +48,7 @@ def epoch(values, mean, covariance, shrinkage):
 
 @pytest.mark.parametrize("missing", [0.0, 0.2, 0.8])
 def test_epochs_of_expectation_maximisation(missing):
-    values, _, _ = matrix(missing=missing)
+    values, _, _ = low_rank_with_holes(missing=missing)
     mean, covariance = np.zeros(12), np.eye(12)
     for _ in range(2):
         step = epoch(values, mean, covariance, 0.1)
@@ -60,7 +60,7 @@ def test_epochs_of_expectation_maximisation(missing):
 
 
 def test_a_step_that_would_go_too_far_is_one_of_expectation_maximisation():
-    values, _, _ = matrix(rank=2, noise=0.0, missing=0.3)
+    values, _, _ = low_rank_with_holes(rank=2, noise=0.0, missing=0.3)
     path = GaussianPath(values, 1)
     start = path.refine(path.refine(None, 1.0), 0.1)
     path._farther = 0.0
@@ -71,13 +71,13 @@ def test_a_step_that_would_go_too_far_is_one_of_expectation_maximisation():
 
 
 def test_without_gaps_it_is_the_sample():
-    _, full, _ = matrix()
+    _, full, _ = low_rank_with_holes()
     found = GaussianPath(full, 1).refine(None, 0.05).model
     np.testing.assert_allclose(found.covariance, np.cov(full.T, bias=True) + 0.05 * np.eye(12), atol=1e-12)
 
 
 def test_estimates_of_single_entries_are_those_of_rows():
-    values, _, mask = matrix()
+    values, _, mask = low_rank_with_holes()
     row, column = np.nonzero(mask)
     path = LowRankPath(values, 1, tol=1e-12)
     low = path.refine(path.add_components(None, 2, np.random.default_rng(0)), 0.1)
@@ -92,7 +92,7 @@ def test_estimates_of_single_entries_are_those_of_rows():
 
 
 def test_a_normal_distribution_where_entries_suffice():
-    values, full, mask = matrix()
+    values, full, mask = low_rank_with_holes()
     found = chosen(values)
     assert isinstance(found.model, Gaussian)
     assert found.model.rank == 12
@@ -101,7 +101,7 @@ def test_a_normal_distribution_where_entries_suffice():
 
 
 def test_a_low_rank_where_they_do_not():
-    values, full, mask = matrix(n=150, p=200, missing=0.7)
+    values, full, mask = low_rank_with_holes(n=150, p=200, missing=0.7)
     found = chosen(values)
     assert found.model.rank in (3, 4)
     told = [uv_decompose(values, 3, "als", ridge=ridge, rng=0).reconstruct() for ridge in (0.3, 1.0, 2.0, 4.0)]
@@ -129,19 +129,19 @@ def test_neighbors_count_where_rows_form_clusters():
 
 
 def test_they_do_not_where_rows_are_on_a_plane():
-    values, _, _ = matrix(n=400, noise=0.05)
+    values, _, _ = low_rank_with_holes(n=400, noise=0.05)
     found = chosen(values)
     assert found.weights[0] > 0.9
 
 
 def test_what_is_held_out_tells_the_error():
-    values, full, mask = matrix(n=500)
+    values, full, mask = low_rank_with_holes(n=500)
     found = chosen(values)
     assert found.validation_rmse == pytest.approx(error(found, full, mask), rel=0.15)
 
 
 def test_a_small_budget_takes_fewer_rows_or_none():
-    values, full, mask = matrix(n=2000)
+    values, full, mask = low_rank_with_holes(n=2000)
     assert isinstance(chosen(values, budget=2e6).model, Gaussian)
     low = chosen(values, budget=0.0)
     assert low.model.rank == 1
@@ -153,7 +153,7 @@ def test_a_small_budget_takes_fewer_rows_or_none():
 
 @pytest.mark.parametrize("size", [{"n": 1500}, {"n": 150, "p": 250, "missing": 0.7}])
 def test_threads_and_seeds(size):
-    values, full, mask = matrix(**size)
+    values, full, mask = low_rank_with_holes(**size)
     one = chosen(values)
     filled = one.complete_rows(values, 1)
     for n_threads in (2, 5):

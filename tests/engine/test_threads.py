@@ -30,7 +30,7 @@ from powerkern.kernels.transforms.family import FAMILIES
 N_THREADS = [1, 2, 8]
 
 
-def matrix(n=300, p=200, seed=0):
+def columns_of_all_kinds(n=300, p=200, seed=0):
     """Both signs, positive, tight and missing values; enough of them for several groups a thread."""
     x = np.random.default_rng(seed).normal(size=(n, p))
     x[:, ::3] = np.exp(x[:, ::3])
@@ -50,7 +50,7 @@ def driver_threads():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_results_do_not_depend_on_the_number_of_threads(family):
-    x = abs(matrix()) if family == "box-cox" else matrix()
+    x = abs(columns_of_all_kinds()) if family == "box-cox" else columns_of_all_kinds()
     fits = [pk.fit(x, family, n_threads=k) for k in N_THREADS]
     for fit, k in zip(fits, N_THREADS, strict=True):
         np.testing.assert_array_equal(kernel_rows(fit), kernel_rows(fits[0]))
@@ -96,7 +96,7 @@ def test_no_thread_waits_for_another_that_makes_scratch_space(kind, maker, monke
 
 
 def test_eight_python_threads_fit_at_once():
-    data = [matrix(seed=seed) for seed in range(8)]
+    data = [columns_of_all_kinds(seed=seed) for seed in range(8)]
     alone = [kernel_rows(pk.fit(x, n_threads=1)) for x in data]
     with ThreadPoolExecutor(8) as pool:
         fits = list(pool.map(lambda x: pk.fit(x, n_threads=2), data * 2))
@@ -148,7 +148,7 @@ def test_default_number_of_threads():
 
 @pytest.mark.parametrize("granted", [0, 1, 2])
 def test_a_limit_on_threads_means_fewer_threads(granted, monkeypatch):
-    x = matrix(2000, 40)
+    x = columns_of_all_kinds(2000, 40)
     expected, start, started = pk.fit(x, n_threads=1).lmbda, threading.Thread.start, []
 
     def start_some(thread):
@@ -169,11 +169,11 @@ def test_a_limit_on_threads_means_fewer_threads(granted, monkeypatch):
 )
 def test_number_of_threads_is_checked(n_threads, error):
     with pytest.raises(error, match="n_threads must be"):
-        pk.fit(matrix(10, 2), n_threads=n_threads)
+        pk.fit(columns_of_all_kinds(10, 2), n_threads=n_threads)
 
 
 def test_numpy_integers_are_numbers_of_threads():
-    x = matrix(50, 10)
+    x = columns_of_all_kinds(50, 10)
     np.testing.assert_array_equal(pk.fit(x, n_threads=np.int32(2)).lmbda, pk.fit(x, n_threads=None).lmbda)
 
 
@@ -585,7 +585,7 @@ def bars(monkeypatch):
 
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_progress_counts_columns(bars, n_threads):
-    x = matrix(2000, 50)
+    x = columns_of_all_kinds(2000, 50)
     np.testing.assert_array_equal(
         pk.fit(x, progress=True, n_threads=n_threads).lmbda, pk.fit(x, n_threads=n_threads).lmbda
     )
@@ -595,7 +595,7 @@ def test_progress_counts_columns(bars, n_threads):
 
 
 def test_progress_bar_is_closed_after_an_error(bars):
-    x = matrix(2000, 50)
+    x = columns_of_all_kinds(2000, 50)
     with pytest.raises(ValueError, match="column"):
         pk.fit(np.where(np.isnan(x), 1.0, -abs(x)), "box-cox", progress=True)
 
@@ -608,17 +608,17 @@ def test_progress_bar_is_closed_after_an_error(bars):
 
 
 def test_no_bar_without_progress(bars):
-    pk.fit(matrix(50, 10))
+    pk.fit(columns_of_all_kinds(50, 10))
     assert bars == []
 
 
 def test_progress_with_the_real_tqdm(capsys):
     pytest.importorskip("tqdm")
-    pk.fit(matrix(50, 10), progress=True)
+    pk.fit(columns_of_all_kinds(50, 10), progress=True)
     assert capsys.readouterr().err == ""  # done before a bar would appear
 
 
 def test_progress_without_tqdm_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     with pytest.raises(ImportError, match="progress=True needs tqdm: pip install tqdm"):
-        pk.fit(matrix(50, 10), progress=True)
+        pk.fit(columns_of_all_kinds(50, 10), progress=True)

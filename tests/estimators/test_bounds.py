@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import oracles
 import pytest
 from fits import kernel_rows
 from numpy.testing import assert_allclose, assert_array_equal
+from samples import lognormal_columns
 
 import powerkern as pk
 from powerkern import Status
@@ -20,11 +22,7 @@ from powerkern.sketch import fit_chunks
 
 FIGURES = ("lmbda", "loc", "scale", "log_factor", "nll", "information", "n_obs", "x_min", "x_max")
 ROBUST = ("robust", "rewml-nr", "mtl")
-
-
-def matrix(n: int = 200, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    return np.exp(rng.normal(size=(n, 4)) * [0.5, 0.2, 1.0, 0.1] + 2.0)
+four_lognormals = partial(lognormal_columns, sigma=(0.5, 0.2, 1.0, 0.1), mean=2.0)
 
 
 def around(lmbda: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -44,7 +42,7 @@ def same(fit: pk.PowerFit, other: pk.PowerFit, rtol: float = 1e-13) -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 def test_the_free_lambda_clipped_and_everything_else_as_there(family: str, weighted: bool, n: int) -> None:
-    X = matrix(n)
+    X = four_lognormals(n)
     X[::7, 1] = np.nan
     weight = np.arange(n) % 3 + 0.5 if weighted else None
     free = pk.fit(X, family, sample_weight=weight)
@@ -60,7 +58,7 @@ def test_the_free_lambda_clipped_and_everything_else_as_there(family: str, weigh
 
 
 def test_the_bound_has_the_largest_likelihood_within() -> None:
-    X = matrix(50)
+    X = four_lognormals(50)
     fit = pk.fit(X, "box-cox", bounds=(0.4, 0.9))
     inside = fit.profile(np.linspace(0.4, 0.9, 101), X)
     held = fit.status == Status.AT_BOUND
@@ -71,7 +69,7 @@ def test_the_bound_has_the_largest_likelihood_within() -> None:
 
 @pytest.mark.parametrize("bounds", [(None, 0.1), (0.0, None), [None, None], np.array([[-0.1], [0.1]]), (0.2, 0.2)])
 def test_forms_of_bounds(bounds: Any) -> None:
-    X = matrix(60)
+    X = four_lognormals(60)
     ends = [(-np.inf, np.inf)[k] if end is None else end for k, end in enumerate(bounds)]
     if isinstance(bounds, np.ndarray):
         bounds = np.repeat(bounds, 4, axis=1)
@@ -79,7 +77,7 @@ def test_forms_of_bounds(bounds: Any) -> None:
 
 
 def test_given_lambdas_stay_as_they_are() -> None:
-    X = matrix(60)
+    X = four_lognormals(60)
     fit = pk.fit(X, bounds=(0.0, 0.5), lmbda=[3.0, np.nan, 0.2, np.nan])
     assert_array_equal(fit.lmbda[[0, 2]], [3.0, 0.2])
     assert fit.status[[0, 2]].tolist() == [Status.FIXED] * 2
@@ -116,7 +114,7 @@ def test_breast_cancer_within_bounds() -> None:
 
 
 def test_shift_and_best_family() -> None:
-    X = matrix(80)
+    X = four_lognormals(80)
     moved = pk.fit(X - 1.0, "box-cox", shift=1.0, bounds=(0.5, 0.7))
     same(moved[:4], pk.fit(X - 1.0, "box-cox", shift=1.0, lmbda=moved.lmbda), 0.0)
     best = pk.fit(X, "best", bounds=(0.5, 0.7))
@@ -125,7 +123,7 @@ def test_shift_and_best_family() -> None:
 
 
 def test_threads_order_and_json() -> None:
-    X = matrix(100)
+    X = four_lognormals(100)
     fit = pk.fit(X, bounds=(0.9, 1.1), n_threads=1)
     assert_array_equal(kernel_rows(pk.fit(np.asfortranarray(X), bounds=(0.9, 1.1), n_threads=2)), kernel_rows(fit))
     assert_array_equal(kernel_rows(pk.fit(X[:, ::-1], bounds=(0.9, 1.1))), kernel_rows(fit)[::-1])
@@ -133,7 +131,7 @@ def test_threads_order_and_json() -> None:
 
 
 def test_no_intervals_nor_tests_at_a_bound() -> None:
-    X = matrix(100)
+    X = four_lognormals(100)
     fit = pk.fit(X, bounds=(pk.fit(X).lmbda + 0.1 * np.array([1.0, -1.0, 1.0, -1.0]), None))
     held = fit.status == Status.AT_BOUND
     assert held.tolist() == [True, False, True, False]
@@ -143,7 +141,7 @@ def test_no_intervals_nor_tests_at_a_bound() -> None:
 
 
 def test_long_columns_from_power_sums() -> None:
-    X = matrix(1_000_001)[:, :2]
+    X = four_lognormals(1_000_001)[:, :2]
     fit = pk.fit(X, bounds=(0.5, None))
     assert set(fit.route) == {"power sums"}
     assert_array_equal(fit.lmbda, [0.5, 0.5])
@@ -166,7 +164,7 @@ WRONG = {
 def test_what_is_no_bounds(case: str) -> None:
     bounds, error, match = WRONG[case]
     with pytest.raises(error, match=match):
-        pk.fit(matrix(20), bounds=bounds)  # type: ignore[arg-type]
+        pk.fit(four_lognormals(20), bounds=bounds)  # type: ignore[arg-type]
 
 
 # --- other estimators ---------------------------------------------------------------------------------
@@ -176,7 +174,7 @@ def test_what_is_no_bounds(case: str) -> None:
 @pytest.mark.parametrize("estimator", ROBUST)
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 def test_robust_fits_keep_what_they_kept(family: str, estimator: str, n: int) -> None:
-    X = matrix(n)
+    X = four_lognormals(n)
     X[:3] = 1e3
     free = pk.fit(X, family, estimator)
     low, high = around(free.lmbda)
@@ -201,7 +199,7 @@ def _sd(kept: np.ndarray, family: str, free: pk.PowerFit, j: int) -> float:
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 def test_carrolls_scale_solves_its_equations_at_the_bound(family: str) -> None:
-    X = matrix(101)
+    X = four_lognormals(101)
     X[:4] *= 20.0
     free = pk.fit(X, family, "carroll")
     fit = pk.fit(X, family, "carroll", bounds=(free.lmbda + 0.1, None))
@@ -213,7 +211,7 @@ def test_carrolls_scale_solves_its_equations_at_the_bound(family: str) -> None:
 
 
 def test_nearest_normal() -> None:
-    X = matrix(60)
+    X = four_lognormals(60)
     free = pk.fit(X, estimator="ppcc")
     fit = pk.fit(X, estimator="ppcc", bounds=(free.lmbda + 0.2, None))
     same(fit, pk.fit(X, lmbda=free.lmbda + 0.2), 1e-13)
@@ -224,7 +222,7 @@ def test_nearest_normal() -> None:
 
 
 def test_chunks_and_dask() -> None:
-    X = matrix(600)
+    X = four_lognormals(600)
     expected = pk.fit(X, bounds=([0.5] * 4, 0.9))
     same(fit_chunks([X[:100], X[100:]], bounds=([0.5] * 4, 0.9)), expected, 1e-11)
     da = pytest.importorskip("dask.array")
@@ -235,7 +233,7 @@ def test_chunks_and_dask() -> None:
 
 @pytest.mark.parametrize("quantum", [None, 2.0**-80])
 def test_federated(quantum: float | None) -> None:
-    X = matrix(600)
+    X = four_lognormals(600)
     bounds = (0.5, [0.7, 0.7, 0.9, 0.6])
     expected = pk.fit(X, bounds=bounds)
     fit = fit_federated(np.array_split(X, 3), quantum=quantum, bounds=bounds)
@@ -249,7 +247,7 @@ def test_federated_bounds_are_checked_when_the_server_is_made() -> None:
     with pytest.raises(ValueError, match="bounds must be an interval"):
         Server(["a"], bounds=(2.0, 1.0))
     with pytest.raises(ProtocolError, match=r"end of bounds must be one number or one per column \(4\)"):
-        fit_federated([matrix()], bounds=([1.0, 2.0], 3.0))
+        fit_federated([four_lognormals(200)], bounds=([1.0, 2.0], 3.0))
 
 
 def test_scikit_learn() -> None:
@@ -258,7 +256,7 @@ def test_scikit_learn() -> None:
 
     from powerkern.sklearn import PowerTransformer
 
-    X = matrix(300)
+    X = four_lognormals(300)
     transformer = clone(PowerTransformer(bounds=(0.5, 0.9)))
     expected = pk.fit(X, bounds=(0.5, 0.9))
     assert_array_equal(transformer.fit(X).lambdas_, expected.lmbda)
@@ -268,7 +266,7 @@ def test_scikit_learn() -> None:
 
 
 def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    X = matrix(50)
+    X = four_lognormals(50)
     np.save(tmp_path / "x.npy", X)
     for text, bounds in (("0.5,0.9", (0.5, 0.9)), (",0.1", (None, 0.1)), ("0.5,", (0.5, None))):
         assert cli.main(["fit", str(tmp_path / "x.npy"), f"--bounds={text}", "--json"]) == 0
@@ -281,7 +279,7 @@ def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_columns_with_ties_are_fitted_to_the_other_values_at_a_bound() -> None:
-    others = matrix(40)[:, 0]
+    others = four_lognormals(40)[:, 0]
     x = np.concatenate([np.full(60, 5.0), others])
     free = pk.fit(x, "box-cox", "robust")
     assert free.status[0] == Status.TIED

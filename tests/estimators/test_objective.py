@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import oracles
 import pytest
+from fits import fit_quietly
 from scipy import stats
 
 import powerkern as pk
 from powerkern import PowerFit
-from powerkern._estimators.estimators import ESTIMATORS
 
 FAMILIES = ("yeo-johnson", "box-cox")
 #: Estimators and options that the objective depends on.
@@ -38,13 +37,6 @@ def data(n: int = 60, p: int = 3, seed: int = 1) -> np.ndarray:
     return rng.permutation(X)
 
 
-def fitted(X: np.ndarray, family: str, estimator: str = "robust", **options: object) -> PowerFit:
-    own = {option: options.pop(option) for option in ESTIMATORS[estimator].__dataclass_fields__ if option in options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return pk.fit(X, family, ESTIMATORS[estimator](**own), **options)
-
-
 def slowly(x: np.ndarray, family: str, lmbda: float, estimator: str, options: dict[str, object]) -> float:
     """The objective of a column at a lambda of the data."""
     x = np.sort(x[~np.isnan(x)])
@@ -65,7 +57,7 @@ def slowly(x: np.ndarray, family: str, lmbda: float, estimator: str, options: di
 @robust
 def test_curve_is_that_of_the_oracle(family, estimator, options):
     X = data()
-    curve = fitted(X, family, estimator, **options).objective_curve(LMBDAS)
+    curve = fit_quietly(X, family, estimator, **options).objective_curve(LMBDAS)
     expected = [[slowly(x, family, lmbda, estimator, options) for lmbda in LMBDAS] for x in X.T]
     np.testing.assert_allclose(curve, np.array(expected, dtype=float), atol=1e-10)
 
@@ -74,7 +66,7 @@ def test_curve_is_that_of_the_oracle(family, estimator, options):
 @pytest.mark.parametrize("estimator", ["ppcc", "mle"])
 def test_curve_is_that_of_scipy(family, estimator):
     X = data()
-    curve = fitted(X, family, estimator).objective_curve(LMBDAS)
+    curve = fit_quietly(X, family, estimator).objective_curve(LMBDAS)
     transform, likelihood = (
         (stats.boxcox, stats.boxcox_llf) if family == "box-cox" else (stats.yeojohnson, stats.yeojohnson_llf)
     )
@@ -90,7 +82,7 @@ def test_curve_is_that_of_scipy(family, estimator):
 @pytest.mark.parametrize("family", [*FAMILIES, "best"])
 def test_objective_is_the_curve_at_the_start_and_none_is_lower(family, estimator):
     X = data(n=120, seed=4)
-    fit = fitted(X, family, estimator)
+    fit = fit_quietly(X, family, estimator)
     at_start = [fit.objective_curve(lmbda)[j] for j, lmbda in enumerate(fit.lmbda0)]
     np.testing.assert_allclose(fit.objective, at_start, rtol=1e-12, atol=1e-14)
     grid = fit.objective_curve(np.linspace(-3.0, 4.0, 141))
@@ -100,21 +92,21 @@ def test_objective_is_the_curve_at_the_start_and_none_is_lower(family, estimator
 def test_start_is_not_above_what_the_search_saw():
     """A narrow minimum beside a kink."""
     x = np.random.default_rng(0).random((50, 300))[:, 181] ** 4
-    fit = fitted(x[:, None], "yeo-johnson", "robust")
+    fit = fit_quietly(x[:, None], "yeo-johnson", "robust")
     assert fit.objective[0] <= fit.objective_curve(-0.24)[0]
 
 
 @every
 def test_data_may_be_passed_again(estimator):
     X = data() + 1.0
-    fit = fitted(X, "box-cox", estimator, shift=0.5)
+    fit = fit_quietly(X, "box-cox", estimator, shift=0.5)
     copy = PowerFit.from_json(fit.to_json())
     np.testing.assert_array_equal(copy.objective, fit.objective)
     np.testing.assert_array_equal(copy.objective_curve(LMBDAS, X), fit.objective_curve(LMBDAS))
     np.testing.assert_array_equal(copy.profile(LMBDAS, X), fit.profile(LMBDAS))
     with pytest.raises(ValueError, match="pass X"):
         copy.objective_curve(LMBDAS)
-    moved = fitted(X + 0.5, "box-cox", estimator)
+    moved = fit_quietly(X + 0.5, "box-cox", estimator)
     np.testing.assert_array_equal(moved.objective_curve(LMBDAS), fit.objective_curve(LMBDAS))
 
 
@@ -122,7 +114,7 @@ def test_data_may_be_passed_again(estimator):
 @every
 def test_columns_without_a_fit_have_no_objective(family, estimator):
     X = np.column_stack([data()[:, 0], np.full(60, 2.0), np.full(60, np.nan)])
-    fit = fitted(X, family, estimator)
+    fit = fit_quietly(X, family, estimator)
     curve = fit.objective_curve(LMBDAS)
     assert np.isfinite(curve[0]).all()
     assert np.isnan(curve[1:]).all()
@@ -134,14 +126,14 @@ def test_columns_without_a_fit_have_no_objective(family, estimator):
 def test_whole_weights_repeat_rows(estimator):
     X = data()
     weight = np.random.default_rng(0).integers(0, 4, 60)
-    fit = fitted(X, "yeo-johnson", estimator, sample_weight=weight)
-    repeated = fitted(np.repeat(X, weight, axis=0), "yeo-johnson", estimator)
+    fit = fit_quietly(X, "yeo-johnson", estimator, sample_weight=weight)
+    repeated = fit_quietly(np.repeat(X, weight, axis=0), "yeo-johnson", estimator)
     np.testing.assert_allclose(fit.objective_curve(LMBDAS), repeated.objective_curve(LMBDAS), rtol=1e-10)
 
 
 def test_no_bit_depends_on_threads_or_order():
     X = np.tile(data(n=300), (1, 10))
-    fit = fitted(X, "box-cox")
+    fit = fit_quietly(X, "box-cox")
     expected = fit.objective_curve(LMBDAS, n_threads=1)
     np.testing.assert_array_equal(fit.objective_curve(LMBDAS, n_threads=2), expected)
     np.testing.assert_array_equal(fit.objective_curve(LMBDAS, np.asfortranarray(X[::-1])), expected)
@@ -149,7 +141,7 @@ def test_no_bit_depends_on_threads_or_order():
 
 
 def test_lambdas_are_finite_numbers():
-    fit = fitted(data(), "box-cox")
+    fit = fit_quietly(data(), "box-cox")
     for bad in (np.nan, [0.0, np.inf], [[0.0]]):
         with pytest.raises(ValueError, match="lmbdas must be"):
             fit.objective_curve(bad)
@@ -159,7 +151,7 @@ def test_lambdas_are_finite_numbers():
 @pytest.mark.parametrize("estimator", ["robust", "rewml-nr", "carroll", "mtl", "ppcc"])
 def test_profile_is_that_of_the_values_kept(family, estimator):
     X = data()
-    fit = fitted(X, family, estimator)
+    fit = fit_quietly(X, family, estimator)
     profile, kept = fit.profile(LMBDAS), fit.weights(X) > 0.0
     for j, x in enumerate(X.T):
         assert profile[j].min() >= fit.nll[j] - 1e-9 or estimator in ("carroll", "ppcc")

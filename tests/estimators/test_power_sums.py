@@ -41,7 +41,7 @@ def direct(monkeypatch):
     return run
 
 
-def matrix(family: str) -> np.ndarray:
+def skewed_and_tight(family: str) -> np.ndarray:
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.lognormal(size=5000), 1e4 + 1e-3 * rng.normal(size=5000)])
     if family == "yeo-johnson":
@@ -53,7 +53,7 @@ def matrix(family: str) -> np.ndarray:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_long_columns(tall, direct, family, weighted):
-    X = matrix(family)
+    X = skewed_and_tight(family)
     weight = np.random.default_rng(1).random(len(X)) if weighted else None
     fit = pk.fit(X, family, sample_weight=weight)
     expected = direct(lambda: pk.fit(X, family, sample_weight=weight))
@@ -71,7 +71,7 @@ def test_long_columns(tall, direct, family, weighted):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_any_number_of_threads_and_any_order_give_the_same_bits(tall, family):
-    X = np.tile(matrix(family), (9, 1))  # enough values for several threads
+    X = np.tile(skewed_and_tight(family), (9, 1))  # enough values for several threads
     one = pk.fit(X, family, n_threads=1)
     for other in (pk.fit(X, family, n_threads=3), pk.fit(np.asfortranarray(X), family, n_threads=2)):
         assert_array_equal(kernel_rows(other), kernel_rows(one))
@@ -90,7 +90,7 @@ def test_a_column_that_its_grid_does_not_resolve_is_fitted_directly(tall, direct
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_profiles_and_intervals_of_many_columns(tall, direct, family):
-    X = np.column_stack([matrix(family), matrix(family)[:, ::-1]])
+    X = np.column_stack([skewed_and_tight(family), skewed_and_tight(family)[:, ::-1]])
     fit = pk.fit(X, family)
     at = np.linspace(-3, 4, 9)
     assert_allclose(fit.profile(at), direct(lambda: fit.profile(at)), rtol=1e-10)
@@ -99,7 +99,7 @@ def test_profiles_and_intervals_of_many_columns(tall, direct, family):
 
 
 def test_bad_values_are_named_as_in_short_columns(tall):
-    X = matrix("box-cox")
+    X = skewed_and_tight("box-cox")
     X[4321, 1] = -1.0
     with pytest.raises(ValueError, match=r"column 1, row 4321: the value is -1\.0"):
         pk.fit(X, "box-cox")
@@ -113,7 +113,7 @@ def test_bad_values_are_named_as_in_short_columns(tall):
 
 
 def test_bounded_and_given_lambdas(tall, direct):
-    X = matrix("box-cox")
+    X = skewed_and_tight("box-cox")
     for options in ({"lmbda": 0.5}, {"lmbda": [np.nan, 2.0]}, {"ymax": 50.0}, {"standardize": False}):
         fit, expected = pk.fit(X, "box-cox", **options), direct(lambda options=options: pk.fit(X, "box-cox", **options))
         assert_array_equal(fit.status, expected.status)
@@ -206,7 +206,7 @@ def test_values_outside_the_domain_do_not_stop_other_columns(tall, direct):
 def test_long_columns_show_their_progress(tall, capsys, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.setattr(threads, "_PROGRESS_DELAY", 0.0)
-    pk.fit(np.tile(matrix("box-cox"), (9, 1)), "box-cox", progress=True)
+    pk.fit(np.tile(skewed_and_tight("box-cox"), (9, 1)), "box-cox", progress=True)
     assert "130/130" in capsys.readouterr().err
 
 

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import oracles
 import pytest
+from fits import fit_quietly
 
 import powerkern as pk
 from powerkern import Status
-from powerkern._estimators.estimators import ESTIMATORS
-
-
-def fitted(X, family="box-cox", estimator="robust", **options):
-    own = {option: options.pop(option) for option in ESTIMATORS[estimator].__dataclass_fields__ if option in options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return pk.fit(X, family, ESTIMATORS[estimator](**own), **options)
 
 
 def low_outliers(n, share, p, at=-12.0, seed=3):
@@ -38,10 +29,10 @@ def test_small_outliers_are_left_out():
     """Of 20 columns with 60 of 400 values at exp(-12), rectified on one side, 13 keep all of these
     with the same cut-off in every step."""
     X = np.column_stack([issue(seed) for seed in range(3, 23)])
-    fit = fitted(X)
+    fit = fit_quietly(X)
     assert not fit.weights(X)[:60].any()
     assert np.abs(fit.lmbda).max() < 0.2
-    one = fitted(X, n_reweight=2, adaptive_cutoff=False, rectify="one")
+    one = fit_quietly(X, n_reweight=2, adaptive_cutoff=False, rectify="one")
     assert (one.weights(X)[:60].all(axis=0)).sum() > 10
     assert one.lmbda[0] > 0.25
 
@@ -64,7 +55,7 @@ def start_of(u, scores, rule):
 def test_the_start_is_the_one_that_leaves_more_values_at_their_quantiles(n, share):
     X = low_outliers(n, share, 3, seed=n)
     X[:, 1] = 1.0 + np.clip(np.log(X[:, 1]), -2.97, 2.97) / 3.0
-    both, one = fitted(X), fitted(X, rectify="one")
+    both, one = fit_quietly(X), fit_quietly(X, rectify="one")
     for j, x in enumerate(X.T):
         u, _, _, power = oracles.prestandardized("box-cox", np.sort(x), "mad")
         at, (few, scores) = one.lmbda0[j] * power, few_of(u)
@@ -82,7 +73,7 @@ def test_the_start_is_the_one_that_leaves_more_values_at_their_quantiles(n, shar
 
 def test_both_starts_were_taken():
     """So that the test before this one has something to say about either."""
-    routes = {r for share in (0.0, 0.15) for r in fitted(low_outliers(60, share, 8, seed=60)).route}
+    routes = {r for share in (0.0, 0.15) for r in fit_quietly(low_outliers(60, share, 8, seed=60)).route}
     assert routes == {"refit", "refit both sides"}
 
 
@@ -90,26 +81,26 @@ def test_both_starts_were_taken():
 def test_yeo_johnson_is_its_own_mirror_image(n):
     X = np.random.default_rng(n).normal(size=(n, 6))
     X[: n // 8] = -9.0
-    both, one = fitted(X, "yeo-johnson"), fitted(X, "yeo-johnson", rectify="one")
+    both, one = fit_quietly(X, "yeo-johnson"), fit_quietly(X, "yeo-johnson", rectify="one")
     assert both.lmbda.tobytes() == one.lmbda.tobytes()
     assert both.route == ["refit"] * 6
 
 
 def test_threads_order_and_columns_change_no_bit():
     X = low_outliers(300, 0.15, 9)
-    fit = fitted(X, n_threads=1)
+    fit = fit_quietly(X, n_threads=1)
     assert "refit both sides" in fit.route
     rng = np.random.default_rng(0)
     rows, columns = rng.permutation(300), rng.permutation(9)
-    for other in (fitted(X, n_threads=2), fitted(np.asfortranarray(X), n_threads=3), fitted(X[rows])):
+    for other in (fit_quietly(X, n_threads=2), fit_quietly(np.asfortranarray(X), n_threads=3), fit_quietly(X[rows])):
         np.testing.assert_array_equal(other.lmbda, fit.lmbda)
         np.testing.assert_array_equal(other.loc, fit.loc)
-    np.testing.assert_array_equal(fitted(X[:, columns]).lmbda, fit.lmbda[columns])
+    np.testing.assert_array_equal(fit_quietly(X[:, columns]).lmbda, fit.lmbda[columns])
 
 
 def test_objective_is_that_of_the_start_taken():
     X = np.column_stack([low_outliers(100, 0.15, 4), low_outliers(100, 0.0, 2)])
-    fit = fitted(X)
+    fit = fit_quietly(X)
     assert set(fit.route) == {"refit", "refit both sides"}
     curve = fit.objective_curve(np.linspace(-2.0, 3.0, 101))
     at_start = [fit.objective_curve(v)[j] for j, v in enumerate(fit.lmbda0)]
@@ -123,11 +114,11 @@ def test_objective_is_that_of_the_start_taken():
 def test_status_says_that_a_far_tail_was_kept():
     """Rectified on one side, columns of the issue keep 60 values of 400 at exp(-12)."""
     X = np.column_stack([issue(seed) for seed in range(3, 23)])
-    one = fitted(X, rectify="one")
+    one = fit_quietly(X, rectify="one")
     kept_all = one.weights(X)[:60].all(axis=0)
     assert (one.status[kept_all] == Status.TAIL_KEPT).all()
     assert (one.status[~kept_all] != Status.TAIL_KEPT).all()
-    assert (fitted(X).status != Status.TAIL_KEPT).all()
+    assert (fit_quietly(X).status != Status.TAIL_KEPT).all()
     with pytest.warns(UserWarning, match="all values on one side were kept"):
         pk.fit(X[:, kept_all], "box-cox", pk.AdaptiveRewML(rectify="one"))
 
@@ -142,7 +133,7 @@ def test_far_tails_that_are_kept_without_rectification(family, at):
     if family == "yeo-johnson":  # lambda 0, or 2 of the mirror image
         m = np.where(z * np.sign(at) < 0, 2.0, 1e-12)
         X = np.sign(z) * np.expm1(np.log1p(m * np.abs(z)) / m)
-    fit = fitted(X, family, rectify="none")
+    fit = fit_quietly(X, family, rectify="none")
     all_kept = fit.weights(X)[:34].all(axis=0)
     assert all_kept.sum() >= 3
     assert (fit.status[all_kept] == Status.TAIL_KEPT).all()
@@ -153,7 +144,7 @@ def test_far_tails_that_are_kept_without_rectification(family, at):
 @pytest.mark.parametrize("n", [30, 100, 400])
 def test_few_clean_columns_are_said_to_keep_a_far_tail(family, n):
     z = np.random.default_rng(n).normal(size=(n, 300))
-    fit = fitted(np.exp(z) if family == "box-cox" else z, family)
+    fit = fit_quietly(np.exp(z) if family == "box-cox" else z, family)
     assert (fit.status == Status.TAIL_KEPT).mean() < 0.01
 
 
@@ -165,7 +156,7 @@ def test_tails_kept_are_a_tenth_of_the_column_and_five_values():
         z = rng.normal(size=(n, 40))
         z[:n_out] = -8.0
         X = np.exp(z)
-        fit = fitted(X, rectify="one")
+        fit = fit_quietly(X, rectify="one")
         weights = fit.weights(X).astype(bool)
         for j, x in enumerate(X.T):
             if fit.status[j] == Status.NOT_CERTIFIED:
@@ -182,5 +173,5 @@ def test_tails_kept_are_a_tenth_of_the_column_and_five_values():
 
 def test_r_says_nothing_of_tails():
     """Its conventions are as they were."""
-    fit = fitted(np.column_stack([issue(seed) for seed in range(3, 9)]), estimator="rewml", convention="cellwise")
+    fit = fit_quietly(np.column_stack([issue(seed) for seed in range(3, 9)]), estimator="rewml", convention="cellwise")
     assert (fit.status != Status.TAIL_KEPT).all()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import pickle
 import warnings
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -13,15 +12,16 @@ import oracles
 import pandas as pd
 import pytest
 import scipy.special
-from fits import kernel_rows
+from fits import fit_quietly, kernel_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from samples import contaminated_lognormal
 from scipy.special import stdtrit
 
 import powerkern as pk
 from powerkern import PowerFit, Status
-from powerkern._estimators.estimators import Estimator, options_of
+from powerkern._estimators.estimators import Estimator
 from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
 
 FAMILIES = ("yeo-johnson", "box-cox")
@@ -90,13 +90,8 @@ def columns(family: str) -> dict[str, np.ndarray]:
     return found
 
 
-def fitted(x: np.ndarray, family: str, name: str = "robust", **options: object) -> PowerFit:
-    """A fit, with options of it and of the estimator."""
-    own = {option: options.pop(option) for option in options_of(ESTIMATORS[name]) if option in options}
-    estimator = replace(ESTIMATORS[name], **own)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # columns listed because they are not certified
-        return pk.fit(x, family, estimator, **options)
+def fit_by_name(x: np.ndarray, family: str, name: str = "robust", **options: object) -> PowerFit:
+    return fit_quietly(x, family, ESTIMATORS[name], **options)
 
 
 def rectification(estimator: Estimator) -> str:
@@ -110,13 +105,6 @@ def is_as_r(estimator: Estimator) -> bool:
     return getattr(estimator, "convention", "") == "cellwise"
 
 
-def contaminated(n: int = 200, p: int = 12, seed: int = 5) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    x = rng.lognormal(sigma=0.6, size=(n, p))
-    x[: n // 20] *= 30.0
-    return x[rng.permutation(n)]
-
-
 # --- the whole procedure ------------------------------------------------------------------------------
 
 
@@ -127,7 +115,7 @@ def test_reweighting_is_as_defined(family, column, name):
     """From the start that was found: the cells left out, lambda, location and scale."""
     x = columns(family)[column]
     estimator = ESTIMATORS[name]
-    fit = fitted(x, family, name)
+    fit = fit_by_name(x, family, name)
     assert fit.status[0] in FITTED
     rule = rectification(estimator)
     how = estimator.prestandardize or ("median" if rule == "cellwise" and family == "box-cox" else "mad")
@@ -161,9 +149,9 @@ def test_reweighting_is_as_defined(family, column, name):
 def test_figures_belong_to_lambda_and_the_values_kept(family, name):
     """lambda is the likeliest for the values of weight 1, and likelihood and information are theirs."""
     for n, share in ((30, 0.1), (200, 0.05), (200, 0.15)):
-        x = contaminated(n, 12, seed=n)
+        x = contaminated_lognormal(n, 12, seed=n)
         x[: round(share * n)] *= 50.0
-        fit = fitted(x, family, name)
+        fit = fit_by_name(x, family, name)
         weights = fit.weights(x)
         assert_array_equal(weights.sum(axis=0), fit.n_kept)
         assert not pk._status.is_failed(fit.status).any()
@@ -183,16 +171,16 @@ def test_figures_belong_to_lambda_and_the_values_kept(family, name):
 @families
 def test_reweighting_settles_or_says_so(family):
     """Chosen again at the lambda found, the values kept are the same, unless the status says otherwise."""
-    x = contaminated(60, 300, seed=8)
+    x = contaminated_lognormal(60, 300, seed=8)
     # the default's cut-offs are chosen anew in every step, and settle less often than fixed ones
     for options, share in ((FIXED_CUTOFFS, 0.99), ({}, 0.98 if family == "yeo-johnson" else 0.95)):
-        fit = fitted(x, family, n_reweight="settled", **options)
-        more = fitted(x, family, n_reweight=100, **options)
+        fit = fit_by_name(x, family, n_reweight="settled", **options)
+        more = fit_by_name(x, family, n_reweight=100, **options)
         settled = fit.status != Status.NOT_SETTLED
         assert_array_equal(fit.lmbda[settled], more.lmbda[settled])
         assert_array_equal(fit.n_kept[settled], more.n_kept[settled])
         assert settled.mean() > share
-        assert (fit.lmbda != fitted(x, family, **options).lmbda).any()
+        assert (fit.lmbda != fit_by_name(x, family, **options).lmbda).any()
 
 
 def test_carroll_finds_a_minimum_between_points_of_its_scan():
@@ -213,7 +201,7 @@ def test_reweighting_that_goes_to_and_fro():
     with pytest.warns(UserWarning, match="reweighting has not settled"):
         fit = pk.fit(TO_AND_FRO, "box-cox", pk.AdaptiveRewML(n_reweight="settled", **FIXED_CUTOFFS))
     restless = np.flatnonzero(fit.status == Status.NOT_SETTLED)
-    odd, even = (fitted(TO_AND_FRO, "box-cox", n_reweight=k, **FIXED_CUTOFFS).lmbda for k in (49, 50))
+    odd, even = (fit_by_name(TO_AND_FRO, "box-cox", n_reweight=k, **FIXED_CUTOFFS).lmbda for k in (49, 50))
     assert restless.size > 0
     assert (odd[restless] != even[restless]).all()
     assert_array_equal(even, fit.lmbda)
@@ -230,7 +218,7 @@ def test_start_is_the_global_minimum(family, name):
     rule = rectification(estimator)
     excess = []
     for key, x in columns(family).items():
-        fit = fitted(x, family, name, search="global")
+        fit = fit_by_name(x, family, name, search="global")
         how = "median" if rule == "cellwise" and family == "box-cox" else "mad"
         u, _, _, power = oracles.prestandardized(family, x, how)
         u, scores = np.sort(u), oracles.normal_scores(x.size)
@@ -254,8 +242,8 @@ def test_carroll_misses_no_minimum(family):
         kinds = np.exp(y), rng.gamma(1.5, size=y.size) + 0.01, np.exp(rng.standard_t(2, size=y.size))
         x = np.round((*kinds, np.exp(np.where(rng.random(y.size) < 0.4, y + 3.0, 0.5 * y)))[k % 4], 3 - k % 2) + 0.01
         w = rng.integers(1, 5, size=y.size)
-        found, weighted = fitted(x, family, "carroll"), fitted(x, family, "carroll", sample_weight=w)
-        repeated = fitted(np.repeat(x, w), family, "carroll")
+        found, weighted = fit_by_name(x, family, "carroll"), fit_by_name(x, family, "carroll", sample_weight=w)
+        repeated = fit_by_name(np.repeat(x, w), family, "carroll")
         assert weighted.lmbda[0] == pytest.approx(repeated.lmbda[0], abs=1e-5), x.tolist()
         for fit in (found, weighted):
             curve = fit.objective_curve(fit.lmbda[0] + np.linspace(-3.0, 3.0, 2001))
@@ -266,7 +254,7 @@ def test_carroll_misses_no_minimum(family):
 @families
 def test_carroll_is_the_global_minimum(family):
     for key, x in columns(family).items():
-        fit = fitted(x, family, "carroll")
+        fit = fit_by_name(x, family, "carroll")
         u, _, _, power = oracles.prestandardized(family, x, "mad")
         u = u.astype(float)
 
@@ -280,7 +268,7 @@ def test_carroll_is_the_global_minimum(family):
 @pytest.mark.parametrize("h", [1.0, 0.95, 0.7])
 def test_trimmed_likelihood_is_the_global_maximum(family, h):
     for key, x in columns(family).items():
-        fit = fitted(x, family, "mtl", h=h)
+        fit = fit_by_name(x, family, "mtl", h=h)
         u, _, _, power = oracles.prestandardized(family, x, "mad")
         u, size = np.sort(u), min(max(math.ceil(h * x.size), x.size // 2 + 1), x.size)
         assert fit.n_kept[0] == size
@@ -307,7 +295,7 @@ def test_trimmed_likelihood_of_lognormal_data_is_that_of_the_lowest_values(h, ex
 @families
 def test_without_trimming_it_is_maximum_likelihood(family):
     for key, x in columns(family).items():
-        fit = fitted(x, family, "mtl", h=1.0, prestandardize="none")
+        fit = fit_by_name(x, family, "mtl", h=1.0, prestandardize="none")
         mle = pk.fit(x, family)
         assert fit.lmbda[0] == pytest.approx(mle.lmbda[0], rel=1e-9, abs=1e-9), key
         assert fit.nll[0] == pytest.approx(mle.nll[0], rel=1e-11)
@@ -317,7 +305,7 @@ def test_without_trimming_it_is_maximum_likelihood(family):
 def test_clean_data_give_nearly_maximum_likelihood(family):
     rng = np.random.default_rng(1)
     x = rng.normal(size=5000) if family == "yeo-johnson" else rng.lognormal(size=5000)
-    assert fitted(x, family).lmbda[0] == pytest.approx(pk.fit(x, family).lmbda[0], abs=0.05)
+    assert fit_by_name(x, family).lmbda[0] == pytest.approx(pk.fit(x, family).lmbda[0], abs=0.05)
 
 
 # --- outliers -----------------------------------------------------------------------------------------
@@ -325,8 +313,8 @@ def test_clean_data_give_nearly_maximum_likelihood(family):
 
 @families
 def test_cutoffs_are_where_standardised_values_reach_the_quantile(family):
-    x = contaminated()
-    fit = fitted(x, family)
+    x = contaminated_lognormal()
+    fit = fit_by_name(x, family)
     for end, side in zip(fit.cutoffs(), (-1.0, 1.0), strict=True):
         inside = np.isfinite(end) & (end > 0.0)
         z = fit.transform(np.where(inside, end, 1.0)[None, :])[0]
@@ -344,7 +332,7 @@ def test_one_per_cent_of_clean_values_are_flagged(family, name, n):
     rng = np.random.default_rng(n)
     x = rng.normal(size=(n, 60_000 // n))
     x = x if family == "yeo-johnson" else np.exp(x)
-    fit = fitted(x, family, n_reweight=2, **FIXED_CUTOFFS) if name == "fixed" else fitted(x, family, name)
+    fit = fit_by_name(x, family, n_reweight=2, **FIXED_CUTOFFS) if name == "fixed" else fit_by_name(x, family, name)
     # the rule for short columns was found with the cut-off at 2.576 in every step: the default keeps more
     least = 0.003 if name in ("robust", "rewml-nr") and n == 50 else 0.004
     assert least < fit.outliers(x).mean() < 0.014
@@ -355,25 +343,25 @@ def test_one_per_cent_of_clean_values_are_flagged(family, name, n):
 
 def test_cutoffs_of_short_columns_are_wider():
     """Student's t with n_kept/4 degrees of freedom; R's convention, and what is not reweighted, as for long columns."""
-    x = contaminated(30, 3)
-    fit = fitted(x, "box-cox")
+    x = contaminated_lognormal(30, 3)
+    fit = fit_by_name(x, "box-cox")
     expected = [stdtrit(n / 4.0, 0.995) for n in fit.n_kept]
     assert_allclose(fit.standardized_cutoff(), expected, rtol=1e-12)
     assert_allclose(fit.standardized_cutoff(cutoff=0.9), [stdtrit(n / 4.0, 0.9) for n in fit.n_kept], rtol=1e-12)
     for name in ("rewml as R", "carroll", "mtl"):
-        assert_allclose(fitted(x, "box-cox", name).standardized_cutoff(), oracles.CUTOFF, rtol=1e-12)
-    read = PowerFit.from_json(fitted(x, "box-cox", "rewml as R").to_json())
+        assert_allclose(fit_by_name(x, "box-cox", name).standardized_cutoff(), oracles.CUTOFF, rtol=1e-12)
+    read = PowerFit.from_json(fit_by_name(x, "box-cox", "rewml as R").to_json())
     assert_allclose(read.standardized_cutoff(), oracles.CUTOFF, rtol=1e-12)
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0 / 60.0, 1e-200])
 def test_relative_weights_are_worth_as_many_values_whatever_they_sum_to(factor):
     """Cut-offs, what they flag and standard errors, by what is there of each column; JSON and pickles keep them."""
-    x = contaminated(60, 2)
+    x = contaminated_lognormal(60, 2)
     x[:20, 1] = np.nan
     weight = np.random.default_rng(5).uniform(0.5, 1.5, 60)
     weight /= (weight**2).sum() / weight.sum()  # the first column just counts
-    plain, relative = (fitted(x, "box-cox", sample_weight=w) for w in (weight, factor * weight))
+    plain, relative = (fit_by_name(x, "box-cox", sample_weight=w) for w in (weight, factor * weight))
     expected = []
     for column, n_kept in zip(x.T, relative.n_kept, strict=True):
         w = factor * weight[~np.isnan(column)]
@@ -391,19 +379,19 @@ def test_relative_weights_are_worth_as_many_values_whatever_they_sum_to(factor):
 
 def test_scale_of_a_trimmed_sample_is_that_of_a_normal_one():
     x = np.random.default_rng(3).normal(size=20_000)
-    assert fitted(x, "yeo-johnson", "mtl").transform(x).std() == pytest.approx(1.0, abs=0.03)
-    assert fitted(x, "yeo-johnson", "mtl", h=0.7).transform(x).std() == pytest.approx(1.0, abs=0.05)
+    assert fit_by_name(x, "yeo-johnson", "mtl").transform(x).std() == pytest.approx(1.0, abs=0.03)
+    assert fit_by_name(x, "yeo-johnson", "mtl", h=0.7).transform(x).std() == pytest.approx(1.0, abs=0.05)
 
 
 @families
 @pytest.mark.parametrize("name", ["robust", "rewml as R"])
 def test_how_far_an_outlier_is_does_not_matter(family, name):
-    x = contaminated(100, 1)[:, 0]
+    x = contaminated_lognormal(100, 1)[:, 0]
     j = int(np.argmax(x))
     fits = []
     for value in (1e4, 1e6, 1e9, 1e15):
         x[j] = value
-        fits.append(fitted(x, family, name))
+        fits.append(fit_by_name(x, family, name))
         assert fits[-1].weights(x)[j] == 0.0
     for fit in fits[1:]:
         assert fit.lmbda[0] == pytest.approx(fits[0].lmbda[0], rel=1e-9, abs=1e-9)
@@ -415,10 +403,10 @@ def test_outliers_move_maximum_likelihood_only(family):
     clean = rng.lognormal(size=(100, 20))
     dirty = clean.copy()
     dirty[:5] = 5e3
-    move = abs(fitted(dirty, family).lmbda - fitted(clean, family).lmbda)
+    move = abs(fit_by_name(dirty, family).lmbda - fit_by_name(clean, family).lmbda)
     assert np.median(abs(pk.fit(dirty, family).lmbda - pk.fit(clean, family).lmbda)) > 2 * np.median(move)
     assert np.median(move) < 0.08
-    assert fitted(dirty, family).outliers(dirty)[:5].all()
+    assert fit_by_name(dirty, family).outliers(dirty)[:5].all()
 
 
 def test_sensitivity_ends_where_values_are_left_out():
@@ -437,7 +425,7 @@ def test_sensitivity_ends_where_values_are_left_out():
             for how, zero in (("none", 1e-7), ("mad", 1e-7 if family == "box-cox" else 0.05)):
                 options = {"prestandardize": how}
                 curve = 100 * (
-                    fitted(data, family, name, **options).lmbda - fitted(base, family, name, **options).lmbda
+                    fit_by_name(data, family, name, **options).lmbda - fit_by_name(base, family, name, **options).lmbda
                 )
                 assert_allclose(curve[far], curve[far][0], atol=2.0 * zero)
                 if (family, name) != ("box-cox", "robust"):  # which leaves out some of the sample itself
@@ -452,14 +440,14 @@ def test_sensitivity_ends_where_values_are_left_out():
 @estimators
 def test_inverse_returns_the_data(family, name):
     """Good, dropped, constant, empty columns; outliers too."""
-    x = contaminated(80, 5)
+    x = contaminated_lognormal(80, 5)
     x[3, 0] = np.nan
     x[:, 2] = 7.0
     x[:, 3] = np.nan
     x[:, 4] = np.where(np.arange(80) < 50, 2.0, 3.0)
-    fit = fitted(x, family, name)
+    fit = fit_by_name(x, family, name)
     assert fit.status[2:].tolist() == [Status.CONSTANT, Status.EMPTY, Status.NO_SPREAD]
-    for one in (fit, fitted(x, family, name, standardize=False)):
+    for one in (fit, fit_by_name(x, family, name, standardize=False)):
         z = one.transform(x)
         assert_array_equal(np.isnan(z), np.isnan(x))
         assert_array_equal(z[:, 2:], x[:, 2:])
@@ -471,8 +459,8 @@ def test_inverse_returns_the_data(family, name):
 @families
 @pytest.mark.parametrize("name", ["robust", "rewml-nr", "rewml as printed", "mtl", "mtl 0.85"])
 def test_kept_values_are_standardised(family, name):
-    x = contaminated()
-    fit = fitted(x, family, name)
+    x = contaminated_lognormal()
+    fit = fit_by_name(x, family, name)
     z = np.where(fit.weights(x) == 1.0, fit.transform(x), np.nan)
     assert_allclose(np.nanmean(z, axis=0), 0.0, atol=1e-11)
     if name == "rewml as printed":
@@ -483,7 +471,7 @@ def test_kept_values_are_standardised(family, name):
     else:
         sd = oracles.sd_within(oracles.normal_quantile(0.5 + 0.5 * fit.n_kept[0] / len(x)))
     assert_allclose(np.nanstd(z, axis=0), sd, rtol=1e-11)
-    y = fitted(x, family, name, standardize=False)
+    y = fit_by_name(x, family, name, standardize=False)
     raw = np.where(y.weights(x) == 1.0, y.transform(x), np.nan)
     factor = np.exp(y.log_factor)
     assert_allclose(np.nanmean(raw, axis=0), y.loc * factor, rtol=1e-9, atol=1e-11)
@@ -493,8 +481,8 @@ def test_kept_values_are_standardised(family, name):
 @families
 def test_carroll_standardises_by_huber(family):
     """psi_1.5 sums to 0, and psi_1.5(z) z to what it is expected to of normal data."""
-    x = contaminated()
-    fit = fitted(x, family, "carroll")
+    x = contaminated_lognormal()
+    fit = fit_by_name(x, family, "carroll")
     z = fit.transform(x)
     psi = np.clip(z, -1.5, 1.5)
     assert_allclose(psi.mean(axis=0), 0.0, atol=1e-10)
@@ -505,9 +493,9 @@ def test_carroll_standardises_by_huber(family):
 @families
 @estimators
 def test_outliers_cutoffs_and_weights_agree(family, name):
-    x = contaminated()
+    x = contaminated_lognormal()
     x[5, 3] = np.nan
-    fit = fitted(x, family, name)
+    fit = fit_by_name(x, family, name)
     for cutoff in (None, 0.9, 0.999):
         low, high = fit.cutoffs(cutoff=cutoff)
         assert (low < high).all()
@@ -525,17 +513,17 @@ def test_outliers_cutoffs_and_weights_agree(family, name):
 
 def test_few_values_of_clean_data_are_outliers():
     x = np.random.default_rng(0).normal(size=(20_000, 2))
-    share = fitted(x, "yeo-johnson").outliers(x).mean(axis=0)
+    share = fit_by_name(x, "yeo-johnson").outliers(x).mean(axis=0)
     assert_allclose(share, 0.01, atol=0.005)
 
 
 def test_bad_cutoffs():
-    fit = fitted(contaminated(), "box-cox")
+    fit = fit_by_name(contaminated_lognormal(), "box-cox")
     for bad in (0.5, 1.0, 0.2, math.nan, "high", True):
         with pytest.raises((ValueError, TypeError), match="cutoff"):
-            fit.outliers(contaminated(), cutoff=bad)
+            fit.outliers(contaminated_lognormal(), cutoff=bad)
         with pytest.raises((ValueError, TypeError), match="cutoff"):
-            pk.fit(contaminated(), "box-cox", pk.AdaptiveRewML(cutoff=bad))
+            pk.fit(contaminated_lognormal(), "box-cox", pk.AdaptiveRewML(cutoff=bad))
 
 
 def test_failed_columns_have_no_cutoffs_and_no_outliers():
@@ -554,7 +542,7 @@ def test_failed_columns_have_no_cutoffs_and_no_outliers():
 def test_lambda_far_from_data_stays_finite():
     x = np.append(np.exp(np.random.default_rng(0).normal(size=60) / 300) * 2000.0, [1e7, 1e-3])
     for name in ESTIMATORS:
-        fit = fitted(x, "box-cox", name)
+        fit = fit_by_name(x, "box-cox", name)
         z = fit.transform(x)
         assert np.isfinite(z[:-2]).all(), name
 
@@ -569,36 +557,36 @@ def assert_same(a: PowerFit, b: PowerFit) -> None:
 
 @estimators
 def test_threads_order_and_columns_change_no_bit(name):
-    x = contaminated(150, 21)
+    x = contaminated_lognormal(150, 21)
     x[4, 7] = np.nan
     x[:, 9] = 1.0
-    fit = fitted(x, "box-cox", name, n_threads=1)
+    fit = fit_by_name(x, "box-cox", name, n_threads=1)
     turned = np.random.default_rng(0).permutation(21)
     for other in (
-        fitted(x, "box-cox", name, n_threads=2),
-        fitted(x, "box-cox", name, n_threads=5),
-        fitted(np.asfortranarray(x), "box-cox", name, n_threads=2),
-        fitted(np.repeat(x, 2, axis=1)[:, ::2], "box-cox", name),
+        fit_by_name(x, "box-cox", name, n_threads=2),
+        fit_by_name(x, "box-cox", name, n_threads=5),
+        fit_by_name(np.asfortranarray(x), "box-cox", name, n_threads=2),
+        fit_by_name(np.repeat(x, 2, axis=1)[:, ::2], "box-cox", name),
     ):
         assert_same(fit, other)
-    permuted = fitted(x[:, turned], "box-cox", name, n_threads=2)
+    permuted = fit_by_name(x[:, turned], "box-cox", name, n_threads=2)
     assert_array_equal(kernel_rows(permuted), kernel_rows(fit)[turned])
-    alone = fitted(x[:, 3], "box-cox", name)
+    alone = fit_by_name(x[:, 3], "box-cox", name)
     assert_array_equal(kernel_rows(alone)[0], kernel_rows(fit)[3])
 
 
 @estimators
 @families
 def test_order_of_rows_does_not_matter(family, name):
-    x = contaminated(90, 4)
-    assert_array_equal(kernel_rows(fitted(x, family, name)), kernel_rows(fitted(x[::-1], family, name)))
+    x = contaminated_lognormal(90, 4)
+    assert_array_equal(kernel_rows(fit_by_name(x, family, name)), kernel_rows(fit_by_name(x[::-1], family, name)))
 
 
 @estimators
 def test_missing_values_are_as_not_there(name):
-    x = contaminated(60, 1)[:, 0]
+    x = contaminated_lognormal(60, 1)[:, 0]
     holes = np.insert(x, [0, 10, 60], np.nan)
-    a, b = fitted(x, "yeo-johnson", name), fitted(holes, "yeo-johnson", name)
+    a, b = fit_by_name(x, "yeo-johnson", name), fit_by_name(holes, "yeo-johnson", name)
     assert_array_equal(kernel_rows(a), kernel_rows(b))
 
 
@@ -606,8 +594,8 @@ def test_missing_values_are_as_not_there(name):
 @settings(max_examples=20)
 def test_yeo_johnson_does_not_depend_on_location_and_scale(power, shift):
     """Of the column as it is: it is prestandardised."""
-    x = contaminated(50, 1)[:, 0]
-    a, b = fitted(x, "yeo-johnson"), fitted((x + round(shift)) * 2.0**power, "yeo-johnson")
+    x = contaminated_lognormal(50, 1)[:, 0]
+    a, b = fit_by_name(x, "yeo-johnson"), fit_by_name((x + round(shift)) * 2.0**power, "yeo-johnson")
     assert b.lmbda[0] == pytest.approx(a.lmbda[0], abs=1e-6)
     assert b.n_kept[0] == a.n_kept[0]
 
@@ -616,24 +604,24 @@ def test_yeo_johnson_does_not_depend_on_location_and_scale(power, shift):
 @settings(max_examples=20)
 @pytest.mark.parametrize("name", ["robust", "rewml as R", "carroll", "mtl"])
 def test_box_cox_does_not_depend_on_scale(factor, name):
-    x = contaminated(50, 1)[:, 0]
-    a, b = fitted(x, "box-cox", name), fitted(x * factor, "box-cox", name)
+    x = contaminated_lognormal(50, 1)[:, 0]
+    a, b = fit_by_name(x, "box-cox", name), fit_by_name(x * factor, "box-cox", name)
     assert b.lmbda[0] == pytest.approx(a.lmbda[0], abs=1e-5)
     assert b.n_kept[0] == a.n_kept[0]
 
 
 def test_yeo_johnson_of_mirrored_data_is_mirrored():
-    x = contaminated(80, 6)
-    a, b = fitted(x, "yeo-johnson"), fitted(-x, "yeo-johnson")
+    x = contaminated_lognormal(80, 6)
+    a, b = fit_by_name(x, "yeo-johnson"), fit_by_name(-x, "yeo-johnson")
     assert_allclose(b.lmbda, 2.0 - a.lmbda, atol=2e-5)
     assert_array_equal(a.n_kept, b.n_kept)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", ">f8", "bool"])
 def test_dtypes(dtype):
-    x = contaminated(60, 3)
+    x = contaminated_lognormal(60, 3)
     x = x > 1.0 if dtype == "bool" else np.round(x * 50.0).astype(dtype)
-    given, same = fitted(x, "yeo-johnson"), fitted(x.astype(float), "yeo-johnson")
+    given, same = fit_by_name(x, "yeo-johnson"), fit_by_name(x.astype(float), "yeo-johnson")
     assert_same(given, same)
     assert given.transform(x).dtype == (np.float32 if dtype == "float32" else np.float64)
 
@@ -664,14 +652,14 @@ def test_best_of_both_families(estimator):
 def test_best_compares_all_of_the_likelihood():
     """Whatever the units, and however both are prestandardised: the likelihoods are those of the same values."""
     rng = np.random.default_rng(4)
-    x = np.abs(np.column_stack([contaminated(150, 20), rng.normal(20.0, 3.0, (150, 20))]))
+    x = np.abs(np.column_stack([contaminated_lognormal(150, 20), rng.normal(20.0, 3.0, (150, 20))]))
     x[:, 20:] = 30.0 - rng.gamma(2.0, size=(150, 20))
     chosen = pk.fit(x, "best", "robust").families
     assert len(set(chosen)) == 2
     for factor in (1e-3, 1e3):
         other = pk.fit(factor * x, "best", "robust").families
         assert np.mean([a == b for a, b in zip(chosen, other, strict=True)]) > 0.9
-    both = {family: fitted(x, family) for family in FAMILIES}
+    both = {family: fit_by_name(x, family) for family in FAMILIES}
     for j, name in enumerate(chosen):
         kept = (both["box-cox"].weights(x) * both["yeo-johnson"].weights(x))[:, j] > 0.0
         nll = {}
@@ -692,7 +680,7 @@ def test_best_of_columns_that_are_not_positive():
 @pytest.mark.parametrize("estimator", ["mle", "robust", "ppcc"])
 def test_best_takes_the_family_that_can_be_fitted(estimator):
     """Yeo-Johnson of tiny values would need a lambda beyond all numbers, Box-Cox does not depend on units."""
-    x = 1e-310 * contaminated(60, 1)
+    x = 1e-310 * contaminated_lognormal(60, 1)
     best = pk.fit(x, "best", estimator)
     assert best.families == ["box-cox"]
     assert_array_equal(best.lmbda, pk.fit(x, "box-cox", estimator).lmbda)
@@ -704,8 +692,8 @@ def test_best_takes_the_family_that_can_be_fitted(estimator):
 @estimators
 @pytest.mark.parametrize("family", [*FAMILIES, "best"])
 def test_json_and_pickle(family, name):
-    x = contaminated(60, 4)
-    fit = fitted(x, family, name)
+    x = contaminated_lognormal(60, 4)
+    fit = fit_by_name(x, family, name)
     for copy in (PowerFit.from_json(fit.to_json()), pickle.loads(pickle.dumps(fit))):
         assert_same(copy, fit)
         assert (copy.estimator, copy.standardize) == (fit.estimator, fit.standardize)
@@ -716,10 +704,10 @@ def test_json_and_pickle(family, name):
 
 
 def test_data_frames():
-    x = contaminated(60, 3)
+    x = contaminated_lognormal(60, 3)
     frame = pd.DataFrame(x, columns=["a", "b", "c"])
-    fit = fitted(frame, "best", "robust")
-    assert_array_equal(kernel_rows(fit), kernel_rows(fitted(x, "best", "robust")))
+    fit = fit_by_name(frame, "best", "robust")
+    assert_array_equal(kernel_rows(fit), kernel_rows(fit_by_name(x, "best", "robust")))
     assert_array_equal(fit.weights(frame), fit.weights(x))
     assert_array_equal(fit.outliers(frame), fit.outliers(x))
     assert list(fit.transform(frame).columns) == ["a", "b", "c"]
@@ -727,8 +715,8 @@ def test_data_frames():
 
 
 def test_a_part_of_a_fit_is_the_fit_of_a_part():
-    x = contaminated(60, 5)
-    fit = fitted(x, "best", "robust", cutoff=0.99)
+    x = contaminated_lognormal(60, 5)
+    fit = fit_by_name(x, "best", "robust", cutoff=0.99)
     part = fit[1:4]
     assert part.families == fit.families[1:4]
     assert part.estimator == fit.estimator
@@ -736,8 +724,8 @@ def test_a_part_of_a_fit_is_the_fit_of_a_part():
 
 
 def test_vectors_stay_vectors():
-    x = contaminated(60, 1)[:, 0]
-    fit = fitted(x, "box-cox")
+    x = contaminated_lognormal(60, 1)[:, 0]
+    fit = fit_by_name(x, "box-cox")
     for result in (fit.weights(x), fit.outliers(x), fit.transform(x)):
         assert result.shape == x.shape
 
@@ -804,11 +792,11 @@ def test_options_that_an_estimator_does_not_have(kind):
 )
 def test_arguments_are_refused(options, error, message):
     with pytest.raises(error, match=message):
-        pk.fit(contaminated(30, 2), **options)
+        pk.fit(contaminated_lognormal(30, 2), **options)
 
 
 def test_names_stand_for_estimators_with_their_defaults():
-    x = contaminated(60, 2)
+    x = contaminated_lognormal(60, 2)
     for name, kind in {
         "mle": pk.ML,
         "robust": pk.AdaptiveRewML,
@@ -834,7 +822,7 @@ def test_estimators_are_values():
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_bad_values_are_named(name):
     estimator = ESTIMATORS[name]
-    x = contaminated(30, 3)
+    x = contaminated_lognormal(30, 3)
     x[7, 1] = np.inf
     with pytest.raises(ValueError, match=r"column 1.*row 7"):
         pk.fit(x, "yeo-johnson", estimator)
@@ -844,7 +832,7 @@ def test_bad_values_are_named(name):
 
 
 def test_likelihood_intervals_are_refused():
-    fit = fitted(contaminated(), "box-cox")
+    fit = fit_by_name(contaminated_lognormal(), "box-cox")
     for method in ("profile", "wald"):
         with pytest.raises(ValueError, match="'robust'"):
             fit.confint(method=method)
@@ -894,7 +882,7 @@ def test_nasty_columns_have_an_answer_or_a_status(family, name):
     """In a capped number of evaluations; with finite lambda, and finite images of the values kept."""
     chosen = {key: x for key, x in NASTY.items() if family == "yeo-johnson" or not (x <= 0.0).any()}
     x = np.column_stack(list(chosen.values()))
-    fit = fitted(x, family, name)
+    fit = fit_by_name(x, family, name)
     z = fit.transform(x)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -927,7 +915,7 @@ def test_nasty_columns_have_an_answer_or_a_status(family, name):
 )
 def test_any_numbers(values, name):
     x = np.array(values)
-    fit = fitted(x, "yeo-johnson", name)
+    fit = fit_by_name(x, "yeo-johnson", name)
     z = fit.transform(x)
     assert np.isfinite(fit.lmbda).all()
     assert np.isfinite(z[fit.weights(x) == 1.0]).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from fits import kernel_rows
+from samples import contaminated_lognormal
 
 import powerkern as pk
 from powerkern import Status
@@ -19,12 +20,6 @@ resistant = pytest.mark.parametrize("estimator", RESISTANT)
 
 #: Found by a search; with several minima nearly as low, or none for sure.
 SEARCHED = {Status.OK, Status.SCANNED, Status.MULTIMODAL}
-
-
-def contaminated(n, p, seed=0):
-    z = np.random.default_rng(seed).normal(size=(n, p))
-    z[: n // 20] += 5.0
-    return np.exp(0.5 * z)
 
 
 def assert_same_fits(fit, other, *, lmbda=1e-9):
@@ -43,7 +38,7 @@ def assert_same_fits(fit, other, *, lmbda=1e-9):
 @pytest.mark.parametrize("family", [*FAMILIES, "best"])
 @pytest.mark.parametrize("n", [25, 70])
 def test_whole_weights_repeat_rows(family, estimator, n):
-    x = contaminated(n, 3, seed=n + 1)
+    x = contaminated_lognormal(n, 3, seed=n + 1)
     x[3, 1] = np.nan
     weight = np.random.default_rng(1).integers(0, 4, n)
     fit = pk.fit(x, family, estimator, sample_weight=weight)
@@ -69,7 +64,7 @@ def test_trimmed_windows_among_weights_of_many_sizes(family, seed):
 @resistant
 @families
 def test_whole_weights_repeat_rows_of_long_columns(family, estimator):
-    x = contaminated(900, 1, seed=4)
+    x = contaminated_lognormal(900, 1, seed=4)
     weight = np.random.default_rng(2).integers(0, 4, 900)
     fit = pk.fit(x, family, estimator, sample_weight=weight)
     assert_same_fits(fit, pk.fit(np.repeat(x, weight, axis=0), family, estimator), lmbda=1e-8)
@@ -77,7 +72,7 @@ def test_whole_weights_repeat_rows_of_long_columns(family, estimator):
 
 @estimators
 def test_objective_curves_and_bounds(estimator):
-    x, weight = contaminated(40, 2), np.random.default_rng(3).integers(1, 4, 40)
+    x, weight = contaminated_lognormal(40, 2), np.random.default_rng(3).integers(1, 4, 40)
     repeated = np.repeat(x, weight, axis=0)
     fit, other = pk.fit(x, "box-cox", estimator, sample_weight=weight), pk.fit(repeated, "box-cox", estimator)
     grid = [-1.0, 0.0, 0.7, 2.0]
@@ -97,7 +92,7 @@ def test_objective_curves_and_bounds(estimator):
 @families
 @pytest.mark.parametrize("weight", [1.0, 0.3, 1.0 / 60.0, 1e-200])
 def test_equal_weights_up_to_one_are_none(family, estimator, weight):
-    x = contaminated(60, 2)
+    x = contaminated_lognormal(60, 2)
     fit = pk.fit(x, family, estimator, sample_weight=np.full(60, weight))
     plain = pk.fit(x, family, estimator)
     np.testing.assert_allclose(fit.lmbda, plain.lmbda, atol=1e-9 if estimator != "ppcc" else 1e-7)
@@ -107,7 +102,7 @@ def test_equal_weights_up_to_one_are_none(family, estimator, weight):
 
 @estimators
 def test_small_weights_are_relative(estimator):
-    x, weight = contaminated(60, 2), np.random.default_rng(0).uniform(0.1, 1.0, 60)
+    x, weight = contaminated_lognormal(60, 2), np.random.default_rng(0).uniform(0.1, 1.0, 60)
     fit, other = (pk.fit(x, "box-cox", estimator, sample_weight=c * weight) for c in (1.0, 1.0 / weight.sum()))
     np.testing.assert_allclose(fit.lmbda, other.lmbda, atol=1e-7)
 
@@ -115,7 +110,7 @@ def test_small_weights_are_relative(estimator):
 @estimators
 @families
 def test_rows_of_no_weight_are_absent(family, estimator):
-    x, weight = contaminated(60, 3), np.random.default_rng(0).uniform(0.5, 3.0, 60)
+    x, weight = contaminated_lognormal(60, 3), np.random.default_rng(0).uniform(0.5, 3.0, 60)
     weight[::7] = 0.0
     x[0], there = -np.inf, weight > 0.0
     fit = pk.fit(x, family, estimator, sample_weight=weight)
@@ -126,7 +121,7 @@ def test_rows_of_no_weight_are_absent(family, estimator):
 
 @estimators
 def test_threads_order_and_columns_change_no_bit(estimator):
-    x, weight = contaminated(200, 12), np.random.default_rng(0).exponential(2.0, 200)
+    x, weight = contaminated_lognormal(200, 12), np.random.default_rng(0).exponential(2.0, 200)
     x[4, 7] = np.nan
     fit = pk.fit(x, "box-cox", estimator, sample_weight=weight, n_threads=1)
     other = pk.fit(np.asfortranarray(x), "box-cox", estimator, sample_weight=weight, n_threads=3)
@@ -141,7 +136,7 @@ def test_threads_order_and_columns_change_no_bit(estimator):
 
 @estimators
 def test_large_weights_repeat_nothing(estimator):
-    x, weight = contaminated(80, 2), np.random.default_rng(0).integers(1, 5, 80)
+    x, weight = contaminated_lognormal(80, 2), np.random.default_rng(0).integers(1, 5, 80)
     fits = [pk.fit(x, "box-cox", estimator, sample_weight=c * weight) for c in (1e4, 1e8, 2.0**40, 1e300)]
     for fit in fits[1:]:
         np.testing.assert_allclose(fit.lmbda, fits[0].lmbda, atol=2e-3)
@@ -150,7 +145,7 @@ def test_large_weights_repeat_nothing(estimator):
 @pytest.mark.filterwarnings("ignore:column 0. all values on one side were kept")
 @resistant
 def test_a_row_with_nearly_all_of_the_weight(estimator):
-    x, weight = contaminated(50, 1), np.ones(50)
+    x, weight = contaminated_lognormal(50, 1), np.ones(50)
     weight[20] = 1e300
     fit = pk.fit(x, "box-cox", estimator, sample_weight=weight)
     assert np.isfinite(fit.lmbda).all()

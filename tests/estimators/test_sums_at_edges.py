@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import warnings
 
 import numpy as np
 import pytest
-from fits import kernel_rows
+from fits import kernel_rows, quietly
 from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
@@ -25,12 +24,6 @@ def relative(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def certified(fit: pk.PowerFit) -> np.ndarray:
     return fit.status == Status.OK
-
-
-def quietly(function, *args, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return function(*args, **options)
 
 
 # --- weights ------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def test_the_smallest_numbers_are_left_as_they_are(x: list[float]) -> None:
     assert_array_equal(fit.transform(x), x)
 
 
-def matrix() -> np.ndarray:
+def columns_of_every_kind() -> np.ndarray:
     """Columns of every kind: both signs, positive, negative, with NaN, constant, empty, tight."""
     X = RNG.normal(size=(600, 7))
     X[:, 1], X[:, 2] = np.exp(X[:, 1]), -np.exp(X[:, 2])
@@ -101,7 +101,7 @@ def matrix() -> np.ndarray:
     return X
 
 
-X = matrix()
+X = columns_of_every_kind()
 SPLITS = {"by row": np.array_split(X, 9), "sorted": np.array_split(X[np.argsort(X[:, 0])], 5), "one": [X]}
 
 

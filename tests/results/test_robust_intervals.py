@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import pytest
+from fits import fit_quietly
 from numpy.testing import assert_allclose, assert_array_equal
+from samples import lognormal_columns
 from scipy.special import ndtr, ndtri
 
-import powerkern as pk
 from powerkern import PowerFit
 from powerkern._estimators.estimators import ESTIMATORS
 from powerkern._results import robust_intervals as intervals
@@ -21,14 +21,7 @@ estimators = pytest.mark.parametrize("estimator", [name for name in ESTIMATORS i
 
 
 def lognormal(n: int, p: int = 3, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).lognormal(sigma=0.5, size=(n, p))
-
-
-def fitted(X: np.ndarray, family: str = "box-cox", estimator: str = "robust", **options: object) -> PowerFit:
-    own = {option: options.pop(option) for option in ESTIMATORS[estimator].__dataclass_fields__ if option in options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # columns that are not certified
-        return pk.fit(X, family, ESTIMATORS[estimator](**own), **options)
+    return lognormal_columns(n, [0.5] * p, seed=seed)
 
 
 def slow_error(x: np.ndarray, family: str, estimator: str, replicates: int, **options: object) -> float:
@@ -36,7 +29,7 @@ def slow_error(x: np.ndarray, family: str, estimator: str, replicates: int, **op
     m = min(x.size, intervals._MOST_ROWS)
     uniform = np.random.default_rng(intervals._SEED).random((replicates, intervals._MOST_ROWS))[:, :m]
     rows = np.floor(uniform * x.size).astype(int)
-    lmbda = np.sort([fitted(x[row], family, estimator, **options).lmbda[0] for row in rows])
+    lmbda = np.sort([fit_quietly(x[row], family, estimator, **options).lmbda[0] for row in rows])
     low, high = (np.interp(ndtr(z) * (replicates - 1), np.arange(replicates), lmbda) for z in (-1.0, 1.0))
     return float(0.5 * (high - low) * math.sqrt(m / x.size))
 
@@ -45,7 +38,7 @@ def slow_error(x: np.ndarray, family: str, estimator: str, replicates: int, **op
 @estimators
 def test_replicate_by_replicate(family, estimator):
     X = lognormal(40)
-    fit = fitted(X, family, estimator)
+    fit = fit_quietly(X, family, estimator)
     expected = [slow_error(x, family, estimator, 20) for x in X.T]
     assert_allclose(fit.standard_error(replicates=20), expected, rtol=1e-9)
 
@@ -54,7 +47,7 @@ def test_options_and_long_columns():
     """Replicates are fitted with the options of the fit; those of a long column are shorter."""
     X = lognormal(700, 1)
     options = {"n_reweight": 0, "prestandardize": "none"}
-    fit = fitted(X, **options)
+    fit = fit_quietly(X, **options)
     expected = slow_error(X[:, 0], "box-cox", "robust", 25, **options)
     assert fit.standard_error(replicates=25)[0] == pytest.approx(expected, rel=1e-9)
     read = PowerFit.from_json(fit.to_json())
@@ -65,36 +58,36 @@ def test_options_and_long_columns():
 def test_threads_and_other_columns_do_not_matter(family, monkeypatch):
     X = lognormal(60, 7)
     X[::9, 3] = np.nan
-    fit = fitted(X, family)
+    fit = fit_quietly(X, family)
     errors = fit.standard_error(replicates=20, n_threads=1)
     assert_array_equal(fit.standard_error(replicates=20, n_threads=2), errors)
-    assert_array_equal(fitted(X[:, ::-1], family).standard_error(replicates=20), errors[::-1])
-    assert_array_equal(fitted(X[:, 2], family).standard_error(replicates=20), errors[2:3])
+    assert_array_equal(fit_quietly(X[:, ::-1], family).standard_error(replicates=20), errors[::-1])
+    assert_array_equal(fit_quietly(X[:, 2], family).standard_error(replicates=20), errors[2:3])
     seen = X[~np.isnan(X[:, 3]), 3]
-    assert_array_equal(fitted(seen, family).standard_error(replicates=20), errors[3:4])
+    assert_array_equal(fit_quietly(seen, family).standard_error(replicates=20), errors[3:4])
     monkeypatch.setattr(intervals, "_ROOM", 2000)  # a column at a time
     assert_array_equal(fit.standard_error(replicates=20), errors)
 
 
 def test_weights_are_repetitions():
     x, weight = lognormal(30, 1), np.random.default_rng(1).integers(0, 4, 30)
-    fit, repeated = fitted(x, sample_weight=weight), fitted(np.repeat(x, weight, axis=0))
+    fit, repeated = fit_quietly(x, sample_weight=weight), fit_quietly(np.repeat(x, weight, axis=0))
     assert_array_equal(fit.standard_error(replicates=20), repeated.standard_error(replicates=20))
 
 
 def test_shift():
     X = lognormal(50)
-    shifted, plain = fitted(X - 0.5, shift=0.5), fitted(X)
+    shifted, plain = fit_quietly(X - 0.5, shift=0.5), fit_quietly(X)
     assert_allclose(shifted.standard_error(replicates=20), plain.standard_error(replicates=20), rtol=1e-6)
 
 
 def test_best_of_the_families():
     X = np.column_stack([lognormal(60, 1), np.random.default_rng(0).normal(size=60)])
-    fit = fitted(X, "best")
+    fit = fit_quietly(X, "best")
     assert fit.families == ["box-cox", "yeo-johnson"]
     for j, family in enumerate(fit.families):
         assert_array_equal(
-            fit.standard_error(replicates=20)[j], fitted(X[:, j], family).standard_error(replicates=20)[0]
+            fit.standard_error(replicates=20)[j], fit_quietly(X[:, j], family).standard_error(replicates=20)[0]
         )
 
 
@@ -104,7 +97,7 @@ def test_best_of_the_families():
 def test_errors_are_as_large_as_the_spread_over_samples(family, estimator):
     y = np.random.default_rng(2).normal(size=(60, 150))
     X = np.exp(y) if family == "box-cox" else y
-    fit = fitted(X, family, estimator)
+    fit = fit_quietly(X, family, estimator)
     low, high = np.quantile(fit.lmbda, ndtr([-1.0, 1.0]))
     assert np.median(fit.standard_error(replicates=60)) == pytest.approx(0.5 * (high - low), rel=0.3)
 
@@ -116,15 +109,15 @@ def test_coverage(family):
     X, long = y, ndtri((np.arange(20_001) + 0.5) / 20_001)
     if family == "box-cox":
         X, long = np.exp(y), np.exp(long)
-    target = fitted(long, family).lmbda[0]
+    target = fit_quietly(long, family).lmbda[0]
     for level in (0.5, 0.95):
-        low, high = fitted(X, family).confint(level=level, replicates=100)
+        low, high = fit_quietly(X, family).confint(level=level, replicates=100)
         covers = np.mean((low <= target) & (target <= high))
         assert abs(covers - level) < 4.0 * math.sqrt(level * (1.0 - level) / 300) + 0.02
 
 
 def test_intervals_are_normal():
-    fit = fitted(lognormal(50))
+    fit = fit_quietly(lognormal(50))
     low, high = fit.confint(level=0.9, replicates=30)
     se = fit.standard_error(replicates=30)
     assert_allclose(high - fit.lmbda, ndtri(0.95) * se, rtol=1e-12)
@@ -136,21 +129,21 @@ def test_columns_without_an_estimate_have_no_interval():
     X = np.column_stack(
         [lognormal(30, 1), np.full(30, 2.0), np.full(30, np.nan), np.repeat([1.0, 2.0, 3.0], [20, 5, 5])]
     )
-    fit = fitted(X)
+    fit = fit_quietly(X)
     assert_array_equal(np.isnan(fit.standard_error(replicates=20)), [False, True, True, True])
-    bounded = fitted(lognormal(30), bounds=(5.0, 6.0))
+    bounded = fit_quietly(lognormal(30), bounds=(5.0, 6.0))
     assert np.isnan(bounded.standard_error(replicates=20)).all()
 
 
 def test_maximum_likelihood_needs_no_bootstrap():
-    fit = fitted(lognormal(30), estimator="mle")
+    fit = fit_quietly(lognormal(30), estimator="mle")
     assert_allclose(fit.standard_error(), fit.information**-0.5, rtol=1e-15)
     with pytest.raises(ValueError, match="intervals of estimator='mle' are made with method='profile' or 'wald'"):
         fit.confint(method="bootstrap")
 
 
 def test_refusals():
-    fit = fitted(lognormal(30))
+    fit = fit_quietly(lognormal(30))
     for method in ("profile", "wald"):
         with pytest.raises(ValueError, match="intervals of estimator='robust' are made with method='bootstrap'"):
             fit.confint(method=method)
@@ -167,7 +160,7 @@ def test_refusals():
 
 def test_summary_has_errors_and_intervals():
     X = lognormal(40)
-    fit = fitted(X)
+    fit = fit_quietly(X)
     entries = fit.summary(level=0.8).to_dict()
     assert list(entries)[:7] == ["column", "family", "lmbda", "se", "low", "high", "n_kept"]
     assert_array_equal(entries["se"], fit.standard_error())
@@ -181,7 +174,7 @@ def test_summary_has_errors_and_intervals():
 def test_equal_weights_are_rows():
     """Relative weights count as many values as there are, whatever their unit."""
     X = lognormal(40, 1)
-    plain, weighted = fitted(X), fitted(X, sample_weight=np.full(40, 0.1))
+    plain, weighted = fit_quietly(X), fit_quietly(X, sample_weight=np.full(40, 0.1))
     assert_allclose(weighted.standard_error(replicates=20), plain.standard_error(replicates=20), rtol=1e-9)
 
 

@@ -20,7 +20,7 @@ from tests.fuzz.robust_partitions import case_of, outcome
 ESTIMATORS = ["robust", "rewml-nr", "mtl", "carroll"]
 
 
-def contaminated(n, family, seed=0):
+def contaminated_column(n, family, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
     x[: n // 10] = rng.normal(6.0, 0.3, n // 10)
@@ -28,7 +28,7 @@ def contaminated(n, family, seed=0):
     return np.exp(0.5 * x) if family == "box-cox" else np.sinh(0.5 * x)
 
 
-def close(fit, whole, tolerance):
+def assert_fits_agree(fit, whole, tolerance):
     np.testing.assert_allclose(fit.lmbda, whole.lmbda, rtol=0, atol=tolerance)
     np.testing.assert_allclose(fit.n_obs, whole.n_obs, rtol=1e-12)
     np.testing.assert_allclose(fit.loc, whole.loc, rtol=30 * tolerance, atol=30 * tolerance)
@@ -38,10 +38,10 @@ def close(fit, whole, tolerance):
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_long_column(family, estimator):
-    x = contaminated(60_000, family)
+    x = contaminated_column(60_000, family)
     whole = pk.fit(x, family, estimator)
     fit = fit_chunks(np.array_split(x, 7), family, estimator)
-    close(fit, whole, 1e-3)
+    assert_fits_agree(fit, whole, 1e-3)
     assert abs(fit.lmbda - whole.lmbda)[0] <= fit.lmbda_error[0]
     np.testing.assert_array_equal([fit.x_min, fit.x_max], [whole.x_min, whole.x_max])
     assert fit.n_kept[0] == pytest.approx(whole.n_kept[0], rel=1e-3)
@@ -50,7 +50,7 @@ def test_long_column(family, estimator):
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_short_columns_are_as_in_memory(family, estimator):
-    x = contaminated(1500, family)
+    x = contaminated_column(1500, family)
     whole, fit = pk.fit(x, family, estimator), fit_chunks(np.array_split(x, 4), family, estimator)
     np.testing.assert_array_equal(kernel_rows(fit), kernel_rows(whole))
     assert fit.lmbda_error[0] == 0.0
@@ -58,10 +58,10 @@ def test_short_columns_are_as_in_memory(family, estimator):
 
 @pytest.mark.parametrize("estimator", ["robust", "mtl"])
 def test_few_different_values_are_fitted_as_they_are(estimator):
-    x = np.round(contaminated(30_000, "yeo-johnson"), 1)
+    x = np.round(contaminated_column(30_000, "yeo-johnson"), 1)
     whole, fit = pk.fit(x, estimator=estimator), fit_chunks(np.array_split(x, 3), estimator=estimator)
     assert np.unique(x).size < 500
-    close(fit, whole, 1e-6)
+    assert_fits_agree(fit, whole, 1e-6)
 
 
 def test_columns_whose_rows_are_known_need_no_pass_of_reweighting():
@@ -96,7 +96,7 @@ def test_the_cuts_that_are_predicted_are_those_that_are_made(monkeypatch, n_rewe
 
     monkeypatch.setattr(robust_column, "predict_cuts", note_predicted)
     monkeypatch.setattr(robust, "choose_step", note_made)
-    x = contaminated(20_000, "box-cox", 2)
+    x = contaminated_column(20_000, "box-cox", 2)
     fit_chunks(np.array_split(x, 3), "box-cox", pk.AdaptiveRewML(n_reweight=n_reweight))
     assert len(made) == n_reweight
     assert [rule for _, rule in predicted] == [rule for _, rule in made]
@@ -105,31 +105,31 @@ def test_the_cuts_that_are_predicted_are_those_that_are_made(monkeypatch, n_rewe
 
 
 def test_more_than_half_equal():
-    x = contaminated(40_000, "yeo-johnson")
+    x = contaminated_column(40_000, "yeo-johnson")
     x[:25_000] = 0.25
     whole, fit = pk.fit(x, estimator="robust"), fit_chunks(np.array_split(x, 3), estimator="robust")
     assert fit.status[0] == whole.status[0] == Status.TIED
-    close(fit, whole, 1e-3)
+    assert_fits_agree(fit, whole, 1e-3)
     assert fit.n_kept[0] == pytest.approx(whole.n_kept[0], rel=1e-3)
     assert fit.nll[0] == pytest.approx(whole.nll[0], rel=1e-2)
 
 
 def test_weights_and_missing_values():
     rng = np.random.default_rng(3)
-    x = contaminated(20_000, "box-cox")
+    x = contaminated_column(20_000, "box-cox")
     x[rng.random(x.size) < 0.2] = np.nan
     weight = rng.integers(0, 4, x.size).astype(float)
     whole = pk.fit(np.repeat(x, weight.astype(int)), "box-cox", "robust")
     chunks, weights = np.array_split(x, 5), np.array_split(weight, 5)
     fit = fit_chunks(chunks, "box-cox", "robust", sample_weight=weights)
-    close(fit, whole, 1e-3)
+    assert_fits_agree(fit, whole, 1e-3)
     small = fit_chunks(chunks, "box-cox", "robust", sample_weight=[w / 1000.0 for w in weights])
     near = pk.fit(x, "box-cox", "robust", sample_weight=weight / 1000.0)
-    close(small, near, 1e-3)
+    assert_fits_agree(small, near, 1e-3)
 
 
 def test_columns_that_have_no_fit():
-    x = contaminated(10_000, "yeo-johnson")
+    x = contaminated_column(10_000, "yeo-johnson")
     X = np.column_stack([x, np.full(x.size, np.nan), np.ones(x.size), x])
     with pytest.warns(UserWarning, match="column 1: not fitted: no values"):
         fit = fit_chunks(np.array_split(X, 3), estimator="robust")
@@ -140,24 +140,26 @@ def test_columns_that_have_no_fit():
 
 
 def test_shift_bounds_and_no_reweighting():
-    x = contaminated(20_000, "box-cox")
+    x = contaminated_column(20_000, "box-cox")
     options = {"family": "box-cox", "estimator": "robust"}
     chunks = np.array_split(x - 2.0, 3)
-    close(fit_chunks(chunks, **options, shift=2.0), pk.fit(x - 2.0, **options, shift=2.0), 1e-3)
+    assert_fits_agree(fit_chunks(chunks, **options, shift=2.0), pk.fit(x - 2.0, **options, shift=2.0), 1e-3)
     bounded = {"bounds": (0.5, 1.0)}
-    close(fit_chunks(chunks, **options, shift=2.0, **bounded), pk.fit(x - 2.0, **options, shift=2.0, **bounded), 1e-3)
+    assert_fits_agree(
+        fit_chunks(chunks, **options, shift=2.0, **bounded), pk.fit(x - 2.0, **options, shift=2.0, **bounded), 1e-3
+    )
     for n_reweight in (0, 1, "settled"):
         options["estimator"] = pk.AdaptiveRewML(n_reweight=n_reweight)
         fit = fit_chunks([x[:7000], x[7000:]], **options)
         # the criterion is flat to 1e-5 about its minimum, which depends on the instruction set there
-        close(fit, pk.fit(x, **options), 5e-3 if n_reweight == 0 else 2e-3)
+        assert_fits_agree(fit, pk.fit(x, **options), 5e-3 if n_reweight == 0 else 2e-3)
 
 
 def test_any_order_of_merging_gives_the_same_bits():
-    x = contaminated(30_000, "box-cox")
+    x = contaminated_column(30_000, "box-cox")
     chunks = np.array_split(x, 9)
 
-    def fitted(order, tree):
+    def rows_fitted_in_order(order, tree):
         def map_reduce(function, add):
             parts = [pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(function))(chunks[i]))) for i in order]
             while tree and len(parts) > 1:
@@ -166,13 +168,15 @@ def test_any_order_of_merging_gives_the_same_bits():
 
         return kernel_rows(fit_with(map_reduce, "box-cox", "robust"))
 
-    first = fitted(range(9), tree=False)
+    first = rows_fitted_in_order(range(9), tree=False)
     for order, tree in ((range(9), True), ([3, 1, 4, 0, 5, 8, 2, 6, 7], False), (range(8, -1, -1), True)):
-        np.testing.assert_array_equal(fitted(order, tree), first)
+        np.testing.assert_array_equal(rows_fitted_in_order(order, tree), first)
 
 
 def test_the_bound_of_the_error_stays_with_the_fit():
-    X = np.column_stack([contaminated(10_000, "yeo-johnson"), np.round(contaminated(10_000, "yeo-johnson"), 1)])
+    X = np.column_stack(
+        [contaminated_column(10_000, "yeo-johnson"), np.round(contaminated_column(10_000, "yeo-johnson"), 1)]
+    )
     fit = fit_chunks(np.array_split(X, 3), estimator="robust")
     errors = fit.lmbda_error.copy()
     errors[1] = np.inf  # as where bins leave the start open
@@ -194,7 +198,7 @@ def read_as(first, later, readings):
 @pytest.mark.parametrize("estimator", ["robust", "carroll", "mtl"])
 @pytest.mark.parametrize("change", ["values", "missing", "weights"])
 def test_rows_that_change_between_passes(estimator, change):
-    x, weight = contaminated(20_000, "box-cox"), np.random.default_rng(2).integers(1, 4, 20_000).astype(float)
+    x, weight = contaminated_column(20_000, "box-cox"), np.random.default_rng(2).integers(1, 4, 20_000).astype(float)
     later, heavier = x.copy(), weight * (1.01 if change == "weights" else 1.0)
     if change == "values":
         later **= 1.1
@@ -207,7 +211,7 @@ def test_rows_that_change_between_passes(estimator, change):
 
 
 def test_threads_do_not_matter(monkeypatch):
-    X = np.column_stack([contaminated(9000, "box-cox", seed) for seed in range(5)])
+    X = np.column_stack([contaminated_column(9000, "box-cox", seed) for seed in range(5)])
     X[:, 3] = np.round(X[:, 3], 1)
     alone = fit_chunks(np.array_split(X, 3), "box-cox", "robust", n_threads=1)
     first_two, both, start = itertools.count(), threading.Barrier(2, timeout=60.0), RobustChunkColumn.find_start
@@ -225,7 +229,7 @@ def test_threads_do_not_matter(monkeypatch):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_intervals_from_rows_drawn_at_random(weighted):
-    x, rng = contaminated(20_000, "box-cox"), np.random.default_rng(1)
+    x, rng = contaminated_column(20_000, "box-cox"), np.random.default_rng(1)
     weight = rng.integers(1, 4, x.size).astype(float) if weighted else None
     chunks, weights = np.array_split(x, 3), None if weight is None else np.array_split(weight, 3)
     fit = fit_chunks(chunks, "box-cox", "robust", sample_weight=weights)
@@ -241,7 +245,7 @@ def test_intervals_from_rows_drawn_at_random(weighted):
 
 
 def test_a_summary_of_drawn_rows_has_nothing_to_say_of_columns_without_values():
-    x = np.column_stack([contaminated(3000, "box-cox"), np.full(3000, np.nan)])
+    x = np.column_stack([contaminated_column(3000, "box-cox"), np.full(3000, np.nan)])
     with pytest.warns(UserWarning, match="column 1"):
         fit = fit_chunks(np.array_split(x, 3), "box-cox", "robust")
     drawn = fit.summary(sample=x[:500]).to_dict()
@@ -258,7 +262,7 @@ def standard_errors(fit, whole):
 @pytest.mark.parametrize("estimator", [pk.AdaptiveRewML(), pk.AdaptiveRewML(rectify="none")])
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
 def test_no_bound_is_exceeded_and_most_are_sharp(family, estimator):
-    X = np.column_stack([contaminated(8000, family, seed) for seed in range(12)])
+    X = np.column_stack([contaminated_column(8000, family, seed) for seed in range(12)])
     fit, whole = fit_chunks(np.array_split(X, 3), family, estimator), pk.fit(X, family, estimator)
     off, bound = standard_errors(fit, whole)
     assert (off <= bound).all()
@@ -271,7 +275,7 @@ def test_no_bound_is_exceeded_and_most_are_sharp(family, estimator):
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
 def test_no_bound_of_the_papers_estimators_is_exceeded(family, estimator):
     """A fixed cut-off keeps or leaves out values next to it, so that these bounds are wider."""
-    X = np.column_stack([contaminated(8000, family, seed) for seed in range(6)])
+    X = np.column_stack([contaminated_column(8000, family, seed) for seed in range(6)])
     fit, whole = fit_chunks(np.array_split(X, 3), family, estimator), pk.fit(X, family, estimator)
     off, bound = standard_errors(fit, whole)
     assert (off <= bound).all()
@@ -304,7 +308,7 @@ def test_no_bound_is_exceeded_far_from_zero(offset, spread):
 
 
 def test_rows_at_a_cut_off_count():
-    far, near = contaminated(20_000, "box-cox", seed=1), contaminated(20_000, "box-cox", seed=3)
+    far, near = contaminated_column(20_000, "box-cox", seed=1), contaminated_column(20_000, "box-cox", seed=3)
     fit = fit_chunks([far], "box-cox", "robust")
     assert fit.lmbda_error[0] < 1e-10
     assert fit.status[0] == Status.SCANNED
@@ -349,7 +353,7 @@ def test_tied_rows_with_weights_begin_where_the_rows_in_memory_do():
 
 
 def test_what_is_refused():
-    x = contaminated(100, "box-cox")
+    x = contaminated_column(100, "box-cox")
     with pytest.raises(ValueError, match="needs every value in its order"):
         fit_chunks([x], estimator="ppcc")
     with pytest.raises(ValueError, match="lmbda cannot be given"):
@@ -366,7 +370,7 @@ def sampled(x, weight=None):
 
 
 def test_counts_of_bins_are_those_of_the_rows():
-    x = np.round(contaminated(50_000, "yeo-johnson"), 3)
+    x = np.round(contaminated_column(50_000, "yeo-johnson"), 3)
     x[:4000] = 1.0
     first = sampled(x)
     edges = first_edges(first, 0)
@@ -402,7 +406,7 @@ def test_extreme_values_are_counted():
 
 
 def test_weights_that_are_nothing_beside_others():
-    x = contaminated(6000, "box-cox")
+    x = contaminated_column(6000, "box-cox")
     weight = np.where(np.arange(6000) % 2, 1.0, 1e18)
     with pytest.warns(UserWarning, match="column 0: the sums do not resolve"):
         fit = fit_chunks([x[:4000], x[4000:]], "box-cox", "robust", sample_weight=[weight[:4000], weight[4000:]])

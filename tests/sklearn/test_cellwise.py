@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from samples import factors_with_outlying_cells
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
@@ -17,14 +18,6 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from powerkern.cellwise import ddc, wrap
 from powerkern.sklearn import DDC, WrappingTransformer
-
-
-def contaminated(seed=0, n=150, p=5):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(n, 1)) + 0.4 * rng.normal(size=(n, p))
-    x[rng.random((n, p)) < 0.05] += 8.0
-    x[:3] = 9.0 * rng.choice([-1.0, 1.0], (3, p))
-    return x
 
 
 @pytest.mark.parametrize(
@@ -36,7 +29,7 @@ def test_scikit_learns_checks(estimator):
 
 
 def test_wrapper_is_wrap():
-    x = contaminated()
+    x = factors_with_outlying_cells(p=5, missing=0.0)
     model = WrappingTransformer(b=1.3, c=4.5, method="median-mad", missing="center")
     expected = wrap(x, 1.3, 4.5, method="median-mad", missing="center")
     np.testing.assert_array_equal(model.fit_transform(x), expected.values)
@@ -46,7 +39,7 @@ def test_wrapper_is_wrap():
 
 
 def test_ddc_is_ddc():
-    x = contaminated()
+    x = factors_with_outlying_cells(p=5, missing=0.0)
     x[5, 2] = np.nan
     x = np.column_stack([np.arange(150.0), x])
     model, fit = DDC(quantile=0.95).fit(x), ddc(x, quantile=0.95)
@@ -58,7 +51,7 @@ def test_ddc_is_ddc():
 
 
 def test_in_pipelines_and_frames():
-    frame = pd.DataFrame(contaminated(), columns=list("abcde"))
+    frame = pd.DataFrame(factors_with_outlying_cells(p=5, missing=0.0), columns=list("abcde"))
     pipeline = make_pipeline(DDC().set_output(transform="pandas"), WrappingTransformer(), PCA(2))
     assert pipeline.fit_transform(frame).shape == (150, 2)
     assert list(pipeline[0].get_feature_names_out()) == list("abcde")

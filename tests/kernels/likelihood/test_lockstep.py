@@ -70,14 +70,14 @@ LEFT_ALONE = {
 }
 
 
-def matrix(n, seed=0, ordinary=ORDINARY, positive=False):
+def one_column_of_each_kind(n, seed=0, ordinary=ORDINARY, positive=False):
     """A column of each kind, or of the positive ones."""
     rng = np.random.default_rng(seed)
     columns = [make(rng, n) for make in ordinary.values()]
     return np.column_stack([x for x in columns if not positive or x.min() > 0.0])
 
 
-def fitted(x, family, weight=None, lmbda=NAN):
+def rows_in_lockstep(x, family, weight=None, lmbda=NAN):
     """The rows of results of a matrix, where a column is DEFERRED nothing else."""
     n, p = x.shape
     out = np.full((p, N_RESULTS), NAN)
@@ -118,8 +118,8 @@ def assert_same_fits(rows, expected):
 @pytest.mark.parametrize("n", [10, 61])
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 def test_against_many_digits(family, n):
-    x = matrix(n, n, positive=family == BOX_COX)
-    for row, column in zip(fitted(x, family), x.T, strict=True):
+    x = one_column_of_each_kind(n, n, positive=family == BOX_COX)
+    for row, column in zip(rows_in_lockstep(x, family), x.T, strict=True):
         assert (row[STATUS], row[ROUTE]) == (Status.OK, Route.LOCKSTEP)
         best = oracles.most_likely_lambda(NAMES[family], column, row[LMBDA])
         assert abs(row[LMBDA] - best) <= 1e-12 * max(1.0, abs(best))
@@ -130,7 +130,7 @@ def test_against_many_digits(family, n):
 
 @pytest.mark.parametrize("family", NAMES.values())
 def test_output_against_many_digits(family):
-    x = matrix(24, 1, positive=family == "box-cox")
+    x = one_column_of_each_kind(24, 1, positive=family == "box-cox")
     fit = pk.fit(x, family)
     assert set(fit.route) == {"lockstep"}
     z = fit.transform(x)
@@ -143,12 +143,12 @@ def test_output_against_many_digits(family):
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 def test_against_two_passes(family, n):
     for seed in range(1 if JIT_DISABLED else 20):
-        x = matrix(n, seed, positive=family == BOX_COX)
-        rows = fitted(x, family)
+        x = one_column_of_each_kind(n, seed, positive=family == BOX_COX)
+        rows = rows_in_lockstep(x, family)
         assert (rows[:, ROUTE] == Route.LOCKSTEP).all()
         assert_same_fits(rows, in_two_passes(x, family))
         weight = np.random.default_rng(seed).uniform(0.5, 2.0, n)
-        assert_same_fits(fitted(x, family, weight), in_two_passes(x, family, weight))
+        assert_same_fits(rows_in_lockstep(x, family, weight), in_two_passes(x, family, weight))
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="many columns")
@@ -159,7 +159,7 @@ def test_thousands_of_columns_as_short_as_can_be(family, n):
     x = np.random.default_rng(n).lognormal(sigma=0.5, size=(n, 2000))
     if family == YEO_JOHNSON:
         x -= np.random.default_rng(0).uniform(0.0, 2.0, 2000)
-    rows, expected = fitted(x, family), in_two_passes(x, family)
+    rows, expected = rows_in_lockstep(x, family), in_two_passes(x, family)
     done = rows[:, STATUS] != DEFERRED
     assert done.mean() > 0.9
     steep = abs(expected[done, LMBDA]) < 20.0  # the condition of others is that of their data
@@ -168,9 +168,9 @@ def test_thousands_of_columns_as_short_as_can_be(family, n):
 
 def test_given_lambda():
     for family, sign in ((BOX_COX, 1.0), (YEO_JOHNSON, 1.0), (YEO_JOHNSON, -1.0)):
-        x = sign * matrix(20, positive=True)
+        x = sign * one_column_of_each_kind(20, positive=True)
         for lmbda in (-1.0, 0.0, 1e-300, 0.3, 1.0, 2.0):
-            rows = fitted(x, family, lmbda=lmbda)
+            rows = rows_in_lockstep(x, family, lmbda=lmbda)
             expected = in_two_passes(x, family, lmbda=lmbda)
             done = rows[:, STATUS] == Status.FIXED
             assert done.sum() >= 4
@@ -184,7 +184,7 @@ def test_given_lambda():
 def test_given_lambda_of_values_whose_ratios_underflow():
     """lambda = 0 asks nothing of the likelihood: these logs would be as good as any, were they right."""
     x = 10.0 ** np.random.default_rng(1).uniform(-300.0, 300.0, (50, 8))
-    assert (fitted(x, BOX_COX, lmbda=0.0)[:, STATUS] == DEFERRED).all()
+    assert (rows_in_lockstep(x, BOX_COX, lmbda=0.0)[:, STATUS] == DEFERRED).all()
     fit = pk.fit(x, "box-cox", lmbda=0.0)
     np.testing.assert_allclose(fit.loc, np.log(x).mean(axis=0), rtol=1e-13)
     np.testing.assert_allclose(fit.scale, np.log(x).std(axis=0), rtol=1e-13)
@@ -204,7 +204,7 @@ def test_given_lambda_near_0_where_outliers_dominate(n):
 def test_powers_near_the_ends_of_float64_are_left():
     x = 1e250 * np.random.default_rng(4).gamma(4.0, size=(20, 3))
     for lmbda, status in ((-2.0, DEFERRED), (-1.0, Status.FIXED), (1.0, Status.FIXED), (2.0, DEFERRED)):
-        assert (fitted(x, BOX_COX, lmbda=lmbda)[:, STATUS] == status).all()
+        assert (rows_in_lockstep(x, BOX_COX, lmbda=lmbda)[:, STATUS] == status).all()
     fit = pk.fit(x, "box-cox", lmbda=2.0)
     np.testing.assert_allclose(fit.transform(x).std(axis=0), 1.0, rtol=1e-12)
     assert (fit.log_factor > 600.0).all()
@@ -225,34 +225,36 @@ def test_given_lambda_is_subnormal(n, lmbda):
 
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 def test_missing_values_are_as_if_they_were_not_there(family):
-    x = matrix(40, positive=family == BOX_COX)
+    x = one_column_of_each_kind(40, positive=family == BOX_COX)
     absent = np.random.default_rng(3).uniform(size=x.shape) < 0.2
-    rows = fitted(np.where(absent, NAN, x), family)
+    rows = rows_in_lockstep(np.where(absent, NAN, x), family)
     assert (rows[:, ROUTE] == Route.LOCKSTEP).all()
     for j, row in enumerate(rows):
-        np.testing.assert_array_equal(row, fitted(x[~absent[:, j], j : j + 1], family)[0])
+        np.testing.assert_array_equal(row, rows_in_lockstep(x[~absent[:, j], j : j + 1], family)[0])
 
 
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 def test_weights_repeat_rows(family):
-    x = matrix(30, positive=family == BOX_COX)
+    x = one_column_of_each_kind(30, positive=family == BOX_COX)
     weight = np.random.default_rng(4).integers(0, 4, 30)
     x[weight == 0] = INF  # nobody looks
-    rows, repeated = fitted(x, family, weight), fitted(np.repeat(x, weight, axis=0), family)
+    rows, repeated = rows_in_lockstep(x, family, weight), rows_in_lockstep(np.repeat(x, weight, axis=0), family)
     assert (rows[:, ROUTE] == Route.LOCKSTEP).all()
     assert_same_fits(rows, repeated)
     kept = weight > 0
-    np.testing.assert_array_equal(rows, fitted(x[kept], family, weight[kept]))
-    np.testing.assert_array_equal(fitted(x[kept], family), fitted(x[kept], family, np.ones(kept.sum())))
+    np.testing.assert_array_equal(rows, rows_in_lockstep(x[kept], family, weight[kept]))
+    np.testing.assert_array_equal(
+        rows_in_lockstep(x[kept], family), rows_in_lockstep(x[kept], family, np.ones(kept.sum()))
+    )
 
 
 def test_weights_from_large_to_tiny():
     """What is not left is right, though nearly all weight is on one value."""
-    x = matrix(30)
+    x = one_column_of_each_kind(30)
     for tiny in (1e-2, 1e-6, 1e-12, 1e-24):
         weight = np.full(30, tiny)
         weight[7] = 1.0
-        rows, expected = fitted(x, YEO_JOHNSON, weight), in_two_passes(x, YEO_JOHNSON, weight)
+        rows, expected = rows_in_lockstep(x, YEO_JOHNSON, weight), in_two_passes(x, YEO_JOHNSON, weight)
         done = rows[:, STATUS] != DEFERRED
         assert (abs(rows - expected)[done, LMBDA] <= 1e-11 * np.maximum(1.0, abs(expected[done, LMBDA]))).all()
 
@@ -273,19 +275,19 @@ def mixed():
 
 
 def test_neighbors_do_not_matter(mixed):
-    rows = fitted(mixed, YEO_JOHNSON)
+    rows = rows_in_lockstep(mixed, YEO_JOHNSON)
     left = rows[:, STATUS] == DEFERRED
     assert 0 < left.sum() < 0.3 * left.size
     for j in range(0, left.size, 9 if JIT_DISABLED else 1):
-        np.testing.assert_array_equal(fitted(mixed[:, j : j + 1], YEO_JOHNSON)[0], rows[j])
+        np.testing.assert_array_equal(rows_in_lockstep(mixed[:, j : j + 1], YEO_JOHNSON)[0], rows[j])
     order = np.random.default_rng(6).permutation(left.size)
-    np.testing.assert_array_equal(fitted(mixed[:, order], YEO_JOHNSON), rows[order])
+    np.testing.assert_array_equal(rows_in_lockstep(mixed[:, order], YEO_JOHNSON), rows[order])
 
 
 @pytest.mark.parametrize("p", [1, 7, 8, 9, 15, 63, 64, 65, 72])
 def test_any_number_of_columns(mixed, p):
     p = min(p, 17) if JIT_DISABLED else p
-    np.testing.assert_array_equal(fitted(mixed[:, :p], YEO_JOHNSON), fitted(mixed, YEO_JOHNSON)[:p])
+    np.testing.assert_array_equal(rows_in_lockstep(mixed[:, :p], YEO_JOHNSON), rows_in_lockstep(mixed, YEO_JOHNSON)[:p])
 
 
 def test_memory_does_not_matter(mixed):
@@ -311,7 +313,7 @@ def test_threads_do_not_matter():
 
 def test_nothing_is_written_to_the_matrix(mixed):
     before, weight = mixed.tobytes(), np.ones(mixed.shape[0])
-    fitted(mixed, YEO_JOHNSON, weight)
+    rows_in_lockstep(mixed, YEO_JOHNSON, weight)
     assert mixed.tobytes() == before
     assert (weight == 1.0).all()
 
@@ -325,7 +327,7 @@ def test_more_care_is_taken_elsewhere(name):
     for family in (BOX_COX, YEO_JOHNSON):
         if family == YEO_JOHNSON and name == "subnormal":
             continue  # 1 + x is ordinary
-        assert fitted(x, family)[0, STATUS] == DEFERRED
+        assert rows_in_lockstep(x, family)[0, STATUS] == DEFERRED
         row, expected = fit_matrix(x, family, np.array([NAN]), NOTHING, 1)[0], in_two_passes(x, family)[0]
         row[N_EVAL] = expected[N_EVAL] = 0.0
         np.testing.assert_array_equal(row, expected)
@@ -333,9 +335,9 @@ def test_more_care_is_taken_elsewhere(name):
 
 @pytest.mark.parametrize("odd", [0.0, -0.0, -1.0, INF])
 def test_values_outside_the_domain(odd):
-    x = matrix(20, positive=True)
+    x = one_column_of_each_kind(20, positive=True)
     x[11, 2] = odd
-    rows = fitted(x, BOX_COX)
+    rows = rows_in_lockstep(x, BOX_COX)
     assert (np.flatnonzero(rows[:, STATUS] == DEFERRED) == 2).all()
     with pytest.raises(ValueError, match="row 11"):
         pk.fit(x, "box-cox")
@@ -345,7 +347,7 @@ def test_values_outside_the_domain(odd):
 def test_zero_is_not_negative(lowest):
     x = np.random.default_rng(9).gamma(2.0, size=(20, 2))
     x[4] = lowest
-    rows = fitted(np.column_stack([x, -x]), YEO_JOHNSON)
+    rows = rows_in_lockstep(np.column_stack([x, -x]), YEO_JOHNSON)
     assert_same_fits(rows, in_two_passes(np.column_stack([x, -x]), YEO_JOHNSON))
     assert not np.signbit(rows[:2, X_MIN]).any()
     assert not np.signbit(rows[2:, X_MAX]).any()
@@ -366,7 +368,7 @@ def test_columns_around_the_longest():
 
 def test_the_constants_of_the_transform_belong_together():
     """slope and intercept standardise about the reference: the standardized reference is the intercept."""
-    x = matrix(30)
+    x = one_column_of_each_kind(30)
     fit = pk.fit(x)
-    rows = fitted(x, YEO_JOHNSON)
+    rows = rows_in_lockstep(x, YEO_JOHNSON)
     np.testing.assert_allclose(fit.transform(rows[:, REF][np.newaxis])[0], rows[:, INTERCEPT], rtol=1e-12, atol=1e-13)

@@ -52,7 +52,7 @@ any_column = hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(allow
 finite_column = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(allow_nan=False, allow_infinity=False))
 
 
-def fitted(x, family, weight=(), lmbda=NAN):
+def row_of_vector(x, family, weight=(), lmbda=NAN):
     """The result row of one column."""
     return np.array(fit_vector(np.asarray(x, dtype=float), family, float(lmbda), np.asarray(weight, dtype=float)))
 
@@ -167,7 +167,7 @@ def test_every_finite_column_is_certified_or_has_no_optimum(x):
     for family, data in ((YEO_JOHNSON, x), (BOX_COX, abs(x))):
         if family == BOX_COX and (data == 0.0).any():
             continue
-        row = fitted(data, family)
+        row = row_of_vector(data, family)
         distinct = np.unique(data).size
         if row[STATUS] == Status.OK:
             assert distinct > 1
@@ -181,7 +181,7 @@ def test_every_finite_column_is_certified_or_has_no_optimum(x):
 def test_every_long_column_is_certified_too(x, seed):
     """A fit in one pass gives up where it loses digits; what it certifies, a fit in two passes confirms."""
     long = np.random.default_rng(seed).choice(np.append(x, [1.0, 2.0]), size=ONE_PASS_MIN + 1)
-    one_pass, two_pass = fitted(long, YEO_JOHNSON), fitted(long, YEO_JOHNSON, np.ones(long.size))
+    one_pass, two_pass = row_of_vector(long, YEO_JOHNSON), row_of_vector(long, YEO_JOHNSON, np.ones(long.size))
     assert one_pass[STATUS] == two_pass[STATUS] in (Status.OK, Status.CONSTANT)
     assert abs(one_pass[LMBDA] - two_pass[LMBDA]) <= 1e-11 * max(1.0, abs(two_pass[LMBDA]))
 
@@ -193,7 +193,7 @@ def test_every_long_column_is_certified_too(x, seed):
 )
 def test_lambda_of_any_small_column(x, scale):
     x = scale * np.array(x, dtype=float)
-    row = fitted(x, YEO_JOHNSON)
+    row = row_of_vector(x, YEO_JOHNSON)
     exact = oracles.most_likely_lambda("yeo-johnson", x, row[LMBDA])
     # half an ulp of the values moves lambda by about eps over the width of the logs
     width = np.ptp(np.sign(x) * np.log1p(np.abs(x)))
@@ -228,7 +228,7 @@ def test_moments_of_transformed_values(name, weighted):
     """LOC e^LOG_FACTOR and SCALE e^LOG_FACTOR are mean and standard deviation of psi, even where psi overflows."""
     family, x = CONSTANTS[name]
     weight = np.random.default_rng(2).exponential(size=x.size) if weighted else np.ones(x.size)
-    row = fitted(x, family, weight if weighted else ())
+    row = row_of_vector(x, family, weight if weighted else ())
     assert row[STATUS] == Status.OK
     with mpmath.workdps(60):
         psi = [oracles.power_derivatives(NAMES[family], row[LMBDA], v)[0] for v in x]
@@ -270,7 +270,7 @@ def test_moments_of_transformed_values(name, weighted):
 )
 @pytest.mark.parametrize("repeat", [1, ONE_PASS_MIN])
 def test_status(x, family, status, repeat):
-    row = fitted(np.tile(x, repeat), family)
+    row = row_of_vector(np.tile(x, repeat), family)
     assert row[STATUS] == status
     if status in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE):
         assert is_identity(row)
@@ -301,7 +301,7 @@ def test_no_value_is_overlooked(family, name, odd):
     for position in (12,) if JIT_DISABLED else (0, 11, 12, 187, 2500, SIZE - 1):
         x = LONG[name].copy()
         x[position] = odd
-        row, two_pass = fitted(x, family), fitted(x, family, np.ones(SIZE))
+        row, two_pass = row_of_vector(x, family), row_of_vector(x, family, np.ones(SIZE))
         for k in (STATUS, N_OBS, X_MIN, X_MAX):
             assert row[k] == two_pass[k] or (np.isnan(row[k]) and np.isnan(two_pass[k]))
         lmbda = two_pass[LMBDA]
@@ -336,7 +336,7 @@ def test_usual_columns_are_fitted_in_one_pass():
 def test_given_lambda_is_taken_as_it_is():
     x = np.exp(NORMAL)
     for lmbda in (-2.0, 0.0, 1e-300, 0.3, 2.0):
-        row = fitted(x, BOX_COX, lmbda=lmbda)
+        row = row_of_vector(x, BOX_COX, lmbda=lmbda)
         assert row[LMBDA] == lmbda
         assert row[STATUS] == Status.FIXED
         assert row[NLL] == pytest.approx(float(oracles.likelihood("box-cox", lmbda, x)[0]), rel=1e-13)
@@ -345,16 +345,16 @@ def test_given_lambda_is_taken_as_it_is():
 def test_zero_weights_leave_values_out():
     x = np.array([NAN, 1.0, 5.0, 2.0, np.inf, -7.0])
     weight = np.array([1.0, 2.0, 0.5, 1.0, 0.0, 0.0])
-    np.testing.assert_array_equal(fitted(x, BOX_COX, weight), fitted(x[1:4], BOX_COX, weight[1:4]))
-    assert fitted(x, BOX_COX, np.zeros(6))[STATUS] == Status.EMPTY
+    np.testing.assert_array_equal(row_of_vector(x, BOX_COX, weight), row_of_vector(x[1:4], BOX_COX, weight[1:4]))
+    assert row_of_vector(x, BOX_COX, np.zeros(6))[STATUS] == Status.EMPTY
 
 
 def test_evaluations_are_few():
     """From lambda = 1: a handful on easy columns, and never near the cap on the hardest."""
     for x in (np.exp(NORMAL), np.exp(NORMAL[:30]), np.exp(50.0 * NORMAL)):
-        assert fitted(x, BOX_COX)[N_EVAL] <= 10
+        assert row_of_vector(x, BOX_COX)[N_EVAL] <= 10
     for x in ([0.1, 0.1, 0.1, 0.101], [1.0, 1.0, 1.0 + 2.0**-51], [1e-300, 1e300, 1e300], [5e-324, 1e-323, 1.5e-323]):
-        assert fitted(x, BOX_COX)[N_EVAL] <= 30
+        assert row_of_vector(x, BOX_COX)[N_EVAL] <= 30
 
 
 # --- vectors, profiles, intervals ---------------------------------------------------------------------
@@ -391,8 +391,8 @@ def test_nothing_is_written_to_the_column():
     x = np.append(NORMAL, [NAN, 3.0])
     before = x.tobytes()
     weight = np.ones(x.size)
-    fitted(x, YEO_JOHNSON)
-    fitted(x, YEO_JOHNSON, weight)
+    row_of_vector(x, YEO_JOHNSON)
+    row_of_vector(x, YEO_JOHNSON, weight)
     nll_vector(x, YEO_JOHNSON, np.array([0.5]))
     interval_vector(x, YEO_JOHNSON, 1.0, 0.1)
     assert x.tobytes() == before

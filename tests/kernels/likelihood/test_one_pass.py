@@ -66,14 +66,14 @@ DISTRIBUTIONS = {
 }
 
 
-def fitted(x, family, weight=(), lmbda=np.nan):
+def row_in_one_pass(x, family, weight=(), lmbda=np.nan):
     """The row of results of one column, by sums of one pass where these will do."""
     out = np.empty((1, N_RESULTS))
     mle.fit_columns(x[None], np.array(weight, dtype=float), family, np.array([lmbda]), new_work(x.size), out)
     return out[0]
 
 
-def fitted_in_two_passes(x, family, weight=(), lmbda=np.nan):
+def row_in_two_passes(x, family, weight=(), lmbda=np.nan):
     """The same in two passes, whatever the column."""
     out = np.full((1, N_RESULTS), float(DEFERRED))
     out[:, N_EVAL] = 0.0
@@ -83,9 +83,9 @@ def fitted_in_two_passes(x, family, weight=(), lmbda=np.nan):
 
 def assert_same_fit(x, family):
     """In one pass, with weights of one or without, as in two passes."""
-    two_pass = fitted_in_two_passes(x, family)
-    assert_equal_to_rounding(x, fitted(x, family), two_pass)
-    assert_equal_to_rounding(x, fitted(x, family, np.ones(x.size)), two_pass)
+    two_pass = row_in_two_passes(x, family)
+    assert_equal_to_rounding(x, row_in_one_pass(x, family), two_pass)
+    assert_equal_to_rounding(x, row_in_one_pass(x, family, np.ones(x.size)), two_pass)
 
 
 def assert_equal_to_rounding(x, one_pass, two_pass):
@@ -156,7 +156,7 @@ def test_optima_where_an_exponent_vanishes(lmbda):
     ]
     for family, x in columns:
         assert_same_fit(x, family)
-        assert fitted(x, family)[N_EVAL] <= 4  # no second fit in two passes
+        assert row_in_one_pass(x, family)[N_EVAL] <= 4  # no second fit in two passes
 
 
 # --- weights ------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_weights_agree_with_two_passes(name, kind):
         rng = np.random.default_rng(n)
         x, weight = DISTRIBUTIONS[name](rng, n), WEIGHTS[kind](rng, n)
         for family in (YEO_JOHNSON, BOX_COX) if x.min() > 0.0 else (YEO_JOHNSON,):
-            one_pass, two_pass = fitted(x, family, weight), fitted_in_two_passes(x, family, weight)
+            one_pass, two_pass = row_in_one_pass(x, family, weight), row_in_two_passes(x, family, weight)
             assert_equal_to_rounding(x, one_pass, two_pass)
             assert one_pass[N_OBS] == one_pass[N_KEPT] == pytest.approx(weight.sum(), rel=1e-13)
 
@@ -194,7 +194,7 @@ def test_weighted_columns_are_fitted_in_one_pass(name, kind):
     x, weight = DISTRIBUTIONS[name](rng, 1000), WEIGHTS[kind](rng, 1000)
     missing = np.where(np.arange(1000) % 7 == 3, np.nan, x)
     for column in (x, missing):
-        assert fitted(column, YEO_JOHNSON, weight)[ROUTE] == Route.ONE_PASS
+        assert row_in_one_pass(column, YEO_JOHNSON, weight)[ROUTE] == Route.ONE_PASS
 
 
 @pytest.mark.parametrize("n", [ONE_PASS_MIN, 1000])
@@ -204,7 +204,7 @@ def test_few_values_with_nearly_all_of_the_weight_take_two_passes(n):
     heavy[::40] = 1.0
     assert np.count_nonzero(heavy == 1.0) < MIN_EFFECTIVE
     for weight in (heavy, 10.0 ** rng.uniform(-60.0, 60.0, n)):
-        one, two = fitted(x, BOX_COX, weight), fitted_in_two_passes(x, BOX_COX, weight)
+        one, two = row_in_one_pass(x, BOX_COX, weight), row_in_two_passes(x, BOX_COX, weight)
         assert one[ROUTE] == Route.TWO_PASS
         assert one[LMBDA] == two[LMBDA]
         assert one[NLL] == two[NLL]
@@ -217,7 +217,7 @@ def test_weighted_optimum_is_exact(name, kind):
     rng = np.random.default_rng(7)
     x, weight = DISTRIBUTIONS[name](rng, 300), WEIGHTS[kind](rng, 300)
     family = BOX_COX if x.min() > 0.0 else YEO_JOHNSON
-    row = fitted(x, family, weight)
+    row = row_in_one_pass(x, family, weight)
     assert row[ROUTE] == Route.ONE_PASS
     with mpmath.workdps(40):
         below, above = (
@@ -232,7 +232,7 @@ def test_weights_are_repetitions(family):
     rng = np.random.default_rng(8)
     x, weight = rng.lognormal(size=700) - (0.0 if family == BOX_COX else 1.0), rng.integers(0, 5, 700)
     repeated = np.repeat(x, weight)
-    one, other = fitted(x, family, weight), fitted(repeated, family)
+    one, other = row_in_one_pass(x, family, weight), row_in_one_pass(repeated, family)
     assert one[ROUTE] == other[ROUTE] == Route.ONE_PASS
     assert one[N_OBS] == repeated.size
     assert abs(one[LMBDA] - other[LMBDA]) <= 1e-12
@@ -244,9 +244,9 @@ def test_weights_are_repetitions(family):
 def test_a_power_of_two_in_all_weights_changes_their_sum_only(name):
     rng = np.random.default_rng(9)
     x, weight = DISTRIBUTIONS[name](rng, 900), rng.exponential(size=900)
-    expected = fitted(x, YEO_JOHNSON, weight)
+    expected = row_in_one_pass(x, YEO_JOHNSON, weight)
     for power in (-300, -1, 7, 60, 300):
-        row = fitted(x, YEO_JOHNSON, np.ldexp(weight, power))
+        row = row_in_one_pass(x, YEO_JOHNSON, np.ldexp(weight, power))
         assert row[N_OBS] == np.ldexp(expected[N_OBS], power)
         row[[N_OBS, N_KEPT]] = expected[[N_OBS, N_KEPT]]
         np.testing.assert_array_equal(row, expected)
@@ -258,9 +258,9 @@ def test_values_without_weight_are_absent(odd):
     x, weight = rng.lognormal(size=800), rng.exponential(size=800)
     seen = rng.random(800) < 0.9
     x[~seen], weight[~seen] = odd, 0.0
-    row = fitted(x, BOX_COX, weight)
+    row = row_in_one_pass(x, BOX_COX, weight)
     assert row[ROUTE] == Route.ONE_PASS
-    assert_same_but_for_rounding(row, fitted(x[seen], BOX_COX, weight[seen]))
+    assert_same_but_for_rounding(row, row_in_one_pass(x[seen], BOX_COX, weight[seen]))
 
 
 def assert_same_but_for_rounding(row, expected):
@@ -285,7 +285,9 @@ def test_missing_values_are_absent(name, share, first, weighted):
     all_weights, weights = (weight, weight[~missing]) if weighted else ((), ())
     if JIT_DISABLED and first > 0:
         pytest.skip("slow as plain Python")
-    assert_same_but_for_rounding(fitted(gaps, YEO_JOHNSON, all_weights), fitted(x[~missing], YEO_JOHNSON, weights))
+    assert_same_but_for_rounding(
+        row_in_one_pass(gaps, YEO_JOHNSON, all_weights), row_in_one_pass(x[~missing], YEO_JOHNSON, weights)
+    )
 
 
 @pytest.mark.parametrize("weight", [(), np.linspace(0.5, 2.0, 900)], ids=["unweighted", "weighted"])
@@ -293,7 +295,7 @@ def test_missing_values_are_absent(name, share, first, weighted):
 def test_short_columns_with_many_gaps_stay_in_one_pass(every, route, weight):
     """Of 900 values 180 are there, too few for one pass if they were alone; 45 are better off without the gaps."""
     x = np.where(np.arange(900) % every == 2, np.random.default_rng(17).lognormal(size=900), np.nan)
-    assert fitted(x, BOX_COX, weight)[ROUTE] == route
+    assert row_in_one_pass(x, BOX_COX, weight)[ROUTE] == route
 
 
 def test_missing_values_with_nearly_all_of_the_weight():
@@ -302,8 +304,8 @@ def test_missing_values_with_nearly_all_of_the_weight():
     x, weight = rng.lognormal(size=900), rng.exponential(size=900)
     missing = np.arange(900) % 20 == 7
     weight[missing] = 1e25
-    row = fitted(np.where(missing, np.nan, x), BOX_COX, weight)
-    two = fitted_in_two_passes(x[~missing], BOX_COX, weight[~missing])
+    row = row_in_one_pass(np.where(missing, np.nan, x), BOX_COX, weight)
+    two = row_in_two_passes(x[~missing], BOX_COX, weight[~missing])
     assert abs(row[LMBDA] - two[LMBDA]) <= 1e-12
     assert row[N_OBS] == pytest.approx(two[N_OBS], rel=1e-14)
 
@@ -313,8 +315,8 @@ def test_missing_values_with_nearly_all_of_the_weight():
 def test_hardly_any_value_is_there(n_seen, weight):
     x, at = np.full(1000, np.nan), np.linspace(0, 999, n_seen).astype(int)
     x[at] = np.arange(1.0, n_seen + 1.0)
-    row = fitted(x, YEO_JOHNSON, weight)
-    expected = fitted(x[at], YEO_JOHNSON, weight[:n_seen] if len(weight) else ())
+    row = row_in_one_pass(x, YEO_JOHNSON, weight)
+    expected = row_in_one_pass(x[at], YEO_JOHNSON, weight[:n_seen] if len(weight) else ())
     np.testing.assert_array_equal(row, expected)
 
 
@@ -325,8 +327,8 @@ def test_moments_at_a_given_lambda(name, lmbda):
     rng = np.random.default_rng(12)
     x, weight = DISTRIBUTIONS[name](rng, n), rng.exponential(size=n)
     for row, two_pass in (
-        (fitted(x, YEO_JOHNSON, lmbda=lmbda), fitted_in_two_passes(x, YEO_JOHNSON, lmbda=lmbda)),
-        (fitted(x, YEO_JOHNSON, weight, lmbda), fitted_in_two_passes(x, YEO_JOHNSON, weight, lmbda)),
+        (row_in_one_pass(x, YEO_JOHNSON, lmbda=lmbda), row_in_two_passes(x, YEO_JOHNSON, lmbda=lmbda)),
+        (row_in_one_pass(x, YEO_JOHNSON, weight, lmbda), row_in_two_passes(x, YEO_JOHNSON, weight, lmbda)),
     ):
         assert row[STATUS] == two_pass[STATUS] == Status.FIXED
         assert row[LMBDA] == lmbda
@@ -460,7 +462,7 @@ def test_columns_that_share_scratch_space_are_fitted_as_alone(flaw, family, kind
     mle.fit_columns(columns, weights[kind], family, np.full(len(columns), np.nan), new_work(n), out)
     assert out[-1, STATUS] == Status.OK
     for column, row in zip(columns, out, strict=True):
-        np.testing.assert_array_equal(row, fitted(column, family, weights[kind]))
+        np.testing.assert_array_equal(row, row_in_one_pass(column, family, weights[kind]))
 
 
 # --- what is refused, and what is counted --------------------------------------------------------------

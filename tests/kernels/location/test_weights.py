@@ -24,14 +24,14 @@ def frequency_weights(weight):
     return counts.frequency_weights(weight, counts.new_frequency_work(weight.size))
 
 
-def column(pairs):
+def sort_and_repeat(pairs):
     y, w = np.array(sorted(pairs), dtype=float).T
     return y, w, np.repeat(y, w.astype(int))
 
 
 @given(pairs=small, point=st.integers(-5, 5), share=st.sampled_from([0.1, 0.25, 0.5]))
 def test_order_statistics_are_those_of_repeated_values(pairs, point, share):
-    y, w, repeated = column(pairs)
+    y, w, repeated = sort_and_repeat(pairs)
     of = frequency_weights(w)
     assert counts.median_and_mad(y, of) == counts.median_and_mad(repeated, None)
     assert counts.middle_distance(y, of, 0.0, float(point)) == np.median(abs(repeated - point))
@@ -42,7 +42,7 @@ def test_order_statistics_are_those_of_repeated_values(pairs, point, share):
 
 @given(pairs=small)
 def test_sums_of_weights(pairs):
-    _, w, _ = column(pairs)
+    _, w, _ = sort_and_repeat(pairs)
     of = frequency_weights(w)
     np.testing.assert_array_equal(of.before / of.factor, np.append(0.0, np.cumsum(w)))
     np.testing.assert_array_equal(of.after / of.factor, np.append(np.cumsum(w[::-1])[::-1], 0.0))

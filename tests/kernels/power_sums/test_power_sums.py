@@ -127,7 +127,7 @@ CASES = [(YEO_JOHNSON, shape) for shape in SHAPES] + [(BOX_COX, s) for s in ("lo
 every_case = pytest.mark.parametrize("family, shape", CASES)
 
 
-def column(shape: str, n: int = 150) -> np.ndarray:
+def column_of_shape(shape: str, n: int = 150) -> np.ndarray:
     return SHAPES[shape](np.random.default_rng(7), n)
 
 
@@ -136,7 +136,7 @@ def column(shape: str, n: int = 150) -> np.ndarray:
 
 @every_case
 def test_a_range_is_what_numpy_finds(family, shape):
-    x = column(shape, 1200)
+    x = column_of_shape(shape, 1200)
     weight = np.random.default_rng(0).integers(0, 3, size=x.size).astype(float)
     x[::50] = np.nan
     kept = x[~np.isnan(x) & (weight > 0)]
@@ -161,7 +161,7 @@ def test_ranges_tell_what_is_outside_the_domain():
 
 @every_case
 def test_a_grid_covers_its_range_and_is_fine_enough(family, shape):
-    x = column(shape)
+    x = column_of_shape(shape)
     grid = grid_row(x, family)
     a = logs(x, family, grid) if shape != "negative" else np.log1p(-x) - math.log1p(grid[grids.G_REF])
     width = 2.0 ** grid[grids.G_EXPONENT]
@@ -187,7 +187,7 @@ def test_a_grid_of_no_values_has_no_bins_and_of_one_value_one_bin():
 @every_case
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_are_those_of_brute_force(family, shape, weighted):
-    x = column(shape)
+    x = column_of_shape(shape)
     x[::9] = np.nan
     weight = np.random.default_rng(0).random(x.size) if weighted else NOTHING
     grid = grid_row(x[~np.isnan(x)], family)
@@ -269,7 +269,7 @@ def test_values_closer_than_rounding_are_one_node():
 
 @every_case
 def test_a_fit_from_sums_is_the_direct_fit(family, shape):
-    x = column(shape)
+    x = column_of_shape(shape)
     row, error = fit(x, family, grid_row(x, family))
     expected = fit_vector(x, family)
     assert row[STATUS] == Status.OK
@@ -302,7 +302,7 @@ def test_values_at_the_ends_of_the_range_of_floats(x):
 )
 def test_the_error_stays_below_its_bound(family, shape, coarser):
     """On grids that are coarser by powers of two, so that there is an error to see."""
-    x = column(shape) ** (3.0 if family == BOX_COX else 1.0) + (0.3 if family == BOX_COX else 0.0)
+    x = column_of_shape(shape) ** (3.0 if family == BOX_COX else 1.0) + (0.3 if family == BOX_COX else 0.0)
     grid = grid_row(x, family)
     row, error = fit(x, family, relaid(grid, family, grid[grids.G_EXPONENT] + coarser))
     actual = abs(row[LMBDA] - fit_vector(x, family).lmbda)
@@ -325,7 +325,7 @@ def test_the_bound_is_the_same_for_the_mirrored_column(spread):
 
 
 def test_the_bound_tells_a_grid_that_is_too_coarse():
-    x = column("lognormal")
+    x = column_of_shape("lognormal")
     grid = grid_row(x, YEO_JOHNSON)
     row, error = fit(x, YEO_JOHNSON, relaid(grid, YEO_JOHNSON, grid[grids.G_EXPONENT] + 5))
     assert row[STATUS] == Status.UNRESOLVED
@@ -346,7 +346,7 @@ def test_columns_that_have_no_fit():
 
 @every_case
 def test_profiles_and_intervals(family, shape):
-    x = column(shape, 100)
+    x = column_of_shape(shape, 100)
     grid = grid_row(x, family)
     sums, _ = sums_of(x, family, grid)
     starts, each = np.array([0, len(sums)]), scratch(len(sums))

@@ -55,7 +55,7 @@ def searched(family: str, x: np.ndarray, rule: int, low: float = -4.0, high: flo
     return points[:, : int(out[0])]
 
 
-def column(family: str, n: int, seed: int = 0) -> np.ndarray:
+def contaminated_column(family: str, n: int, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     x = np.append(rng.normal(size=n - n // 8), rng.normal(6.0, 0.5, n // 8))
     return np.exp(x) if family == "box-cox" else x
@@ -65,7 +65,7 @@ def column(family: str, n: int, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("n", [5, 8, 31])
 def test_every_point_has_its_objective_and_every_cell_its_reason(family, rule, n):
-    x = column(family, n)
+    x = contaminated_column(family, n)
     points = searched(family, x, RULES[rule])
     lmbdas, values, floors = points[LMBDA], points[VALUE], points[FLOOR, :-1]
     assert (lmbdas[0], lmbdas[-1]) == (-4.0, 6.0)
@@ -81,7 +81,7 @@ def test_every_point_has_its_objective_and_every_cell_its_reason(family, rule, n
 
 @pytest.mark.parametrize("seed", range(3))
 def test_it_comes_near_the_lowest_of_a_fine_grid(seed):
-    x = np.sort(column("yeo-johnson", 12, seed))
+    x = np.sort(contaminated_column("yeo-johnson", 12, seed))
     points, scores = searched("yeo-johnson", x, QUARTILES), oracles.normal_scores(12)
     grid = np.arange(-4.0, 6.0, 0.02)
     lowest = min(grid, key=lambda v: oracles.qq_objective("yeo-johnson", x, v, "paper", scores))
@@ -91,7 +91,7 @@ def test_it_comes_near_the_lowest_of_a_fine_grid(seed):
 
 @pytest.mark.parametrize("low, high", [(-4.0, 6.0), (-300.0, 300.0), (0.0, 0.1)])
 def test_any_range(low, high):
-    points = searched("yeo-johnson", column("yeo-johnson", 9), QUARTILES, low, high)
+    points = searched("yeo-johnson", contaminated_column("yeo-johnson", 9), QUARTILES, low, high)
     assert (points[LMBDA, 0], points[LMBDA, -1]) == (low, high)
     assert math.isfinite(points[VALUE].min())
 
@@ -99,7 +99,7 @@ def test_any_range(low, high):
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
 @pytest.mark.parametrize("high", [1e19, 1e38, 1e308])
 def test_ranges_wider_than_integers(high):
-    points = searched("yeo-johnson", column("yeo-johnson", 9), QUARTILES, -high, high)
+    points = searched("yeo-johnson", contaminated_column("yeo-johnson", 9), QUARTILES, -high, high)
     assert (points[LMBDA, 0], points[LMBDA, -1]) == (-high, high)
     assert points.shape[1] > LANES32
 
@@ -127,7 +127,7 @@ def test_float32_does_for_far_values(x):
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson", "mirrored"])
 def test_float32_does_for_close_values(family):
     """Box-Cox is the same of values in other units, and Yeo-Johnson is Box-Cox of 1 + x, or mirrored."""
-    near_1 = np.sort(1.0 + 1e-5 * column("yeo-johnson", 25))
+    near_1 = np.sort(1.0 + 1e-5 * contaminated_column("yeo-johnson", 25))
     x = 1e4 * near_1 - (family != "box-cox")
     points = searched(family.replace("mirrored", "yeo-johnson"), -x if family == "mirrored" else x, QUARTILES)
     lmbdas, scores = 2.0 - points[LMBDA] if family == "mirrored" else points[LMBDA], oracles.normal_scores(25)

@@ -36,7 +36,7 @@ LAYOUTS = {
 SHAPES = [(1, 1), (1, 9), (5, 7), (6, 8), (3, 17), (20, 3)]
 
 
-def matrix(shape):
+def normal_values(shape):
     return np.random.default_rng(sum(shape)).normal(size=shape)
 
 
@@ -44,7 +44,7 @@ def matrix(shape):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_gather(shape, layout, writeable):
-    x = matrix(shape)
+    x = normal_values(shape)
     view = LAYOUTS[layout](x)
     view.flags.writeable = writeable
     block = np.full(shape[::-1], np.nan)
@@ -55,7 +55,7 @@ def test_gather(shape, layout, writeable):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_scatter(shape, layout):
-    x = matrix(shape)
+    x = normal_values(shape)
     out = LAYOUTS[layout](np.zeros(shape))
     columnwise.scatter(np.ascontiguousarray(x.T), out)
     np.testing.assert_array_equal(out, x)
