@@ -66,9 +66,11 @@ def test_gamma_rule_of_the_reference(reference):
 
 
 def test_the_script_still_writes_its_file(reference):
-    samples = list(make_scaling_reference.samples())
-    assert make_again(make_scaling_reference.record(*samples[1])) == reference[1]
-    assert [sample["name"] for sample in reference] == [name for name, _, _ in samples]
+    drawn = list(make_scaling_reference.samples())
+    for (name, scores, labels), sample in zip(drawn, reference, strict=True):
+        assert (name, labels) == (sample["name"], sample["labels"])
+        np.testing.assert_allclose(scores, sample["scores"], rtol=1e-9)
+    assert make_again(make_scaling_reference.record(*drawn[1])) == reference[1]
 
 
 def test_rule_with_one_formula_each():
