@@ -59,7 +59,7 @@ def evaluation(likelihood: JointLikelihood, lmbda: Any) -> Evaluation:
 
 
 def records() -> Any:
-    """What car found; iris comes with scikit-learn, the other data are not part of the repository."""
+    """Yield car's fits; but for iris, which scikit-learn has, the data sets are not part of the repository."""
     for k, r in enumerate(read_reference("regression.json")["multivariate"]):
         marks = () if r["name"] == "iris" else pytest.mark.needs_shared_data
         yield pytest.param(k, r, id=f"{r['name']}-{r['family']}", marks=marks)

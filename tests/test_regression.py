@@ -44,7 +44,7 @@ def brute_force(family, lmbda, y, X, weight=None):
 
 
 def records():
-    """What car found, with the data where they are simulated; those of others are not part of the repository."""
+    """Yield car's fits; those of data sets that are not part of the repository are marked."""
     for r in read_reference("regression.json")["univariate"]:
         marks = () if "y" in r else pytest.mark.needs_shared_data
         yield pytest.param(r, id=f"{r['name']}-{r['family']}", marks=marks)

@@ -1,9 +1,9 @@
 """Write tests/data/cellwise_fits.json and cellwise_steps.json: what R's cellWise computes from vectors of our own.
 
-The vectors were drawn for this purpose. R 4.2.2 with cellWise 2.5.3 was given them: ``transfo(X, type = "YJ", robust =
-TRUE, standardize = TRUE)``, or "BC", and its steps at given lambdas. Its full output lies beside the repository in
-shared/refs/cellwise; this script keeps what the tests need. ``python tests/support/make_cellwise_reference.py`` takes a
-second and needs that folder; nobody can compute the figures anew without R.
+The vectors were drawn for this purpose. R 4.2.2 with cellWise 2.5.3 fitted them by ``transfo(X, type = "YJ", robust =
+TRUE, standardize = TRUE)``, or "BC", and computed the steps of a fit at given lambdas. Its full output lies beside the
+repository in shared/refs/cellwise. ``python tests/support/make_cellwise_reference.py`` keeps what the tests need: it
+takes a second and needs that folder. Nobody can compute the figures anew without R.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ABOUT_STEPS = ABOUT + (
     "the rectified transform, objective of both (halved), and both transforms at `positions`. optimize: the points and "
     "values that R's optimize() visits."
 )
-#: Vectors that are kept, each for what it has that the others have not.
+#: The vectors that are kept: clean, skewed, with outliers on either side, with ties, short, far from 0, given up by R.
 NAMES = (
     "lognormal_n100",
     "lognormal_out10_k10",
@@ -69,7 +69,7 @@ def vector(name: str) -> list[float | None]:
 
 
 def fits() -> list[dict[str, Any]]:
-    """Robust fits of standardized columns, and those that R gives up."""
+    """Return the robust fits of standardized columns, and the columns that R gives up."""
     kept = []
     for r in read_source("synthetic.json")["records"]:
         if r["column"] in NAMES and r["robust"] and r["standardize"]:
@@ -91,7 +91,7 @@ def curves() -> list[dict[str, Any]]:
 
 
 def steps_at_lambdas(unit: dict[str, Any]) -> dict[str, Any]:
-    """What R computes of a vector at given lambdas."""
+    """Return what R computes from a vector at given lambdas."""
     n = len(unit["yj"][0]["yj"])
     positions = sorted({0, n // 4, n // 2, n - 2, n - 1})
     kept: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Write tests/data/scaling.json: outlier scores as probabilities by twelve rules and one more, and their measures.
+"""Write tests/data/scaling.json: outlier probabilities by thirteen rules, and measures of twelve of them.
 
 Run ``python tests/support/make_scaling_reference.py`` from anywhere: half a minute; it needs mpmath and NumPy, not
 powerkern. Parameters and probabilities are computed with 40 digits, bins of equal area in rational arithmetic.
@@ -50,7 +50,7 @@ def samples() -> Iterator[tuple[str, list[float], list[int]]]:
 
 
 def parameters(s: list[mpmath.mpf]) -> dict[str, tuple[mpmath.mpf, mpmath.mpf]]:
-    """The two parameters of every rule."""
+    """Return the two parameters of every rule."""
     n = len(s)
     mean, median = mpmath.fsum(s) / n, location.median(s)
     normal_quartile = location.normal_quantile(mpmath.mpf(3) / 4)
@@ -110,7 +110,7 @@ def measures(labels: list[int], p: list[float]) -> dict[str, float]:
 
 
 def improvement(all_measures: dict[str, dict[str, float]]) -> dict[str, float]:
-    """The harmonic improvement score of each rule; lower is better."""
+    """Return the harmonic improvement score of each rule; lower is better."""
     keys = [f"{measure}_{stratum}" for measure in ("sharp", "refine", "calib") for stratum in ("out", "in")]
     means = {key: sum(found[key] for found in all_measures.values()) / len(all_measures) for key in keys}
     scores = {}

@@ -22,17 +22,17 @@ def read_reference(file: str) -> Any:
 
 
 def make_again(record: object) -> Any:
-    """Return a record that a script has made as it is read from its file."""
+    """Return a record of a script as it would be read from its file."""
     return json.loads(json.dumps(record))
 
 
 def cellwise_vectors() -> dict[str, np.ndarray]:
-    """The vectors whose robust fits by R's cellWise are in cellwise_fits.json, NaN where a value is missing."""
+    """Return the vectors of cellwise_fits.json by name, NaN where a value is missing."""
     return {name: np.array(x, dtype=float) for name, x in read_reference("cellwise_fits.json")["x"].items()}
 
 
 class CellwiseStep(NamedTuple):
-    """What R's cellWise computes of a prestandardized, sorted vector at one lambda."""
+    """Figures of R's cellWise for a prestandardized, sorted vector at one lambda."""
 
     family: str
     u: np.ndarray

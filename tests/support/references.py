@@ -52,7 +52,7 @@ def case_from_record(record: dict[str, Any]) -> Case:
 
 
 def each_case(cases: list[Case]) -> Any:
-    """Parametrize a test by cases, named as they are."""
+    """Parametrize a test by cases; their names are its ids."""
     return pytest.mark.parametrize("case", cases, ids=[case.name for case in cases])
 
 
