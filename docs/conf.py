@@ -97,6 +97,13 @@ def _tidy(app, what, name, obj, options, lines):
         lines.clear()
 
 
+def _unlink_attributes(app, what, name, obj, options, lines):
+    """Show the attributes of a `PowerFit` in bold: its page documents only methods, so links are ambiguous."""
+    if name.endswith(".PowerFit"):
+        lines[:] = [re.sub(r"^( *):obj:`(\w+) <[\w.]*\2>`", r"\1**\2**", line) for line in lines]
+
+
 def setup(app):
-    """Register `_tidy` ahead of numpydoc, which takes the references apart."""
+    """Run `_tidy` ahead of numpydoc, which parses the references, and `_unlink_attributes` after it."""
     app.connect("autodoc-process-docstring", _tidy, priority=100)
+    app.connect("autodoc-process-docstring", _unlink_attributes, priority=900)
