@@ -57,13 +57,14 @@ def as_number(what: str, value: object, interval: str = "(-inf, inf)") -> float:
     if not is_real(value):
         raise TypeError(f"{what} must be a number, got {shown(value)}")
     low, high = map(float, interval[1:-1].split(","))
-    if isinstance(value, np.longdouble):
+    number: Any = value
+    if isinstance(number, np.longdouble):
         with np.errstate(over="ignore"):  # beyond float64 it is infinite
-            value = float(value)
-    inside = low < value < high or (value == low and interval[0] == "[") or (value == high and interval[-1] == "]")
+            number = float(number)
+    inside = low < number < high or (number == low and interval[0] == "[") or (number == high and interval[-1] == "]")
     if not inside:
         raise ValueError(f"{what} must be a number in {interval}, got {shown(value)}")
-    return float(value)
+    return float(number)
 
 
 def column_positions(columns: Any, n: int) -> IntArray:
