@@ -116,7 +116,7 @@ def _ctrl_c_while_compiling() -> Iterator[None]:
 
 
 def _warned_once() -> Callable[..., None]:
-    """A `showwarning` that prints each warning once: a file that is read several times repeats its warnings."""
+    """Return a `showwarning` that prints each message once, since reading a file several times repeats its warnings."""
     once = functools.cache(complain)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -121,7 +121,7 @@ class Route(IntEnum):
 
 
 def is_failed(status: NDArray[Any]) -> NDArray[np.bool_]:
-    """A mask of the columns that could not be fitted."""
+    """Return a mask of the columns that could not be fitted."""
     return np.isin(status, [code for code in Status if code.failed])
 
 

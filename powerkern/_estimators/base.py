@@ -41,7 +41,7 @@ class ColumnSpec(NamedTuple):
         return cls(np.full(p, math.nan), np.zeros(p), LambdaLimit(math.inf, False, bounds))
 
     def tiled(self, n_groups: int) -> ColumnSpec:
-        """The same for every one of `n_groups` groups whose columns stand side by side."""
+        """Repeat the specification for each of `n_groups` groups, whose columns lie side by side."""
         limit = self.limit._replace(bounds=_tile(self.limit.bounds, n_groups))
         return ColumnSpec(_tile(self.lmbda, n_groups), _tile(self.shift, n_groups), limit)
 

@@ -10,9 +10,9 @@ from powerkern._typing import BoolArray, FloatArray, IntArray
 
 
 def largest_float(holds: Callable[[FloatArray], BoolArray], start: float, n: int) -> FloatArray:
-    """The largest float64 from `start` on at which a condition holds, for each of n columns; `start` where none is.
+    """Return the largest float64 >= `start` at which a condition holds, for each of n columns; `start` if none.
 
-    The condition must not hold again above a number at which it does not.
+    If the condition fails at a number, it must fail at all larger ones.
     """
     low, high = (np.full(n, _ordered(np.array(end).view(np.int64))) for end in (start, np.inf))
     for _ in range(64):

@@ -42,7 +42,7 @@ def lambda_limit(
     dtype: np.dtype[Any] = _FLOAT64,
     column_names: Sequence[Any] | None = None,
 ) -> LambdaLimit:
-    """The limit that arguments `ymax` and `bounds` of a fit of p columns set."""
+    """Check the arguments `ymax` and `bounds` of a fit of p columns, and return the limits that they set on lambda."""
     return LambdaLimit(output_limit(ymax, standardize, dtype), ymax is not None, given_bounds(bounds, p, column_names))
 
 

@@ -56,10 +56,11 @@ def find_origin(
     kept: FloatArray | None = None,
     progress: bool = False,
 ) -> OriginFit:
-    """The likeliest origin, unit and lambda of every column; `lmbda` are its least and largest lambdas, (2, p).
+    """Find the likeliest origin, unit and lambda of every column.
 
-    `central`: of values weighted by rank; `kept`: of those between the two rows of it. Columns without a fit have the
-    origin 0 and the unit 1.
+    `lmbda`, (2, p), holds the smallest and the largest lambda allowed; None sets no limits. `central` weights values by
+    rank. `kept`, (2, p), restricts the fit to values between its two rows, ends included. A column without a fit gets
+    the unit 1 and the origin 0, or for Box-Cox an origin below its smallest value.
     """
     box_cox, scratch = not is_mirrored(family), _Scratch()
 
@@ -112,7 +113,7 @@ def _ranges(columns: FloatArray, box_cox: bool, lmbda: FloatArray | None) -> Flo
 def _in_own_units(
     found: FloatArray, ranges: FloatArray, median: FloatArray, unit: FloatArray, x: FloatArray, box_cox: bool
 ) -> FloatArray:
-    """What was found of standardised columns, in the units of the data: (p, _N_FIELDS)."""
+    """Convert the results for standardised columns to the units of the data, and add a status: (p, _N_FIELDS)."""
     fields = np.empty((len(found), _N_FIELDS))
     x0, log_unit = found[:, origin_likelihood.ORIGIN], found[:, origin_likelihood.LOG_UNIT]
     fields[:, 0] = median + unit * x0
@@ -158,7 +159,7 @@ def _by_rank(w: FloatArray, box_cox: bool) -> FloatArray:
 
 
 def _area(q: FloatArray, box_cox: bool) -> FloatArray:
-    """The integral of the weight by rank from 0 to q, -1 <= q <= 1."""
+    """Integrate the weight by rank (see `_FLAT` and `_CENTRAL`) from 0 to q, -1 <= q <= 1."""
     size = np.abs(q)
     if box_cox:
         return np.copysign(np.minimum(size, _CENTRAL), q)

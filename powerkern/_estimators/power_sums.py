@@ -122,7 +122,7 @@ def widened(found: FloatArray, family: int) -> FloatArray:
 
 
 def signed_logs(values: FloatArray, family: int) -> FloatArray:
-    """Logs of the numbers whose powers a family takes, with the sign of the branch."""
+    """Return the logs of the numbers raised to powers: ln(x) for Box-Cox, sign(x) ln(1 + abs(x)) for Yeo-Johnson."""
     logs: FloatArray = np.copysign(np.log1p(abs(values)), values) if is_mirrored(family) else np.log(values)
     return logs
 
@@ -266,7 +266,10 @@ class Sketches:
 
     @contextmanager
     def of_block(self, group: slice) -> Iterator[Callable[[FloatArray, slice], None]]:
-        """A function that adds rows of a block; at the end the block is rounded and added to the total."""
+        """Yield a function that adds rows of one block to the sums of the columns `group`.
+
+        On exit, the block's sums are rounded to quanta and added to the totals, as long as 64 bits can hold these.
+        """
         first, last = int(self._starts[group.start]), int(self._starts[group.stop])
         starts, chunk = self._starts[group.start : group.stop + 1] - first, sum_kernels.new_chunk()
         part = _aligned_zeros((last - first) * gauss.N_POWERS)
@@ -299,7 +302,7 @@ class Sketches:
 
 
 def _roundings_of(some: BoolArray, rows: int, lost: NDArray[np.intp] | int) -> IntArray:
-    """The roundings of one block of so many rows, in columns that have `some` weight in it."""
+    """Return the increments of `Sketches.roundings` for one block of `rows` rows; `some`: columns with weight in it."""
     found = np.zeros((some.size, N_ROUNDINGS), dtype=np.int64)
     found[:, 0], found[:, 1], found[:, 2] = some, rows * some, lost
     return found
@@ -337,7 +340,7 @@ class MixedSums:
         return self._placed([sums.interval(lmbda[at], drop[at], n_threads) for at, sums in self._parts])
 
     def _placed(self, found: Sequence[FloatArray]) -> FloatArray:
-        """The results for the columns of each family, in the order of the columns."""
+        """Join the results for the columns of each family, in the original order of the columns."""
         order = np.argsort(np.concatenate([at for at, _ in self._parts]))
         placed: FloatArray = np.concatenate(found)[order]
         return placed

@@ -47,7 +47,7 @@ def range_matrix(values: Columns, family: int, weight: Weights, n_threads: int) 
 
 
 def _rows_of_ranges(shape: tuple[int, int], n_threads: int) -> int:
-    """Number of rows that share one set of ranges: a block, or a half, a quarter, ... of it."""
+    """Return the number of rows per set of ranges: a block, or a half, a quarter, ... of it to keep threads busy."""
     n, p = shape
     n_rows = BLOCK_ROWS
     while n < n_rows * _TURNS * n_threads and n_rows * p >= 4 * SMALLEST_PART and n_threads > 1:
@@ -66,7 +66,7 @@ class Ranges:
         self._parts[..., sketch.R_MIN], self._parts[..., sketch.R_MAX] = np.inf, -np.inf
 
     def of_block(self, rows: slice, group: slice) -> Callable[[FloatArray, slice], None]:
-        """A function that adds some of these rows."""
+        """Return a function that adds some of the rows `rows` to the ranges of the columns `group`."""
         own = self._parts[rows.start // self._n_rows, group]
 
         def note(block: FloatArray, at: slice) -> None:
@@ -82,13 +82,13 @@ class Ranges:
         entry(x, times * stride, self._family, first * stride, step * stride, line, own)
 
     def _sampled(self, rows: slice) -> tuple[int, int]:
-        """The first of these rows whose logs are sampled, counted from their start, and the distance to the next."""
+        """Return the index, within `rows`, of the first row whose logs are sampled, and the step to the next."""
         start = rows.start // BLOCK_ROWS * BLOCK_ROWS
         step = max(1, min(BLOCK_ROWS, self._n - start) // SAMPLE)
         return -(rows.start - start) % step, step
 
     def total(self) -> FloatArray:
-        """The range of all rows."""
+        """Merge the ranges into one range per column, over all rows."""
         return merged_ranges(in_digits(self._parts))
 
 
@@ -112,7 +112,7 @@ def in_digits(found: FloatArray) -> FloatArray:
 
 
 def weight_of(found: FloatArray) -> FloatArray:
-    """The weights of ranges."""
+    """Return the weight of each range, summed from its digits."""
     level = _LIMB_BITS * found[..., sketch.R_LEVEL].astype(np.int64)
     digits = (np.ldexp(found[..., digit], level - k * _LIMB_BITS) for k, digit in enumerate(_DIGITS))
     total: FloatArray = sum(digits, np.zeros(found.shape[:-1]))
@@ -120,7 +120,7 @@ def weight_of(found: FloatArray) -> FloatArray:
 
 
 def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
-    """The digits of weights from a level upwards; lower digits are dropped."""
+    """Align the digits of weights to a level; drop the digits that are too low for it."""
     digits, down = found[..., _DIGITS], (level - found[..., sketch.R_LEVEL])[..., None]
     moved: FloatArray = np.where(down == 0.0, digits, 0.0)
     moved[..., 1:] += np.where(down == 1.0, digits[..., :-1], 0.0)

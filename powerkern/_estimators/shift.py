@@ -68,7 +68,7 @@ def express_in_data_units(
 
 
 def extremes(values: NDArray[Any], weight: Weights) -> FloatArray:
-    """The smallest and the largest value, of positive weight, of each column, NaN where there is none: (p, 2)."""
+    """Return the smallest and the largest value of positive weight in each column, NaN if there is none: (p, 2)."""
     counted = values if weight is None else values[weight > 0.0]
     if not len(counted):
         return np.full((values.shape[1], 2), np.nan)
@@ -76,7 +76,7 @@ def extremes(values: NDArray[Any], weight: Weights) -> FloatArray:
 
 
 def _largest(limit: FloatArray, shift: FloatArray, divisor: FloatArray) -> FloatArray:
-    """The largest x for which ``(x + shift)/divisor``, rounded, is at most the limit."""
+    """Return the largest x for which ``(x + shift)/divisor``, rounded, is at most `limit`; NaN if `limit` is NaN."""
 
     def is_within(x: FloatArray) -> BoolArray:
         with np.errstate(over="ignore"):

@@ -30,7 +30,10 @@ Fit = Callable[[FloatArray, FloatArray | None], FloatArray]
 
 
 def sorted_with(block: FloatArray, weight: Weights) -> tuple[FloatArray, FloatArray | None]:
-    """The rows of a block sorted, NaN last, and their weights in that order; values of no weight are missing."""
+    """Sort the rows of a block, NaN last, and put their weights in the same order; values of zero weight become NaN.
+
+    `block` is overwritten.
+    """
     if weight is None:
         block.sort(axis=1)  # numpy's is vectorised and releases the GIL
         return block, None
@@ -68,7 +71,11 @@ def count_ties(found: FloatArray, ties: FloatArray, tied: FloatArray) -> None:
 def without_ties(
     columns: FloatArray, weights: FloatArray | None, rows: NDArray[np.intp]
 ) -> tuple[FloatArray, FloatArray | None, FloatArray, FloatArray]:
-    """Some rows, sorted, without the values equal to their medians; their weights, those values, and their weight."""
+    """Remove the values equal to the row median from the sorted columns `rows`.
+
+    Returns the remaining values (NaN last) and their weights (None if there are none), then the median of each row and
+    the total weight of the values removed.
+    """
     x = columns[rows]
     w = np.ones(x.shape) if weights is None else weights[rows]
     w = np.where(np.isnan(x), 0.0, w)

@@ -75,7 +75,7 @@ def box_cox_is_better(
 
 
 def kept_by_both(box_cox: FloatArray, yeo_johnson: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The smallest and the largest value that both fits keep, by which they are compared."""
+    """Return the smallest and the largest value that both fits keep; they are compared on the values in between."""
     low, high = (
         pick(box_cox[:, end], yeo_johnson[:, end]) for pick, end in ((np.maximum, KEPT_LOW), (np.minimum, KEPT_HIGH))
     )
@@ -122,7 +122,7 @@ def _pearson(values: NDArray[Any], family: int, results: FloatArray, weight: Wei
 
 
 def _off_center(values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """The statistic of `central_matrix` of transformed columns."""
+    """Return the statistic of `central_matrix` for the transformed columns."""
     return central_matrix(values, family, results, weight, n_threads).statistic
 
 

@@ -165,7 +165,7 @@ class GroupedData:
 
 
 def _print_weights(weight: Weights) -> int:
-    """The fingerprint of weights; 0 where there are none."""
+    """Return the fingerprint of the weights; 0 if there are none."""
     return 0 if weight is None else fingerprint_vector(weight)
 
 

@@ -44,10 +44,11 @@ def bootstrap_errors(
     replicates: int,
     n_threads: int,
 ) -> FloatArray:
-    """The standard error of lambda of every column of `values` plus a shift each, rows drawn in proportion to `weight`.
+    """Return the bootstrap standard error of lambda for each column of ``values + shift``.
 
-    Half the distance of the quantiles Phi(-1) and Phi(1) of the replicates' lambdas, which a few far ones do not move.
-    NaN where fewer than half of the replicates can be fitted.
+    Rows are drawn in proportion to `weight`. The error is half the distance between the quantiles Phi(-1) and Phi(1) of
+    the replicates' lambdas, which a few extreme lambdas hardly change, times sqrt(m/n) for replicates of m out of n
+    rows. It is NaN if fewer than half of the replicates can be fitted.
     """
     n, p = values.shape
     width = min(n, _MOST_ROWS) if weight is None else _MOST_ROWS

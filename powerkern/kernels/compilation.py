@@ -43,7 +43,7 @@ def entries(everything: bool = True) -> dict[str, Entry]:
 
 
 def _entries_of(name: str, modules: list[str]) -> dict[str, Entry]:
-    """The entries of a module, or one of them by its full name."""
+    """Return the entries of the module `name`, or the one entry with that full name, keyed by full name."""
     if name not in modules:
         return {name: _entries_of(name.rpartition(".")[0], modules)[name]}
     module, path = name, f"{powerkern.kernels.__name__}.{name}"

@@ -163,7 +163,7 @@ class _Fits(NamedTuple):
     n_threads: int
 
     def by(self, names: tuple[str, ...] | None) -> _Found:
-        """The fit of every column by the family of the specification."""
+        """Fit every column by the family of the specification."""
         spec = self.spec
         if not spec.estimator.has_likelihood:
             return self._robustly(names)
@@ -195,7 +195,7 @@ class _Fits(NamedTuple):
         return self.passes if names is not None else self.passes.with_labels(found.column_names)
 
     def better(self, names: tuple[str, ...] | None) -> _Found:
-        """The fit of every column by the better of the two families, of which Box-Cox is for positive columns only."""
+        """Fit every column by the better of the two families; Box-Cox is tried for positive columns only."""
         found = self._replace(spec=replace(self.spec, family="yeo-johnson")).by(names)
         positive = np.asarray((found.range.x_min > 0.0) & (found.range.count > 0.0))
         if not positive.any():
@@ -220,7 +220,7 @@ class _Fits(NamedTuple):
 
 
 def _mixed(found: _Found, other: _Found, at: IntArray, better: BoolArray) -> _Found:
-    """The results of every column, from the other family where that is better; it fitted the columns `at`."""
+    """Replace results in `found` by `other`, the fits of columns `at` by the other family, where `better` is true."""
     chosen = at[better]
     found.results[chosen], found.families[chosen] = other.results[better], other.families[better]
     if found.error is not None and other.error is not None:

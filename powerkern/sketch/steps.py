@@ -165,10 +165,10 @@ def extend(
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> Sketch:
-    """The sketch of a stream, one chunk longer: for data that are seen once and whose range is not known beforehand.
+    """Add a chunk to the sketch of a stream, for data that are read once and whose range is not known in advance.
 
-    The grid starts as fine as 1024 bins per column allow, and grows with the range of the data: neighboring bins are
-    joined, which the power sums allow exactly.
+    The grid starts as fine as 1024 bins per column allow. When the range of the data grows, neighboring bins are
+    joined, which is exact for power sums.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def finish(
 
 
 def finish_results(total: Sketch, spec: FitSpec, n_threads: int) -> tuple[FloatArray, power_sums.PowerSums]:
-    """The results (one row per column) and power sums from which `finish` builds its fit; no warnings."""
+    """Return the results (one row per column) and power sums from which `finish` builds its fit; give no warnings."""
     grid, sums = total.grid, total.power_sums()
     given, _, limit = spec.per_column(grid.n_features, grid.column_names)
     results, _ = sums.fit(given, n_threads)
