@@ -365,7 +365,7 @@ def test_vector_functions(name):
     """What stats calls: the same numbers as the row, as Python floats."""
     family, x = CONSTANTS[name]
     fit = fit_vector(x, family)
-    row = fit_matrix(np.column_stack([x, x, x[::-1]]), family, np.full(3, NAN), np.empty(0), 2)[1]
+    row = fit_matrix(np.column_stack([x, x, x[::-1]]), family, np.full(3, NAN), None, 2)[1]
     np.testing.assert_array_equal(fit, row)
     assert all(type(v) in (float, int) for v in fit)
     offsets = np.array([0.0, -0.5, 2.0]) / math.sqrt(fit.curvature)

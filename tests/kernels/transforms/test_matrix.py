@@ -43,7 +43,7 @@ def columns(family, n=40):
 
 
 def fits(x, family):
-    return fit_matrix(x.T, family, np.full(len(x), np.nan), np.empty(0), 1)
+    return fit_matrix(x.T, family, np.full(len(x), np.nan), None, 1)
 
 
 def by_column(family, direction, block, results):

@@ -117,7 +117,7 @@ def columns(family):
 def test_standardized_values_and_their_inverses(family):
     """The fit's own constants are taken as exact; where they cancel, in all digits of float64 but a few."""
     x = columns(family)
-    fits = fit_matrix(x.T, family, np.full(len(x), np.nan), np.empty(0), 1)
+    fits = fit_matrix(x.T, family, np.full(len(x), np.nan), None, 1)
     in_use = 0
     for values, fit in zip(x, fits, strict=True):
         row = fit[np.newaxis]
