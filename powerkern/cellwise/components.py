@@ -74,13 +74,15 @@ class WrappedPCA:
     def __repr__(self) -> str:
         k, p = self.components.shape
         explained = float(np.sum(self.explained_variance_ratio))
-        outlying = int(np.count_nonzero(self.outliers))
+        outlying = int(np.count_nonzero(np.asarray(self.outliers)))
         return f"WrappedPCA({k} components of {p} columns, {explained:.1%} of the variance; {outlying} outlying rows)"
 
     @property
     def outliers(self) -> Any:
         """Mask of the fitted rows that lie beyond either cut-off."""
-        return (self.score_distances > self.score_cutoff) | (self.orthogonal_distances > self.orthogonal_cutoff)
+        inside, outside = np.asarray(self.score_distances), np.asarray(self.orthogonal_distances)
+        is_outlier = (inside > self.score_cutoff) | (outside > self.orthogonal_cutoff)
+        return frames.labelled(self.score_distances, is_outlier)
 
     def transform(self, X: object) -> Any:
         """Return the scores of the rows of `X`, (n, k); a missing value is replaced by the center of its column."""

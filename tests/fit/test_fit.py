@@ -456,7 +456,7 @@ def test_json_with_a_damaged_column(key, damage):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"format": "other"}, "not written by PowerFit"),
+        ({"format": "other"}, "not a fit: its format is 'other', not 'powerkern.PowerFit'"),
         ({"version": 99}, "version 99"),
         ({"version": None}, "version None"),
         ({"version": "1"}, "version '1'"),

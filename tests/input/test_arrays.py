@@ -22,7 +22,7 @@ from powerkern._input.arrays import as_matrix, as_weights, check_n_features, col
 from powerkern._input.reading import as_out
 
 NAN = float("nan")
-REAL_DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g", ">f8", ">f4", ">i4"]
+REAL_DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", ">f8", ">f4", ">i4"]
 
 
 def lazily(module: str, build: Callable[[Any], Any]) -> Callable[[], Any]:
@@ -54,6 +54,12 @@ def test_real_arrays_are_not_copied(dtype: str, order: Any) -> None:
     assert values is X
     assert names is None
     assert not was_vector
+
+
+def test_long_doubles_become_float64() -> None:
+    values = as_matrix(np.full((3, 2), 1.5, dtype=np.longdouble)).values
+    assert values.dtype == np.float64
+    assert (values == 1.5).all()
 
 
 @pytest.mark.parametrize("rows", [slice(None, None, 2), slice(None, None, -1), slice(1, 2)])

@@ -99,11 +99,14 @@ def test_a_column_called_name_is_not_taken_for_the_name_of_rows():
     assert mahalanobis(data).name is None
 
 
-def test_arrow_tables_give_arrays(fit, X):
+def test_arrow_tables_give_arrow(fit, X):
     pa = pytest.importorskip("pyarrow")
     table = pa.Table.from_pandas(X, preserve_index=False)
     np.testing.assert_array_equal(fit.outliers(table), fit.outliers(X))
-    assert wrapped_pca(table, 2).outliers.shape == (60,)
+    components = wrapped_pca(table, 2)
+    np.testing.assert_array_equal(components.outliers, wrapped_pca(X, 2).outliers)
+    assert isinstance(components.outliers, pa.ChunkedArray)
+    assert "outlying rows" in repr(components)
 
 
 def test_cells_rows_and_components_go_by_the_names_of_the_data(X):
