@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -146,3 +147,11 @@ def test_ties_of_the_mirror_image():
     fit = pk.fit(x, "yeo-johnson", "ppcc", sample_weight=weight)
     mirrored = pk.fit(-x, "yeo-johnson", "ppcc", sample_weight=weight)
     np.testing.assert_allclose(2.0 - mirrored.lmbda, fit.lmbda, atol=1e-6)
+
+
+@pytest.mark.parametrize("estimator, unit", [("mle", None), ("ppcc", None), ("robust", [0.025, 0.025])])
+def test_only_robust_fits_store_the_weight_of_one_value(estimator, unit):
+    x = np.random.default_rng(0).lognormal(size=(40, 2))
+    fit = pk.fit(x, "box-cox", estimator, sample_weight=np.full(40, 0.025))
+    stored = json.loads(fit.to_json())["unit_weights"]
+    assert stored == (unit if unit is None else pytest.approx(unit))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
+import runpy
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -294,6 +296,24 @@ def test_signatures_are_scipys() -> None:
         policy = inspect.signature(function).parameters["nan_policy"]
         assert policy.kind == policy.KEYWORD_ONLY
         assert policy.default == ("propagate" if HAS_NAN_POLICY else None)
+
+
+@pytest.mark.parametrize(
+    "version, policy",
+    [
+        ("1.17.1", None),
+        ("1.18.0", "propagate"),
+        ("1.18.0rc1", "propagate"),
+        ("1.20.0", "propagate"),
+        ("2.0.0", "propagate"),
+    ],
+)
+def test_the_default_nan_policy_follows_the_version_of_scipy(
+    monkeypatch: pytest.MonkeyPatch, version: str, policy: str | None
+) -> None:
+    path = inspect.getfile(importlib.import_module("powerkern.stats._arrays"))
+    monkeypatch.setattr(scipy, "__version__", version)
+    assert runpy.run_path(path)["NAN_POLICY"] == policy
 
 
 # --- the reference values -----------------------------------------------------------------------------

@@ -1,0 +1,460 @@
+"""Mutation tests: change one expression of the package at a time, and see whether a fast test fails.
+
+``python tests/mutation.py --seed 1 --number 25`` draws mutants of the package without ``kernels``, ``_jit`` and
+``_engine``. Each is written into a temporary copy of the tree, and the tests that `TESTS` lists for its module run
+there. A mutant that no test notices survives: write a test that fails with it, or list it in
+``mutation_equivalent.txt`` if no test can.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import importlib.util
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+ROOT = Path(__file__).resolve().parents[1]
+EQUIVALENT = Path(__file__).with_name("mutation_equivalent.txt")
+
+#: Compiled code, which recompiles after every change, and modules whose tests are skipped without large libraries.
+EXCLUDED = (
+    "powerkern/kernels/",
+    "powerkern/_jit/",
+    "powerkern/_engine/",
+    "powerkern/spark.py",
+    "powerkern/ray.py",
+    "powerkern/federated/flower.py",
+    "powerkern/federated/secagg.py",
+)
+
+#: The tests of a module: those of the longest prefix of its path.
+TESTS: dict[str, tuple[str, ...]] = {
+    "powerkern/": ("tests/fit", "tests/results"),
+    "powerkern/__main__.py": ("tests/cli",),
+    "powerkern/_cli/": ("tests/cli",),
+    "powerkern/_estimators/": ("tests/estimators", "tests/fit"),
+    "powerkern/_fit/": ("tests/fit", "tests/results"),
+    "powerkern/_input/": ("tests/input", "tests/borders", "tests/results/test_names.py"),
+    "powerkern/_input/tables/": ("tests/cli",),
+    "powerkern/_models/": ("tests/models", "tests/test_regression.py", "tests/test_joint.py"),
+    "powerkern/_results/": ("tests/results", "tests/fit"),
+    "powerkern/_status.py": ("tests/fit/test_status.py", "tests/results"),
+    "powerkern/cellwise/": ("tests/cellwise", "tests/sklearn/test_cellwise.py"),
+    "powerkern/completion/": ("tests/completion",),
+    "powerkern/dask.py": ("tests/test_dask.py",),
+    "powerkern/federated/": ("tests/federated",),
+    "powerkern/joint.py": ("tests/test_joint.py", "tests/results"),
+    "powerkern/location.py": ("tests/test_location.py", "tests/outliers", "tests/sklearn"),
+    "powerkern/onnx.py": ("tests/test_onnx.py",),
+    "powerkern/outliers/": ("tests/outliers", "tests/sklearn/test_outliers.py"),
+    "powerkern/plot/": ("tests/plot",),
+    "powerkern/regression.py": ("tests/test_regression.py", "tests/models", "tests/results"),
+    "powerkern/sketch/": ("tests/sketch", "tests/estimators/test_power_sums.py", "tests/test_dask.py"),
+    "powerkern/sklearn/": ("tests/sklearn",),
+    "powerkern/sklearn/supervised/": ("tests/sklearn/supervised",),
+    "powerkern/stats/": ("tests/stats",),
+    "powerkern/xarray.py": ("tests/test_xarray.py",),
+}
+
+#: Tests of every public name, which run after those of the module.
+PUBLIC = ("tests/input/test_keywords.py",)
+
+ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+    ast.Mult: ("*", "/"),
+    ast.Div: ("/", "*"),
+    ast.FloorDiv: ("//", "*"),
+    ast.Mod: ("%", "*"),
+    ast.Pow: ("**", "*"),
+    ast.BitAnd: ("&", "|"),
+    ast.BitOr: ("|", "&"),
+}
+COMPARISONS: dict[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
+    ast.Lt: ("<", ("<=", ">")),
+    ast.LtE: ("<=", ("<", ">")),
+    ast.Gt: (">", (">=", "<")),
+    ast.GtE: (">=", (">", "<")),
+    ast.Eq: ("==", ("!=",)),
+    ast.NotEq: ("!=", ("==",)),
+    ast.Is: ("is", ("is not",)),
+    ast.IsNot: ("is not", ("is",)),
+    ast.In: ("in", ("not in",)),
+    ast.NotIn: ("not in", ("in",)),
+}
+
+Verdict = Literal["killed", "survived", "undecided", "equivalent"]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one file: the bytes from `start` to `stop` become `replacement`."""
+
+    path: str
+    line: int
+    kind: str
+    start: int
+    stop: int
+    replacement: str
+    scope: str  # name of the innermost function or class
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line} ({self.kind})\n  - {self.before}\n  + {self.after}"
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What identifies the mutant after lines have moved."""
+        return self.path, self.before, self.after
+
+    def apply(self, source: bytes) -> bytes:
+        """Return the changed source."""
+        return source[: self.start] + self.replacement.encode() + source[self.stop :]
+
+
+class Mutator(ast.NodeVisitor):
+    """Collect the mutants of one module, in the order of the source."""
+
+    def __init__(self, path: str, source: bytes) -> None:
+        self.path = path
+        self.source = source
+        self.mutants: list[Mutant] = []
+        self._line_starts = [0]
+        for line in source.splitlines(keepends=True):
+            self._line_starts.append(self._line_starts[-1] + len(line))
+        self._scopes: list[str] = []
+        self._tree = ast.dump(ast.parse(source))
+
+    # --- positions -----------------------------------------------------------------------------------
+
+    def _start(self, node: ast.expr | ast.stmt) -> int:
+        return self._line_starts[node.lineno - 1] + node.col_offset
+
+    def _stop(self, node: ast.expr | ast.stmt) -> int:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return self._line_starts[node.end_lineno - 1] + node.end_col_offset
+
+    def _text(self, node: ast.expr) -> str:
+        return self.source[self._start(node) : self._stop(node)].decode()
+
+    def _add(self, kind: str, start: int, stop: int, replacement: str) -> None:
+        """Add a mutant, unless the change is no Python or changes nothing."""
+        first = self.source.rfind(b"\n", 0, start) + 1
+        last = self.source.find(b"\n", stop)
+        last = len(self.source) if last < 0 else last
+        before = self.source[first:last].decode()
+        after = (self.source[first:start] + replacement.encode() + self.source[stop:last]).decode()
+        line = self.source.count(b"\n", 0, start) + 1
+        scope = self._scopes[-1] if self._scopes else ""
+        mutant = Mutant(self.path, line, kind, start, stop, replacement, scope, _one_line(before), _one_line(after))
+        try:
+            changed = ast.dump(ast.parse(mutant.apply(self.source)))
+        except SyntaxError:
+            return
+        if changed != self._tree:
+            self.mutants.append(mutant)
+
+    def _swap_operator(self, kind: str, left: ast.expr, right: ast.expr, operator: str, *others: str) -> None:
+        """Replace the operator between two operands, which may be in parentheses."""
+        begin = self._stop(left)
+        gap = self.source[begin : self._start(right)].decode()
+        match = re.search(r"\s+".join(map(re.escape, operator.split())), gap)
+        if match is None:
+            return
+        start = begin + len(gap[: match.start()].encode())
+        for other in others:
+            self._add(kind, start, start + len(match[0].encode()), other)
+
+    # --- what is not mutated -------------------------------------------------------------------------
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        """Skip f-strings: Python 3.11 has no positions within them."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None and not self._flip(node.value):
+            self.visit(node.value)
+
+    def visit_arguments(self, node: ast.arguments) -> None:
+        """Visit the defaults, not the annotations."""
+        for default in (*node.defaults, *node.kw_defaults):
+            if default is not None and not self._flip(default):
+                self.visit(default)
+
+    def _visit_scope(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        """Visit defaults and body, not decorators, bases and types."""
+        if any(isinstance(mark, ast.Name) and mark.id == "overload" for mark in node.decorator_list):
+            return
+        self._scopes.append(node.name)
+        if not isinstance(node, ast.ClassDef):
+            self.visit(node.args)
+        for statement in node.body:
+            self.visit(statement)
+        self._scopes.pop()
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _visit_scope
+
+    # --- what is -------------------------------------------------------------------------------------
+
+    def _flip(self, default: ast.expr) -> bool:
+        """Flip a default that is True or False; return whether it is."""
+        if not isinstance(default, ast.Constant) or not isinstance(default.value, bool):
+            return False
+        self._add("default", self._start(default), self._stop(default), str(not default.value))
+        return True
+
+    def _negate(self, test: ast.expr) -> None:
+        """Negate a condition, unless another mutant does so: that of `not`, or of a comparison with an opposite."""
+        has_opposite = isinstance(test, ast.Compare) and not isinstance(
+            test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE
+        )
+        if has_opposite or (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)):
+            return
+        self._add("condition", self._start(test), self._stop(test), f"not ({self._text(test)})")
+
+    def visit_If(self, node: ast.If) -> None:
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return
+        self._negate(node.test)
+        self.generic_visit(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> None:
+        self._negate(node.test)
+        self.generic_visit(node)
+
+    def visit_While(self, node: ast.While) -> None:
+        self._negate(node.test)
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        operands = (node.left, node.right)
+        is_text = any(
+            isinstance(operand, ast.JoinedStr) or (isinstance(operand, ast.Constant) and isinstance(operand.value, str))
+            for operand in operands
+        )
+        is_alias = not self._scopes and isinstance(node.op, ast.BitOr)  # a union of types
+        if type(node.op) in ARITHMETIC and not is_text and not is_alias:
+            self._swap_operator("arithmetic", *operands, *ARITHMETIC[type(node.op)])
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        for left, operator, right in zip((node.left, *node.comparators), node.ops, node.comparators, strict=False):
+            word, others = COMPARISONS[type(operator)]
+            self._swap_operator("comparison", left, right, word, *others)
+        self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        swap = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
+        for left, right in zip(node.values, node.values[1:], strict=False):
+            self._swap_operator("boolean", left, right, *swap)
+        self.generic_visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        if isinstance(node.op, ast.Not):
+            start = self._start(node)
+            self._add("not", start, self._stop(node), self._text(node).removeprefix("not").lstrip())
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, int | float) and not isinstance(node.value, bool) and node.value in (0, 1):
+            moved = type(node.value)(1 - node.value)
+            self._add("constant", self._start(node), self._stop(node), repr(moved))
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        self._add("raise", self._start(node), self._stop(node), "pass")
+        self.generic_visit(node)
+
+    def visit_Return(self, node: ast.Return) -> None:
+        if node.value is None:
+            return
+        self._add("return", self._start(node), self._stop(node), "return None")
+        self.generic_visit(node)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def find_mutants(path: str, source: bytes) -> list[Mutant]:
+    """Return every mutant of a module."""
+    mutator = Mutator(path, source)
+    mutator.visit(ast.parse(source))
+    return sorted(mutator.mutants, key=lambda mutant: (mutant.start, mutant.replacement))
+
+
+def find_modules(only: Sequence[str] = ()) -> list[str]:
+    """Return the modules that are mutated; with `only`, those whose path starts with one of these."""
+    paths = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "powerkern").rglob("*.py"))
+    return [path for path in paths if not path.startswith(EXCLUDED) and (not only or path.startswith(tuple(only)))]
+
+
+def draw(seed: int, number: int, modules: Iterable[str]) -> list[Mutant]:
+    """Draw mutants from all of these modules, without replacement.
+
+    A module is drawn by its number of lines, and then one of its mutants: listing those of all modules takes minutes.
+    """
+    sources = {path: (ROOT / path).read_bytes() for path in modules}
+    paths = list(sources)
+    weights = [source.count(b"\n") for source in sources.values()]
+    rng = random.Random(seed)
+    rest: dict[str, list[Mutant]] = {}
+    drawn: list[Mutant] = []
+    while paths and len(drawn) < number:
+        [path] = rng.choices(paths, weights)
+        if path not in rest:
+            rest[path] = find_mutants(path, sources[path])
+        if rest[path]:
+            drawn.append(rest[path].pop(rng.randrange(len(rest[path]))))
+        else:
+            index = paths.index(path)
+            del paths[index], weights[index]
+    return drawn
+
+
+def read_equivalent(text: str) -> dict[tuple[str, str, str], str]:
+    """Read the list of equivalent mutants: the reason of each."""
+    reasons: dict[tuple[str, str, str], str] = {}
+    blocks = re.split(r"\n\s*\n", "\n".join(line for line in text.splitlines() if not line.startswith("#")).strip())
+    for block in filter(None, blocks):
+        lines = block.splitlines()
+        if len(lines) != 4 or [line[:2] for line in lines[1:]] != ["- ", "+ ", "= "]:
+            raise ValueError(f"{EQUIVALENT.name}: expected a path and lines with '-', '+' and '=', got {block!r}")
+        reasons[lines[0], lines[1][2:], lines[2][2:]] = lines[3][2:]
+    return reasons
+
+
+def select_tests(mutant: Mutant) -> list[str]:
+    """Return the test files of a mutant's module, those that mention its function or its module first."""
+    prefix = max((prefix for prefix in TESTS if mutant.path.startswith(prefix)), key=len)
+    files: list[Path] = []
+    for target in TESTS[prefix]:
+        path = ROOT / target
+        files += [path] if path.suffix == ".py" else sorted(path.rglob("test_*.py"))
+    stem = Path(mutant.path).stem.lstrip("_")
+    texts = {path: path.read_text(encoding="utf-8") for path in files}
+    scope = mutant.scope or stem
+    files.sort(key=lambda path: (scope not in texts[path], stem not in path.stem, stem not in texts[path]))
+    selected = [path.relative_to(ROOT).as_posix() for path in files]
+    has_examples = ">>> " in (ROOT / mutant.path).read_text(encoding="utf-8")
+    return [*([mutant.path] if has_examples else []), *selected, *(path for path in PUBLIC if path not in selected)]
+
+
+@contextlib.contextmanager
+def copied_tree() -> Iterator[Path]:
+    """Copy the repository, without its history and what was built, to a temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        tree = Path(folder) / "tree"
+        ignored = shutil.ignore_patterns(".*", "__pycache__", "_build", "dist")
+        shutil.copytree(ROOT, tree, ignore=ignored)
+        yield tree
+
+
+@contextlib.contextmanager
+def mutated(tree: Path, mutant: Mutant) -> Iterator[None]:
+    """Apply a mutant to a copy of the tree, and undo it afterwards."""
+    path = tree / mutant.path
+    source = path.read_bytes()
+    # Byte code counts as current if size and second are those of the source, which `<` for `>` leaves alone.
+    byte_code = Path(importlib.util.cache_from_source(str(path)))
+    byte_code.unlink(missing_ok=True)
+    path.write_bytes(mutant.apply(source))
+    try:
+        yield
+    finally:
+        path.write_bytes(source)
+        byte_code.unlink(missing_ok=True)
+
+
+def run_tests(tree: Path, tests: Sequence[str], limit: float) -> tuple[int | None, str]:
+    """Run tests in a copy of the tree; return pytest's exit code, None if the time is up, and the first failure."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", "--tb=no", *tests]
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    process = subprocess.Popen(
+        command,
+        cwd=tree,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # with what the tests started
+        process.communicate()
+        return None, ""
+    failure = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", output, re.MULTILINE)
+    return process.returncode, failure[1] if failure else output.strip()[-200:]
+
+
+def judge(tree: Path, mutant: Mutant, limit: float) -> tuple[Verdict, str]:
+    """Run the tests of a mutant; return the verdict, and the test that killed it or why there is no verdict.
+
+    A test that fails without the mutant, too, kills nothing.
+    """
+    with mutated(tree, mutant):
+        code, failure = run_tests(tree, select_tests(mutant), limit)
+    if code is None:
+        return "undecided", f"no end within {limit:g} s"
+    if code == 0:
+        return "survived", ""
+    if code not in (1, 2):  # 1: a test failed; 2: a file of tests cannot be imported
+        return "undecided", f"pytest ended with {code}: {failure}"
+    if run_tests(tree, [failure] if code == 1 else ["--collect-only", failure], limit)[0] != 0:
+        return "undecided", f"{failure} fails without the mutant, too"
+    return "killed", failure
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; return 1 if a mutant survived, else 0."""
+    parser = argparse.ArgumentParser(prog="python tests/mutation.py", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0, help="seed of the draw (default: %(default)s)")
+    parser.add_argument("--number", type=int, default=25, help="number of mutants (default: %(default)s)")
+    parser.add_argument("--only", metavar="PATH", action="append", default=[], help="mutate modules that start so")
+    parser.add_argument("--list", action="store_true", help="show the mutants, and run nothing")
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds for one mutant (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    mutants = draw(options.seed, options.number, find_modules(options.only))
+    if options.list:
+        print(*mutants, sep="\n")
+        return 0
+    reasons = read_equivalent(EQUIVALENT.read_text(encoding="utf-8"))
+    verdicts: list[Verdict] = []
+    with copied_tree() as tree:
+        for mutant in mutants:
+            begin = time.monotonic()
+            verdict, detail = judge_known(tree, mutant, options.limit, reasons)
+            verdicts.append(verdict)
+            print(f"{verdict:<11}{time.monotonic() - begin:4.0f} s  {mutant}\n  {detail}".rstrip(), flush=True)
+    n_equivalent, n_undecided = verdicts.count("equivalent"), verdicts.count("undecided")
+    n_killed, n_judged = verdicts.count("killed"), len(verdicts) - n_equivalent
+    print(f"{n_killed} of {n_judged} killed, {n_undecided} undecided; {n_equivalent} equivalent mutants left out")
+    return int("survived" in verdicts)
+
+
+def judge_known(
+    tree: Path, mutant: Mutant, limit: float, reasons: dict[tuple[str, str, str], str]
+) -> tuple[Verdict, str]:
+    """Return the reason of a mutant that is listed as equivalent, and judge all others by their tests."""
+    if mutant.key in reasons:
+        return "equivalent", reasons[mutant.key]
+    return judge(tree, mutant, limit)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
