@@ -338,19 +338,18 @@ def read_equivalent(text: str) -> dict[tuple[str, str, str], str]:
 
 
 def select_tests(mutant: Mutant) -> list[str]:
-    """Return the test files of a mutant's module, those that mention its function or its module first."""
+    """Return the test files of a mutant's module, those about the module and its function first."""
     prefix = max((prefix for prefix in TESTS if mutant.path.startswith(prefix)), key=len)
     files: list[Path] = []
     for target in TESTS[prefix]:
         path = ROOT / target
         files += [path] if path.suffix == ".py" else sorted(path.rglob("test_*.py"))
-    stem = Path(mutant.path).stem.lstrip("_")
     texts = {path: path.read_text(encoding="utf-8") for path in files}
+    stem = Path(mutant.path).stem.lstrip("_")
     scope = mutant.scope or stem
-    files.sort(key=lambda path: (scope not in texts[path], stem not in path.stem, stem not in texts[path]))
+    files.sort(key=lambda path: (stem not in path.stem, scope not in texts[path], stem not in texts[path]))
     selected = [path.relative_to(ROOT).as_posix() for path in files]
-    has_examples = ">>> " in (ROOT / mutant.path).read_text(encoding="utf-8")
-    return [*([mutant.path] if has_examples else []), *selected, *(path for path in PUBLIC if path not in selected)]
+    return [*selected, *(path for path in PUBLIC if path not in selected)]
 
 
 @contextlib.contextmanager
@@ -403,21 +402,32 @@ def run_tests(tree: Path, tests: Sequence[str], limit: float) -> tuple[int | Non
 
 
 def judge(tree: Path, mutant: Mutant, limit: float) -> tuple[Verdict, str]:
-    """Run the tests of a mutant; return the verdict, and the test that killed it or why there is no verdict.
+    """Run the tests of a mutant; return the verdict, and the test that killed it or why there is no verdict."""
+    stages = [select_tests(mutant)]
+    if ">>> " in (tree / mutant.path).read_text(encoding="utf-8"):
+        # In a process of their own: pytest imports the module anew, and then its classes are not those that tests see.
+        stages.append([mutant.path])
+    for tests in stages:
+        with mutated(tree, mutant):
+            code, failure = run_tests(tree, tests, limit)
+        if code is None:
+            return "undecided", f"no end within {limit:g} s"
+        if code not in (0, 1, 2):  # 1: a test failed; 2: a file of tests cannot be imported
+            return "undecided", f"pytest ended with {code}: {failure}"
+        if code != 0:
+            return confirm(tree, tests, failure, limit)
+    return "survived", ""
 
-    A test that fails without the mutant, too, kills nothing.
-    """
-    with mutated(tree, mutant):
-        code, failure = run_tests(tree, select_tests(mutant), limit)
-    if code is None:
-        return "undecided", f"no end within {limit:g} s"
+
+def confirm(tree: Path, tests: Sequence[str], failure: str, limit: float) -> tuple[Verdict, str]:
+    """Run the tests without the mutant, up to the file of the failure: a failure that stays kills nothing."""
+    file = failure.split("::")[0]
+    if file not in tests:
+        return "undecided", f"no test is to blame: {failure}"
+    code, failure_without = run_tests(tree, tests[: tests.index(file) + 1], limit)
     if code == 0:
-        return "survived", ""
-    if code not in (1, 2):  # 1: a test failed; 2: a file of tests cannot be imported
-        return "undecided", f"pytest ended with {code}: {failure}"
-    if run_tests(tree, [failure] if code == 1 else ["--collect-only", failure], limit)[0] != 0:
-        return "undecided", f"{failure} fails without the mutant, too"
-    return "killed", failure
+        return "killed", failure
+    return "undecided", f"{failure_without or file} fails without the mutant, too"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -135,3 +135,46 @@ def test_a_file_is_restored(tmp_path):
     with mutation.mutated(tmp_path, mutant):
         assert path.read_bytes() == mutant.apply(SOURCE)
     assert path.read_bytes() == SOURCE
+
+
+TEST = "tests/test_clip.py"
+FAILED = f"{TEST}::test_clip"
+
+
+@pytest.mark.parametrize(
+    "example, runs, verdict, detail",
+    [
+        ("", [(0, "")], "survived", ""),
+        ("", [(1, FAILED), (0, "")], "killed", FAILED),
+        ("", [(2, TEST), (0, "")], "killed", TEST),
+        ("", [(1, FAILED), (1, FAILED)], "undecided", f"{FAILED} fails without the mutant, too"),
+        ("", [(1, "tests/conftest.py")], "undecided", "no test is to blame: tests/conftest.py"),
+        ("", [(None, "")], "undecided", "no end within 60 s"),
+        ("", [(4, "not found")], "undecided", "pytest ended with 4: not found"),
+        (">>> clip(-3)\n0", [(0, ""), (0, "")], "survived", ""),
+        (">>> clip(-3)\n0", [(0, ""), (1, "clip.py::clip"), (0, "")], "killed", "clip.py::clip"),
+    ],
+)
+def test_a_mutant_is_killed_only_by_a_test_that_passes_without_it(
+    tmp_path, monkeypatch, example, runs, verdict, detail
+):
+    source = SOURCE.replace(b"docstring.", f"docstring.\n\n{example}\n".encode())
+    path = tmp_path / "clip.py"
+    path.write_bytes(source)
+    [mutant] = [each for each in mutation.find_mutants("clip.py", source) if each.kind == "arithmetic"]
+    seen = []
+
+    def run_tests(tree, tests, limit):
+        assert (tree, limit) == (tmp_path, 60.0)
+        seen.append((list(tests), path.read_bytes() != source))
+        return runs[len(seen) - 1]
+
+    monkeypatch.setattr(mutation, "run_tests", run_tests)
+    monkeypatch.setattr(mutation, "select_tests", lambda mutant: [TEST, "tests/test_other.py"])
+    assert mutation.judge(tmp_path, mutant, 60.0) == (verdict, detail)
+    assert len(seen) == len(runs)
+    assert path.read_bytes() == source
+    last_tests, was_mutated = seen[-1]
+    if verdict == "killed":
+        assert last_tests == [detail.split("::")[0]]
+        assert not was_mutated
