@@ -48,7 +48,8 @@ def read(
         Name of the argument in messages.
     """
     is_plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim in (1, 2) and X.size > 0
-    if is_plain and sample_weight is None and column_names is None and non_numeric in (None, "raise"):
+    raises = isinstance(non_numeric, str | None) and non_numeric in (None, "raise")  # a series compares its entries
+    if is_plain and raises and sample_weight is None and column_names is None:
         X = cast(FloatArray, X)  # which leaves nothing to read: the frames below would show in small fits
         return Matrix(X if X.ndim == 2 else X[:, np.newaxis], None, X.ndim == 1)
     rows, weight = frames.without_weights(as_frame(X) or X, sample_weight, what)

@@ -323,10 +323,10 @@ def test_usual_columns_are_fitted_in_one_pass():
         "few = np.abs(test_mle.LONG['both signs'][:600]); few[1] = -1.0\n"
         "columns = [*(x[:600] for x in test_mle.LONG.values()), few, -few]\n"
         "columns += [np.where(np.arange(600) % 7 == 3, np.nan, x) for x in columns]\n"
-        "for x in columns: test_mle.fitted(x, YEO_JOHNSON)\n"
+        "for x in columns: test_mle.row_of_vector(x, YEO_JOHNSON)\n"
         "print(len(two_pass), len(samples) <= 2 * len(columns))\n"
         "two_pass.clear(); samples.clear()\n"
-        "test_mle.fitted(1e6 + test_mle.POSITIVE[:600], YEO_JOHNSON)\n"  # a tight cluster is not tried twice
+        "test_mle.row_of_vector(1e6 + test_mle.POSITIVE[:600], YEO_JOHNSON)\n"  # a tight cluster is not tried twice
         "print(len(two_pass), len(samples))"
     )
     path = os.pathsep.join(map(str, [processes.SOURCES, Path(oracles.__file__).parent, Path(__file__).parent]))
