@@ -132,7 +132,7 @@ class Groups:
 
 def lies_in_runs(values: NDArray[Any], runs: Runs) -> bool:
     """Return whether `transform_runs` serves the values: long runs, and columns of float64 that lie in one piece."""
-    in_one_piece = values.dtype == np.float64 and values.strides[0] == values.itemsize and is_native(values)
+    in_one_piece = is_native(values) and values.strides[0] == values.itemsize
     return in_one_piece and runs.codes.size * _ROWS_OF_A_RUN <= len(values)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
-from typing import Any, Unpack, get_args
+from typing import Any, Unpack
 
 from numpy.typing import ArrayLike
 
@@ -14,7 +14,7 @@ from powerkern._engine.threads import progress_bar
 from powerkern._estimators.base import Estimator
 from powerkern._estimators.spec import ChunkOptions
 from powerkern._input import frames
-from powerkern._input.arrays import as_choice, naming
+from powerkern._input.arrays import naming
 from powerkern._input.batches import batches_of
 from powerkern._input.foreign import refuse_foreign
 from powerkern._input.messages import Rewording
@@ -224,9 +224,7 @@ def reading(
         raise TypeError("sample_weight must be the name of a column where chunks is a table that is read in batches")
     if sample_weight is not None and by_name is None:
         _check_rereadable("sample_weight", sample_weight)
-    if non_numeric is not None:
-        as_choice("non_numeric", non_numeric, get_args(frames.NonNumeric))
-    first = None if non_numeric in (None, "raise") else _first(chunks)
+    first = _first(chunks) if isinstance(non_numeric, str) and non_numeric != "raise" else None
     columns = None if non_numeric is None else frames.chosen_positions(first, non_numeric, by_name)
     order = _Order()
     words = Rewording() if non_numeric is None else OFFERING_NON_NUMERIC
