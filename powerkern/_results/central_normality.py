@@ -53,8 +53,8 @@ def measure_central_normality(
         The results of the fit.
     values : (n, p) ndarray
         The data.
-    weight : (n,) or (0,) ndarray
-        Their weights, if any.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
     n_threads : int
         Threads to use.
     """

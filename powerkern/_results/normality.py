@@ -94,8 +94,8 @@ def measure_normality(table: ColumnTable, values: NDArray[Any], weight: Weights,
         The results of the fit.
     values : (n, p) ndarray
         The data.
-    weight : (n,) or (0,) ndarray
-        Their weights, if any.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
     n_threads : int
         Threads to use.
     """
