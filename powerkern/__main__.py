@@ -67,6 +67,8 @@ def _run(argv: Sequence[str] | None) -> int:
             return 2
         except KeyboardInterrupt:
             complain(f"powerkern {args.command}: {'terminated' if received else 'interrupted'}")
+            # CPython ends by the signal, not by our code, if the last text that exec or eval ran was interrupted
+            exec("")
             return 128 + (received[0] if received else signal.SIGINT)
     return 0
 

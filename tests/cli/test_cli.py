@@ -771,6 +771,21 @@ def test_ctrl_c(tmp_path, cache):
     assert err == "powerkern demo: interrupted\n"
 
 
+def test_ctrl_c_in_a_text_that_is_executed(tmp_path):
+    # as numba and dataclasses execute the functions they write; CPython remembers the interruption until the next text
+    (tmp_path / "interrupted.py").write_text("""
+import sys
+import powerkern.__main__, powerkern._cli.info
+def interrupt(args):
+    exec("raise KeyboardInterrupt")
+powerkern._cli.info.run = interrupt
+sys.exit(powerkern.__main__.main(["info"]))
+""")
+    # only a module that is run by -m ends by that flag
+    done = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "powerkern info: interrupted\n")
+
+
 # --- demo --------------------------------------------------------------------------------------------
 
 
