@@ -29,7 +29,23 @@ from powerkern.kernels.status_codes import NOT_CERTIFIED, OK, ROUTE_ONE_PASS, RO
 def one_pass_column(
     x: FloatArray, weight: FloatArray | None, family: int, lmbda: float, work: Work, row: FloatArray
 ) -> None:
-    """Fit one column from the sums of one pass; write evaluations only if the result cannot be certified."""
+    """Fit one column from the sums of one pass; write evaluations only if the result cannot be certified.
+
+    Parameters
+    ----------
+    x : (n,)
+        The values, NaN missing.
+    weight : (n,) or None
+        Weights of the values; None: all one.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    lmbda : float
+        The lambda at which to evaluate; NaN: search.
+    work : Work
+        Scratch.
+    row : (N_RESULTS,)
+        Receives the results.
+    """
     best, column = one_pass_optimum(x, weight, family, lmbda, work)
     row[N_EVAL] = best.n_eval
     if best.status == NOT_CERTIFIED:
@@ -101,7 +117,15 @@ def fit_columns(
 def one_pass_columns(
     columns: FloatArray, none: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit those rows of `columns`, without weights, for which one pass will do; the status of others is DEFERRED."""
+    """Fit the rows of `columns` that one pass can fit; leave the status DEFERRED in the others.
+
+    Parameters
+    ----------
+    columns, family, lmbda, work, out
+        As in `fit_columns`.
+    none : (0,)
+        In the place of the weights, so that all entries have the same signature.
+    """
     for j in range(columns.shape[0]):
         one_pass_column(columns[j], None, family, lmbda[j], work, out[j])
 
@@ -110,7 +134,15 @@ def one_pass_columns(
 def weighted_columns(
     columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit as `one_pass_columns` does, with a weight for each value of a row."""
+    """Fit as `one_pass_columns` does, with a weight for each value of a row.
+
+    Parameters
+    ----------
+    columns, family, lmbda, work, out
+        As in `fit_columns`.
+    weight : (n,)
+        Weights of the values.
+    """
     for j in range(columns.shape[0]):
         one_pass_column(columns[j], weight, family, lmbda[j], work, out[j])
 

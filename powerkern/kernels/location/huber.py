@@ -449,7 +449,21 @@ def likelihood_columns(columns: FloatArray, counts: IntArray, out: FloatArray) -
 def weighted_likelihood_columns(
     columns: FloatArray, weights: FloatArray, counts: IntArray, work: FrequencyWork, out: FloatArray
 ) -> None:
-    """Run `likelihood_columns` with weights."""
+    """Run `likelihood_columns` with weights.
+
+    Parameters
+    ----------
+    columns : (p, n)
+        Columns as rows, the first values of each sorted.
+    weights : (p, n)
+        The weights of these values.
+    counts : (p,) of int
+        Number of sorted values of each column.
+    work : FrequencyWork
+        Scratch.
+    out : (p, 2)
+        Receives location and scale.
+    """
     for j in range(columns.shape[0]):
         of_column = frequency_weights(weights[j, : counts[j]], work)
         out[j, 0], out[j, 1], _, _ = huber_likelihood_of(columns[j, : counts[j]], of_column, HUBER_K)

@@ -217,6 +217,15 @@ def pair_correlation(y: FloatArray, z: FloatArray, limit: float, work: FloatArra
     """Return the product-moment correlation of the points in a robust tolerance ellipse; 0 where it has no spread.
 
     The ellipse has unit variances and the correlation ``(scale(y + z)**2 - scale(y - z)**2)/4``.
+
+    Parameters
+    ----------
+    y, z : (n,)
+        Two standardised columns, NaN missing.
+    limit : float
+        Squared radius of the tolerance ellipse.
+    work : (3, n)
+        Scratch.
     """
     plus, minus = work[0], work[1]
     for i in range(y.size):

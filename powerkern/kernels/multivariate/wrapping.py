@@ -51,7 +51,19 @@ def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out:
 def mcd_of(y: FloatArray, raw_factor: float, final_factor: float, work: FloatArray) -> LocScale:
     """Return the mean and standard deviation of the values near the half with the smallest variance.
 
-    That half is the ``h = n//2 + 1`` consecutive sorted values; near are those within `KEPT` of its scale.
+    That half is the ``h = n//2 + 1`` consecutive sorted values of smallest variance. Values within `KEPT` of its
+    corrected standard deviations from its mean are near it.
+
+    Parameters
+    ----------
+    y : (n,)
+        The values, ascending.
+    raw_factor : float
+        Consistency factor of the standard deviation of the half.
+    final_factor : float
+        Consistency factor of the standard deviation of the values near it.
+    work : (2, n) or longer
+        Scratch.
     """
     n = y.size
     if n == 0:

@@ -45,7 +45,17 @@ class GoldenState(NamedTuple):
 
 @kernel
 def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> GoldenState:
-    """Return the state that asks for the first point, a + 0.381966 (b - a)."""
+    """Return the state that asks for the first point, a + 0.381966 (b - a).
+
+    Parameters
+    ----------
+    a, b : float
+        The bracket, a < b.
+    xtol : float
+        Width of the bracket at which the search ends.
+    max_eval : int
+        Largest number of evaluations.
+    """
     a, b = float(a), float(b)
     usable = usable_bracket(a, b, xtol, max_eval)
     return GoldenState(

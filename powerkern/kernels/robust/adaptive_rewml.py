@@ -89,7 +89,18 @@ def _fit(fit: Fit, column: Column, options: Options, work: RobustWork, row: Floa
 def initial_lambda(fit: Fit, column: Column, options: Options, work: RobustWork) -> tuple[SearchResult, Options]:
     """Return the initial lambda and the options of its start: BOTH only if that start is lower and better.
 
-    `work.trial` has the status DEFERRED where a trial fit was left.
+    If a trial fit was deferred, the status in ``work.trial`` is DEFERRED.
+
+    Parameters
+    ----------
+    fit : function
+        Fits the kept values, in two passes or from logs.
+    column : Column
+        The prestandardised column.
+    options : Options
+        The options of the fit.
+    work : RobustWork
+        Scratch.
     """
     standardized, low, high = column.standardized, options.low, options.high
     work.trial[STATUS] = _OK

@@ -85,7 +85,23 @@ class Entries(NamedTuple):
         work: RobustWork,
         out: FloatArray,
     ) -> None:
-        """Fit all columns, by the entries that they need: the others are not compiled."""
+        """Fit all columns; call, and so compile, only the entries that they need.
+
+        Parameters
+        ----------
+        columns : (p, n)
+            Sorted columns as rows, NaN last.
+        weights : (p, n) or None
+            The weights of these values; None: all one.
+        family : int
+            BOX_COX or YEO_JOHNSON.
+        options : Options
+            The options of the estimator.
+        work : RobustWork
+            Scratch for columns of n values.
+        out : (p, N_RESULTS)
+            Receives the results.
+        """
         weighted, given = weights is not None, columns if weights is None else weights  # an array in any case
         out[:, STATUS] = DEFERRED
         if self.by_logs is not None and not weighted and self.by_logs(columns, given, family, options, work, out) == 0:
@@ -103,7 +119,19 @@ class Entries(NamedTuple):
         work: RobustWork,
         out: FloatArray,
     ) -> None:
-        """Evaluate the objective of all columns at each lambda, by the start that the route of each fit names."""
+        """Evaluate the objective of all columns at each lambda, by the start that the route of each fit names.
+
+        Parameters
+        ----------
+        lmbdas : (m,)
+            Where to evaluate.
+        columns, weights, family, options, work
+            As in `fit`.
+        routes : (p,)
+            The field ROUTE of each column's results.
+        out : (p, m)
+            Receives the objective; NaN for a column that cannot be fitted.
+        """
         given = columns if weights is None else weights
         self.objective[weights is not None](columns, given, family, options, routes, lmbdas, work, out)
 

@@ -190,10 +190,24 @@ def _square(y: Floats, counts: FrequencyWeights | None, i: int, loc: Lanes, reac
 
 @kernel
 def huber_step(y: Floats, counts: FrequencyWeights | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
-    """Return how far one step of Huber's location moves from the median.
+    """Return the distance from the median to the location after one step of Huber's estimator.
 
-    Values go in pairs, from the ends inwards: only the first ones may be beyond `reach`. A lane in which they are not
-    gets the same bits as where no lane has such values: all are clipped, lest products are fused with sums here only.
+    Values are taken in pairs, from both ends inwards; only the first ones may be farther than `reach`. All are clipped,
+    even where none can exceed `reach`: otherwise products could be fused with sums in some lanes only, and lanes would
+    round differently.
+
+    Parameters
+    ----------
+    y : ndarray, shape (lanes n,)
+        The transformed values, ascending, a vector of lambdas for each.
+    counts : FrequencyWeights or None
+        The tables of weights.
+    n : int
+        Number of values.
+    median : vector
+        Median at each lambda.
+    reach : vector
+        Distance at which Huber's psi is clipped, at each lambda.
     """
     below, above, weight = in_lanes_of(median, 0.0), in_lanes_of(median, 0.0), in_lanes_of(median, 0.0)
     low, high, per_reach = 0, n - 1, 1.0 / reach
@@ -244,7 +258,23 @@ def _per_weight(d: Lanes) -> Lanes:
 
 @kernel
 def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
-    """Return the sum of ``1 - rho`` over all values; write their residuals, in units of c, in their places."""
+    """Return the sum of ``1 - rho`` over all values; replace these by their residuals, in units of c.
+
+    Parameters
+    ----------
+    counts : None
+        There are no weights.
+    y : ndarray, shape (lanes n,)
+        The transformed values, a vector of lambdas for each; overwritten.
+    scores : ndarray, shape (n,)
+        The normal scores.
+    c : float
+        The constant of the bisquare.
+    loc : vector
+        Location at each lambda.
+    per_scale_and_c : vector
+        ``1/(c scale)`` at each lambda.
+    """
     near, others, n = in_lanes_of(loc, 0.0), in_lanes_of(loc, 0.0), scores.size
     per_c, center = in_lanes_of(loc, 1.0 / c), loc * per_scale_and_c
     for i in range(1, n, 2):

@@ -368,7 +368,19 @@ def _after(prepare: Prepare) -> PrepareAll:
 
 @inlined
 def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """Transform a block of float32 by Box-Cox, raw or standardised, as its constants say."""
+    """Transform a block of float32 by Box-Cox, raw or standardised, as its constants say.
+
+    Parameters
+    ----------
+    x : (n,)
+        The block: one value of each of n columns.
+    c : (6, n)
+        The constants of the columns, which `boxcox_constants` writes.
+    out : (n,)
+        Receives the transformed values.
+    spare : (1, n) or longer
+        Scratch.
+    """
     t = spare[0]
     for j in range(out.size):
         v = float(x[j])
@@ -380,7 +392,19 @@ def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArra
 
 @inlined
 def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """Invert `boxcox_block`."""
+    """Invert `boxcox_block`.
+
+    Parameters
+    ----------
+    z : (n,)
+        Transformed values, one of each of n columns.
+    c : (5, n)
+        The constants of the columns, which `inv_boxcox_constants` writes.
+    out : (n,)
+        Receives the values.
+    spare : (1, n) or longer
+        Scratch.
+    """
     d = spare[0]
     for j in range(out.size):
         v = float(z[j]) * c[_SCALE, j]
@@ -391,7 +415,19 @@ def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: Float
 
 @inlined
 def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """Transform a block of float32 by Yeo-Johnson, raw or standardised, as its constants say."""
+    """Transform a block of float32 by Yeo-Johnson, raw or standardised, as its constants say.
+
+    Parameters
+    ----------
+    x : (n,)
+        The block: one value of each of n columns.
+    c : (12, n)
+        The constants of the columns.
+    out : (n,)
+        Receives the transformed values.
+    spare : (2, n) or longer
+        Scratch.
+    """
     t, kept = spare[0], spare[1]
     for j in range(out.size):
         v = float(x[j])
@@ -407,7 +443,19 @@ def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Float
 
 @inlined
 def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """Invert `yeojohnson_block`."""
+    """Invert `yeojohnson_block`.
+
+    Parameters
+    ----------
+    z : (n,)
+        Transformed values, one of each of n columns.
+    c : (11, n)
+        The constants of the columns.
+    out : (n,)
+        Receives the values.
+    spare : (2, n) or longer
+        Scratch.
+    """
     d, kept = spare[0], spare[1]
     for j in range(out.size):
         y = float(z[j])
