@@ -19,7 +19,7 @@ from powerkern._estimators.base import Estimator
 from powerkern._estimators.shift import given_shift
 from powerkern._estimators.spec import ChunkOptions
 from powerkern._input import frames
-from powerkern._input.arrays import as_choice, as_names, as_weights, check_n_features, naming, output_type
+from powerkern._input.arrays import as_choice, as_names, as_weights, check_n_features, chunk_errors, output_type
 from powerkern._input.messages import suggest_keywords
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.grouped_fit import GroupedFit
@@ -38,7 +38,7 @@ except ImportError:
 __all__ = ["fit", "fit_groups", "inverse_transform", "transform"]
 
 
-class _Chunk(NamedTuple):
+class _DaskChunk(NamedTuple):
     """A block of the data, not yet computed, with its row weights and its name for error messages."""
 
     data: Any
@@ -46,11 +46,11 @@ class _Chunk(NamedTuple):
     name: str
 
 
-class _Columns(NamedTuple):
+class _ColumnBlock(NamedTuple):
     """A block of columns: their number (None if unknown), and their chunks from top to bottom."""
 
     width: int | None
-    chunks: list[_Chunk]
+    chunks: list[_DaskChunk]
 
 
 def fit(
@@ -178,7 +178,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 # --- passes -------------------------------------------------------------------------------------------
 
 
-def _engine(blocks: list[_Columns], makes_chunks: bool = False, labels: list[Any] | None = None) -> MapReduce:
+def _engine(blocks: list[_ColumnBlock], makes_chunks: bool = False, labels: list[Any] | None = None) -> MapReduce:
     """Return the engine: one graph for each pass over all blocks, fused if its tasks also make the chunks.
 
     `labels` are the columns of a data frame, in whose order its partitions are read.
@@ -221,7 +221,7 @@ def _on_chunk(function: Pass[S], labels: list[Any] | None, data: Any, weight: An
     """
     if len(data) == 0:
         return None
-    with naming(name):
+    with chunk_errors(name):
         return function(frames.order_chunk(data, labels), weight)
 
 
@@ -232,7 +232,7 @@ def _merged(merge: Callable[[S, S], S], a: S | None, b: S | None) -> S | None:
     return merge(a, b)
 
 
-def _summaries(function: Pass[S], labels: list[Any] | None, chunks: list[_Chunk]) -> list[Any]:
+def _summaries(function: Pass[S], labels: list[Any] | None, chunks: list[_DaskChunk]) -> list[Any]:
     """Return the delayed summaries of chunks."""
     ask = dask.delayed(functools.partial(_on_chunk, function, labels), pure=False, traverse=False)
     return [ask(*chunk) for chunk in chunks]
@@ -333,7 +333,7 @@ def _check_array(X: Any) -> None:
         raise ValueError(f"X has {X.ndim} dimensions; pass a table of shape (n, p) or one column of shape (n,)")
 
 
-def _blocks(X: Any, sample_weight: Any) -> list[_Columns]:
+def _blocks(X: Any, sample_weight: Any) -> list[_ColumnBlock]:
     """Return the chunks of each block of columns."""
     if _is_list(X):
         weights = sample_weight
@@ -341,12 +341,14 @@ def _blocks(X: Any, sample_weight: Any) -> list[_Columns]:
             weights = [sample_weight] * len(X)
         elif not isinstance(sample_weight, list | tuple) or len(sample_weight) != len(X):
             raise ValueError(f"sample_weight must be a list of the weights of each of the {len(X)} chunks")
-        return [_Columns(None, [_Chunk(*one, f"chunk {i}") for i, one in enumerate(zip(X, weights, strict=True))])]
+        return [
+            _ColumnBlock(None, [_DaskChunk(*one, f"chunk {i}") for i, one in enumerate(zip(X, weights, strict=True))])
+        ]
     if _is_frame(X):
         parts = X.to_delayed()
         weights = _weights(sample_weight, None, len(parts))
-        chunks = [_Chunk(*one, f"partition {i}") for i, one in enumerate(zip(parts, weights, strict=True))]
-        return [_Columns(1 if X.ndim == 1 else len(X.columns), chunks)]
+        chunks = [_DaskChunk(*one, f"partition {i}") for i, one in enumerate(zip(parts, weights, strict=True))]
+        return [_ColumnBlock(1 if X.ndim == 1 else len(X.columns), chunks)]
     _check_array(X)
     rows, widths = X.chunks[0], X.chunks[1] if X.ndim == 2 else (1,)
     weights = _weights(sample_weight, rows, len(rows))
@@ -354,10 +356,10 @@ def _blocks(X: Any, sample_weight: Any) -> list[_Columns]:
     top, left = np.cumsum([0, *rows]), np.cumsum([0, *widths])
     known = not np.isnan(top).any()
     return [
-        _Columns(
+        _ColumnBlock(
             width,
             [
-                _Chunk(
+                _DaskChunk(
                     part, weight, f"the chunk from row {top[i]:.0f}, column {left[j]}" if known else f"chunk {i}, {j}"
                 )
                 for i, (part, weight) in enumerate(zip(parts[:, j], weights, strict=True))

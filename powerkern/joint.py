@@ -20,14 +20,14 @@ from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import as_choice, column_labels
 from powerkern._input.messages import suggest_keywords, warn
 from powerkern._input.reading import read, read_fitted
-from powerkern._models.joint_rows import Rows, joint_likelihood, make_design, read_joint_covariates, select_rows
+from powerkern._models.joint_rows import JointRows, joint_likelihood, make_design, read_joint_covariates, select_rows
 from powerkern._models.joint_search import FittedLikelihood, JointFitState, find_lowest_minimum, make_fit_state
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import (
     Interval,
+    LikelihoodOptimum,
     LikelihoodRatio,
     Method,
-    Optimum,
     RoundedPowers,
     confidence_interval,
     ratio_test,
@@ -219,10 +219,10 @@ class JointFit(StoredFit, RoundedPowers):
     status: JointStatus
 
     _found: JointFitState
-    _rows: Rows | None
+    _rows: JointRows | None
     _data: FittedData | None
 
-    def __init__(self, found: JointFitState, rows: Rows | None = None, data: FittedData | None = None) -> None:
+    def __init__(self, found: JointFitState, rows: JointRows | None = None, data: FittedData | None = None) -> None:
         """Make a fit from its parts.
 
         Parameters
@@ -260,10 +260,12 @@ class JointFit(StoredFit, RoundedPowers):
         """`lmbda` as a pandas series by the labels of the columns, if they have labels and pandas is installed."""
         return self.power_fit.lambdas
 
-    def _optimum(self) -> Optimum:
+    def _optimum(self) -> LikelihoodOptimum:
         """Return the maximum of the likelihood, for tests and rounded powers."""
         nll, n_obs = np.asarray(self.nll), np.asarray(self.n_obs)
-        return Optimum(self.lmbda, nll, self.standard_error(), n_obs, self.n_features, names=self.column_names)
+        return LikelihoodOptimum(
+            self.lmbda, nll, self.standard_error(), n_obs, self.n_features, names=self.column_names
+        )
 
     def __repr__(self) -> str:
         given = f", {_counted(len(self.coef) - 1, 'covariate')}" if len(self.coef) > 1 else ""
@@ -506,7 +508,7 @@ class JointFit(StoredFit, RoundedPowers):
         )
         return FittedLikelihood(likelihood, self.lmbda, self.n_obs, self.column_names)
 
-    def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> Rows:
+    def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> JointRows:
         """Return the complete rows of the fitted data; raise if the data passed are not those of the fit."""
         if X is None:
             if covariates is not None or sample_weight is not None:

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 from powerkern._estimators.base import Estimator
 from powerkern._estimators.spec import ChunkOptions
-from powerkern._input.arrays import naming
+from powerkern._input.arrays import chunk_errors
 from powerkern._input.batches import CELLS
 from powerkern._input.messages import suggest_keywords
 from powerkern._input.narwhals_frame import is_numeric_arrow_type
@@ -22,10 +22,10 @@ from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import fit_with
 from powerkern.sketch.engine import (
     NO_ROWS,
-    Column,
+    ChunkOutcome,
     MapReduce,
-    Outcome,
     Pass,
+    TableColumn,
     columns_to_read,
     merged_outcomes,
     outcome_of,
@@ -198,7 +198,7 @@ def _settled(parts: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
     return _merged(merge, *map(ray.get, single)).value()
 
 
-def _summarised(function: Pass[Any], position: int, *given: Any) -> Outcome:
+def _summarised(function: Pass[Any], position: int, *given: Any) -> ChunkOutcome:
     """Return the outcome of a chunk and its weights, each passed as data or as a function that returns data."""
     name = f"chunk {position}"
     outcome = outcome_of(name, lambda: function(*(one() if callable(one) else one for one in given)))
@@ -225,16 +225,16 @@ def _summarised_block(
     return pyarrow.table({"outcome": [pickle.dumps(total)]})
 
 
-def _merged(merge: Callable[[Any, Any], Any], *parts: Any) -> Outcome:
+def _merged(merge: Callable[[Any, Any], Any], *parts: Any) -> ChunkOutcome:
     """Merge outcomes and blocks of outcomes, the first chunk first, since it decides on the order of columns."""
     outcomes = sorted((outcome for part in parts for outcome in _outcomes(part)), key=lambda outcome: outcome.position)
     total = merged_outcomes(merge, outcomes)
     return dataclasses.replace(total, position=outcomes[0].position) if outcomes else total
 
 
-def _outcomes(part: Outcome | pyarrow.Table) -> Iterator[Outcome]:
+def _outcomes(part: ChunkOutcome | pyarrow.Table) -> Iterator[ChunkOutcome]:
     """Yield the outcomes in a part."""
-    if isinstance(part, Outcome):
+    if isinstance(part, ChunkOutcome):
         yield part
     elif part.num_rows:
         yield from (pickle.loads(outcome.as_buffer()) for outcome in part.column("outcome"))
@@ -274,7 +274,7 @@ def _transformed(fit: PowerFit, method: str, options: dict[str, Any], block: pya
     names = columns_to_read(_table(block.schema), fit.column_names, None)
     parts, rows = [], 0
     for part in _parts(block.select(names)):
-        with naming(_place(rows)):
+        with chunk_errors(_place(rows)):
             parts.append(getattr(fit, method)(part, n_threads=1, **options))
         rows += part.num_rows
     done = pyarrow.concat_tables(parts)
@@ -295,12 +295,12 @@ def _place(rows: int) -> str:
 # --- input --------------------------------------------------------------------------------------------
 
 
-def _table(schema: Any) -> list[Column]:
+def _table(schema: Any) -> list[TableColumn]:
     """Return the columns of a dataset or of a block."""
     if schema is None:
         raise ValueError(NO_ROWS)
     return [
-        Column(name, str(kind), is_numeric_arrow_type(kind))
+        TableColumn(name, str(kind), is_numeric_arrow_type(kind))
         for name, kind in zip(schema.names, schema.types, strict=True)
     ]
 

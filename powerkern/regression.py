@@ -16,7 +16,7 @@ from powerkern._input.reading import read
 from powerkern._models.design import Basis, read_covariates
 from powerkern._models.regression_bounds import find_outside, mark_bounded, minimize_within
 from powerkern._models.regression_fit import RegressionFit
-from powerkern._models.regression_problem import Figures, Problem, sum_of_products
+from powerkern._models.regression_problem import Figures, RegressionProblem, sum_of_products
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.fitted_data import FittedData
@@ -149,7 +149,7 @@ def fit_regression(
     terms, design = read_covariates(covariates, formula, intercept, n, Y, "Y")
     (spec, asked), threads = spec.resolved(p, matrix.names), thread_count(n_threads)
     given, shift, limits = asked.lmbda, asked.shift, asked.limit.bounds
-    problem = Problem.of(matrix, design, terms.intercept, weight, shift)
+    problem = RegressionProblem.of(matrix, design, terms.intercept, weight, shift)
     code = YEO_JOHNSON if family == BEST else FAMILIES[family]
     figures, families = _fitted(problem, code, given, limits, threads, progress), np.full(p, code)
     if family == BEST:
@@ -171,7 +171,7 @@ def fit_regression(
 
 
 def _fitted(
-    problem: Problem, family: int, given: FloatArray, bounds: FloatArray, n_threads: int, progress: bool
+    problem: RegressionProblem, family: int, given: FloatArray, bounds: FloatArray, n_threads: int, progress: bool
 ) -> Figures:
     """Fit every response under one family.
 
@@ -202,7 +202,7 @@ def _fitted(
 
 
 def _within(
-    problem: Problem,
+    problem: RegressionProblem,
     basis: Basis,
     columns: NDArray[np.intp],
     family: int,
@@ -252,7 +252,7 @@ def _within(
 
 
 def _fitted_with(
-    problem: Problem,
+    problem: RegressionProblem,
     basis: Basis,
     columns: NDArray[np.intp],
     family: int,

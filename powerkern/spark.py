@@ -17,16 +17,16 @@ import numpy as np
 
 from powerkern._estimators.base import Estimator
 from powerkern._estimators.spec import ChunkOptions
-from powerkern._input.arrays import check_n_features, naming
+from powerkern._input.arrays import check_n_features, chunk_errors
 from powerkern._input.messages import suggest_keywords
 from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import fit_groups_with, fit_with
 from powerkern.sketch.engine import (
-    Column,
+    ChunkOutcome,
     MapReduce,
-    Outcome,
     Pass,
+    TableColumn,
     columns_to_read,
     merged_outcomes,
     outcomes_of_parts,
@@ -238,7 +238,7 @@ def _summarised(
 
 def _merged(merge: Callable[[Any, Any], Any], batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """Merge the outcomes sent to this task into one row."""
-    total, partitions = Outcome(), 0
+    total, partitions = ChunkOutcome(), 0
     for batch in batches:
         some = (pickle.loads(outcome.as_buffer()) for outcome in batch.column("outcome"))
         total = merged_outcomes(merge, itertools.chain([total], some))
@@ -247,7 +247,7 @@ def _merged(merge: Callable[[Any, Any], Any], batches: Iterator[pyarrow.RecordBa
         yield _row(partitions, total)
 
 
-def _row(partitions: int, outcome: Outcome) -> pyarrow.RecordBatch:
+def _row(partitions: int, outcome: ChunkOutcome) -> pyarrow.RecordBatch:
     """Return an outcome as a row of Arrow data."""
     arrays = [
         pyarrow.array([_partition()], pyarrow.int32()),
@@ -312,7 +312,7 @@ def _computed(
     """
     rows = 0
     for batch in batches:
-        with naming(_place(rows)):
+        with chunk_errors(_place(rows)):
             values = getattr(fit, method)(batch.set_axis(names, axis=1), n_threads=1, **options)
         yield values.set_axis(_fields(names), axis=1)
         rows += len(batch)
@@ -331,12 +331,12 @@ def _result_type(given: Any) -> Any:
 # --- columns ------------------------------------------------------------------------------------------
 
 
-def _table(X: Any) -> list[Column]:
+def _table(X: Any) -> list[TableColumn]:
     """Return the columns of a data frame."""
     if not isinstance(X, DataFrame):
         raise TypeError(f"X is a {type(X).__name__}, not a Spark data frame; use powerkern.fit for data in memory")
     return [
-        Column(field.name, field.dataType.simpleString(), isinstance(field.dataType, NumericType | BooleanType))
+        TableColumn(field.name, field.dataType.simpleString(), isinstance(field.dataType, NumericType | BooleanType))
         for field in X.schema
     ]
 

@@ -17,7 +17,7 @@ import pandas as pd
 from powerkern._estimators.base import Estimator
 from powerkern._fit.fit import fit as fit_in_memory
 from powerkern._input.alignment import align_rows
-from powerkern._input.arrays import listed, naming
+from powerkern._input.arrays import chunk_errors, to_list
 from powerkern._results.power_fit import OutOfRange, PowerFit
 from powerkern._typing import IntArray
 
@@ -101,8 +101,8 @@ def fit(
             variables.pop(sample_weight.name, None)
     columns = {}
     for name, one in variables.items():
-        with naming(_called(name)):
-            table = _Table(one, _features(one, dim))
+        with chunk_errors(_called(name)):
+            table = _StackedArray(one, _features(one, dim))
             fitted = table.fit(
                 family,
                 estimator,
@@ -112,11 +112,11 @@ def fit(
                 bounds=_bounds(bounds, name, one, table),
                 **options,
             )
-            columns[name] = _Columns(fitted, _numbered(one, table.features, np.argsort(table.order)))
+            columns[name] = _VariableFit(fitted, _numbered(one, table.features, np.argsort(table.order)))
     return XarrayFit(columns, isinstance(X, xr.Dataset))
 
 
-class _Columns(NamedTuple):
+class _VariableFit(NamedTuple):
     """The fit of a variable, and the position of its column for each point of the dimensions that were kept."""
 
     fit: PowerFit
@@ -167,7 +167,7 @@ class XarrayFit:
     shift = _figure("shift")
     status = _figure("status")
 
-    def __init__(self, columns: Mapping[Hashable, _Columns], of_dataset: bool) -> None:
+    def __init__(self, columns: Mapping[Hashable, _VariableFit], of_dataset: bool) -> None:
         self._columns = dict(columns)
         self._of_dataset = of_dataset
 
@@ -243,7 +243,7 @@ class XarrayFit:
             raise ValueError(f"X has no variable {missing[0]!r}, which was fitted")
         done = {}
         for name, one in self._columns.items():
-            with naming(_called(name)):
+            with chunk_errors(_called(name)):
                 done[name] = _transformed(variables[name], one, method, options)
         return X.assign(done)
 
@@ -251,7 +251,7 @@ class XarrayFit:
 # --- tables -------------------------------------------------------------------------------------------
 
 
-class _Table:
+class _StackedArray:
     """A DataArray as a matrix: a column for every point of the dimensions `features`, rows along all others.
 
     A block of a Dask array becomes a block of the matrix, so nothing is rechunked; columns and rows are in the
@@ -351,7 +351,7 @@ def _called(name: Hashable) -> str:
 
 def _features(X: Any, dim: str | Iterable[Hashable] | None) -> list[Hashable]:
     """Return the dimensions of X along which a column does not run."""
-    over = list(X.dims) if dim is None else [dim] if isinstance(dim, str) else listed(dim)
+    over = list(X.dims) if dim is None else [dim] if isinstance(dim, str) else to_list(dim)
     known = ", ".join(map(repr, X.dims))
     for d in over:
         if d not in set(X.dims):
@@ -367,7 +367,7 @@ def _numbered(X: Any, features: Sequence[Hashable], numbers: IntArray) -> Any:
     return xr.DataArray(numbers.reshape([X.sizes[d] for d in features]), dims=features, coords=coords)
 
 
-def _of_columns(value: Any, what: str, name: Hashable, X: Any, table: _Table) -> Any:
+def _of_columns(value: Any, what: str, name: Hashable, X: Any, table: _StackedArray) -> Any:
     """Return an argument as one number for all columns, or one for each in the order of the columns of the table.
 
     Series of pandas have the labels of the dimensions that are kept. Arrays without labels are in the order of `X`.
@@ -395,7 +395,7 @@ def _of_columns(value: Any, what: str, name: Hashable, X: Any, table: _Table) ->
     return np.reshape(value, -1)[table.order] if np.size(value) == table.order.size > 1 else value
 
 
-def _bounds(bounds: Any, name: Hashable, X: Any, table: _Table) -> Any:
+def _bounds(bounds: Any, name: Hashable, X: Any, table: _StackedArray) -> Any:
     """Return a pair of bounds, each end like `_of_columns`; return anything else unchanged.
 
     Parameters
@@ -433,7 +433,7 @@ def _along(value: Any, like: Any, what: str) -> Any:
     return value.broadcast_like(like).transpose(*like.dims)
 
 
-def _transformed(X: Any, columns: _Columns, method: str, options: dict[str, Any]) -> Any:
+def _transformed(X: Any, columns: _VariableFit, method: str, options: dict[str, Any]) -> Any:
     """Apply a method of the fit to a DataArray, with the column of the fit that has the same coordinates.
 
     Parameters
@@ -448,7 +448,7 @@ def _transformed(X: Any, columns: _Columns, method: str, options: dict[str, Any]
         Its options.
     """
     position = _aligned(columns.position, X)
-    table = _Table(X, position.dims)
+    table = _StackedArray(X, position.dims)
     at = position.to_numpy().reshape(-1)[table.order]
     return table.restored(table.apply(columns.fit._take(at), method, options))
 

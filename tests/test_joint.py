@@ -21,7 +21,7 @@ from reference_files import read_reference
 
 import powerkern as pk
 from powerkern._models.joint_likelihood import (
-    Evaluation,
+    JointEvaluation,
     JointLikelihood,
     Singular,
     minimize,
@@ -49,10 +49,10 @@ def likelihood_of(
     return JointLikelihood(columns, FAMILIES[family], weight, np.empty((0, n)) if basis is None else basis, n_threads)
 
 
-def evaluation(likelihood: JointLikelihood, lmbda: Any) -> Evaluation:
+def evaluation(likelihood: JointLikelihood, lmbda: Any) -> JointEvaluation:
     """f and its derivatives in the order in which the columns came."""
     f, gradient, hessian = likelihood.evaluate(np.asarray(lmbda)[likelihood.order])
-    return Evaluation(f, likelihood.restore_order(gradient), likelihood.restore_order(hessian))
+    return JointEvaluation(f, likelihood.restore_order(gradient), likelihood.restore_order(hessian))
 
 
 # --- R's car ------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_an_interval_without_an_end_is_nan_and_says_so() -> None:
 
 def test_profile_ends_need_a_positive_definite_hessian(monkeypatch: pytest.MonkeyPatch) -> None:
     likelihood = likelihood_of("box-cox", correlated(30, 2))
-    saddle = Evaluation(0.0, np.zeros(2), np.diag([1.0, -1.0]))
+    saddle = JointEvaluation(0.0, np.zeros(2), np.diag([1.0, -1.0]))
     monkeypatch.setattr(likelihood, "evaluate", lambda lmbda: saddle)
     assert np.isnan(profile_ends(likelihood, np.zeros(2), 0.1)).all()
 
@@ -632,8 +632,8 @@ class Plain:
     def __init__(self, f: Any) -> None:
         self._f = f
 
-    def evaluate(self, lmbda: np.ndarray, tolerance: float = 0.0) -> Evaluation:
-        return Evaluation(*self._f(float(lmbda[0])))
+    def evaluate(self, lmbda: np.ndarray, tolerance: float = 0.0) -> JointEvaluation:
+        return JointEvaluation(*self._f(float(lmbda[0])))
 
 
 def test_a_search_drawn_to_singular_columns_names_them() -> None:

@@ -17,7 +17,7 @@ from powerkern._cli.reading import (
     text_format,
 )
 from powerkern._input.tables import files
-from powerkern._input.tables.table import BadInput, Layout
+from powerkern._input.tables.table import BadInput, FileLayout
 
 
 def run(args: argparse.Namespace) -> None:
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
         print(f"{shape} written to {args.output}{_count_phrase(args.command, layout)}")
 
 
-def _count_phrase(command: str, layout: Layout) -> str:
+def _count_phrase(command: str, layout: FileLayout) -> str:
     """Return a phrase with the numbers of columns changed and passed through; "" if all were changed."""
     n_passed = len(layout.names) - len(layout.positions)
     done = "transformed" if command == "transform" else "inverted"

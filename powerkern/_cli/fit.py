@@ -25,7 +25,7 @@ from powerkern._cli.reading import (
     text_format,
 )
 from powerkern._input.tables import files
-from powerkern._input.tables.table import NAMES_ROWS, BadInput, Block, Layout, Selection, Table, check_folder
+from powerkern._input.tables.table import NAMES_ROWS, BadInput, Block, FileLayout, Selection, Table, check_folder
 from powerkern._typing import FloatArray
 from powerkern.sketch import fit_chunks
 
@@ -123,7 +123,7 @@ def _fit_rows(args: argparse.Namespace, table: Table, weight: FloatArray | None,
         )
 
 
-def _column_names(layout: Layout) -> list[str] | None:
+def _column_names(layout: FileLayout) -> list[str] | None:
     """Return the names of the fitted columns.
 
     Columns of a table without names are named by their positions if there are other columns; otherwise None is
@@ -179,7 +179,7 @@ def _fit_by_size(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
 class _Blocks:
     """Callable that yields the numbers of a table in blocks of rows, from the start at each call; see `weights`."""
 
-    def __init__(self, args: argparse.Namespace, layout: Layout) -> None:
+    def __init__(self, args: argparse.Namespace, layout: FileLayout) -> None:
         self._args, self._layout = args, layout
         self._last = Block(np.empty((0, len(layout.positions))), {})
         self._weight: FloatArray | None = None
@@ -201,7 +201,7 @@ class _Blocks:
         return self._last
 
 
-def _stream_blocks(args: argparse.Namespace, layout: Layout) -> Iterator[Block]:
+def _stream_blocks(args: argparse.Namespace, layout: FileLayout) -> Iterator[Block]:
     """Yield the table in blocks of rows, from the start."""
     with files.stream(args.data, lambda names, named: Selection(layout.positions), text_format(args)) as (_, blocks):
         yield from blocks
@@ -227,7 +227,7 @@ def _read_table(args: argparse.Namespace, keep: bool = True) -> Table:
     return table
 
 
-def _split_weights(args: argparse.Namespace, layout: Layout, block: Block) -> tuple[FloatArray, FloatArray | None]:
+def _split_weights(args: argparse.Namespace, layout: FileLayout, block: Block) -> tuple[FloatArray, FloatArray | None]:
     """Separate the numbers of a block from the weights of its rows, which are one of its columns."""
     if args.weights is None:
         return block.matrix, None

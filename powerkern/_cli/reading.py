@@ -15,7 +15,7 @@ from powerkern._estimators.base import Estimator
 from powerkern._estimators.estimators import with_options
 from powerkern._input.arguments import place_of
 from powerkern._input.messages import Rewording, did_you_mean
-from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Selection, TextFormat, sentences
+from powerkern._input.tables.table import BadInput, Block, Choice, FileLayout, Selection, TextFormat, sentences
 
 
 def _as_option(argument: re.Match[str]) -> str:
@@ -99,7 +99,7 @@ def find_column(name: str, names: Sequence[str], path: Path) -> int:
     return names.index(name)
 
 
-def read_labels(block: Block, layout: Layout, args: argparse.Namespace) -> list[object]:
+def read_labels(block: Block, layout: FileLayout, args: argparse.Namespace) -> list[object]:
     """Return the group labels of the rows of a block, from the column that --groups names."""
     at = find_column(args.groups, layout.names, args.data)
     if at not in block.rest:
@@ -193,7 +193,7 @@ def text_format(args: argparse.Namespace) -> TextFormat:
 
 
 @contextmanager
-def locate_errors_in_file(path: Path, layout: Layout, block: Callable[[], Block]) -> Iterator[None]:
+def locate_errors_in_file(path: Path, layout: FileLayout, block: Callable[[], Block]) -> Iterator[None]:
     """Add the file and the line of the rejected value to errors; `block` returns the rows that were read."""
     try:
         with AS_OPTIONS:

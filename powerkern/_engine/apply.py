@@ -11,8 +11,16 @@ from numpy.typing import NDArray
 
 from powerkern._engine.blocks import cache_blocks, cache_shape, line_blocks, slices
 from powerkern._engine.by_column import for_each_group
-from powerkern._engine.gather import Scratch, copy_rows, gather_columns, is_column_major, is_native, scatter, write_rows
-from powerkern._engine.lines import Layout, Lines, layout_of
+from powerkern._engine.gather import (
+    BlockScratch,
+    copy_rows,
+    gather_columns,
+    is_column_major,
+    is_native,
+    scatter,
+    write_rows,
+)
+from powerkern._engine.lines import LineOrder, MatrixLines, choose_line_order
 from powerkern._engine.threads import SERIAL_VALUES, run_parallel
 from powerkern._input.arrays import output_type
 from powerkern._typing import FloatArray, IntArray
@@ -21,7 +29,7 @@ from powerkern.kernels.transforms import matrix as rowwise
 from powerkern.kernels.transforms.family import FORWARD, INVERSE
 
 
-class Completion(Protocol):
+class ImageHandler(Protocol):
     """What becomes of images once they are computed; its methods are called by several threads."""
 
     @property
@@ -50,7 +58,7 @@ def transform_matrix(
     direction: int,
     results: FloatArray,
     n_threads: int,
-    completion: Completion | None = None,
+    completion: ImageHandler | None = None,
     fields: FloatArray | None = None,
 ) -> IntArray:
     """Transform every column; return the number of values without an image, by column.
@@ -79,12 +87,12 @@ def transform_matrix(
     if not values.size:
         return np.zeros(family.size, dtype=np.int64)
     fields = rowwise.fields_of(results) if fields is None else fields
-    transform = _Transform(values, out, family, direction, results, fields, completion)
+    transform = _MatrixTransform(values, out, family, direction, results, fields, completion)
     transform.run(n_threads)
     return transform.failures()
 
 
-class _Transform:
+class _MatrixTransform:
     """The transform of a matrix, part by part."""
 
     def __init__(
@@ -95,7 +103,7 @@ class _Transform:
         direction: int,
         results: FloatArray,
         fields: FloatArray,
-        completion: Completion | None,
+        completion: ImageHandler | None,
     ) -> None:
         self._values, self._out, self._completion = values, out, completion
         self._watched = None if completion is None else completion.watched
@@ -104,16 +112,16 @@ class _Transform:
         raw = self._single and direction in (FORWARD, INVERSE)
         self._fields = rowwise.raw_fields(fields, family) if raw else np.ascontiguousarray(fields)
         self._one_family = bool((family == family[0]).all())
-        self._lines: Lines | None = None
-        self._scratch, self._copies = Scratch(), Scratch()
+        self._lines: MatrixLines | None = None
+        self._scratch, self._copies = BlockScratch(), BlockScratch()
         self._failures: deque[tuple[NDArray[np.intp], IntArray]] = deque()
 
     def run(self, n_threads: int) -> None:
         """Transform the whole matrix: from where it lies, unless it is overwritten, or has columns of two families."""
         values, out = self._values, self._out
         if out is not None and self._one_family and not np.may_share_memory(values, out):
-            layout = layout_of(values, out)
-            self._lines = Lines(values, out, layout) if layout != Layout.COPY else None
+            layout = choose_line_order(values, out)
+            self._lines = MatrixLines(values, out, layout) if layout != LineOrder.COPY else None
         if values.size < SERIAL_VALUES:
             self._transform_part(slice(0, values.shape[0]), slice(0, values.shape[1]))
             return
@@ -175,12 +183,12 @@ class _Transform:
         """
         turned = is_column_major(source if target is None else target)
         copy = copy_rows(source.T if turned else source, self._copies)
-        copy, layout = (copy.T, Layout.COLUMNS) if turned else (copy, Layout.ROWS)
-        images = copy if target is None or layout_of(copy, target) != layout else target
+        copy, layout = (copy.T, LineOrder.COLUMNS) if turned else (copy, LineOrder.ROWS)
+        images = copy if target is None or choose_line_order(copy, target) != layout else target
         whole = slice(0, source.shape[0]), slice(0, source.shape[1])
         fields = np.ascontiguousarray(self._fields[:, numbers])
         watched = None if self._watched is None else self._watched[:, numbers]
-        found = Lines(copy, images, layout).transform(self._entry(numbers[0]), fields, *whole, watched)
+        found = MatrixLines(copy, images, layout).transform(self._entry(numbers[0]), fields, *whole, watched)
         self._patch(source if images is copy else copy, images, numbers, found)
         if target is not None and images is copy:
             write_rows(copy.T if turned else copy, target.T if turned else target)
@@ -228,7 +236,7 @@ class _Transform:
 
     def _repaired(
         self,
-        completion: Completion,
+        completion: ImageHandler,
         block: FloatArray,
         source: NDArray[Any],
         numbers: NDArray[np.intp],
@@ -306,7 +314,7 @@ def map_blocks(change: Callable[[FloatArray, slice], None], values: NDArray[Any]
     n, p = values.shape
     out = np.empty((n, p), dtype=output_type(values.dtype), order="F" if values.flags.f_contiguous else "C")
     height, width = cache_shape(values)
-    scratch = Scratch()
+    scratch = BlockScratch()
 
     def job(rows: slice, columns: slice) -> None:
         for group in slices(columns, width):

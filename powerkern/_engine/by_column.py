@@ -9,9 +9,9 @@ import numpy as np
 from powerkern._engine.blocks import GROUP_VALUES, column_groups, is_one_group
 from powerkern._engine.gather import (
     NO_WEIGHTS,
+    BlockScratch,
     Columns,
     FitScratch,
-    Scratch,
     as_float64,
     contiguous_columns,
     gather_columns,
@@ -79,7 +79,7 @@ def measure_columns(
         Show a progress bar.
     """
     out = np.empty((values.shape[1], width))
-    scratch = Scratch()
+    scratch = BlockScratch()
 
     def job(group: slice) -> None:
         out[group] = measure(gather_columns(values[:, group], scratch), group)

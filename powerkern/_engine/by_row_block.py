@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from powerkern._engine.blocks import SMALLEST_PART, cache_shape, slices
-from powerkern._engine.gather import Columns, Scratch, contiguous_columns, has_contiguous_columns
+from powerkern._engine.gather import BlockScratch, Columns, contiguous_columns, has_contiguous_columns
 from powerkern._engine.threads import progress_bar, run_parallel
 from powerkern._typing import FloatArray
 
@@ -39,7 +39,7 @@ def for_each_row_block(
     blocks = slices(slice(0, n), n_rows)
     height, width = cache_shape(values[:n_rows])
     width = min(width, max(-(-p * len(blocks) // n_threads), -(-SMALLEST_PART // max(n, 1))))
-    scratch = Scratch()
+    scratch = BlockScratch()
 
     def parts_of(rows: slice, group: slice) -> Parts:
         contiguous = has_contiguous_columns(values[rows, group])

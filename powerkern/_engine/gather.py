@@ -62,7 +62,7 @@ def shift_and_scale(values: NDArray[Any], shift: FloatArray, divisor: FloatArray
     return AffineView(values, shift, divisor) if shift.any() or divisor is not None else values
 
 
-class Scratch(threading.local):
+class BlockScratch(threading.local):
     """A block for each thread, into which columns are gathered."""
 
     _memory: FloatArray = np.empty(0)
@@ -76,7 +76,7 @@ class Scratch(threading.local):
         return self._memory[beside : beside + size].reshape(n_columns, n_rows)
 
 
-class FitScratch(Scratch):
+class FitScratch(BlockScratch):
     """A thread's block, and the arrays that fits of columns of `n` values work in, made when they are needed.
 
     They lie in one piece of memory with the block if that is asked for first: malloc would return parts of several to
@@ -132,7 +132,7 @@ def scatter(block: FloatArray, part: NDArray[Any]) -> None:
             np.copyto(part, block.T, casting="same_kind")
 
 
-def gather_columns(part: Columns, scratch: Scratch) -> FloatArray:
+def gather_columns(part: Columns, scratch: BlockScratch) -> FloatArray:
     """Copy the columns of a part of a matrix into the rows of a block, which may be changed."""
     block = scratch.block(part.shape[1], part.shape[0])
     if isinstance(part, AffineView):
@@ -151,7 +151,7 @@ def has_contiguous_columns(part: Columns) -> bool:
     return not isinstance(part, AffineView) and part.T.flags.c_contiguous
 
 
-def contiguous_columns(values: Columns, group: slice, scratch: Scratch) -> FloatArray:
+def contiguous_columns(values: Columns, group: slice, scratch: BlockScratch) -> FloatArray:
     """Return the columns of a group as contiguous float64 rows, copied only if necessary; not to be modified."""
     part = values[:, group]
     # nothing writes to the columns, but entries require that one might
@@ -160,14 +160,14 @@ def contiguous_columns(values: Columns, group: slice, scratch: Scratch) -> Float
     return gather_columns(part, scratch)
 
 
-def as_float64(part: Columns, scratch: Scratch) -> FloatArray:
+def as_float64(part: Columns, scratch: BlockScratch) -> FloatArray:
     """Return a part of a matrix as native float64 of any strides, copied only if necessary; not to be modified."""
     if not isinstance(part, AffineView) and is_native(part):
         return part
     return gather_columns(part, scratch).T
 
 
-def copy_rows(part: NDArray[Any], scratch: Scratch) -> NDArray[Any]:
+def copy_rows(part: NDArray[Any], scratch: BlockScratch) -> NDArray[Any]:
     """Copy a part of a matrix into contiguous rows: float32 as float32, everything else as float64."""
     n, p = part.shape
     block: NDArray[Any] = scratch.block(n, p)

@@ -19,22 +19,22 @@ from powerkern.kernels.transforms.lines import SHORTEST_COLUMN, SHORTEST_ROW, Pl
 SHORTEST_PART = 64
 
 
-class Layout(Enum):
+class LineOrder(Enum):
     """The lines along which values are transformed in place. COPY: they must be copied."""
 
     ROWS, COLUMNS, COPY = range(3)
 
 
-def layout_of(source: NDArray[Any], target: NDArray[Any]) -> Layout:
+def choose_line_order(source: NDArray[Any], target: NDArray[Any]) -> LineOrder:
     """Choose the lines along which a matrix is read and its images are written to a target."""
     n, p = source.shape
     if not _is_float(target):
-        return Layout.COPY
+        return LineOrder.COPY
     if (target.flags.f_contiguous or (n >= SHORTEST_COLUMN and _has_lines(target.T))) and _has_steps(source.T):
-        return Layout.COLUMNS
+        return LineOrder.COLUMNS
     if (target.flags.c_contiguous or (p >= SHORTEST_ROW and _has_lines(target))) and _has_steps(source):
-        return Layout.ROWS
-    return Layout.COPY
+        return LineOrder.ROWS
+    return LineOrder.COPY
 
 
 def _has_steps(x: NDArray[Any]) -> bool:
@@ -69,11 +69,11 @@ def join_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
     return memory, stride, 1
 
 
-class Lines:
+class MatrixLines:
     """A matrix and the images of its values, each in one piece of memory, to be transformed part by part."""
 
-    def __init__(self, source: NDArray[Any], target: NDArray[Any], layout: Layout) -> None:
-        self._column_major = layout == Layout.COLUMNS
+    def __init__(self, source: NDArray[Any], target: NDArray[Any], layout: LineOrder) -> None:
+        self._column_major = layout == LineOrder.COLUMNS
         x, out = (source.T, target.T) if self._column_major else (source, target)
         self._memory, self._begin, self._stride, self._within = memory_of(x)
         self._target, _, self._target_stride, _ = memory_of(out)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.gather import Scratch, is_native
+from powerkern._engine.gather import BlockScratch, is_native
 from powerkern._engine.threads import progress_bar, run_parallel
 from powerkern._input.labels import Runs
 from powerkern._typing import FloatArray, IntArray
@@ -105,7 +105,7 @@ class Groups:
         with progress_bar(self.codes.size, " groups", progress) as bar:
             run_parallel(on_one, ((batch,) for batch in batches), shape, 1 if together else n_threads, bar)
 
-    def pad_batch(self, values: NDArray[Any], batch: slice, scratch: Scratch) -> FloatArray:
+    def pad_batch(self, values: NDArray[Any], batch: slice, scratch: BlockScratch) -> FloatArray:
         """Copy the columns of a batch into the rows of a block, padded with NaN, those of the first group first."""
         starts, lengths = self.starts[batch], self.lengths[batch]
         block = scratch.block(starts.size * values.shape[1], int(lengths[-1]))

@@ -8,9 +8,9 @@ from typing import TypeGuard
 
 import numpy as np
 
-from powerkern._input import special
+from powerkern._input import lazy_scipy_special as special
 from powerkern._input.arguments import as_number
-from powerkern._input.arrays import as_choice, as_flag, is_whole, listed
+from powerkern._input.arrays import as_choice, as_flag, is_whole, to_list
 from powerkern._input.messages import shown
 from powerkern.kernels.robust.options import BRENT, GLOBAL, MAD, MEDIAN, RAW
 
@@ -76,7 +76,7 @@ def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
 
 
 def _pair(name: str, value: object) -> tuple[float, float]:
-    numbers = listed(value) if _is_sequence(value) else []
+    numbers = to_list(value) if _is_sequence(value) else []
     if len(numbers) != 2:
         raise TypeError(f"{name} must be two numbers, got {shown(value)}")
     each = f"each of {name}"

@@ -40,7 +40,7 @@ class OriginFit(NamedTuple):
     status: IntArray
 
 
-class _Scratch(threading.local):
+class _OriginScratch(threading.local):
     def __init__(self) -> None:
         self.work = kernels.new_origin_work()
 
@@ -62,7 +62,7 @@ def find_origin(
     rank. `kept`, (2, p), restricts the fit to values between its two rows, ends included. A column without a fit gets
     the unit 1 and the origin 0, or for Box-Cox an origin below its smallest value.
     """
-    box_cox, scratch = not is_mirrored(family), _Scratch()
+    box_cox, scratch = not is_mirrored(family), _OriginScratch()
 
     @np.errstate(all="ignore")  # infinite values, which the fit refuses, and columns wider than float64
     def search(block: FloatArray, group: slice) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from powerkern._estimators.ties import sorted_with
-from powerkern._input import special
+from powerkern._input import lazy_scipy_special as special
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.location.weights import new_frequency_work
 from powerkern.kernels.normality.plotting_positions import weigh_columns

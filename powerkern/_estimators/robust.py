@@ -19,7 +19,7 @@ from powerkern._estimators.origin import OriginFit, find_origin
 from powerkern._estimators.robust_bounds import move_lambda, rescale_by_ratio
 from powerkern._estimators.standard_units import usable
 from powerkern._estimators.ties import fit_beyond_ties, sorted_with, without_ties
-from powerkern._input import special
+from powerkern._input import lazy_scipy_special as special
 from powerkern._input.arrays import Matrix
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, N_RESULTS
@@ -64,7 +64,7 @@ class RobustEstimator(Estimator):
 
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
         """See `Estimator`."""
-        scratch, options = _Scratch(values.shape[0], weight), self.kernel_options
+        scratch, options = _RobustScratch(values.shape[0], weight), self.kernel_options
         entries, fits_ties = self.entries, self.fits_ties
 
         def fit(block: FloatArray, group: slice) -> FloatArray:
@@ -85,7 +85,7 @@ class RobustEstimator(Estimator):
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
         """Evaluate the objective of every column, by the route of its fit, at every lambda: shape (p, len(lmbdas))."""
-        scratch, options = _Scratch(values.shape[0], weight), self.kernel_options
+        scratch, options = _RobustScratch(values.shape[0], weight), self.kernel_options
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
             columns, weights = sorted_with(block, weight)
@@ -142,7 +142,7 @@ class RobustEstimator(Estimator):
         return self.at_origin(family).fit_values(rescaled, family, matrix.weight, Run(run.n_threads))
 
 
-class _Scratch(threading.local):
+class _RobustScratch(threading.local):
     """Arrays of each thread."""
 
     def __init__(self, n: int, weight: Weights) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from powerkern._engine.gather import Scratch
+from powerkern._engine.gather import BlockScratch
 from powerkern._engine.ragged import Groups
 from powerkern._estimators.base import ColumnSpec, Run
 from powerkern._estimators.spec import FitSpec
@@ -82,7 +82,7 @@ def _fit_each_group(
     groups = Groups(runs, n_groups)
     raw, families = np.empty((n_groups, p, N_RESULTS)), np.empty((n_groups, p), dtype=np.int64)
     units, has_units = np.ones((n_groups, p)), False
-    scratch = Scratch()
+    scratch = BlockScratch()
 
     def fit_side_by_side(part: Matrix, batch: slice, threads: int) -> None:
         """Fit a matrix in which the groups of the batch stand side by side, and store the results."""

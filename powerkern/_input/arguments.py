@@ -17,9 +17,9 @@ from powerkern._input.arrays import (
     column_label,
     is_real,
     is_whole,
-    listed,
     numbers,
     output_type,
+    to_list,
 )
 from powerkern._input.messages import shown
 from powerkern._typing import FloatArray, IntArray, Weights
@@ -131,7 +131,7 @@ def given_lambdas(lmbda: ArrayLike | None, p: int, names: Sequence[Any] | None =
 def as_pair(what: str, value: object) -> tuple[Any, Any]:
     """Return an argument that must be a pair (low, high), each of which may be None, a number or numbers."""
     try:
-        pair = listed(value)
+        pair = to_list(value)
     except TypeError:
         pair = []
     if len(pair) != 2 or isinstance(value, str | dict | set):

@@ -377,7 +377,7 @@ def _is_among(column: object, labels: list[Any]) -> bool:
 
 
 @contextlib.contextmanager
-def naming(chunk: str) -> Iterator[None]:
+def chunk_errors(chunk: str) -> Iterator[None]:
     """Prefix errors raised in the block with the chunk's name; row numbers are relative to the chunk."""
     try:
         yield
@@ -392,7 +392,7 @@ def as_names(column_names: Sequence[Any], p: int) -> list[Any]:
     """Return the labels that a user gives to p columns, checked."""
     if isinstance(column_names, str):
         raise TypeError(f"column_names is one string; pass a list of {p} names")
-    names = listed(column_names.tolist() if hasattr(column_names, "tolist") else column_names)
+    names = to_list(column_names.tolist() if hasattr(column_names, "tolist") else column_names)
     for j, name in enumerate(names):
         if name is None or not isinstance(name, Hashable):
             raise TypeError(
@@ -463,7 +463,7 @@ def is_real(value: object) -> TypeGuard[float]:
     return is_whole(value) or isinstance(value, float | np.floating)
 
 
-def listed(value: Any) -> list[Any]:
+def to_list(value: Any) -> list[Any]:
     """Return the entries of an iterable as a list, also of a memory view, which Python iterates in one dimension."""
     return value.tolist() if isinstance(value, memoryview) else list(value)
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from powerkern._input import frames
-from powerkern._input.arrays import naming
+from powerkern._input.arrays import chunk_errors
 from powerkern._input.foreign import is_instance_by_name, library
 
 #: Rows are read in batches of about as many cells.
@@ -74,7 +74,7 @@ def _or_none(function: Callable[[Any], Any], none: Any, batch: Any) -> Any:
 def _each(batches: Iterator[Any], function: Callable[[Any], Any]) -> Iterator[Any]:
     for i, batch in enumerate(batches):
         if len(batch):
-            with naming(f"batch {i}"):
+            with chunk_errors(f"batch {i}"):
                 result = function(batch)
             yield result
 

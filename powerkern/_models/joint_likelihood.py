@@ -51,7 +51,7 @@ class Singular(Exception):
         self.columns = columns
 
 
-class Evaluation(NamedTuple):
+class JointEvaluation(NamedTuple):
     """f per observation, with its gradient, (p,), and Hessian, (p, p)."""
 
     f: float
@@ -59,7 +59,7 @@ class Evaluation(NamedTuple):
     hessian: FloatArray
 
 
-class Step(NamedTuple):
+class NewtonStep(NamedTuple):
     """A Newton step, twice its predicted decrease of f, and whether the Hessian is positive definite."""
 
     step: FloatArray
@@ -67,11 +67,11 @@ class Step(NamedTuple):
     convex: bool
 
 
-class Minimum(NamedTuple):
+class JointMinimum(NamedTuple):
     """The result of a search."""
 
     lmbda: FloatArray
-    at: Evaluation
+    at: JointEvaluation
     n_eval: int
     status: JointStatus
 
@@ -122,7 +122,7 @@ class JointLikelihood:
         one = self._columns[j : j + 1]
         return JointLikelihood(one, self._family, self._weight, self._basis, self._n_threads)
 
-    def evaluate(self, lmbda: FloatArray, tolerance: float = _SINGULAR) -> Evaluation:
+    def evaluate(self, lmbda: FloatArray, tolerance: float = _SINGULAR) -> JointEvaluation:
         """Return f and its derivatives; f is infinite if a transform overflows.
 
         Raises
@@ -134,14 +134,14 @@ class JointLikelihood:
         with np.errstate(all="ignore"):
             return self._evaluate(np.array(lmbda, dtype=np.float64), tolerance)
 
-    def _evaluate(self, lmbda: FloatArray, tolerance: float) -> Evaluation:
+    def _evaluate(self, lmbda: FloatArray, tolerance: float) -> JointEvaluation:
         """Compute `evaluate`, without floating-point warnings."""
         y, y1, y2, spare, threads = self._y, self._y1, self._y2, self._spare, self._n_threads
         out = (y, y1, y2)
         figures = derivative_matrix(self._columns.T, self._family, lmbda, self._weight, self._root, out, threads)
         f = float(figures[:, G].sum())
         if not (math.isfinite(f) and all(math.isfinite(float(part.sum())) for part in out)):
-            return Evaluation(math.inf, np.full(len(lmbda), math.nan), np.full((len(lmbda),) * 2, math.nan))
+            return JointEvaluation(math.inf, np.full(len(lmbda), math.nan), np.full((len(lmbda),) * 2, math.nan))
         f += self._take_residuals(out, tolerance)
         factor = self._orthonormalize(y, tolerance * len(y))
         # y = factor q with q q^T = I; a_jk = (S^-1 cov(y, y'_k))_j
@@ -153,7 +153,7 @@ class JointLikelihood:
         hessian = combine(inverse.T, inverse) * cross(y1, y1, threads) - a * a.T
         hessian[np.diag_indices_from(hessian)] += bend
         f += float(np.log(np.diag(factor)).sum())
-        return Evaluation(f, np.diag(a) - figures[:, JACOBIAN], hessian)
+        return JointEvaluation(f, np.diag(a) - figures[:, JACOBIAN], hessian)
 
     def _take_residuals(self, out: tuple[FloatArray, ...], tolerance: float) -> float:
         """Replace psi, psi', psi'' by their residuals over the norms for psi; return the sum of the log norms."""
@@ -193,7 +193,7 @@ class JointLikelihood:
         return Singular(np.sort(self.order[involved]))
 
 
-def newton(at: Evaluation) -> Step:
+def newton(at: JointEvaluation) -> NewtonStep:
     """Return the Newton step; if the Hessian is not positive definite, add a sufficient multiple of its diagonal."""
     diagonal = abs(np.diag(at.hessian))
     scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
@@ -205,7 +205,7 @@ def newton(at: Evaluation) -> Step:
         ridge = 10.0 * ridge if ridge > 0.0 else 1e-3
     half = np.einsum("ij,j->i", invert_lower(factor), at.gradient / scale)
     step = -np.einsum("ij,i->j", invert_lower(factor), half) / scale
-    return Step(step, float(half @ half), ridge == 0.0)
+    return NewtonStep(step, float(half @ half), ridge == 0.0)
 
 
 def inverse_hessian(hessian: FloatArray) -> FloatArray | None:
@@ -221,7 +221,7 @@ def inverse_hessian(hessian: FloatArray) -> FloatArray | None:
     return np.asarray(combine(inverse.T, inverse) / units)
 
 
-def minimize(likelihood: JointLikelihood, start: FloatArray) -> Minimum:
+def minimize(likelihood: JointLikelihood, start: FloatArray) -> JointMinimum:
     """Find a local minimum of f, by Newton's method with backtracking.
 
     Raises
@@ -235,24 +235,24 @@ def minimize(likelihood: JointLikelihood, start: FloatArray) -> Minimum:
         step = newton(at)
         if step.convex and step.decrement <= _DECREASE:
             last = likelihood.evaluate(lmbda + step.step)
-            return Minimum(lmbda + step.step, last, n_eval + 1, _judge_convergence(last))
+            return JointMinimum(lmbda + step.step, last, n_eval + 1, _judge_convergence(last))
         tried = _backtrack(likelihood, lmbda, at, step)
         n_eval += tried.n_eval
         if tried.at is at:
             break
         lmbda, at = tried.lmbda, tried.at
     likelihood.evaluate(lmbda, _NEARLY_SINGULAR)  # raises if the search ended near linear dependence
-    return Minimum(lmbda, at, n_eval, JointStatus.NOT_CONVERGED)
+    return JointMinimum(lmbda, at, n_eval, JointStatus.NOT_CONVERGED)
 
 
-def _judge_convergence(at: Evaluation) -> JointStatus:
+def _judge_convergence(at: JointEvaluation) -> JointStatus:
     """Return CONVERGED if the next Newton step would be negligible."""
     step = newton(at)
     converged = step.convex and step.decrement <= _DECREASE
     return JointStatus.CONVERGED if converged else JointStatus.NOT_CONVERGED
 
 
-def _backtrack(likelihood: JointLikelihood, lmbda: FloatArray, at: Evaluation, step: Step) -> Minimum:
+def _backtrack(likelihood: JointLikelihood, lmbda: FloatArray, at: JointEvaluation, step: NewtonStep) -> JointMinimum:
     """Halve a step until f decreases enough; return that point, or `at` if there is none.
 
     Parameters
@@ -275,11 +275,11 @@ def _backtrack(likelihood: JointLikelihood, lmbda: FloatArray, at: Evaluation, s
             singular = error
         else:
             if found.f <= at.f - 1e-4 * fraction * step.decrement + _ROUNDING * (1.0 + abs(at.f)):
-                return Minimum(trial, found, k, JointStatus.NOT_CONVERGED)
+                return JointMinimum(trial, found, k, JointStatus.NOT_CONVERGED)
         fraction *= 0.5
     if singular is not None:
         raise singular
-    return Minimum(lmbda, at, _MAX_HALVINGS, JointStatus.NOT_CONVERGED)
+    return JointMinimum(lmbda, at, _MAX_HALVINGS, JointStatus.NOT_CONVERGED)
 
 
 def choose_start(likelihood: JointLikelihood, start: FloatArray, has_covariates: bool) -> FloatArray:
@@ -297,7 +297,7 @@ def _best_alone(likelihood: JointLikelihood, j: int, start: FloatArray) -> float
         raise Singular(likelihood.order[j : j + 1]) from None
 
 
-def minimize_from_starts(likelihood: JointLikelihood, starts: list[FloatArray]) -> Minimum:
+def minimize_from_starts(likelihood: JointLikelihood, starts: list[FloatArray]) -> JointMinimum:
     """Return the lowest minimum over several starts; its `n_eval` counts the evaluations of all searches."""
     found = minimize(likelihood, starts[0])
     n_eval, several = found.n_eval, False
@@ -312,10 +312,10 @@ def minimize_from_starts(likelihood: JointLikelihood, starts: list[FloatArray]) 
             if found.status != JointStatus.CONVERGED or other.at.f < found.at.f - _ROUNDING * (1.0 + abs(found.at.f)):
                 found = other
     status = JointStatus.SEVERAL_OPTIMA if several else found.status
-    return Minimum(found.lmbda, found.at, n_eval, status)
+    return JointMinimum(found.lmbda, found.at, n_eval, status)
 
 
-def _are_distinct(one: Minimum, other: Minimum) -> bool:
+def _are_distinct(one: JointMinimum, other: JointMinimum) -> bool:
     """Return whether two minima differ, by the curvature at the first."""
     d = other.lmbda - one.lmbda
     return float(np.einsum("i,ij,j->", d, one.at.hessian, d)) > 1e4 * _DECREASE
@@ -342,7 +342,7 @@ def profile_ends(likelihood: JointLikelihood, lmbda: FloatArray, drop: float) ->
 
 
 def _profile_end(
-    likelihood: JointLikelihood, best: Evaluation, lmbda: FloatArray, step: FloatArray, j: int, drop: float
+    likelihood: JointLikelihood, best: JointEvaluation, lmbda: FloatArray, step: FloatArray, j: int, drop: float
 ) -> float:
     """Return the end of the interval of lambda_j to which a first `step` points.
 
@@ -380,7 +380,7 @@ def _profile_end(
 
 def _evaluate_step(
     likelihood: JointLikelihood, lmbda: FloatArray, step: FloatArray
-) -> tuple[FloatArray, Evaluation] | None:
+) -> tuple[FloatArray, JointEvaluation] | None:
     """Evaluate f after a step, which is halved until f is finite; return the point too, or None if that fails."""
     for _ in range(_MAX_HALVINGS):
         try:
@@ -393,7 +393,7 @@ def _evaluate_step(
     return None
 
 
-def _make_profile_step(at: Evaluation, j: int) -> Callable[[float, float], FloatArray] | None:
+def _make_profile_step(at: JointEvaluation, j: int) -> Callable[[float, float], FloatArray] | None:
     """Return a function that steps to a given value of the profile of f in lambda_j; None if there is no profile.
 
     The profile is taken to second order.

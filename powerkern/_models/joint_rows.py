@@ -16,7 +16,7 @@ from powerkern._typing import FloatArray, IntArray, Weights
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 
-class Rows(NamedTuple):
+class JointRows(NamedTuple):
     """Complete rows of positive weight."""
 
     #: Values, (n, p), of any real dtype, and covariates, (n, k), in float64 with the intercept.
@@ -53,7 +53,7 @@ def read_joint_covariates(
     return read_covariates(covariates, formula, True, n_rows, X)
 
 
-def make_design(rows: Rows, covariates: Covariates) -> Basis:
+def make_design(rows: JointRows, covariates: Covariates) -> Basis:
     """Compute the basis of the design; raise if it does not contain the constant or has too few rows."""
     basis = compute_basis(rows.covariates, covariates.intercept, rows.weight)
     if not basis.design.constant:
@@ -67,7 +67,7 @@ def select_rows(
     given: FloatArray,
     family: str,
     shift: FloatArray,
-) -> Rows:
+) -> JointRows:
     """Select the complete rows of positive weight, with their covariates; raise if a value is outside the domain.
 
     Parameters
@@ -94,9 +94,9 @@ def select_rows(
         effective = np.where(counts, 1.0 if weight is None else weight, 0.0)
         raise domain_error_in(matrix, int(outside[0]), matrix.names, effective, shift[outside[0]])
     if counts.all():
-        return Rows(values, given, weight, matrix.names)
+        return JointRows(values, given, weight, matrix.names)
     kept = None if weight is None else weight[counts]
-    return Rows(values[counts], given[counts], kept, matrix.names)
+    return JointRows(values[counts], given[counts], kept, matrix.names)
 
 
 def _find_outside(values: NDArray[Any], shift: FloatArray, family: str) -> IntArray:
@@ -109,7 +109,7 @@ def _find_outside(values: NDArray[Any], shift: FloatArray, family: str) -> IntAr
     return np.flatnonzero(outside.any(axis=0))
 
 
-def _refuse_few(rows: Rows, design: Basis) -> None:
+def _refuse_few(rows: JointRows, design: Basis) -> None:
     """Raise if there are too few rows for a regular covariance."""
     n, p = rows.values.shape
     if n < p + design.rank:
@@ -120,7 +120,7 @@ def _refuse_few(rows: Rows, design: Basis) -> None:
         )
 
 
-def joint_likelihood(rows: Rows, design: Basis, family: int, shift: FloatArray, n_threads: int) -> JointLikelihood:
+def joint_likelihood(rows: JointRows, design: Basis, family: int, shift: FloatArray, n_threads: int) -> JointLikelihood:
     """Make the joint likelihood of the columns of rows.
 
     Parameters

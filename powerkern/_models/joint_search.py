@@ -13,14 +13,14 @@ from powerkern._input.arrays import column_labels
 from powerkern._models.design import Basis, Covariates
 from powerkern._models.joint_likelihood import (
     JointLikelihood,
-    Minimum,
+    JointMinimum,
     Singular,
     choose_start,
     inverse_hessian,
     minimize_from_starts,
     profile_ends,
 )
-from powerkern._models.joint_rows import Rows
+from powerkern._models.joint_rows import JointRows
 from powerkern._results import json_entries
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import JointStatus, Status, is_failed
@@ -86,13 +86,13 @@ class JointFitState(NamedTuple):
 
 def find_lowest_minimum(
     likelihood: JointLikelihood,
-    rows: Rows,
+    rows: JointRows,
     design: Basis,
     family: int,
     shift: FloatArray,
     n_starts: int,
     n_threads: int,
-) -> Minimum:
+) -> JointMinimum:
     """Return the lowest minimum over a start from fits of single columns and random starts about it.
 
     Parameters
@@ -125,7 +125,7 @@ def find_lowest_minimum(
         raise _singular(error, rows, design) from None
 
 
-def _single_fits(rows: Rows, family: int, shift: FloatArray, n_threads: int) -> FloatArray:
+def _single_fits(rows: JointRows, family: int, shift: FloatArray, n_threads: int) -> FloatArray:
     """Fit every column separately, (p, N_RESULTS); raise if a column cannot be fitted.
 
     Parameters
@@ -161,7 +161,7 @@ def _make_starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> lis
     return [start, *(start + unit * rng.normal(size=start.size) for _ in range(n_starts - 1))]
 
 
-def _singular(error: Singular, rows: Rows, design: Basis) -> ValueError:
+def _singular(error: Singular, rows: JointRows, design: Basis) -> ValueError:
     """Return the error that names the linearly dependent columns."""
     given = "" if design.rank == 1 else " given the covariates"
     which = column_labels(error.columns, rows.names)
@@ -175,8 +175,8 @@ def _singular(error: Singular, rows: Rows, design: Basis) -> ValueError:
 def make_fit_state(
     columns: PowerFit,
     likelihood: JointLikelihood,
-    best: Minimum,
-    rows: Rows,
+    best: JointMinimum,
+    rows: JointRows,
     covariates: Covariates,
     design: Basis,
     n_threads: int,

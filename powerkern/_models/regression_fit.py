@@ -14,9 +14,9 @@ from powerkern._models.regression_applying import RegressionPredictions
 from powerkern._models.regression_problem import Figures, ResponseLikelihood
 from powerkern._results.inference import (
     Interval,
+    LikelihoodOptimum,
     LikelihoodRatio,
     Method,
-    Optimum,
     RoundedPowers,
     confidence_interval,
     evaluate_curves,
@@ -200,9 +200,11 @@ class RegressionFit(RegressionPredictions, RoundedPowers):
         """
         return ratio_test(self._optimum(), lmbda0, lambda: self._likelihood(n_threads))
 
-    def _optimum(self) -> Optimum:
+    def _optimum(self) -> LikelihoodOptimum:
         nll = np.where(np.isin(self.status, _FOUND), self.nll, np.nan)
-        return Optimum(self.lmbda, nll, self.standard_error(), self.n_obs, each="response", names=self.column_names)
+        return LikelihoodOptimum(
+            self.lmbda, nll, self.standard_error(), self.n_obs, each="response", names=self.column_names
+        )
 
     def summary(self, *, level: float = 0.95, method: Method | None = None, n_threads: int | None = None) -> Summary:
         """Make a table of lambda, rounded power, standard error, interval, tests of 0 and 1, scale and status.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from powerkern._models.design import Covariates
-from powerkern._models.regression_problem import Figures, Problem, sum_of_products
+from powerkern._models.regression_problem import Figures, RegressionProblem, sum_of_products
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import Interval
 from powerkern._results.power_fit import PowerFit
@@ -43,7 +43,7 @@ class RegressionModel(StoredFit):
     _covariates: Covariates
     _figures: Figures
     _center: FloatArray
-    _problem: Problem | None
+    _problem: RegressionProblem | None
     _data: FittedData | None
 
     def __init__(
@@ -52,7 +52,7 @@ class RegressionModel(StoredFit):
         covariates: Covariates,
         figures: Figures,
         center: FloatArray,
-        problem: Problem | None = None,
+        problem: RegressionProblem | None = None,
         data: FittedData | None = None,
     ) -> None:
         """Make a fit from its parts.
@@ -163,7 +163,7 @@ class RegressionModel(StoredFit):
         """Return values of all responses as a vector if the fit was to a vector."""
         return values[:, 0] if self.power_fit._labels.was_vector else values
 
-    def _remembered(self, checked: bool = True) -> Problem:
+    def _remembered(self, checked: bool = True) -> RegressionProblem:
         """Return the data of the fit; with `checked`, raise if the responses or weights were changed."""
         if self._problem is None:
             raise ValueError("this fit no longer has its data (it was copied, pickled or read from JSON); fit again")

@@ -42,7 +42,7 @@ class Figures(NamedTuple):
             whole[at] = other[chosen]
 
 
-class Problem(NamedTuple):
+class RegressionProblem(NamedTuple):
     """Responses, covariates and weights of the rows in use, with a basis of the covariates."""
 
     values: Columns
@@ -52,7 +52,9 @@ class Problem(NamedTuple):
     basis: Basis
 
     @classmethod
-    def of(cls, matrix: Matrix, covariates: FloatArray, intercept: bool, weight: Weights, shift: FloatArray) -> Problem:
+    def of(
+        cls, matrix: Matrix, covariates: FloatArray, intercept: bool, weight: Weights, shift: FloatArray
+    ) -> RegressionProblem:
         """Make the problem without rows of weight zero; raise unless it has more rows than coefficients.
 
         Parameters
@@ -124,7 +126,7 @@ class Problem(NamedTuple):
         progress : bool
             Show a progress bar.
         """
-        scratch = _Scratch(basis.design)
+        scratch = _RegressionScratch(basis.design)
 
         def measure(block: FloatArray, group: slice) -> FloatArray:
             out = np.empty((block.shape[0], width))
@@ -137,7 +139,7 @@ class Problem(NamedTuple):
 class ResponseLikelihood(NamedTuple):
     """The likelihoods of the responses of a fit, as functions of their lambdas."""
 
-    problem: Problem
+    problem: RegressionProblem
     table: ColumnTable
     #: Mask of responses whose design has a separate basis; see `Figures`.
     own: BoolArray
@@ -191,7 +193,7 @@ class ResponseLikelihood(NamedTuple):
         ]
 
 
-class _Scratch(threading.local):
+class _RegressionScratch(threading.local):
     """Work arrays of `kernels.regression`, separate for each thread."""
 
     def __init__(self, design: Design) -> None:

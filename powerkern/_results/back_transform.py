@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input import special
+from powerkern._input import lazy_scipy_special as special
 from powerkern._input.alignment import align_columns, align_rows
 from powerkern._input.arrays import as_choice, as_reals, is_real
 from powerkern._input.frames import names_of, order_frame
@@ -158,7 +158,7 @@ def normal_quantiles(quantile: ArrayLike) -> FloatArray:
 # --- means --------------------------------------------------------------------------------------------
 
 
-class _Side(NamedTuple):
+class _PsiBranch(NamedTuple):
     """The branch of psi on one side, outwards, of each column.
 
     ``offset + |x| = base (distance/unit)**(1/exponent)``, where distance is from the transform to `end`, at which that
@@ -174,7 +174,7 @@ class _Side(NamedTuple):
     growth: FloatArray
 
 
-def _sides(table: ColumnTable) -> tuple[_Side, _Side, FloatArray]:
+def _sides(table: ColumnTable) -> tuple[_PsiBranch, _PsiBranch, FloatArray]:
     """Return the upper branch, the lower branch (in terms of ``-z``), and the z where they meet."""
     mirrored = table.mirrored
     lmbda, slope, intercept, ref = table.lmbda, table.slope, table.intercept, table.ref
@@ -196,9 +196,11 @@ def _sides(table: ColumnTable) -> tuple[_Side, _Side, FloatArray]:
 
 def _side(
     exponent: FloatArray, start: FloatArray, growth: FloatArray, log_base: FloatArray, mirrored: BoolArray
-) -> _Side:
+) -> _PsiBranch:
     end = start - growth / exponent
-    return _Side(exponent, end, np.log(growth) - np.log(abs(exponent)), log_base, mirrored.astype(np.float64), growth)
+    return _PsiBranch(
+        exponent, end, np.log(growth) - np.log(abs(exponent)), log_base, mirrored.astype(np.float64), growth
+    )
 
 
 class _Reach(NamedTuple):
@@ -214,7 +216,7 @@ class _Reach(NamedTuple):
     singular: BoolArray
 
 
-def _reach(side: _Side, center: FloatArray, sd: FloatArray, zero: FloatArray) -> _Reach:
+def _reach(side: _PsiBranch, center: FloatArray, sd: FloatArray, zero: FloatArray) -> _Reach:
     """Return the range of integration on a branch that starts at `zero`, outwards."""
     m = np.broadcast_to(side.exponent, center.shape)
     with np.errstate(all="ignore"):
@@ -247,7 +249,7 @@ def inverse_means(table: ColumnTable, z: FloatArray, sd: FloatArray, n_threads: 
 
 def _mean(
     table: ColumnTable,
-    sides: tuple[_Side, _Side, FloatArray],
+    sides: tuple[_PsiBranch, _PsiBranch, FloatArray],
     z: FloatArray,
     sd: FloatArray,
     n_threads: int,
@@ -322,7 +324,7 @@ def _sum(nodes: FloatArray) -> FloatArray:
 
 def _over_tail(
     table: ColumnTable,
-    side: _Side,
+    side: _PsiBranch,
     sign: float,
     z: FloatArray,
     sd: FloatArray,

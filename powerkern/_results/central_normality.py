@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from powerkern._engine.by_column import measure_columns
 from powerkern._estimators.ties import sorted_with
-from powerkern._input import special
+from powerkern._input import lazy_scipy_special as special
 from powerkern._results.central_null import LEVELS, SIZES, TABLE
 from powerkern._results.column_table import ColumnTable
 from powerkern._typing import FloatArray, Weights

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.apply import Completion, count_outside, transform_matrix
+from powerkern._engine.apply import ImageHandler, count_outside, transform_matrix
 from powerkern._status import Route, Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import FIELDS, N_EVAL
@@ -204,7 +204,7 @@ class ColumnTable:
         out: NDArray[Any] | None,
         direction: int,
         n_threads: int,
-        completion: Completion | None = None,
+        completion: ImageHandler | None = None,
     ) -> IntArray:
         """Transform every column of `values` into `out`; return the number of values without an image, by column.
 

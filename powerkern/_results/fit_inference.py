@@ -17,9 +17,9 @@ from powerkern._results.column_warnings import warn_about_overflow
 from powerkern._results.fit_attributes import FitAttributes
 from powerkern._results.inference import (
     Interval,
+    LikelihoodOptimum,
     LikelihoodRatio,
     Method,
-    Optimum,
     RoundedPowers,
     as_level,
     confidence_interval,
@@ -389,7 +389,7 @@ class FitInference(FitAttributes, RoundedPowers):
         values, weight = self._read_data(X, sample_weight, threads)
         return build_likelihood(self._spec, self._table, values, weight, threads)
 
-    def _optimum(self) -> Optimum:
+    def _optimum(self) -> LikelihoodOptimum:
         if not self.estimator.has_likelihood:
             name = self.estimator.name
             raise ValueError(f"tests and rounded powers of lambda: for estimator='mle' only, not for {name!r}")

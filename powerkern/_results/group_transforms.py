@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.apply import transform_matrix
-from powerkern._engine.gather import Scratch
+from powerkern._engine.gather import BlockScratch
 from powerkern._engine.ragged import Groups, lies_in_runs, transform_runs
 from powerkern._input.arguments import domain_error, domain_error_in
 from powerkern._input.arrays import Matrix, output_type
@@ -72,7 +72,7 @@ def transform_by_group(
         if counts.any():
             raise _domain_error(matrix, runs, table, int(np.flatnonzero(counts)[0]), names)
         return out
-    groups, scratch, images = Groups(runs, len(table) // p), Scratch(), Scratch()
+    groups, scratch, images = Groups(runs, len(table) // p), BlockScratch(), BlockScratch()
     inversion = None if out_of_range is None else Inversion(table, standardize, out_of_range, out.dtype)
     failed: list[IntArray] = []
     lost_digits: list[LostDigits] = []

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input import special
+from powerkern._input import lazy_scipy_special as special
 from powerkern._input.alignment import align_columns
 from powerkern._input.arrays import as_choice, as_reals, is_real
 from powerkern._input.frames import by_name
@@ -81,7 +81,7 @@ class Likelihood(Protocol):
         """Return the lambdas on both sides where it has fallen from its maximum by `drop` per observation: (p, 2)."""
 
 
-class Optimum(NamedTuple):
+class LikelihoodOptimum(NamedTuple):
     """The optimum of a fit."""
 
     lmbda: FloatArray
@@ -111,7 +111,9 @@ def evaluate_curves(of: Callable[[FloatArray], FloatArray], lmbdas: ArrayLike) -
     return found[:, 0] if points.ndim == 0 else found
 
 
-def confidence_interval(optimum: Optimum, level: float, method: str, likelihood: Callable[[], Likelihood]) -> Interval:
+def confidence_interval(
+    optimum: LikelihoodOptimum, level: float, method: str, likelihood: Callable[[], Likelihood]
+) -> Interval:
     """Return intervals for lambda, from the profile likelihood or from standard errors."""
     level = as_level(level)
     if as_choice("method", method, get_args(Method)) == "wald":
@@ -124,7 +126,7 @@ def confidence_interval(optimum: Optimum, level: float, method: str, likelihood:
     return Interval(ends[:, 0], ends[:, 1])
 
 
-def ratio_test(optimum: Optimum, lmbda0: ArrayLike, likelihood: Callable[[], Likelihood]) -> LikelihoodRatio:
+def ratio_test(optimum: LikelihoodOptimum, lmbda0: ArrayLike, likelihood: Callable[[], Likelihood]) -> LikelihoodRatio:
     """Test given lambdas by likelihood ratios."""
     given = hypothesis_lambdas(lmbda0, optimum.lmbda.size, optimum.each, optimum.names)
     return likelihood_ratio(likelihood().at(given), optimum.nll, optimum.df)
@@ -177,7 +179,7 @@ class RoundedPowers(ABC):
     """The method `rounded` of maximum likelihood fits."""
 
     @abstractmethod
-    def _optimum(self) -> Optimum:
+    def _optimum(self) -> LikelihoodOptimum:
         """Return the optimum of the fit, for tests and rounded powers."""
 
     def rounded(self, *, level: float = 0.95) -> FloatArray:

@@ -19,7 +19,7 @@ from powerkern._input.arguments import domain_error_in
 from powerkern._input.reading import read_fitted
 from powerkern._results.column_table import ColumnTable
 from powerkern._results.fitted_data import FittedData
-from powerkern._results.inference import Optimum
+from powerkern._results.inference import LikelihoodOptimum
 from powerkern._status import Status
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.results import STATUS, X_MAX, X_MIN
@@ -96,10 +96,10 @@ def build_likelihood(
     return DataLikelihood(table, (kept - table.center) / table.divisor, weight, n_threads, table.divisor)
 
 
-def find_optimum(table: ColumnTable, names: list[Any] | None, standard_error: FloatArray) -> Optimum:
+def find_optimum(table: ColumnTable, names: list[Any] | None, standard_error: FloatArray) -> LikelihoodOptimum:
     """Return the maxima of the likelihoods, for tests and rounded powers."""
     nll = np.where(table.status == Status.OK, table.nll, np.nan)  # with an origin fitted, no tests at a fixed one
-    return Optimum(table.lmbda, nll, standard_error, table.n_obs, names=names)
+    return LikelihoodOptimum(table.lmbda, nll, standard_error, table.n_obs, names=names)
 
 
 def evaluate_objective(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from powerkern._engine.by_column import measure_columns
 from powerkern._estimators.plotting_positions import kept_quantiles, sort_and_weigh
-from powerkern._input import special
+from powerkern._input import lazy_scipy_special as special
 from powerkern._results.column_table import ColumnTable
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.normality.moments import (

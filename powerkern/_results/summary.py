@@ -13,9 +13,9 @@ from powerkern._results.central_normality import CentralNormality
 from powerkern._results.inference import (
     TESTED,
     Likelihood,
+    LikelihoodOptimum,
     LikelihoodRatio,
     Method,
-    Optimum,
     confidence_interval,
     ratio_test,
 )
@@ -145,7 +145,7 @@ class Summary:
 
 
 def likelihood_entries(
-    optimum: Optimum,
+    optimum: LikelihoodOptimum,
     level: float,
     method: Method | None,
     likelihood: Callable[[], Likelihood] | None,

@@ -63,7 +63,7 @@ class Cells:
         return f"{type(self).__name__}({n} rows, {p} columns; flagged: {cells} cells, {rows} rows)"
 
 
-class _Rule(NamedTuple):
+class _FlagRule(NamedTuple):
     """Estimates that are needed to judge the cells of a row; see `DDCFit` for their meaning."""
 
     loc: FloatArray
@@ -111,7 +111,7 @@ class DDCFit(Cells):
     residual_scale: FloatArray
     cutoff: float
     connected: BoolArray
-    _rule: _Rule
+    _rule: _FlagRule
 
     @property
     def column_names(self) -> list[str] | None:
@@ -288,7 +288,7 @@ def ddc(
         relations = relate_by_wrapping(z, least, most, own, threads, progress)
     predicted = _predict_cells(u, relations, threads)
     deshrinkage, residual_scale = _estimate_deshrinkage(z, predicted, cutoff, threads)
-    rule = _Rule(loc, scale, relations, deshrinkage, residual_scale, 0.0, 1.0, cutoff)
+    rule = _FlagRule(loc, scale, relations, deshrinkage, residual_scale, 0.0, 1.0, cutoff)
     cells = _judge_cells(check.part, z, predicted, rule)
     rule = _add_row_scale(rule, cells.row_outlyingness)
     cells = _label_like_input(check.part, _judge_rows(cells, rule))
@@ -395,7 +395,7 @@ def _estimate_deshrinkage(
 # --- cells and rows ---------------------------------------------------------------------------------------
 
 
-def _judge_cells(part: Any, z: FloatArray, shrunken: FloatArray, rule: _Rule) -> Cells:
+def _judge_cells(part: Any, z: FloatArray, shrunken: FloatArray, rule: _FlagRule) -> Cells:
     """Return the predictions, residuals and flags of the cells and rows of `part`.
 
     Parameters
@@ -438,7 +438,7 @@ def _row_outlyingness(residuals: FloatArray) -> FloatArray:
     return np.asarray(np.where(n > 0, np.nansum(probability, axis=1), np.nan) / np.maximum(n, 1))
 
 
-def _add_row_scale(rule: _Rule, outlying: FloatArray) -> _Rule:
+def _add_row_scale(rule: _FlagRule, outlying: FloatArray) -> _FlagRule:
     """Set the row center and scale of the rule to the median and normalized MAD of `outlying`.
 
     If the MAD is 0, the scale is infinite, so that no row is flagged.
@@ -449,7 +449,7 @@ def _add_row_scale(rule: _Rule, outlying: FloatArray) -> _Rule:
     return rule._replace(row_center=center, row_scale=spread if spread > 0.0 else math.inf)
 
 
-def _judge_rows(cells: Cells, rule: _Rule) -> Cells:
+def _judge_rows(cells: Cells, rule: _FlagRule) -> Cells:
     """Standardize the outlyingness of the rows of `cells` by the rule, and flag outlying rows."""
     outlying = (cells.row_outlyingness - rule.row_center) / rule.row_scale
     return replace(cells, row_outlyingness=outlying, flagged_rows=outlying > rule.cutoff)

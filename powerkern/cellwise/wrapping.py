@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._engine import products
 from powerkern._engine.apply import map_blocks
 from powerkern._engine.by_column import for_each_group
-from powerkern._engine.gather import Scratch, gather_columns
+from powerkern._engine.gather import BlockScratch, gather_columns
 from powerkern._engine.threads import thread_count
 from powerkern._input.arguments import refuse_infinite
 from powerkern._input.arrays import Matrix, as_choice, as_matrix
@@ -340,7 +340,7 @@ def wrap_scores(values: NDArray[Any], found: LocationScale, constants: WrapConst
 def map_columns(values: NDArray[Any], change: Callable[[FloatArray, slice], None], n_threads: int) -> FloatArray:
     """Return the columns of a matrix as rows; ``change(rows, group)`` modifies each group of them in place."""
     out = np.empty((values.shape[1], values.shape[0]))
-    scratch = Scratch()
+    scratch = BlockScratch()
 
     def job(group: slice) -> None:
         part = gather_columns(values[:, group], scratch)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._engine.threads import thread_count
 from powerkern._input.alignment import align_rows, matching_order
 from powerkern._input.arguments import as_generator, as_number, as_whole, refuse_infinite
-from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_label, is_whole, listed
+from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_label, is_whole, to_list
 from powerkern._input.frames import labelled
 from powerkern._input.messages import shown, warn
 from powerkern._typing import FloatArray
@@ -490,7 +490,7 @@ def _check_order(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.in
     visits = []
     if not isinstance(order, Iterable):
         raise TypeError(f"order must be 'fixed', 'permuted' or a sequence of elements, got {shown(order)}")
-    for element in listed(order):
+    for element in to_list(order):
         if not isinstance(element, tuple | list) or len(element) != 3 or not all(map(is_whole, element[1:])):
             raise TypeError(f"order has {shown(element)}; an element is ('U' or 'V', row, column)")
         factor, i, j = element

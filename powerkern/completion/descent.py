@@ -39,7 +39,7 @@ class Held(NamedTuple):
     value: FloatArray
 
 
-class Run(NamedTuple):
+class Descent(NamedTuple):
     """Result of the descent from one start: the best factors, and the RMSE after each epoch."""
 
     U: FloatArray
@@ -59,7 +59,7 @@ class Run(NamedTuple):
 Epoch = Callable[[FloatArray, FloatArray], float]
 
 
-def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: Settings, size: float) -> Run:
+def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: Settings, size: float) -> Descent:
     """Run epochs until the criterion converges, the validation RMSE stops falling, or `max_epochs` is reached.
 
     Parameters
@@ -95,7 +95,7 @@ def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: S
                 break
     if not math.isfinite(history[-1]):
         raise ValueError("the factors overflow; start from smaller ones")
-    return Run(*kept, history, errors, best or len(history), converged)
+    return Descent(*kept, history, errors, best or len(history), converged)
 
 
 def _has_converged(history: list[float], moves: list[FloatArray], tol: float, size: float) -> bool:

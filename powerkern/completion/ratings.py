@@ -238,9 +238,9 @@ def fit_ratings(
     generator, threads = as_generator(rng), thread_count(n_threads)
     held = np.zeros(given.value.size, dtype=bool)
     held[generator.permutation(held.size)[: min(int(_HELD_OUT * held.size), _ENOUGH)]] = True
-    fold = _Fold(_Fit(entries.at(~held), threads), entries.at(held))
+    fold = _RatingsFold(_RatingsFit(entries.at(~held), threads), entries.at(held))
     best = fold.choose(rank, shrinkage, generator)
-    whole = _Fit(entries, threads)
+    whole = _RatingsFit(entries, threads)
     final = whole.refine(best, _FINAL_TOL)
     root = math.sqrt(unit)
     return RatingModel(
@@ -308,7 +308,7 @@ class _Model(NamedTuple):
         return other
 
 
-class _Side(NamedTuple):
+class _SortedEntries(NamedTuple):
     """The entries sorted by row (or by column): starts, indices in the other factor, and original positions."""
 
     start: NDArray[np.int64]
@@ -316,7 +316,7 @@ class _Side(NamedTuple):
     order: NDArray[np.intp]
 
     @classmethod
-    def of(cls, own: NDArray[np.intp], other: NDArray[np.intp], n: int) -> _Side:
+    def of(cls, own: NDArray[np.intp], other: NDArray[np.intp], n: int) -> _SortedEntries:
         """Sort entries with positions `own` in this factor, of n rows, and `other` in the other factor."""
         order = np.argsort(own, kind="stable")
         start = np.zeros(n + 1, dtype=np.int64)
@@ -324,14 +324,14 @@ class _Side(NamedTuple):
         return cls(start, other[order].astype(np.int32), order)
 
 
-class _Fit:
+class _RatingsFit:
     """Fits models to one set of entries."""
 
     def __init__(self, entries: Entries, n_threads: int) -> None:
         self.entries, self._n_threads = entries, n_threads
         n, p = entries.rows.size, entries.columns.size
-        self._by_row = _Side.of(entries.row, entries.column, n)
-        self._by_column = _Side.of(entries.column, entries.row, p)
+        self._by_row = _SortedEntries.of(entries.row, entries.column, n)
+        self._by_column = _SortedEntries.of(entries.column, entries.row, p)
         self.mean = float(np.average(entries.value, weights=entries.weight))
         self._rest = entries.value - self.mean
         self._breadth = math.sqrt(entries.value.size / n) + math.sqrt(entries.value.size / p)
@@ -360,7 +360,7 @@ class _Fit:
         return model
 
     def _half_epoch(
-        self, side: _Side, joined: NDArray[np.intp], other: FloatArray, own: FloatArray, model: _Model
+        self, side: _SortedEntries, joined: NDArray[np.intp], other: FloatArray, own: FloatArray, model: _Model
     ) -> FloatArray:
         """Improve one factor and its biases in place, with the other factor and its biases held fixed.
 
@@ -399,10 +399,10 @@ class _Fit:
         return math.sqrt(float(np.average(self.squares(model, entries), weights=entries.weight)))
 
 
-class _Fold(NamedTuple):
+class _RatingsFold(NamedTuple):
     """Choice of a model: fits to some entries, evaluated on the held-out entries."""
 
-    fit: _Fit
+    fit: _RatingsFit
     held: Entries
 
     def choose(self, rank: int | str, shrinkage: float | None, generator: np.random.Generator) -> _Model:

@@ -22,7 +22,7 @@ from powerkern.federated import pool
 from powerkern.federated.integers import decode_moments, score_error
 from powerkern.federated.messages import Kind
 from powerkern.federated.pool import PooledColumn
-from powerkern.federated.search import ColumnOptimum, Evaluation, Search, evaluate_once, search
+from powerkern.federated.search import ColumnOptimum, EvaluatedPoint, Search, evaluate_once, search
 from powerkern.kernels.likelihood import partial_moments
 from powerkern.kernels.likelihood import score_formulas as lk
 from powerkern.kernels.results import LMBDA, LMBDA0, STATUS
@@ -60,7 +60,7 @@ class Request(NamedTuple):
     read: Callable[[Any, Any], Any]
 
 
-class Outcome(NamedTuple):
+class FederatedResults(NamedTuple):
     """The result rows of a fit, and bounds on the error of lambda."""
 
     results: FloatArray
@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
 
 
 #: Generator that yields requests, receives the answers of all sites as `read`, in a fixed order, and returns the fit.
-Conversation = Generator[Request, list[Any], Outcome]
+Conversation = Generator[Request, list[Any], FederatedResults]
 
 
 class MergeError(ValueError):
@@ -87,20 +87,20 @@ def conversation(plan: Plan) -> Conversation:
     else:
         found = Range.from_bounds(plan.data_bounds[0], plan.data_bounds[1], plan.spec.family, 1.0)
     columns = [pool.make_column(row, FAMILIES[plan.spec.family]) for row in found.table]
-    talk = _Moments(plan, columns, weights)
+    talk = _MomentRequests(plan, columns, weights)
     try:
         given, shift, limit = plan.spec.per_column(len(columns))
     except ValueError as error:
         raise MergeError(str(error)) from None
     results = np.array([pool.make_identity_row(c, n, c.status) for c, n in zip(columns, found.n_obs, strict=True)])
-    outcome = Outcome(results, np.zeros(len(columns)))
+    outcome = FederatedResults(results, np.zeros(len(columns)))
     rounds = MAX_ROUNDS - (plan.data_bounds is None) - limit.is_active
     tasks = {}
     for j, column in enumerate(columns):
         if column.status == Status.OK and np.isnan(given[j]):
-            tasks[j] = _Task(search(column.start, plan.search, rounds), Status.OK)
+            tasks[j] = _ColumnTask(search(column.start, plan.search, rounds), Status.OK)
         elif column.status == Status.OK:
-            tasks[j] = _Task(evaluate_once(column.exponent(given[j])), Status.FIXED)
+            tasks[j] = _ColumnTask(evaluate_once(column.exponent(given[j])), Status.FIXED)
     yield from _search_all(talk, tasks, outcome)
     fixed = results[:, STATUS] == Status.FIXED
     results[fixed, LMBDA] = results[fixed, LMBDA0] = given[fixed]
@@ -126,14 +126,16 @@ def _read_range(plan: Plan, weights: pool.Weights) -> Callable[[NDArray[Any], st
 # --- moments ------------------------------------------------------------------------------------------
 
 
-class _Task(NamedTuple):
+class _ColumnTask(NamedTuple):
     """The search for lambda of a column, and the status of its result."""
 
     search: Search
     status: Status
 
 
-def _search_all(talk: _Moments, tasks: dict[int, _Task], outcome: Outcome) -> Generator[Request, list[Any], None]:
+def _search_all(
+    talk: _MomentRequests, tasks: dict[int, _ColumnTask], outcome: FederatedResults
+) -> Generator[Request, list[Any], None]:
     """Advance the searches of several columns in step, and write their results to `outcome`."""
     points = {j: next(task.search) for j, task in tasks.items()}
     while points:
@@ -155,13 +157,13 @@ _ROUNDING = 2.0**-38
 
 
 def _advance(
-    talk: _Moments,
+    talk: _MomentRequests,
     j: int,
-    task: _Task,
+    task: _ColumnTask,
     points: list[float],
     moments: FloatArray,
     errors: FloatArray,
-    outcome: Outcome,
+    outcome: FederatedResults,
 ) -> list[float]:
     """Return the next points of the search in a column, or none once it is done and its result is written.
 
@@ -190,7 +192,7 @@ def _advance(
     if not (moments[:, lk.YY] > 0.0).all():
         raise MergeError(f"column {j} has no spread, though its ends differ; at least one client answered falsely")
     found = [
-        Evaluation(mu, *pool.evaluate_score(column, mu, each), float(error))
+        EvaluatedPoint(mu, *pool.evaluate_score(column, mu, each), float(error))
         for mu, each, error in zip(points, moments, errors, strict=True)
     ]
     try:
@@ -204,7 +206,7 @@ def _advance(
     return []
 
 
-def _choose_status(best: ColumnOptimum, task: _Task, n_obs: float) -> Status:
+def _choose_status(best: ColumnOptimum, task: _ColumnTask, n_obs: float) -> Status:
     """Return the status of an optimum; with errors in the sums it depends on how precisely they locate the optimum."""
     if not best.certified:
         return Status.UNRESOLVED if best.error > 0.0 else Status.NOT_CERTIFIED
@@ -213,7 +215,7 @@ def _choose_status(best: ColumnOptimum, task: _Task, n_obs: float) -> Status:
 
 
 def _apply_limits(
-    talk: _Moments, limit: LambdaLimit, given: FloatArray, outcome: Outcome
+    talk: _MomentRequests, limit: LambdaLimit, given: FloatArray, outcome: FederatedResults
 ) -> Generator[Request, list[Any], None]:
     """Move lambdas into their bounds, and limit transformed values to ymax, as `powerkern.fit` does.
 
@@ -237,7 +239,7 @@ def _apply_limits(
         raise MergeError(str(error)) from None
     before, errors = results[at].copy(), outcome.lmbda_error[at].copy()
     tasks = {
-        int(j): _Task(evaluate_once(talk.columns[j].exponent(lmbda)), Status.FIXED)
+        int(j): _ColumnTask(evaluate_once(talk.columns[j].exponent(lmbda)), Status.FIXED)
         for j, lmbda in zip(at, bounded, strict=True)
     }
     yield from _search_all(talk, tasks, outcome)
@@ -245,7 +247,7 @@ def _apply_limits(
     results[at, LMBDA] = results[at, LMBDA0] = bounded
 
 
-class _Moments(NamedTuple):
+class _MomentRequests(NamedTuple):
     """Requests for moments of the columns of a fit."""
 
     plan: Plan

@@ -30,7 +30,7 @@ _BRENT_XTOL, _BRENT_EVAL = 1e-4, 10
 _LEAST_RADIUS, _WIDEN, _MOST_BRACKETS = 1e-12, 16.0, 4
 
 
-class Evaluation(NamedTuple):
+class EvaluatedPoint(NamedTuple):
     """The likelihood at a point, and a bound on the error of its derivative."""
 
     x: float
@@ -45,13 +45,13 @@ class ColumnOptimum(NamedTuple):
     The bound is 0 if the sums equal the sums of a fit in memory, and infinite if no bound is known.
     """
 
-    best: Evaluation
+    best: EvaluatedPoint
     certified: bool
     n_eval: int
     error: float = 0.0
 
 
-Search = Generator[list[float], Sequence[Evaluation], ColumnOptimum]
+Search = Generator[list[float], Sequence[EvaluatedPoint], ColumnOptimum]
 
 
 def search(start: float, method: str, max_rounds: int) -> Search:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from powerkern._estimators.shift import given_shift
 from powerkern._estimators.spec import FitSpec
 from powerkern._input.alignment import labels_to_record, matching_order, may_go_by_position
-from powerkern._input.arrays import as_choice, as_names, as_reals, column_label, column_labels, listed
+from powerkern._input.arrays import as_choice, as_names, as_reals, column_label, column_labels, to_list
 from powerkern._input.messages import warn
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
@@ -22,7 +22,7 @@ from powerkern._status import Status
 from powerkern._typing import Bounds, FloatArray
 from powerkern.federated.integers import check_quantum
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
-from powerkern.federated.protocol import MergeError, Outcome, Plan, Request, conversation
+from powerkern.federated.protocol import FederatedResults, MergeError, Plan, Request, conversation
 from powerkern.federated.search import METHODS
 from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
@@ -254,7 +254,7 @@ class Server:
         self._request_bytes = pack(Message(request.kind, self._session, self.round, SERVER, details, request.body))
         self.bytes_sent += len(self._names) * len(self._request_bytes)
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _finish(self, outcome: FederatedResults) -> None:
         """Build the fit; warn about columns whose lambda is not precise."""
         results, error = outcome
         self._read = {}
@@ -305,7 +305,7 @@ def _error(client: str, text: str) -> ProtocolError:
 
 def _check_names(clients: Sequence[str]) -> list[str]:
     """Return the names of the clients as a list; raise unless they are distinct, non-empty strings."""
-    names = listed(clients)
+    names = to_list(clients)
     if isinstance(clients, str) or not names or not all(isinstance(name, str) and name for name in names):
         raise TypeError("clients is a sequence of names, one for each client")
     if len(set(names)) < len(names):
@@ -338,7 +338,7 @@ def _check_columns(spec: FitSpec, n_columns: int | None) -> None:
 def _shifted_bounds(data_bounds: Any, family: str, shift: FloatArray) -> FloatArray:
     """Return the bounds of the columns plus their shift, as two rows."""
     try:
-        low, high = listed(data_bounds)
+        low, high = to_list(data_bounds)
     except (TypeError, ValueError):
         raise ValueError("data_bounds must be (low, high): numbers, or one per column") from None
     try:

@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._input import special
+from powerkern._input import lazy_scipy_special as special
 from powerkern._input.alignment import align_rows
 from powerkern._input.arguments import as_whole
-from powerkern._input.arrays import as_choice, as_matrix, as_reals, listed
+from powerkern._input.arrays import as_choice, as_matrix, as_reals, to_list
 from powerkern._input.frames import label_like, names_of, order_frame
 from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
@@ -411,7 +411,7 @@ _CUTS: dict[str, Callable[[_Profile, int], tuple[NDArray[np.int64], FloatArray]]
 
 def _bin_numbers(n_bins: int | Iterable[int]) -> list[int]:
     """Return the requested numbers of bins as a list of positive integers."""
-    numbers = listed(n_bins) if isinstance(n_bins, Iterable) else [n_bins]
+    numbers = to_list(n_bins) if isinstance(n_bins, Iterable) else [n_bins]
     if not numbers:
         raise ValueError("n_bins is empty; give at least one number of bins")
     return [as_whole("n_bins", k) for k in numbers]

@@ -16,7 +16,7 @@ from powerkern._estimators.base import Estimator
 from powerkern._estimators.bisection import largest_float
 from powerkern._estimators.estimators import as_estimator
 from powerkern._fit.fit import fit
-from powerkern._input import special
+from powerkern._input import lazy_scipy_special as special
 from powerkern._input.arguments import as_number
 from powerkern._input.arrays import Matrix, as_matrix
 from powerkern._input.reading import read_fitted, wrap_like_input

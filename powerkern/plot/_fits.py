@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from powerkern._input.alignment import are_default
-from powerkern._input.arrays import Matrix, column_label, listed, position_of
+from powerkern._input.arrays import Matrix, column_label, position_of, to_list
 from powerkern._input.messages import shown
 from powerkern._input.reading import read_fitted
 from powerkern._results.power_fit import PowerFit
@@ -47,7 +47,7 @@ class NoValuesError(ValueError):
     """A column has no values to draw."""
 
 
-class Column(NamedTuple):
+class PlotColumn(NamedTuple):
     """Observed values of one column, before and after its transform."""
 
     label: str
@@ -60,14 +60,14 @@ class Column(NamedTuple):
     kept: BoolArray
 
 
-def select_column(X: object, fit: PowerFit | JointFit, column: int | str) -> Column:
+def select_column(X: object, fit: PowerFit | JointFit, column: int | str) -> PlotColumn:
     """Return one column of the data, by position or name, before and after its transform."""
     fit = column_transforms(X, fit)
     matrix = read_columns(X, fit)
     return read_column(matrix, fit, find_column(column, matrix, fit))
 
 
-def read_column(matrix: Matrix, fit: PowerFit, j: int) -> Column:
+def read_column(matrix: Matrix, fit: PowerFit, j: int) -> PlotColumn:
     """Return column j of the data, before and after its transform; raise NoValuesError if it has no values."""
     names = matrix.names or fit.column_names
     values, part = matrix.values[:, j : j + 1], fit._take(slice(j, j + 1))
@@ -76,7 +76,7 @@ def read_column(matrix: Matrix, fit: PowerFit, j: int) -> Column:
     if not known.any():
         raise NoValuesError(f"{column_label(j, names)} has no values; there is nothing to draw")
     after = part.transform(values)[known, 0].astype(np.float64)
-    return Column(
+    return PlotColumn(
         label=title_label(j, names),
         lmbda=float(fit.lmbda[j]),
         before=standardize_values(before[known]),
@@ -122,7 +122,7 @@ def find_columns(columns: Sequence[int | str] | None, matrix: Matrix | None, fit
         return list(range(fit.n_features))
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise TypeError(f"columns must be a sequence of positions or names, got {shown(columns)}")
-    chosen = [find_column(column, matrix, fit) for column in listed(columns)]
+    chosen = [find_column(column, matrix, fit) for column in to_list(columns)]
     if not chosen:
         raise ValueError("columns is empty; leave it out to draw all of them")
     return chosen

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.arrays import listed
+from powerkern._input.arrays import to_list
 from powerkern._input.messages import shown
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
 from powerkern.plot._drawing import get_axes, ink, mix_colors, pyplot, set_title
 from powerkern.plot._fits import (
-    Column,
     NoValuesError,
+    PlotColumn,
     column_transforms,
     find_columns,
     read_column,
@@ -144,13 +144,13 @@ def _write_no_values(axes: Sequence[Axes], label: str) -> None:
         panel.text(0.5, 0.5, "no values", ha="center", va="center", transform=panel.transAxes, color=ink(panel))
 
 
-def _check_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[Axes, Column], None]]:
+def _check_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[Axes, PlotColumn], None]]:
     """Return the function that draws each kind of panel; raise for unknown kinds."""
-    draw: dict[str, Callable[[Axes, Column], None]] = {
+    draw: dict[str, Callable[[Axes, PlotColumn], None]] = {
         "histogram": _draw_histograms,
         "qq": lambda ax, one: draw_qq(ax, one, band=band),
     }
-    names = [kinds] if isinstance(kinds, str) else listed(kinds)
+    names = [kinds] if isinstance(kinds, str) else to_list(kinds)
     if isinstance(kinds, str) or not names or not set(names) <= draw.keys():
         raise ValueError(f"kinds must be a sequence of 'histogram' and 'qq', got {shown(kinds)}")
     return [draw[name] for name in names]
@@ -180,7 +180,7 @@ def _new_panels(k: int, width: int) -> NDArray[Any]:
     return np.asarray(groups[:k])
 
 
-def _draw_histograms(ax: Axes, one: Column) -> None:
+def _draw_histograms(ax: Axes, one: PlotColumn) -> None:
     """Draw both histograms of a column and the normal density."""
     edges = _edges(one.after.size)
     _draw_histogram(ax, one.before, edges, "before", fill=True, color=mix_colors(ink(ax), ax.get_facecolor(), 0.25))

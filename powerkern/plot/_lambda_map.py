@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input.arrays import as_reals, listed
+from powerkern._input.arrays import as_reals, to_list
 from powerkern._typing import FloatArray
 from powerkern.plot._drawing import draw_key_above, get_axes, ink
 
@@ -64,7 +64,7 @@ def lambda_map(
     ['full: 0.9', 'spherical: 0.8', 'diagonal: 0.8']
     """
     table = as_reals("scores", scores)
-    axes = [as_reals("each of lmbdas", axis) for axis in listed(lmbdas)]
+    axes = [as_reals("each of lmbdas", axis) for axis in to_list(lmbdas)]
     if not isinstance(marks, Mapping | None):
         raise TypeError(f"marks must be a dict of pairs of lambdas by name, got {type(marks).__name__}")
     given = {name: as_reals(f"the mark {name!r}", at) for name, at in (marks or {}).items()}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._input.alignment import align_rows
-from powerkern._input.arrays import as_reals, is_whole, listed
+from powerkern._input.arrays import as_reals, is_whole, to_list
 from powerkern._input.messages import shown
 from powerkern._typing import FloatArray
 from powerkern.cellwise import WrappedPCA
@@ -101,7 +101,7 @@ def _row_labels(
     far = far[np.argsort(-beyond[far], kind="stable")]
     if isinstance(labels, int | np.integer):
         return names or [str(i) for i in range(beyond.size)], far[:labels].tolist()
-    labels = listed(labels)
+    labels = to_list(labels)
     if len(labels) != beyond.size:
         raise ValueError(f"labels has {len(labels)} entries, there are {beyond.size} rows; pass one label per row")
     return [str(label) for label in labels], far.tolist()

@@ -13,7 +13,7 @@ from powerkern._typing import BoolArray, FloatArray
 from powerkern.joint import JointFit
 from powerkern.plot._band import normal_scores, simultaneous_band
 from powerkern.plot._drawing import faint, get_axes, ink, set_title
-from powerkern.plot._fits import Column, check_fit, find_column, read_columns, select_column, title_label
+from powerkern.plot._fits import PlotColumn, check_fit, find_column, read_columns, select_column, title_label
 from powerkern.regression import RegressionFit, fit_regression
 
 if TYPE_CHECKING:
@@ -142,14 +142,14 @@ def residual_plot(
     if not known.any():
         raise ValueError(f"{label}: no row has a residual, before and after; too many values are missing")
     kept = np.ones(np.count_nonzero(known), dtype=bool)
-    one = Column(label, float(power.lmbda[j]), before[known], after[known], kept)
+    one = PlotColumn(label, float(power.lmbda[j]), before[known], after[known], kept)
     return _draw_qq_axes(get_axes(ax), one, band, "standardized residual")
 
 
 # --- parts --------------------------------------------------------------------------------------------
 
 
-def _draw_qq_axes(ax: Axes, one: Column, band: float | None, ylabel: str) -> Axes:
+def _draw_qq_axes(ax: Axes, one: PlotColumn, band: float | None, ylabel: str) -> Axes:
     """Draw the QQ plot of one column, with labels, legend and title.
 
     Parameters
@@ -169,7 +169,7 @@ def _draw_qq_axes(ax: Axes, one: Column, band: float | None, ylabel: str) -> Axe
     return ax
 
 
-def draw_qq(ax: Axes, one: Column, *, band: float | None, ylabel: str = "standardized value") -> None:
+def draw_qq(ax: Axes, one: PlotColumn, *, band: float | None, ylabel: str = "standardized value") -> None:
     """Draw sorted values before and after, the diagonal, and the band around it.
 
     Parameters

@@ -14,7 +14,7 @@ from powerkern._engine.threads import progress_bar
 from powerkern._estimators.base import Estimator
 from powerkern._estimators.spec import ChunkOptions
 from powerkern._input import frames
-from powerkern._input.arrays import naming
+from powerkern._input.arrays import chunk_errors
 from powerkern._input.batches import batches_of
 from powerkern._input.foreign import refuse_foreign
 from powerkern._input.messages import Rewording
@@ -232,7 +232,7 @@ def reading(
     def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
         total = None
         for i, (chunk, weight) in enumerate(_with_weights(_read(chunks, columns, order), sample_weight)):
-            with words, naming(f"chunk {i}"):
+            with words, chunk_errors(f"chunk {i}"):
                 part = function(chunk, weight)
                 total = part if total is None else merge(total, part)
             if bar is not None:

@@ -12,7 +12,7 @@ from powerkern._estimators.base import Estimator
 from powerkern._estimators.power_sums import MixedSums, PowerSums
 from powerkern._estimators.robust import RobustEstimator
 from powerkern._estimators.spec import BEST, ChunkOptions, FitSpec
-from powerkern._input.arrays import column_label, listed
+from powerkern._input.arrays import column_label, to_list
 from powerkern._input.messages import did_you_mean
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
@@ -127,7 +127,7 @@ class ChunkJob:
                 raise TypeError(f"{name!r} is not an option of powerkern.sketch.fit_chunks{did_you_mean(name, known)}")
         names, n_threads = options.pop("column_names", None), thread_count(options.pop("n_threads", None))
         spec = FitSpec.checked(grouped=grouped, in_chunks=True, family=family, estimator=estimator, **options)
-        return cls(spec, None if names is None else tuple(listed(names)), n_threads, task_threads, progress)
+        return cls(spec, None if names is None else tuple(to_list(names)), n_threads, task_threads, progress)
 
     def fit(self, map_reduce: MapReduce, sample_weight: str | None = None) -> PowerFit:
         """Return the fit of all chunks, without its warnings."""
@@ -143,7 +143,7 @@ class ChunkJob:
         return PowerFit(spec.resolved(p, names)[0], labels, columns, found.sums)
 
 
-class _Found(NamedTuple):
+class _ChunkFit(NamedTuple):
     """The results of every column."""
 
     range: Range
@@ -162,7 +162,7 @@ class _Fits(NamedTuple):
     spec: FitSpec
     n_threads: int
 
-    def by(self, names: tuple[str, ...] | None) -> _Found:
+    def by(self, names: tuple[str, ...] | None) -> _ChunkFit:
         """Fit every column by the family of the specification."""
         spec = self.spec
         if not spec.estimator.has_likelihood:
@@ -177,9 +177,9 @@ class _Fits(NamedTuple):
         total = resolved(found.grid(), read)
         _check_unchanged(found, np.arange(found.n_features), total.n_obs)
         results, sums = finish_results(total, spec, self.n_threads)
-        return _Found(found, results, np.full(len(results), FAMILIES[spec.family]), total, sums)
+        return _ChunkFit(found, results, np.full(len(results), FAMILIES[spec.family]), total, sums)
 
-    def _robustly(self, names: tuple[str, ...] | None) -> _Found:
+    def _robustly(self, names: tuple[str, ...] | None) -> _ChunkFit:
         spec = self.spec
         first = self.passes(SamplePass, family=spec.family, shift=spec.shift, column_names=names)
         asked = spec.per_column(first.range.n_features, first.range.column_names)
@@ -188,13 +188,13 @@ class _Fits(NamedTuple):
         results, error = fit_robust(passes, cast(RobustEstimator, spec.estimator), first, limit, self.n_threads)
         unit = first.unit if first.weighted and (first.unit < 1.0).any() else None
         families = np.full(len(results), FAMILIES[spec.family])
-        return _Found(first.range, results, families, error=error, unit_weights=unit)
+        return _ChunkFit(first.range, results, families, error=error, unit_weights=unit)
 
     def _passes_after(self, found: Range, names: tuple[str, ...] | None) -> Passes:
         """Return the passes after the first, which found the labels of the columns unless `names` replaced them."""
         return self.passes if names is not None else self.passes.with_labels(found.column_names)
 
-    def better(self, names: tuple[str, ...] | None) -> _Found:
+    def better(self, names: tuple[str, ...] | None) -> _ChunkFit:
         """Fit every column by the better of the two families; Box-Cox is tried for positive columns only."""
         found = self._replace(spec=replace(self.spec, family="yeo-johnson")).by(names)
         positive = np.asarray((found.range.x_min > 0.0) & (found.range.count > 0.0))
@@ -219,7 +219,7 @@ class _Fits(NamedTuple):
         return _mixed(found, other, at, better)
 
 
-def _mixed(found: _Found, other: _Found, at: IntArray, better: BoolArray) -> _Found:
+def _mixed(found: _ChunkFit, other: _ChunkFit, at: IntArray, better: BoolArray) -> _ChunkFit:
     """Replace results in `found` by `other`, the fits of columns `at` by the other family, where `better` is true."""
     chosen = at[better]
     found.results[chosen], found.families[chosen] = other.results[better], other.families[better]

@@ -5,7 +5,7 @@ and the summaries that they return can be pickled. Chunks that hold only some of
 `Pass.part`; `beside` puts their summaries side by side.
 
 Engines retry a task that raises, and report its error as a page of traces. A chunk that is invalid once is always
-invalid, so its error is returned as a result (`Outcome`) and raised in the process that called `fit`.
+invalid, so its error is returned as a result (`ChunkOutcome`) and raised in the process that called `fit`.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._input.alignment import are_default
-from powerkern._input.arrays import Matrix, check_n_features, naming
+from powerkern._input.arrays import Matrix, check_n_features, chunk_errors
 from powerkern._input.reading import read_chunk
 from powerkern._typing import BoolArray, IntArray
 from powerkern.sketch.summary import S, beside, merge
 
 __all__ = [
     "NO_ROWS",
-    "Column",
+    "ChunkOutcome",
     "MapReduce",
-    "Outcome",
     "Pass",
     "Passes",
     "S",
+    "TableColumn",
     "beside",
     "columns_to_read",
     "merged_outcomes",
@@ -177,7 +177,7 @@ class Passes:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ChunkOutcome:
     """A summary, or an error in its place; both are None if there are no rows.
 
     `position` is the position of the chunk, or of the first of several chunks, for engines that merge in order of
@@ -197,16 +197,16 @@ class Outcome:
         return self.summary
 
 
-def outcome_of(name: str, function: Callable[..., Any], *chunk: object) -> Outcome:
+def outcome_of(name: str, function: Callable[..., Any], *chunk: object) -> ChunkOutcome:
     """Return the outcome of ``function(*chunk)``; errors name the chunk and count rows from its start."""
     try:
-        with naming(name):
-            return Outcome(function(*chunk))
+        with chunk_errors(name):
+            return ChunkOutcome(function(*chunk))
     except (TypeError, ValueError) as error:
-        return Outcome(error=error)
+        return ChunkOutcome(error=error)
 
 
-def merged_outcomes(merge: Callable[[Any, Any], Any], outcomes: Iterable[Outcome]) -> Outcome:
+def merged_outcomes(merge: Callable[[Any, Any], Any], outcomes: Iterable[ChunkOutcome]) -> ChunkOutcome:
     """Merge all summaries one by one; return the first error, after which no more outcomes are read."""
     total = None
     for outcome in outcomes:
@@ -216,13 +216,13 @@ def merged_outcomes(merge: Callable[[Any, Any], Any], outcomes: Iterable[Outcome
             try:
                 total = outcome.summary if total is None else merge(total, outcome.summary)
             except (TypeError, ValueError) as error:
-                return Outcome(error=error)
-    return Outcome(total)
+                return ChunkOutcome(error=error)
+    return ChunkOutcome(total)
 
 
 def outcomes_of_parts(
     function: Callable[[Any], Any], parts: Iterable[Any], place: Callable[[int], str]
-) -> Iterator[Outcome]:
+) -> Iterator[ChunkOutcome]:
     """Yield the outcomes of consecutive Arrow tables; errors name a table by ``place(row)``, given its first row."""
     rows = 0
     for part in parts:
@@ -234,7 +234,7 @@ def outcomes_of_parts(
 # --- columns of a table -------------------------------------------------------------------------------
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column of a table, with the name of its type."""
 
     name: str
@@ -242,7 +242,7 @@ class Column(NamedTuple):
     is_numeric: bool
 
 
-def columns_to_read(table: Sequence[Column], columns: Sequence[str] | None, sample_weight: object) -> list[str]:
+def columns_to_read(table: Sequence[TableColumn], columns: Sequence[str] | None, sample_weight: object) -> list[str]:
     """Return the names of the columns that a fit reads, in order, weights last.
 
     Parameters

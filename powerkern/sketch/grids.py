@@ -27,7 +27,7 @@ from powerkern.kernels.power_sums import grids, ranges
 from powerkern.kernels.power_sums.grids import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_QUANTUM, G_REF, G_SIGN
 from powerkern.kernels.transforms.family import FAMILIES, domain_lower_bound, is_mirrored
 from powerkern.sketch.serial import GRID, RANGE, array_of, pack, shift_of, unpack
-from powerkern.sketch.summary import Summary
+from powerkern.sketch.summary import ChunkSummary
 
 #: Bins of a refined grid are narrower by this power of two.
 _REFINEMENT = 3
@@ -44,7 +44,7 @@ EMPTY_RANGE[[ranges.R_MIN, ranges.R_MAX]] = np.inf, -np.inf
 _QUANTA = (-1030, 970)
 
 
-class _Columns:
+class _GridColumns:
     """The columns of a range or of a grid, described by the rows of `table`, which is read-only."""
 
     def __init__(
@@ -95,7 +95,7 @@ class _Columns:
             **({"shift": self.shift.tolist()} if self.shift.any() else {}),
         }
 
-    def order_of(self, other: _Columns) -> list[int] | None:
+    def order_of(self, other: _GridColumns) -> list[int] | None:
         """Return the positions of these columns in `other`, which has the same labels in another order; else None."""
         own, theirs = self.column_names, other.column_names
         return None if own is None or theirs is None or len(own) != len(theirs) else matching_order(theirs, own)
@@ -106,7 +106,7 @@ class _Columns:
         names = None if self.column_names is None else [self.column_names[j] for j in chosen]
         return type(self)(self.family, self.table[chosen], names, self.was_vector, self.shift[chosen])
 
-    def check_same_columns(self, other: _Columns) -> None:
+    def check_same_columns(self, other: _GridColumns) -> None:
         """Raise unless the other summary has the same family and the same columns."""
         if self.family != other.family:
             raise ValueError(f"one is of family {self.family!r}, the other of {other.family!r}; they do not merge")
@@ -131,7 +131,7 @@ class _Columns:
     def __eq__(self, other: object) -> bool:
         return self is other or (
             type(self) is type(other)
-            and isinstance(other, _Columns)
+            and isinstance(other, _GridColumns)
             and self._describe() == other._describe()
             and np.array_equal(self.table, other.table, equal_nan=True)
         )
@@ -140,7 +140,7 @@ class _Columns:
 
 
 @final
-class Range(_Columns, Summary):
+class Range(_GridColumns, ChunkSummary):
     """Extremes, counts and rough spread of the columns of some rows, from which a grid is made; made by `range_of`.
 
     Attributes
@@ -292,7 +292,7 @@ def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
     return ends
 
 
-class Grid(_Columns):
+class Grid(_GridColumns):
     """Positions of the bins of the sketch of each column; made by `Range.grid`. All chunks are sketched on one grid.
 
     Attributes

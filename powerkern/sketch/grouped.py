@@ -24,13 +24,13 @@ from powerkern._results.grouped_fit import GroupedFit, build_grouped_fit
 from powerkern._typing import FloatArray, IntArray
 from powerkern.sketch.driver import ChunkJob
 from powerkern.sketch.engine import MapReduce, Pass, Passes
-from powerkern.sketch.summary import S, Summary, merge
+from powerkern.sketch.summary import ChunkSummary, S, merge
 
 #: Largest number of cells of a matrix that has all columns of all groups.
 _CELLS = 4_000_000
 
 
-class _Labels(Summary):
+class _Labels(ChunkSummary):
     """The groups of some rows, and the columns of their data."""
 
     def __init__(self, keys: Keys | None, names: list[str] | None, p: int) -> None:

@@ -109,7 +109,7 @@ class Located:
         first = passes(SamplePass, family="yeo-johnson")
         self.range = first.range
         self._reader = Reader(passes.with_labels(first.range.column_names), first)
-        self._columns = [_Column(first, j) for j in range(first.range.n_features)]
+        self._columns = [_LocationColumn(first, j) for j in range(first.range.n_features)]
 
     def locate(self, method: str, **constants: Any) -> LocationScale:
         """Return location and scale of every column."""
@@ -157,7 +157,7 @@ class _Estimate(NamedTuple):
         return cls(function, middle + quartiles, (below, share), spread == "mad", (), 0.0)
 
 
-class _Column(CountedColumn):
+class _LocationColumn(CountedColumn):
     """The current counts of a column, and the estimate for which they are made."""
 
     estimate: _Estimate

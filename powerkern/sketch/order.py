@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.threads import for_each
-from powerkern._input import special
+from powerkern._input import lazy_scipy_special as special
 from powerkern._input.arrays import column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray, Weights
 from powerkern.kernels.power_sums.ranges import R_MAX, R_MIN
 from powerkern.sketch.grids import Range
-from powerkern.sketch.summary import Summary, beside
+from powerkern.sketch.summary import ChunkSummary, beside
 
 #: Largest numbers of sampled values and of bin edges of a column, about 50 kB each.
 SAMPLE, EDGES = 2048, 2048
@@ -41,7 +41,7 @@ _HUGE = 2.0**1020
 # --- the first pass -----------------------------------------------------------------------------------
 
 
-class Sample(Summary):
+class ColumnSample(ChunkSummary):
     """Ranges of the columns and a sample of the values of each, in proportion to their weights.
 
     Every sampled row has a key, an exponential variable over its weight, made from its value and its place in the
@@ -111,7 +111,7 @@ class Sample(Summary):
         )
 
 
-def sample_of(values: FloatArray, weight: Weights, of_range: Range, n_threads: int = 1) -> Sample:
+def sample_of(values: FloatArray, weight: Weights, of_range: Range, n_threads: int = 1) -> ColumnSample:
     """Draw the sample of a chunk whose ranges are known.
 
     Parameters
@@ -139,7 +139,7 @@ def sample_of(values: FloatArray, weight: Weights, of_range: Range, n_threads: i
         drawn[j] = _smallest(np.column_stack([_exponentials(x[at], at) / (w[at] * step), x[at], w[at]]))
 
     for_each(draw, p, n, n_threads)
-    return Sample(of_range, weights, drawn, weight is not None)
+    return ColumnSample(of_range, weights, drawn, weight is not None)
 
 
 def present(x: FloatArray, weight: Weights) -> tuple[FloatArray, Weights]:
@@ -169,7 +169,7 @@ def _exponentials(x: FloatArray, place: IntArray) -> FloatArray:
 # --- bins ---------------------------------------------------------------------------------------------
 
 
-def first_edges(sample: Sample, j: int) -> FloatArray:
+def first_edges(sample: ColumnSample, j: int) -> FloatArray:
     """Return edges of bins of about equal weight, with separate bins for repeated values.
 
     Bins in the tails double in width outwards. Bins are closed on the left; the last edge is beyond the largest value.
@@ -195,7 +195,7 @@ def _after(x: FloatArray | float) -> FloatArray:
     return np.asarray(np.nextafter(x, np.inf))
 
 
-class Bins(Summary):
+class Bins(ChunkSummary):
     """Rows, weights, moments and extremes of the values between edges, for each column.
 
     Weights and sums of ``t`` and ``t**2``, t the place in the bin from 0 to 1, are whole numbers of ``2**quantum``:
@@ -223,7 +223,7 @@ class Bins(Summary):
             np.concatenate([part.ends for part in parts], axis=1),
         )
 
-    def cells(self) -> list[Cells]:
+    def cells(self) -> list[CellMoments]:
         """Return the cells of each column: its bins that contain values."""
         return [
             _cells(edges, int(quantum), self.sums[:, part], self.ends[:, part])
@@ -318,7 +318,7 @@ def _count(x: FloatArray, weight: Weights, edges: FloatArray, quantum: int, sums
 # --- cells of a column -------------------------------------------------------------------------
 
 
-class Cells(NamedTuple):
+class CellMoments(NamedTuple):
     """Disjoint intervals that contain all values, in ascending order, with their means and standard deviations."""
 
     rows: FloatArray
@@ -336,9 +336,9 @@ class Cells(NamedTuple):
         equal: BoolArray = self.low == self.high
         return equal
 
-    def part(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Cells:
+    def part(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> CellMoments:
         """Select some of the cells."""
-        return Cells(*(each[chosen] for each in self))
+        return CellMoments(*(each[chosen] for each in self))
 
 
 def check_unchanged(label: str, before: float, after: float, slack: float = 0.0) -> None:
@@ -360,7 +360,7 @@ def check_unchanged(label: str, before: float, after: float, slack: float = 0.0)
         )
 
 
-def _cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) -> Cells:
+def _cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) -> CellMoments:
     """Return the cells of a column from its sums.
 
     Parameters
@@ -389,16 +389,16 @@ def _cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) ->
     place = np.where(low == high, 0.5, np.clip(place, 0.0, 1.0))
     most = np.sqrt(scale * mean - scale * low) * np.sqrt(scale * high - scale * mean) / scale
     sd = np.where(low == high, 0.0, np.minimum(sd, most))
-    return Cells(rows, np.ldexp(weight, quantum), low, high, mean, sd, place)
+    return CellMoments(rows, np.ldexp(weight, quantum), low, high, mean, sd, place)
 
 
-def rows_as_cells(drawn: FloatArray) -> Cells:
+def rows_as_cells(drawn: FloatArray) -> CellMoments:
     """Return sampled rows as cells, one for each row."""
     x, w = drawn[np.lexsort((drawn[:, 2], drawn[:, 1]))][:, 1:].T.copy()
-    return Cells(np.ones(x.size), w, x, x, x, np.zeros(x.size), np.full(x.size, 0.5))
+    return CellMoments(np.ones(x.size), w, x, x, x, np.zeros(x.size), np.full(x.size, 0.5))
 
 
-def narrower_edges(cells: Cells, parts: IntArray) -> FloatArray:
+def narrower_edges(cells: CellMoments, parts: IntArray) -> FloatArray:
     """Return edges that divide each cell into `parts` parts; cells of one part have none, and are not counted again."""
     at = np.flatnonzero(parts > 1)
     if not at.size:
@@ -415,7 +415,7 @@ def even_parts(chosen: BoolArray) -> IntArray:
     return np.where(chosen, max(2, EDGES // max(1, int(np.count_nonzero(chosen))) - 2), 1)
 
 
-def parts_of(cells: Cells, critical: BoolArray) -> IntArray:
+def parts_of(cells: CellMoments, critical: BoolArray) -> IntArray:
     """Return the number of parts of each cell: equal for critical cells, otherwise by the uncertainty that they cause.
 
     A value may lie anywhere in its cell, of weight w and d normal quantiles wide. The effect on an objective that
@@ -434,7 +434,7 @@ def parts_of(cells: Cells, critical: BoolArray) -> IntArray:
     return np.where(several & (cells.rows > 2), parts, 1)
 
 
-def divided(cells: Cells, chosen: BoolArray, finer: Cells, label: str) -> Cells:
+def divided(cells: CellMoments, chosen: BoolArray, finer: CellMoments, label: str) -> CellMoments:
     """Replace the chosen cells by the counts between their edges; raise unless these have the same weight.
 
     Parameters
@@ -455,13 +455,13 @@ def divided(cells: Cells, chosen: BoolArray, finer: Cells, label: str) -> Cells:
     own = finer.part((at >= 0) & (finer.high <= high[np.maximum(at, 0)]))
     check_unchanged(label, float(cells.weight[chosen].sum()), float(own.weight.sum()))
     both = [np.concatenate(pair) for pair in zip(cells.part(~chosen), own, strict=True)]
-    return Cells(*both).part(np.lexsort((both[3], both[2])))
+    return CellMoments(*both).part(np.lexsort((both[3], both[2])))
 
 
 class CountedColumn(ABC):
     """A column that is counted in cells, which are divided and counted again where that matters."""
 
-    def __init__(self, first: Sample, j: int) -> None:
+    def __init__(self, first: ColumnSample, j: int) -> None:
         self.first, self.j = first, j
         self.label = column_label(j, first.range.column_names)
         self.is_binned = len(first.drawn[j]) < first.range.count[j]
@@ -480,7 +480,7 @@ class CountedColumn(ABC):
         self._chosen = parts > 1
         return narrower_edges(self.cells, parts)
 
-    def divide(self, finer: Cells) -> None:
+    def divide(self, finer: CellMoments) -> None:
         """Use the new counts."""
         if self._is_counted:
             self.cells = divided(self.cells, self._chosen, finer, self.label)
@@ -490,7 +490,7 @@ class CountedColumn(ABC):
 
 
 def equal_points(
-    cells: Cells, rng: np.random.Generator | None = None, share_of_rows: float = 1.0
+    cells: CellMoments, rng: np.random.Generator | None = None, share_of_rows: float = 1.0
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return ascending points, their weights, and the cell of each: up to four points of equal weight in a cell.
 
@@ -554,7 +554,7 @@ def _scattered(
     return np.where(total[cell] > 0.0, reached / total[cell], rank)
 
 
-def moment_points(cells: Cells) -> tuple[FloatArray, FloatArray, IntArray]:
+def moment_points(cells: CellMoments) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return points like `equal_points`: up to two per cell, which have the mean and the variance of its values."""
     sd = cells.sd
     left, right = cells.mean - sd, cells.mean + sd

@@ -14,10 +14,10 @@ from powerkern._input.arrays import Matrix
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.sketch.engine import Pass, Passes
 from powerkern.sketch.grids import Grid, Range
-from powerkern.sketch.order import Bins, Sample, bins_of, sample_of
+from powerkern.sketch.order import Bins, ColumnSample, bins_of, sample_of
 from powerkern.sketch.sketches import Sketch
 from powerkern.sketch.steps import range_of_matrix, sketch_of_matrix
-from powerkern.sketch.summary import S, Summary, beside
+from powerkern.sketch.summary import ChunkSummary, S, beside
 
 #: Largest number of times that columns are read again on a finer grid, because their grid does not resolve them.
 _REREADINGS = 3
@@ -58,10 +58,10 @@ class RangePass(FirstPass[Range]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplePass(FirstPass[Sample]):
+class SamplePass(FirstPass[ColumnSample]):
     """Pass for a sample of the columns and their ranges, for estimators that need the order of the values."""
 
-    def summary(self, matrix: Matrix) -> Sample:
+    def summary(self, matrix: Matrix) -> ColumnSample:
         """Return the sample of a chunk."""
         found = self.ranges(matrix)
         return sample_of(_moved(matrix, found.shift), matrix.weight, found, thread_count(self.n_threads))
@@ -144,7 +144,7 @@ class BinsPass(Pass[Bins]):
         return {"edges": [self.edges[j] for j in own], "quantum": self.quantum[own], "shift": self.shift[own]}
 
 
-class Kept(Summary):
+class Kept(ChunkSummary):
     """Power sums of the values inside an interval, the smallest and the largest of them, and some weights."""
 
     def __init__(self, sketch: Sketch, ends: FloatArray, weight: FloatArray, near: IntArray) -> None:

@@ -26,7 +26,7 @@ from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.certificate import error_after_step, search_error, start_error, uncertain_ends
 from powerkern.sketch.engine import Passes
-from powerkern.sketch.order import CountedColumn, Sample
+from powerkern.sketch.order import ColumnSample, CountedColumn
 from powerkern.sketch.passes import BinsPass, Kept, kept_sums
 from powerkern.sketch.robust_column import RobustChunkColumn
 from powerkern.sketch.robust_result import build_result, move_lambda
@@ -37,7 +37,7 @@ _N_DIVISIONS = 2
 
 
 def fit_robust(
-    passes: Passes, estimator: RobustEstimator, first: Sample, limit: LambdaLimit, n_threads: int
+    passes: Passes, estimator: RobustEstimator, first: ColumnSample, limit: LambdaLimit, n_threads: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the results of every column, and bounds on the difference in lambda from a fit of the rows in memory.
 
@@ -86,7 +86,7 @@ class Reader(NamedTuple):
     """Passes over some of the columns of the data."""
 
     passes: Passes
-    first: Sample
+    first: ColumnSample
 
     def divide(self, columns: Sequence[CountedColumn]) -> bool:
         """Count the values of columns between the edges that they ask for; False if none of them asks for any."""

@@ -20,9 +20,9 @@ from powerkern.kernels.robust.scratch import RobustWork, new_robust_work
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.order import (
-    Cells,
+    CellMoments,
+    ColumnSample,
     CountedColumn,
-    Sample,
     equal_points,
     moment_points,
     parts_of,
@@ -54,7 +54,7 @@ class Points(NamedTuple):
         return not is_identity(self.row)
 
 
-class Start(NamedTuple):
+class RobustStart(NamedTuple):
     """The start of a robust fit, and the points that it was found for."""
 
     points: Points
@@ -82,7 +82,7 @@ class CutRule(NamedTuple):
 class RobustChunkColumn(CountedColumn):
     """A column that is fitted robustly: what is asked of its fit, its counts in cells, and the start found for them."""
 
-    def __init__(self, first: Sample, j: int, estimator: RobustEstimator, family: int) -> None:
+    def __init__(self, first: ColumnSample, j: int, estimator: RobustEstimator, family: int) -> None:
         super().__init__(first, j)
         self.family, self.estimator = family, estimator
         self.weighted, self.unit = first.weighted, float(first.unit[j]) if first.weighted else 1.0
@@ -90,7 +90,7 @@ class RobustChunkColumn(CountedColumn):
         _, total, squares = first.weights[j]
         #: effective number of rows over their number, to 24 bits: the same in any order
         self.share = float(np.float32(total * total / (squares * self.n_rows))) if squares > 0.0 else 1.0
-        self.start: Start | None = None
+        self.start: RobustStart | None = None
         self._scratch: RobustWork | None = None
         self._scratch_size = 0
 
@@ -107,7 +107,7 @@ class RobustChunkColumn(CountedColumn):
         return self.start is not None and self.start.points.is_fitted
 
     @property
-    def found_start(self) -> Start:
+    def found_start(self) -> RobustStart:
         """The start, which `find_start` has found."""
         assert self.start is not None
         return self.start
@@ -123,7 +123,7 @@ class RobustChunkColumn(CountedColumn):
         return float(self.cells.weight.sum())
 
     @property
-    def untied_cells(self) -> Cells:
+    def untied_cells(self) -> CellMoments:
         """The cells other than that of a value to which more than half of the values are equal."""
         return self.cells.part(self.cells.mean != self._tie)
 
@@ -148,7 +148,7 @@ class RobustChunkColumn(CountedColumn):
         options = _options_of(self.estimator.kernel_options, row)
         self.start = start._replace(points=start.points._replace(row=row, options=options))
 
-    def _start_without(self, tie: float) -> Start:
+    def _start_without(self, tie: float) -> RobustStart:
         """Return the start for the cells whose value is not `tie`."""
         cells, search = self.cells.part(self.cells.mean != tie), self.estimator.kernel_options
         tied_weight = float(self.cells.weight.sum() - cells.weight.sum())
@@ -156,7 +156,7 @@ class RobustChunkColumn(CountedColumn):
         points = self.fit_points(search, x, w / self.unit)
         if not self.weighted and points.is_fitted and search.search == GLOBAL and self.has_cut_off:
             search, points = self._search_where_lower(search, points)
-        return Start(points, cell, search, tie, tied_weight)
+        return RobustStart(points, cell, search, tie, tied_weight)
 
     def _search_where_lower(self, search: Options, points: Points) -> tuple[Options, Points]:
         """Start from another minimum if the search without weights, which is finer, has found a lower one."""

@@ -19,7 +19,7 @@ from powerkern.sketch.sketches import Sketch
 from powerkern.sketch.steps import summarize_chunk
 
 
-class Step(NamedTuple):
+class ReweightingStep(NamedTuple):
     """The values that a step of reweighting fits.
 
     Attributes
@@ -100,11 +100,11 @@ class Reweighting(NamedTuple):
     error: float
     n_eval: float = 0.0
     is_settled: bool = False
-    step: Step | None = None
+    step: ReweightingStep | None = None
     fit: KeptFit | None = None
 
     @property
-    def last_step(self) -> Step:
+    def last_step(self) -> ReweightingStep:
         """The last step, after the first has been chosen."""
         assert self.step is not None
         return self.step
@@ -129,7 +129,7 @@ def choose_step(column: RobustChunkColumn, state: Reweighting, turn: int) -> tup
     within = np.clip([low, high], *column.ends)
     interval = np.array([*within, cut[CUT_CENTER], cut[CUT_DIVISOR], start.tie])
     is_settled = state.step is not None and np.array_equal(interval, state.step.interval, equal_nan=True)
-    step = Step(rule, float(cut[CUT_OFF]), interval, (low, high), excluded, uncertain)
+    step = ReweightingStep(rule, float(cut[CUT_OFF]), interval, (low, high), excluded, uncertain)
     return state._replace(step=step, is_settled=is_settled), bool(not is_settled and within[0] < within[1])
 
 
@@ -178,7 +178,7 @@ def fit_kept_values(column: RobustChunkColumn, state: Reweighting, kept: Kept, t
     return state if is_given else state._replace(status=int(row[STATUS]), lmbda=float(row[LMBDA]))
 
 
-def _check_unchanged(column: RobustChunkColumn, step: Step, kept: Kept) -> None:
+def _check_unchanged(column: RobustChunkColumn, step: ReweightingStep, kept: Kept) -> None:
     """Raise if the total weight has changed, or the kept weight contradicts the counts."""
     check_unchanged(column.label, column.first.total[column.j], float(kept.weight[0]))
     low, high = step.interval[:2]
@@ -190,7 +190,7 @@ def _check_unchanged(column: RobustChunkColumn, step: Step, kept: Kept) -> None:
     check_unchanged(column.label, float(np.clip(weight, least, most)), weight, slack)
 
 
-def _without_excluded(step: Step, kept: Sketch) -> Sketch:
+def _without_excluded(step: ReweightingStep, kept: Sketch) -> Sketch:
     """Return sums without the weight of the ends that a trimmed window leaves out."""
     if not step.excluded.any():
         return kept

@@ -21,11 +21,11 @@ from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.grids import Grid
 from powerkern.sketch.serial import SKETCH, array_of, pack, unpack
-from powerkern.sketch.summary import Summary
+from powerkern.sketch.summary import ChunkSummary
 
 
 @final
-class Sketch(Summary):
+class Sketch(ChunkSummary):
     """Power sums of the columns of some rows.
 
     `summarize_chunk` and `extend` make one, `merge` adds two, and `finish` fits their columns.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Self, TypeVar
 
 
-class Summary(ABC):
+class ChunkSummary(ABC):
     """A summary of the columns of some rows."""
 
     @abstractmethod
@@ -20,7 +20,7 @@ class Summary(ABC):
         """Join summaries of different columns of the same rows, from left to right."""
 
 
-S = TypeVar("S", bound=Summary)
+S = TypeVar("S", bound=ChunkSummary)
 
 
 def merge(a: S, b: S) -> S:
@@ -46,7 +46,7 @@ def merge(a: S, b: S) -> S:
     ValueError
         If families or columns differ, or if the grids have no common grid.
     """
-    if not (isinstance(a, Summary) and type(a) is type(b)):
+    if not (isinstance(a, ChunkSummary) and type(a) is type(b)):
         raise TypeError(f"merge takes two ranges or two sketches, got {type(a).__name__} and {type(b).__name__}")
     return a.merged(b)
 

@@ -30,7 +30,7 @@ from powerkern.sklearn._compat import StrOptions, fit_context
 from powerkern.sklearn.exchange import convert_fit, convert_to_sklearn, read_arguments
 from powerkern.sklearn.fitted_rows import FittedRows
 from powerkern.sklearn.reading import CALLING_FAMILY_METHOD, N_THREADS, feature_names, read, read_array
-from powerkern.sklearn.tables import PartTransformer, Table
+from powerkern.sklearn.tables import PartTransformer, SelectedColumns
 
 #: Statuses about which `partial_fit` warns as soon as a column gets them, since more rows seldom help.
 _LASTING_DOUBTS = (Status.UNREPRESENTABLE, Status.UNRESOLVED, Status.NOT_CERTIFIED)
@@ -255,7 +255,7 @@ class PowerTransformer(PartTransformer):
         NaN stays NaN. Values outside the range of the transform have no inverse; see `out_of_range`.
         """
         check_is_fitted(self)
-        table: Table | None = None
+        table: SelectedColumns | None = None
         if self._chosen is None:
             Z = read_array(X, force_writeable=not self.copy)
         else:
@@ -363,7 +363,9 @@ class PowerTransformer(PartTransformer):
             made.feature_names_in_ = transformer.feature_names_in_
         return made
 
-    def _read(self, X: object, reset: bool = True, **options: Any) -> tuple[Table | None, NDArray[np.floating]]:
+    def _read(
+        self, X: object, reset: bool = True, **options: Any
+    ) -> tuple[SelectedColumns | None, NDArray[np.floating]]:
         """Return the values of the transformed features, and their table; None if all features are transformed."""
         if reset:
             self._chosen = None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array
 
-from powerkern._input.arrays import check_n_features, filled, listed, position_of
+from powerkern._input.arrays import check_n_features, filled, position_of, to_list
 from powerkern._input.foreign import refuse_foreign
 from powerkern._input.frames import names_of, replace_columns, select
 from powerkern._input.messages import shown
@@ -31,7 +31,7 @@ def as_table(X: Any) -> Any:
     return X if is_frame(X) else np.asarray(X)
 
 
-class Table(NamedTuple):
+class SelectedColumns(NamedTuple):
     """An array or a data frame, and the positions of its columns that are transformed."""
 
     whole: Any
@@ -47,10 +47,10 @@ class Table(NamedTuple):
         """Whether all columns are chosen."""
         return bool(self.chosen.size == self.whole.shape[1])
 
-    def rows(self, at: NDArray[np.intp]) -> Table:
+    def rows(self, at: NDArray[np.intp]) -> SelectedColumns:
         """Select rows."""
         columns = np.arange(self.whole.shape[1])
-        return Table(select(self.whole, at, columns) if is_frame(self.whole) else self.whole[at], self.chosen)
+        return SelectedColumns(select(self.whole, at, columns) if is_frame(self.whole) else self.whole[at], self.chosen)
 
     def with_values(self, values: NDArray[Any], copy: bool = True) -> Any:
         """Return the table with `values` in the chosen columns.
@@ -76,7 +76,7 @@ class PartTransformer(FloatTransformer):
     #: Positions of the transformed columns in ascending order, after fit; None for all columns.
     _chosen: Any = None
 
-    def _read_part(self, X: Any, reset: bool = True, **options: Any) -> tuple[Table, Any]:
+    def _read_part(self, X: Any, reset: bool = True, **options: Any) -> tuple[SelectedColumns, Any]:
         """Return the table, and the checked values of its transformed columns; `reset` determines their positions."""
         whole = as_table(X)
         if not is_frame(whole):
@@ -84,16 +84,16 @@ class PartTransformer(FloatTransformer):
         note_features(self, X, reset)
         if reset:
             self._chosen = positions(self.variables, feature_names(self), self.n_features_in_)
-        table = Table(whole, self._chosen)
+        table = SelectedColumns(whole, self._chosen)
         return table, read(BaseEstimator(), table.part, **options)
 
-    def _read_output(self, X: Any, **options: Any) -> tuple[Table, Any]:
+    def _read_output(self, X: Any, **options: Any) -> tuple[SelectedColumns, Any]:
         """Read a table that `transform` returned; return the values of its transformed columns, too."""
         X = as_table(X)
         if len(X.shape) != 2:
             raise ValueError(f"X must be a matrix of {self.n_features_in_} columns, got shape {tuple(X.shape)}")
         check_n_features(X, self.n_features_in_, None, None)
-        table = Table(X, self._chosen)
+        table = SelectedColumns(X, self._chosen)
         return table, read(BaseEstimator(), table.part, **options)
 
 
@@ -101,7 +101,7 @@ def positions(variables: Sequence[Any] | None, names: Sequence[str] | None, p: i
     """Return the ascending positions of columns given by name, position or mask; None selects all p columns."""
     if variables is None:
         return np.arange(p)
-    each = listed(variables)
+    each = to_list(variables)
     is_mask = [isinstance(one, bool | np.bool_) for one in each]
     if all(is_mask):
         at = np.flatnonzero(each) if len(each) == p else np.empty(0, dtype=np.intp)

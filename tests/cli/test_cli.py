@@ -18,7 +18,7 @@ import pytest
 import powerkern as pk
 from powerkern._cli.reading import choose_by_name
 from powerkern._input.tables import table as table_module
-from powerkern._input.tables.table import BadInput, Layout, check_distinct
+from powerkern._input.tables.table import BadInput, FileLayout, check_distinct
 
 ROWS = 60
 
@@ -587,7 +587,7 @@ def operations(work, p: int) -> int:
 
 
 def layout_of(names):
-    return Layout(tuple(names), True, tuple(range(0, len(names), 2)))
+    return FileLayout(tuple(names), True, tuple(range(0, len(names), 2)))
 
 
 def refused(work):

@@ -9,7 +9,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 
 from powerkern.completion import RatingModel, fit_ratings
-from powerkern.completion.ratings import _Fold
+from powerkern.completion.ratings import _RatingsFold
 from powerkern.kernels.multivariate.completion import least_squares_rows
 
 rng = np.random.default_rng(16)
@@ -77,8 +77,8 @@ def test_ranks_that_gain_less_than_a_standard_error_are_not_worth_their_time(mon
     assert 1 < model.rank < 24
     assert model.validation_rmse < one.validation_rmse - standard_error
     assert more.validation_rmse > model.validation_rmse - 2.0 * standard_error
-    judged = _Fold._evaluate
-    monkeypatch.setattr(_Fold, "_evaluate", lambda self, model: judged(self, model)._replace(standard_error=0.0))
+    judged = _RatingsFold._evaluate
+    monkeypatch.setattr(_RatingsFold, "_evaluate", lambda self, model: judged(self, model)._replace(standard_error=0.0))
     greedy = fit_ratings((i, j, value), rng=0)
     assert greedy.validation_rmse > model.validation_rmse - 1.2 * standard_error
     assert greedy.rank > model.rank or fall == 1.0

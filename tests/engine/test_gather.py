@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from powerkern._engine.gather import (
-    Scratch,
+    BlockScratch,
     contiguous_columns,
     gather_columns,
     has_contiguous_columns,
@@ -29,7 +29,7 @@ MATRICES = {
 @pytest.mark.parametrize("lies", MATRICES)
 def test_columns_are_contiguous_float64(lies):
     values = MATRICES[lies](np.arange(-60.0, 60.0).reshape(12, 10))
-    before, scratch, group = values.copy(), Scratch(), slice(3, 9)
+    before, scratch, group = values.copy(), BlockScratch(), slice(3, 9)
     columns = contiguous_columns(values, group, scratch)
     np.testing.assert_array_equal(columns, before[:, group].T)
     assert (columns.dtype, columns.flags.c_contiguous, columns.flags.writeable) == (np.float64, True, True)
@@ -49,11 +49,11 @@ def test_long_doubles_beyond_float64_are_infinite():
     if np.finfo(np.longdouble).max == np.finfo(np.float64).max:
         pytest.skip("long double is float64 here")
     values = np.array([[np.longdouble(10) ** 400], [np.longdouble(2)]])
-    np.testing.assert_array_equal(gather_columns(values, Scratch()), [[np.inf, 2.0]])
+    np.testing.assert_array_equal(gather_columns(values, BlockScratch()), [[np.inf, 2.0]])
 
 
 def test_scratch_is_used_again():
-    scratch = Scratch()
+    scratch = BlockScratch()
     first = scratch.block(4, 100)
     assert np.shares_memory(scratch.block(7, 20), first)
     assert scratch.block(41, 10).shape == (41, 10)
@@ -74,7 +74,7 @@ def test_shifted_columns_are_sums_in_scratch(lies):
         (columns[:, np.array([7, 1])], sums[:, [7, 1]]),
         (columns[:, 2:][1:, 3:], sums[1:, 5:]),
     ):
-        np.testing.assert_array_equal(gather_columns(part, Scratch()), expected.T)
-        np.testing.assert_array_equal(contiguous_columns(part, slice(0, 2), Scratch()), expected.T[:2])
+        np.testing.assert_array_equal(gather_columns(part, BlockScratch()), expected.T)
+        np.testing.assert_array_equal(contiguous_columns(part, slice(0, 2), BlockScratch()), expected.T[:2])
     np.testing.assert_array_equal(values, before)
     assert shift_and_scale(values, np.zeros(10)) is values

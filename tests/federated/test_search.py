@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from powerkern.federated.search import ColumnOptimum, Evaluation, search
+from powerkern.federated.search import ColumnOptimum, EvaluatedPoint, search
 from powerkern.kernels.likelihood.score import Score
 
 Function = Callable[[float], tuple[float, float, float, float]]
@@ -38,7 +38,7 @@ def run(
         for x in points:
             value, d1, d2, d3 = f(x)
             d1 += off * error * math.cos(1e9 * x)
-            found.append(Evaluation(x, value, Score(d1, d2, d3, 0.0, 1.0, 0.0, 0.0), error))
+            found.append(EvaluatedPoint(x, value, Score(d1, d2, d3, 0.0, 1.0, 0.0, 0.0), error))
         try:
             points = asking.send(found)
         except StopIteration as end:

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import powerkern as pk
 from powerkern import PowerFit
 from powerkern.sketch import beside, fit_chunks, fit_with
-from powerkern.sketch.engine import Column, columns_to_read
+from powerkern.sketch.engine import TableColumn, columns_to_read
 
 rng = np.random.default_rng(14)
 N = 1000
@@ -113,7 +113,11 @@ def test_progress_counts_passes_and_chunks(monkeypatch):
     ],
 )
 def test_columns_that_cannot_be_read(columns, error, match):
-    table = [Column("price", "double", True), Column("name", "string", False), Column("w", "double", True)]
+    table = [
+        TableColumn("price", "double", True),
+        TableColumn("name", "string", False),
+        TableColumn("w", "double", True),
+    ]
     assert columns_to_read(table, None, "w") == ["price", "w"]
     with pytest.raises(error, match=match):
         columns_to_read(table, columns, "w")

@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 
 from powerkern._input.tables.npy import NpyWriter, read_npy, stream_npy
 from powerkern._input.tables.parquet import ParquetWriter, pyarrow, read_parquet, stream_parquet
-from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Table, TextFormat, check_folder, sentences
+from powerkern._input.tables.table import (
+    BadInput,
+    Block,
+    Choice,
+    FileLayout,
+    Table,
+    TextFormat,
+    check_folder,
+    sentences,
+)
 from powerkern._input.tables.text import TextSource, TextWriter, decoded, read_text, stream_text
 from powerkern._input.writing import replacing
 
@@ -110,7 +119,7 @@ def is_longer(path: Path, size: int) -> bool:
 
 
 @contextmanager
-def stream(path: Path, choose: Choice, text: TextFormat) -> Iterator[tuple[Layout, Iterator[Block]]]:
+def stream(path: Path, choose: Choice, text: TextFormat) -> Iterator[tuple[FileLayout, Iterator[Block]]]:
     """Read the columns that `choose` picks in blocks of rows, and keep the other columns unchanged."""
     kind = _kind(path)
     with ExitStack() as stack:
@@ -155,7 +164,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextmanager
-def write(path: Path | None, layout: Layout, text: TextFormat) -> Iterator[Writer]:
+def write(path: Path | None, layout: FileLayout, text: TextFormat) -> Iterator[Writer]:
     """Open the writer of a table; without a path it writes CSV to standard output.
 
     The file replaces an old one only when it is complete: the old one may be the table that is read.
@@ -171,7 +180,7 @@ def write(path: Path | None, layout: Layout, text: TextFormat) -> Iterator[Write
         writer.finish()
 
 
-def _writer(stack: ExitStack, path: Path, part: Path, layout: Layout, text: TextFormat) -> Writer:
+def _writer(stack: ExitStack, path: Path, part: Path, layout: FileLayout, text: TextFormat) -> Writer:
     kind = _kind(path)
     file: Any = stack.enter_context(_open_to_write(part))
     if kind == ".npy":

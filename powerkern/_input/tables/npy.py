@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from powerkern._input.batches import CELLS
 from powerkern._input.tables.identifiers import IdentifierEvidence, no_numbers, warn_about_rounding
-from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Table
+from powerkern._input.tables.table import BadInput, Block, Choice, FileLayout, Table
 
 
 def read_npy(path: Path, choose: Choice) -> Table:
@@ -36,7 +36,7 @@ def read_npy(path: Path, choose: Choice) -> Table:
     return Table(_layout(array, names, positions), len(matrix), {}, block, identifiers)
 
 
-def stream_npy(path: Path, choose: Choice) -> tuple[Layout, Iterator[Block]]:
+def stream_npy(path: Path, choose: Choice) -> tuple[FileLayout, Iterator[Block]]:
     """Return blocks of rows, the other columns kept as they are."""
     array = open_npy(path)
     names, matrix = _columns(array)
@@ -47,7 +47,7 @@ def stream_npy(path: Path, choose: Choice) -> tuple[Layout, Iterator[Block]]:
     return layout, _blocks(matrix, layout)
 
 
-def _blocks(matrix: NDArray[Any], layout: Layout) -> Iterator[Block]:
+def _blocks(matrix: NDArray[Any], layout: FileLayout) -> Iterator[Block]:
     size = max(1, CELLS // matrix.shape[1])
     others = sorted(set(range(matrix.shape[1])).difference(layout.positions))
     for start in range(0, len(matrix), size):
@@ -62,8 +62,8 @@ def _columns(array: NDArray[Any]) -> tuple[tuple[str, ...], NDArray[Any]]:
     return tuple(map(str, range(matrix.shape[1]))), matrix
 
 
-def _layout(array: NDArray[Any], names: tuple[str, ...], positions: Sequence[int]) -> Layout:
-    return Layout(names, False, tuple(positions), is_vector=array.ndim == 1)
+def _layout(array: NDArray[Any], names: tuple[str, ...], positions: Sequence[int]) -> FileLayout:
+    return FileLayout(names, False, tuple(positions), is_vector=array.ndim == 1)
 
 
 def _gather_evidence(name: str, column: NDArray[Any]) -> IdentifierEvidence:
@@ -77,7 +77,7 @@ def _gather_evidence(name: str, column: NDArray[Any]) -> IdentifierEvidence:
 class NpyWriter:
     """An array that is written block by block; the header last, when the number of rows is known."""
 
-    def __init__(self, file: IO[bytes], path: Path, layout: Layout) -> None:
+    def __init__(self, file: IO[bytes], path: Path, layout: FileLayout) -> None:
         if layout.other_names:
             raise BadInput(
                 f"cannot write {path}: .npy has no place for the untouched columns ({_some(layout.other_names)}); "

@@ -21,7 +21,7 @@ _MINUS = "\N{MINUS SIGN}"
 _SEPARATORS = {" ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 
 
-class Problem(NamedTuple):
+class BadCell(NamedTuple):
     """The first cell of a block that is not a number of its column, by its index."""
 
     at: int
@@ -38,7 +38,7 @@ class Parsed(NamedTuple):
 
     #: NaN where a cell is missing or not a number.
     numbers: NDArray[np.float64]
-    problem: Problem | None = None
+    problem: BadCell | None = None
     #: Whether at least half of the known cells are numbers.
     mostly_numbers: bool = True
 
@@ -117,7 +117,7 @@ class ColumnParser:
 
     def _parse_each(
         self, cells: Sequence[str], lines: Sequence[int]
-    ) -> tuple[NDArray[np.float64], Problem | None, int]:
+    ) -> tuple[NDArray[np.float64], BadCell | None, int]:
         """Return the numbers, the first problem, and the number of cells that have one."""
         numbers, problem, n_wrong = np.full(len(cells), math.nan), None, 0
         for index, cell in enumerate(cells):
@@ -127,7 +127,7 @@ class ColumnParser:
                 value, unit = self._cells.value(cell)
             except ValueError:
                 n_wrong += 1
-                problem = problem or Problem(index, f"{cell!r} is not a number")
+                problem = problem or BadCell(index, f"{cell!r} is not a number")
                 continue
             if self._unit is None:
                 self._unit = unit, lines[index]
@@ -136,7 +136,7 @@ class ColumnParser:
             else:
                 n_wrong += 1
                 reason = f"{cell!r} has {_quoted(unit)} and line {self._unit[1]} has {_quoted(self._unit[0])}"
-                problem = problem or Problem(index, reason, is_unit=True)
+                problem = problem or BadCell(index, reason, is_unit=True)
         return numbers, problem, n_wrong
 
 
@@ -144,16 +144,16 @@ def _quoted(unit: str) -> str:
     return f"the unit {unit!r}" if unit else "no unit"
 
 
-def _out_of_range(numbers: NDArray[np.float64], cells: Sequence[str]) -> Problem | None:
+def _out_of_range(numbers: NDArray[np.float64], cells: Sequence[str]) -> BadCell | None:
     """Return the first cell whose digits became infinite or zero."""
     for index in np.flatnonzero(np.isinf(numbers)).tolist():
         if re.search(r"\d", cells[index]):  # not the word inf
-            return Problem(index, f"{cells[index]!r} is too large for float64, which ends at 1.8e308", True)
+            return BadCell(index, f"{cells[index]!r} is too large for float64, which ends at 1.8e308", True)
     zeros = np.flatnonzero(numbers == 0.0)
     if zeros.size and "e-" in "".join(cells).casefold():
         for index in zeros.tolist():
             if re.search("[1-9]", cells[index].casefold().split("e")[0]):
-                return Problem(index, f"{cells[index]!r} is too small for float64, which would make it 0", True)
+                return BadCell(index, f"{cells[index]!r} is too small for float64, which would make it 0", True)
     return None
 
 

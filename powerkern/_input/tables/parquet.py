@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from powerkern._input.batches import CELLS, row_groups
 from powerkern._input.tables.identifiers import IdentifierEvidence, no_numbers, warn_about_rounding
-from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Selection, Table, check_distinct
+from powerkern._input.tables.table import BadInput, Block, Choice, FileLayout, Selection, Table, check_distinct
 
 
 def pyarrow() -> Any:
@@ -41,7 +41,7 @@ def read_parquet(file: IO[bytes], path: Path, choose: Choice, keep: bool = True)
     positions = tuple(j for j in candidates if names[j] not in identifiers)
     if not positions:
         raise no_numbers(path.name, identifiers)
-    layout = Layout(names, True, positions, data.schema_arrow.metadata)
+    layout = FileLayout(names, True, positions, data.schema_arrow.metadata)
     n_rows, start = data.metadata.num_rows, 0
     table = Table(layout, n_rows, {}, None, identifiers)
     if not keep:
@@ -53,15 +53,15 @@ def read_parquet(file: IO[bytes], path: Path, choose: Choice, keep: bool = True)
     return replace(table, block=Block(matrix, {}))
 
 
-def stream_parquet(file: IO[bytes], path: Path, choose: Choice) -> tuple[Layout, Iterator[Block]]:
+def stream_parquet(file: IO[bytes], path: Path, choose: Choice) -> tuple[FileLayout, Iterator[Block]]:
     """Return blocks of rows, the other columns kept as they are."""
     data = _opened(file, path)
     names, _, positions = _select(data, path, choose)
-    layout = Layout(names, True, tuple(positions), data.schema_arrow.metadata)
+    layout = FileLayout(names, True, tuple(positions), data.schema_arrow.metadata)
     return layout, _blocks(data, path, layout)
 
 
-def _blocks(data: Any, path: Path, layout: Layout) -> Iterator[Block]:
+def _blocks(data: Any, path: Path, layout: FileLayout) -> Iterator[Block]:
     others = sorted(set(range(len(layout.names))).difference(layout.positions))
     evidence = {name: IdentifierEvidence(name) for name in layout.matrix_names}
     start = 0
@@ -160,7 +160,7 @@ def _is_numeric(one: Any) -> bool:
 class ParquetWriter:
     """A Parquet file that is written a group of rows at a time."""
 
-    def __init__(self, file: IO[bytes], layout: Layout) -> None:
+    def __init__(self, file: IO[bytes], layout: FileLayout) -> None:
         self._file, self._layout = file, layout
         self._writer: Any = None
 

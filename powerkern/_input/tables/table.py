@@ -86,7 +86,7 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """The columns of a file."""
 
     #: Names of all columns; their positions as text where the file has no names.
@@ -115,7 +115,7 @@ class Layout:
         in_matrix = {*self.positions, self.weights}
         return [name for position, name in enumerate(self.names) if position not in in_matrix]
 
-    def less(self, weights: str | None) -> Layout:
+    def less(self, weights: str | None) -> FileLayout:
         """Return the layout without the column that holds weights."""
         if weights is None:
             return self
@@ -133,7 +133,7 @@ class Layout:
 class Table:
     """The contents of a file."""
 
-    layout: Layout
+    layout: FileLayout
     n_rows: int
     #: Why columns that look like numbers are left out, by name: the line and the cell that is not one, or that they
     #: number the rows.

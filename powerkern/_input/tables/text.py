@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from powerkern._input.messages import warn
 from powerkern._input.tables.identifiers import IdentifierEvidence, no_numbers, warn_about_rounding
-from powerkern._input.tables.numbers import CellParser, ColumnParser, Parsed, Problem, holds_only_numbers
+from powerkern._input.tables.numbers import BadCell, CellParser, ColumnParser, Parsed, holds_only_numbers
 from powerkern._input.tables.remedies import are_nearly_numbers, find_remedy
 from powerkern._input.tables.table import (
     NAMES_ROWS,
     BadInput,
     Block,
     Choice,
-    Layout,
+    FileLayout,
     Selection,
     Table,
     TextFormat,
@@ -191,7 +191,7 @@ def read_text(source: TextSource, choose: Choice, keep: bool = True) -> Table:
         if keep:
             every_line.append(np.array(lines))
     positions = reading.finish()
-    layout = Layout(source.names, source.text.header, positions, delimiter=source.delimiter)
+    layout = FileLayout(source.names, source.text.header, positions, delimiter=source.delimiter)
     table = Table(layout, n_rows, reading.reasons, None, reading.identifiers)
     if not keep:
         return table
@@ -265,7 +265,7 @@ class _Reading:
             remedy = self._remedy(problem, position, cells)
             self._odd.setdefault(remedy, []).append((source.names[position], reason))
 
-    def _remedy(self, problem: Problem, position: int, cells: Sequence[Sequence[str]]) -> str:
+    def _remedy(self, problem: BadCell, position: int, cells: Sequence[Sequence[str]]) -> str:
         """Return the end of the sentence about a cell that is not a number."""
         if problem.is_fatal:
             return f"; rescale the column, or pass --missing={cells[position][problem.at].strip()}"
@@ -341,16 +341,16 @@ def _csv_problem(error: str, first: int, last: int) -> str:
     return f"line {last}: the row is not well formed ({error})"
 
 
-def stream_text(source: TextSource, choose: Choice) -> tuple[Layout, Iterator[Block]]:
+def stream_text(source: TextSource, choose: Choice) -> tuple[FileLayout, Iterator[Block]]:
     """Return blocks of rows of the columns that are chosen, the others kept as they are."""
     selection = choose(source.names, source.text.header)
     assert selection.positions is not None
     positions = tuple(selection.candidates(len(source.names)))
-    layout = Layout(source.names, source.text.header, positions, delimiter=source.delimiter)
+    layout = FileLayout(source.names, source.text.header, positions, delimiter=source.delimiter)
     return layout, _text_blocks(source, selection, layout)
 
 
-def _text_blocks(source: TextSource, selection: Selection, layout: Layout) -> Iterator[Block]:
+def _text_blocks(source: TextSource, selection: Selection, layout: FileLayout) -> Iterator[Block]:
     others, start = sorted(set(range(len(source.names))).difference(layout.positions)), 0
     reading = _Reading(source, selection)
     for lines, cells in source.blocks():
@@ -365,7 +365,7 @@ def _text_blocks(source: TextSource, selection: Selection, layout: Layout) -> It
 class TextWriter:
     """A table of text that is written block by block."""
 
-    def __init__(self, file: TextIO, layout: Layout, delimiter: str, text: TextFormat) -> None:
+    def __init__(self, file: TextIO, layout: FileLayout, delimiter: str, text: TextFormat) -> None:
         self._layout, self._decimal = layout, text.decimal
         self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         self._header: tuple[str, ...] | None = layout.names if layout.named or text.header else None

@@ -57,7 +57,7 @@ class Cache:
         return found
 
 
-class Columns:
+class TransformedColumns:
     """Transformed and standardized columns, cached."""
 
     def __init__(self, scaled: FloatArray, family: str, weight: FloatArray | None) -> None:
@@ -77,7 +77,7 @@ class Columns:
         return np.asarray(fitted.transform(given, n_threads=1).T)
 
 
-class Scaling(NamedTuple):
+class ColumnScaling(NamedTuple):
     """The map x -> (x - offset)/size + base, clipped to [lowest, highest]."""
 
     offset: FloatArray
@@ -99,7 +99,7 @@ class Scaling(NamedTuple):
         return (scaled - self.base) * self.size + self.offset
 
 
-def scaling(X: FloatArray, family: str, weight: FloatArray | None) -> Scaling:
+def scaling(X: FloatArray, family: str, weight: FloatArray | None) -> ColumnScaling:
     """Return the scaling to [1, 2] for Box-Cox, or to mean 0 and sd 1 for Yeo-Johnson, by rows of positive weight."""
     if weight is not None:
         X, weight = X[weight > 0.0], weight[weight > 0.0]
@@ -113,10 +113,10 @@ def scaling(X: FloatArray, family: str, weight: FloatArray | None) -> Scaling:
     offset, size = np.where(np.isnan(low), 0.0, low), np.where(varies, size, 1.0)
     lowest, highest = np.full((2, size.size), [[-_BEYOND], [1.0 + _BEYOND]])
     if family == "box-cox":
-        return Scaling(offset, size, 1.0, lowest + 1.0, highest + 1.0, varies)
+        return ColumnScaling(offset, size, 1.0, lowest + 1.0, highest + 1.0, varies)
     mean, sd = np.zeros(size.size), np.ones(size.size)
     mean[varies], sd[varies] = _moments((X[:, varies] - offset[varies]) / size[varies], weight)
-    return Scaling(offset + mean * size, size * sd, 0.0, (lowest - mean) / sd, (highest - mean) / sd, varies)
+    return ColumnScaling(offset + mean * size, size * sd, 0.0, (lowest - mean) / sd, (highest - mean) / sd, varies)
 
 
 def _moments(unit: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:

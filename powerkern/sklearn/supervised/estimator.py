@@ -27,11 +27,11 @@ from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn._compat import HasMethods, Interval, StrOptions, fit_context, routing_enabled
 from powerkern.sklearn.reading import N_THREADS, feature_names, read, refuse_values
 from powerkern.sklearn.supervised import searches
-from powerkern.sklearn.supervised.columns import Columns, scaling
+from powerkern.sklearn.supervised.columns import TransformedColumns, scaling
 from powerkern.sklearn.supervised.naive_bayes import NaiveBayes
-from powerkern.sklearn.supervised.objective import Objective, OutOfTime, Refitted, Split, Task, Watched
-from powerkern.sklearn.supervised.searches import Schedule, SearchHistory, SearchResult, Space, Trial
-from powerkern.sklearn.tables import PartTransformer, Table, is_frame
+from powerkern.sklearn.supervised.objective import Objective, OutOfTime, Refitted, ScoringTask, Split, Watched
+from powerkern.sklearn.supervised.searches import BestLambdas, Schedule, SearchHistory, Space, Trial
+from powerkern.sklearn.tables import PartTransformer, SelectedColumns, is_frame
 
 #: The published grid.
 _GRID = np.linspace(-5.0, 5.0, 11)
@@ -255,7 +255,7 @@ class SupervisedPowerTransformer(PartTransformer):
             .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
         )
 
-    def _tune(self, X: Any, y: Any, sample_weight: ArrayLike | None, params: dict[str, Any]) -> Task:
+    def _tune(self, X: Any, y: Any, sample_weight: ArrayLike | None, params: dict[str, Any]) -> ScoringTask:
         """Run the search, set the fitted attributes, and return the task.
 
         Parameters
@@ -281,8 +281,8 @@ class SupervisedPowerTransformer(PartTransformer):
         weighs = np.full(len(y), True) if weight is None else weight > 0.0
         splits = [(train[weighs[train]], test) for train, test in self._splits(table.whole, y, routed.split)]
         kept = np.flatnonzero(weighs)
-        task = Task(self.estimator, self._scorer(), table, y, splits, kept, routed.fit, routed.score)
-        objective = self._objective(task, values, varied, Columns(scaled, self.family, weight))
+        task = ScoringTask(self.estimator, self._scorer(), table, y, splits, kept, routed.fit, routed.score)
+        objective = self._objective(task, values, varied, TransformedColumns(scaled, self.family, weight))
         found = self._search_with_limit(objective, scaled, Space(grid, bounds), weight)
         self.lambdas_ = np.full(self.n_features_in_, np.nan)
         self.lambdas_[self._chosen] = 1.0
@@ -299,12 +299,12 @@ class SupervisedPowerTransformer(PartTransformer):
         )
         return task
 
-    def _read(self, X: Any, reset: bool = True, **options: Any) -> tuple[Table, Any]:
+    def _read(self, X: Any, reset: bool = True, **options: Any) -> tuple[SelectedColumns, Any]:
         """Return the table, and the checked values of its transformed columns."""
         if self.variables is None:
             got = read(self, X, reset=reset, **options)
             values = got[0] if isinstance(got, tuple) else got
-            table = Table(X if is_frame(X) else values, np.arange(self.n_features_in_))
+            table = SelectedColumns(X if is_frame(X) else values, np.arange(self.n_features_in_))
         else:
             table, got = self._read_part(X, reset, **options)
             values = np.zeros((len(table.whole), self.n_features_in_))
@@ -355,7 +355,9 @@ class SupervisedPowerTransformer(PartTransformer):
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         return list(splitter.split(X, y, **split_params))
 
-    def _objective(self, task: Task, values: Any, varied: NDArray[np.intp], columns: Columns) -> Objective:
+    def _objective(
+        self, task: ScoringTask, values: Any, varied: NDArray[np.intp], columns: TransformedColumns
+    ) -> Objective:
         """Return the function to maximize, with a shortcut for naive Bayes.
 
         Parameters
@@ -373,7 +375,7 @@ class SupervisedPowerTransformer(PartTransformer):
             return NaiveBayes(task, columns)
         return Refitted(task, columns, varied, self.n_jobs)
 
-    def _by_accuracy(self, task: Task, values: Any, varied: NDArray[np.intp]) -> bool:
+    def _by_accuracy(self, task: ScoringTask, values: Any, varied: NDArray[np.intp]) -> bool:
         """Return whether the shortcut for naive Bayes applies: accuracy, two or more varying columns, and no others."""
         if self.scoring not in (None, "accuracy") or task.fit_params or not task.table.takes_all:
             return False
@@ -384,7 +386,7 @@ class SupervisedPowerTransformer(PartTransformer):
 
     def _search_with_limit(
         self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None
-    ) -> SearchResult:
+    ) -> BestLambdas:
         """Run the search until it ends or `max_time` is over; record the trials.
 
         Parameters
@@ -407,7 +409,7 @@ class SupervisedPowerTransformer(PartTransformer):
                 found = self._run_search(watched, scaled, space, weight, trials)
                 self.timed_out_ = False
             except OutOfTime:
-                found = SearchResult(*watched.best)
+                found = BestLambdas(*watched.best)
                 self.timed_out_ = True
         if not np.isfinite(found.score):
             raise ValueError(f"the score is {found.score} from the start; choose another scoring or cv")
@@ -434,7 +436,7 @@ class SupervisedPowerTransformer(PartTransformer):
 
     def _run_search(
         self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None, trials: list[Trial]
-    ) -> SearchResult:
+    ) -> BestLambdas:
         """Run the search that `search` names.
 
         Parameters

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 
 from powerkern._typing import FloatArray
-from powerkern.sklearn.supervised.columns import Columns
-from powerkern.sklearn.supervised.objective import Objective, Split, Task
+from powerkern.sklearn.supervised.columns import TransformedColumns
+from powerkern.sklearn.supervised.objective import Objective, ScoringTask, Split
 
 
 class NaiveBayes(Objective):
@@ -23,7 +23,7 @@ class NaiveBayes(Objective):
     fitted.
     """
 
-    def __init__(self, task: Task, columns: Columns):
+    def __init__(self, task: ScoringTask, columns: TransformedColumns):
         self._columns = columns
         self._estimator = task.estimator
         self._y = task.y

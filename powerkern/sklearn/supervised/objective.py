@@ -13,8 +13,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from powerkern._typing import FloatArray
 from powerkern.sklearn._compat import check_method_params
-from powerkern.sklearn.supervised.columns import Columns
-from powerkern.sklearn.tables import Table
+from powerkern.sklearn.supervised.columns import TransformedColumns
+from powerkern.sklearn.tables import SelectedColumns
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -31,12 +31,12 @@ class Objective:
         raise NotImplementedError
 
 
-class Task(NamedTuple):
+class ScoringTask(NamedTuple):
     """An estimator, its data, and its scoring."""
 
     estimator: Any
     scorer: Any
-    table: Table
+    table: SelectedColumns
     y: Any
     splits: Sequence[Split]
     #: Rows of positive weight, to which estimators are fitted.
@@ -49,7 +49,7 @@ class Task(NamedTuple):
 class Refitted(Objective):
     """Scores by fitting the estimator for every trial."""
 
-    def __init__(self, task: Task, columns: Columns, varied: NDArray[np.intp], n_jobs: Any):
+    def __init__(self, task: ScoringTask, columns: TransformedColumns, varied: NDArray[np.intp], n_jobs: Any):
         self._task = task
         self._columns = columns
         self._varied = varied
@@ -70,7 +70,9 @@ class Refitted(Objective):
         return np.asarray(np.mean(scores, axis=0))
 
 
-def _scores_of_split(task: Task, Z: FloatArray, j: int, columns: FloatArray, split: Split, capped: bool) -> list[float]:
+def _scores_of_split(
+    task: ScoringTask, Z: FloatArray, j: int, columns: FloatArray, split: Split, capped: bool
+) -> list[float]:
     """Return the scores of one split, with column j replaced in turn.
 
     Parameters

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from powerkern._input.messages import shown
 from powerkern.sklearn._compat import check_method_params, fit_context
 from powerkern.sklearn.supervised.estimator import SupervisedPowerTransformer
-from powerkern.sklearn.tables import Table
+from powerkern.sklearn.tables import SelectedColumns
 
 
 def _has(method: str) -> Any:
@@ -67,7 +67,7 @@ class PowerTransformedClassifier(ClassifierMixin, SupervisedPowerTransformer):  
                 f"estimator must be a classifier, got {shown(self.estimator)}; use SupervisedPowerTransformer"
             )
         task = self._tune(X, y, sample_weight, params)
-        rows = Table(self._transform_rows(X), self._chosen).rows(task.kept).whole
+        rows = SelectedColumns(self._transform_rows(X), self._chosen).rows(task.kept).whole
         fit_params = check_method_params(task.y, task.fit_params, task.kept)
         self.estimator_ = clone(self.estimator).fit(rows, task.y[task.kept], **fit_params)
         return self

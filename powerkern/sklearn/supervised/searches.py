@@ -48,7 +48,7 @@ class SearchHistory(NamedTuple):
     accepted: NDArray[np.bool_]
 
 
-class SearchResult(NamedTuple):
+class BestLambdas(NamedTuple):
     """The best lambdas and their score."""
 
     lmbdas: FloatArray
@@ -98,8 +98,8 @@ def _due(epoch: int, period: int | None) -> bool:
 
 
 def iterative(
-    objective: Objective, space: Space, start: SearchResult, schedule: Schedule, trials: list[Trial], random: Any
-) -> SearchResult:
+    objective: Objective, space: Space, start: BestLambdas, schedule: Schedule, trials: list[Trial], random: Any
+) -> BestLambdas:
     """Search by coordinate ascent: set each column in turn to its best lambda with all others fixed.
 
     Parameters
@@ -125,7 +125,7 @@ def iterative(
     for epoch in range(schedule.max_epochs):
         if _due(epoch, schedule.restart_every):
             lmbdas = space.within(random.choice(grid, space.n_columns))
-            current = SearchResult(lmbdas, objective.score(lmbdas))
+            current = BestLambdas(lmbdas, objective.score(lmbdas))
             trials.append(Trial(epoch, -1, np.nan, current.score, True))
             begin, halvings, settled = epoch, 0, False
         if _due(epoch, schedule.shuffle_every):
@@ -158,8 +158,8 @@ def first_best(scores: FloatArray) -> int:
 
 
 def _improve_column(
-    objective: Objective, current: SearchResult, j: int, candidates: FloatArray, epoch: int, trials: list[Trial]
-) -> SearchResult:
+    objective: Objective, current: BestLambdas, j: int, candidates: FloatArray, epoch: int, trials: list[Trial]
+) -> BestLambdas:
     """Set the lambda of column j to the best candidate, if that is better than the current lambda.
 
     Parameters
@@ -189,18 +189,18 @@ def _improve_column(
         return current
     lmbdas = current.lmbdas.copy()
     lmbdas[j] = candidates[k]
-    return SearchResult(lmbdas, float(scores[k]))
+    return BestLambdas(lmbdas, float(scores[k]))
 
 
 def blocks(
     objective: Objective,
     space: Space,
-    start: SearchResult,
+    start: BestLambdas,
     max_trials: int,
     patience: int | None,
     trials: list[Trial],
     random: Any,
-) -> SearchResult:
+) -> BestLambdas:
     """Move random blocks of columns to the ends of their ranges and, if that is not better, to the opposite ends.
 
     Blocks are drawn without replacement until every column has been in one. They grow after a better move, and shrink
@@ -236,7 +236,7 @@ def blocks(
         for towards in (sides, 1 - sides)[:left]:
             lmbdas = current.lmbdas.copy()
             lmbdas[block] = space.ends[towards, block]
-            tried = SearchResult(lmbdas, objective.score(lmbdas))
+            tried = BestLambdas(lmbdas, objective.score(lmbdas))
             better, left = _is_better(tried.score, current.score), left - 1
             one = (int(block[0]), float(lmbdas[block[0]])) if block.size == 1 else (-1, np.nan)
             trials.append(Trial(0, *one, tried.score, better))
@@ -248,13 +248,13 @@ def blocks(
     return _try_untransformed(objective, space, current, trials)
 
 
-def spherical(objective: Objective, space: Space, trials: list[Trial]) -> SearchResult:
+def spherical(objective: Objective, space: Space, trials: list[Trial]) -> BestLambdas:
     """Search one lambda for all columns except those that score better without a transform."""
     points = [(np.full(space.n_columns, lmbda), float(lmbda)) for lmbda in space.grid]
     return _try_untransformed(objective, space, best_of(objective, points, space, 0, trials), trials)
 
 
-def _try_untransformed(objective: Objective, space: Space, current: SearchResult, trials: list[Trial]) -> SearchResult:
+def _try_untransformed(objective: Objective, space: Space, current: BestLambdas, trials: list[Trial]) -> BestLambdas:
     """Try each column in turn without a transform; keep that if it is better.
 
     Parameters
@@ -275,7 +275,7 @@ def _try_untransformed(objective: Objective, space: Space, current: SearchResult
 
 def best_of(
     objective: Objective, points: list[tuple[FloatArray, float]], space: Space, epoch: int, trials: list[Trial]
-) -> SearchResult:
+) -> BestLambdas:
     """Score several points; return the first of the best.
 
     Parameters
@@ -293,7 +293,7 @@ def best_of(
     """
     best = None
     for lmbdas, lmbda in points:
-        tried = SearchResult(space.within(lmbdas), objective.score(space.within(lmbdas)))
+        tried = BestLambdas(space.within(lmbdas), objective.score(space.within(lmbdas)))
         better = best is None or _is_better(tried.score, best.score)
         trials.append(Trial(epoch, -1, lmbda, tried.score, better))
         best = tried if best is None or better else best
@@ -301,22 +301,22 @@ def best_of(
     return best
 
 
-def diagonal(objective: Objective, space: Space, trials: list[Trial]) -> SearchResult:
+def diagonal(objective: Objective, space: Space, trials: list[Trial]) -> BestLambdas:
     """Search each column by itself with all others at 1, then combine the results."""
     ones = space.within(np.ones(space.n_columns))
-    untransformed = SearchResult(ones, objective.score(ones))
+    untransformed = BestLambdas(ones, objective.score(ones))
     trials.append(Trial(-1, -1, 1.0, untransformed.score, True))
     lines = [space.line(j, space.grid) for j in range(space.n_columns)]
     each = [_improve_column(objective, untransformed, j, line, 0, trials).lmbdas[j] for j, line in enumerate(lines)]
     together = np.array(each)
     score = objective.score(together)
     trials.append(Trial(0, -1, np.nan, score, True))
-    return SearchResult(together, score)
+    return BestLambdas(together, score)
 
 
 def full_grid(
     objective: Objective, space: Space, trials: list[Trial]
-) -> tuple[SearchResult, FloatArray, list[FloatArray]]:
+) -> tuple[BestLambdas, FloatArray, list[FloatArray]]:
     """Score every combination; also return all scores, with one axis per column, and the lambdas along the axes."""
     axes = [space.line(j, space.grid) for j in range(space.n_columns)]
     shape = tuple(axis.size for axis in axes)
@@ -332,4 +332,4 @@ def full_grid(
         scores[index] = objective.score_candidates(lmbdas, last, axes[last])
         trials.extend(Trial(0, last, *one, False) for one in zip(axes[last], scores[index], strict=True))
     at = np.unravel_index(first_best(scores.ravel()), shape)
-    return SearchResult(np.array([axis[i] for axis, i in zip(axes, at, strict=True)]), float(scores[at])), scores, axes
+    return BestLambdas(np.array([axis[i] for axis, i in zip(axes, at, strict=True)]), float(scores[at])), scores, axes
