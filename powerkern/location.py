@@ -259,7 +259,7 @@ def measure_location(
     method : str
         As in `location_scale`.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     progress : bool
         Show a progress bar.
     **constants
@@ -282,7 +282,7 @@ def location_results(
     method : str
         As in `location_scale`.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     progress : bool
         Show a progress bar.
     **constants

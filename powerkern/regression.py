@@ -180,13 +180,13 @@ def _fitted(
     problem : Problem
         Responses and covariates.
     family : int
-        Code of the transform.
+        A code of `kernels.transforms.family`.
     given : (p,) ndarray
         Lambda of each response; NaN if it is fitted.
     bounds : (2, p) ndarray
         Smallest and largest lambda.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     progress : bool
         Show a progress bar.
     """
@@ -222,13 +222,13 @@ def _within(
     columns : (k,) ndarray of int
         Positions of the responses.
     family : int
-        Code of the transform.
+        A code of `kernels.transforms.family`.
     given : (k,) ndarray
         Lambda of each response; NaN if it is fitted.
     bounds : (2, k) ndarray
         Smallest and largest lambda.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     progress : bool
         Show a progress bar.
     """
@@ -271,11 +271,11 @@ def _fitted_with(
     columns : (k,) ndarray of int
         Positions of the responses.
     family : int
-        Code of the transform.
+        A code of `kernels.transforms.family`.
     given : (k,) ndarray
         Lambda of each response; NaN if it is fitted.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     progress : bool
         Show a progress bar.
     """

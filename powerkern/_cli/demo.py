@@ -148,7 +148,7 @@ def _simulate(family: str, lmbda: NDArray[np.float64], rows: int, rng: np.random
     rows : int
         Number of rows.
     rng : numpy.random.Generator
-        Source of random numbers.
+        Random generator.
     """
     z = rng.standard_normal((rows, lmbda.size))
     if family == "box-cox":  # lambda does not depend on the scale; the standard deviation 0.15 keeps lambda y > -1

@@ -98,7 +98,7 @@ def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int
     height, width : int
         Rows and columns of a block (see `cache_shape`).
     n_threads : int
-        Number of threads that share the blocks, which have whole rows if there are enough for all threads.
+        Largest number of threads at work. Blocks have whole rows if there are enough of them for all threads.
     """
     n, p = shape
     blocks = slices(slice(0, n), height)

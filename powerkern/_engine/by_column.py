@@ -132,7 +132,7 @@ def fit_matrix(
     values : (n, p) ndarray or AffineView
         The matrix.
     family : int
-        Its code in `kernels.transforms.family`.
+        A code of `kernels.transforms.family`.
     lmbda : (p,) ndarray
         Given lambdas; NaN where lambda is to be fitted.
     weight : (n,) ndarray
@@ -175,7 +175,7 @@ def fit_part(
     part : (n, k) ndarray or AffineView
         The columns.
     family : int
-        Its code in `kernels.transforms.family`.
+        A code of `kernels.transforms.family`.
     lmbda : (k,) ndarray
         Given lambdas; NaN where lambda is to be fitted.
     weight : (n,) ndarray
@@ -209,7 +209,7 @@ def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: Wei
     values : (n, p) ndarray or AffineView
         The matrix.
     family : int
-        Its code in `kernels.transforms.family`.
+        A code of `kernels.transforms.family`.
     lmbdas : (m,) ndarray
         The lambdas.
     weight : (n,) ndarray
@@ -233,7 +233,7 @@ def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: Weights
     values : (n, p) ndarray or AffineView
         The matrix.
     family : int
-        Its code in `kernels.transforms.family`.
+        A code of `kernels.transforms.family`.
     lmbda : (p,) ndarray
         A lambda for each column.
     weight : (n,) ndarray
@@ -262,7 +262,7 @@ def interval_matrix(
     values : (n, p) ndarray or AffineView
         The matrix.
     family : int
-        Its code in `kernels.transforms.family`.
+        A code of `kernels.transforms.family`.
     lmbda : (p,) ndarray
         Where g is smallest.
     drop : (p,) ndarray
@@ -290,7 +290,7 @@ def partial_moments_matrix(
     values : (n, p) ndarray or AffineView
         The matrix.
     family : int
-        Its code in `kernels.transforms.family`.
+        A code of `kernels.transforms.family`.
     scalings : (p, 6) ndarray
         How all sites scale the logs of each column (`partial_moments.Scaling`).
     at : (p, k) ndarray
@@ -325,7 +325,7 @@ def derivative_matrix(
     values : (n, p) ndarray or AffineView
         The matrix.
     family : int
-        Its code in `kernels.transforms.family`.
+        A code of `kernels.transforms.family`.
     lmbda : (p,) ndarray
         A lambda for each column.
     weight : (n,) ndarray

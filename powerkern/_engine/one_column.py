@@ -26,7 +26,7 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: Weight
     x : (n,) ndarray
         Contiguous float64.
     family : int
-        Its code in `kernels.transforms.family`.
+        A code of `kernels.transforms.family`.
     lmbda : float
         A given lambda; NaN if it is to be fitted.
     weight : (n,) ndarray
@@ -45,7 +45,7 @@ def fit_vector_robustly(x: FloatArray, family: int, entries: Entries, options: O
     x : (n,) ndarray
         Contiguous float64.
     family : int
-        Its code in `kernels.transforms.family`.
+        A code of `kernels.transforms.family`.
     entries : Entries
         The entries of the estimator.
     options : Options
@@ -72,7 +72,7 @@ def interval_vector(x: FloatArray, family: int, lmbda: float, drop: float) -> tu
     x : (n,) ndarray
         Contiguous float64.
     family : int
-        Its code in `kernels.transforms.family`.
+        A code of `kernels.transforms.family`.
     lmbda : float
         Where g is smallest.
     drop : float

@@ -134,7 +134,19 @@ class Estimator(ABC):
 
     @abstractmethod
     def fit_values(self, values: Columns, family: int, weight: Weights, run: Run) -> FloatArray:
-        """Fit every column with a free lambda; return the results in the units of `values`, (p, N_RESULTS)."""
+        """Fit every column with a free lambda; return the results in the units of `values`, (p, N_RESULTS).
+
+        Parameters
+        ----------
+        values : (n, p) ndarray or AffineView
+            The columns, shifted already.
+        family : int
+            A code of `kernels.transforms.family`.
+        weight : (n,) ndarray
+            One weight a row; None: all one.
+        run : Run
+            Threads and progress.
+        """
 
     @abstractmethod
     def objective(
@@ -161,7 +173,23 @@ class Estimator(ABC):
     def keep_within(
         self, results: FloatArray, columns: Columns, family: int, matrix: Matrix, asked: ColumnSpec, run: Run
     ) -> None:
-        """Move lambdas beyond the bounds to them, in place."""
+        """Clip lambdas to their bounds and recompute the results of these columns, in place.
+
+        Parameters
+        ----------
+        results : (p, N_RESULTS) ndarray
+            The results of `fit_values`; changed in place.
+        columns : (n, p) ndarray or AffineView
+            The columns that were fitted.
+        family : int
+            A code of `kernels.transforms.family`.
+        matrix : Matrix
+            The data, with the weights of the rows and the labels of the columns.
+        asked : ColumnSpec
+            The bounds and the given lambdas.
+        run : Run
+            Threads and progress.
+        """
 
         def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
             return self.results_at(bounded, columns[:, at], family, results[at], matrix.weight, run.n_threads)
@@ -171,13 +199,43 @@ class Estimator(ABC):
     def results_at(
         self, lmbda: FloatArray, columns: Columns, family: int, results: FloatArray, weight: Weights, n_threads: int
     ) -> FloatArray:
-        """Return `results` at other lambdas, of the values that each column keeps."""
+        """Return the results at other lambdas, computed from the values that each column keeps.
+
+        Parameters
+        ----------
+        lmbda : (p,) ndarray
+            The other lambdas.
+        columns : (n, p) ndarray or AffineView
+            The columns that were fitted.
+        family : int
+            A code of `kernels.transforms.family`.
+        results : (p, N_RESULTS) ndarray
+            The results of the fit, which say what each column keeps.
+        weight : (n,) ndarray
+            One weight a row; None: all one.
+        n_threads : int
+            Largest number of threads at work.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no results at given lambdas")
 
     # --- with origin="fit" --------------------------------------------------------------------------------
 
     def fit_origin(self, values: Columns, family: int, weight: Weights, asked: ColumnSpec, run: Run) -> OriginFit:
-        """Find the origin and the unit of every column."""
+        """Find the origin and the unit of every column.
+
+        Parameters
+        ----------
+        values : (n, p) ndarray
+            The data.
+        family : int
+            A code of `kernels.transforms.family`.
+        weight : (n,) ndarray
+            One weight a row; None: all one.
+        asked : ColumnSpec
+            The bounds and the given lambdas.
+        run : Run
+            Threads and progress.
+        """
         raise NotImplementedError(f"{type(self).__name__} fits no origin")
 
     def at_origin(self, family: int) -> Estimator:
@@ -187,5 +245,21 @@ class Estimator(ABC):
     def fit_at_origin(
         self, rescaled: Columns, family: int, origin: OriginFit, matrix: Matrix, asked: ColumnSpec, run: Run
     ) -> FloatArray:
-        """Fit columns that an origin and a unit have rescaled; return the results in their units."""
+        """Fit columns that an origin and a unit have rescaled; return the results in their units.
+
+        Parameters
+        ----------
+        rescaled : (n, p) AffineView
+            The columns minus their origins, in their units.
+        family : int
+            A code of `kernels.transforms.family`.
+        origin : OriginFit
+            The result of `fit_origin`.
+        matrix : Matrix
+            The data, with the weights of the rows and the labels of the columns.
+        asked : ColumnSpec
+            The bounds and the given lambdas.
+        run : Run
+            Threads and progress.
+        """
         raise NotImplementedError(f"{type(self).__name__} fits no origin")

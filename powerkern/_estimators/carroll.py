@@ -61,5 +61,5 @@ class Carroll(RobustEstimator):
         return kernel_options(self.cutoff, self.prestandardize, self.search_range)
 
     def rescale(self, again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:
-        """Take location and scale at other lambdas under Huber's least favourable density."""
+        """Take location and scale at other lambdas under Huber's least favourable density; see `rescale_by_ratio`."""
         rescale_by_huber(again, kept, before, family, weight)

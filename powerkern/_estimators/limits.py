@@ -42,7 +42,17 @@ def lambda_limit(
     dtype: np.dtype[Any] = _FLOAT64,
     column_names: Sequence[Any] | None = None,
 ) -> LambdaLimit:
-    """Check the arguments `ymax` and `bounds` of a fit of p columns, and return the limits that they set on lambda."""
+    """Check the arguments `ymax` and `bounds` of a fit of p columns, and return the limits that they set on lambda.
+
+    Parameters
+    ----------
+    ymax, bounds, standardize, column_names
+        As in `powerkern.fit`.
+    p : int
+        Number of columns.
+    dtype : dtype
+        Type of the transformed values, whose range limits `ymax` by default.
+    """
     return LambdaLimit(output_limit(ymax, standardize, dtype), ymax is not None, given_bounds(bounds, p, column_names))
 
 
@@ -54,10 +64,25 @@ def apply_limit(
     limit: LambdaLimit,
     given: FloatArray,
 ) -> None:
-    """Clip lambda and recompute the moments where it moved; the optimum within bounds where the likelihood is convex.
+    """Clip lambda to its limits and recompute the results where it moved, in place.
 
-    `refit` fits given columns at given lambdas. Data that no lambda keeps within `ymax` are an error if the limit is
-    strict; else they come as close to it as they can.
+    The clipped lambda is the optimum within the limits if the likelihood is convex. Data that no lambda keeps within
+    `ymax` are an error if the limit is strict; otherwise their images come as close to `ymax` as they can.
+
+    Parameters
+    ----------
+    refit : function
+        Fits the columns at given positions with given lambdas.
+    family : int
+        A code of `kernels.transforms.family`.
+    results : (p, N_RESULTS) ndarray
+        The results of the fit; changed in place.
+    names : list of str or None
+        Names of the columns, for errors.
+    limit : LambdaLimit
+        The limits on lambda.
+    given : (p,) ndarray
+        Given lambdas, which do not move; NaN where lambda was fitted.
     """
     if not limit.is_active:
         return
@@ -69,7 +94,13 @@ def apply_limit(
 def bounded_lambdas(
     family: int, results: FloatArray, names: list[str] | None, limit: LambdaLimit, given: FloatArray
 ) -> tuple[NDArray[np.intp], FloatArray]:
-    """Columns whose lambda must change, to be within bounds and for ``|psi| <= ymax`` on their data, and where to."""
+    """Return the positions of columns whose lambda must move to satisfy the limits, and their new lambdas.
+
+    Parameters
+    ----------
+    family, results, names, limit, given
+        As in `apply_limit`; `results` is not changed.
+    """
     ymax, lmbda = limit.ymax, results[:, LMBDA]
     least, most = limit.bounds
     at = np.flatnonzero((lmbda < least) | (lmbda > most) | near_limit(family, results, ymax))

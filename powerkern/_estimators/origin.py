@@ -58,9 +58,26 @@ def find_origin(
 ) -> OriginFit:
     """Find the likeliest origin, unit and lambda of every column.
 
-    `lmbda`, (2, p), holds the smallest and the largest lambda allowed; None sets no limits. `central` weights values by
-    rank. `kept`, (2, p), restricts the fit to values between its two rows, ends included. A column without a fit gets
-    the unit 1 and the origin 0, or for Box-Cox an origin below its smallest value.
+    A column without a fit gets the unit 1 and the origin 0, or for Box-Cox an origin below its smallest value.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray or AffineView
+        The data.
+    family : int
+        A code of `kernels.transforms.family`.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
+    n_threads : int
+        Largest number of threads at work.
+    lmbda : (2, p) ndarray, optional
+        Smallest and largest lambda allowed; default: no limits.
+    central : bool
+        Weight values by rank.
+    kept : (2, p) ndarray, optional
+        Restrict the fit of each column to values between these ends, both included.
+    progress : bool
+        Show a progress bar.
     """
     box_cox, scratch = not is_mirrored(family), _OriginScratch()
 

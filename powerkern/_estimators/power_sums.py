@@ -55,7 +55,8 @@ def fit_long_columns(
 ) -> FloatArray:
     """Fit columns of many rows from power sums, in one pass where a sample predicts their ranges.
 
-    As `by_column.fit_matrix`. Columns whose sums do not resolve lambda are fitted from their values.
+    Columns whose sums do not resolve lambda are fitted from their values. Arguments and result are those of
+    `fit_matrix` in `_engine.by_column`.
     """
     n = len(values)
     step = max(1, n // _GUESSED)
@@ -141,7 +142,10 @@ def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
 def profile_long_columns(
     values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """As `by_column.profile_matrix`, from power sums; columns whose sums are too coarse from their values."""
+    """Evaluate g as `profile_matrix` does, from power sums; from the values where these are too coarse.
+
+    Arguments and result are as for `profile_matrix` in `_engine.by_column`.
+    """
     largest = float(np.maximum(abs(lmbdas), abs(2.0 - lmbdas)).max())
     found = range_matrix(values, family, weight, n_threads)
     sums = _summed(values, family, found, weight, n_threads, largest)
@@ -154,7 +158,10 @@ def profile_long_columns(
 def find_long_intervals(
     values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """As `by_column.interval_matrix`, from power sums; columns whose sums do not resolve lambda from their values."""
+    """Find intervals as `interval_matrix` does, from power sums; from the values where these do not resolve lambda.
+
+    Arguments and result are as for `interval_matrix` in `_engine.by_column`.
+    """
     sums = _summed(values, family, range_matrix(values, family, weight, n_threads), weight, n_threads)
     ends = sums.interval(lmbda, drop, n_threads)
     coarse = sums.fit(np.full(len(lmbda), np.nan), n_threads)[0][:, STATUS] == Status.UNRESOLVED
@@ -190,7 +197,21 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
 def grids_for(
     found: FloatArray, family: int, largest_exponent: float = 0.0, stream: bool = False, total: float = 0.0
 ) -> FloatArray:
-    """Grids for ranges, of columns whose weight is at least `total`; see `kernels.power_sums`."""
+    """Return grids for columns of known ranges; see `kernels.power_sums`.
+
+    Parameters
+    ----------
+    found : (p, N_RANGE) ndarray
+        The ranges of the columns.
+    family : int
+        A code of `kernels.transforms.family`.
+    largest_exponent : float
+        The largest exponent that is expected, in units of 1/spread of the logs; 0: the default.
+    stream : bool
+        Whether more rows may follow, beyond the ranges.
+    total : float
+        A lower bound of the weight of each column, besides the weight of its range.
+    """
     cells = np.empty((len(found), grids.N_GRID))
     grids.grid_columns(found, family, largest_exponent, int(stream), cells)
     used = cells[:, grids.G_BINS] > 0.0
@@ -226,7 +247,21 @@ def starts_of(cells: FloatArray) -> IntArray:
 
 
 def sketch_matrix(values: Columns, family: int, cells: FloatArray, weight: Weights, n_threads: int) -> Sketches:
-    """Power sums of all columns."""
+    """Compute the power sums of all columns.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    family : int
+        A code of `kernels.transforms.family`.
+    cells : (p, N_GRID) ndarray
+        The grids of the columns.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
+    n_threads : int
+        Largest number of threads at work.
+    """
     sums = Sketches(values, family, weight, cells)
 
     def job(parts: Parts, rows: slice, group: slice) -> None:
@@ -250,6 +285,17 @@ class Sketches:
         were rounded to 0, and how often the sums were moved to another reference.
     inside : (p,) ndarray of int64
         0 for a column that has values beyond its grid.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    family : int
+        A code of `kernels.transforms.family`.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
+    cells : (p, N_GRID) ndarray
+        The grids of the columns.
     """
 
     def __init__(self, values: Columns, family: int, weight: Weights, cells: FloatArray) -> None:
@@ -347,7 +393,19 @@ class MixedSums:
 
 
 class PowerSums:
-    """Sketched columns, ready to be fitted."""
+    """Sketched columns, ready to be fitted.
+
+    Parameters
+    ----------
+    totals : (bins of all columns, N_POWERS) ndarray of int64
+        The sums, in quanta, as in `Sketches`.
+    roundings : (p, 4) ndarray of int64
+        How the sums of each column were rounded, as in `Sketches`.
+    family : int
+        A code of `kernels.transforms.family`.
+    cells : (p, N_GRID) ndarray
+        The grids of the columns.
+    """
 
     def __init__(self, totals: IntArray, roundings: IntArray, family: int, cells: FloatArray) -> None:
         self.totals, self.family, self.cells = totals, family, cells

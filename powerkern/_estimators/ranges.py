@@ -29,7 +29,21 @@ SAMPLE = 256
 
 
 def range_matrix(values: Columns, family: int, weight: Weights, n_threads: int) -> FloatArray:
-    """Ranges of all columns (see `kernels.power_sums`): (p, N_RANGE); a negative count: values out of the domain."""
+    """Return the ranges of all columns, (p, N_RANGE); see `kernels.power_sums`.
+
+    A negative count marks a column with values outside the domain.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    family : int
+        A code of `kernels.transforms.family`.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
+    n_threads : int
+        Largest number of threads at work.
+    """
     n_rows = _rows_of_ranges(values.shape, n_threads) if weight is None else BLOCK_ROWS
     ranges = Ranges(values, family, weight, n_rows)
 
@@ -56,7 +70,19 @@ def _rows_of_ranges(shape: tuple[int, int], n_threads: int) -> int:
 
 
 class Ranges:
-    """Ranges of every `n_rows` rows of a matrix, which belong to one block."""
+    """Ranges of every `n_rows` rows of a matrix, which belong to one block.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    family : int
+        A code of `kernels.transforms.family`.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
+    n_rows : int
+        Rows of a block.
+    """
 
     def __init__(self, values: Columns, family: int, weight: Weights, n_rows: int) -> None:
         n, p = values.shape
@@ -75,7 +101,21 @@ class Ranges:
         return note
 
     def add_lines(self, x: NDArray[Any], stride: int, times: int, rows: slice, group: slice) -> None:
-        """Add rows that lie in lines of so many of them, and begin `stride` apart; there are no weights."""
+        """Add rows without weights that lie in memory as lines of several rows each.
+
+        Parameters
+        ----------
+        x : (m,) ndarray
+            The memory that holds the lines.
+        stride : int
+            Distance between the starts of two lines, in values.
+        times : int
+            Rows in a line.
+        rows : slice
+            The rows of the matrix.
+        group : slice
+            The columns of the matrix.
+        """
         own, line = self._parts[rows.start // self._n_rows, group], np.empty((3, times * (group.stop - group.start)))
         first, step = self._sampled(rows)
         entry = sketch.range_lines32 if x.dtype == np.float32 else sketch.range_lines

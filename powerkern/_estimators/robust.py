@@ -111,7 +111,7 @@ class RobustEstimator(Estimator):
         )
 
     def rescale(self, again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:
-        """Correct location and scale of fits at other lambdas: the standard deviation times its factor before."""
+        """Correct the scale of fits at other lambdas by the factor that it had before; see `rescale_by_ratio`."""
         rescale_by_ratio(again, kept, before, family, weight)
 
     # --- with origin="fit" --------------------------------------------------------------------------------
@@ -150,7 +150,15 @@ class _RobustScratch(threading.local):
 
 
 def kernel_options(cutoff: float, prestandardize: str, search_range: Sequence[float], **changes: Any) -> Options:
-    """Return options of the kernels that neither rectify nor reweight, with changes to them."""
+    """Return options of the kernels that neither rectify nor reweight, with changes to them.
+
+    Parameters
+    ----------
+    cutoff, prestandardize, search_range
+        As users give them; see `AdaptiveRewML`.
+    **changes
+        Fields of `Options` to set.
+    """
     low, high = search_range
     options = Options(
         rule=NOT_RECTIFIED,

@@ -96,13 +96,27 @@ def move_lambda(
 
 
 def rescale_by_ratio(again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:
-    """Multiply the standard deviations of fits by the factor that the scale of each column had before."""
+    """Multiply the standard deviations of fits by the factor that the scale of each column had before.
+
+    Parameters
+    ----------
+    again : (p, N_RESULTS) ndarray
+        Results at other lambdas, by maximum likelihood of the kept values; changed in place.
+    kept : (p, n) ndarray
+        The kept values of each column as a row; NaN elsewhere.
+    before : (p, N_RESULTS) ndarray
+        The results of the fit.
+    family : int
+        A code of `kernels.transforms.family`.
+    weight : (n,) ndarray
+        One weight a row of the data; None: all one.
+    """
     at_lambda_before = _fit_rows(kept, family, before[:, LMBDA], weight)
     restandardize(again, 0.0, _ratio_of_scales(before, at_lambda_before, family))
 
 
 def rescale_by_huber(again: FloatArray, kept: FloatArray, before: FloatArray, family: int, weight: Weights) -> None:
-    """Take location and scale under Huber's least favourable density."""
+    """Take location and scale under Huber's least favourable density; arguments as in `rescale_by_ratio`."""
     restandardize(again, *huber_of_standardized(kept, family, again, weight))
 
 
@@ -139,7 +153,19 @@ def _fit_rows(rows: FloatArray, family: int, lmbda: FloatArray, weight: Weights)
 
 
 def huber_of_standardized(rows: FloatArray, family: int, results: FloatArray, weight: Weights) -> FloatArray:
-    """Location and scale of the standardised rows under Huber's least favourable density, which Carroll's fit has."""
+    """Return location and scale of standardised rows under Huber's least favourable density, as for `Carroll`.
+
+    Parameters
+    ----------
+    rows : (p, n) ndarray
+        Columns of the data as rows, NaN missing.
+    family : int
+        A code of `kernels.transforms.family`.
+    results : (p, N_RESULTS) ndarray
+        The results that standardise the rows.
+    weight : (n,) ndarray
+        One weight for each value of a row; None: all one.
+    """
     z = rows.copy()
     APPLY[family, FORWARD_STANDARDIZED](z, results, np.zeros(len(z), dtype=np.int64))
     present, out = np.count_nonzero(~np.isnan(z), axis=1), np.empty((len(z), 2))

@@ -43,7 +43,7 @@ def maximize_likelihood(
     values : (n, p) ndarray or AffineView
         The matrix.
     family : int
-        Its code in `kernels.transforms.family`.
+        A code of `kernels.transforms.family`.
     lmbda : (p,) ndarray
         Given lambdas; NaN where lambda is to be fitted.
     weight : (n,) ndarray
@@ -58,7 +58,15 @@ def maximize_likelihood(
 
 
 def profile_likelihood(values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int) -> FloatArray:
-    """Return g of every column at every lambda, (p, len(lmbdas)); arguments as in `maximize_likelihood`."""
+    """Return g of every column at every lambda, (p, len(lmbdas)).
+
+    Parameters
+    ----------
+    values, family, weight, n_threads
+        As in `maximize_likelihood`.
+    lmbdas : (m,) ndarray
+        Where to evaluate g.
+    """
     is_short = len(values) < _LONG or lmbdas.size < _MANY
     profile = by_column.profile_matrix if is_short else profile_long_columns
     return profile(values, family, lmbdas, weight, n_threads)
@@ -67,6 +75,16 @@ def profile_likelihood(values: Columns, family: int, lmbdas: FloatArray, weight:
 def find_intervals(
     values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Return the two lambdas of each column at which g exceeds its minimum, at `lmbda`, by `drop`: (p, 2)."""
+    """Return the two lambdas of each column at which g exceeds its minimum by `drop`, (p, 2).
+
+    Parameters
+    ----------
+    values, family, weight, n_threads
+        As in `maximize_likelihood`.
+    lmbda : (p,) ndarray
+        Where g is smallest.
+    drop : (p,) ndarray
+        Differences of g.
+    """
     find = by_column.interval_matrix if len(values) < _LONG else find_long_intervals
     return find(values, family, lmbda, drop, weight, n_threads)

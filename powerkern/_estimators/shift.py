@@ -22,14 +22,25 @@ from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 
 def given_shift(shift: ArrayLike | float, family: str, p: int, names: Sequence[Any] | None = None) -> FloatArray:
-    """Return one shift per column; a series is aligned with the labels `names`.
+    """Validate `shift` and return one value per column.
+
+    Parameters
+    ----------
+    shift : float or (p,) array-like
+        The argument of the user; a series is aligned with `names`.
+    family : str
+        Name of the transform.
+    p : int
+        Number of columns.
+    names : sequence, optional
+        Labels of the columns.
 
     Raises
     ------
     TypeError
-        If it is not a number.
+        If the shift is not a number.
     ValueError
-        If there are not `p` of them (or one), one is not finite, or the family has none.
+        If it does not have one value, or `p`, if one is not finite, or if the family has no shift.
     """
     if isinstance(shift, float) and shift == 0.0:  # none, at the cost of nothing
         return np.zeros(p)
@@ -60,7 +71,19 @@ def to_own_units(results: FloatArray, shift: FloatArray, divisor: FloatArray | N
 def express_in_data_units(
     results: FloatArray, matrix: Matrix, shift: FloatArray, divisor: FloatArray | None = None
 ) -> None:
-    """Translate the results of ``(values + shift)/divisor`` to the units of the matrix, in place, with exact ranges."""
+    """Convert the results of ``(values + shift)/divisor`` to the units of the matrix, in place, with exact ranges.
+
+    Parameters
+    ----------
+    results : (p, N_RESULTS) ndarray
+        Results in the units of the shifted and divided columns; changed in place.
+    matrix : Matrix
+        The data, with the weights of the rows.
+    shift : (p,) ndarray
+        What was added to each column.
+    divisor : (p,) ndarray, optional
+        What each column was divided by; default: 1.
+    """
     if divisor is None and not shift.any():
         return
     to_own_units(results, shift, divisor)

@@ -54,9 +54,20 @@ def moments_of(columns: FloatArray, weights: FloatArray | None) -> tuple[FloatAr
 
 
 def scaled_by(prestandardize: str, values: Columns, weight: Weights, n_threads: int) -> tuple[FloatArray, FloatArray]:
-    """Center and divisor of each column: median and MAD, or mean and standard deviation.
+    """Return the center and the divisor of each column: median and MAD, or mean and standard deviation.
 
-    The standard deviation stands in for a MAD of 0. 0 and 1 where there is no spread, or none in float64.
+    The standard deviation replaces a MAD of 0. A column without spread, or whose spread is 0 in float64, gets 0 and 1.
+
+    Parameters
+    ----------
+    prestandardize : {"mad", "std"}
+        Median and MAD, or mean and standard deviation.
+    values : (n, p) ndarray or AffineView
+        The matrix.
+    weight : (n,) ndarray
+        One weight a row, a number of repetitions; None: all one.
+    n_threads : int
+        Largest number of threads at work.
     """
 
     def measure(block: FloatArray, group: slice) -> FloatArray:

@@ -43,7 +43,19 @@ def sorted_with(block: FloatArray, weight: Weights) -> tuple[FloatArray, FloatAr
 
 
 def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, out: FloatArray) -> None:
-    """Replace the results of columns without spread by fits of the values that differ from the median."""
+    """Replace the results of columns without spread by fits of the values that differ from the median.
+
+    Parameters
+    ----------
+    fit : function
+        Fits sorted columns with their weights; returns their results.
+    columns : (k, n) ndarray
+        Sorted columns as rows, NaN last.
+    weights : (k, n) ndarray or None
+        Weights of these values; None: all one.
+    out : (k, N_RESULTS) ndarray
+        The results of the columns; changed in place.
+    """
     rows = np.flatnonzero(out[:, STATUS] == Status.NO_SPREAD)
     if rows.size == 0:
         return

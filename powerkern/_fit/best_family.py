@@ -133,7 +133,21 @@ _DISTANCES = {LIKELIHOOD: _nll, CENTRAL: _off_center, "ppcc": _bend, "pearson": 
 def keep_untransformed(
     results: FloatArray, families: IntArray, values: NDArray[Any], weight: Weights, n_threads: int
 ) -> None:
-    """Set lambda to 1 where the untransformed column is closer to normal in its centre, or the transform fails."""
+    """Set lambda to 1 where the untransformed column is closer to normal in its centre, or the transform fails.
+
+    Parameters
+    ----------
+    results : (p, N_RESULTS) ndarray
+        The results of the fit; changed in place.
+    families : (p,) ndarray of int
+        The family of each column; changed in place, to Yeo-Johnson.
+    values : (n, p) ndarray
+        The data.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
+    n_threads : int
+        Largest number of threads at work.
+    """
     fitted = ~is_failed(results[:, STATUS]) & (results[:, STATUS] >= 0)
     left = np.zeros(len(results), dtype=np.bool_)
     for code in (BOX_COX, YEO_JOHNSON):

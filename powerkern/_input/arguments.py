@@ -197,7 +197,21 @@ def refuse_infinite(matrix: Matrix) -> None:
 def domain_error_in(
     matrix: Matrix, j: int, names: list[str] | None, weight: Weights = None, shift: float = 0.0
 ) -> ValueError:
-    """Return the error for column `j`, in which a value of positive weight, plus the shift, is outside the domain."""
+    """Return the error for the first value of column `j` that is outside the domain, or infinite.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data.
+    j : int
+        Position of the column, which has such a value.
+    names : list of str or None
+        Names of the columns.
+    weight : (n,) ndarray
+        One weight a row; rows of weight 0 are not blamed. None: all one.
+    shift : float
+        What is added to the values.
+    """
     with np.errstate(over="ignore"):
         column = np.asarray(matrix.values[:, j], dtype=np.float64)
         if weight is not None:
@@ -233,7 +247,23 @@ def column_error(j: int, names: Sequence[Any] | None, reason: str) -> ValueError
 def domain_error(
     kind: str, j: int | None, i: int, value: float, names: Sequence[str] | None, shift: float = 0.0
 ) -> ValueError:
-    """Return the error for a value outside the domain; `kind`: a key of `_DOMAIN_REMEDIES`; `j`: None for 1-D input."""
+    """Return the error for a value outside the domain.
+
+    Parameters
+    ----------
+    kind : str
+        A key of `_DOMAIN_REMEDIES`.
+    j : int or None
+        Position of the column; None for 1-D input.
+    i : int
+        Position of the row.
+    value : float
+        The value.
+    names : sequence of str or None
+        Names of the columns.
+    shift : float
+        What is added to the values.
+    """
     place = f"row {i}" if j is None else f"{column_label(j, names)}, row {i}"
     reason = f"the value is {float(value)}{_DOMAIN_REMEDIES[kind].format(shift=shift, end=-shift)}"
     error = ValueError(f"{place}: {reason}")

@@ -420,6 +420,15 @@ def check_n_features(
     ------
     ValueError
         If the number of columns, their names or their order differ from the fit's.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The matrix.
+    p_fitted : int
+        Number of columns of the fit.
+    names, fitted_names : sequence or None
+        Labels of the columns, of the matrix and of the fit.
     """
     p = values.shape[1]
     if names is None or fitted_names is None or may_go_by_position(names, fitted_names):

@@ -40,8 +40,18 @@ def applied(
 ) -> Any:
     """Apply `function` to each batch of X when it is read; return None if X is in memory.
 
-    `of_blank` (default: `function`), applied to a row of missing values, gives the types of the result. A lazy frame of
-    polars comes back as such, anything else as a RecordBatchReader.
+    A lazy frame of polars comes back as such, anything else as a RecordBatchReader.
+
+    Parameters
+    ----------
+    X : object
+        The data.
+    function : callable
+        Called with each batch, a table in memory.
+    out : object
+        The argument `out` of the user, which must be None if X is read in batches.
+    of_blank : callable, optional
+        Called with a row of missing values, for the types of the result; default: `function`.
     """
     if library(X) not in ("pyarrow", "polars", "duckdb", "ibis", "narwhals"):
         return None

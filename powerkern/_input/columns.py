@@ -81,7 +81,19 @@ def _describe_narwhals_class(dtype: Any, name: str) -> ColumnType:
 
 
 def reject_cells(cells: Any, place: Callable[[int], str], what: str, dtype: object) -> NoReturn:
-    """Raise for the first cell that is not a real number or, if all are, for the type of the column."""
+    """Raise for the first cell that is not a real number or, if all are, for the type of the column.
+
+    Parameters
+    ----------
+    cells : iterable
+        The cells of the column.
+    place : callable
+        Called with the position of a cell; returns its name in the message.
+    what : str
+        Name of the column in messages.
+    dtype : object
+        Type of the column.
+    """
     for k, cell in enumerate(cells):
         if not is_number(cell):
             raise TypeError(f"{place(k)}: {_shortened(cell)} is not a real number; {_cell_remedy(cell)}")

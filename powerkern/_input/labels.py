@@ -93,7 +93,19 @@ class Keys:
         return self._found(columns)[0]
 
     def runs_of(self, X: Any, groups: Any, n: int, dropna: bool | None) -> Runs:
-        """Return the group code of each row, `UNKNOWN` for a new label, `MISSING` for none."""
+        """Return the group code of each row, `UNKNOWN` for a new label, `MISSING` for none.
+
+        Parameters
+        ----------
+        X : object
+            The data, whose columns hold the labels if `groups` names them or is None.
+        groups : object
+            The labels, as in `powerkern.fit`; None: the columns of X that held them in the fit.
+        n : int
+            Number of rows.
+        dropna : bool or None
+            Missing labels: True gives them no group, False makes them a group, and None raises.
+        """
         if groups is None and self.names is None:
             raise TypeError("pass groups=, the labels of the rows")
         runs, missing = self._found(_columns(X, self.names if groups is None else groups)[0])

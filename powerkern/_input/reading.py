@@ -74,7 +74,14 @@ def read_chunk(
 ) -> Matrix:
     """Read one chunk. Unlike `read`, accept no rows and all-zero weights.
 
-    A data frame with the columns `labels`, those of earlier chunks, in another order is read in their order.
+    Parameters
+    ----------
+    chunk : array_like or data frame
+        The rows of the chunk.
+    sample_weight, column_names, what
+        As in `read`.
+    labels : sequence, optional
+        Labels of the columns of earlier chunks; a data frame with the same labels is read in their order.
     """
     rows, weight = frames.without_weights(as_frame(chunk) or chunk, sample_weight, what)
     rows = frames.order_chunk(rows, labels)
@@ -92,6 +99,17 @@ def read_fitted(
     what: str = "X",
 ) -> Matrix:
     """Read the fitted columns of `X`; a data frame may hold them in any order, next to other columns.
+
+    Parameters
+    ----------
+    X : array_like or data frame
+        As for `as_matrix`.
+    names : list or None
+        Labels of the fitted columns.
+    n_features : int
+        Number of fitted columns.
+    sample_weight, what
+        As in `read`.
 
     Raises
     ------

@@ -53,7 +53,17 @@ def lowered(function: Any, result: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def array_of(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Return the parts of an array, by name."""
+    """Return the parts of an array, by name.
+
+    Parameters
+    ----------
+    context, builder : object
+        The target context and the builder of numba and llvmlite.
+    kind : numba.types.Array
+        The type of the array.
+    value : llvmlite.ir.Value
+        The array, as a structure.
+    """
     return context.make_array(kind)(context, builder, value)
 
 

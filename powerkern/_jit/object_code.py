@@ -63,7 +63,15 @@ def object_code(function: Callable[..., Any], interface: Interface, symbol: str,
 
 
 def optimised(function: Callable[..., Any], interface: Interface, symbol: str, machine: Any) -> Any:
-    """Return the optimised LLVM module of an entry; the arguments are those of `object_code`."""
+    """Return the optimised LLVM module of an entry.
+
+    Parameters
+    ----------
+    function, interface, symbol
+        As in `object_code`.
+    machine : TargetMachine
+        The target.
+    """
     try:
         return compile_entry(partial(_module, function, interface, symbol, machine))
     except Refused:

@@ -84,12 +84,14 @@ class JointLikelihood:
     columns : (p, n) ndarray
         The columns: contiguous, without missing values, inside the domain.
     family : int
-        Code of the transform.
+        A code of `kernels.transforms.family`.
     weight : (n,) ndarray
         Positive weights of the rows; None: all one.
     basis : (rank, n) ndarray
         Orthonormal basis of the design, its rows multiplied by the roots of the weights. The intercept alone may be
         left out: (0, n).
+    n_threads : int
+        Largest number of threads at work.
 
     Notes
     -----

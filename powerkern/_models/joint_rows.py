@@ -130,11 +130,11 @@ def joint_likelihood(rows: JointRows, design: Basis, family: int, shift: FloatAr
     design : Basis
         Basis of their covariates.
     family : int
-        Code of the transform.
+        A code of `kernels.transforms.family`.
     shift : (p,) ndarray
         Constant to add to each column.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     """
     columns = np.ascontiguousarray(rows.values.T, dtype=np.float64)
     if shift.any():

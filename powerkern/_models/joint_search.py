@@ -104,13 +104,13 @@ def find_lowest_minimum(
     design : Basis
         Basis of their covariates.
     family : int
-        Code of the transform.
+        A code of `kernels.transforms.family`.
     shift : (p,) ndarray
         Constant to add to each column.
     n_starts : int
         Number of starts.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
 
     Raises
     ------
@@ -133,11 +133,11 @@ def _single_fits(rows: JointRows, family: int, shift: FloatArray, n_threads: int
     rows : Rows
         The rows.
     family : int
-        Code of the transform.
+        A code of `kernels.transforms.family`.
     shift : (p,) ndarray
         Constant to add to each column.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     """
     given = np.full(rows.values.shape[1], np.nan)
     results = maximize_likelihood(shift_and_scale(rows.values, shift), family, given, rows.weight, n_threads)
@@ -198,7 +198,7 @@ def make_fit_state(
     design : Basis
         Basis of the design.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     """
     inverse, p = inverse_hessian(best.at.hessian), len(best.lmbda)
     root = np.ones(len(rows.values)) if rows.weight is None else np.sqrt(rows.weight)

@@ -122,7 +122,7 @@ class RegressionProblem(NamedTuple):
         width : int
             Number of results per response.
         n_threads : int
-            Number of threads.
+            Largest number of threads at work.
         progress : bool
             Show a progress bar.
         """

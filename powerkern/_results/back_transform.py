@@ -54,7 +54,7 @@ def back_transform(
     quantile : float
         Between 0 and 1, for "quantile".
     n_threads : int
-        Threads to use.
+        Largest number of threads at work.
     """
     as_choice("kind", kind, get_args(Kind))
     if kind == "mean":
@@ -107,6 +107,15 @@ def align_with_fit(mean: Any, sd: Any, names: list[Any] | None, was_vector: bool
     """Return data frames, and series with one number per column, in the order of the columns of the fit.
 
     Rows of `sd` are put in the order of the rows of `mean`.
+
+    Parameters
+    ----------
+    mean, sd : array-like
+        The arguments of the user.
+    names : list or None
+        Labels of the fitted columns.
+    was_vector : bool
+        Whether the fit was to one column.
     """
     if was_vector or (names_of(mean) is not None and names_of(sd) is not None):
         sd = align_rows(sd, mean, "sd", "mean")
@@ -240,7 +249,17 @@ def _reach(side: _PsiBranch, center: FloatArray, sd: FloatArray, zero: FloatArra
 
 
 def inverse_means(table: ColumnTable, z: FloatArray, sd: FloatArray, n_threads: int) -> FloatArray:
-    """Return means of values in the range of psi (and not beyond a valley, see `PowerFit.inverse_mean`)."""
+    """Return means of values in the range of psi (and not beyond a valley, see `PowerFit.inverse_mean`).
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The fitted columns.
+    z, sd : (n, p) ndarray
+        Means and standard deviations on the transformed scale.
+    n_threads : int
+        Largest number of threads at work.
+    """
     rows = max(1, _AT_ONCE // max(1, z.shape[1]))
     parts = [slice(i, i + rows) for i in range(0, len(z), rows)]
     sides = _sides(table)

@@ -56,7 +56,7 @@ def measure_central_normality(
     weight : (n,) ndarray
         One weight a row; None: all one.
     n_threads : int
-        Threads to use.
+        Largest number of threads at work.
     """
     rows = table.kernel_rows
     figures = table.compute_by_family(
@@ -68,7 +68,21 @@ def measure_central_normality(
 def central_matrix(
     values: NDArray[Any], family: int | None, results: FloatArray, weight: Weights, n_threads: int
 ) -> CentralNormality:
-    """Test each column as it is transformed, or untransformed if `family` is None."""
+    """Test each column after its transform, or without it if `family` is None.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The data.
+    family : int or None
+        A code of `kernels.transforms.family`.
+    results : (p, N_RESULTS) ndarray
+        The results that standardise the columns.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
+    n_threads : int
+        Largest number of threads at work.
+    """
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
         columns, weights = sorted_with(block, weight)

@@ -107,7 +107,7 @@ class FittedData:
         names : list of str or None
             Names of the columns, for the message.
         n_threads : int, optional
-            Threads that compute fingerprints; default: all CPUs of this process.
+            Threads to use; default: all CPUs of this process.
         what, remedy : str
             The argument that held the values, and the advice at the end of the message.
 
@@ -128,14 +128,38 @@ class FittedData:
 
     @classmethod
     def of_group(cls, values: NDArray[Any], weight: Weights, prints: IntArray, weight_print: int) -> FittedData:
-        """Return the data of one group of rows, with the fingerprints that they should have."""
+        """Return the data of one group of rows, with the fingerprints that they should have.
+
+        Parameters
+        ----------
+        values : (n, p) ndarray
+            The rows.
+        weight : (n,) ndarray
+            Their weights; None: all one.
+        prints : (p,) ndarray of int64
+            Fingerprints of the columns.
+        weight_print : int
+            Fingerprint of the weights; 0 if there are none.
+        """
         data = cls(values, weight)
         data._prints, data._weight_print = prints, weight_print
         return data
 
 
 class GroupedData:
-    """The values and weights of all groups; fingerprints of each column of each group unless the data were copied."""
+    """The values and weights of all groups; fingerprints of each column of each group unless the data were copied.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The data of all groups.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
+    n_recorded : int
+        Number of groups whose fingerprints will be recorded; 0 if the data were copied.
+    frames : tuple
+        The data frames and series of the user, which keep the data alive.
+    """
 
     def __init__(self, values: NDArray[Any], weight: Weights, n_recorded: int, frames: tuple[Any, ...]) -> None:
         self.values, self.weight, self._frames = values, weight, frames

@@ -57,7 +57,7 @@ def transform_by_group(
     list_columns : function
         Returns the labels of columns of groups, given by position in the table, for messages.
     n_threads : int
-        Threads to use.
+        Largest number of threads at work.
 
     Raises
     ------

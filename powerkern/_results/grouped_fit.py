@@ -318,7 +318,23 @@ def build_grouped_fit(
     data: GroupedData | None = None,
     runs: Runs | None = None,
 ) -> GroupedFit:
-    """Build a fit of groups, and emit its warnings; the arguments are those of `GroupedFit`."""
+    """Build a fit of groups, and emit its warnings.
+
+    Parameters
+    ----------
+    spec, labels
+        As in `build_power_fit`.
+    keys : Keys
+        The labels of the groups.
+    table : ColumnTable
+        The results of all columns of the first group, then of the second, and so on.
+    pooled : PowerFit, optional
+        The fit of all rows.
+    data : GroupedData, optional
+        The values and weights of all groups.
+    runs : Runs, optional
+        The group code of each row.
+    """
     fit = GroupedFit(spec, labels, keys, table, pooled, data, runs)
     warn_about_columns(table, fit._list_columns, spec.may_overflow)
     return fit

@@ -114,7 +114,19 @@ def evaluate_curves(of: Callable[[FloatArray], FloatArray], lmbdas: ArrayLike) -
 def confidence_interval(
     optimum: LikelihoodOptimum, level: float, method: str, likelihood: Callable[[], Likelihood]
 ) -> Interval:
-    """Return intervals for lambda, from the profile likelihood or from standard errors."""
+    """Return intervals for lambda, from the profile likelihood or from standard errors.
+
+    Parameters
+    ----------
+    optimum : LikelihoodOptimum
+        The fitted lambdas, their standard errors and likelihoods.
+    level : float
+        Confidence level.
+    method : {"profile", "wald"}
+        Where g exceeds its minimum by a quantile of chi-square, or lambda plus and minus standard errors.
+    likelihood : callable
+        Returns the likelihood of the data; called for "profile" only.
+    """
     level = as_level(level)
     if as_choice("method", method, get_args(Method)) == "wald":
         return wald_interval(optimum.lmbda, optimum.se, level)
@@ -142,7 +154,19 @@ def likelihood_ratio(nll0: ArrayLike, nll: ArrayLike, df: int = 1) -> Likelihood
 def hypothesis_lambdas(
     lmbda0: ArrayLike, n: int, each: str = "column", names: Sequence[Any] | None = None
 ) -> FloatArray:
-    """Return the lambdas of a hypothesis: one for all, of shape (), or one for each of `n`, aligned with `names`."""
+    """Return the lambdas of a hypothesis: one for all, of shape (), or one for each of `n`.
+
+    Parameters
+    ----------
+    lmbda0 : float or (n,) array-like
+        The argument of the user; a series is aligned with `names`.
+    n : int
+        Number of lambdas of the fit.
+    each : str
+        What has a lambda, for the message.
+    names : sequence, optional
+        Labels of the columns.
+    """
     given = as_reals("lmbda0", align_columns(lmbda0, names, "lmbda0"))
     if given.ndim > 1 or given.size not in (1, n) or not np.isfinite(given).all():
         raise ValueError(f"lmbda0 must be one finite number, or one per {each} ({n})")

@@ -45,7 +45,21 @@ class Inversion:
         dtype: np.dtype[Any],
         numbers: NDArray[np.intp] | None = None,
     ) -> None:
-        """Prepare the inverse of a matrix that has the columns of the table, or those at the positions `numbers`."""
+        """Prepare the inverse of a matrix that has the columns of the table, or those at the positions `numbers`.
+
+        Parameters
+        ----------
+        table : ColumnTable
+            The fitted columns.
+        standardize : bool
+            Whether the transformed values are standardised.
+        out_of_range : {"nan", "clip", "raise"}
+            Treatment of values without an inverse, as in `PowerFit.inverse_transform`.
+        dtype : dtype
+            Type of the result.
+        numbers : ndarray of int, optional
+            Positions of the columns of the matrix in the table; default: all.
+        """
         self._table, self._standardize, self._dtype, self._numbers = table, standardize, dtype, numbers
         self._out_of_range, self._clip = out_of_range, out_of_range == "clip"
         self._ranges: deque[tuple[NDArray[np.intp], FloatArray, FloatArray]] = deque()
@@ -222,7 +236,21 @@ def warn_about_values_without_inverse(where: str) -> None:
 
 
 def first_without_inverse(table: ColumnTable, j: int, z: NDArray[Any], standardize: bool, dtype: np.dtype[Any]) -> int:
-    """Return the position of the first of the values `z` of column j that has no inverse."""
+    """Return the position of the first of the values `z` of column j that has no inverse.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The fitted columns.
+    j : int
+        Position of the column.
+    z : (n,) ndarray
+        Transformed values.
+    standardize : bool
+        Whether they are standardised.
+    dtype : dtype
+        Type of the result.
+    """
     column, images = table.take(slice(j, j + 1)), np.empty((len(z), 1), dtype=dtype)
     inversion = Inversion(column, standardize, "nan", dtype)
     column.transform(z[:, np.newaxis], images, inverse_direction(standardize), 1, inversion)

@@ -52,7 +52,7 @@ def read_data(
     X, sample_weight : array-like or None
         What the user passed.
     n_threads : int, optional
-        Threads that compare remembered data with their fingerprints.
+        Threads to use; default: all CPUs of this process.
 
     Raises
     ------
@@ -89,7 +89,21 @@ def columns_as_transformed(spec: FitSpec, table: ColumnTable, values: NDArray[An
 def build_likelihood(
     spec: FitSpec, table: ColumnTable, values: NDArray[Any], weight: Weights, n_threads: int
 ) -> DataLikelihood:
-    """Return the likelihood of the data; for robust fits, of the values that they keep."""
+    """Return the likelihood of the data; for robust fits, of the values that they keep.
+
+    Parameters
+    ----------
+    spec : FitSpec
+        The options of the fit.
+    table : ColumnTable
+        The fitted columns.
+    values : (n, p) ndarray
+        The data.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
+    n_threads : int
+        Largest number of threads at work.
+    """
     if spec.estimator.has_likelihood:
         return DataLikelihood(table, columns_as_transformed(spec, table, values), weight, n_threads, table.divisor)
     kept = np.where((values >= table.kept_low) & (values <= table.kept_high), values, np.nan)
@@ -112,7 +126,20 @@ def evaluate_objective(
 ) -> FloatArray:
     """Return the objective of an estimator for every column at every lambda: (p, len(lmbdas)).
 
-    `columns` are the data as `columns_as_transformed` returns them.
+    Parameters
+    ----------
+    estimator : Estimator
+        The estimator.
+    table : ColumnTable
+        The fitted columns, with their families and routes.
+    columns : (n, p) ndarray or AffineView
+        The data as `columns_as_transformed` returns them.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
+    lmbdas : (m,) ndarray
+        Where to evaluate.
+    n_threads : int
+        Largest number of threads at work.
     """
 
     def objective(code: int, chosen: Any) -> FloatArray:

@@ -58,6 +58,17 @@ def lost_digits(
 
     A column is in the list once for each direction, away from its centre, in which digits are lost. If they are lost at
     the centre itself, it is in the list once, for the direction away from the end of the fitted data that keeps them.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The fitted columns.
+    low, high : (p,) ndarray
+        Smallest and largest value of each column; NaN: none.
+    standardize : bool
+        Whether transformed values are standardised.
+    dtype : dtype
+        Type to which transformed values are rounded.
     """
 
     def is_lossy(of: ColumnTable, x: FloatArray) -> BoolArray:
@@ -118,6 +129,17 @@ def round_trip_errors(table: ColumnTable, x: FloatArray, standardize: bool, dtyp
 
     They are relative to |x|, or where 0 is inside the domain to the standard deviation of x at the centre of the column
     if that is larger. 0 for NaN, and for columns without a fit.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The fitted columns.
+    x : (k, p) ndarray
+        The values.
+    standardize : bool
+        Whether transformed values are standardised.
+    dtype : dtype
+        Type to which transformed values are rounded.
     """
     with np.errstate(all="ignore"):
         rounding, log_slope, exponent, size = _rounding_at(table, x, standardize, dtype)

@@ -69,7 +69,21 @@ class Normality(NamedTuple):
 def moments_matrix(
     values: NDArray[Any], family: int, results: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Measure each column before and after it is transformed: (p, 2, N_NORMALITY), see `normality_columns`."""
+    """Measure each column before and after it is transformed: (p, 2, N_NORMALITY), see `normality_columns`.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        The data.
+    family : int
+        A code of `kernels.transforms.family`.
+    results : (p, N_RESULTS) ndarray
+        The results that standardise the columns.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
+    n_threads : int
+        Largest number of threads at work.
+    """
     quantiles = kept_quantiles(len(values))
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
@@ -97,7 +111,7 @@ def measure_normality(table: ColumnTable, values: NDArray[Any], weight: Weights,
     weight : (n,) ndarray
         One weight a row; None: all one.
     n_threads : int
-        Threads to use.
+        Largest number of threads at work.
     """
     rows = table.kernel_rows
     moments = table.compute_by_family(

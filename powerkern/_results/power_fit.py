@@ -406,7 +406,19 @@ class PowerFit(FitDescription):
 
 
 def build_power_fit(spec: FitSpec, labels: ColumnLabels, table: ColumnTable, data: KeptData | None = None) -> PowerFit:
-    """Build a fit, and emit its warnings; the arguments are those of `PowerFit`."""
+    """Build a fit, and emit its warnings.
+
+    Parameters
+    ----------
+    spec : FitSpec
+        The options of the fit.
+    labels : ColumnLabels
+        Names of the columns.
+    table : ColumnTable
+        The results of the columns.
+    data : FittedData or power sums, optional
+        What the fit keeps of its data.
+    """
     warn_about_columns(table, lambda positions: column_labels(positions, labels.names), spec.may_overflow)
     return PowerFit(spec, labels, table, data)
 

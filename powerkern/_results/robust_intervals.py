@@ -49,6 +49,23 @@ def bootstrap_errors(
     Rows are drawn in proportion to `weight`. The error is half the distance between the quantiles Phi(-1) and Phi(1) of
     the replicates' lambdas, which a few extreme lambdas hardly change, times sqrt(m/n) for replicates of m out of n
     rows. It is NaN if fewer than half of the replicates can be fitted.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        The estimator, which fits each replicate.
+    values : (n, p) ndarray
+        The data.
+    shift : (p,) ndarray
+        Added to each column.
+    weight : (n,) ndarray
+        One weight a row; None: all one.
+    family : int
+        A code of `kernels.transforms.family`.
+    replicates : int
+        Number of replicates.
+    n_threads : int
+        Largest number of threads at work.
     """
     n, p = values.shape
     width = min(n, _MOST_ROWS) if weight is None else _MOST_ROWS

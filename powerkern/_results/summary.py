@@ -150,9 +150,20 @@ def likelihood_entries(
     method: Method | None,
     likelihood: Callable[[], Likelihood] | None,
 ) -> tuple[dict[str, FloatArray], list[str]]:
-    """Return the entries that every maximum likelihood fit has, and notes on them; without data no tests.
+    """Return the entries that every maximum likelihood fit has, and notes on them; without data there are no tests.
 
     "lr_0" and "p_0" are the test of lambda = 0 of each column; tests of all columns together are not entries.
+
+    Parameters
+    ----------
+    optimum : LikelihoodOptimum
+        The fitted lambdas, their standard errors and likelihoods.
+    level : float
+        Confidence level of the intervals.
+    method : {"profile", "wald"} or None
+        Kind of the intervals; None: "profile" if there are data.
+    likelihood : callable or None
+        Returns the likelihood of the data; None if there are no data.
     """
     rounded = optimum.rounded(level)
     method = method or ("wald" if likelihood is None else "profile")

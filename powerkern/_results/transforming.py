@@ -29,7 +29,19 @@ def allocate_output(matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[A
 
 
 def refuse_outside(matrix: Matrix, counts: IntArray, table: ColumnTable, names: list[Any] | None) -> None:
-    """Raise for the first value outside the domain, if any column counts one."""
+    """Raise for the first value outside the domain, if any column counts one.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The data.
+    counts : (p,) ndarray of int
+        Numbers of values outside the domain.
+    table : ColumnTable
+        The fitted columns.
+    names : list or None
+        Labels of the columns, for data that have none.
+    """
     if counts.any():
         j = int(np.argmax(counts > 0))
         raise domain_error_in(matrix, j, matrix.names or names, shift=table.shift[j])
@@ -38,7 +50,23 @@ def refuse_outside(matrix: Matrix, counts: IntArray, table: ColumnTable, names: 
 def error_without_inverse(
     matrix: Matrix, j: int, table: ColumnTable, standardize: bool, names: list[Any] | None, dtype: np.dtype[Any]
 ) -> ValueError:
-    """Return the error for the first value of column j that has no inverse."""
+    """Return the error for the first value of column j that has no inverse.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The transformed values.
+    j : int
+        Position of the column.
+    table : ColumnTable
+        The fitted columns.
+    standardize : bool
+        Whether the values are standardised.
+    names : list or None
+        Labels of the columns, for data that have none.
+    dtype : dtype
+        Type of the result.
+    """
     z = matrix.values[:, j]
     i = first_without_inverse(table, j, z, standardize, dtype)
     return domain_error("without inverse", None if matrix.was_vector else j, i, float(z[i]), matrix.names or names)

@@ -323,7 +323,7 @@ def _standardize_columns(values: NDArray[Any], loc: FloatArray, scale: FloatArra
     loc, scale : (p,) ndarray
         Location and scale of each column, in its units.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     """
 
     def change(part: FloatArray, group: slice) -> None:
@@ -375,7 +375,7 @@ def _estimate_deshrinkage(
     cutoff : float
         Largest absolute standardized residual of a regular cell.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
 
     Returns
     -------

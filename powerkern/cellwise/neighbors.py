@@ -55,7 +55,7 @@ def run_in_parts(
     shape : (int, int)
         Numbers of columns and rows, (p, n). The cost of a column is taken to be proportional to p.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     step : int
         Number of columns in a group.
     progress : bool
@@ -83,7 +83,7 @@ def relate_by_pairs(
     own : bool
         Whether a column is also its own neighbor.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     progress : bool
         Show a progress bar.
     """
@@ -125,7 +125,7 @@ def relate_by_wrapping(z: FloatArray, least: float, most: int, own: bool, n_thre
     own : bool
         Whether a column is also its own neighbor.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     progress : bool
         Show a progress bar.
     """

@@ -324,7 +324,7 @@ def wrap_scores(values: NDArray[Any], found: LocationScale, constants: WrapConst
     constants : WrapConstants
         Constants of psi.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     """
     usable = is_usable(found.scale)
 

@@ -35,7 +35,7 @@ def half_epoch(
     damping : float
         Fraction of the step to the optimum that is taken, from 0 to 1.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     """
     n_rows = own.shape[0]
     squares = np.empty(n_rows)

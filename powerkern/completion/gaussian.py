@@ -154,7 +154,7 @@ def _run_e_step(
     residuals : (n, p) ndarray
         Receives the residual of each value given the others of its row; empty if they are not wanted.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     """
     n, p = values.shape
     given, deviations = values - model.mean, np.empty((n, p))

@@ -58,7 +58,7 @@ class Donors:
         n_neighbors : int
             Number of neighbors to average.
         n_threads : int
-            Number of threads.
+            Largest number of threads at work.
         """
         means, corrections = np.where(asked, np.nan, completed), np.zeros_like(completed)
         parts = self.completed, self.values, self.residuals

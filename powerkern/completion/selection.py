@@ -110,7 +110,7 @@ def choose(
     generator : numpy.random.Generator
         Source of folds, samples and starts.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     """
     if rows := _rows_for_gaussian(values, budget):
         values_fitted = values[_sample_rows(len(values), rows, generator)]
@@ -167,7 +167,7 @@ def _choose_low_rank(
     generator : numpy.random.Generator
         Source of random components.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     """
     path = LowRankPath(values, n_threads, _FINAL_TOL)
     if not folds:
@@ -279,7 +279,7 @@ def _choose_weights(
     generator : numpy.random.Generator
         Source of samples of rows.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     """
     estimates, truth = [], []
     for fold, model in zip(folds, models, strict=True):

@@ -92,7 +92,7 @@ def estimate_moments(method: str, rule: Rule, scores: Matrix, n_threads: int) ->
     scores : Matrix
         The scores, or the transformed scores for "yeo-johnson", (n, p).
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     """
     if method == "linear":
         return _extent(scores, n_threads)

@@ -428,7 +428,7 @@ def _calibrate_sigma(scaling: ScoreScaling, scores: NDArray[Any], share: float, 
     share : float
         Expected fraction of outliers.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     """
     given = scaling.sigma
 

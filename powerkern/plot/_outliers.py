@@ -129,7 +129,7 @@ def score_plot(
     bins : int, sequence or str, default "auto"
         As in `numpy.histogram_bin_edges`.
     ax : matplotlib Axes, optional
-        A subplot, whose area is divided into two axes; default: a new figure.
+        Where to draw; default: a new figure. The area of these axes is divided into two.
 
     Returns
     -------

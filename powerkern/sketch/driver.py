@@ -58,7 +58,7 @@ def fit_with(
         Threads of each call of `function`; None: all CPUs of the process that calls it. One is right for engines that
         call it side by side.
     progress : bool, default False
-        Show a bar (needs tqdm) that counts the passes over the data.
+        Show a progress bar (needs tqdm) that counts the passes over the data.
     **options
         As for `fit_chunks`; ``n_threads`` are the threads that fit the sums, here.
 
@@ -120,7 +120,15 @@ class ChunkJob:
         grouped: bool = False,
         **options: Any,
     ) -> ChunkJob:
-        """Return the job with these options, see `fit_with`; those of `ChunkOptions` and no others."""
+        """Check the options of a fit from chunks, before the first pass, and return the job.
+
+        Parameters
+        ----------
+        family, estimator, task_threads, progress, **options
+            As in `fit_with`; options other than those of `ChunkOptions` are refused.
+        grouped : bool
+            Whether groups of rows are fitted.
+        """
         known = ChunkOptions.__annotations__
         for name in options:
             if name not in known:

@@ -46,6 +46,17 @@ class ColumnSample(ChunkSummary):
 
     Every sampled row has a key, an exponential variable over its weight, made from its value and its place in the
     chunk by a hash; the rows with the smallest keys are kept. Samples therefore merge in any order to the same bits.
+
+    Parameters
+    ----------
+    of_range : Range
+        The ranges.
+    weights : (p, 3) ndarray
+        The largest weight of each column, the sum of the weights divided by it, and the sum of the squares of these.
+    drawn : list of (m, 3) ndarray
+        Key, value and weight of the sampled rows of each column.
+    weighted : bool
+        Whether rows have weights.
     """
 
     def __init__(self, of_range: Range, weights: FloatArray, drawn: list[FloatArray], weighted: bool) -> None:
@@ -123,7 +134,7 @@ def sample_of(values: FloatArray, weight: Weights, of_range: Range, n_threads: i
     of_range : Range
         Ranges of the columns.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     """
     n, p = values.shape
     weights, drawn = np.zeros((p, 3)), [np.empty((0, 3))] * p
@@ -198,8 +209,19 @@ def _after(x: FloatArray | float) -> FloatArray:
 class Bins(ChunkSummary):
     """Rows, weights, moments and extremes of the values between edges, for each column.
 
-    Weights and sums of ``t`` and ``t**2``, t the place in the bin from 0 to 1, are whole numbers of ``2**quantum``:
-    bins merge in any order to the same bits.
+    Weights and sums of ``t`` and ``t**2``, t the place in the bin from 0 to 1, are whole numbers of ``2**quantum``.
+    Bins therefore merge in any order to the same bits.
+
+    Parameters
+    ----------
+    edges : list of ndarray
+        Ascending edges of the bins of each column.
+    quantum : (p,) ndarray of int
+        Exponents of the quanta.
+    sums : (4, bins of all columns) ndarray of int64
+        Rows, weight, first and second moment.
+    ends : (2, bins of all columns) ndarray
+        Smallest and largest value.
     """
 
     def __init__(self, edges: list[FloatArray], quantum: IntArray, sums: IntArray, ends: FloatArray) -> None:
@@ -259,7 +281,7 @@ def bins_of(
     quantum : (p,) ndarray of int
         Exponents of the quanta of weights.
     n_threads : int
-        Number of threads.
+        Largest number of threads at work.
     """
     sizes = [max(each.size - 1, 0) for each in edges]
     sums, ends = np.zeros((4, sum(sizes)), np.int64), np.empty((2, sum(sizes)))

@@ -145,7 +145,19 @@ class BinsPass(Pass[Bins]):
 
 
 class Kept(ChunkSummary):
-    """Power sums of the values inside an interval, the smallest and the largest of them, and some weights."""
+    """Power sums of the values inside an interval, with the ends and weights that check them.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        The power sums.
+    ends : (2, p) ndarray
+        Smallest and largest value inside the interval.
+    weight : (p,) ndarray
+        Weight of all values, kept or not.
+    near : (4, p) ndarray of int
+        In quanta: below and above either end, the weight of the values that may be on its other side.
+    """
 
     def __init__(self, sketch: Sketch, ends: FloatArray, weight: FloatArray, near: IntArray) -> None:
         self.sketch = sketch

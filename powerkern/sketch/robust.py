@@ -52,7 +52,7 @@ def fit_robust(
     limit : LambdaLimit
         Bounds on lambda.
     n_threads : int
-        Threads that work on columns.
+        Largest number of threads at work.
     """
     family, p = FAMILIES[first.range.family], first.range.n_features
     columns = [RobustChunkColumn(first, j, estimator, family) for j in range(p)]

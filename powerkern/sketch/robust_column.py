@@ -80,7 +80,19 @@ class CutRule(NamedTuple):
 
 
 class RobustChunkColumn(CountedColumn):
-    """A column that is fitted robustly: what is asked of its fit, its counts in cells, and the start found for them."""
+    """A column that is fitted robustly: its estimator, its counts in cells, and the start found from these.
+
+    Parameters
+    ----------
+    first : Sample
+        The result of the first pass.
+    j : int
+        Position of the column in it.
+    estimator : RobustEstimator
+        The estimator.
+    family : int
+        A code of `kernels.transforms.family`.
+    """
 
     def __init__(self, first: ColumnSample, j: int, estimator: RobustEstimator, family: int) -> None:
         super().__init__(first, j)

@@ -166,7 +166,19 @@ def _end_of_window(column: RobustChunkColumn, outside: float, direction: int) ->
 
 
 def fit_kept_values(column: RobustChunkColumn, state: Reweighting, kept: Kept, turn: int) -> Reweighting:
-    """Fit the values that a pass has kept for the last step; raise if the passes read different rows."""
+    """Fit the values that a pass has kept for the last step; raise if the passes read different rows.
+
+    Parameters
+    ----------
+    column : RobustChunkColumn
+        The column.
+    state : Reweighting
+        The steps so far.
+    kept : Kept
+        The power sums of the kept values.
+    turn : int
+        Number of the step; after the last fit lambda is no longer searched.
+    """
     _check_unchanged(column, state.last_step, kept)
     ends, sums = kept.ends[:, 0], _without_excluded(state.last_step, kept.sketch).power_sums()
     is_given = turn == n_fits_of(column.found_start.points.options)

@@ -74,7 +74,15 @@ def range_of(
 
 
 def range_of_matrix(matrix: Matrix, family: str, shift: ArrayLike, n_threads: int | None) -> Range:
-    """`range_of` for rows that have been read."""
+    """Compute the ranges of rows that have been read; see `range_of`.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The rows, with their weights.
+    family, shift, n_threads
+        As in `range_of`.
+    """
     moved = given_shift(shift, family, matrix.values.shape[1], matrix.names)
     values, threads = shift_and_scale(matrix.values, moved), thread_count(n_threads)
     table = range_matrix(values, FAMILIES[family], matrix.weight, threads)

@@ -53,7 +53,7 @@ class FittedRows:
         names : list of str or None
             Names of the columns, for messages.
         n_threads : int, optional
-            Threads that compare fingerprints; default: all CPUs of this process.
+            Threads to use; default: all CPUs of this process.
 
         Raises
         ------

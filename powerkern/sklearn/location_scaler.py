@@ -36,7 +36,7 @@ class LocationScaler(FloatTransformer):
     copy : bool, default True
         If False, `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
     n_threads : int, optional
-        Threads for `fit`; as for `PowerTransformer`.
+        Threads to use; default: all CPUs of this process. Only `fit` uses several.
 
     Attributes
     ----------

@@ -65,7 +65,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         Whether high scores are outliers. The default is the convention of the library of the detector: low in
         scikit-learn, high in PyOD (recognized by ``decision_scores_``). For a pipeline, the last step decides.
     n_threads : int, optional
-        Threads for the map; default: all CPUs of this process.
+        Threads to use; default: all CPUs of this process.
 
     Attributes
     ----------

@@ -76,8 +76,8 @@ class PowerTransformer(PartTransformer):
         Result of `inverse_transform` for values without an inverse. "nan" returns NaN, with one warning under
         Yeo-Johnson, as in scikit-learn. "raise" raises an error. "clip" returns the nearest end of the fitted data.
     n_threads : int, optional
-        Threads to use. The default is all CPUs of this process, or ``NUMBA_NUM_THREADS`` if that is fewer; joblib sets
-        it in worker processes so that they do not compete for CPUs.
+        Threads to use; default: all CPUs of this process, or ``NUMBA_NUM_THREADS`` if that is fewer. joblib sets this
+        variable in worker processes so that they do not compete for CPUs.
 
     Attributes
     ----------

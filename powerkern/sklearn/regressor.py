@@ -67,7 +67,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         Compute the scale s from residuals of left-out rows, for regressors such as forests whose residuals of the
         training data are too small. Default: residuals of the training data.
     n_threads : int, optional
-        Threads of the fit of lambda and of the transform; default: all CPUs of this process.
+        Threads to use; default: all CPUs of this process.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ def log_likelihood(
     Parameters
     ----------
     family : int
-        Code of the transform.
+        A code of `kernels.transforms.family`.
     lmb, data, axis, keepdims, nan_policy
         As in `powerkern.stats.boxcox_llf`.
     """

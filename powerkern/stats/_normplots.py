@@ -87,7 +87,7 @@ def _normplot(x: ArrayLike, family: int, title: str, la: float, lb: float, plot:
     x : array-like
         The data.
     family : int
-        Code of the transform.
+        A code of `kernels.transforms.family`.
     title : str
         Title of the plot.
     la, lb : float

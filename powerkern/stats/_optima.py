@@ -43,7 +43,7 @@ def maximum_likelihood(
     column : (n,) ndarray
         The data.
     family : int
-        Code of the transform.
+        A code of `kernels.transforms.family`.
     brack : sequence of float or None
         Initial points, which are only checked.
     optimizer : callable or None
@@ -148,7 +148,7 @@ def lambda_range(family: int, low: float, high: float, ymax: float) -> tuple[flo
     Parameters
     ----------
     family : int
-        Code of the transform.
+        A code of `kernels.transforms.family`.
     low, high : float
         Range of the data.
     ymax : float

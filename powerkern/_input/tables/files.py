@@ -103,7 +103,19 @@ class Writer(Protocol):
 
 
 def read(path: Path, choose: Choice, text: TextFormat, keep: bool = True) -> Table:
-    """Read the columns that `choose` picks, or the numeric ones: all rows, or none if `keep` is False."""
+    """Read the columns of a table that `choose` picks, or the numeric columns.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    choose : callable
+        Picks columns, given the names of all and whether these are real names.
+    text : TextFormat
+        How numbers and cells are written in text.
+    keep : bool
+        Keep all rows; False: none, only what was found about the columns.
+    """
     kind = _kind(path)
     with sentences("read", _label(path)), ExitStack() as stack:
         if kind == ".npy":

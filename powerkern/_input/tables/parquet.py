@@ -27,7 +27,17 @@ def pyarrow() -> Any:
 
 
 def read_parquet(file: IO[bytes], path: Path, choose: Choice, keep: bool = True) -> Table:
-    """Return the chosen columns, or the numeric ones: all rows, or none if `keep` is False."""
+    """Return the columns that `choose` picks, or the numeric columns.
+
+    Parameters
+    ----------
+    file : file
+        The open file.
+    path : Path
+        Its path, for messages.
+    choose, keep
+        As in `read`.
+    """
     data = _opened(file, path)
     names, selection, candidates = _select(data, path, choose)
     evidence = _gather_evidence(data, path, [names[j] for j in candidates])

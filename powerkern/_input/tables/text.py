@@ -78,7 +78,19 @@ def best_delimiter(lines: Sequence[str]) -> str:
 
 
 class TextSource:
-    """A table of text that is read from its beginning to its end, once."""
+    """A table of text that is read from its beginning to its end, once.
+
+    Parameters
+    ----------
+    file : file
+        The open text file.
+    label : str
+        Its name in messages.
+    kind_delimiter : str or None
+        The delimiter that the file's name suggests.
+    text : TextFormat
+        How numbers and cells are written; its delimiter takes precedence.
+    """
 
     def __init__(self, file: TextIO, label: str, kind_delimiter: str | None, text: TextFormat) -> None:
         self.label, self.text = label, text
@@ -363,7 +375,19 @@ def _text_blocks(source: TextSource, selection: Selection, layout: FileLayout) -
 
 
 class TextWriter:
-    """A table of text that is written block by block."""
+    """A table of text that is written block by block.
+
+    Parameters
+    ----------
+    file : file
+        The open text file.
+    layout : Layout
+        The columns of the table.
+    delimiter : str
+        The delimiter.
+    text : TextFormat
+        How numbers are written, and whether there is a header.
+    """
 
     def __init__(self, file: TextIO, layout: FileLayout, delimiter: str, text: TextFormat) -> None:
         self._layout, self._decimal = layout, text.decimal

@@ -98,7 +98,7 @@ class SupervisedPowerTransformer(PartTransformer):
     random_state : int, RandomState or None
         Seed of restarts, shuffles and blocks. The seed of the splits belongs to `cv`.
     n_threads : int, optional
-        Threads for transforming; default: all CPUs of this process.
+        Threads to use; default: all CPUs of this process. Only transforms use several; see `n_jobs`.
 
     Attributes
     ----------

@@ -47,7 +47,19 @@ class ScoringTask(NamedTuple):
 
 
 class Refitted(Objective):
-    """Scores by fitting the estimator for every trial."""
+    """Scores by fitting the estimator for every trial.
+
+    Parameters
+    ----------
+    task : Task
+        The estimator, its data and its scoring.
+    columns : Columns
+        Cache of the transformed columns.
+    varied : (p,) ndarray of int
+        Positions of the columns that are not constant.
+    n_jobs : int or None
+        Number of joblib workers.
+    """
 
     def __init__(self, task: ScoringTask, columns: TransformedColumns, varied: NDArray[np.intp], n_jobs: Any):
         self._task = task

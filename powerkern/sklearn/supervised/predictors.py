@@ -30,8 +30,10 @@ class PowerTransformedClassifier(ClassifierMixin, SupervisedPowerTransformer):  
     ----------
     estimator : classifier
         The classifier; a clone is fitted as `estimator_`.
-    **params
-        Parameters of `SupervisedPowerTransformer`.
+    family, search, scoring, cv, lmbdas, bounds, variables, max_trials, max_epochs, starts
+        As in `SupervisedPowerTransformer`.
+    restart_every, shuffle_every, refine_every, patience, tol, max_time, progress, n_jobs, random_state, n_threads
+        As in `SupervisedPowerTransformer`.
 
     Attributes
     ----------
