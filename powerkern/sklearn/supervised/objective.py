@@ -76,9 +76,12 @@ class Refitted(Objective):
         Z = np.zeros((len(self._task.y), self._task.table.chosen.size))  # constant columns are 0
         Z[:, self._varied] = fixed.T
         at = int(self._varied[j])
-        scores = self._pool(
-            delayed(_scores_of_split)(self._task, Z, at, columns, split, self._capped) for split in self._task.splits
-        )
+        # here too: threads share BLAS, and the first that ends would give it back its threads while others run
+        with threads_capped(self._capped):
+            scores = self._pool(
+                delayed(_scores_of_split)(self._task, Z, at, columns, split, self._capped)
+                for split in self._task.splits
+            )
         return np.asarray(np.mean(scores, axis=0))
 
 
