@@ -17,6 +17,7 @@ from powerkern._estimators.ties import sorted_with
 from powerkern._input import lazy_scipy_special as special
 from powerkern._results.central_null import LEVELS, SIZES, TABLE
 from powerkern._results.column_table import ColumnTable
+from powerkern._results.display import short_repr
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.location.location import proposal2_columns
 from powerkern.kernels.transforms.family import FORWARD_STANDARDIZED
@@ -40,6 +41,9 @@ class CentralNormality(NamedTuple):
 
     statistic: FloatArray
     pvalue: FloatArray
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 def measure_central_normality(

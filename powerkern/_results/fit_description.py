@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import html
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from powerkern._input.messages import suggest_in_class
 from powerkern._input.reading import labelled, read_fitted
 from powerkern._results.central_normality import CentralNormality, measure_central_normality
 from powerkern._results.column_warnings import FAR_FROM_ZERO, find_far_from_zero
+from powerkern._results.display import SHOWN, format_table, html_page, label_cells
 from powerkern._results.fit_inference import FitInference
 from powerkern._results.fitted_data import FittedData
 from powerkern._results.inference import Interval, Method, refuse_number, wald_interval
@@ -24,8 +24,6 @@ from powerkern._results.normality import Normality, measure_normality
 from powerkern._results.outlier_flags import cutoffs_in_data_units, find_kept, standardized_cutoffs
 from powerkern._results.summary import (
     Summary,
-    format_table,
-    html_table,
     likelihood_entries,
     normality_entries,
     note_on_bootstrap,
@@ -33,9 +31,6 @@ from powerkern._results.summary import (
 )
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray
-
-#: Columns of a fit that it shows of itself.
-_SHOWN = 8
 
 
 @suggest_in_class
@@ -48,8 +43,7 @@ class FitDescription(FitInference):
 
     def _repr_html_(self) -> str:
         """Return the representation as HTML, for notebooks."""
-        rest = "".join(f"<p>{line}</p>" for line in self._note_on_others())
-        return f"<div><p>{html.escape(self._headline())}</p>{html_table(self._first_columns())}{rest}</div>"
+        return html_page(self._headline(), [self._first_columns().items()], self._note_on_others())
 
     def _headline(self) -> str:
         """Return a line on the fit."""
@@ -58,14 +52,14 @@ class FitDescription(FitInference):
 
     def _first_columns(self) -> dict[str, NDArray[Any]]:
         """Return name, lambda and status of the first columns, and their families where a fit has several."""
-        first = self._table if len(self) <= _SHOWN else self._table.take(slice(_SHOWN))
-        names = self.column_names[:_SHOWN] if self.column_names else [str(j) for j in range(len(first))]
+        first = self._table if len(self) <= SHOWN else self._table.take(slice(SHOWN))
+        names = label_cells(self.column_names[:SHOWN] if self.column_names else range(len(first)))
         families = {"family": np.array(first.families)} if self.family != self.families[0] else {}
-        return {"column": np.array(names), **families, "lambda": first.lmbda, "status": np.array(first.status_text)}
+        return {"column": names, **families, "lambda": first.lmbda, "status": np.array(first.status_text)}
 
     def _note_on_others(self) -> list[str]:
         """Return a line about the columns that are not shown, if any."""
-        return [f"... and {len(self) - _SHOWN} more columns: see lambdas, summary()"] if len(self) > _SHOWN else []
+        return [f"... and {len(self) - SHOWN} more columns: see lambdas, summary()"] if len(self) > SHOWN else []
 
     def normality(
         self, X: object = None, *, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None

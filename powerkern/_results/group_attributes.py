@@ -18,6 +18,7 @@ from powerkern._input.labels import Keys, Runs
 from powerkern._input.messages import shown
 from powerkern._results.column_labels import ColumnLabels
 from powerkern._results.column_table import ColumnTable
+from powerkern._results.display import SHOWN, html_page, label_cells
 from powerkern._results.fitted_data import GroupedData
 from powerkern._results.power_fit import PowerFit
 from powerkern._results.stored_fit import StoredFit
@@ -124,6 +125,17 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
         each = [f"{column_label(j, names)} not fitted in {failed[j]} of them" for j in at[:_LISTED].tolist()]
         rest = [f"{at.size - _LISTED} more columns not in all"] if at.size > _LISTED else []
         return f"{', '.join([text, *each, *rest])})"
+
+    def _repr_html_(self) -> str:
+        """Return lambda of the first groups and columns as HTML, for notebooks."""
+        n, p = self.lmbda.shape
+        columns = label_cells(self.column_names[:SHOWN] if self.column_names else range(min(p, SHOWN)))
+        groups = label_cells(self._keys.labels(np.arange(min(n, SHOWN))))
+        entries = [("lambda", groups), *zip(columns.tolist(), self.lmbda[:SHOWN].T, strict=False)]
+        left = [f"{count - SHOWN} more {what}" for count, what in ((n, "groups"), (p, "columns")) if count > SHOWN]
+        return html_page(
+            repr(self), [entries], [f"... and {' and '.join(left)}: see lambdas, summary()"] if left else []
+        )
 
     def __len__(self) -> int:
         return len(self._keys)

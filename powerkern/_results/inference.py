@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from html import escape
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from typing import Any, Literal, NamedTuple, Protocol, cast, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from powerkern._input import lazy_scipy_special as special
 from powerkern._input.alignment import align_columns
 from powerkern._input.arrays import as_choice, as_reals, is_real
 from powerkern._input.frames import by_name
 from powerkern._input.messages import shown
+from powerkern._results.display import SHOWN, format_table, html_page, label_cells, short_repr
 from powerkern._typing import FloatArray
 
 #: Convenient powers, the most convenient first, in the order of R's car (which has .33 for 1/3).
@@ -38,13 +38,29 @@ class Interval(NamedTuple):
         return Interval(by_name(self.low, names), by_name(self.high, names))
 
     def __repr__(self) -> str:
-        """Return the two arrays; of intervals with names, a table."""
-        named = hasattr(self.low, "index")
-        return f"Interval\n{self.to_frame()}" if named else f"Interval(low={self.low!r}, high={self.high!r})"
+        """Return the first and last numbers of both arrays; of intervals with names, a table of the first ones."""
+        if not self._is_named:
+            return short_repr(self)
+        return "\n".join(["Interval", format_table(self._first()), *self._note_on_others()])
 
     def _repr_html_(self) -> str:
-        """Return a table for notebooks."""
-        return str(self.to_frame()._repr_html_()) if hasattr(self.low, "index") else escape(repr(self))
+        """Return a table of the first intervals, for notebooks."""
+        return html_page("Interval", [self._first().items()], self._note_on_others())
+
+    @property
+    def _is_named(self) -> bool:
+        return hasattr(self.low, "index") and np.ndim(self.low) == 1
+
+    def _first(self) -> dict[str, NDArray[Any]]:
+        """Return names and ends of the first intervals."""
+        low, high = (np.ravel(np.asarray(end, dtype=np.float64))[:SHOWN] for end in self)
+        labels = cast(Any, self.low).index[: low.size] if self._is_named else range(low.size)
+        return {"column": label_cells(labels), "low": low, "high": high}
+
+    def _note_on_others(self) -> list[str]:
+        """Return a line about the intervals that are not shown, if any."""
+        left = np.size(self.low) - SHOWN
+        return [f"... and {left} more: see low, high, to_frame()"] if left > 0 else []
 
     def to_frame(self) -> Any:
         """Return the intervals as a pandas data frame with columns "low" and "high"."""
@@ -69,6 +85,9 @@ class LikelihoodRatio(NamedTuple):
     statistic: FloatArray
     df: int
     pvalue: FloatArray
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 class Likelihood(Protocol):

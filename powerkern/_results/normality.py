@@ -11,6 +11,7 @@ from powerkern._engine.by_column import measure_columns
 from powerkern._estimators.plotting_positions import kept_quantiles, sort_and_weigh
 from powerkern._input import lazy_scipy_special as special
 from powerkern._results.column_table import ColumnTable
+from powerkern._results.display import short_repr
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.normality.moments import (
     COUNT,
@@ -51,6 +52,9 @@ class NormalityFigures(NamedTuple):
     kurtosis: FloatArray
     ppcc: FloatArray
     pvalue: FloatArray
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 class Normality(NamedTuple):

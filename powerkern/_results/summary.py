@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._results.central_normality import CentralNormality
+from powerkern._results.display import SHOWN, Entries, format_table, html_page, label_cells
 from powerkern._results.inference import (
     TESTED,
     Likelihood,
@@ -22,8 +22,9 @@ from powerkern._results.inference import (
 from powerkern._results.normality import Normality
 from powerkern._typing import FloatArray, Weights
 
-#: Rows that are printed.
-_SHOWN = 30
+#: Rows that are printed, and those that the representation has if the table has more than `SHOWN` columns of the data.
+_PRINTED = 30
+_REPRESENTED = 15
 #: Names of figures of normality that a summary shortens.
 _SHORTER = {"pvalue": "p_normal"}
 
@@ -33,12 +34,9 @@ _NOTE_ON_TESTS = "lr, p: likelihood ratio tests of lambda = 0 and 1, chi-square 
 #: Instead of them.
 _NOTE_WITHOUT_DATA = "no likelihood ratio tests: the fit no longer has its data"
 
-#: Entries of a table by their names, each an array with a row for each column.
-Entries = Mapping[str, "NDArray[Any]"]
-
 
 class Summary:
-    """The results of a fit, with a row for each column; ``print(summary)`` shows the table.
+    """The results of a fit, with a row for each column; ``print(summary)`` shows 30 of them.
 
     Attributes
     ----------
@@ -108,7 +106,7 @@ class Summary:
         index = pd.Index(entries.pop("column").tolist(), name="column")
         return pd.DataFrame(entries, index=index)
 
-    def to_text(self, max_rows: int | None = _SHOWN) -> str:
+    def to_text(self, max_rows: int | None = _PRINTED) -> str:
         """Return the table as text, with at most `max_rows` columns of the data; None for all of them."""
         parts = [self.title, *map(format_table, self._shown(max_rows)), *self._rest(max_rows)]
         if self.tests:
@@ -119,18 +117,15 @@ class Summary:
 
     def _repr_html_(self) -> str:
         """Return the table for notebooks, in blocks that scroll rather than wrap."""
-        parts = [f"<p>{escape(self.title)}</p>"]
-        tables = list(map(html_table, self._shown(_SHOWN)))
-        if self.tests:
-            tables.append(html_table(_tests_entries(self.tests)))
-        parts += [f'<div style="overflow-x: auto">{table}</div>' for table in tables]
-        parts += [f"<p>{escape(line)}</p>" for line in (*self._rest(_SHOWN), *self.notes)]
-        return f"<div>{''.join(parts)}</div>"
+        tests = [_tests_entries(self.tests)] if self.tests else []
+        tables = [table.items() for table in (*self._shown(_PRINTED), *tests)]
+        return html_page(self.title, tables, [*self._rest(_PRINTED), *self.notes])
 
     def _shown(self, max_rows: int | None) -> list[dict[str, NDArray[Any]]]:
         """Return the blocks with the names of the columns, at most `max_rows` of these."""
         return [
-            {name: entry[:max_rows] for name, entry in {"column": self.names, **block}.items()} for block in self.blocks
+            {"column": label_cells(self.names[:max_rows]), **{name: entry[:max_rows] for name, entry in block.items()}}
+            for block in self.blocks
         ]
 
     def _rest(self, max_rows: int | None) -> list[str]:
@@ -141,7 +136,10 @@ class Summary:
     def __str__(self) -> str:
         return self.to_text()
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        """Return what `str` returns, of many columns the first ones only."""
+        few = max(_REPRESENTED // max(len(self.blocks), 1), 1)
+        return self.to_text(SHOWN if len(self.names) <= SHOWN else few)
 
 
 def likelihood_entries(
@@ -212,31 +210,6 @@ def sampled_fraction(n_obs: FloatArray, values: NDArray[Any], weight: Weights) -
     present = ~np.isnan(values)
     drawn: FloatArray = np.count_nonzero(present, axis=0).astype(np.float64) if weight is None else weight @ present
     return np.divide(drawn, n_obs, out=np.zeros_like(drawn), where=n_obs > 0.0)
-
-
-def format_entry(entry: NDArray[Any]) -> list[str]:
-    """Return the cells of an entry as text, a line each; numbers in five digits, empty for NaN."""
-    if entry.dtype.kind != "f":
-        return [" ".join(str(value).splitlines()) for value in entry.tolist()]
-    return ["" if value != value else f"{value + 0.0:.5g}" for value in entry.tolist()]
-
-
-def format_table(entries: Entries) -> str:
-    """Format entries below their names, words to the left and numbers to the right."""
-    columns = []
-    for name, entry in entries.items():
-        cells = [name, *format_entry(entry)]
-        width = max(map(len, cells))
-        columns.append([cell.ljust(width) if entry.dtype.kind == "U" else cell.rjust(width) for cell in cells])
-    return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
-
-
-def html_table(entries: Entries) -> str:
-    """Return entries as a table of HTML, with their names above."""
-    cells = [format_entry(entry) for entry in entries.values()]
-    rows = [("th", list(entries)), *(("td", list(row)) for row in zip(*cells, strict=True))]
-    lines = (f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in row)}</tr>" for tag, row in rows)
-    return f"<table>{''.join(lines)}</table>"
 
 
 def _tests_entries(tests: Mapping[str, LikelihoodRatio]) -> Entries:

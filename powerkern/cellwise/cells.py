@@ -15,6 +15,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._input import frames
 from powerkern._input.arguments import as_number, as_whole, refuse_infinite
 from powerkern._input.arrays import as_choice, as_flag, as_matrix, check_n_features, position_of
+from powerkern._results.display import SHOWN, html_page, label_cells
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.cellwise.checking import DataCheck, check_data
 from powerkern.cellwise.neighbors import Neighbors, Relations, relate_by_pairs, relate_by_wrapping, run_in_parts
@@ -61,6 +62,21 @@ class Cells:
         n, p = self.flagged.shape
         cells, rows = (int(np.count_nonzero(flags)) for flags in (self.flagged, self.flagged_rows))
         return f"{type(self).__name__}({n} rows, {p} columns; flagged: {cells} cells, {rows} rows)"
+
+    def _repr_html_(self) -> str:
+        """Return the columns with the most flagged cells as HTML, for notebooks."""
+        counts = np.array([np.count_nonzero(column) for column in as_matrix(self.flagged).values.T])
+        order = np.argsort(-counts, kind="stable")[: min(SHOWN, np.count_nonzero(counts))]
+        if not order.size:
+            return html_page(repr(self))
+        labels = label_cells(self._labels() or range(counts.size))
+        left = np.count_nonzero(counts) - order.size
+        notes = [f"... and {left} more columns with flagged cells: see flagged"] if left else []
+        return html_page(repr(self), [[("column", labels[order]), ("flagged cells", counts[order])]], notes)
+
+    def _labels(self) -> list[Any] | None:
+        """Return the names of the columns, if they have names."""
+        return frames.names_of(self.flagged)
 
 
 class _FlagRule(NamedTuple):
@@ -117,6 +133,10 @@ class DDCFit(Cells):
     def column_names(self) -> list[str] | None:
         """Names of the columns that were kept."""
         return self.check.column_names
+
+    def _labels(self) -> list[Any]:
+        """Return the names of the columns, or their positions in the data."""
+        return self.column_names or self.check.columns.tolist()
 
     def neighbors(self, column: int | str) -> Neighbors:
         """Return the columns that predict a column.

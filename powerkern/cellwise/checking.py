@@ -13,6 +13,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._input import frames
 from powerkern._input.arguments import as_number, as_whole, refuse_infinite
 from powerkern._input.arrays import Matrix, as_matrix, column_label
+from powerkern._results.display import html_page
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.location import location_results
 
@@ -68,6 +69,10 @@ class DataCheck:
     def __repr__(self) -> str:
         kept = f"{_count_phrase(self.rows.size, 'row')} and {self._kept_columns} kept"
         return f"DataCheck({kept}, {len(self.dropped_rows)} and {len(self.dropped_columns)} dropped)"
+
+    def _repr_html_(self) -> str:
+        """Return the sentences as HTML, for notebooks."""
+        return html_page(repr(self), notes=str(self).splitlines())
 
     @property
     def _kept_columns(self) -> str:

@@ -12,6 +12,7 @@ from scipy.special import chdtri
 from powerkern._engine import products
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.threads import progress_bar, run_parallel
+from powerkern._results.display import short_repr
 from powerkern._typing import FloatArray, IntArray
 from powerkern.cellwise.constants import wrap_constants
 from powerkern.kernels.multivariate.cells import neighbor_slopes, pair_correlations
@@ -32,6 +33,9 @@ class Neighbors(NamedTuple):
     correlations: FloatArray
     #: Slopes of the predicted column on these columns, all standardized.
     slopes: FloatArray
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 class Relations(NamedTuple):

@@ -31,7 +31,7 @@ from powerkern.location import LocationScale
 _MISSING = ("keep", "center")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Wrapped:
     """Wrapped columns, returned by `wrap`.
 
@@ -58,6 +58,9 @@ class Wrapped:
     constants: WrapConstants
     missing: str
     column_names: list[str] | None
+
+    def __repr__(self) -> str:
+        return f"Wrapped({self.loc.size} columns, {self.constants}, missing={self.missing!r})"
 
     def transform(self, X: object, *, n_threads: int | None = None) -> Any:
         """Wrap other rows, (n, p) or (n,), with the same locations and scales; a data frame gives a data frame.

@@ -14,6 +14,7 @@ from powerkern._input.arguments import as_whole
 from powerkern._input.arrays import as_choice, as_matrix, as_reals, to_list
 from powerkern._input.frames import label_like, names_of, order_frame
 from powerkern._input.messages import shown
+from powerkern._results.display import short_repr
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.equal_area_bins import equal_area_bins
 from powerkern.outliers.combining import as_probabilities
@@ -38,6 +39,9 @@ class ReliabilityDiagram(NamedTuple):
     mean_prob: FloatArray
     #: Fraction of outliers in each bin; NaN for an empty bin.
     frequency: FloatArray
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 # --- means over scores ----------------------------------------------------------------------------------

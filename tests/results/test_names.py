@@ -351,12 +351,12 @@ def test_intervals_with_names_are_a_table():
     interval = pk.fit(X, "box-cox", column_names=["age", "income"]).confint()
     lines = repr(interval).splitlines()
     assert lines[0] == "Interval"
-    assert [line.split()[0] for line in lines[1:]] == ["low", "age", "income"]
+    assert [line.split()[0] for line in lines[1:]] == ["column", "age", "income"]
     assert len(lines[2].split()) == 3
     assert "<table" in interval._repr_html_()
     plain = pk.fit(X, "box-cox").confint()
     assert repr(plain).startswith("Interval(low=array(")
-    assert "<" not in plain._repr_html_()
+    assert "<table" in plain._repr_html_()
 
 
 def test_a_level_is_not_data():
