@@ -170,16 +170,8 @@ class JointFit(StoredFit, RoundedPowers):
     ----------
     power_fit : PowerFit
         The transforms, column by column, with the lambdas of the joint fit; `powerkern.plot` draws these.
-    family : str
-        "box-cox" or "yeo-johnson".
-    column_names : list or None
-        Labels of the columns, if the data had labels.
-    n_features : int
-        Number of columns.
-    lmbda : (p,) ndarray
-        The transformation parameters.
-    lambdas : Series or ndarray
-        `lmbda` by name, see `powerkern.PowerFit`.
+    family, column_names, n_features, lmbda, lambdas
+        As in `powerkern.PowerFit`.
     lmbda_cov : (p, p) ndarray
         Covariance matrix of `lmbda`, the inverse Hessian of the negative log-likelihood; NaN if it is not positive
         definite.
@@ -229,7 +221,7 @@ class JointFit(StoredFit, RoundedPowers):
         ----------
         found : JointFitState
             The results.
-        rows, data : Rows and FittedData, optional
+        rows, data : JointRows and FittedData, optional
             The complete rows for which methods answer that are called without `X`, and the data they are from.
         """
         for array in (found.lmbda_cov, found.coef, found.cov):

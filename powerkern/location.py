@@ -254,16 +254,8 @@ def measure_location(
 
     Parameters
     ----------
-    matrix : Matrix
-        The data, (n, p), with weights.
-    method : str
-        As in `location_scale`.
-    n_threads : int
-        Largest number of threads at work.
-    progress : bool
-        Show a progress bar.
-    **constants
-        Tuning constants of the method.
+    matrix, method, n_threads, progress, **constants
+        As in `location_results`.
     """
     return location_scale_of(
         location_results(matrix, method, n_threads=n_threads, progress=progress, **constants), matrix.names

@@ -264,20 +264,8 @@ def _fitted_with(
 
     Parameters
     ----------
-    problem : Problem
-        Responses and covariates.
-    basis : Basis
-        Basis of the design of these responses.
-    columns : (k,) ndarray of int
-        Positions of the responses.
-    family : int
-        A code of `kernels.transforms.family`.
-    given : (k,) ndarray
-        Lambda of each response; NaN if it is fitted.
-    n_threads : int
-        Largest number of threads at work.
-    progress : bool
-        Show a progress bar.
+    problem, basis, columns, family, given, n_threads, progress
+        As in `_within`.
     """
     width = N_RESULTS + 2 + basis.rank
 

@@ -206,16 +206,10 @@ def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: Wei
 
     Parameters
     ----------
-    values : (n, p) ndarray or AffineView
-        The matrix.
-    family : int
-        A code of `kernels.transforms.family`.
+    values, family, weight, n_threads
+        As in `fit_matrix`.
     lmbdas : (m,) ndarray
         The lambdas.
-    weight : (n,) ndarray
-        One weight a row; None: all one.
-    n_threads : int
-        Largest number of threads at work.
     """
     given = NO_WEIGHTS if weight is None else weight
 
@@ -230,16 +224,10 @@ def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: Weights
 
     Parameters
     ----------
-    values : (n, p) ndarray or AffineView
-        The matrix.
-    family : int
-        A code of `kernels.transforms.family`.
+    values, family, weight, n_threads
+        As in `fit_matrix`.
     lmbda : (p,) ndarray
         A lambda for each column.
-    weight : (n,) ndarray
-        One weight a row; None: all one.
-    n_threads : int
-        Largest number of threads at work.
     """
     given = NO_WEIGHTS if weight is None else weight
 
@@ -259,18 +247,12 @@ def interval_matrix(
 
     Parameters
     ----------
-    values : (n, p) ndarray or AffineView
-        The matrix.
-    family : int
-        A code of `kernels.transforms.family`.
+    values, family, weight, n_threads
+        As in `fit_matrix`.
     lmbda : (p,) ndarray
         Where g is smallest.
     drop : (p,) ndarray
         Differences of g.
-    weight : (n,) ndarray
-        One weight a row; None: all one.
-    n_threads : int
-        Largest number of threads at work.
     """
     at, given = np.column_stack([lmbda, drop]), NO_WEIGHTS if weight is None else weight
 
@@ -287,18 +269,12 @@ def partial_moments_matrix(
 
     Parameters
     ----------
-    values : (n, p) ndarray or AffineView
-        The matrix.
-    family : int
-        A code of `kernels.transforms.family`.
+    values, family, weight, n_threads
+        As in `fit_matrix`.
     scalings : (p, 6) ndarray
         How all sites scale the logs of each column (`partial_moments.Scaling`).
     at : (p, k) ndarray
         Exponents; NaN for none.
-    weight : (n,) ndarray
-        One weight a row; None: all one.
-    n_threads : int
-        Largest number of threads at work.
     """
     given = NO_WEIGHTS if weight is None else weight
 
@@ -322,20 +298,14 @@ def derivative_matrix(
 
     Parameters
     ----------
-    values : (n, p) ndarray or AffineView
-        The matrix.
-    family : int
-        A code of `kernels.transforms.family`.
+    values, family, weight, n_threads
+        As in `fit_matrix`.
     lmbda : (p,) ndarray
         A lambda for each column.
-    weight : (n,) ndarray
-        One weight a row; None: all one.
     root : (n,) ndarray
         Square roots of the weights; empty for none.
     out : tuple of three (p, n) ndarrays
         Receive psi, psi' and psi''.
-    n_threads : int
-        Largest number of threads at work.
 
     Returns
     -------

@@ -38,20 +38,7 @@ def maximize_likelihood(
 ) -> FloatArray:
     """Fit every column by maximum likelihood, or evaluate it at given lambdas: (p, N_RESULTS).
 
-    Parameters
-    ----------
-    values : (n, p) ndarray or AffineView
-        The matrix.
-    family : int
-        A code of `kernels.transforms.family`.
-    lmbda : (p,) ndarray
-        Given lambdas; NaN where lambda is to be fitted.
-    weight : (n,) ndarray
-        One weight a row; None: all one.
-    n_threads : int
-        Largest number of threads at work.
-    progress : bool
-        Show a progress bar.
+    Arguments and result are as for `fit_matrix` in `_engine.by_column`.
     """
     fit = by_column.fit_matrix if len(values) < SKETCHED_FROM else fit_long_columns
     return fit(values, family, lmbda, weight, n_threads, progress)

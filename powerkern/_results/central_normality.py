@@ -53,14 +53,8 @@ def measure_central_normality(
 
     Parameters
     ----------
-    table : ColumnTable
-        The results of the fit.
-    values : (n, p) ndarray
-        The data.
-    weight : (n,) ndarray
-        One weight a row; None: all one.
-    n_threads : int
-        Largest number of threads at work.
+    table, values, weight, n_threads
+        As in `measure_normality`.
     """
     rows = table.kernel_rows
     figures = table.compute_by_family(
@@ -76,16 +70,10 @@ def central_matrix(
 
     Parameters
     ----------
-    values : (n, p) ndarray
-        The data.
+    values, results, weight, n_threads
+        As in `moments_matrix`.
     family : int or None
         A code of `kernels.transforms.family`.
-    results : (p, N_RESULTS) ndarray
-        The results that standardise the columns.
-    weight : (n,) ndarray
-        One weight a row; None: all one.
-    n_threads : int
-        Largest number of threads at work.
     """
 
     def measure(block: FloatArray, group: slice) -> FloatArray:

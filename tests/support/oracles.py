@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -228,6 +229,20 @@ def _centered_moments(
     return centered, products, mean([sign * a for a, _, sign in logs])
 
 
+@contextlib.contextmanager
+def _accurate_moments(
+    family: str, lmbda: object, x: Sequence[float], weight: Sequence[float] | None, digits: int
+) -> Iterator[tuple[list[list[mpmath.mpf]], dict[tuple[int, int], mpmath.mpf], mpmath.mpf]]:
+    """Yield `_centered_moments`, in a precision of `digits` that is doubled until the variance has 30 digits."""
+    moments = None
+    while moments is None:
+        with mpmath.workdps(digits):
+            moments = _centered_moments(family, lmbda, x, weight)
+            if moments is not None:
+                yield moments
+        digits *= 2
+
+
 def likelihood(
     family: str, lmbda: object, x: Sequence[float], weight: Sequence[float] | None = None, digits: int = 60
 ) -> list[mpmath.mpf]:
@@ -246,11 +261,7 @@ def likelihood(
     digits : int
         Working precision; doubled until the variance has 30 digits.
     """
-    with mpmath.workdps(digits):
-        moments = _centered_moments(family, lmbda, x, weight)
-        if moments is None:
-            return likelihood(family, lmbda, x, weight, 2 * digits)
-        _, c, jacobian = moments
+    with _accurate_moments(family, lmbda, x, weight, digits) as (_, c, jacobian):
         # ln V differentiated three times, V = C00 and V' = 2 C01 and so on
         v, v1, v2, v3 = c[0, 0], 2 * c[0, 1], 2 * (c[1, 1] + c[0, 2]), 2 * (3 * c[1, 2] + c[0, 3])
         return [
@@ -264,26 +275,8 @@ def likelihood(
 def standardized(
     family: str, lmbda: object, x: Sequence[float], weight: Sequence[float] | None = None, digits: int = 60
 ) -> list[float]:
-    """Return (psi - mean)/sd of every value, sd with 1/n.
-
-    Parameters
-    ----------
-    family : str
-        The transform.
-    lmbda : number
-        Lambda.
-    x : sequence of float
-        The column.
-    weight : sequence of float, optional
-        Weights of its values.
-    digits : int
-        Working precision; doubled until the variance has 30 digits.
-    """
-    with mpmath.workdps(digits):
-        moments = _centered_moments(family, lmbda, x, weight)
-        if moments is None:
-            return standardized(family, lmbda, x, weight, 2 * digits)
-        centered, products, _ = moments
+    """Return (psi - mean)/sd of every value, sd with 1/n; arguments as in `likelihood`."""
+    with _accurate_moments(family, lmbda, x, weight, digits) as (centered, products, _):
         return [float(v / mpmath.sqrt(products[0, 0])) for v in centered[0]]
 
 
