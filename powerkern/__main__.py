@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from powerkern._cli.output import abandon, complain
 from powerkern._cli.parser import parser
 
-if TYPE_CHECKING:  # what makes applications of Python programs (PyInstaller) finds the modules of commands here
+if TYPE_CHECKING:  # PyInstaller and its like find the modules of commands here
     from powerkern._cli import apply, compiling, demo, fit, info, outliers, plot  # noqa: F401
 
 

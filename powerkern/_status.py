@@ -80,7 +80,7 @@ class Status(_Outcome):
     UNIT_AT_END = 21, "optimum of origin and lambda found; the unit is at an end of its range, as mostly"
     #: Lambda and the unit found; the origin is at an end of its range (`origin="fit"`).
     ORIGIN_AT_END = 22, "the origin is at an end of its range, and lambda is the best one there"
-    #: Left as it is, lambda = 1: neither transform makes its central part normal, or nearer (``criterion="central"``).
+    #: Not transformed, lambda = 1: neither transform makes its centre normal, or nearer (``criterion="central"``).
     LEFT_AS_IT_IS = 23, "left as it is, lambda = 1: neither transform makes its central part normal, or nearer to it"
 
     @property

@@ -13,5 +13,5 @@ IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 #: Weights of the rows; None where all count alike. Kernels get an empty array for None, see `powerkern._engine`.
 Weights: TypeAlias = FloatArray | None
-#: Smallest and largest lambda, of all columns or of each; None where there is no bound.
+#: Smallest and largest lambda, of all columns or of each; None for no bound.
 Bounds: TypeAlias = tuple[ArrayLike | None, ArrayLike | None]

@@ -226,7 +226,7 @@ def _on_chunk(function: Pass[S], labels: list[Any] | None, data: Any, weight: An
 
 
 def _merged(merge: Callable[[S, S], S], a: S | None, b: S | None) -> S | None:
-    """Merge two summaries, either of which may be None (no rows)."""
+    """Merge two summaries; either may be None (no rows)."""
     if a is None or b is None:
         return b if a is None else a
     return merge(a, b)

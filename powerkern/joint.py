@@ -501,7 +501,7 @@ class JointFit(StoredFit, RoundedPowers):
         return FittedLikelihood(likelihood, self.lmbda, self.n_obs, self.column_names)
 
     def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> JointRows:
-        """Return the complete rows of the fitted data; raise if the data passed are not those of the fit."""
+        """Return the complete rows of the fitted data; raise if other data than the fitted ones are passed."""
         if X is None:
             if covariates is not None or sample_weight is not None:
                 raise ValueError("covariates and sample_weight go with X: pass all, or none to use the fitted data")

@@ -285,7 +285,7 @@ def _inverse(b: _Builder, z: str, fit: PowerFit, constant: bool) -> str:
 
 
 def _shape(operator: Any) -> None:
-    """Set the output type for skl2onnx: that of the input, or float32 if the input is not floating-point."""
+    """Set the output type for skl2onnx: the input's, or float32 if the input is not floating-point."""
     if len(operator.inputs) != 1:
         raise ValueError("PowerTransformer converts with one input, a table; declare it so in initial_types")
     given = operator.inputs[0].type

@@ -1,4 +1,4 @@
-"""The types of what methods and functions return, to be named in annotations and found in the documentation.
+"""Result types of methods and functions, for annotations and for the documentation.
 
 Nobody needs to make one: `PowerFit.confint` returns an `Interval`, `powerkern.cellwise.ddc` has `Cells`, and so on.
 """

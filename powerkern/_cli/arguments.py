@@ -255,7 +255,7 @@ def option(text: str) -> object:
 
 
 def bounds(text: str) -> tuple[float | None, float | None]:
-    """Parse two numbers with a comma between them, either of which may be left out."""
+    """Parse two numbers with a comma between them; either may be left out."""
     try:
         low, high = [float(part) if part.strip() else None for part in text.split(",")]
     except ValueError:

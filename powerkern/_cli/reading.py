@@ -93,7 +93,7 @@ def select_fit_columns(fit: pk.PowerFit | pk.GroupedFit, args: argparse.Namespac
 
 
 def find_column(name: str, names: Sequence[str], path: Path) -> int:
-    """Return the position of a column; raise if there is no such column, and suggest a similar name."""
+    """Return the position of a column; raise if no column has this name, and suggest a similar one."""
     if name not in names:
         raise BadInput(f"{display_name(path)} has no column {name!r}{did_you_mean(name, names)}")
     return names.index(name)

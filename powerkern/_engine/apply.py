@@ -30,7 +30,7 @@ from powerkern.kernels.transforms.family import FORWARD, INVERSE
 
 
 class ImageHandler(Protocol):
-    """What becomes of images once they are computed; its methods are called by several threads."""
+    """A consumer of computed images; several threads call its methods."""
 
     @property
     def watched(self) -> FloatArray:
@@ -179,7 +179,7 @@ class _MatrixTransform:
     ) -> tuple[NDArray[Any], FloatArray]:
         """Transform columns of one family from a copy whose lines lie as in the target: into it, if possible.
 
-        Returns the images, in scratch space where there is no target, and marks of columns (see `Lines.transform`).
+        Returns the images (in scratch space if no target is given) and marks of columns (see `Lines.transform`).
         """
         turned = is_column_major(source if target is None else target)
         copy = copy_rows(source.T if turned else source, self._copies)

@@ -40,7 +40,7 @@ def fingerprint_columns(values: NDArray[np.generic], n_threads: int) -> IntArray
 
 
 def _has_whole_strides(values: NDArray[np.generic]) -> bool:
-    """Return whether the strides are multiples of the size of a value, which those of fields of records need not be."""
+    """Return whether the strides are multiples of the size of a value; strides of fields of records need not be."""
     return all(stride % values.itemsize == 0 for stride in values.strides)
 
 
@@ -91,7 +91,7 @@ def add_prints(columns: FloatArray, first_row: int, out: IntArray, lengths: IntA
     out : (p,) ndarray of int64
         Sums to add to.
     lengths : (p,) ndarray of int, optional
-        The number of values of each column, if `columns` is contiguous; what follows them is left out.
+        The number of values of each column, if `columns` is contiguous; later values are ignored.
     """
     memory, begin, column_stride, row_stride = memory_of(columns)
     bits, n_rows = memory.view(np.int64), columns.shape[1]

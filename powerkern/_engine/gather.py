@@ -46,7 +46,7 @@ class AffineView:
         return AffineView(self.values[rows, columns], self.shift[columns], divisor)
 
 
-#: What kernels of the likelihood take for weights that are None.
+#: The array that stands for weights of None in kernels of the likelihood.
 NO_WEIGHTS: FloatArray = np.empty(0)
 #: Up to this many values NumPy copies as fast as a kernel, which then need not be compiled.
 _FEW = 10_000

@@ -27,7 +27,7 @@ _BATCH = 262_144
 #: The longest group of a batch is at most so much longer than the shortest.
 _PADDING = 1.04
 _NO_ORDER = np.empty(0, dtype=np.int64)
-#: Runs are transformed where they lie if they have at least so many rows on average: a block of constants is written
+#: Runs are transformed where they lie if they have at least this many rows on average: a block of constants is written
 #: for each. Values that a thread transforms at a time.
 _ROWS_OF_A_RUN, _PART = 16, 131_072
 
@@ -69,7 +69,7 @@ class Groups:
         return self.order[part] if self.order.size else part
 
     def batches(self, p: int) -> list[slice]:
-        """Divide groups into batches of about the same length, each of which makes a matrix of some 100,000 values."""
+        """Divide groups into batches of similar length, so that each batch makes a matrix of some 100,000 values."""
         found, k, n = [], 0, self.lengths.size
         while k < n:
             # short groups are fitted in lockstep, where missing values do not change a bit; others are not padded
@@ -106,7 +106,7 @@ class Groups:
             run_parallel(on_one, ((batch,) for batch in batches), shape, 1 if together else n_threads, bar)
 
     def pad_batch(self, values: NDArray[Any], batch: slice, scratch: BlockScratch) -> FloatArray:
-        """Copy the columns of a batch into the rows of a block, padded with NaN, those of the first group first."""
+        """Copy the columns of a batch, group by group, into the rows of a block, padded with NaN."""
         starts, lengths = self.starts[batch], self.lengths[batch]
         block = scratch.block(starts.size * values.shape[1], int(lengths[-1]))
         order = self.order

@@ -198,7 +198,7 @@ class Task:
             return []
 
 
-#: Idle helpers. A thread that removes one gives it a task; there is no lock, so that signal handlers, which run
+#: Idle helpers. A thread that removes one gives it a task. It has no lock, so that signal handlers, which run
 #: anywhere, may use helpers too.
 _idle: list[Helper] = []
 

@@ -1,4 +1,4 @@
-"""`Estimator`: what every estimator of lambda promises, to fits, results, chunks and the command line."""
+"""`Estimator`: the interface of estimators of lambda, for fits, results, chunks and the command line."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ColumnSpec(NamedTuple):
 
 
 def _tile(each: FloatArray, k: int) -> FloatArray:
-    """`numpy.tile` along the last axis, in a tenth of its time."""
+    """Repeat the last axis k times, as `numpy.tile` does, in a tenth of its time."""
     *rows, p = each.shape
     tiled = np.empty((*rows, k, p))
     tiled[...] = each[..., np.newaxis, :]
@@ -57,8 +57,8 @@ def _tile(each: FloatArray, k: int) -> FloatArray:
 class Estimator(ABC):
     """An estimator of lambda: a frozen dataclass whose fields are its options.
 
-    Options are checked, and left out of the representation while they are defaults. A subclass names itself, says what
-    it promises by the class attributes below, and implements `fit_values` and `objective`. `powerkern.fit` calls
+    Options are checked, and left out of the representation while they are defaults. A subclass has a name, sets the
+    class attributes below, and implements `fit_values` and `objective`. `powerkern.fit` calls
     `fit_columns`.
     """
 
@@ -69,7 +69,7 @@ class Estimator(ABC):
     has_likelihood: ClassVar[bool] = False
     #: Whether it resists outliers.
     is_robust: ClassVar[bool] = True
-    #: Whether ``origin="fit"`` goes with it.
+    #: Whether it can be used with ``origin="fit"``.
     fits_origin: ClassVar[bool] = False
     #: Whether it is defined with ``origin="fit"`` only.
     needs_origin: ClassVar[bool] = False
@@ -99,7 +99,7 @@ class Estimator(ABC):
 
     @property
     def sets_unit(self) -> bool:
-        """Whether the option `prestandardize` was given, which an origin and a unit that are fitted make useless."""
+        """Whether `prestandardize` was given, which has no effect if origin and unit are fitted."""
         return False
 
     @property
@@ -152,7 +152,7 @@ class Estimator(ABC):
     def objective(
         self, values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int, routes: FloatArray
     ) -> FloatArray:
-        """Evaluate what lambda minimises, for every column at every lambda, (p, len(lmbdas)).
+        """Evaluate the function that lambda minimises, for every column at every lambda, (p, len(lmbdas)).
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Estimator(ABC):
         family : int
             A code of `kernels.transforms.family`.
         results : (p, N_RESULTS) ndarray
-            The results of the fit, which say what each column keeps.
+            The results of the fit, with the range of values that each column keeps.
         weight : (n,) ndarray
             One weight a row; None: all one.
         n_threads : int

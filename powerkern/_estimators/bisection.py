@@ -23,5 +23,5 @@ def largest_float(holds: Callable[[FloatArray], BoolArray], start: float, n: int
 
 
 def _ordered(bits: IntArray) -> IntArray:
-    """Integers ordered as the numbers whose bits they are; its own inverse."""
+    """Map float64 bit patterns to integers in the order of the numbers, or back: the map is its own inverse."""
     return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))

@@ -35,7 +35,7 @@ class ML(Estimator):
     Parameters
     ----------
     prestandardize : {"none", "mad", "std"}, default "none"
-        Yeo-Johnson bends about zero: its lambda depends on where that is and on the unit. "mad" transforms
+        Yeo-Johnson bends about zero: its lambda depends on the origin and the unit. "mad" transforms
         ``(x - median)/MAD`` (MAD with 1.4826; the standard deviation where it is 0), "std" ``(x - mean)/sd``, with
         1/n: lambda is then the same for ``a + b x``, b > 0. Box-Cox, whose lambda does not depend on the unit, is not
         standardised. See also ``powerkern.fit(X, origin="fit")``.

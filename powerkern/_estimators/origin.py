@@ -134,11 +134,11 @@ def _in_own_units(
     fields = np.empty((len(found), _N_FIELDS))
     x0, log_unit = found[:, origin_likelihood.ORIGIN], found[:, origin_likelihood.LOG_UNIT]
     fields[:, 0] = median + unit * x0
-    if box_cox:  # below the smallest value, however coarse numbers are there
+    if box_cox:  # below the smallest value, however coarse the spacing of numbers
         fields[:, 0] = np.minimum(fields[:, 0], np.nextafter(x[:, 0], -np.inf))
     fields[:, 1] = 1.0 if box_cox else unit * np.exp(log_unit)
     far = np.maximum(fields[:, 0] - x[:, 0], np.fmax.reduce(x, axis=1) - fields[:, 0]) / fields[:, 1]
-    # where there is no fit; infinite values are refused later
+    # for columns without a fit; infinite values are refused later
     least = np.where(np.isfinite(x[:, 0]), x[:, 0], 0.0)
     below = np.nan_to_num(least - np.maximum(1.0, np.abs(least))) if box_cox else 0.0
     fields[:, 0], fields[:, 1] = usable(fields[:, 0], np.where(np.isfinite(far), fields[:, 1], np.nan), (below, 1.0))

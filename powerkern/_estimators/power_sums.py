@@ -107,7 +107,7 @@ def widened(found: FloatArray, family: int) -> FloatArray:
     """Ranges widened on either side by half their width in logs; of one sign if they were."""
     ends = found[:, [range_kernels.R_MIN, range_kernels.R_MAX]]
     least = np.nextafter(0.0, 1.0)
-    with np.errstate(all="ignore"):  # columns of which the sample has no value
+    with np.errstate(all="ignore"):  # columns without a value in the sample
         logs = signed_logs(ends, family)
         logs += 0.5 * (logs[:, 1:] - logs[:, :1]) * [-1.0, 1.0]
         wide = np.exp(logs) if not is_mirrored(family) else np.copysign(np.expm1(abs(logs)), logs)
@@ -142,7 +142,7 @@ def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
 def profile_long_columns(
     values: Columns, family: int, lmbdas: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Evaluate g as `profile_matrix` does, from power sums; from the values where these are too coarse.
+    """Evaluate g as `profile_matrix` does, from power sums or, where these are too coarse, from the values.
 
     Arguments and result are as for `profile_matrix` in `_engine.by_column`.
     """
@@ -158,7 +158,7 @@ def profile_long_columns(
 def find_long_intervals(
     values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: Weights, n_threads: int
 ) -> FloatArray:
-    """Find intervals as `interval_matrix` does, from power sums; from the values where these do not resolve lambda.
+    """Find intervals as `interval_matrix` does, from power sums or, where lambda is not resolved, from the values.
 
     Arguments and result are as for `interval_matrix` in `_engine.by_column`.
     """
@@ -181,7 +181,7 @@ def _summed(
     n_threads: int,
     largest_exponent: float = 0.0,
 ) -> PowerSums:
-    """Power sums of all columns, on grids for their ranges."""
+    """Compute the power sums of all columns, on grids for their ranges."""
     cells = grids_for(found, family, largest_exponent)
     found_sums = sketch_matrix(values, family, cells, weight, n_threads)
     return PowerSums(found_sums.totals, found_sums.roundings, family, cells)
@@ -355,14 +355,14 @@ def _roundings_of(some: BoolArray, rows: int, lost: NDArray[np.intp] | int) -> I
 
 
 def _aligned_zeros(n: int) -> FloatArray:
-    """Zeros whose rows of eight are cache lines."""
+    """Return an array of zeros that starts at a cache line."""
     room = np.zeros(n + 8)
     start = -room.ctypes.data // room.itemsize % 8
     return room[start : start + n]
 
 
 class MixedSums:
-    """Sketched columns of several families, ready to be fitted: each family's columns (indices), and their sums."""
+    """Sums of columns of several families, ready to be fitted: positions and sums of each family's columns."""
 
     def __init__(self, parts: Sequence[tuple[IntArray, PowerSums]]) -> None:
         self._parts = [(at, sums) for at, sums in parts if at.size]

@@ -38,7 +38,7 @@ class PPCC(Estimator):
     4/sd(logs) and on as long as it grows, to some 200/sd(logs); if it still grows there, the status is
     `Status.NOT_CERTIFIED`. The maximum next to the best point is found by Brent's method to about 1e-8. The status says
     whether the scan saw another one with less than twice the distance from 1. Two distinct values look equally normal
-    under any lambda: theirs is the most likely one. `nll` is the negative log-likelihood at the lambda found.
+    under any lambda; they get the most likely one. `nll` is the negative log-likelihood at the lambda found.
 
     Tied values with unequal weights are merged. Weights that are not whole numbers stand for copies with a fraction.
 

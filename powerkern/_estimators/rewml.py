@@ -179,7 +179,7 @@ class RewMLNR(Reweighted):
     """`RewML` without rectification of the transform in the search for lambda0, ``estimator="rewml-nr"``.
 
     It breaks down earlier than `RewML`: for lambda below 1 large outliers hide where the transform flattens them, for
-    lambda above 1 small ones. ``AdaptiveRewML(rectify="none")`` is the same with adaptive cut-offs.
+    lambda above 1 small ones. ``AdaptiveRewML(rectify="none")`` adds adaptive cut-offs.
 
     Parameters
     ----------

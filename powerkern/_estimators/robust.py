@@ -37,7 +37,7 @@ _VALUES_PER_DEGREE = 4.0
 
 
 class RobustEstimator(Estimator):
-    """An estimator that `kernels.robust` runs: its options are those of the kernels, and a criterion chooses these."""
+    """An estimator that `kernels.robust` runs: a criterion chooses the kernels, which take its options."""
 
     cutoff: float
     prestandardize: Any

@@ -133,7 +133,7 @@ def _leave_out_ties(column: FloatArray, weight: Weights) -> bool:
 
 
 def _ratio_of_scales(results: FloatArray, others: FloatArray, family: int) -> FloatArray:
-    """Divide the raw standard deviations of fits by those of others at the same lambdas, which may under- or overflow.
+    """Return ratios of raw standard deviations of fits at the same lambdas, which may under- or overflow.
 
     A standard deviation is e^S/slope, with S as in `kernels.transforms.yeojohnson_standardized`.
     """

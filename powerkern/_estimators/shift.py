@@ -80,9 +80,9 @@ def express_in_data_units(
     matrix : Matrix
         The data, with the weights of the rows.
     shift : (p,) ndarray
-        What was added to each column.
+        The amount added to each column.
     divisor : (p,) ndarray, optional
-        What each column was divided by; default: 1.
+        The divisor of each column; default: 1.
     """
     if divisor is None and not shift.any():
         return

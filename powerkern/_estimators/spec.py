@@ -1,4 +1,4 @@
-"""`FitSpec`: everything that is asked of a fit, and the one table of what does not go together.
+"""`FitSpec`: all options of a fit, and the one table of options that exclude each other.
 
 It lives here, above the estimators and below the results, because a fit keeps the specification it was made by, and
 because the engines, the chunks, scikit-learn's classes and the command line hand it on unchanged.
@@ -175,7 +175,7 @@ class FitSpec:
         return kept, asked
 
     def tiled(self, n_groups: int) -> Self:
-        """Return the specification of `n_groups` groups whose columns stand side by side."""
+        """Return the options repeated for `n_groups` groups whose columns are put side by side."""
         bounds = self.bounds and tuple(_repeat(end, n_groups) for end in self.bounds)
         return replace(self, lmbda=_repeat(self.lmbda, n_groups), shift=_repeat(self.shift, n_groups), bounds=bounds)
 
@@ -268,7 +268,7 @@ def _takes_shift(spec: FitSpec) -> bool:
 
 _ONLY_WITH_GROUPS = "dropna, unknown and shrink go with groups=; leave them out"
 
-#: What does not go together. The first row that holds is the one that the user reads.
+#: Options that exclude each other. The user sees the message of the first row that applies.
 CONFLICTS: tuple[Conflict, ...] = (
     *(
         Conflict(name, lambda spec: True, lambda spec: _ONLY_WITH_GROUPS, TypeError, without_groups=True)
@@ -363,5 +363,5 @@ CONFLICTS: tuple[Conflict, ...] = (
 )
 
 _DEFAULTS: Mapping[str, Any] = {each.name: each.default for each in fields(FitSpec)}
-#: The same as users give them.
+#: These options as users give them.
 _WORDS = {**_DEFAULTS, "estimator": ML.name}

@@ -89,6 +89,6 @@ def scaled_by(prestandardize: str, values: Columns, weight: Weights, n_threads: 
 def usable(
     center: FloatArray, divisor: FloatArray, others: tuple[float | FloatArray, float | FloatArray] = (0.0, 1.0)
 ) -> tuple[FloatArray, FloatArray]:
-    """Centers and divisors, or the others where these are not finite or there is no spread."""
+    """Return centers and divisors, replaced by `others` where they are not finite or the divisor is 0."""
     fine: NDArray[np.bool_] = np.isfinite(center) & np.isfinite(divisor) & (divisor > 0.0)
     return np.where(fine, center, others[0]), np.where(fine, divisor, others[1])

@@ -28,7 +28,7 @@ _COMPARED = 64
 
 
 class BestOf(NamedTuple):
-    """An estimator in both families, of which each column takes the better one.
+    """An estimator in both families; each column takes the better one.
 
     It stands above the results of fits, by which the families are compared.
     """

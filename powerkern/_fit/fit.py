@@ -101,13 +101,13 @@ def fit(
         Largest ``|psi|`` of the data: lambda is the best one that keeps it. Default: none when standardizing, else the
         largest float64 divided by 1e4. Only with "mle".
     bounds : (low, high), optional
-        Smallest and largest lambda: numbers, or (p,) arrays; None or infinity where there is no bound. A lambda beyond
+        Smallest and largest lambda: numbers, or (p,) arrays; None or infinity for no bound. A lambda beyond
         is clipped (`Status.AT_BOUND`, unless a graver status holds), and all other figures are those at the bound.
     criterion : {"likelihood", "ppcc", "pearson", "central"}, default "likelihood"
         How ``family="best"`` chooses: the larger likelihood; the larger correlation with normal quantiles (see
         `PowerFit.normality`); or the smaller statistic of Pearson's chi-square test of normality over its degrees of
         freedom, as R's bestNormalize does. Robust fits are compared on the values that both keep. "central": the
-        smaller statistic of `PowerFit.central_normality`; a column stays as it is, with lambda = 1 and
+        smaller statistic of `PowerFit.central_normality`; a column is left untransformed, with lambda = 1 and
         `Status.LEFT_AS_IT_IS`, if its own is smaller, or the better transform's p-value is below 0.05.
     column_names : sequence of str, optional
         Names used in messages and kept with the fit; default: the names in a data frame.
@@ -121,7 +121,7 @@ def fit(
     unknown : {"raise", "nan", "pooled"}, default "raise"
         How the fit will treat rows of other groups: "pooled" transforms them by the fit of all rows.
     shrink : bool, default False
-        Draw lambda of each group towards that of all rows, the more the less its rows say. Only with "mle".
+        Shrink lambda of each group towards the pooled lambda, small groups most. Only with "mle".
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
     progress : bool, default False

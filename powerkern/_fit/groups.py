@@ -34,7 +34,7 @@ def fit_groups(
     data: FittedData,
     run: Run,
 ) -> GroupedFit:
-    """Fit every group of the rows of a matrix, and all of them together where that is asked for.
+    """Fit every group of the rows of a matrix, and all rows together if requested.
 
     Parameters
     ----------

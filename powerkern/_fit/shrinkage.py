@@ -16,7 +16,7 @@ _ROUNDS = 100
 
 
 def shrunk(columns: ColumnTable, pooled: ColumnTable, at: Callable[[FloatArray], ColumnTable]) -> ColumnTable:
-    """Results at lambdas that lie between those of each group and the pooled one; `at` fits given lambdas, (G, p).
+    """Compute results at lambdas between each group's and the pooled one; `at` fits given lambdas, (G, p).
 
     The posterior mean ``(w lambda_g + v lambda_0)/(w + v)``, ``w = 1/s_g^2``, ``v = 1/tau^2``, of lambda of a group
     whose likelihood has its maximum at lambda_g and the curvature ``1/s_g^2`` there, if lambdas of groups are normal

@@ -188,7 +188,7 @@ def few(names: Sequence[Any]) -> str:
 
 
 def labels_to_record(labels: Sequence[Any] | None) -> list[Any] | None:
-    """Return labels of columns as JSON keeps them: text as it is, other labels as a table of type and text.
+    """Return labels of columns as JSON values: text unchanged, other labels as a table of type and text.
 
     Raises
     ------

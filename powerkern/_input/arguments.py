@@ -129,7 +129,7 @@ def given_lambdas(lmbda: ArrayLike | None, p: int, names: Sequence[Any] | None =
 
 
 def as_pair(what: str, value: object) -> tuple[Any, Any]:
-    """Return an argument that must be a pair (low, high), each of which may be None, a number or numbers."""
+    """Return an argument that must be a pair (low, high); each end may be None, a number or numbers."""
     try:
         pair = to_list(value)
     except TypeError:
@@ -142,7 +142,7 @@ def as_pair(what: str, value: object) -> tuple[Any, Any]:
 
 
 def given_bounds(bounds: object, p: int, names: Sequence[Any] | None = None) -> FloatArray:
-    """Return the smallest and the largest lambda of each column, as two rows; infinite where there is no bound.
+    """Return the smallest and the largest lambda of each column, as two rows; infinite for no bound.
 
     Series are aligned with the labels `names`.
 

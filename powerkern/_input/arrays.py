@@ -44,7 +44,7 @@ class Matrix(NamedTuple):
 
 
 def as_matrix(X: object, column_names: Sequence[str] | None = None, what: str = "X") -> Matrix:
-    """Read anything array-like as a two-dimensional real array, without a copy where that is possible.
+    """Read anything array-like as a two-dimensional real array, without a copy if possible.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def position_of(column: object, names: Sequence[Any] | None, p: int) -> int:
     Raises
     ------
     ValueError
-        There is no such label, or position, or the label is that of several columns.
+        No column has this label or position, or several columns have this label.
     """
     labels = [] if names is None else list(names)
     if _is_among(column, labels):
@@ -505,7 +505,7 @@ _LEAST_TOTAL = 1e-290
 
 
 def as_weights(sample_weight: object, n_rows: int, name: str = "sample_weight") -> NDArray[np.float64]:
-    """Return sample weights as a contiguous float64 vector; `name` is that of the argument, for messages.
+    """Return sample weights as a contiguous float64 vector; `name` is the argument's name in messages.
 
     Raises
     ------

@@ -19,7 +19,7 @@ class Batches(NamedTuple):
 
     #: A data frame of its columns with a row of missing values; None for a column by itself.
     blank: Any
-    #: ``read(names, rows)``: some of the columns (None: all), in batches of so many rows.
+    #: ``read(names, rows)``: some of the columns (None: all), in batches of `rows` rows.
     read: Callable[[list[str] | None, int], Iterator[Any]]
 
     def of(self, names: list[str] | None) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from powerkern._input.columns import ColumnType, is_number
 
 
 class Frame(ABC):
-    """A data frame or series, recognised once; its subclasses know the libraries.
+    """A data frame or series; each subclass wraps one library.
 
     Attributes
     ----------

@@ -120,7 +120,7 @@ def columns_named(X: Any, names: list[Any] | None) -> Any:
 
 
 def order_chunk(chunk: Any, labels: Sequence[Any] | None) -> Any:
-    """Return a data frame with its columns in the order of `labels`, those of the first chunk, if it has just these.
+    """Return a data frame with its columns in the order of `labels` (of the first chunk), if it has exactly these.
 
     Anything else is returned unchanged: the caller refuses other labels, and takes unnamed columns by position.
     """
@@ -153,7 +153,7 @@ def column_at(X: Any, position: int) -> Any:
 def labelled(part: Any, values: NDArray[Any], columns: Sequence[str] | None = None) -> Any:
     """Return `values`, a row for each row of `part`, as a frame or series, if `part` is one; else unchanged.
 
-    They keep their type. Index and names are those of `part`; the columns may have other names.
+    They keep their type, and get the index and the names of `part`; the columns may have other names.
     """
     frame = as_frame(part)
     return values if frame is None else frame.label(values, columns)

@@ -19,7 +19,7 @@ KINDS = {"i": "numbers", "u": "numbers", "f": "numbers", "b": "booleans", "U": "
 
 
 def values_of(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return labels as an array, or as positions (-1: missing) in a second array, of the distinct labels."""
+    """Return labels as an array; or encode them as positions (-1: missing) in an array of the distinct labels."""
     if type(column) is np.ndarray and column.dtype.kind in KINDS:
         return column, None
     own = library(column)
@@ -79,7 +79,7 @@ def objects(cells: Any) -> NDArray[Any]:
 
 
 def _counted(cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return Python objects as positions in an array of the distinct ones."""
+    """Encode Python objects as positions in an array of the distinct objects."""
     _check_kinds(cells)
     table: dict[Any, int] = {}
     codes = np.array(
@@ -97,7 +97,7 @@ def _is_none(cell: Any) -> bool:
 
 
 def _check_kinds(cells: NDArray[Any]) -> None:
-    """Refuse labels of different kinds, of which 1, "1" and True would collide in some libraries and not in others."""
+    """Refuse labels of different kinds: 1, "1" and True would be equal in some libraries but not in others."""
     of = {kind: _kind_of(kind) for kind in set(map(type, cells.tolist()))}
     found = {name: kind for kind, name in of.items() if name}
     if len(found) <= 1 and all(name is not None for name in of.values()):
@@ -136,7 +136,7 @@ def _kind_of(kind: type) -> str | None:
 
 
 def _as_exact(cell: Any, method: str, convert: Any) -> Any:
-    """Return a date or duration as NumPy has it; those of pandas have nanoseconds, which NumPy would drop."""
+    """Return a date or duration as a NumPy scalar, with the nanoseconds that pandas keeps."""
     return getattr(cell, method)() if hasattr(cell, method) else convert(cell)
 
 

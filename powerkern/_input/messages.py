@@ -104,7 +104,7 @@ def _plain(word: str) -> str:
     return " ".join(word.lower().replace("_", " ").replace("-", " ").split())
 
 
-#: What other libraries, and other functions here, call a parameter -> what it may be called here.
+#: Name of a parameter in other libraries, or in other functions here -> its possible names here.
 _SYNONYMS = {
     "by": ("groups",),
     "column": ("column_names", "variables", "names"),

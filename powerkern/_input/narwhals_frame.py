@@ -224,7 +224,7 @@ def is_numeric_arrow_type(dtype: Any) -> bool:
     return describe_narwhals_type(empty.dtype, str(dtype)).kind == "number"
 
 
-# --- what narwhals drops of Arrow tables ----------------------------------------------------------------
+# --- parts of Arrow tables that narwhals drops ---------------------------------------------------------------
 
 
 def _has_notes(schema: Any) -> bool:

@@ -31,7 +31,7 @@ def as_frame(X: Any) -> Frame | None:
 
 
 def unwrap(X: Any) -> Any:
-    """Return what a `Frame` wraps; anything else unchanged."""
+    """Return the data that a `Frame` wraps; anything else unchanged."""
     return X.native if isinstance(X, Frame) else X
 
 

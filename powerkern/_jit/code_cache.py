@@ -33,7 +33,7 @@ PACKAGE = Path(__file__).parents[1]
 _COMPILED = "powerkern.kernels."
 _DIGEST_SIZE = hashlib.sha256().digest_size
 
-#: Versions of an entry that stay in a folder: those of the branches and environments that share it.
+#: Versions of an entry that stay in a folder, for branches and environments that share it.
 _N_VERSIONS = 8
 #: Seconds since its last use after which the only version of an entry goes: the entry no longer exists.
 _UNUSED = 365 * 86_400.0
@@ -229,7 +229,7 @@ def _note_use(path: Path) -> None:
 
 @functools.cache  # once per process
 def _prune(base: Path) -> None:
-    """Remove code that is no longer used: old versions of entries, and entries unused for a year.
+    """Remove obsolete code: old versions of entries, and entries unused for a year.
 
     Code that a process has loaded stays in its memory. A process that finds a file gone compiles it anew.
     """

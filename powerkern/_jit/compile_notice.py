@@ -19,7 +19,7 @@ _explained = False
 
 @contextlib.contextmanager
 def of_long_compiling(kernel: str) -> Iterator[None]:
-    """Tell the user that the kernel of this name is being compiled, once the wait has become long."""
+    """Tell the user that this kernel is being compiled, if the wait becomes long."""
     global _silent
     said = threading.Event()
     timer = threading.Timer(max(SILENCE - _silent, 0.0), _say, (kernel, said))

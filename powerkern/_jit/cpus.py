@@ -28,7 +28,7 @@ class Cpu(NamedTuple):
 
 
 def this_cpu() -> Cpu:
-    """Return the CPU that code is compiled for: this computer's, or that of NUMBA_CPU_NAME and NUMBA_CPU_FEATURES."""
+    """Return the CPU that code is compiled for: this computer's, or the one that NUMBA_CPU_NAME states."""
     here = _host()
     return Cpu(os.environ.get("NUMBA_CPU_NAME", here.name), os.environ.get("NUMBA_CPU_FEATURES", here.features))
 

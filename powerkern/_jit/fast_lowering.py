@@ -26,7 +26,7 @@ from powerkern._jit.llvm_text import joined, texts_of
 class _Text(core.codegen.JITCodeLibrary):  # type: ignore[misc]
     """Functions as text, neither optimised nor translated."""
 
-    codegen: Any = SimpleNamespace(set_env=lambda *_: None)  # there is no machine code that needs an environment
+    codegen: Any = SimpleNamespace(set_env=lambda *_: None)  # no machine code needs an environment
     get_pointer_to_function: Any = lambda *_: 0
     get_llvm_str: Any = lambda self: str(self._get_module_for_linking())
     add_ir_module: Any = lambda self, module: self.texts.append(texts_of(module))

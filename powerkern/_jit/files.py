@@ -153,7 +153,7 @@ def _claim(path: Path) -> int:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock a draft unless another process has done so; where there are no locks, there is no wait."""
+    """Lock a draft unless another process has done so; do nothing where the system has no locks."""
     try:
         if sys.platform == "win32":
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)

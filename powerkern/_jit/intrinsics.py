@@ -21,12 +21,12 @@ __all__ = [
     "widest_vectors", "width_of",
 ]  # fmt: skip
 
-#: Numbers in a vector, of float64 and of float32: those of a cache line, and of the widest registers there are.
+#: Numbers in a vector, of float64 and of float32: as many as fill a cache line, and the widest registers.
 LANES, LANES32 = 8, 16
 
 
 def bits_of(x: float) -> int:
-    """Return the bit pattern of a float64, as int64, or those of a vector's lanes."""
+    """Return the bit pattern of a float64, as int64, or of every lane of a vector."""
     if isinstance(x, np.ndarray):  # type: ignore[unreachable]
         return x.view(np.int64)  # type: ignore[unreachable]
     return struct.unpack("<q", struct.pack("<d", x))[0]  # type: ignore[no-any-return]
@@ -40,7 +40,7 @@ def float_of(bits: int) -> float:
 
 
 def bits32_of(x: np.float32) -> int:
-    """Return the bit pattern of a float32, as int32, or those of a vector's lanes."""
+    """Return the bit pattern of a float32, as int32, or of every lane of a vector."""
     if isinstance(x, np.ndarray):  # type: ignore[unreachable]
         return x.view(np.int32)  # type: ignore[unreachable]
     return struct.unpack("<i", struct.pack("<f", x))[0]  # type: ignore[no-any-return]
@@ -80,7 +80,7 @@ def allocated(shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
 
 
 def allocated_integers(shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Allocate an array of int64, to be freed like that of `allocated`."""
+    """Allocate an array of int64, to be freed like the arrays of `allocated`."""
     return np.empty(shape, np.int64)
 
 

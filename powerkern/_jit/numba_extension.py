@@ -49,7 +49,7 @@ def compile_entry(compiled: Callable[[dict[str, Any]], T]) -> T:
     """Compile an entry.
 
     If anything in `fast_lowering` fails, as it may with a numba that did not exist when it was written, the entry, and
-    all that this process compiles from then on, is compiled by plain numba.
+    all that this process compiles later, is compiled by plain numba.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 #: The package whose modules are compiled, and the one that compiles.
 _PACKAGE, _JIT = "powerkern", "powerkern._jit"
-#: Kernels import marks and types from _JIT. What decides on their code is imported by this module.
+#: Kernels import marks and types from _JIT. This module imports everything that determines their code.
 _COMPILER = "powerkern._jit.object_code"
 #: ``from a.b import c, d`` with the names in parentheses or without, or ``import a.b``.
 _IMPORT = re.compile(
@@ -149,7 +149,7 @@ def _codes_in(code: CodeType) -> Iterator[CodeType]:
 
 
 def _digest_of_code(code: CodeType) -> bytes:
-    """Hash what a code object does, not where it is: no file name and no line."""
+    """Hash the instructions of a code object, without file name and line numbers."""
     parts = [
         code.co_code, getattr(code, "co_exceptiontable", b""), code.co_names, code.co_varnames, code.co_freevars,
         code.co_cellvars, code.co_flags, code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount,

@@ -42,7 +42,7 @@ _CONSTANT = 1e-13
 _LEAST = float(np.finfo(np.float64).tiny)
 #: The constant is a combination of the covariates if its residual has less than this fraction of its norm.
 _SPANNED = 1e-10
-#: Scans use a sample of rows: one row in _SAMPLED, but at least _FEWEST plus _EACH per covariate. There is no sample if
+#: Scans use a sample of rows: one row in _SAMPLED, but at least _FEWEST plus _EACH per covariate. No sample is taken if
 #: the data have fewer than _WORTHWHILE times as many rows.
 _SAMPLED, _FEWEST, _EACH, _WORTHWHILE = 32, 256, 16, 4
 #: A sample is adequate if every basis vector keeps at least this fraction of its expected squared norm.
@@ -284,7 +284,7 @@ class Basis(NamedTuple):
     to_coef: FloatArray
     #: Mask of the columns that were not left out.
     used: BoolArray
-    #: Coefficients of the constant as a combination of the covariates; zero if it is no such combination.
+    #: Coefficients of the constant as a combination of the covariates; zero if it is not a combination of them.
     one: FloatArray
 
     @property

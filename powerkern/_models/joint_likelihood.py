@@ -396,7 +396,7 @@ def _evaluate_step(
 
 
 def _make_profile_step(at: JointEvaluation, j: int) -> Callable[[float, float], FloatArray] | None:
-    """Return a function that steps to a given value of the profile of f in lambda_j; None if there is no profile.
+    """Return a function that steps to a given value of the profile of f in lambda_j; None without a profile.
 
     The profile is taken to second order.
     """

@@ -29,7 +29,7 @@ def find_outside(results: FloatArray, bounds: FloatArray, given: FloatArray) -> 
 def minimize_within(g: Callable[[FloatArray], FloatArray], bounds: FloatArray, scanned: FloatArray) -> FloatArray:
     """Minimise `g` within bounds to about 1e-8, on a grid and then on finer grids about its minimum.
 
-    `g` takes lambdas, (q, m), a row for each response. If there is no bound, the grid ends at `scanned`, (q, 2).
+    `g` takes lambdas, (q, m), a row for each response. Without a bound, the grid ends at `scanned`, (q, 2).
     """
     low = np.minimum(bounds[1], np.maximum(bounds[0], scanned[:, 0]))
     high = np.maximum(bounds[0], np.minimum(bounds[1], scanned[:, 1]))

@@ -50,7 +50,7 @@ def back_transform(
     z, sd : (m, p) ndarray
         Means and standard deviations of the standardised transforms.
     kind : {"median", "mean", "quantile"}
-        What to return.
+        The moment or quantile to return.
     quantile : float
         Between 0 and 1, for "quantile".
     n_threads : int
@@ -171,7 +171,7 @@ class _PsiBranch(NamedTuple):
     """The branch of psi on one side, outwards, of each column.
 
     ``offset + |x| = base (distance/unit)**(1/exponent)``, where distance is from the transform to `end`, at which that
-    expression is zero or infinite. `exponent` is NaN where there is no such branch.
+    expression is zero or infinite. `exponent` is NaN for a missing branch.
     """
 
     exponent: FloatArray
@@ -236,7 +236,7 @@ def _reach(side: _PsiBranch, center: FloatArray, sd: FloatArray, zero: FloatArra
         rising = np.where(m == 0.0, sd / side.growth, rising)
         valley_root = np.sqrt(end * end - 4.0 * k)
         has_valley = (end > 0.0) & (valley_root >= 0.0)
-        valley = np.fmax(0.5 * (end + valley_root), np.minimum(start, end))  # NaN: there is no other branch
+        valley = np.fmax(0.5 * (end + valley_root), np.minimum(start, end))  # NaN: no other branch
         before = 2.0 * k / (end + valley_root)
         bounded, summable = m < 0.0, k < 1.0
         limit = np.where(bounded, np.where(summable, end, np.where(has_valley, valley, end)), np.inf)

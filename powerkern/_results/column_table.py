@@ -88,7 +88,7 @@ class ColumnTable:
         family : str or (p,) ndarray of int
             The family of all columns, or the code of each one's.
         unit_weights, lmbda_error : (p,) ndarray, optional
-            As the attributes; default: weights are counts, and there is no error.
+            As the attributes; default: weights are counts, and errors are 0.
         """
         self.kernel_rows = kernel_rows
         self.unit_weights = unit_weights
@@ -208,7 +208,7 @@ class ColumnTable:
     ) -> IntArray:
         """Transform every column of `values` into `out`; return the number of values without an image, by column.
 
-        The arguments are those of `_engine.apply.transform_matrix`.
+        Arguments as for `transform_matrix` in `_engine.apply`.
         """
         rows, fields = self.kernel_rows, self.row_fields
         return transform_matrix(values, out, self.family_codes, direction, rows, n_threads, completion, fields)

@@ -62,7 +62,7 @@ def html_page(title: str, tables: Iterable[Iterable[tuple[str, NDArray[Any]]]] =
 
 
 def short_repr(result: tuple[Any, ...]) -> str:
-    """Return the representation of a named tuple of arrays, of which it shows the first and last numbers."""
+    """Return the representation of a named tuple of arrays, with the first and last numbers of long arrays."""
     with np.printoptions(threshold=_NUMBERS):
         fields = zip(type(result)._fields, result, strict=True)  # type: ignore[attr-defined]
         return f"{type(result).__name__}({', '.join(f'{name}={value!r}' for name, value in fields)})"

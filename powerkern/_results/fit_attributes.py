@@ -53,7 +53,7 @@ class FitAttributes(StoredFit):
         Parameters
         ----------
         spec : FitSpec
-            What was asked of the fit.
+            The options of the fit.
         labels : ColumnLabels
             The labels of its columns.
         table : ColumnTable

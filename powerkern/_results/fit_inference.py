@@ -107,7 +107,7 @@ class FitInference(FitAttributes, RoundedPowers):
         robust, rewml  ``1/n sum rho((psi(u_i) - loc)/scale - z_i)`` with the rectified psi (on one side, or on
                        both: see `route`), ascending values, normal scores z, Huber's location and scale, and
                        the bisquare rho: from 0 to 1
-        rewml-nr       the same with the plain psi
+        rewml-nr       as rewml, with the plain psi
         carroll        ``ln scale - (lambda - 1) mean(J)`` with Huber's scale of psi(u)
         mtl            the least ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` of any `h` n consecutive order statistics
         ppcc           1 - r, r the correlation with normal quantiles
@@ -186,8 +186,8 @@ class FitInference(FitAttributes, RoundedPowers):
         -----
         The interval of a robust fit covers the lambda that the estimator finds in a very long column of the same kind.
         Without outliers the intervals of "robust" do so in 93 to 97 % of columns of 50 to 1000 values at level 0.95,
-        and those of the other estimators in 91.5 to 98.5 % (see the guide on robust fits). ``1/sqrt(information)`` of
-        the values kept would be too short, as it takes these values as given.
+        and the others in 91.5 to 98.5 % (see the guide on robust fits). ``1/sqrt(information)`` of the kept values
+        would be too short, as it takes these values as given.
 
         Examples
         --------

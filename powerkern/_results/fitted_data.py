@@ -14,7 +14,7 @@ from powerkern._input.arrays import Matrix, column_labels
 from powerkern._input.foreign import library
 from powerkern._typing import FloatArray, IntArray, Weights
 
-#: Data of at most so many bytes are copied, which takes some 6 us of the 170 us of a fit of 128 KB, as fingerprints do,
+#: Data of at most this size are copied, which takes some 6 us of the 170 us of a fit of 128 KB, as fingerprints do,
 #: and later results are right whatever happens to the original. Larger copies cost memory and new pages.
 COPIED_BYTES = 131_072
 
@@ -25,7 +25,7 @@ class FittedData:
     """The values and weights that a fit was made from, or of a part of the columns.
 
     Small data are copied. Of others a reference is kept, and a fingerprint of each column, which `checked` compares
-    with the column as it is now. A shallow copy of a data frame of pandas is kept, too: with copy-on-write, later
+    with the present column. A shallow copy of a data frame of pandas is kept, too: with copy-on-write, later
     writes of the user go to other memory.
 
     Attributes
@@ -167,7 +167,7 @@ class GroupedData:
         self._weight_prints = np.zeros(n_recorded, dtype=np.int64)
 
     def record_batch(self, groups: IntArray, block: FloatArray, lengths: IntArray) -> None:
-        """Take fingerprints of groups whose columns are the rows of a block, those of the first group first."""
+        """Take fingerprints of groups whose columns are the rows of a block, group by group."""
         if self._prints.size:
             p = self._prints.shape[1]
             prints = np.zeros(len(block), dtype=np.int64)

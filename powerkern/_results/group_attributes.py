@@ -72,7 +72,7 @@ class GroupAttributes(StoredFit, Mapping[Any, PowerFit]):
         Parameters
         ----------
         spec : FitSpec
-            What was asked of the fit.
+            The options of the fit.
         labels : ColumnLabels
             The labels of its columns.
         keys : Keys

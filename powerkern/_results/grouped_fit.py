@@ -52,7 +52,7 @@ class GroupedFit(GroupAttributes):
     group_names : list of str or None
         The columns that held the labels, if they were given by name.
     family, estimator, standardize, column_names, n_features
-        As in `PowerFit`, the same for all groups.
+        As in `PowerFit`, equal for all groups.
     lambdas : DataFrame or ndarray
         `lmbda` as a table by group and column label, if pandas is installed.
     lmbda, loc, scale, log_factor, nll, information, n_obs, n_kept, status, x_min, x_max : (groups, columns) ndarray

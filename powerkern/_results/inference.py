@@ -75,7 +75,7 @@ class LikelihoodRatio(NamedTuple):
     Attributes
     ----------
     statistic : ndarray
-        ``2 (nll(lmbda0) - nll)``, not negative; NaN where there is no maximum of the likelihood to compare with.
+        ``2 (nll(lmbda0) - nll)``, not negative; NaN if the likelihood has no maximum to compare with.
     df : int
         Degrees of freedom: how many lambdas are given under the hypothesis.
     pvalue : ndarray
@@ -182,7 +182,7 @@ def hypothesis_lambdas(
     n : int
         Number of lambdas of the fit.
     each : str
-        What has a lambda, for the message.
+        The unit that has a lambda, for the message.
     names : sequence, optional
         Labels of the columns.
     """

@@ -1,4 +1,4 @@
-"""What an inverse transform adds to the formula: values without an inverse, exact ends, and lost digits."""
+"""Parts of an inverse transform beyond the formula: values without an inverse, exact ends, and lost digits."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from powerkern.kernels.transforms.family import forward_direction, inverse_direc
 
 _FLOAT64 = np.dtype(np.float64)
 OutOfRange = Literal["nan", "raise", "clip"]
-#: Values side by side of which ranges are taken at once, for the width of vectors.
+#: Number of adjacent values whose ranges are taken at once, for the width of vectors.
 _WIDTH = 512
 #: Where safe bounds are sought, in widths of the transformed data beyond their ends.
 _STEPS_OUT = 0.0, 0.25, 1.0, 4.0
 #: Columns that a warning describes.
 _N_DESCRIBED = 5
-#: What can be done about lost digits.
+#: Remedies for lost digits.
 _REMEDY = "keep the original values, or fit with bounds= on lambda"
 
 
@@ -90,7 +90,7 @@ class Inversion:
         return 0 if self._clip else int(np.count_nonzero(~inside))
 
     def inspect(self, images: NDArray[Any], places: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
-        """Write the ends of the data where z is theirs, and note the range of the images, in the columns at `places`.
+        """Restore exact ends of the data, and note the range of the images, in the columns at `places`.
 
         `numbers` are the numbers of these columns in the matrix.
         """
@@ -109,7 +109,7 @@ class Inversion:
         self._ranges.append((numbers, low, high))
 
     def lost_digits(self) -> list[LostDigits]:
-        """Return the columns, by their numbers in the fit, of which values come back with too few digits."""
+        """Return the positions in the fit of columns whose values come back with too few digits."""
         if not self._ranges:
             return []
         p = len(self._table)
@@ -127,7 +127,7 @@ class Inversion:
         return [each._replace(column=int(suspects[each.column])) for each in found]
 
     def _remembered(self, name: str, compute: Callable[[], Any]) -> Any:
-        """Return what every inverse transform of the columns needs; it is computed once."""
+        """Return the result of `compute`, which is called once for the columns and remembered by `name`."""
         key, memo = (name, self._standardize, self._dtype), self._table.inversion_cache
         if key not in memo:
             memo[key] = compute()
@@ -175,7 +175,7 @@ class Inversion:
 
     @property
     def _watched(self) -> tuple[FloatArray, NDArray[np.bool_] | None]:
-        """What `_find_watched` returns for all columns."""
+        """The result of `_find_watched` for all columns."""
         found: tuple[FloatArray, NDArray[np.bool_] | None] = self._remembered("watched", self._find_watched)
         return found
 
@@ -258,14 +258,14 @@ def first_without_inverse(table: ColumnTable, j: int, z: NDArray[Any], standardi
 
 
 def describe_lost_digits(found: Sequence[LostDigits], label: Callable[[int], str]) -> str:
-    """Describe the values of each column of which the inverse gives back too few digits; `label` names columns."""
+    """Describe the values of each column that come back with too few digits; `label` names columns."""
     texts = [f"{label(each.column)} {each.text}" for each in found[:_N_DESCRIBED]]
     rest = f" and {len(found) - _N_DESCRIBED} more" if len(found) > _N_DESCRIBED else ""
     return ", ".join(texts) + rest
 
 
 def note_on_inverse(table: ColumnTable, standardize: bool, label: Callable[[int], str]) -> list[str]:
-    """Return a note on the columns whose inverse transform gives back too few digits of float64, if there are any."""
+    """Return a note on the columns whose inverse transform loses digits of float64, if any."""
     found = lost_digits(table, table.x_min, table.x_max, standardize, _FLOAT64)
     if not found:
         return []

@@ -24,7 +24,7 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray, Weights
 from powerkern.kernels.results import STATUS, X_MAX, X_MIN
 
-#: What a fit keeps of its data: the data themselves, or their power sums.
+#: The data that a fit keeps, or their power sums.
 KeptData = FittedData | PowerSums | MixedSums
 
 #: Statuses of maximum likelihood fits whose lambda is the optimum.

@@ -160,7 +160,7 @@ def dagostino_pearson(skewness: FloatArray, kurtosis: FloatArray, n: FloatArray)
     """Return p-values of the omnibus test of normality: ``P(chi-square with 2 degrees of freedom > Z1**2 + Z2**2)``.
 
     Z1 and Z2 are skewness and kurtosis brought to the standard normal distribution [1]_, [2]_; as
-    `scipy.stats.normaltest`, except that a skewness of exactly 0 is taken as it is. NaN for fewer than 8 values.
+    `scipy.stats.normaltest`, except that a skewness of exactly 0 is not replaced. NaN for fewer than 8 values.
 
     References
     ----------

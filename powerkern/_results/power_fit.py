@@ -306,7 +306,7 @@ class PowerFit(FitDescription):
         has no inverse: means are conditional on values in the range. For -1 <= lambda < 0 (the lower
         branch of Yeo-Johnson: 2 < lambda <= 3) that integral diverges at the end, however little probability is near
         it. It is then cut at the valley between the bulk and the end, where value times density is least; where there
-        is no valley (the end is closer than ``2/sqrt(-lambda)`` standard deviations) the mean is infinite.
+        is no valley (the end is closer than ``2/sqrt(-lambda)`` standard deviations), and the mean is infinite.
 
         Accurate to about 1e-12 by double exponential quadrature between the points where the integrand is not
         analytic. R's ``forecast::InvBoxCox(biasadj=TRUE)`` has the first two terms of a series in `sd`.

@@ -107,7 +107,7 @@ def _estimator(record: dict[str, Any]) -> Estimator:
 
 
 def _read_spec(record: dict[str, Any], p: int) -> FitSpec:
-    """Return what was asked of a fit of p columns, checked as `powerkern.fit` checks it."""
+    """Return the options of a fit of p columns, checked as `powerkern.fit` checks them."""
     asked = entry(record, "asked")
     if not isinstance(asked, dict) or set(asked) != set(_ASKED):
         raise damaged(f"asked is not a table of {', '.join(_ASKED)}")
@@ -127,7 +127,7 @@ def _read_spec(record: dict[str, Any], p: int) -> FitSpec:
 
 
 def _read_option(name: str, value: Any) -> Any:
-    """Return an option: a word, a flag, a number or None as it is, numbers as a tuple."""
+    """Return an option: a word, a flag, a number or None unchanged, numbers as a tuple."""
     if name == "bounds" and isinstance(value, list):
         return tuple(_read_option("", end) for end in value)
     if isinstance(value, list):

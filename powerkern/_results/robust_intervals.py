@@ -29,7 +29,7 @@ REPLICATES = 200
 
 #: Most rows of a replicate, and the values of all replicates that are in memory at once.
 _MOST_ROWS, _ROOM = 500, 4_000_000
-#: Where the rows of every column come from: the same for all, whatever their number and order.
+#: Seed of the rows that are drawn, equal for all columns, whatever their number and order.
 _SEED = 20240613
 #: Phi(-1), Phi(1): where a normal distribution is one standard deviation from its center.
 _ONE_SIGMA = (0.15865525393145705, 0.8413447460685429)

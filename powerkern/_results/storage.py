@@ -29,7 +29,7 @@ _START = _HEAD.size + _DIGEST_SIZE
 
 
 class Format(NamedTuple):
-    """What is stored, in a version of its own."""
+    """Kind of a stored object, and the version of its format."""
 
     #: As the header has it: "powerkern.Sketch".
     name: str

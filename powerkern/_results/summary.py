@@ -137,7 +137,7 @@ class Summary:
         return self.to_text()
 
     def __repr__(self) -> str:
-        """Return what `str` returns, of many columns the first ones only."""
+        """Return the text of the first columns, or of all if they are few."""
         few = max(_REPRESENTED // max(len(self.blocks), 1), 1)
         return self.to_text(SHOWN if len(self.names) <= SHOWN else few)
 

@@ -243,7 +243,7 @@ class _Check:
 
 
 def _count_phrase(n: int, what: str) -> str:
-    """Return `n` and the noun `what`, in the plural unless n is 1."""
+    """Return `n` and the noun, in the plural unless n is 1."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 

@@ -39,7 +39,7 @@ class Neighbors(NamedTuple):
 
 
 class Relations(NamedTuple):
-    """Neighbors of all columns, concatenated; those of column j are the elements ``first[j]:first[j + 1]``."""
+    """Neighbors of all columns, concatenated; column j has the elements ``first[j]:first[j + 1]``."""
 
     first: IntArray
     neighbors: IntArray

@@ -258,7 +258,7 @@ def wrapped_covariance(
 ) -> FloatArray:
     """Return a robust covariance matrix: `wrapped_correlation` times the products of the robust scales.
 
-    The diagonal holds the squared robust scales. Errors and warnings are the same as in `wrapped_correlation`.
+    The diagonal holds the squared robust scales. Errors and warnings are as in `wrapped_correlation`.
 
     Parameters
     ----------

@@ -133,7 +133,7 @@ class UVDecomposition:
     def complete(self, M: object) -> FloatArray:
         """Return `M` with NaN replaced by estimates; `M` must have the shape of the decomposed matrix.
 
-        Labels of rows and columns are aligned with those of the decomposed matrix.
+        Labels of rows and columns are aligned with the labels of the decomposed matrix.
         """
         values, names = _read(M)
         if values.shape != self.shape:
@@ -346,8 +346,8 @@ def complete_by_average(M: object, decompositions: Sequence[UVDecomposition]) ->
     M : (m, n) array-like
         The decomposed matrix, as for `UVDecomposition.complete`.
     decompositions : sequence of UVDecomposition
-        Decompositions of `M`. The RMSE is that of entries held out if all of them have such entries, otherwise that of
-        the entries fitted to. Decompositions that fit exactly share the whole weight.
+        Decompositions of `M`. The RMSE is taken over held-out entries if all decompositions have such entries, else
+        over the fitted entries. Decompositions that fit exactly share the whole weight.
 
     Returns
     -------

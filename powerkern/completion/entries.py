@@ -120,7 +120,7 @@ def _as_labels(given: Any) -> NDArray[Any]:
     if labels.dtype.kind in "OT" and labels.size and all(isinstance(label, str) for label in labels.flat):
         return labels.astype(np.str_)
     if labels.dtype.kind == "f" and labels.size and not hasattr(given, "dtype"):
-        # a list of integers of which some are beyond 2**63 has become an array of floats
+        # a list of integers, some beyond 2**63, has become an array of floats
         exact = np.asarray(given, dtype=object)
         return labels if not all(map(is_whole_label, exact.flat)) else _as_labels(exact)
     return labels

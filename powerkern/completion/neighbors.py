@@ -75,6 +75,6 @@ class Donors:
         return np.where(np.isnan(means), completed, means), completed + corrections
 
     def _count_candidates(self, n_neighbors: int) -> int:
-        """Return twice the number of donors of which `n_neighbors` have a value on average, at most _FARTHEST."""
+        """Return twice the number of donors needed for `n_neighbors` values on average, at most _FARTHEST."""
         share = np.count_nonzero(~np.isnan(self.values)) / self.values.size
         return min(math.ceil(2.0 * n_neighbors / share), _FARTHEST)

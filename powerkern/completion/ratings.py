@@ -1,4 +1,4 @@
-"""Model ratings of which few are known: biases and a decomposition, fitted to the known entries."""
+"""Models of sparse ratings: biases and a decomposition, fitted to the known entries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GAIN = 1e-3
 #: The first shrinkage, the factor from one to the next, and the maximum number of steps.
 _FIRST, _STEP, _MOST_STEPS = 0.5, math.sqrt(2.0), 20
 _TOL, _FINAL_TOL = 2e-4, 1e-6
-#: Number of entries whose factors are gathered at a time; those of all entries may not fit in memory.
+#: Number of entries whose factors are gathered at a time; the factors of all entries may not fit in memory.
 _AT_A_TIME = 1 << 20
 
 
@@ -162,7 +162,7 @@ def fit_ratings(
     rng: Any = None,
     n_threads: int | None = None,
 ) -> RatingModel:
-    r"""Fit biases and a decomposition to a matrix of which few entries are known, without forming a dense matrix.
+    r"""Fit biases and a decomposition to a matrix with few known entries, without forming a dense matrix.
 
     Minimises over the known entries, by alternating least squares,
 

@@ -280,4 +280,4 @@ class _MomentRequests(NamedTuple):
             merged = pool.reduce_pairwise(pool.merge_moments, (yield Request(Kind.MOMENTS, body, read_open)))
         if plan.quantum or plan.data_bounds is not None:
             return merged, score_error(merged, rounding)
-        return merged, np.zeros(shape[:2])  # the frame is that of a fit in memory
+        return merged, np.zeros(shape[:2])  # the frame of a fit in memory

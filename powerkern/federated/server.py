@@ -268,7 +268,7 @@ class Server:
 
     @property
     def _labels(self) -> list[Any] | None:
-        """The labels of the columns: those of the fit, or of the first answer that has labels."""
+        """The labels of the columns, from the fit or from the first answer that has labels."""
         return self._columns or next((one.column_names for one in self._read.values() if one.column_names), None)
 
     def _order_columns(self, found: Range) -> Range:
@@ -317,7 +317,7 @@ def _check_names(clients: Sequence[str]) -> list[str]:
 def _resolve_columns(
     names: Sequence[str] | None, limits: FloatArray | None, shift: FloatArray
 ) -> tuple[list[str] | None, int | None]:
-    """Return the names of the columns and their number, as far as names, data bounds or shifts determine them."""
+    """Return the names of the columns and their number, if names, data bounds or shifts determine them."""
     named = None if names is None else as_names(names, len(names))
     known = None if named is None else len(named)
     if limits is not None:

@@ -26,7 +26,7 @@ def fit_federated(
 ) -> PowerFit:
     """Fit to the rows of several clients without pooling them, in one process.
 
-    The lambdas equal those of `powerkern.fit` to all rows together, to about 1e-12. This function is for trials, tests
+    The lambdas agree with a `powerkern.fit` to all rows together to about 1e-12. This function is for trials, tests
     and simulations. Between real sites, the same messages travel by other means (`Server`,
     `powerkern.federated.flower`).
 

@@ -31,7 +31,7 @@ USUAL = (
 
 
 def entries(everything: bool = True) -> dict[str, Entry]:
-    """Return the entries by module and name: all, or those of the usual modules."""
+    """Return the entries by module and name, of all modules or of the usual ones."""
     prefix = f"{powerkern.kernels.__name__}."
     found = pkgutil.walk_packages(powerkern.kernels.__path__, prefix)
     names = (module.name.removeprefix(prefix) for module in found if not module.ispkg)

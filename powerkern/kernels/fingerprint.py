@@ -36,13 +36,13 @@ def _random_keys(n: int) -> IntArray:
     return (z ^ (z >> np.uint64(31))).view(np.int64)
 
 
-#: Keys of the rows of a period; those of period k are combined with ``k * _GOLDEN``.
+#: Keys of the rows of a period; in period k they are combined with ``k * _GOLDEN``.
 KEYS = _random_keys(_PERIOD)
 
 
 @inlined
 def _term(bits: int, key: int) -> int:
-    """Return the summand of one value."""
+    """Return the term that one value adds to the fingerprint of its column."""
     z = bits ^ key
     return (z & _LOW) * ((z >> 32) & _LOW)
 
@@ -73,7 +73,7 @@ def add_fingerprints(
     Parameters
     ----------
     memory : ndarray of int64
-        The bits of the values: those of row i and column j at ``begin + i*row_stride + j*column_stride``.
+        The bits of the values; row i and column j at ``begin + i*row_stride + j*column_stride``.
     begin, row_stride, column_stride : int
         See `memory`. Columns, or rows, whose stride is 1 are read fastest.
     first_row : int

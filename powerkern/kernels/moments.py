@@ -74,7 +74,7 @@ def welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
     x : float
         The value. NaN makes the moments NaN.
     w : float
-        Its weight, w >= 0. A weight of 0 leaves the state as it is, whatever x.
+        Its weight, w >= 0. A weight of 0 leaves the state unchanged, whatever x.
 
     Returns
     -------

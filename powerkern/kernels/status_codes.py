@@ -1,4 +1,4 @@
-"""Codes of `powerkern.Status` and `powerkern.Route` as plain integers, which is what kernels can write and compare."""
+"""Codes of `powerkern.Status` and `powerkern.Route` as plain integers, which kernels can write and compare."""
 
 from powerkern._status import Route, Status
 

@@ -111,7 +111,7 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
     loc : (p,) array-like, optional
         Location; by default the mean of the complete rows.
     cov : (p, p) array-like, optional
-        Covariance matrix; by default that of the complete rows, with divisor n - 1. A robust location and covariance,
+        Covariance matrix; by default of the complete rows, with divisor n - 1. A robust location and covariance,
         such as ``location_`` and ``covariance_`` of `sklearn.covariance.MinCovDet`, keep outliers from masking each
         other.
 
@@ -268,7 +268,7 @@ def ks_distance(
     X : (n, p) or (n,) array-like
         The columns. NaN is missing.
     loc, scale : float or (p,) array-like, optional
-        Mean and standard deviation of the distribution; default: those of the column, with divisor n - 1.
+        Mean and standard deviation of the distribution; default: the column's, with divisor n - 1.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 

@@ -169,7 +169,7 @@ def _linear(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
 
 
 def _gamma(block: FloatArray, mu: FloatArray, sigma: FloatArray) -> None:
-    """Replace scores by the gamma CDF above the mean, rescaled to start at 0; a step if there is no variance."""
+    """Replace scores by the gamma CDF above the mean, rescaled to start at 0; a step if the variance is 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
         above = np.maximum(block, mu) / mu  # NaN stays NaN
@@ -213,7 +213,7 @@ def fit_scaling(
 ) -> ScoreScaling:
     """Fit the map from scores to probabilities that `outlier_probability` applies, for use on new scores.
 
-    Errors and warnings are the same as in `outlier_probability`.
+    Errors and warnings are as in `outlier_probability`.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ def _draw_estimates(
     ax : matplotlib Axes
         The axes to draw on.
     lmbda, low, high : (k,) ndarray
-        Lambda of each column and the ends of its interval; NaN if there is no interval.
+        Lambda of each column and the ends of its interval; NaN for a missing interval.
     limits : (2,) ndarray
         Range of lambda to draw.
     hollow : bool
@@ -120,7 +120,7 @@ def _draw_estimates(
 
 
 def _draw_beyond(ax: Axes, line: int, lmbda: float, low: float, high: float) -> None:
-    """Draw an arrowhead at the edge, and the value in the right margin, where there is no line.
+    """Draw an arrowhead at the edge, and the value in the right margin, which has no line.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ def fit_chunks(
 
     See Also
     --------
-    fit_with : the same for chunks that some other engine reads.
+    fit_with : fit chunks that some other engine reads.
 
     Notes
     -----
@@ -142,7 +142,7 @@ def fit_groups(
     Returns
     -------
     GroupedFit
-        As `fit_groups_with`, which is the same for chunks that some other engine reads.
+        As `fit_groups_with`, which fits chunks that some other engine reads.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def fit_with(
     progress: bool = False,
     **options: Unpack[ChunkOptions],
 ) -> PowerFit:
-    """Fit of data that some engine holds: `powerkern.fit` in passes of "ask every chunk, and merge the answers".
+    """Fit data that some engine holds: `powerkern.fit` in passes that summarise every chunk and merge the summaries.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def fit_with(
 
     See Also
     --------
-    fit_chunks : the same for chunks that this process reads.
+    fit_chunks : fit chunks that this process reads.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class ChunkJob:
         Parameters
         ----------
         family, estimator, task_threads, progress, **options
-            As in `fit_with`; options other than those of `ChunkOptions` are refused.
+            As in `fit_with`; options that are not in `ChunkOptions` are refused.
         grouped : bool
             Whether groups of rows are fitted.
         """

@@ -330,7 +330,7 @@ class Grid(_GridColumns):
         return starts_of(self.table)
 
     def has_room_for(self, weight: FloatArray) -> bool:
-        """Return whether sums of this total weight, at most four times that of the grid, fit into 64 bits."""
+        """Return whether sums of this total weight, at most four times the grid's, fit into 64 bits."""
         return bool((weight < np.where(self.n_bins == 0, np.inf, np.ldexp(1.0, self.quantum + ROOM))).all())
 
     def refined(self, columns: ArrayLike | None = None) -> Grid:
@@ -377,7 +377,7 @@ class Grid(_GridColumns):
 
     @property
     def _is_streamed(self) -> BoolArray:
-        """Mask of the columns whose grid is that of a stream."""
+        """Mask of the columns whose grid was made for a stream."""
         if is_mirrored(self._code):
             streamed: BoolArray = self.table[:, G_SIGN] == 0.0
             return streamed

@@ -58,7 +58,7 @@ class _Labels(ChunkSummary):
 
 @dataclass(frozen=True, kw_only=True)
 class _FramePass(Pass[S]):
-    """A pass over data frames with all columns, including those of labels."""
+    """A pass over data frames with all columns, including the labels."""
 
     def part(self, columns: ArrayLike) -> Self | None:
         """Raise: every chunk must have the labels."""
@@ -173,7 +173,7 @@ def fit_groups_with(
 
     Notes
     -----
-    A pass before those of `fit_with` finds the groups. Then each column of each group counts as a column: the summary
+    A first pass finds the groups. Then each column of each group counts as a column: the summary
     of a chunk has some 10 kB for each of them, in every task.
 
     Examples

@@ -69,7 +69,7 @@ def location_with(
 
     See Also
     --------
-    location_chunks : the same for chunks that this process reads.
+    location_chunks : estimate from chunks that this process reads.
 
     Notes
     -----
@@ -168,7 +168,7 @@ class _LocationColumn(CountedColumn):
         return self.estimate.function(x, w)
 
     def parts(self) -> IntArray:
-        """Return the number of parts into which to divide each cell, the same for all that matter."""
+        """Return the number of parts into which to divide each cell, equal for all cells that matter."""
         matters = np.zeros(self.cells.rows.size, dtype=bool)
         for each in self._where(self.estimate):
             matters |= each

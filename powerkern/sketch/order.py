@@ -73,7 +73,7 @@ class ColumnSample(ChunkSummary):
 
     @property
     def unit(self) -> FloatArray:
-        """The weight that counts as one value (`kernels.location.weights`), to 24 bits: the same in any order."""
+        """The weight that counts as one value (`kernels.location.weights`), to 24 bits: independent of order."""
         top, total, squares = self.weights.T
         mean = np.where(total > 0.0, top * squares / np.where(total > 0.0, total, 1.0), 1.0)
         return np.where(mean < 1.0, mean, 1.0).astype(np.float32).astype(np.float64)
@@ -405,7 +405,7 @@ def _cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) ->
     t = first / weight
     mean = np.clip((left + width * t) / scale, low, high)
     sd = width * np.sqrt(np.maximum(second / weight - t * t, 0.0)) / scale
-    # low and left are close: their difference is exact, that of the mean and low is not
+    # low and left are close: their difference is exact, but mean - low is not
     with np.errstate(divide="ignore", invalid="ignore"):
         place = ((left - scale * low) + width * t) / (scale * high - scale * low)
     place = np.where(low == high, 0.5, np.clip(place, 0.0, 1.0))

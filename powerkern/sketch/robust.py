@@ -89,7 +89,7 @@ class Reader(NamedTuple):
     first: ColumnSample
 
     def divide(self, columns: Sequence[CountedColumn]) -> bool:
-        """Count the values of columns between the edges that they ask for; False if none of them asks for any."""
+        """Count the values of each column between its requested edges; return False if no column requests any."""
         asked = [(column, edges) for column in columns if (edges := column.narrow()).size]
         if asked:
             own = self._mask([column.j for column, _ in asked])

@@ -34,7 +34,7 @@ _N_DRAWN = 6
 #: Number of quantiles in a search without weights; half-width of the search by all points around its minimum; the
 #: distance from the start beyond which that is another minimum.
 _N_QUANTILES, _HALF_WIDTH, _APART = 2048, 0.1, 0.01
-#: Columns of at most so many rows are fitted as in memory if all their values are known.
+#: Columns of at most this many rows are fitted as in memory if all their values are known.
 _MOST_ROWS = 65_536
 
 
@@ -136,7 +136,7 @@ class RobustChunkColumn(CountedColumn):
 
     @property
     def untied_cells(self) -> CellMoments:
-        """The cells other than that of a value to which more than half of the values are equal."""
+        """The cells without the value that more than half of the rows have, if there is such a value."""
         return self.cells.part(self.cells.mean != self._tie)
 
     @property

@@ -135,7 +135,7 @@ def _status(column: RobustChunkColumn, state: Reweighting, fit: KeptFit) -> int:
 
 
 def _complete(column: RobustChunkColumn, state: Reweighting, fit: KeptFit, row: FloatArray) -> FloatArray:
-    """Complete the results of a fit of the kept values by those of the whole column, as `kernels.robust` does.
+    """Complete the results of a fit of the kept values by results of the whole column, as `kernels.robust` does.
 
     Parameters
     ----------

@@ -177,7 +177,7 @@ def fit_kept_values(column: RobustChunkColumn, state: Reweighting, kept: Kept, t
     kept : Kept
         The power sums of the kept values.
     turn : int
-        Number of the step; after the last fit lambda is no longer searched.
+        Number of the step; after the last fit, lambda is not searched any more.
     """
     _check_unchanged(column, state.last_step, kept)
     ends, sums = kept.ends[:, 0], _without_excluded(state.last_step, kept.sketch).power_sums()

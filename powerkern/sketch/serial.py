@@ -56,7 +56,7 @@ def unpack(data: bytes, kind: Format) -> tuple[dict[str, Any], bytes]:
 
 
 def shift_of(head: dict[str, Any]) -> FloatArray:
-    """Return the shift in a description, or zeros; ValueError if no fit can have it."""
+    """Return the shift in a description, or zeros; raise ValueError if no fit can have this shift."""
     p = head["columns"]
     return given_shift(head["shift"], head["family"], p) if "shift" in head else np.zeros(p)
 

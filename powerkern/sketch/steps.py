@@ -108,7 +108,7 @@ def summarize_chunk(
     chunk : (n, p) or (n,) array-like
         Some of the rows whose range the grid was made for.
     grid : Grid
-        From the merged ranges of all chunks, the same for all chunks.
+        From the merged ranges of all chunks; every chunk uses the same grid.
     sample_weight : (n,) array-like, or str, optional
         Weights as for `range_of`.
     column_names : sequence of str, optional

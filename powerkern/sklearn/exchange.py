@@ -1,4 +1,4 @@
-"""Convert fitted power transformers to and from those of scikit-learn."""
+"""Convert fitted power transformers to and from scikit-learn's."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def convert_to_sklearn(ours: Any) -> PowerTransformer:
 
 
 def _moments(fit: PowerFit) -> tuple[FloatArray, FloatArray]:
-    """Return means and scales of raw transformed values; with those of unfitted columns, values pass unchanged."""
+    """Return means and scales of raw transformed values; 0 and 1 for unfitted columns, which pass unchanged."""
     passes, box_cox = is_failed(fit.status), fit.family == "box-cox"
     _refuse(fit, fit.shift != 0.0, "has a shift or an origin; add it to the data, and fit these")
     rescaled = ~passes & (fit.center != 0.0) | (fit.divisor != 1.0)

@@ -63,7 +63,7 @@ class FittedRows:
         data = self._data
         if data is not None and not data.is_copy:
             values, given = self._values(), self._given()
-            if values is None and given is not None:  # what was fitted was a copy of it
+            if values is None and given is not None:  # a copy of it was fitted
                 values = read(given)
             data = None if values is None else data.with_values(values)
         if data is None:

@@ -183,7 +183,7 @@ class GroupedPowerTransformer(FloatTransformer):
         return back
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the names of the output: those of all features except the labels."""
+        """Return the names of the output: all features except the labels."""
         names = super().get_feature_names_out(input_features)
         return np.array([name for name in names if name not in self._keys()], dtype=object)
 

@@ -214,7 +214,7 @@ class UVImputer(FloatTransformer):
         return filled if self.indicator_ is None else np.hstack([filled, self.indicator_.transform(given)])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the columns of the output: those of the input, then those of the indicators."""
+        """Return the names of the output columns: first the input's, then the indicators'."""
         names: NDArray[np.object_] = super().get_feature_names_out(input_features)
         if self.indicator_ is None:
             return names
@@ -233,7 +233,7 @@ class UVImputer(FloatTransformer):
         """Return minus the RMSE, in units of `scale_`, on a hidden fifth of the values of `X`; `y` is ignored.
 
         The choice of hidden values depends only on the positions of missing values in `X` and on `limits_`, so that
-        estimators can be compared. The result is NaN if there is no value to hide.
+        estimators can be compared. The result is NaN if no value can be hidden.
         """
         check_is_fitted(self)
         values = self._mask_outliers(self._values(X, reset=False))

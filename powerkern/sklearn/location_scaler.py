@@ -84,7 +84,7 @@ class LocationScaler(FloatTransformer):
         """Subtract the locations from `X` and divide by the scales; float32 gives float32, anything else float64."""
         check_is_fitted(self)
         values = read_finite(self, X, copy=self.copy, force_writeable=True, reset=False)
-        with np.errstate(over="ignore"):  # infinite, as far as float64 goes
+        with np.errstate(over="ignore"):  # infinite in float64
             values -= self.center_
             values /= self.scale_
         return values

@@ -24,7 +24,7 @@ from powerkern.outliers.combining import COMBINATIONS, combine_probabilities
 from powerkern.outliers.scaling import fit_scaling_to_matrix
 from powerkern.sklearn.reading import note_features
 
-#: Probability above which rows are outliers if the detector has no limit: that of three standard deviations.
+#: Probability above which rows are outliers if the detector has no limit: beyond three standard deviations.
 _CAUTIOUS = 0.997
 #: Scores are clipped to this, so that differences do not overflow.
 _HUGE = np.finfo(np.float64).max / 2.0
@@ -253,7 +253,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return np.asarray(combine_probabilities(ndtr(margins), self.combination))
 
     def _training_scores(self, detector: Any, X: Any) -> FloatArray:
-        """Return the scores that the detector stored, or new ones, which are too low if a row is its own neighbor."""
+        """Return the stored scores of the detector; new scores would be too low where a row is its own neighbor."""
         step = _last_step(detector)
         for name in ("decision_scores_", "negative_outlier_factor_"):
             kept = getattr(step, name, None)
@@ -312,7 +312,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags = ClassifierTags(multi_class=False)  # what `predict_proba` gives
+        tags.classifier_tags = ClassifierTags(multi_class=False)  # as `predict_proba` returns
         known = [get_tags(one).input_tags for one in self._clone_detectors() if hasattr(one, "__sklearn_tags__")]
         if known:
             tags.input_tags = known[0]

@@ -1,4 +1,4 @@
-"""`PowerTransformer`, a drop-in replacement for that of scikit-learn."""
+"""`PowerTransformer`, a drop-in replacement for scikit-learn's."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class PowerTransformer(PartTransformer):
         """Update the fit with more rows, of data that do not fit in memory; arguments are as in `fit`.
 
         The rows are summarised in a sketch (`powerkern.sketch`) of about 60 kilobytes per feature, which determines the
-        likelihood to about 1e-13. There is no warning about a feature that cannot be fitted yet; see
+        likelihood to about 1e-13. A feature that cannot be fitted yet causes no warning; see
         ``power_fit_.status_text``. This method is available only with ``estimator="mle"``.
 
         After `fit` it goes on from the rows of `fit`, as if `partial_fit` had been given both: `fit` makes no sketch,
@@ -209,7 +209,7 @@ class PowerTransformer(PartTransformer):
         return self
 
     def _check_continued(self, seen: sketch.Sketch | None) -> None:
-        """Raise if method or shift differ from those of the rows seen so far."""
+        """Raise if method or shift differ from earlier calls."""
         fit = self.power_fit_
         family, shift = (fit.family, fit._spec.shift) if seen is None else (seen.grid.family, seen.grid.shift)
         if family != self.method:

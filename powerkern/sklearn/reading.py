@@ -86,7 +86,7 @@ def note_features(estimator: Any, X: Any, reset: bool = True) -> None:
 def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
     """Run a scikit-learn check, and also reject non-numeric input that scikit-learn would accept.
 
-    If both reject the input, the message is that of scikit-learn, except for data frames, where ours names the column.
+    If both reject the input, the message is scikit-learn's, except for data frames, where ours names the column.
     """
     names = names_of(X)
     ours: Exception | None = None

@@ -37,7 +37,7 @@ from powerkern.sklearn.reading import N_THREADS, note_features, read_array
 class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Regression on a power transform of the response, with lambda estimated given the features.
 
-    The model is that of Box and Cox [1]_: ``psi(lambda, y) = f(X) + s Z``, Z normal. lambda maximises the likelihood
+    The model of Box and Cox [1]_ is ``psi(lambda, y) = f(X) + s Z``, Z normal. lambda maximises the likelihood
     given a linear model of the features (`powerkern.regression.fit_regression`). `regressor` is then fitted to the
     transformed response, and predictions are medians, means or quantiles of y.
 

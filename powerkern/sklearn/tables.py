@@ -1,4 +1,4 @@
-"""Tables of which some columns are transformed, and the base class of transformers of some columns."""
+"""Tables with some transformed columns, and the base class of transformers of some columns."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def transform_like_input(kernel: Elementwise, x: Any, lmbda: Any, out: NDArray[n
     x : array-like
         The data.
     lmbda : array-like
-        Lambdas; they broadcast against `x`, and labels are aligned with those of `x`.
+        Lambdas; they broadcast against `x`, and labels are aligned with the labels of `x`.
     out : ndarray, optional
         Array for the result.
     """

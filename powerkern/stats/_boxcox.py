@@ -70,7 +70,7 @@ def boxcox(
         Treatment of NaN in `x`. "propagate" makes all results NaN. "omit" omits NaN from the fit and keeps it in the
         result. "raise" raises a ValueError. With `lmbda` given, NaN stays NaN except under "raise".
 
-        The default is that of the installed SciPy: "propagate" from 1.18 on. With earlier versions, fitting lambda to
+        The default is the installed SciPy's: "propagate" since 1.18. With earlier versions, fitting lambda to
         NaN is a ValueError.
 
     Returns
@@ -81,7 +81,7 @@ def boxcox(
     maxlog : float
         The estimate of lambda. Only without `lmbda`.
     (min_ci, max_ci) : tuple of float
-        The lambdas whose log-likelihood lies ``chi2(1 - alpha, 1)/2`` below that of `maxlog`. Only with `alpha`.
+        The lambdas whose log-likelihood lies ``chi2(1 - alpha, 1)/2`` below its maximum. Only with `alpha`.
 
     Raises
     ------

@@ -191,7 +191,7 @@ class _Seasons(NamedTuple):
     def slope(self, lmbda: FloatArray) -> FloatArray:
         """Return Cov(r, r (u - U)), u = ln m, U its mean weighted by r.
 
-        Its sign is that of the derivative of the coefficient of variation.
+        It has the sign of the derivative of the coefficient of variation.
         """
         r, n = self.ratios(lmbda), self.known.sum(axis=1)
         total = r.sum(axis=1)

@@ -114,7 +114,7 @@ def read(path: Path, choose: Choice, text: TextFormat, keep: bool = True) -> Tab
     text : TextFormat
         How numbers and cells are written in text.
     keep : bool
-        Keep all rows; False: none, only what was found about the columns.
+        Keep the rows; if False, only the description of the columns is returned.
     """
     kind = _kind(path)
     with sentences("read", _label(path)), ExitStack() as stack:

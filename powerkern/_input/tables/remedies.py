@@ -1,4 +1,4 @@
-"""The remedy for cells that are not numbers as a table is read: the option that reads them, or what to change."""
+"""Remedies for cells that are not numbers: the option that reads them, or the change to make."""
 
 from __future__ import annotations
 

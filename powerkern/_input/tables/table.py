@@ -145,7 +145,7 @@ class Table:
 
     @property
     def rows(self) -> Block:
-        """All rows, which were asked for."""
+        """The values of all rows; only available after reading with ``keep=True``."""
         assert self.block is not None
         return self.block
 

@@ -35,7 +35,7 @@ from powerkern._input.tables.table import (
 _CELLS_AT_ONCE = 2**16
 #: Delimiters in the order of preference, and the number of lines in which they are looked for.
 _DELIMITERS, _FIRST_LINES = (",", ";", "\t", "|"), 20
-#: The first line by which Excel is told the delimiter.
+#: The first line that states the delimiter, for Excel.
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 #: Beginnings of texts that are no tables, and what they are.
 _OTHER_TEXTS = {"<!doctype": "a web page", "<html": "a web page", "<?xml": "XML", "[{": "JSON", '{"': "JSON"}
@@ -44,7 +44,7 @@ _OTHER_TEXTS = {"<!doctype": "a web page", "<html": "a web page", "<?xml": "XML"
 _NO_NAMES, _ROW_NAMES = ("", "Unnamed: 0"), ("index", "rownames", "row.names", "row_names", "rowid")
 
 
-#: Byte-order marks and their encodings; those of UTF-32 begin with those of UTF-16.
+#: Byte-order marks and their encodings; UTF-32 first, as its marks begin with the marks of UTF-16.
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -333,7 +333,7 @@ def _in_a_list(names: Sequence[str]) -> str:
 
 
 def _check_text(first: str, label: str) -> None:
-    """Raise if the first line of a file is not that of a table of text."""
+    """Raise if the first line of a file cannot begin a table of text."""
     if "\0" in first:
         raise BadInput(
             f"{label} is not text: name it by its kind, or, if it is UTF-16 without a byte-order mark, pass "

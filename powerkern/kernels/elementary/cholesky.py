@@ -30,9 +30,9 @@ def factor_cholesky(a: FloatArray, factor: FloatArray, least: float, floor: floa
     Parameters
     ----------
     a : (n, n)
-        A symmetric matrix, of which the lower triangle is read.
+        A symmetric matrix; only its lower triangle is read.
     factor : (n, n)
-        Receives L, and is left as it is above the diagonal; may be `a` itself.
+        Receives L, unchanged above the diagonal; may be `a` itself.
     least : float
         A pivot must exceed this fraction of the diagonal element that it comes from.
     floor : float

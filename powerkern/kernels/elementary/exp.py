@@ -365,5 +365,5 @@ def are_moderate(t: Lanes) -> bool:
 
 @inlined
 def expm1_minus_x_lanes(t: Lanes) -> Lanes:
-    """Return `expm1_minus_x` of every lane, of which fewer operations wait for another."""
+    """Return `expm1_minus_x` of every lane, with shorter chains of dependent operations."""
     return _expm1_minus_x(_exp_tail_lanes, t)

@@ -1,6 +1,6 @@
 """Likelihood intervals: where the negative log-likelihood has grown by a given drop on either side of its minimum.
 
-The likelihood is that of [1]_, eq. (8); the drop of an interval is half a quantile of chi-square, divided by n.
+The likelihood is [1]_, eq. (8); the drop of an interval is half a quantile of chi-square, divided by n.
 
 References
 ----------

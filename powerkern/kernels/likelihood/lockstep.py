@@ -62,7 +62,7 @@ from powerkern.kernels.status_codes import FIXED, OK, ROUTE_LOCKSTEP
 from powerkern.kernels.transforms.branch import LINEAR
 from powerkern.kernels.transforms.family import is_mirrored, log_offset
 
-#: Columns of at most so many values are fitted in lockstep: eight are 32 KB, which the first-level cache holds.
+#: Columns of at most this many values are fitted in lockstep: eight are 32 KB, which the first-level cache holds.
 LOCKSTEP_MAX = 512
 #: Vectors of columns that are copied at a time: as many as the CPU prefetches along a row.
 BAND = 8
@@ -355,7 +355,7 @@ def _fit_lanes(x: FloatArray, weight: FloatArray, family: int, found: FloatArray
 
 @kernel
 def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: _LaneHalleyResult, offset: float) -> None:
-    """Store the results of all lanes, as `optimum.write_fit` writes those of one column."""
+    """Store the results of all lanes, as `optimum.write_fit` does for one column."""
     mean, variance, curvature = taylor_moments(best.moments, best.x - best.evaluated_at)
     m, sd, log_base = best.x, square_root(variance), log_normal(logs.base)
     t, given, side = m * log_base, load(found, (_GIVEN, 0)), select(data.high < 0.0, -1.0, 1.0)

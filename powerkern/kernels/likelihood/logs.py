@@ -267,7 +267,7 @@ def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, center: float, d: 
 
 @kernel
 def logs_about(sides: Sides, offset: float, reference: float, spare: FloatArray) -> Logs:
-    """Return logs of a column in units of a power of two, written to `spare`; for `reference` see `centered_logs`.
+    """Return the logs of a column, written to `spare` in units of a power of two; for `reference` see `centered_logs`.
 
     Parameters
     ----------

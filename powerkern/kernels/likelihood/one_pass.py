@@ -274,7 +274,7 @@ def one_pass_optimum(
 
 @kernel
 def _sample_of(x: FloatArray, weight: FloatArray | None, family: int, work: Work) -> Prepared:
-    """Return evenly spaced values of a column, at most SAMPLE."""
+    """Return at most SAMPLE evenly spaced values of a column."""
     stride = max(min(x.size // ONE_PASS_MIN, SAMPLE_STRIDE), (x.size + SAMPLE - 1) // SAMPLE, 1)
     some, own = _every(x, stride, work.split), _every(weight, stride, work.weight_split)
     return prepared(some, own, scan(some, own), family)
@@ -305,7 +305,7 @@ class _Reference(NamedTuple):
 class _Start(NamedTuple):
     """The exponent from which all values are searched, the evaluations made for it, and whether it is an optimum.
 
-    That of the sample is; without it the search starts from 1. `has_spread`: the logs of the sample differ.
+    Without a usable sample the search starts from 1. `has_spread`: the logs of the sample differ.
     """
 
     exponent: float
@@ -341,7 +341,7 @@ def _optimum_of(
         NOT_CERTIFIED in three cases: the sample shows that one pass will not do; the scan of all values does; the sums
         lose too many digits.
     Prepared
-        The column with the scan of all values, if there was one. Its sign may differ from that of the guess.
+        The column with the scan of all values, if there was one. Its sign may differ from the guess's.
     """
     exponent = exponent_of(lmbda, guess.sign)
     is_given = exponent == exponent
@@ -368,7 +368,7 @@ def _optimum_of(
 
 @kernel
 def _suits_one_pass(guess: Prepared, sample: Prepared) -> bool:
-    """Return whether the column is valid and long, and no few values carry its weight, as far as its sample shows."""
+    """Return whether the column is valid and long and, by its sample, no few values carry most of the weight."""
     factor = guess.x.size / sample.x.size
     return guess.status == OK and guess.x.size >= ONE_PASS_MIN and _is_even(sample.found, factor)
 
@@ -427,9 +427,9 @@ def _start_from_sample(sample: Prepared, reference: _Reference, scale: float, n_
 def _take_all_logs(
     x: FloatArray, weight: FloatArray | None, kind: LogKind, start: _Start, scale: float, work: Work
 ) -> tuple[float, float, Moments, Scan]:
-    """Write all logs to ``work.spare``; return their sum, that of their squares, sums of powers, and a scan of x.
+    """Write all logs to ``work.spare``; return their sum, their sum of squares, sums of powers, and a scan of x.
 
-    The sums of powers are those of a Halley step from the optimum of the sample, in float32, taken of each chunk while
+    The sums of powers belong to a Halley step from the optimum of the sample, in float32, taken of each chunk while
     it is in the first-level cache. Without that optimum they are 0.
     """
     total, squares, sums, found = 0.0, 0.0, zero_sums(0.0), NOTHING

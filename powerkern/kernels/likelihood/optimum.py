@@ -20,7 +20,7 @@ _LARGE_LOG = 600.0
 
 
 class Optimum(NamedTuple):
-    """The best exponent m of a column, and what standardises with it."""
+    """The best exponent m of a column, with the moments that standardise by it."""
 
     exponent: float  #: m
     mean: float  #: mean of ``e^-log_factor b_m(d)`` over the logs d
@@ -92,7 +92,7 @@ def exponent_of(lmbda: float, sign: float) -> float:
 def write_fit(row: FloatArray, best: Optimum, sign: float, route: int, given: float) -> None:
     """Translate the optimum of one branch (sign +-1) or of both (0) into lambda and the constants of the transform.
 
-    The identity where they are beyond float64. A `given` lambda (NaN: none) is kept as it is.
+    The identity where they are beyond float64. A `given` lambda (NaN: none) is kept unchanged.
 
     Parameters
     ----------

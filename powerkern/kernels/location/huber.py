@@ -63,7 +63,7 @@ from powerkern.kernels.location.weights import (
     total_of,
 )
 
-#: The constant of robust fits, that of R's MASS.
+#: The constant of robust fits, as in R's MASS.
 HUBER_K = 1.5
 #: Its beta (`beta_of`) as R's cellWise rounds it.
 CELLWISE_BETA = 1.556931 / 2.0
@@ -139,7 +139,7 @@ def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -
     """Solve sum w min(((y - center - point)/s)**2, k**2) = dof beta(k) for s ([2]_); return also the iterations.
 
     In s**2 the excess of the left side is concave, so Newton steps from above decrease to the root, and end at it as
-    soon as no value changes sides. 0 where so many values equal the point that there is no positive root.
+    soon as no value changes sides. 0 if so many values equal the point that no positive root exists.
 
     Parameters
     ----------
@@ -361,7 +361,7 @@ def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, poin
 def joint_of(solve: _Solver, y: np.ndarray, w: np.ndarray, k: float, of_location: float) -> LocScale:
     """Solve for location and scale at once; `k` and `of_location` are the constants of the two equations.
 
-    From the median and the normalised MAD; where that is 0, a scale that reaches beyond the values that are equal.
+    Starts from the median and the normalised MAD; if the MAD is 0, from a scale that reaches past the ties.
 
     Parameters
     ----------

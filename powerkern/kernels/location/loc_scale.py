@@ -15,10 +15,10 @@ BAD_INFINITE = -1
 
 #: 1/Phi^-1(3/4), which makes the median absolute deviation consistent for normal data.
 MAD_FACTOR = 1.4826022185056018
-#: The same as R's mad() rounds it, with which robust fits prestandardise columns.
+#: This constant as R's mad() rounds it, with which robust fits prestandardise columns.
 R_MAD_FACTOR = 1.4826
 
-#: 2 Phi^-1(3/4), which does the same for the distance of the quartiles.
+#: 2 Phi^-1(3/4), which normalises the distance of the quartiles.
 IQR_DIVISOR = 1.3489795003921634
 #: Consistency factor for Qn: 1/(sqrt(2) Phi^-1(5/8)).
 QN_FACTOR = 2.2191444659850757

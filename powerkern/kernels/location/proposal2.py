@@ -121,7 +121,7 @@ def _psi_squares(at: _Clipped, mu: float, s: float, k_scale: float) -> float:
 
 @kernel
 def _solve_clipped(at: _Clipped, target: float, k_scale: float) -> tuple[float, float]:
-    """Solve proposal 2 for given clipped values; return the scale -1 if there is no solution."""
+    """Solve proposal 2 for given clipped values; return the scale -1 without a solution."""
     a, b = at.near, at.within
     if not (a.weight > 0.0 and b.weight > 0.0):
         return 0.0, -1.0

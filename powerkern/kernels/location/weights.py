@@ -29,7 +29,7 @@ _MOST = 1000
 
 
 class ScoreNodes(NamedTuple):
-    """Normal scores of the rows, each standing for a share of the row's copies: see `powerkern.kernels.robust.qq`."""
+    """Normal scores that represent the copies of each row, with weights: see `powerkern.kernels.robust.qq`."""
 
     row: IntArray
     score: FloatArray  #: their mean
@@ -55,7 +55,7 @@ class FrequencyWeights(NamedTuple):
     before: FloatArray  #: weight of the values before each, and of all
     after: FloatArray  #: weight from each value on, and 0
     reach: IntArray  #: position up to which there is half of the weight from each value on, or n
-    beyond: IntArray  #: the same for more than a half
+    beyond: IntArray  #: as `reach`, for more than a half
     nodes: ScoreNodes
     lower: int  #: position of the lower median
     upper: int
@@ -116,7 +116,7 @@ def _cumulate(w: FloatArray, out: FloatArray) -> float:
 
 @kernel
 def _partners(before: FloatArray, share: float, out: IntArray) -> None:
-    """Write the first position up to which, from i on, there is more weight than `share`; n if there is none."""
+    """For each i, write the first position at which the weight counted from i exceeds `share`; n if it never does."""
     n, j = out.size, 0
     for i in range(n):
         while j < n and not before[j + 1] - before[i] > share:
@@ -214,7 +214,7 @@ def position_at(counts: FrequencyWeights, share: float) -> int:
 
 @kernel
 def position_from_above(counts: FrequencyWeights, share: float) -> int:
-    """Return the position of the last value from which on there is that fraction of the weight."""
+    """Return the last position such that this value and the later ones have that fraction of the weight."""
     last = counts.w.size - 1
     return last - min(count_below(counts.after[last::-1], share * counts.total * (1.0 - SLACK)), last)
 
@@ -250,9 +250,9 @@ def middle_distance(y: FloatArray, counts: FrequencyWeights | None, center: floa
 
 @kernel
 def _reach_of(y: FloatArray, partner: IntArray, center: float, point: float) -> float:
-    """Return the smallest distance from the point within which there is the weight that the partners bound.
+    """Return the smallest radius about the point that encloses some value i and its partner.
 
-    From each value on, that is as far as this value or its partner is away: one distance falls, the other grows.
+    For value i the radius is the larger of two distances, of which one falls with i and the other grows.
     """
     n = y.size
     low, high = 0, n

@@ -108,7 +108,7 @@ def coordinate_rows(
     damping: float,
     squares: FloatArray,
 ) -> None:
-    """Improve `own`, element after element, row after row; `squares` receives each row's sum of squared residuals.
+    """Set each element of `own` in turn to its best value; write each row's sum of squared residuals to `squares`.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def _solve(gram: FloatArray, step: FloatArray, ridge: float) -> None:
     """Overwrite `step` by the solution of (gram + ridge) x = step, and `gram` by its Cholesky factor.
 
     Where gram is singular, the diagonal's relative `_PROXIMAL` makes the step small in directions without data; it
-    is a step towards the solution, so that the optimum is the same with or without it.
+    is a step towards the solution, so that the optimum does not depend on it.
     """
     d = step.size
     trace = 0.0
@@ -283,7 +283,7 @@ def update_elements(
     rows, columns
         `Cells`, row after row and column after column, with the place of each cell in `residual` for its value.
     elements : (n, 3) ndarray of int
-        What to visit: (0, i, s) is U[i, s], and (1, j, s) is Vt[j, s].
+        The element to update: (0, i, s) is U[i, s], and (1, j, s) is Vt[j, s].
     U, Vt : (m, d) and (n, d) ndarray
         The factors, improved in place.
     ridge, damping : float

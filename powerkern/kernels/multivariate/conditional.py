@@ -82,7 +82,7 @@ def conditional_rows(
 
 @kernel
 def _split(values: FloatArray, row: FloatArray, index: IntArray) -> int:
-    """Copy values, with 0 where they are missing; `index` lists first the places of those seen, then of the others."""
+    """Copy values, with 0 for missing ones; write to `index` the places of the observed, then of the missing values."""
     n_seen = 0
     for j in range(values.size):
         if not math.isnan(values[j]):
@@ -184,7 +184,7 @@ def _invert_part(matrix: FloatArray, index: IntArray, out: FloatArray, line: Flo
 def _sweep(matrix: FloatArray, k: int, h: int, line: FloatArray) -> None:
     """Write the symmetric sweep of row k, of lower triangles; after all of them the matrix is minus its inverse.
 
-    In vectors of eight: most systems are too small for what LLVM makes of a loop. They reach beyond the diagonal, where
+    In vectors of eight: most systems are too small for LLVM's vectorised loops. They reach beyond the diagonal, where
     nothing is read. `line` receives column k, which is zero beyond the matrix.
     """
     inverse = 1.0 / matrix[k, k]

@@ -1,7 +1,7 @@
 """Means over the nearest rows that have a value, for each value that a row lacks.
 
 The squared distance of row x to a complete row f is the sum of (x_j - f_j)^2 over all j seen in x. A row at squared
-distance d counts with weight (h/(d + h/100))^2, where h is that of the farthest row that counts.
+distance d counts with weight (h/(d + h/100))^2, where h is the distance of the farthest row that counts.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def mcd_of(y: FloatArray, raw_factor: float, final_factor: float, work: FloatArr
 
 @kernel
 def _unit_of_halves(y: FloatArray, h: int) -> float:
-    """Return a power of two about as large as the shortest half is wide; 0 where that is a single point."""
+    """Return a power of two close to the width of the shortest half; 0 if its values are equal."""
     shortest = math.inf
     for i in range(y.size - h + 1):
         shortest = min(shortest, 0.5 * y[i + h - 1] - 0.5 * y[i])

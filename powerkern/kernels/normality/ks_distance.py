@@ -46,7 +46,7 @@ def ks_distance_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, o
     block : (p, n)
         Columns as rows, sorted, NaN last. Overwritten.
     loc, scale : (p,)
-        Mean and standard deviation of the distributions; NaN is replaced by those of the row (n - 1).
+        Mean and standard deviation of the distributions; NaN is replaced by the row's own (n - 1).
     out : (p,)
         Receives the distances: NaN for no values, and for a scale to be fitted to fewer than two distinct values; inf
         if a value is infinite.

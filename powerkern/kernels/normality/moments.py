@@ -86,7 +86,7 @@ def _square(y: FloatArray) -> None:
 def _write_statistics(
     positions: PlottingPositions, x: FloatArray, y: FloatArray, squares: FloatArray, out: FloatArray
 ) -> None:
-    """Write skewness, excess kurtosis and correlation of ascending finite values, of which two are distinct."""
+    """Write skewness, excess kurtosis and correlation of ascending finite values, at least two of them distinct."""
     scale_to_one(x, y)
     mean, variance = mean_and_variance(positions, y)
     shift = _subtract_mean(positions, y, mean, squares)  # the mean is rounded, which matters for adjacent numbers

@@ -66,7 +66,7 @@ _TINY = 1e-290
 class ScaledLogs(NamedTuple):
     """Logs of the magnitudes (plus 1 under Yeo-Johnson) of ascending values, in units of their standard deviation.
 
-    Those of values of one sign are relative to the log of the median, without cancellation. Exponents are in units of
+    Logs of values of one sign are relative to the log of the median, without cancellation. Exponents are in units of
     1/scale.
     """
 

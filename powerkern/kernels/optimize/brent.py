@@ -160,7 +160,7 @@ def brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, m
     """Return the minimum of a function of one variable in [a, b] by Brent's method.
 
     Golden-section steps, replaced by the minimum of the parabola through the best three points where that
-    can be trusted [1]_. The points are exactly those of netlib's fmin and of R's ``optimize(f, c(a, b), tol = xtol)``.
+    can be trusted [1]_. The points are exactly as in netlib's fmin and R's ``optimize(f, c(a, b), tol = xtol)``.
 
     Parameters
     ----------

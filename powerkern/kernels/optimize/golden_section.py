@@ -62,7 +62,7 @@ def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> Gold
         x=a + product(GOLDEN, b - a) if usable else math.nan,
         a=a,
         b=b,
-        best=a,  # the first point, which is better, leaves the bracket as it is
+        best=a,  # the first point is better and leaves the bracket unchanged
         fun=LARGEST,
         xtol=float(xtol),
         n_eval=0,

@@ -37,7 +37,7 @@ BLOCK = 256
 #: Rows of a block: logs a, 1/v, u; psi, its derivatives in (lambda, x0, ln s) and its second ones, in the order of the
 #: upper triangle; the derivatives of J, from that in lambda (J itself) on, in the same order; rows for products; v^m
 _A, _R, _U, _PSI, _FIRST, _SECOND, _JACOBIAN, _WEIGHTED, _POWER, N_BLOCK = 0, 1, 2, 3, 4, 7, 13, 19, 23, 24
-# the terms of which sums are taken: psi and its derivatives, and J and its derivatives
+# the summed terms: psi and its derivatives, and J and its derivatives
 _TERMS = _WEIGHTED - _PSI
 #: Sums over values: weights; the terms; psi times psi and its derivatives; products of first derivatives
 _SUMS, _TIMES, _CROSS, N_SUMS = 1, 17, 27, 33

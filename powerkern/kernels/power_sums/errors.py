@@ -58,7 +58,7 @@ def errors_of(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> 
     best : Optimum
         The fit of the sample.
     nodes : Nodes
-        What `sample_of` wrote of each bin.
+        The bins as `sample_of` writes them.
     rounded : Rounded
         How the sums were rounded.
     """

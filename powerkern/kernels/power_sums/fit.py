@@ -112,7 +112,7 @@ def _fit_column(
         return 0.0
     error, of_sd = errors_of(sample, best, nodes, rounded)
     found = exponent_of(best.exponent, sample.sign)
-    # constants beyond float64, too, may be those of lost digits
+    # constants beyond float64 may also come from lost digits
     if not (error <= TOLERANCE * max(1.0, abs(found)) and of_sd <= SD_TOLERANCE):
         row[STATUS] = UNRESOLVED
     return error

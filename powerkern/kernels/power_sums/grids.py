@@ -91,7 +91,7 @@ def _lay(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
 def _rung_between(low: float, high: float) -> float:
     """Return the logarithm of the reference of a stream with these extremes: near their middle, and of few bits.
 
-    It is a multiple of a power of two that is no less than the range of the logs. Bins are narrower, and as the range
+    It is a multiple of a power of two that is at least the range of the logs. Bins are narrower, and as the range
     only grows, an old reference is a whole number of bins from a new one.
     """
     bottom = log(low)

@@ -54,7 +54,7 @@ def _range_of(x: FloatArray, weight: FloatArray, family: int, first: int, stride
 
 @kernel
 def _note(n: float, x_min: float, x_max: float, family: int, out: FloatArray) -> None:
-    """Add the extremes of n values to a range; one that is out of the domain stays so, for infinite values if any."""
+    """Add the extremes of n values to a range. A range with values outside the domain keeps that mark."""
     if n == 0.0:
         return
     if max(-x_min, x_max) == math.inf or out[R_COUNT] == BAD_INFINITE:

@@ -190,7 +190,7 @@ def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> 
 
 @kernel
 def _is_one_value(sums: FloatArray) -> bool:
-    """Return whether the power sums of a bin are those of one value, up to rounding."""
+    """Return whether the power sums of a bin could come from a single value, up to rounding."""
     mean = sums[1] / sums[0]
     return bool(abs(sums[2] / sums[0] - mean * mean) <= ONE_NODE)
 

@@ -189,7 +189,7 @@ def sketch_columns(
     chunk : Chunk
         Scratch.
     sums : (n_bins * N_POWERS,)
-        The power sums, to which those of the values are added.
+        The power sums so far; the values are added to them.
     starts : (p + 1,) int
         Where the bins of each column begin.
     inside : (p,) int

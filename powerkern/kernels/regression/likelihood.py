@@ -152,7 +152,7 @@ class Evaluation(NamedTuple):
 
 @kernel
 def _branch_exponent(rows: Rows, mu: float) -> float:
-    """Return the exponent of negative logs: the same as of positive ones, but for columns of both signs."""
+    """Return the exponent of negative logs; it differs from the exponent of positive logs in columns of both signs."""
     return mu - 2.0 * rows.sigma if rows.both_signs else mu
 
 

@@ -107,7 +107,7 @@ class LambdaOptimum(NamedTuple):
 def _descend(
     rows: Rows, start: float, low: float, high: float, max_step: float, rough: bool, work: RegressionWork
 ) -> LambdaOptimum:
-    """Find the root of the derivative near `start`, between `low` and `high`; `rough`: to a part of a step."""
+    """Find the root of the derivative near `start`, between `low` and `high`; if `rough`, to a fraction of a step."""
     state = NewtonState(start, math.nan, low, high, math.inf, math.nan, max_step, 0.0, 0, MAX_EVAL, RUNNING)
     mu = start
     while True:
@@ -137,7 +137,7 @@ class SearchResult(NamedTuple):
 
 @kernel
 def search_minimum(column: Column, work: RegressionWork) -> SearchResult:
-    """Scan a sample of the rows, and find its minimum and from there the minimum of all; if in doubt, scan all rows."""
+    """Scan a sample of the rows, and search the minimum of all rows from its minimum; if in doubt, scan all rows."""
     rows, center = column.rows, column.rows.sigma if column.rows.both_signs else 0.0
     n_eval, max_step = 0, _STEP / column.spread
     sampled = column.sample.logs.size < rows.logs.size
@@ -208,7 +208,7 @@ def _lowest(
             n_eval += found.n_eval
         best = found if found.at.g < best.at.g else best
         last_mu = found.mu
-    if best.mu != last_mu:  # coefficients are those of the last minimum: evaluate the best one again
+    if best.mu != last_mu:  # coefficients belong to the last minimum: evaluate the best one again
         best = LambdaOptimum(best.mu, evaluate(rows, best.mu, work), best.n_eval, best.certified)
     exact = best.at.g == -math.inf
     status = EXACT if exact else MULTIMODAL if scanned.n_minima > 1 else SCANNED

@@ -1,6 +1,6 @@
 """Adaptive RewML, the estimator behind ``estimator="robust"``: `rewml` ([1]_) with four departures.
 
-None of the four is in the paper. Figures are those of the guide on robust fits, from ``python -m
+None of the four is in the paper. Figures are from the guide on robust fits, from ``python -m
 asv_benches.report_paper`` and ``python -m asv_benches.report_sides``:
 
 1. *Two starts* under Box-Cox (`initial_lambda`). The paper's rectified transform lets large outliers stand out where
@@ -177,7 +177,7 @@ def _keep(
 
 @kernel
 def adapted_cutoff(y: FloatArray, counts: FrequencyWeights | None, estimate: LocScale, cutoff: float) -> float:
-    """Return the cut-off, from `cutoff` up, beyond which the excess over a normal sample is clearest.
+    """Return the cut-off, at least `cutoff`, beyond which the excess over a normal sample is clearest.
 
     The widest, N_WIDER steps of WIDER further out, if no excess is clear.
 

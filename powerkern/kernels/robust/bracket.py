@@ -46,7 +46,7 @@ class _Bracket(NamedTuple):
 def minimize_in_bracket(
     standardized: Prestandardized, cell: FloatArray, stop: Stop, options: Options, work: RobustWork
 ) -> LocalMinimum:
-    """Return a minimum in a cell, from LANES points at a time, about where it is expected or evenly spaced.
+    """Find a minimum in a cell by evaluating LANES points at a time, near its expected place or evenly spaced.
 
     The search ends at the minimum of a cubic through four points if that is good; or where the neighbors of the lowest
     point are the tolerance from it, or the objective is not going to be as low as the bound. Where a parabola misleads,

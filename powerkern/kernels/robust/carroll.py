@@ -96,7 +96,7 @@ _SEARCH = Search(_objective, _mean_log_of_sample, _scan, brents_minimum)
 
 @kernel
 def _divided_points(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> int:
-    """Write points in even steps, and halfway wherever the objective may be lowest; return their number."""
+    """Write evenly spaced points, and midpoints where the objective may be lowest; return their number."""
     points, values, floors = work.grid[0], work.grid[1], work.grid[2]
     last, lowest, transformed_at = n_steps(low, high), math.inf, math.nan
     n = last + 1
@@ -145,7 +145,7 @@ def _may_be_lower(
     """Return whether the objective may be lower than `lowest` between point k of `work.grid` and the next.
 
     In units of exp((lambda - 1) mean J), in which log(scale) is the objective, the distance of a value from the
-    location is taken to lie between its distances at both ends. The scale is then at least that of the shorter ones.
+    location is taken to lie between its distances at both ends. The shorter distances bound the scale from below.
     `transformed_at` is the higher end of the interval that was looked at before: its transform is kept.
     """
     grid, n = work.grid, standardized.column.n

@@ -1,6 +1,6 @@
 """Reweighted maximum likelihood as R's package cellWise fits it.
 
-Brent's method searches the interval as it is, and wider ones while lambda ends near an end; or the objective is scanned
+Brent's method searches the interval itself, and wider ones while lambda ends near an end; or the objective is scanned
 on a grid. The cut-off is the same in every step, variances are divided by n - 1, and the values kept are those within
 the cut-off at the last lambda.
 """

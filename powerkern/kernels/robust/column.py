@@ -1,4 +1,4 @@
-"""What a robust fit knows of one column: as it was given, prestandardised, and where a search of lambda ended."""
+"""One column of a robust fit: as given, prestandardised, and the end of a search of lambda."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Prescaling(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A sorted column that is fitted: in its own units, and as it is searched."""
+    """A sorted column of a fit, in its own units and prestandardised for the search."""
 
     x: FloatArray
     family: int

@@ -61,7 +61,7 @@ CUT_LOW, CUT_HIGH, CUT_BEFORE, CUT_AFTER, CUT_LOC, CUT_SCALE, CUT_OFF, CUT_CENTE
 class Entries(NamedTuple):
     """The entries of an estimator. `columns` are rows: sorted columns of the user's matrix, NaN last.
 
-    Weights lie as the values do, and are not read where these are NaN. Of each pair, the first is without weights.
+    Weights have the shape of the values, and are not read where these are NaN. The first of each pair takes no weights.
     """
 
     #: fit the columns whose status is DEFERRED: (columns, weights, family, options, work, out); return how many remain

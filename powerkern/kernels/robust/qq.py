@@ -10,7 +10,7 @@ With weights (`powerkern.kernels.location.weights`) a row stands for as many cop
 
     z = Phi^-1((r + 1/6)/(n + 1/3)),    r = W + 1/2, W + 3/2, ..., W + w - 1/2
 
-n being the sum of the weights and W that of the smaller values. Of a row whose weight is not whole, but between k and
+n being the sum of all weights and W the sum over smaller values. Of a row whose weight is not whole, but between k and
 k + 1, r are the centers of k equal parts of the ranks from W to W + w, and with a share of w - k those of k + 1: whole
 weights are repetition, and nothing jumps between them. rho is a polynomial where it is not 1, so the mean over copies
 whose scores are close is that at their mean and a term in their variance; `normal_nodes` divides rows into such groups.

@@ -271,7 +271,7 @@ def evaluate(standardized: Prestandardized, n: int, options: Options, work: Robu
 
 @kernel
 def is_lower_below(standardized: Prestandardized, lmbda: float, options: Options, work: RobustWork) -> bool:
-    """Return whether the objective is lower at one of a few points below lmbda than there and a little above.
+    """Return whether the objective at some point below lmbda is lower than at lmbda and slightly above it.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def is_lower_below(standardized: Prestandardized, lmbda: float, options: Options
 
 @kernel
 def close_in(standardized: Prestandardized, cell: FloatArray, options: Options, work: RobustWork) -> int:
-    """Narrow a cell to the neighbors of the lowest of _N_CLOSE even points in it; return the number of evaluations.
+    """Shrink a cell to the neighbors of the lowest of _N_CLOSE evenly spaced points; return the evaluations.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ Floats: TypeAlias = FloatArray | Float32Array
 
 #: An exponent closer to 0 counts as this: it can be divided by, and in float32 squares are not yet subnormal.
 _FLAT = 1e-16
-#: Values further from the median than so many times the reach of Huber's psi are weighed as if they were that far.
+#: Values farther from the median than this multiple of the reach of Huber's psi are weighed as if they were there.
 _FARTHEST = 1e15
 
 
@@ -71,7 +71,7 @@ def qq_objectives(
 ) -> None:
     """Write the objective at `lmbdas`, a vector of them at a time; NaN where it is not defined.
 
-    `k` is Huber's constant, `c` that of the bisquare; `y` has room for a vector for each value. Without counts it
+    `k` is Huber's constant, `c` the bisquare's; `y` has room for a vector for each value. Without counts it
     then holds the arguments of rho, in units of c, at the last of the lambdas. `rises` are added to the logs of
     the slopes of both tangents: 0, unless the values beyond the change points are in other units.
 
@@ -148,7 +148,7 @@ def bounded_away_from_zero(m: Lanes) -> Lanes:
 
 @kernel
 def _tangents(x: Floats, k: int, first: int, last: int, log_slope: Lanes, where: Mask, y: Floats) -> None:
-    """Write tangents at value k in some lanes."""
+    """Write the tangent at value k over the values from first to last, in the lanes of `where`."""
     at, root = values_at(y, k), exp_lanes(0.5 * log_slope)  # of the slope: in range
     for i in range(first, last):
         tangent = at + root * (x[i] - x[k]) * root
@@ -169,7 +169,7 @@ def _objective(
     loc = median + huber_step(y, counts, n, median, reach)
     reach = (k * MAD_FACTOR) * _mad(y, counts, n, loc)
     squares, others = in_lanes_of(lmbda, 0.0), in_lanes_of(lmbda, 0.0)
-    for i in range(1, n, 2):  # two sums, neither of which waits for the other
+    for i in range(1, n, 2):  # two independent sums
         squares += _square(y, counts, i - 1, loc, reach)
         others += _square(y, counts, i, loc, reach)
     if n & 1:

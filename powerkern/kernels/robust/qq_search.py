@@ -41,7 +41,7 @@ from powerkern.kernels.transforms.rectified import SortedColumn
 #: Mean width of the cells at first. This and the following constants are chosen by trial on nasty columns
 #: (`tests.fuzz.starts`), 420 of 5 to 500 values and 140 of 513 to 1,000, which take 61 and 82 evaluations; 1 and 3 of
 #: them start from a minimum that is not the lowest by more than 1e-6, none by more than 1e-4. Half the width: 75 and 97
-#: evaluations, 0 and 3 columns; double: the same as now.
+#: evaluations, 0 and 3 columns; double: the present result.
 _WIDEST = 0.75
 #: Cells as narrow as the first are divided only if the objective may be lower there than it is known to be by more than
 #: the second, and, unless it is that close to it at both ends, than the third times their width; the narrowest never.
@@ -309,7 +309,7 @@ def _evaluate(qq: _QQObjective, start: int, work: CellWork) -> float:
 
 @kernel
 def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> None:
-    """Write the objective with every residual at its smallest between two neighboring lanes.
+    """Write lower bounds of the objective between neighboring lanes: every residual at its smallest there.
 
     0 where it is not defined in one of them. Residuals are within +-1.
     """
@@ -326,7 +326,7 @@ def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> N
 
 @inlined
 def _nearest_between(y: Float32Array, i: int) -> Lanes:
-    """Return the largest 1 - rho of residual i between neighboring lanes: at the median of both and 0."""
+    """Return an upper bound of 1 - rho for residual i between neighboring lanes: at the median of both and 0."""
     a, b = load(y, (LANES32 * i,)), load(y, (LANES32 * i + 1,))
     nearest = maximum(minimum(a, b), minimum(maximum(a, b), 0.0))
     return nearness(nearest * nearest)

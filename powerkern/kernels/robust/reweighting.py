@@ -38,12 +38,12 @@ _NOT_SETTLED = int(Status.NOT_SETTLED)
 _ONE_PASS = int(Route.ONE_PASS)
 #: A guard: reweighting steps until the values kept settle.
 MAX_TURNS = 50
-#: Fits of so many values start from the optimum of one in _STRIDE, whose evaluations cost a sixteenth.
+#: Fits of at least this many values start from the optimum of one in _STRIDE; evaluations there cost a sixteenth.
 _LONG, _STRIDE = 2048, 16
 
 
 class KeptRange(NamedTuple):
-    """The range of sorted values that a cut-off keeps, and what set the cut-off."""
+    """The range of sorted values that a cut-off keeps, with location, scale and the cut-off."""
 
     start: int  #: index of the first value kept
     stop: int  #: one past the last value kept
@@ -158,7 +158,7 @@ def _plain_thinned(
 def _thinned(
     weight: FloatArray, logs: FloatArray, out: FloatArray, own: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Return one in _STRIDE of the ascending logs, whose optimum is close to the optimum of all."""
+    """Return every _STRIDE-th of the ascending logs, whose optimum is close to the optimum of all."""
     few, _ = _plain_thinned(None, logs, out, own)
     return few, _plain_thinned(None, weight, own, own)[0]
 

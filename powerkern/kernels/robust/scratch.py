@@ -17,7 +17,7 @@ from powerkern.kernels.transforms.rectified import ROOM
 
 #: Order statistics used by the scan; longer columns than ALL are searched on them, too, before all values are.
 SAMPLE, ALL = 256, 512
-#: Columns of at most so many values are evaluated at LANES lambdas at once around each minimum of their sample.
+#: Columns of at most this many values are evaluated at LANES lambdas at once around each minimum of their sample.
 _MOST_IN_LANES = 2048
 #: Local minima that are followed up, and the number of fields of a cell (`kernels.robust.search`).
 _MAX_CELLS, _N_CELL = 16, 8
@@ -38,7 +38,7 @@ class RobustWork(NamedTuple):
     grid: FloatArray
     cells: FloatArray  #: (_MAX_CELLS, _N_CELL): where local minima are
     lanes: FloatArray  #: LANES * _MOST_IN_LANES at most: transforms of a column at LANES lambdas, or at another one
-    trial: FloatArray  #: N_RESULTS: a fit beside that of the column
+    trial: FloatArray  #: N_RESULTS: a trial fit of the column
     counts: FrequencyWork  #: of a column with weights
     sample_counts: FrequencyWork
     search: CellWork  #: for columns of up to ALL values

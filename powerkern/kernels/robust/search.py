@@ -63,7 +63,7 @@ class GridScan(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Where the search in a cell ends: its tolerance, and the value that it must reach to be of interest.
+    """Stopping rule of the search in a cell: the tolerance, and the value below which a minimum matters.
 
     An interval with the minimum at its end is widened up to `widest`.
     """

@@ -1,7 +1,7 @@
 """The one-branch family behind both transforms: b_m(a) = (e**(m a) - 1)/m, and a for m = 0.
 
 Box-Cox is psi(lambda, x) = b_lambda(ln x). Yeo-Johnson is b_lambda(ln(1 + x)) for x >= 0 and
--b_(2-lambda)(ln(1 - x)) for x < 0. The exponent is the same for a whole column, so what depends on it alone is
+-b_(2-lambda)(ln(1 - x)) for x < 0. All values of a column share the exponent, so whatever depends on it alone is
 prepared once (`Exponent`), and the elementwise functions are branch-free.
 
 Accuracy: a relative error eps in t = m a becomes eps*|t| in the result. Therefore the logarithms and their product

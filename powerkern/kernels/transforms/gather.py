@@ -148,7 +148,7 @@ def count_outside(x: FloatArray, family: IntArray, results: FloatArray, failures
     results : (p, N_RESULTS)
         The fits.
     failures : (p,) int
-        Numbers of values outside the domain, to which those of x are added.
+        Numbers of values outside the domain; the counts in x are added.
     """
     for j in range(x.shape[1]):
         if not is_identity(results[j]):

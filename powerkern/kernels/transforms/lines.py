@@ -11,7 +11,7 @@ from powerkern._jit import LANES, inlined, pack_eight, prefetch
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.transforms.branch import BLOCK
 
-#: Columns of which constants are held at once: they stay in the second-level cache.
+#: Number of columns whose constants are held at once: they stay in the second-level cache.
 BAND = 1024
 #: Shorter rows, and shorter columns, are joined where no memory is between them: the last block of each would be too
 #: short, and of columns constants would be copied as many times as there are values.
@@ -43,7 +43,7 @@ def placement_of(where: IntArray) -> Placement:
 
 
 class Lines(NamedTuple):
-    """Lines of values, some of them `joined`: where these are, and where their images go.
+    """Lines of values, some of them `joined`, with their places and the places of their images.
 
     Line k has the values of lines ``k times, k times + 1, ...`` of x, `times` of them. Line i of x begins at
     ``begin + i stride``, and its `length` values are `within` apart; rows without memory between them are one line of

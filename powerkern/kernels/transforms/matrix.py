@@ -20,7 +20,7 @@ The entries of `APPLY` take (x, where, fields, found, out, column_major, packed)
 * found may have the rows from BEYOND on, for inverse transforms that restore the ends of the fitted data exactly:
   values outside INNER_LOW and INNER_HIGH are looked at one by one. Those equal to Z_MIN or Z_MAX become X_MIN or X_MAX,
   and found[BEYOND, j] > 0 where one is outside SAFE_LOW and SAFE_HIGH. Other values cost nothing: the inner bounds
-  are checked with those of ordinary values.
+  are checked together with ordinary values.
 
 The entries of `APPLY_SINGLE` do it for float32.
 """
@@ -235,7 +235,7 @@ def _note_watched(
     right: int,
     restored: FloatArray,
 ) -> int:
-    """Mark columns as `_note_extreme` does, and values of which the ends of the data must be restored.
+    """Mark columns as `_note_extreme` does, and values to be replaced by the ends of the data.
 
     These are values beyond the safe bounds, and values whose images are the ends of the data.
 

@@ -61,7 +61,7 @@ class _Tangent(NamedTuple):
 
 @inlined
 def _tangent(psi: _Scalar, slope_of: _Scalar, lmbda: float, lower: float, upper: float) -> _Tangent:
-    """Return the change point; out of a loop over values LLVM moves it."""
+    """Return the change point; LLVM hoists the call out of loops over values."""
     c = upper if lmbda < 1.0 else lower
     return _Tangent(c, psi(c, lmbda), slope_of(c, lmbda))
 
@@ -358,7 +358,7 @@ def _change_at(x: float, log: float, position: int, lmbda: float, negative_shift
 
 @kernel
 def _change_in_logs(column: SortedColumn, lmbda: float) -> ChangePoint:
-    """Return the change point below which psi goes on in ln x: dpsi/dln x is e^(lambda ln x)."""
+    """Return the change point below which psi is continued linearly in ln x, where dpsi/dln x = e^(lambda ln x)."""
     log = column.logs[column.lower]
     return ChangePoint(log, column.lower, psi_at(log, lmbda, 0.0), exp(lmbda * log))
 
@@ -444,7 +444,7 @@ def is_low_tail_in_logs(column: SortedColumn, rule: int) -> bool:
 
 @kernel
 def _powers(logs: FloatArray, m: float, start: int, stop: int, y: FloatArray) -> None:
-    """Set y = b_m(log) from `start` on, in whole vectors; later writes replace the surplus."""
+    """Set y[start:] = b_m(log) in whole vectors; values written past the end are overwritten later."""
     n = (stop - start + ROOM - 1) // ROOM * ROOM
     logs, y = logs[start : start + n], y[start : start + n]
     if abs(m) < _FLAT:

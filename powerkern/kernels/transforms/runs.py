@@ -49,7 +49,7 @@ def _entry_of(family: int, direction: int) -> _Apply:
         results : (g, N_RESULTS)
             The fits.
         failures : (g,) int
-            Numbers of values without an image by each fit, to which those of x are added.
+            Numbers of values without an image by each fit; the counts in x are added.
         out : (n,)
             Receives the images.
         """

@@ -71,7 +71,7 @@ _LARGEST_EXPONENT = 65536.0
 #: overflow.
 _SMALLEST_RATIO, _LARGEST_RATIO = 2.0**-20, 1e250
 #: ln of (1 + |x0|)**m between which the inverse of Yeo-Johnson is measured from 0: below e^-8 more than 11 digits of
-#: 1 + m y would cancel; above e^40 = 2**58 nothing is left of those of 0.
+#: 1 + m y would cancel; above e^40 = 2**58 the digits near 0 are lost.
 _NEAR_ORIGIN, _FAR_ORIGIN = 8.0, 40.0
 
 
@@ -121,7 +121,7 @@ def _exp_within(t: float) -> float:
 #
 # Free of branches, so that the constants of many columns are computed as vectors: short columns have few other values.
 
-# rows of an array of constants, after those of the bounds
+# rows of an array of constants, after the bounds
 _M, _REF, _REF_INVERSE, _SLOPE = range(2, 6)
 _SCALE, _M_INVERSE, _CENTER = range(2, 5)
 
@@ -240,7 +240,7 @@ _LOG_SIZE, _SHIFT, _FAR, _PRODUCT = range(2, 6)
 def _begin_yeojohnson(fields: FloatArray, c: FloatArray, n: int) -> None:
     """Write ln(1 + |ref|), the logarithm of the divisor of slopes, the slope beyond 0, and m y for the y of x0.
 
-    In a loop of its own: one long chain of operations, each of which waits for another, takes longer than two.
+    In a loop of its own: one long chain of dependent operations takes longer than two short ones.
     """
     for j in range(n):
         fit = fit_in(fields, j)
@@ -347,7 +347,7 @@ def _inv_yeojohnson_constants(fit: Fit, c: FloatArray, j: int) -> None:
     _write_pair(_M_INVERSES, o.m_inverse, o.other_inverse, o.negative, c, j)
     _write_pair(_STARTS, start, o.zero, o.negative, c, j)
     _write_pair(_BASES, base, 0.0, o.negative, c, j)
-    # all values are on one side of 0 where that is not reached
+    # all values are on one side of 0 if 0 is out of range
     far_away = math.inf if o.negative else -math.inf
     c[_END, j] = far_away if apart else o.zero
 

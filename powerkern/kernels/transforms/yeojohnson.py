@@ -135,7 +135,7 @@ def yeojohnson_dx(x: float, lmbda: float) -> float:
 
 # --- blocks of ordinary values ----------------------------------------------------------------------
 
-#: Rows of an array of constants, after those of the bounds; of pairs, the first is for x >= 0.
+#: Rows of an array of constants, after the bounds; of pairs, the first is for x >= 0.
 _LMBDA, _LOWER_M_LO = 2, 3
 _M, _INVERSE, _INVERSE_LO = range(4, 10, 2)
 

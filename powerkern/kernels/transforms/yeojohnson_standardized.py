@@ -81,7 +81,7 @@ def yeojohnson_standardized(x: float, fit: Fit) -> float:
     negative, total = x < 0.0, _shift_of(fit)
     upper, lower = exponent_pair(fit.lmbda)
     e, beside = selected(negative, upper, lower), _is_beside(fit, negative)
-    # one side of each is the same for all values of a column
+    # one side of each is equal for all values of a column
     size, shift, factor = abs(fit.ref), 0.0 if beside else total, 1.0 if beside else exp(-total)
     # half the inverse of the mantissa of 1 + |ref|: its product with 1 + |x| cannot overflow
     ref_k, ref_m = split(1.0 + size)
@@ -154,7 +154,7 @@ def yeojohnson_unstandardized(z: float, fit: Fit) -> float:
 
 # --- blocks of ordinary values ----------------------------------------------------------------------
 
-#: Rows of an array of constants, after those of the bounds; of pairs, the first is for x >= 0.
+#: Rows of an array of constants, after the bounds; of pairs, the first is for x >= 0.
 _REF, _OFFSET, _M, _INVERSE, _SLOPE, _SIZE_INVERSE = 2, 3, 4, 6, 8, 9
 #: Rows of the constants of inverses.
 _SLOPE_INVERSE, _ZERO, _GROWTH, _EXPONENT, _LOG_BASE = 4, 5, 8, 10, 11

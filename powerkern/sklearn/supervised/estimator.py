@@ -62,7 +62,7 @@ class SupervisedPowerTransformer(PartTransformer):
         "grid" tries every combination, for two or three columns. Every search may leave any column untransformed
         (lambda = 1); "spherical" and "blocks" try this for one column after another at the end.
     scoring : str or callable, optional
-        A scikit-learn scorer; default: that of the estimator, accuracy or R^2.
+        A scikit-learn scorer; default: the estimator's own, accuracy or R^2.
     cv : int, splitter, iterable or "train", default 5
         The score is the mean over these splits. Splitters that need groups get those passed to `fit`. "train" fits to
         and scores on all of the training data, as published [1]_; it favors lambdas that fit the noise.
@@ -70,7 +70,7 @@ class SupervisedPowerTransformer(PartTransformer):
         Increasing lambdas to try, besides 1; default: -5, -4, ..., 5.
     bounds : (low, high), optional
         Smallest and largest lambda: numbers, or arrays with one for each column of X; None for no bound. Starts and
-        candidates outside are moved to the bounds. "blocks" uses -20 and 20 if there is no bound.
+        candidates outside are moved to the bounds. "blocks" uses -20 and 20 by default.
     variables : list of str or int, or (p,) array-like of bool, optional
         The columns to transform, by name or position; the estimator gets all other columns unchanged. A data frame then
         gives a data frame. Default: all.
@@ -125,7 +125,7 @@ class SupervisedPowerTransformer(PartTransformer):
     -----
     The search scales and standardizes the training data of all splits together. Scores of estimators that are not
     invariant to scale, nearest neighbors foremost, are then a little too good. Cross-validate the whole pipeline to
-    know what a transform is worth.
+    know the benefit of a transform.
 
     New values more than 0.99 of a range beyond the training data count as 0.99 of a range beyond.
 
