@@ -52,7 +52,7 @@ def _entries_of(name: str, modules: list[str]) -> dict[str, Entry]:
 
 
 def _found_in(values: Iterable[object]) -> Iterator[Entry]:
-    """Yield the entries among some objects, and in tables and records of them."""
+    """Yield the entries among objects, including those inside dictionaries and named tuples."""
     for each in values:
         if isinstance(each, Entry):
             yield each

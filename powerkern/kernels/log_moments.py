@@ -66,7 +66,7 @@ def _largest(x: np.ndarray, factors: np.ndarray | None) -> float:
 
 @kernel
 def _scale(logs: np.ndarray, factors: np.ndarray | None) -> float:
-    """Return reference that keeps the exponentials from overflowing: the largest log, or 0 when that is not finite."""
+    """Return the reference that keeps exponentials from overflowing: the largest log, or 0 if that is not finite."""
     largest = _largest(logs, factors)
     return largest if abs(largest) <= LARGEST else 0.0
 
@@ -131,7 +131,7 @@ def _sign(x: float) -> float:
 def _shifted_values(
     logs: np.ndarray, signs: np.ndarray | None, origin: float, scale: float, factor: float, out: np.ndarray
 ) -> None:
-    """Write numbers in units of e**scale/factor, less `origin`, the sign of one; differences keep their digits."""
+    """Write numbers minus `origin` (one of their signs), in units of e**scale/factor; differences keep their digits."""
     widest_vectors()
     for i in range(logs.size):
         s = weight_at(signs, i)

@@ -184,7 +184,7 @@ def add(total: float, lost: float, term: float) -> tuple[float, float]:
 
 @kernel
 def joined(total: float, lost: float) -> float:
-    """Return compensated sum; an infinite total has no meaningful loss."""
+    """Return a sum plus its rounding error, unless the sum is infinite."""
     return total + lost if abs(total) <= LARGEST else total
 
 

@@ -1,4 +1,4 @@
-"""Arguments of kernels that plain Python calls, converted and checked; jitted code does not come by here."""
+"""Conversion and checks of arguments for kernels called from Python; jitted calls bypass them."""
 
 from __future__ import annotations
 

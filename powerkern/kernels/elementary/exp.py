@@ -291,7 +291,7 @@ def _exp_lanes_parts(t: Lanes) -> tuple[Lanes, Lanes]:
 
 @inlined
 def expm1_lanes(t: Lanes) -> Lanes:
-    """Return e**t - 1 to within a few ulp; beyond |t| = 700 (float32: 80), and for NaN, that at the nearest bound."""
+    """Return e**t - 1 to within a few ulp; |t| is clipped to 700 (float32: 80), and NaN gives the value at a bound."""
     s, p = _exp_lanes_parts(t)
     return s * p + (s - _ONE32)
 
@@ -359,7 +359,7 @@ def _are_moderate32(t: Lanes) -> bool:
 
 @by_dtype(_are_moderate32)
 def are_moderate(t: Lanes) -> bool:
-    """Return whether `expm1_lanes` bounds none of them: |t| <= 700 (float32: 80) in every lane."""
+    """Return whether |t| <= 700 (float32: 80) in every lane, so that `expm1_lanes` clips none."""
     return not any_lane(~(abs(t) <= 700.0))
 
 

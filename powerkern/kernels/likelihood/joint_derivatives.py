@@ -82,7 +82,7 @@ def derivative_columns(
 
 @kernel
 def _in_order_of(x: FloatArray, factor: float, root: FloatArray, spare: FloatArray, values: FloatArray) -> None:
-    """Undo `powerkern.kernels.likelihood.logs.split_signs`, and multiply by a factor and, unless empty, by `root`."""
+    """Restore the order of rows that `split_signs` changed; multiply by a factor and (unless empty) by `root`."""
     front, back = 0, x.size - 1
     copy(values, spare)
     for i in range(x.size):

@@ -116,7 +116,7 @@ class _Data(NamedTuple):
 
 
 class LaneLogs(NamedTuple):
-    """Of logs: weight, columns of both signs, and the value of offset + abs(x) whose log is 0; mean, rms and reach.
+    """Description of the logs in each lane: weight, sign, reference, mean, root mean square and largest magnitude.
 
     `start` is one Halley step from lambda = 1, or from 0 for Box-Cox.
     """
@@ -131,7 +131,7 @@ class LaneLogs(NamedTuple):
 
 
 class _LaneHalleyResult(NamedTuple):
-    """Where Halley steps led, and the point at which the last moments were taken."""
+    """Result of Halley steps, and the point at which the last moments were taken."""
 
     x: Lanes
     evaluated_at: Lanes
@@ -195,7 +195,7 @@ def _in_domain(data: _Data, family: int) -> Mask:
 
 @kernel
 def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> LaneLogs:
-    """Replace values by logs, about their mean in columns of one sign; return what is known of them.
+    """Replace values by logs, centered in columns of one sign; return their description.
 
     It is from lambda = 1, where e^t is the value itself, or for Box-Cox from 0, where all sums are powers of the logs.
     """
@@ -343,7 +343,7 @@ def _halley_iterations(
 
 @kernel
 def _fit_lanes(x: FloatArray, weight: FloatArray, family: int, found: FloatArray) -> None:
-    """Fit the eight columns in `x`, which are overwritten, at the given lambdas in `found` or without."""
+    """Fit the eight columns in `x`, which are overwritten; lambdas that are not NaN in `found` are kept."""
     data = _scan(x, weight)
     ordinary = _in_domain(data, family)
     logs = _take_logs(x, weight, data, family)

@@ -109,7 +109,7 @@ def joined(a: Scan, b: Scan) -> Scan:
 
 @kernel
 def squeeze(x: FloatArray, weight: FloatArray | None, out: FloatArray, weight_out: FloatArray) -> int:
-    """Copy the values that are not absent, and their weights; returns their number.
+    """Copy the values that are present, and their weights; return their number.
 
     No branch to mispredict: every value is written, and the next one over it where it does not count.
 
@@ -354,7 +354,7 @@ def sign_of(found: Scan) -> float:
 
 @kernel
 def refusal(found: Scan, family: int) -> int:
-    """Return the status that says why a column cannot be fitted, or OK."""
+    """Return the status of a column that cannot be fitted, or OK."""
     if found.n == 0.0:
         return EMPTY
     if max(-found.low, found.high) == math.inf:
@@ -366,7 +366,7 @@ def refusal(found: Scan, family: int) -> int:
 
 @kernel
 def magnitudes_of(found: Scan) -> tuple[float, float]:
-    """Return the smallest and the largest magnitude; the first is a bound where there are values of both signs."""
+    """Return the smallest and the largest magnitude; with values of both signs the first is only a bound."""
     return max(found.low, max(-found.high, 0.0)), max(-found.low, found.high)
 
 

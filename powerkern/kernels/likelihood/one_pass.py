@@ -93,7 +93,7 @@ class _Logs(NamedTuple):
 
 
 class _HalleyResult(NamedTuple):
-    """Where Halley's iteration ended, and its last moments and where these were taken."""
+    """Result of Halley's iteration: the exponent, and the last moments with the exponent they belong to."""
 
     x: float
     evaluated_at: float
@@ -282,7 +282,7 @@ def _sample_of(x: FloatArray, weight: FloatArray | None, family: int, work: Work
 
 @specialize_on_none()
 def _every(x: FloatArray, stride: int, out: FloatArray) -> FloatArray:
-    """Copy evenly spaced values to `out`."""
+    """Copy evenly spaced values to fill `out`."""
     some = out[: x.size // stride]
     for i in range(some.size):
         some[i] = x[i * stride]
@@ -295,7 +295,7 @@ def _squeezed(weight: FloatArray, out: FloatArray, n: int) -> FloatArray:
 
 
 class _Reference(NamedTuple):
-    """What the logs of a column are relative to, and whether it is a normal number, by which values can be divided."""
+    """The reference of the logs of a column, and whether it is a normal number, so that values can be divided by it."""
 
     units: LogUnits
     kind: LogKind

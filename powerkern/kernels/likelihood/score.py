@@ -60,7 +60,7 @@ BLOCK = 512
 class Logs(NamedTuple):
     """One column as weighted logs in units of `sigma`, split by sign.
 
-    `pos` (and `neg`, for Yeo-Johnson columns of both signs) hold the logs of the branches, less the reference's.
+    `pos` (and `neg`, for Yeo-Johnson columns of both signs) hold the logs of the branches, relative to the reference.
     With one branch only their differences matter. With two, ``abs(center)`` is the log of the reference, which
     is positive or negative as `center` is; the logs of the other branch are not shifted. `low`, `high` bound `pos` and
     `neg_high` bounds `neg`; `jacobian` is the weighted mean of the signed logs, less `center`.

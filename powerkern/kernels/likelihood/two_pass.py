@@ -160,7 +160,7 @@ def _start(logs: Logs) -> float:
 
 @kernel
 def _is_moderate(centered: Centered, mu: float) -> bool:
-    """Return whether no power is e^300 times the reference's, and psi's scale does not underflow.
+    """Return whether every power is less than e^300 times the reference's, and psi's scale does not underflow.
 
     Powers that are small beside the reference's saturate, and do no harm.
     """

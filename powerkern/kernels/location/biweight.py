@@ -64,7 +64,7 @@ def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float,
 
 @kernel
 def _biweight_at(col: Sorted, mu: float, reach: float) -> tuple[float, float, float]:
-    """Evaluate `_biweight_sums` over the values nearer than `reach`."""
+    """Evaluate `_biweight_sums` over the values closer to the location than `reach`."""
     lo = position_of(col.y, col.center, mu - reach, 0)
     hi = position_of(col.y, col.center, mu + reach, col.y.size)
     if col.w.size == 0:

@@ -46,7 +46,7 @@ class LocScale(NamedTuple):
 
 @kernel
 def outcome(loc: float, scale: float, n_iter: int, found: bool) -> LocScale:
-    """Return a result with its status, for a column that has values; `found`: the iteration converged.
+    """Return a result with its status, for a column that has values; `found` says whether the iteration converged.
 
     Parameters
     ----------

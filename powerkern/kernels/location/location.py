@@ -214,7 +214,7 @@ def _order_of(column: SortedSample, options: Any) -> LocScale:
 
 @kernel
 def _whole(x: float) -> float:
-    """Return the largest integer not above x, with allowance for the rounding of x."""
+    """Return the floor of x, allowing for the rounding of x."""
     return float(np.floor(x * (1.0 + 1e-12) + 1e-12))  # math.floor of numba is an int64, which overflows
 
 

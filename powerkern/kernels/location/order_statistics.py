@@ -193,7 +193,7 @@ def sorted_column(y: np.ndarray, w: np.ndarray) -> Sorted:
 
 @kernel
 def distance_at(col: Sorted, point: float, weight: float) -> float:
-    """Return the smallest distance within which ``|y - center - point|`` has that much weight.
+    """Return the smallest distance d such that values with ``|y - center - point| <= d`` have this weight.
 
     The mean of the first distances where the running weight reaches, and where it exceeds, `weight`; with half of
     the total, the median. O(log n) without weights, O(n) with them.

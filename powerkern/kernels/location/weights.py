@@ -82,7 +82,7 @@ def new_frequency_work(n: int) -> FrequencyWork:
 
 @kernel
 def frequency_weights(weight: FloatArray, work: FrequencyWork) -> FrequencyWeights:
-    """Make the tables for the weights of a sorted column, of at least one value, but for its nodes."""
+    """Make the tables for the weights of a sorted, non-empty column; its nodes are left empty."""
     n = weight.size
     w, before, after = work.w[:n], work.before[: n + 1], work.after[: n + 1]
     factor = math.ldexp(1.0, min(-math.frexp(sum_of(weight))[1], _MOST))
@@ -208,7 +208,7 @@ def mean_of(x: FloatArray, w: FloatArray | None) -> float:
 
 @kernel
 def position_at(counts: FrequencyWeights, share: float) -> int:
-    """Return the position of the first value up to which there is that fraction of the weight."""
+    """Return the first position such that this value and the earlier ones have that fraction of the weight."""
     return min(count_below(counts.before[1:], share * counts.total * (1.0 - SLACK)), counts.w.size - 1)
 
 

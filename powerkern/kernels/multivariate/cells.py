@@ -68,7 +68,7 @@ def _neighbors(a: FloatArray, n: int, k: int) -> tuple[float, float]:
 
 @kernel
 def _bracket(a: FloatArray, n: int, k: int) -> tuple[float, float]:
-    """Return two of the values, between which the value of rank k is likely to be."""
+    """Return two values that probably enclose the value of rank k."""
     stride = n // _SAMPLE
     for i in range(_SAMPLE):
         a[i], a[i * stride] = a[i * stride], a[i]
@@ -79,7 +79,7 @@ def _bracket(a: FloatArray, n: int, k: int) -> tuple[float, float]:
 
 @kernel
 def _counts(a: FloatArray, t: float) -> tuple[int, int]:
-    """Return the number of values below t, and of those not above."""
+    """Return the numbers of values with x < t and with x <= t."""
     below = up_to = 0
     for i in range(a.size):
         below += 1 if a[i] < t else 0
@@ -165,7 +165,7 @@ def _weighted_mean(x: FloatArray, center: float, reach: float) -> float:
 
 @kernel
 def one_step_scale(x: FloatArray, work: FloatArray) -> float:
-    """Scale about 0: ``s sqrt(mean(min((x/s)**2, 2.5**2))/delta)`` with s the median of ``|x|``."""
+    """Return the scale about 0: ``s sqrt(mean(min((x/s)**2, 2.5**2))/delta)`` with s the median of ``|x|``."""
     s = _median_of_distances(x, 0.0, work)
     if not 0.0 < s < math.inf:
         return s
@@ -242,7 +242,7 @@ def pair_correlation(y: FloatArray, z: FloatArray, limit: float, work: FloatArra
 def _correlation_inside(
     y: FloatArray, z: FloatArray, plus: FloatArray, minus: FloatArray, a: float, b: float, limit: float
 ) -> float:
-    """Return of the points with ``a (y + z)**2 + b (y - z)**2 <= limit``: the same bits when y and z change places."""
+    """Return the correlation of the points with ``a (y + z)**2 + b (y - z)**2 <= limit``, bit-identical for (z, y)."""
     n = sy = sz = syy = szz = syz = 0.0
     for i in range(y.size):
         inside = a * (plus[i] * plus[i]) + b * (minus[i] * minus[i]) <= limit
@@ -394,7 +394,7 @@ def predict_columns(
 
 @entry((ROWS, ROWS, REAL, ROWS, ROWS))
 def deshrink_columns(z: FloatArray, predicted: FloatArray, cutoff: float, work: FloatArray, out: FloatArray) -> None:
-    """Write slope of each column on its prediction (1 where there is none), and the scale of the residuals: (k, 2).
+    """Write the slope of each column on its prediction (1 without one), and the scale of the residuals: (k, 2).
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ _HALF_EPOCH = (_CELLS, ROWS, ROWS, REAL, REAL, COLUMN)
 
 @entry((ROWS, COUNTS, INDEX32, COLUMN))
 def pack_rows(rows: FloatArray, start: NDArray[np.int64], index: NDArray[np.int32], value: FloatArray) -> None:
-    """Write the observed cells of `rows` at the positions that `start` gives; there is room for them.
+    """Write the observed cells of `rows` at the positions in `start`.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def update_elements(
     damping: float,
     residual: FloatArray,
 ) -> None:
-    """Improve single elements of both factors, one after the other, in the order given.
+    """Set single elements of both factors to their best values, one after the other, in the given order.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def conditional_rows(
     sums: FloatArray,
     residuals: FloatArray,
 ) -> int:
-    """Complete rows; return the number that was completed by way of S_oo.
+    """Complete rows; return the number of rows that were completed by inverting S_oo.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ def neighbor_means(
     means: FloatArray,
     corrections: FloatArray,
 ) -> None:
-    """Write means over the nearest donors where `values` is missing and a mean is asked for.
+    """Write means over the nearest donors for missing values whose mean is requested.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def neighbor_means(
 
 @kernel
 def _squared_distances(values: FloatArray, completed: FloatArray, seen: IntArray, squares: FloatArray) -> int:
-    """Write squared distances to all donors; return how many values they are over, whose columns `seen` receives."""
+    """Write squared distances to all donors over the observed columns, listed in `seen`; return their number."""
     n_seen = 0
     for j in range(values.size):
         if not math.isnan(values[j]):
@@ -118,7 +118,7 @@ def _nearest(squares: FloatArray, near: FloatArray, place: IntArray) -> None:
 
 @kernel
 def _farthest(donors: FloatArray, j: int, place: IntArray, n_neighbors: int) -> int:
-    """Return which of the nearest rows is the last of the `n_neighbors` that have a value in column j; -1: none has."""
+    """Return the index of the last of the `n_neighbors` nearest rows that have a value in column j; -1 if none has."""
     found, last, t = 0, -1, 0
     while found < n_neighbors and t < place.size and place[t] >= 0:
         if not math.isnan(donors[place[t], j]):
@@ -131,7 +131,7 @@ def _farthest(donors: FloatArray, j: int, place: IntArray, n_neighbors: int) -> 
 def _weighted_means(
     donors: FloatArray, residuals: FloatArray, j: int, near: FloatArray, place: IntArray, last: int
 ) -> tuple[float, float]:
-    """Return the means of column j of both over the donors that have a value there, up to the `last`."""
+    """Return the weighted means of column j over the donors up to `last` that have a value in it."""
     scale = near[last]
     value = residual = weights = 0.0
     for t in range(last + 1):

@@ -88,7 +88,7 @@ def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
 
 @kernel
 def brent_step(state: BrentState, f: float) -> BrentState:
-    """Return next state, given f at ``state.x``: the point sequence of netlib's fmin and R's optimize().
+    """Return the next state, given f at ``state.x``: the point sequence of netlib's fmin and R's optimize().
 
     It stops, or goes to the parabola's minimum where that can be trusted, and takes a golden-section step elsewhere.
     """

@@ -73,7 +73,7 @@ def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> Gold
 
 @kernel
 def golden_section_step(state: GoldenState, f: float) -> GoldenState:
-    """Return next state, given f at ``state.x``.
+    """Return the next state, given f at ``state.x``.
 
     Both outcomes of the comparison are prepared while f is being evaluated: a loop waits for f and one selection only.
     """
@@ -91,7 +91,7 @@ def golden_section_step(state: GoldenState, f: float) -> GoldenState:
 
 @kernel
 def _shrunk(a: float, b: float, best: float, other: float) -> tuple[float, float, float, float]:
-    """Return the bracket with the worse of two inner points as an end, the better one, and the next point.
+    """Return the shrunken bracket, whose new end is the worse of two inner points; the better point; and the next one.
 
     That lies in the longer part, and is measured from the end: errors do not grow.
     """

@@ -83,7 +83,7 @@ def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> Newt
 
 @kernel
 def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonState:
-    """Return next state, given an increasing f and its derivatives at ``state.x``.
+    """Return the next state, given an increasing f and its derivatives at ``state.x``.
 
     The sign of f closes one side of the bracket. The step is Halley's, or Newton's when d2f is 0 or too
     large. It is doubled as long as steps in one direction shrink too slowly; a bisection takes its place when
@@ -177,7 +177,7 @@ def newton_root(
     xtol: float = 1e-12,
     max_eval: int = 200,
 ) -> Root:
-    r"""Return root of an increasing function of one variable by a safeguarded Halley iteration.
+    r"""Return the root of an increasing function of one variable by a safeguarded Halley iteration.
 
     .. math:: x \leftarrow x - \frac{f}{f' - f f''/(2 f')}
 

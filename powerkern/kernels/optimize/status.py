@@ -68,7 +68,7 @@ def finite_or_largest(f: float) -> float:
 
 @kernel
 def usable_bracket(a: float, b: float, xtol: float, max_eval: int) -> bool:
-    """Return whether a search can start: a finite bracket with a < b, a tolerance of at least 0, and an evaluation.
+    """Return whether a search can start: finite a < b, a tolerance of at least 0, and at least one evaluation allowed.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ def origin_columns(
 
 @kernel
 def _is_free(i: int, theta: FloatArray, ranges: FloatArray, at: FloatArray) -> bool:
-    """Return whether a parameter can move: L does not grow beyond the end of its range that it is at."""
+    """Return whether a parameter can move: it is inside its range, or L falls beyond the end that it is at."""
     low, high = ranges[i, 0], ranges[i, 1]
     slope = at[GRADIENT + i]
     return bool(low < high and (theta[i] > low or slope > 0.0) and (theta[i] < high or slope < 0.0))
@@ -144,7 +144,7 @@ def _factor(at: FloatArray, damping: float, free: tuple[bool, bool, bool], matri
 def _climb(
     x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, tolerance: float, most: int, work: OriginWork
 ) -> int:
-    """Climb from ``work.steps[0]`` by damped Newton steps; number of evaluations, negative if not converged."""
+    """Climb from ``work.steps[0]`` by damped Newton steps; return the evaluations, negative if not converged."""
     theta, trial, step = work.steps[0], work.steps[1], work.steps[2]
     at, new = work.at[0], work.at[1]
     evaluate(x, w, box_cox, theta, work, at)
@@ -182,7 +182,7 @@ def _climb(
 
 @kernel
 def _draw(x: FloatArray, w: FloatArray, work: OriginWork) -> int:
-    """Return a sample of the order statistics, with the weights of those they stand for; its size."""
+    """Write a sample of the order statistics, weighted by the values each represents; return its size."""
     n = x.size
     if n <= SAMPLE:
         for i in range(n):
@@ -227,7 +227,7 @@ def _lay_grid(x: FloatArray, box_cox: bool, low: float, high: float, grid: Float
 
 @kernel
 def _scan(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork) -> int:
-    """Return the best lambda at every point of the grid, the unit at its lower end; number of evaluations."""
+    """Write the best lambda at every point of the grid, with the unit at its lower end; return the evaluations."""
     theta, grid, fixed = work.steps[0], work.grid, work.ranges
     low, high, unit = ranges[ORIGIN, 0], ranges[ORIGIN, 1], ranges[LOG_UNIT, 0]
     _lay_grid(x, box_cox, low, high, grid)
@@ -258,7 +258,7 @@ def _note(work: OriginWork, row: FloatArray) -> None:
 
 @kernel
 def _search(x: FloatArray, w: FloatArray, box_cox: bool, ranges: FloatArray, work: OriginWork, out: FloatArray) -> None:
-    """Write the highest of the maxima to which the points of the grid lead that are higher than their neighbours."""
+    """Climb from every grid point that is higher than its neighbours; write the highest maximum."""
     grid, tops, theta = work.grid, work.tops, work.steps[0]
     size = _draw(x, w, work)
     xs, ws = work.sample[0, :size], work.sample[1, :size]

@@ -33,7 +33,7 @@ _SIGMAS = 8.0
 
 
 class Rounded(NamedTuple):
-    """How sums were rounded: to multiples of `quantum`, so many times, `lost` of them to nothing; each over `rows`.
+    """How sums were rounded: the quantum, the number of roundings, how many gave 0 (`lost`), and the rows of each sum.
 
     `moved`: they are relative to another reference than they were taken with.
     """

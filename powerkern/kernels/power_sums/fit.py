@@ -129,7 +129,7 @@ def profile_sums(
     scratch: Scratch,
     out: FloatArray,
 ) -> None:
-    """Write g of every column of a sketch at every lambda; NaN for one without two values.
+    """Write g of every column of a sketch at every lambda; NaN for a column with fewer than two values.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def _log_range(base: float, grid: FloatArray) -> tuple[float, float]:
 
 @kernel
 def _lay(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
-    """Write bins of width 2**exponent, or of the next that needs at most `max_bins`, over the range of the data.
+    """Write bins over the range of the data: of width 2**exponent, or the next power that needs at most `max_bins`.
 
     Ends that have no logs are given no bins: they come from a caller's table, not from data.
     """

@@ -87,7 +87,7 @@ def _sample(x: NDArray[Any], weight: FloatArray, base: float, first: int, stride
 def _range_of_lines(
     x: NDArray[Any], length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """Add to the ranges of columns the rows that lie in lines, of one or of several rows, which begin `length` apart.
+    """Add rows to the ranges of columns; in memory they form lines of one or several rows that begin `length` apart.
 
     The extremes are looked for in `line`, which may be several rows, and then in its places of each column. The logs of
     values `step` apart in memory, from `first` on, go to the sample.
@@ -173,7 +173,7 @@ def range_columns(
 def range_lines(
     x: FloatArray, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """Write `range_columns` of a matrix that lies in rows, without weights; see `_range_of_lines`.
+    """Do what `range_columns` does for a row-major matrix without weights; see `_range_of_lines`.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def range_lines(
 def range_lines32(
     x: Float32Array, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
 ) -> None:
-    """Write `range_lines` of float32.
+    """Do what `range_lines` does, for float32.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ class Sample(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """The bins that hold anything, from `begin` to before `end`, as distances from 0 or, of one sign, from `origin`.
+    """The occupied bins, from `begin` to before `end`, as distances from 0 (for one sign, from `origin`).
 
     `turned`: the grid is for both signs, and all values are negative. `low` and `high` are the ends of the distances.
     """
@@ -104,7 +104,7 @@ def _layout_of(sums: FloatArray, grid: FloatArray) -> _Layout:
 
 @kernel
 def _middle(sums: FloatArray, first: int, begin: int, end: int, turned: bool) -> int:
-    """Return the number of the bin that holds the mean of the logs; negated if the grid is `turned`."""
+    """Return the index of the bin that holds the mean of the logs; negated if the grid is `turned`."""
     total = turn = 0.0
     for b in range(begin, end):
         total += sums[b, 0]

@@ -117,7 +117,7 @@ def _add(t: FloatArray, weight: FloatArray, bins: IntArray, sums: FloatArray) ->
 def _add_column(
     x: FloatArray, weight: FloatArray, base: float, grid: FloatArray, chunk: Chunk, sums: FloatArray
 ) -> bool:
-    """Add the column to `sums`; False where a value is beyond the extremes that the grid was made for."""
+    """Add the column to `sums`; return False if a value is outside the range that the grid was made for."""
     delicate, has_bins = is_delicate(base, grid), grid[G_BINS] > 0.0
     for start in range(0, x.size, BLOCK):
         block, own = x[start : start + BLOCK], weight[start : start + BLOCK]
@@ -139,7 +139,7 @@ def _add_column(
 
 @kernel
 def _weights_inside(x: FloatArray, weight: FloatArray, grid: FloatArray, out: FloatArray) -> int:
-    """Write weights of the values within the grid, 0 for others; return the number of these that have a weight."""
+    """Write the weights of values within the grid, and 0 for values outside; return how many outside have a weight."""
     low, high, has_bins = grid[G_MIN], grid[G_MAX], grid[G_BINS] > 0.0
     out[:] = 1.0
     if weight.size > 0:

@@ -62,7 +62,7 @@ def _write(
 
 @kernel
 def _is_moderate(column: Column, mu: float) -> bool:
-    """Return whether no power is e^300 times the reference's, and the reference's is not tiny."""
+    """Return whether every power is less than e^300 times the reference's, and that one is not tiny."""
     rows = column.rows
     growth = mu * (rows.high if mu > 0.0 else rows.low)
     t = mu / rows.sigma * offset_log(column.offset, column.reference)
@@ -148,7 +148,7 @@ _END_ERROR, _ROUNDINGS = 1e-12, 8.0
 
 @kernel
 def _drop_point(column: Column, start: float, drop: float, side: float, work: RegressionWork) -> float:
-    """Find where g first reaches `drop` above its value at `start` on one side, as seen at steps that grow."""
+    """Find the first point on one side at which g exceeds g(start) by `drop`, searching with growing steps."""
     rows = column.rows
     low = high = math.nan
     mu, step, lowest = start, math.nan, math.nan

@@ -228,7 +228,7 @@ def _add_products(y: FloatArray, n: int, out: FloatArray) -> None:
 
 @reduction
 def _add_dots(y: FloatArray, first: FloatArray, second: FloatArray, k: int, out: FloatArray) -> None:
-    """Add products of the rows of y with two basis vectors, numbers k and k + 1."""
+    """Add products of the rows of y with basis vectors k and k + 1."""
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
     for i in range(first.size):

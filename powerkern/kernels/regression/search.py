@@ -54,7 +54,7 @@ class _Scanned(NamedTuple):
 
 @kernel
 def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Scanned:
-    """Evaluate at evenly spaced points about `center`, and on beyond either end as long as g falls outwards."""
+    """Evaluate at evenly spaced points about `center`, and continue past an end while g falls outwards."""
     grid, step = work.grid, _STEP / spread
     middle = STEPS + MORE
     first, last = middle - STEPS, middle + STEPS

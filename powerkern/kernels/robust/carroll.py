@@ -166,7 +166,7 @@ def _may_be_lower(
 def _pull_of_nearest(
     y: FloatArray, z: FloatArray, w: FloatArray | None, center_y: float, center_z: float, unit_y: float, unit_z: float
 ) -> float:
-    """Return the sum of u psi(u), u being the smaller of each value's distances at the two ends of a cell."""
+    """Return the sum of u psi(u), where u is the smaller of a value's distances at the two ends of a cell."""
     total = 0.0
     for i in range(y.size):
         u, v = (y[i] - center_y) * unit_y, (z[i] - center_z) * unit_z
@@ -182,7 +182,7 @@ def _pull_of_nearest(
 def _keep(
     standardized: Prestandardized, lmbda: float, rule: int, adaptive: bool, options: Options, work: RobustWork
 ) -> KeptRange:
-    """Return the values within the cut-off, by which a column with far outliers is standardised."""
+    """Return the values within the cut-off; they standardise a column with far outliers."""
     return within_cutoff(
         standardized.y[: standardized.column.n], _huber(standardized, lmbda, rule), options.cutoff, lmbda, rule
     )

@@ -88,7 +88,7 @@ def write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) ->
 
 @kernel
 def is_finished(x: FloatArray, counts: FrequencyWeights | None, kept: KeptRange, row: FloatArray) -> bool:
-    """Return whether nothing is left to complete: the fit is deferred, or has overflowed, which is written.
+    """Return whether the row needs no completion: the fit is deferred, or has overflowed, whose status is then written.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def write_tail(tail_kept: bool, row: FloatArray) -> None:
 
 @kernel
 def weight_of_all(counts: FrequencyWeights | None, n: int) -> float:
-    """Return the weight of all n values, summed as `weight_kept` is, so that it is not less than that."""
+    """Return the weight of all n values, summed in the order of `weight_kept`, so that it cannot be smaller."""
     return as_given(counts, inside_of(counts, 0, n))
 
 
@@ -222,7 +222,7 @@ def value_weight(counts: FrequencyWeights | None) -> float:
 
 @kernel
 def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
-    """Return a bound that keeps x[last] but not the neighbour on that side (-1 or 1), whatever its rounding."""
+    """Return a bound that includes x[last] and excludes its neighbour on that side (-1 or 1), even after rounding."""
     if not (bound - x[last]) * side >= 0.0:
         return float(x[last])
     beyond = last + int(side)

@@ -163,7 +163,7 @@ def entries_of(
     scale_factor: Callable[[float, float, float], float],
     by_logs: bool = False,
 ) -> Entries:
-    """Make the entries of an estimator, in the name of its module; `by_logs`: also the smaller one, tried first.
+    """Make the entries of an estimator, registered under its module; with `by_logs` also the smaller one, tried first.
 
     Parameters
     ----------

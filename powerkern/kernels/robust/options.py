@@ -51,7 +51,7 @@ def with_rule(o: Options, rule: int, adaptive: bool) -> Options:
 
 @kernel
 def change_ranks(counts: FrequencyWeights | None, n: int, options: Options) -> tuple[int, int]:
-    """Return the two order statistics, from 0, at which the change points are, or from which they are found."""
+    """Return the indices of the two order statistics that are, or determine, the change points."""
     if counts is not None:
         return position_at(counts, options.lower_tail), position_from_above(counts, options.upper_tail)
     return rank_of(n, options.lower_tail), n - 1 - rank_of(n, options.upper_tail)

@@ -217,7 +217,7 @@ def _add_copies(
 
 @kernel
 def _is_full(nodes: ScoreNodes, k: int, n_left: int) -> bool:
-    """Return whether there is room for little more than one node for each of the rows left."""
+    """Return whether the room left is little more than one node for each remaining row."""
     return k >= nodes.row.size - n_left - _SPARE
 
 
@@ -235,7 +235,7 @@ def _add_run(
     close: float,
     counts: FrequencyWeights,
 ) -> int:
-    """Write the nodes of equal parts of a range of ranks, counted from that end of the column."""
+    """Write the nodes of equal parts of a range of ranks, counted from one end of the column."""
     done = 0.0
     while done < parts:  # a node each; where these run out (`_is_full`) the group is the rest
         score, slope = _score_at(start + (done + 0.5) * size, shift, counts)

@@ -74,7 +74,7 @@ def qq_value(standardized: Prestandardized, lmbda: float, options: Options, work
 
 @kernel
 def one_step(y: FloatArray, counts: FrequencyWeights | None) -> LocScale:
-    """Take one step from median and MAD: iterated to the end, RewML resists fewer outliers."""
+    """Take one step from median and MAD. (Iterated to convergence, RewML resists fewer outliers.)"""
     return one_step_of(y, counts, HUBER_K, CELLWISE_BETA)
 
 
@@ -228,7 +228,7 @@ def _scan_points(
     options: Options,
     work: RobustWork,
 ) -> int:
-    """Write points wherever the objective may be lowest, with weights in even steps; return their number."""
+    """Write points wherever the objective may be lowest (evenly spaced points with weights); return their number."""
     last = n_steps(low, high) * _WEIGHTED_PARTS
     n_points = (last // LANES + 1) * LANES
     for k in range(n_points):

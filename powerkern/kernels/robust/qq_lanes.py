@@ -321,7 +321,7 @@ def _mad(y: Floats, counts: FrequencyWeights | None, n: int, point: Lanes) -> La
 
 @kernel
 def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
-    """Return the smallest distance from the point within which there is the weight that the partners bound."""
+    """Return, in every lane, the smallest radius about the point that encloses some value and its partner."""
     nearest, low = in_lanes_of(point, math.inf), 0
     while low < partner.size and partner[low] < partner.size:
         nearest = minimum(maximum(point - values_at(y, low), values_at(y, partner[low]) - point), nearest)

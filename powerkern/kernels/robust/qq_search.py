@@ -152,7 +152,7 @@ def qq_objective(
 
 @kernel
 def _relative(column: SortedColumn, k: int, middle: float, x: Float32Array, first: int) -> float:
-    """Write values from index `first` on relative to value k; return the log of a factor of the slope there."""
+    """Write values from index `first` relative to value k; return the log of a factor of the slope there."""
     side, farthest = -1.0 if k < column.n_negative else 1.0, column.x[0 if first == 0 else column.n - 1]
     log_unit, log_gap = side * column.logs[k], min(log(abs(farthest - column.x[k])), _LOG_LARGEST)
     log_unit += min(max(log_gap - _LOG_RANGE - log_unit, 0.0), _LOG_NEAR)

@@ -101,7 +101,7 @@ def positions_within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]
 
 @kernel
 def values_kept(start: int, stop: int) -> KeptRange:
-    """Return a range of values that no cut-off has set."""
+    """Return a `KeptRange` that was not set by a cut-off."""
     return KeptRange(start, stop, math.nan, math.nan, math.nan, NOT_RECTIFIED, math.nan, 0.0, 0.0)
 
 

@@ -448,7 +448,7 @@ def minima_and_beyond(
 
 @kernel
 def add_minima(n: int, ends: bool, n_cells: int, work: RobustWork) -> int:
-    """Add cells around local minima (at `ends`, too) of the first n points of `work.grid` to the first n_cells.
+    """Append cells around local minima of the first n points of `work.grid` (also at its ends if `ends`).
 
     They take the place of higher ones if room is short.
 

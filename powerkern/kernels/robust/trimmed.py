@@ -64,7 +64,7 @@ class _Window(NamedTuple):
 
 @kernel
 def window_size(n: float, fraction: float) -> float:
-    """Return the number of values that a fraction of n is, more than half of them, interpolated between whole n."""
+    """Return the size of a window that holds a fraction of n values, more than half, interpolated between whole n."""
     whole = float(np.floor(n))
     size = _whole_window(whole, fraction)
     return size if whole == n else size + (n - whole) * (_whole_window(whole + 1.0, fraction) - size)

@@ -267,13 +267,13 @@ def branch_of_product(t: float, t_lo: float, e: Exponent) -> float:
 
 @inlined
 def limit_of(m: float) -> float:
-    """Return b_m(inf)."""
+    """Return the limit b_m(inf)."""
     return -1.0 / m if m < 0.0 else math.inf
 
 
 @inlined
 def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
-    """Return (b_m(low), b_m(high)), or less: e**(m a) is kept between e**-DEEP and e**680."""
+    """Return (b_m(low), b_m(high)), narrowed so that e**(m a) stays between e**-DEEP and e**680."""
     divisor = m if m != 0.0 else 1.0
     lowest = -(DEEP if m > 0.0 else _LARGEST_EXPONENT) / abs(divisor)
     highest = (_LARGEST_EXPONENT if m > 0.0 else DEEP) / abs(divisor)

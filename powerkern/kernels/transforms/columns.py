@@ -119,7 +119,7 @@ def broadcast_constants(c: FloatArray, first: int, n: int, height: int, column: 
 
 @kernel
 def _count_extreme(x: FloatArray, low: float, high: float) -> int:
-    """Return the number of values that are not ordinary; NaN is."""
+    """Return the number of values that are not ordinary; NaN counts as ordinary."""
     n = 0
     for i in range(x.size):
         n += (x[i] < low) | (x[i] > high)
